@@ -1,0 +1,68 @@
+"""What every test stands on: an environment of its own, and loopback only."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_FOREIGN = ("GIT_", "ANTHROPIC_", "CLAUDE", "AWS_", "VIBE_GATE_", "PRE_COMMIT", "GITHUB_")
+_REAL_CONNECT = socket.socket.connect
+
+
+def clean_environ(home: Path) -> dict[str, str]:
+    """An environment without keys, git variables, proxies or agents' marks, and with its own home."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(_FOREIGN) and not name.upper().endswith("_PROXY") and name != "CI"
+    }
+    return kept | {
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": str(home / ".gitconfig"),
+        "GIT_AUTHOR_NAME": "Ada",
+        "GIT_AUTHOR_EMAIL": "ada@example.org",
+        "GIT_AUTHOR_DATE": "2026-01-02T03:04:05+00:00",
+        "GIT_COMMITTER_NAME": "Ada",
+        "GIT_COMMITTER_EMAIL": "ada@example.org",
+        "GIT_COMMITTER_DATE": "2026-01-02T03:04:05+00:00",
+        "LC_ALL": "C.UTF-8",
+        "NO_PROXY": "127.0.0.1",
+    }
+
+
+@pytest.fixture(autouse=True)
+def environ(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The environment of this test; os.environ is the same, so that nothing leaks in sideways."""
+    home = tmp_path_factory.mktemp("home")
+    (home / ".gitconfig").write_text("[init]\n\tdefaultBranch = main\n")
+    values = clean_environ(home)
+    for name in list(os.environ):
+        if name not in values:
+            monkeypatch.delenv(name)
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    return values
+
+
+def _loopback_connect(self: socket.socket, address: object) -> None:
+    if self.family != socket.AF_UNIX and isinstance(address, tuple):
+        host = str(address[0])
+        if host != "localhost" and not ipaddress.ip_address(host).is_loopback:
+            raise AssertionError(f"a test tried to connect to {address}")
+    _REAL_CONNECT(self, address)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def only_loopback() -> Iterator[None]:
+    """Any connection that is not loopback is an error."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(socket.socket, "connect", _loopback_connect)
+    yield
+    patch.undo()

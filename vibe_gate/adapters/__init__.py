@@ -1,0 +1,1 @@
+"""One door per outside thing. No adapter imports another."""

@@ -1,0 +1,1 @@
+"""Pure words: values and decisions, with no I/O, no clock and no async."""

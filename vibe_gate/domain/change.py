@@ -1,0 +1,129 @@
+"""A change: two trees, and what differs between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from vibe_gate.domain import paths
+
+ChangeType = Literal["added", "modified", "deleted", "renamed", "type_changed"]
+Side = Literal["before", "after"]
+ChangeKind = Literal["worktree", "range", "staged", "commit"]
+
+SYMLINK_MODE = 0o120000
+SUBMODULE_MODE = 0o160000
+EXECUTABLE_MODE = 0o100755
+REGULAR_MODE = 0o100644
+NO_MODE = 0
+
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a hunk, with its bytes as they are (line ending included)."""
+
+    origin: Literal[" ", "+", "-"]
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """One run of changed lines with its context; starts count from 1, as git's do."""
+
+    old_start: int
+    old_lines: int
+    new_start: int
+    new_lines: int
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileVersion:
+    """One side of a changed file. `blob` is a git object id; for a submodule, its commit."""
+
+    blob: str
+    mode: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One path that differs. `path` is that of the after side (of the before side if deleted).
+
+    Binary files (a NUL byte in the first 8,000, as git says) carry hunks too, from
+    the forced text diff, so that nothing can hide from a judge behind an attribute
+    or a NUL; `binary` says that they are. Beyond `MAX_HUNK_BYTES` of content a
+    binary file has no hunks.
+    """
+
+    path: str
+    old_path: str | None
+    change_type: ChangeType
+    before: FileVersion | None
+    after: FileVersion | None
+    binary: bool
+    added: int
+    deleted: int
+    hunks: tuple[Hunk, ...]
+
+    @property
+    def shown_path(self) -> str:
+        """The path as text that is safe anywhere."""
+        return paths.quote(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is under review.
+
+    `before` and `after` are tree ids; `base_commit` and `head_commit` are commit
+    ids, or "" where that side is no commit (nothing yet, the index, the working
+    tree). `patch_id` is the stable patch-id of a single commit's change (also of
+    an uncommitted one against HEAD), `range_patch_id` that of the whole change
+    before..after; "" when the change is empty.
+    """
+
+    kind: ChangeKind
+    before: str
+    after: str
+    base_commit: str
+    head_commit: str
+    patch_id: str
+    range_patch_id: str
+    files: tuple[FileChange, ...]
+
+    @property
+    def key(self) -> str:
+        """The bundle folder's name: the head commit, or the tree while uncommitted."""
+        return self.head_commit or f"tree-{self.after}"
+
+    @property
+    def added(self) -> int:
+        """Added lines over all files."""
+        return sum(file.added for file in self.files)
+
+    @property
+    def deleted(self) -> int:
+        """Deleted lines over all files."""
+        return sum(file.deleted for file in self.files)
+
+    def file(self, path: str) -> FileChange | None:
+        """The file changed at `path` on its after side (or before side, if deleted)."""
+        return next((file for file in self.files if file.path == path), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which change a user asked for, before any revision is resolved.
+
+    `worktree`: from `left` to the working tree, untracked files included.
+    `range`: `left`..`right`. `merge_base`: from the merge base of both to `right`.
+    `staged`: the index against HEAD. `commit`: `left` against its first parent (the
+    empty tree for a root). An empty side of a range is HEAD, as in git.
+    """
+
+    kind: Literal["worktree", "range", "merge_base", "staged", "commit"]
+    left: str = "HEAD"
+    right: str = "HEAD"

@@ -1,0 +1,85 @@
+"""What a check is given, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import Change, FileChange, FileVersion
+from vibe_gate.domain.execution import Execution
+from vibe_gate.domain.model import Model
+from vibe_gate.domain.rubric import Criterion
+from vibe_gate.domain.verdict import Finding, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """How a command ended in an export of the head tree.
+
+    `exit_code` is None when it was not finished: `failure` then says why
+    (not found, timed out after N s). `output` is stdout and stderr together, its
+    tail at most, undecodable bytes replaced.
+    """
+
+    exit_code: int | None
+    output: str
+    failure: str = ""
+    duration_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CheckInput:
+    """Everything a check may look at.
+
+    `read` gives the content of one side of a changed file (a symlink's target text;
+    b"" for a submodule). `run_command(argv, timeout_s)` runs in a fresh export of
+    the head tree. `execution` is what an agent of this run did; None in a review of a change that
+    no agent of ours wrote. `policy` holds the globs of the gate's block list.
+    """
+
+    change: Change
+    criterion: Criterion
+    read: Callable[[FileVersion], bytes]
+    run_command: Callable[[tuple[str, ...], float], CommandResult]
+    execution: Execution | None = None
+    policy: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[FileChange, ...]:
+        """The changed files that the criterion's `paths` select (all without `paths`).
+
+        A rename is selected by either of its names, so that moving a file out of
+        the way does not take it out of a check.
+        """
+        globs = self.criterion.paths
+        if not globs:
+            return self.change.files
+        return tuple(
+            file
+            for file in self.change.files
+            if paths.matches(file.path, globs) or (file.old_path is not None and paths.matches(file.old_path, globs))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """A check's answer. `reason` is one sentence of at most 280 characters."""
+
+    outcome: Outcome
+    reason: str
+    findings: tuple[Finding, ...] = ()
+
+
+class NoOptions(Model):
+    """For checks that have nothing to set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """An entry of CHECKS. `function(input, options)` with `options` of type `options`."""
+
+    summary: str
+    options: type[Model]
+    function: Callable[[CheckInput, Any], CheckResult]

@@ -1,0 +1,125 @@
+"""The gate: all that a repository demands of a change (`.vibe-gate/gate.toml`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import Change
+from vibe_gate.domain.model import Model
+from vibe_gate.domain.rubric import Identifier, Rubric
+
+DEFAULT_MODEL = "claude-sonnet-5"
+
+POLICY_BLOCK = (".vibe-gate/**", ".github/workflows/**", ".pre-commit-config.yaml")
+"""Changes here change the gate itself: exit 4 until a human approves. Anchored at the root."""
+
+POLICY_WARN = ("CLAUDE.md", "AGENTS.md", "**/.claude/**", "**/.mcp.json", "**/.gitattributes",
+               "**/.gitmodules", "conftest.py", "pytest.ini", "CODEOWNERS")  # fmt: skip
+"""Changes here can steer agents, diffs or test runs: a warning finding, at any depth."""
+
+JudgeWhen = Literal["always", "agent-authored", "never"]
+
+
+class Scope(Model):
+    """More rubrics where paths match."""
+
+    paths: tuple[str, ...] = Field(min_length=1)
+    rubrics: tuple[Identifier, ...] = Field(min_length=1)
+
+
+class Budget(Model):
+    """Ceilings of one run. USD; turns are model requests per session; seconds of wall clock."""
+
+    max_cost_usd: float = Field(default=0.50, gt=0)
+    per_day_usd: float | None = Field(default=None, gt=0)
+    max_turns: int = Field(default=20, ge=1, le=1000)
+    deadline_s: float = Field(default=300, gt=0, le=86_400)
+
+
+class HookRule(Model):
+    """When a git hook's stage asks the judge."""
+
+    judge: JudgeWhen = "agent-authored"
+
+
+class On(Model):
+    """What a local hook does with an outcome; CI always blocks."""
+
+    inconclusive: Literal["pass", "warn", "block"] = "warn"
+
+
+class Retention(Model):
+    """How long bundles stay. Days by recorded time; MB of free disk to keep."""
+
+    max_age_days: float = Field(default=30, ge=0)
+    min_free_disk_mb: float = Field(default=1000, ge=0)
+
+
+class ModelChoice(Model):
+    """Which language model is asked where a rubric names none."""
+
+    default: str = DEFAULT_MODEL
+
+
+class Policy(Model):
+    """Globs whose change blocks until approved, or warns; each replaces its default list."""
+
+    block: tuple[str, ...] = POLICY_BLOCK
+    warn: tuple[str, ...] = POLICY_WARN
+
+
+class Trust(Model):
+    """How must-criteria of a judge without calibration bind."""
+
+    uncalibrated: Literal["block", "advise"] = "block"
+
+
+class GateFile(Model):
+    """`gate.toml` as written."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    rubrics: tuple[Identifier, ...] = ()
+    scope: tuple[Scope, ...] = ()
+    budget: Budget = Budget()
+    hooks: dict[Literal["pre-commit", "pre-merge-commit", "pre-push", "commit-msg", "manual"], HookRule] = Field(
+        default_factory=dict
+    )
+    on: On = On()
+    retention: Retention = Retention()
+    model: ModelChoice = ModelChoice()
+    policy: Policy = Policy()
+    trust: Trust = Trust()
+
+
+Origin = Literal["trusted", "bootstrap", "built-in"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The gate in force: the file, the rubrics it names, and where both came from.
+
+    `revision` is the commit id they were read at, "worktree", or "" for the
+    built-in gate and for a tree without a commit. `origin` "bootstrap" means that
+    the trusted revision has no definitions yet and the change's own were used.
+    `digests` maps each definition file to the sha-256 of its bytes.
+    """
+
+    file: GateFile
+    rubrics: tuple[Rubric, ...]
+    origin: Origin
+    revision: str
+    digests: tuple[tuple[str, str], ...] = ()
+
+    def for_change(self, change: Change) -> tuple[Rubric, ...]:
+        """The rubrics that this change is held against, in the order of the file."""
+        touched = {path for file in change.files for path in (file.path, file.old_path) if path is not None}
+        wanted = list(self.file.rubrics)
+        for scope in self.file.scope:
+            if any(paths.matches(path, scope.paths) for path in touched):
+                wanted += [name for name in scope.rubrics if name not in wanted]
+        by_id = {rubric.id: rubric for rubric in self.rubrics}
+        return tuple(by_id[name] for name in wanted)

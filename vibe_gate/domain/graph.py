@@ -1,0 +1,62 @@
+"""The graph of a run: nodes, edges and statuses, as a fold of its events.
+
+`fold` is pure and its JSON byte-stable: the same events give the same bytes, so
+`graph.json` is a cache that can always be rebuilt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pydantic import Field
+
+from vibe_gate.domain.event import Event, NodeStatus
+from vibe_gate.domain.model import Model
+
+
+class Node(Model):
+    """One node: a set of checks, a stage or a judge's conversation."""
+
+    id: str
+    kind: str
+    status: NodeStatus = "IDLE"
+    reason: str = ""
+    turns: tuple[str, ...] = ()
+
+
+class Graph(Model):
+    """Nodes and edges in the order in which they were added."""
+
+    schema_: int = Field(default=1, alias="schema")
+    run_id: str = ""
+    nodes: tuple[Node, ...] = ()
+    edges: tuple[tuple[str, str], ...] = ()
+
+
+def fold(events: Iterable[Event]) -> Graph:
+    """The graph after all `events`. An event about a node that is not there changes nothing."""
+    run_id = ""
+    nodes: dict[str, Node] = {}
+    edges: dict[tuple[str, str], None] = {}
+    for event in events:
+        run_id = event.run_id
+        if event.type == "edge.added":
+            edges[(str(event.data["from"]), str(event.data["to"]))] = None
+        elif event.node_id is None:
+            continue
+        elif event.type == "node.added":
+            nodes[event.node_id] = Node(id=event.node_id, kind=str(event.data["kind"]))
+        elif event.type == "node.removed":
+            nodes.pop(event.node_id, None)
+        elif event.node_id in nodes:
+            nodes[event.node_id] = _step(nodes[event.node_id], event)
+    kept = tuple(edge for edge in edges if edge[0] in nodes and edge[1] in nodes)
+    return Graph(run_id=run_id, nodes=tuple(nodes.values()), edges=kept)
+
+
+def _step(node: Node, event: Event) -> Node:
+    if event.type == "node.status":
+        return node.model_copy(update={"status": event.data["status"], "reason": str(event.data.get("reason", ""))})
+    if event.type == "turn.started":
+        return node.model_copy(update={"turns": (*node.turns, str(event.data["turn"]))})
+    return node

@@ -1,0 +1,125 @@
+"""Repository paths: how they are held, shown and matched.
+
+A path is held as the `str` that `os.fsdecode` makes of git's bytes on a UTF-8
+system: bytes that are not UTF-8 become lone surrogates, and `encode` gives the
+bytes back unchanged. Lone surrogates, control characters and the like must never
+reach JSON, a prompt or a terminal, so whatever leaves the program goes through
+`quote`, which is git's own C-style quoting (`git config core.quotePath false`,
+plus quoting of what is not UTF-8 or not visible).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+_C_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r",
+              34: '\\"', 92: "\\\\"}  # fmt: skip
+_C_UNESCAPES = {text[1]: code for code, text in _C_ESCAPES.items()}
+_UNQUOTE = re.compile(r"\\([0-7]{3}|.)", re.DOTALL)
+
+
+def decode(raw: bytes) -> str:
+    """Git's bytes as the path that the program holds."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def encode(path: str) -> bytes:
+    """The bytes that git knows the path by."""
+    return path.encode("utf-8", "surrogateescape")
+
+
+def is_plain(path: str) -> bool:
+    """Whether `quote` leaves the path as it is."""
+    return not path.startswith('"') and all(_is_visible(char) for char in path)
+
+
+def quote(path: str) -> str:
+    """The path as text that is safe anywhere: itself, or C-quoted as git does.
+
+    A quoted path starts with a double quote, and a path that starts with one is
+    always quoted, so the two cannot be confused; `unquote` reverses it exactly.
+    """
+    if is_plain(path):
+        return path
+    return '"' + "".join(_quote_char(char) for char in path) + '"'
+
+
+def unquote(shown: str) -> str:
+    """The path that `quote` showed. Text that was not quoted comes back as it is."""
+    if len(shown) < 2 or not (shown.startswith('"') and shown.endswith('"')):
+        return shown
+    out = bytearray()
+    position = 0
+    inner = shown[1:-1]
+    for match in _UNQUOTE.finditer(inner):
+        out += encode(inner[position : match.start()])
+        body = match[1]
+        out.append(int(body, 8) & 0xFF if len(body) == 3 else _C_UNESCAPES.get(body, ord(body[0]) & 0xFF))
+        position = match.end()
+    out += encode(inner[position:])
+    return decode(bytes(out))
+
+
+def _is_visible(char: str) -> bool:
+    # Cc control, Cf format (bidi, tags, zero width), Cs surrogates, Co private
+    # use, Cn unassigned, Zl and Zp separators: each can hide or forge text.
+    return unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def _quote_char(char: str) -> str:
+    if ord(char) in _C_ESCAPES:
+        return _C_ESCAPES[ord(char)]
+    if _is_visible(char):
+        return char
+    return "".join(f"\\{byte:03o}" for byte in encode(char))
+
+
+def matches(path: str, patterns: tuple[str, ...]) -> bool:
+    """Whether any glob matches the whole path.
+
+    `*` and `?` stop at `/`; `**` as a whole segment crosses it (`src/**` is all
+    below src, `**/test_*.py` any depth); a pattern without `/` matches the last
+    segment at any depth, as in .gitignore; `[a-z]` and `[!a-z]` are sets. Newlines
+    in names are ordinary characters, so no name slips past a pattern.
+    """
+    return any(_compiled(pattern).match(path) is not None for pattern in patterns)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    anchored = pattern.lstrip("/")
+    if "/" not in pattern.rstrip("/"):
+        anchored = "**/" + anchored
+    if anchored.endswith("/"):
+        anchored += "**"
+    segments = anchored.split("/")
+    parts: list[str] = []
+    for index, segment in enumerate(segments):
+        last = index == len(segments) - 1
+        if segment == "**":
+            parts.append(".+" if last else "(?:[^/]+/)*")
+        else:
+            parts.append(_segment(segment) + ("" if last else "/"))
+    return re.compile("(?:" + "".join(parts) + r")\Z", re.DOTALL)
+
+
+def _segment(segment: str) -> str:
+    out: list[str] = []
+    index = 0
+    while index < len(segment):
+        char = segment[index]
+        end = segment.find("]", index + 2) if char == "[" else -1
+        if char == "*":
+            out.append("[^/]*")
+        elif char == "?":
+            out.append("[^/]")
+        elif end > 0:
+            body = segment[index + 1 : end].replace("\\", "\\\\")
+            out.append("[" + ("^/" + body[1:] if body[0] in "!^" else body) + "]")
+            index = end
+        else:
+            out.append(re.escape(char))
+        index += 1
+    return "".join(out)

@@ -1,0 +1,93 @@
+"""Rubrics: what a change is held against. PRODUCT formats, `schema = 1`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from vibe_gate.domain.model import Model
+
+Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+"""What names a rubric, criterion, agent or workflow; it becomes part of paths and node ids."""
+
+Sight = Literal["message"]
+"""What of the author's prose a rubric may ask to see; withheld otherwise."""
+
+
+class Criterion(Model):
+    """One binary question, asked so that "yes" passes, or one deterministic check."""
+
+    id: Identifier
+    kind: Literal["judge", "check"]
+    must: bool = False
+    weight: float = Field(default=1, gt=0, le=1000)
+    question: str | None = None
+    good: str | None = None
+    bad: str | None = None
+    paths: tuple[str, ...] = ()
+    check: str | None = None
+    command: tuple[str, ...] | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Settings of the check, validated by the check's own options (see domain.checks)."""
+
+    @model_validator(mode="after")
+    def _kind_and_keys_agree(self) -> Criterion:
+        if self.kind == "judge":
+            if not self.question:
+                raise ValueError("a judge criterion needs a question")
+            if self.check or self.command or self.options:
+                raise ValueError('check, command and options belong to criteria of kind = "check"')
+        else:
+            if (self.check is None) == (self.command is None):
+                raise ValueError("a check criterion needs either check or command")
+            if self.command == ():
+                raise ValueError("command needs at least the program's name")
+            if self.question or self.good or self.bad:
+                raise ValueError('question, good and bad belong to criteria of kind = "judge"')
+        return self
+
+    @property
+    def check_name(self) -> str:
+        """The entry of CHECKS that decides this criterion (kind "check" only)."""
+        return self.check or "command"
+
+
+class Rubric(Model):
+    """A named set of criteria with a threshold."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    id: Identifier
+    pass_threshold: float = Field(default=0.7, ge=0, le=1)
+    min_coverage: float = Field(default=0.5, ge=0, le=1)
+    """Least share of the applicable weight that must be decided, else inconclusive."""
+    votes: int = Field(default=1, ge=1, le=9)
+    model: str | None = None
+    sees: tuple[Sight, ...] = ()
+    criterion: tuple[Criterion, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _ids_are_unique(self) -> Rubric:
+        ids = [criterion.id for criterion in self.criterion]
+        twice = sorted({name for name in ids if ids.count(name) > 1})
+        if twice:
+            raise ValueError(f"criterion ids appear twice: {', '.join(twice)}")
+        return self
+
+    @property
+    def digest(self) -> str:
+        """sha-256 of the rubric's canonical JSON: the same demands, the same digest."""
+        plain = self.model_dump(mode="json", by_alias=True)
+        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def judged(self) -> tuple[Criterion, ...]:
+        """The criteria that a model answers."""
+        return tuple(c for c in self.criterion if c.kind == "judge")
+
+    @property
+    def checked(self) -> tuple[Criterion, ...]:
+        """The criteria that our own code answers."""
+        return tuple(c for c in self.criterion if c.kind == "check")

@@ -1,0 +1,112 @@
+"""The summary of a run: `summary.json` of a bundle, and what `--json` prints (PRODUCT 5)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from vibe_gate.domain.model import Model
+from vibe_gate.domain.verdict import Finding, RubricResult, RunOutcome
+
+CostBasis = Literal["known", "unknown", "none"]
+"""`unknown`: a model without a listed price took part and was priced as the dearest; `none`: no model was asked."""
+
+
+class Trusted(Model):
+    """Where the gate was read: a commit id, "worktree", or "" (built-in gate)."""
+
+    revision: str
+    bootstrap: bool
+
+
+class ChangedFile(Model):
+    """One changed path, as shown (`paths.quote`)."""
+
+    path: str
+    old_path: str | None
+    change_type: Literal["added", "modified", "deleted", "renamed", "type_changed"]
+    added: int
+    deleted: int
+    binary: bool
+
+
+class ChangeSummary(Model):
+    """The change by ids; `base_commit` and `head_commit` are "" where that side is no commit."""
+
+    before: str
+    after: str
+    base_commit: str
+    head_commit: str
+    patch_id: str
+    range_patch_id: str
+    files: tuple[ChangedFile, ...]
+
+
+class PolicyChange(Model):
+    """A change to the gate itself or to what steers it. `diff` is unified text."""
+
+    path: str
+    change_type: str
+    level: Literal["block", "warn"]
+    diff: str
+
+
+class Unreviewed(Model):
+    """Changed lines that no judge saw: after-side lines (before-side where deleted); 0, 0 the whole file."""
+
+    path: str
+    line: int
+    end_line: int
+    reason: str
+
+
+class AgentAuthored(Model):
+    """Whether an agent wrote the change, and what says so."""
+
+    decision: bool = False
+    hints: tuple[str, ...] = ()
+
+
+class Cost(Model):
+    """What the run's models cost. USD and tokens; by node id and by model name, USD."""
+
+    usd: float = 0.0
+    basis: CostBasis = "none"
+    input_tokens: int = 0
+    output_tokens: int = 0
+    by_node: dict[str, float] = Field(default_factory=dict)
+    by_model: dict[str, float] = Field(default_factory=dict)
+
+
+class CacheUse(Model):
+    """Questions answered from earlier verdicts, and questions that had to be asked."""
+
+    hits: int = 0
+    misses: int = 0
+
+
+class Summary(Model):
+    """The document. `bundle` is relative to the repository's root, "" if nothing was recorded."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    run_id: str
+    key: str
+    workflow: str
+    outcome: RunOutcome
+    exit_code: int
+    bundle: str
+    trusted: Trusted
+    change: ChangeSummary
+    rubrics: tuple[RubricResult, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    policy_changes: tuple[PolicyChange, ...] = ()
+    unreviewed: tuple[Unreviewed, ...] = ()
+    agent_authored: AgentAuthored = AgentAuthored()
+    cost: Cost = Cost()
+    cache: CacheUse = CacheUse()
+    duration_ms: int = 0
+
+    def to_json(self) -> str:
+        """The document as indented JSON with a final newline."""
+        return self.model_dump_json(by_alias=True, indent=2) + "\n"

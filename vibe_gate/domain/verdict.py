@@ -1,0 +1,81 @@
+"""Verdicts: outcomes of criteria, rubrics and runs, and the arithmetic between them.
+
+`decide` and its companions are pure: votes in, results out. The model never sees
+them and cannot argue with them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from vibe_gate.domain.evidence import CheckedEvidence
+from vibe_gate.domain.model import Model
+
+Outcome = Literal["pass", "fail", "abstain", "not_applicable", "error"]
+"""Of one criterion or one vote."""
+
+RunOutcome = Literal["pass", "fail", "inconclusive", "error"]
+"""Of a rubric or a run."""
+
+DecidedBy = Literal["check", "unanimous", "majority", "cache", "none"]
+"""`none`: no vote was cast (no key, --no-judge, deadline before the first vote)."""
+
+Level = Literal["notice", "warning", "failure"]
+
+
+class Vote(Model):
+    """One answer to one criterion, after its evidence was checked.
+
+    `said` is what the model answered, `outcome` what that counts for; they differ
+    where evidence did not hold or a counterexample was missing. `turn` is the
+    folder of the conversation, relative to the run's bundle.
+    """
+
+    outcome: Outcome
+    said: Outcome | None
+    reason: str
+    counterexample: str | None = None
+    evidence: tuple[CheckedEvidence, ...] = ()
+    turn: str = ""
+
+
+class Finding(Model):
+    """Something to show at a line. `line` 0: about the file as a whole.
+
+    `path` is as shown (`paths.quote`), "" for the change as a whole.
+    """
+
+    path: str
+    line: int
+    end_line: int
+    level: Level
+    criterion: str
+    message: str = Field(max_length=280)
+    evidence: tuple[CheckedEvidence, ...] = ()
+    fingerprint: str = ""
+
+
+class CriterionResult(Model):
+    """How one criterion came out."""
+
+    id: str
+    kind: Literal["judge", "check"]
+    must: bool
+    weight: float
+    outcome: Outcome
+    decided_by: DecidedBy
+    votes: tuple[Vote, ...] = ()
+    reason: str = ""
+
+
+class RubricResult(Model):
+    """How one rubric came out. `score` and `coverage` are shares between 0 and 1."""
+
+    id: str
+    digest: str
+    outcome: RunOutcome
+    score: float
+    coverage: float
+    criteria: tuple[CriterionResult, ...]

@@ -1,0 +1,81 @@
+"""Every error that vibe-gate raises on purpose, and the exit code each one means.
+
+    GateError
+    ├── UsageError                  2   what was asked cannot be understood
+    │   ├── DefinitionError         2   gate.toml, a rubric or an agent does not parse
+    │   ├── RevisionError           2   a revision names nothing, or history is cut short there
+    │   └── UnsupportedRepository   2   a repository format that libgit2 cannot open
+    ├── InfrastructureError         3   the review could not be carried out
+    │   ├── AgentError              3   the agent's process could not be started or died
+    │   ├── GatewayError            3   the model's wire: credentials, cassette, connection
+    │   └── StorageError            3   a bundle could not be written or read
+    └── IntegrityError              5   what was reviewed is not what is there
+
+Faces catch `GateError` once, print its sentence and return `exit_code`; nothing
+else catches broadly. Every message says what happened and what to do next.
+"""
+
+from __future__ import annotations
+
+PASS = 0
+FAIL = 1
+USAGE = 2
+INCONCLUSIVE = 3
+POLICY_CHANGED = 4
+INTEGRITY = 5
+INTERRUPTED = 130
+
+
+class GateError(Exception):
+    """Base of the tree. `str(error)` is a sentence for the user."""
+
+    exit_code = INCONCLUSIVE
+
+
+class UsageError(GateError):
+    """The command line, a revision or a definition cannot be understood."""
+
+    exit_code = USAGE
+
+
+class DefinitionError(UsageError):
+    """One or more mistakes in the repository's definitions.
+
+    `mistakes` holds one sentence each, with file, key and suggestion.
+    """
+
+    def __init__(self, mistakes: list[str]) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = mistakes
+
+
+class RevisionError(UsageError):
+    """A revision names nothing here, or history is cut short before it."""
+
+
+class UnsupportedRepository(UsageError):
+    """A repository, index or object format that libgit2 cannot open."""
+
+
+class InfrastructureError(GateError):
+    """The review could not be carried out; it says nothing about the change."""
+
+    exit_code = INCONCLUSIVE
+
+
+class AgentError(InfrastructureError):
+    """The agent's process could not be started, or died without an answer."""
+
+
+class GatewayError(InfrastructureError):
+    """The model's wire: no credentials, a cassette that does not match, no connection."""
+
+
+class StorageError(InfrastructureError):
+    """A bundle could not be written or read."""
+
+
+class IntegrityError(GateError):
+    """What was reviewed is not what is there."""
+
+    exit_code = INTEGRITY

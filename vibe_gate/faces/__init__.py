@@ -1,0 +1,1 @@
+"""Where people and machines come in: thin, and without rules of their own."""
