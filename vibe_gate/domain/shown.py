@@ -1,0 +1,55 @@
+"""Repository text as a model, a terminal or a page may see it: nothing invisible, nothing lost.
+
+Every character that has no visible form of its own, and every byte that is not
+UTF-8, is written as `⟦U+200B⟧` or `⟦0xFF⟧`; the opening bracket itself is
+written as `⟦U+27E6⟧`, so what is shown can be told from what was written.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_SUSPECT = re.compile(r"[^\t\x20-\x7e\xa1-\xac\xae-\u02ff\u0370-\u0482\u048a-\u058f]")
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_HIDDEN_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u27e6\u17b4\u17b5")
+"""Letters and marks that fonts draw as nothing, and our own bracket."""
+
+
+def is_hidden(char: str) -> bool:
+    """Whether the character must be written out to be seen. Tabs are left as they are."""
+    if char == "\t":
+        return False
+    code = ord(char)
+    return (
+        unicodedata.category(char) in _HIDDEN_CATEGORIES
+        or char in _HIDDEN_LETTERS
+        or 0xFE00 <= code <= 0xFE0F
+        or 0xE0100 <= code <= 0xE01EF
+    )
+
+
+def show(raw: bytes) -> str:
+    """One line's bytes, without its line ending, as visible text."""
+    return show_text(raw.decode("utf-8", "surrogateescape"))
+
+
+def show_text(text: str) -> str:
+    """The same for text that was decoded already (surrogate escapes are bytes)."""
+    return _SUSPECT.sub(lambda match: _write_out(match[0]), text)
+
+
+def _write_out(char: str) -> str:
+    if 0xDC80 <= ord(char) <= 0xDCFF:
+        return f"⟦0x{ord(char) - 0xDC00:02X}⟧"
+    return f"⟦U+{ord(char):04X}⟧" if is_hidden(char) else char
+
+
+def lines(content: bytes) -> list[bytes]:
+    """Lines as git counts them: split at LF only; the ending (LF or CR LF) is dropped."""
+    if not content:
+        return []
+    parts = content.split(b"\n")
+    if parts[-1] == b"":
+        parts.pop()
+    return [part[:-1] if part.endswith(b"\r") else part for part in parts]
