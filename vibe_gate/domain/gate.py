@@ -14,7 +14,7 @@ from vibe_gate.domain.rubric import Identifier, Rubric
 
 DEFAULT_MODEL = "claude-sonnet-5"
 
-POLICY_BLOCK = (".vibe-gate/**", ".github/workflows/**", ".pre-commit-config.yaml")
+POLICY_BLOCK = (".vibe-gate/**", ".github/workflows/**", "/.pre-commit-config.yaml")
 """Changes here change the gate itself: exit 4 until a human approves. Anchored at the root."""
 
 POLICY_WARN = ("CLAUDE.md", "AGENTS.md", "**/.claude/**", "**/.mcp.json", "**/.gitattributes",
@@ -22,6 +22,7 @@ POLICY_WARN = ("CLAUDE.md", "AGENTS.md", "**/.claude/**", "**/.mcp.json", "**/.g
 """Changes here can steer agents, diffs or test runs: a warning finding, at any depth."""
 
 JudgeWhen = Literal["always", "agent-authored", "never"]
+HookName = Literal["pre-commit", "pre-merge-commit", "pre-push", "commit-msg", "manual"]
 
 
 class Scope(Model):
@@ -85,9 +86,7 @@ class GateFile(Model):
     rubrics: tuple[Identifier, ...] = ()
     scope: tuple[Scope, ...] = ()
     budget: Budget = Budget()
-    hooks: dict[Literal["pre-commit", "pre-merge-commit", "pre-push", "commit-msg", "manual"], HookRule] = Field(
-        default_factory=dict
-    )
+    hooks: dict[HookName, HookRule] = Field(default_factory=dict)
     on: On = On()
     retention: Retention = Retention()
     model: ModelChoice = ModelChoice()

@@ -1,0 +1,244 @@
+"""Mistakes in plain sentences: what pydantic found, said in the words of the file.
+
+A mistake reads `path: key: what is wrong; suggestion`. Keys and values may come
+from a hostile tree, so each is quoted before it becomes part of a sentence.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from vibe_gate.domain import paths
+
+Location = tuple[int | str, ...]
+M = TypeVar("M", bound=BaseModel)
+
+SHOWN_CHARACTERS = 60
+"""Values and keys are cut here: a mistake is a sentence, not a copy of the file."""
+
+ROUNDS = 4
+"""A mistake can hide others behind it (a misspelt table name hides what is in the table)."""
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+_KINDS = {
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "string_type": "text",
+    "tuple_type": "an array",
+    "list_type": "an array",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "finite_number": "a finite number",
+}
+_BOUNDS = {
+    "greater_than": ("more than", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("less than", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
+
+
+def quoted(text: str) -> str:
+    """Text from a file in double quotes: cut, and with nothing invisible left in it."""
+    cut = text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+    shown = paths.quote(cut)
+    return shown if shown.startswith('"') else f'"{shown}"'
+
+
+def inline(text: str) -> str:
+    """A message that may carry text from a file, safe to print."""
+    return paths.quote(text)
+
+
+def dotted(location: Location) -> str:
+    """A key as people write it: `scope[0].paths[1]`, counted from 0."""
+    out = ""
+    for part in location:
+        if isinstance(part, int):
+            out += f"[{part}]"
+        else:
+            out += ("." if out else "") + (part if _BARE_KEY.match(part) else quoted(part))
+    return out
+
+
+def shown_value(value: object) -> str:
+    """A value in a sentence."""
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return str(value)[:SHOWN_CHARACTERS]
+    if isinstance(value, list):
+        return "an array"
+    return "a table" if isinstance(value, dict) else "a date or time"
+
+
+def nearest(word: str, known: Sequence[str]) -> str | None:
+    """The known word that was probably meant."""
+    found = difflib.get_close_matches(word[:64].lower(), known, n=1)
+    return found[0] if found else None
+
+
+def suggestion(word: str, known: Sequence[str], kind: str) -> str:
+    """`did you mean ...?`, or what could stand there."""
+    near = nearest(word, known)
+    return f'did you mean "{near}"?' if near else f"{kind}: {', '.join(sorted(known))}"
+
+
+def parsed(
+    model: type[M], tables: dict[str, Any], prefix: Location = ()
+) -> tuple[M | None, list[tuple[Location, str]]]:
+    """The tables as `model`, or None with every mistake as (location, what is wrong).
+
+    After each round what was found is mended in a copy and the rest validated again,
+    so that one mistake does not hide another. TOML has types of its own, so nothing
+    is converted: `must = "yes"` is a mistake.
+    """
+    work = copy.deepcopy(tables)
+    found: dict[Location, str] = {}
+    value: M | None = None
+    for _ in range(ROUNDS):
+        try:
+            value = model.model_validate_json(json.dumps(work, default=_foreign), strict=True)
+            break
+        except ValidationError as error:
+            fresh = [e for e in error.errors(include_url=False) if not _follows(e, found)]
+        for detail in fresh:
+            location = _location(detail)
+            found[location] = _sentence(detail, model, at(tables, location))
+            _mend(work, location, detail, model)
+        if not fresh:
+            break
+    if found:
+        return None, [(prefix + location, what) for location, what in found.items()]
+    return value, []
+
+
+def at(tables: object, location: Location) -> object:
+    """The value that stands at a location; None where there is nothing."""
+    for part in location:
+        inside = part in tables if isinstance(tables, dict) else _is_index(part, tables)
+        if not inside:
+            return None
+        tables = tables[part]  # type: ignore[index]
+    return tables
+
+
+def _is_index(part: int | str, value: object) -> bool:
+    return isinstance(value, list) and isinstance(part, int) and part < len(value)
+
+
+def _foreign(value: object) -> dict[str, str]:
+    return {"date or time": str(value)}  # a table, so that it fits where text is wanted no more than a date does
+
+
+def _location(detail: ErrorDetails) -> Location:
+    return tuple(part for part in detail["loc"] if part != "[key]")
+
+
+def _follows(detail: ErrorDetails, found: dict[Location, str]) -> bool:
+    """Whether the error is only what mending an earlier mistake left behind."""
+    location = _location(detail)
+    if location in found:
+        return True
+    return detail["type"] == "value_error" and any(known[: len(location)] == location for known in found)
+
+
+def _mend(work: object, location: Location, detail: ErrorDetails, model: type[BaseModel]) -> None:
+    parent = at(work, location[:-1])
+    if not location or not isinstance(parent, dict):
+        return
+    name = str(location[-1])
+    value = parent.pop(name, None)
+    if detail["type"] == "extra_forbidden":
+        meant = nearest(name, known_keys(model, location))
+        if meant and meant not in parent:
+            parent[meant] = value
+
+
+def known_keys(model: type[BaseModel], location: Location) -> list[str]:
+    """The keys that may stand where the last part of the location does."""
+    for part in location[:-1]:
+        field = {info.alias or name: info for name, info in model.model_fields.items()}.get(str(part))
+        inner = _model_within(field.annotation) if field else None
+        model = inner or model
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def _model_within(annotation: object) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((model for part in get_args(annotation) if (model := _model_within(part))), None)
+
+
+def _sentence(detail: ErrorDetails, model: type[BaseModel], value: object) -> str:
+    kind, location = detail["type"], _location(detail)
+    context = detail.get("ctx", {})
+    name = str(location[-1]) if location else ""
+    if location == ("schema",):
+        return _schema(value)
+    if kind == "extra_forbidden":
+        return f"unknown key; {suggestion(name, known_keys(model, location), 'known keys here')}"
+    if kind == "missing":
+        return "is missing"
+    if kind == "literal_error":
+        words = re.findall(r"'([^']*)'", str(context["expected"]))
+        if detail["loc"][-1] == "[key]":
+            return f"unknown name; {suggestion(name, words, 'known names here')}"
+        return f"must be {_either(words)}, not {shown_value(value)}{_did_you_mean(value, words)}"
+    if kind in _KINDS:
+        return _wrong_kind(kind, location, model, value)
+    if kind in _BOUNDS:
+        words_, key = _BOUNDS[kind]
+        return f"must be {words_} {context[key]}, not {shown_value(value)}"
+    return _rarer(detail, value)
+
+
+def _rarer(detail: ErrorDetails, value: object) -> str:
+    kind, context = detail["type"], detail.get("ctx", {})
+    if kind == "string_pattern_mismatch":
+        return f'must be lower-case letters, digits, ".", "_" and "-", at most 64, not {shown_value(value)}'
+    if kind in ("too_short", "string_too_short"):
+        return "must not be empty"
+    if kind == "value_error":
+        return inline(str(context["error"]))
+    said = detail["msg"].replace("Input should be", "must be")
+    return inline(said[:1].lower() + said[1:])
+
+
+def _schema(value: object) -> str:
+    if value is None:
+        return "is missing; write schema = 1 at the top of the file"
+    if isinstance(value, int) and not isinstance(value, bool) and value > 1:
+        return f"schema {shown_value(value)} was written for a newer vibe-gate; this one reads schema = 1: upgrade it"
+    return f"must be 1, not {shown_value(value)}; write schema = 1"
+
+
+def _wrong_kind(kind: str, location: Location, model: type[BaseModel], value: object) -> str:
+    said = f"must be {_KINDS[kind]}, not {shown_value(value)}"
+    if kind in ("tuple_type", "list_type") and isinstance(value, dict):
+        return f"{said}; write [[{dotted(location)}]] with two brackets"
+    if kind in ("tuple_type", "list_type") and isinstance(value, str):
+        return f"{said}; write [{quoted(value)}]"
+    return said
+
+
+def _either(words: list[str]) -> str:
+    shown = [f'"{word}"' for word in words]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
+
+
+def _did_you_mean(value: object, words: list[str]) -> str:
+    near = nearest(value, words) if isinstance(value, str) else None
+    return f'; did you mean "{near}"?' if near else ""
