@@ -1,0 +1,59 @@
+"""A case: one review under way, with everything that its steps share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from vibe_gate.adapters.bundles import RunRecorder
+from vibe_gate.adapters.git import Repository
+from vibe_gate.adapters.redaction import Redactor
+from vibe_gate.domain.change import Change, Selection
+from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.rubric import Rubric
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a face asks for. USD and seconds; None takes the gate's own setting.
+
+    `base` is the pull request's base: definitions are read there. `definitions` is a
+    revision or "worktree" and overrides it. `wire` and `cassette` choose how the
+    model is reached (None: `VIBE_GATE_WIRE` and `VIBE_GATE_CASSETTE`, else live).
+    """
+
+    selection: Selection
+    rubrics: tuple[str, ...] = ()
+    judge: bool = True
+    base: str | None = None
+    definitions: str | None = None
+    max_cost_usd: float | None = None
+    deadline_s: float | None = None
+    wire: Literal["live", "record", "replay"] | None = None
+    cassette: Path | None = None
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The change, the gate it is held against, and where it is written down.
+
+    `ends_at` is the deadline on `time.monotonic`, in seconds.
+    """
+
+    request: Request
+    repository: Repository
+    change: Change
+    gate: Gate
+    rubrics: tuple[Rubric, ...]
+    run: RunRecorder
+    redactor: Redactor
+    environ: Mapping[str, str]
+    ends_at: float
+
+    @property
+    def max_cost_usd(self) -> float:
+        """The ceiling of this run, in USD."""
+        return self.request.max_cost_usd or self.gate.file.budget.max_cost_usd

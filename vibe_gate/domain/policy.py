@@ -1,0 +1,40 @@
+"""Policy changes: what a change does to the gate itself, and to what steers agents and tests."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import Change, FileChange
+from vibe_gate.domain.gate import Policy
+from vibe_gate.domain.verdict import Finding
+
+DEFINITIONS = (".vibe-gate/**",)
+
+
+def touches(file: FileChange, globs: tuple[str, ...]) -> bool:
+    """Whether either name of the file matches."""
+    return paths.matches(file.path, globs) or (file.old_path is not None and paths.matches(file.old_path, globs))
+
+
+def policy_files(change: Change, policy: Policy) -> tuple[tuple[FileChange, Literal["block", "warn"]], ...]:
+    """The files that are policy, each with what its change means."""
+    found: list[tuple[FileChange, Literal["block", "warn"]]] = []
+    for file in change.files:
+        if touches(file, policy.block):
+            found.append((file, "block"))
+        elif touches(file, policy.warn):
+            found.append((file, "warn"))
+    return tuple(found)
+
+
+def warning(file: FileChange) -> Finding:
+    """The finding for a file that steers agents, diffs or test runs."""
+    return Finding(
+        path=file.shown_path,
+        line=0,
+        end_line=0,
+        level="warning",
+        criterion="policy",
+        message="This file steers agents, diffs or test runs; a human should look at its change.",
+    )

@@ -1,0 +1,62 @@
+"""Which revision's definitions bind, and what they demand of a change.
+
+The reviewed change must not choose its own judge: definitions are read where the
+change cannot reach them (PRODUCT 2). In this order: what the user names, the pull
+request's base, `git config vibe-gate.trust`, the merge base with the remote's
+default branch, the change's before commit.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+from vibe_gate.adapters.definitions import built_in_gate, load_gate
+from vibe_gate.adapters.git import Repository
+from vibe_gate.domain.change import Change
+from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.rubric import Rubric
+from vibe_gate.errors import UsageError
+
+WORKTREE = "worktree"
+
+
+def gate_for(repository: Repository, change: Change, *, base: str | None, definitions: str | None) -> Gate:
+    """The gate in force for a change.
+
+    Raises DefinitionError for definitions that do not parse, RevisionError for a
+    revision that names nothing. Without definitions at the trusted revision the
+    change's own are used (origin "bootstrap"), without any the built-in gate.
+    """
+    revision = trusted_revision(repository, change, base=base, definitions=definitions)
+    tree = repository.tree(repository.snapshot() if revision == WORKTREE else revision or change.before)
+    gate = load_gate(tree, revision=revision, origin="trusted")
+    if gate is None:
+        own = change.head_commit or (WORKTREE if change.kind == "worktree" else "")
+        gate = load_gate(repository.tree(change.after), revision=own, origin="bootstrap")
+    return gate or built_in_gate()
+
+
+def trusted_revision(repository: Repository, change: Change, *, base: str | None, definitions: str | None) -> str:
+    """The commit id to read definitions at, "worktree", or "" where there is no commit before the change."""
+    if definitions == WORKTREE:
+        return WORKTREE
+    named = definitions or base or repository.config("vibe-gate.trust")
+    if named:
+        return repository.resolve(named)
+    return repository.upstream_base() or change.base_commit
+
+
+def chosen(gate: Gate, change: Change, wanted: tuple[str, ...]) -> tuple[Rubric, ...]:
+    """The rubrics of this review: those the gate names for the change, or those the user wants.
+
+    Raises UsageError for a rubric that the gate does not have.
+    """
+    if not wanted:
+        return gate.for_change(change)
+    known = {rubric.id: rubric for rubric in gate.rubrics}
+    for name in wanted:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(sorted(known))}."
+            raise UsageError(f"There is no rubric {name!r}; {hint}")
+    return tuple(known[name] for name in dict.fromkeys(wanted))
