@@ -1,0 +1,70 @@
+"""Summaries to render: a plain one, and parts to vary it with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Cost, PolicyChange, Summary, Trusted, Unreviewed
+from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
+
+HEAD = "abcdef0123456789abcdef0123456789abcdef01"
+
+
+def changed(path: str = "src/a.py", added: int = 4, deleted: int = 1) -> ChangedFile:
+    return ChangedFile(path=path, old_path=None, change_type="modified", added=added, deleted=deleted, binary=False)
+
+
+def criterion(name: str = "no-secrets", outcome: Any = "pass", **more: Any) -> CriterionResult:
+    values = {"kind": "check", "must": True, "weight": 1, "decided_by": "check"} | more
+    return CriterionResult(id=name, outcome=outcome, **values)
+
+
+def rubric(*criteria: CriterionResult, outcome: Any = "pass", **more: Any) -> RubricResult:
+    values = {"id": "quality", "digest": "0" * 64, "score": 1.0, "coverage": 1.0} | more
+    return RubricResult(outcome=outcome, criteria=criteria, **values)
+
+
+def finding(message: str = "the handler hides the error", line: int = 41, **more: Any) -> Finding:
+    values = {"path": "src/a.py", "level": "failure", "criterion": "errors-not-swallowed"} | more
+    return Finding(line=line, end_line=line, message=message, **values)
+
+
+def summary(**more: Any) -> Summary:
+    files = more.pop("files", (changed(),))
+    change = ChangeSummary(
+        before="1" * 40, after="2" * 40, base_commit="", head_commit="", patch_id="", range_patch_id="", files=files
+    )
+    values = {
+        "run_id": "20260102T030405.006Z-abc123",
+        "key": HEAD,
+        "workflow": "review",
+        "outcome": "pass",
+        "exit_code": 0,
+        "bundle": f".vibe-artifacts/{HEAD}/20260102T030405.006Z-abc123",
+        "trusted": Trusted(revision="5d401b9" + "0" * 33, bootstrap=False),
+        "change": change,
+        "rubrics": (rubric(criterion()),),
+    } | more
+    return Summary(**values)
+
+
+def failed(findings: int = 1, criteria: int = 1, **more: Any) -> Summary:
+    """A change that a must-criterion blocks, with as many findings and passed criteria as wanted."""
+    bad = criterion("errors-not-swallowed", "fail", reason="the new except clause at line 41 does nothing", kind="judge")
+    rows = [bad, *(criterion(f"check-{number}") for number in range(criteria))]
+    values = {
+        "outcome": "fail",
+        "exit_code": 1,
+        "rubrics": (rubric(*rows, outcome="fail", score=0.5),),
+        "findings": tuple(finding(line=number + 1) for number in range(findings)),
+        "cost": Cost(usd=0.0123, basis="known", input_tokens=12_345, output_tokens=321),
+    }
+    return summary(**(values | more))
+
+
+def policy(path: str = ".vibe-gate/gate.toml", level: Any = "block") -> PolicyChange:
+    return PolicyChange(path=path, change_type="modified", level=level, diff="")
+
+
+def unseen(path: str = "src/big.py", reason: str = "the budget was reached") -> Unreviewed:
+    return Unreviewed(path=path, line=1, end_line=400, reason=reason)

@@ -1,0 +1,139 @@
+"""From argv to one command module, and the one boundary where errors become sentences and exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import NoReturn, Protocol, cast
+
+from vibe_gate.errors import INCONCLUSIVE, INTERRUPTED, GateError, UsageError
+from vibe_gate.faces.cli.output import complain, drop_stdout, emit
+from vibe_gate.report.text import safe
+from vibe_gate.version import VERSION
+
+COMMANDS = {
+    "review": "vibe_gate.faces.cli.review",
+    "init": "vibe_gate.faces.cli.init",
+    "doctor": "vibe_gate.faces.cli.doctor",
+    "demo": "vibe_gate.faces.cli.demo",
+    "config": "vibe_gate.faces.cli.config",
+}
+"""What this version can do: name -> module with SUMMARY, add_arguments(parser) and run(args, environ)."""
+
+PLANNED = (
+    "run", "resume", "viz", "report", "post", "verify", "stats", "replay", "calibrate", "test", "bundles", "sessions",
+    "install", "uninstall", "hook", "capture", "guard", "action", "override", "suppress",
+)  # fmt: skip
+"""Commands that the product names and a later version brings."""
+
+PIPE_CLOSED = 141
+"""What a shell reports for a process that SIGPIPE ended: the reader left before the result was out."""
+
+
+class Command(Protocol):
+    """What a command module offers."""
+
+    SUMMARY: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the command's arguments."""
+
+    def run(self, args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+        """Do it; the exit code comes back. Raises GateError."""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse whose complaints are our own errors, so that they leave by the one boundary."""
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse the command line."""
+        raise UsageError(f"{message} (`{self.prog} --help` shows what it takes)")
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command line to its exit code. Never raises: errors become one sentence, or one JSON document."""
+    as_json = "--json" in argv
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        return _run(argv)
+    except GateError as error:
+        return _report(str(error), error.exit_code, as_json)
+    except KeyboardInterrupt:
+        return _report("interrupted; nothing was decided.", INTERRUPTED, as_json)
+    except BrokenPipeError:
+        drop_stdout()
+        return PIPE_CLOSED
+    except Exception as error:  # noqa: BLE001  a bug, whatever it is, must not look like a verdict
+        return _report_bug(error, as_json)
+
+
+def command(name: str) -> Command:
+    """The module of a command; UsageError for one that is not there, with the nearest that is."""
+    if name in COMMANDS:
+        return cast(Command, importlib.import_module(COMMANDS[name]))
+    if name in PLANNED:
+        raise UsageError(f"'{name}' is not part of this version yet ({VERSION}).")
+    if name.startswith("-"):
+        raise UsageError(f"'{name}' is no option of vibe-gate itself; `vibe-gate --help` lists the commands.")
+    near = difflib.get_close_matches(name, COMMANDS, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else "`vibe-gate --help` lists them."
+    raise UsageError(f"'{name}' is not a command; {hint}")
+
+
+def parser(name: str, module: Command) -> Parser:
+    """The argument parser of one command."""
+    made = Parser(
+        prog=f"vibe-gate {name}",
+        description=module.SUMMARY,
+        epilog=getattr(module, "EXAMPLES", None),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.add_arguments(made)
+    return made
+
+
+def _run(argv: Sequence[str]) -> int:
+    name, *rest = argv
+    if name in {"help", "--help", "-h"} and rest:
+        name, rest = rest[0], ["--help"]
+    module = command(name)
+    try:
+        args = parser(name, module).parse_args(rest)
+    except SystemExit as stop:  # --help has printed
+        return int(stop.code or 0)
+    return module.run(args, os.environ)
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt  # SIGTERM ends a run as Ctrl-C does: agents stopped, the bundle marked incomplete
+
+
+def _report(message: str, exit_code: int, as_json: bool) -> int:
+    lines = [safe(line) for line in message.splitlines()] or ["stopped."]
+    if as_json:
+        emit(json.dumps({"schema": 1, "error": {"exit_code": exit_code, "message": "\n".join(lines)}}) + "\n")
+    else:
+        complain("\n".join(f"vibe-gate: {line}" for line in lines))
+    return exit_code
+
+
+def _report_bug(error: Exception, as_json: bool) -> int:
+    if os.environ.get("VIBE_GATE_TRACEBACK") == "1":
+        traceback.print_exception(error, file=sys.stderr)
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(last.filename)}:{last.lineno}"  # noqa: PTH119  text only
+    what = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+    sentence = f"this is a bug, please report it: {what} ({where}). VIBE_GATE_TRACEBACK=1 shows where it came from."
+    return _report(sentence, INCONCLUSIVE, as_json)
+
+
+__all__ = ["COMMANDS", "PLANNED", "Command", "Parser", "command", "parser", "run"]

@@ -1,0 +1,206 @@
+"""`vibe-gate review`: argv to a Request, a Review to the terminal or to JSON."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, cast
+
+from rich.console import Console
+from rich.text import Text
+
+from vibe_gate.domain.change import Selection
+from vibe_gate.errors import UsageError
+from vibe_gate.faces import progress
+from vibe_gate.faces.cli.idle import NOTHING
+from vibe_gate.faces.cli.output import complain, emit
+from vibe_gate.report import terminal
+from vibe_gate.report.text import safe
+from vibe_gate.review import Request, Review, review
+
+SUMMARY = "Hold a change against the repository's rubrics: checks first, then the judge."
+
+EXAMPLES = """\
+examples:
+  vibe-gate review                     uncommitted work, untracked files included, against HEAD
+  vibe-gate review HEAD~1              from HEAD~1 to the working tree
+  vibe-gate review main...feature      what feature changed since it left main
+  vibe-gate review --staged --no-judge checks only, on what the next commit would record
+"""
+
+WIRES = ("live", "record", "replay")
+Wire = Literal["live", "record", "replay"]
+
+PIPE_WIDTH = 100
+"""Columns of the plain text when stdout is no terminal: logs and pipes have no width of their own."""
+
+_IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what `review` takes."""
+    what = parser.add_argument_group("what to review (by default: HEAD to the working tree)")
+    what.add_argument("revision", nargs="?", metavar="REV | A..B | A...B", help="REV: from REV to the working tree")
+    what.add_argument("--staged", action="store_true", help="the index against HEAD")
+    what.add_argument("--commit", metavar="REV", help="one commit against its first parent")
+    what.add_argument("--base", metavar="REV", help="the trusted base that the definitions are read at")
+
+    how = parser.add_argument_group("against what")
+    how.add_argument("--rubric", nargs="+", action="extend", default=[], metavar="ID", help="only these rubrics")
+    how.add_argument("--no-judge", action="store_true", help="checks only; ask no model")
+    how.add_argument("--definitions", metavar="REV|worktree", help="read .vibe-gate at REV, or as it is on disk")
+
+    limits = parser.add_argument_group("limits")
+    limits.add_argument("--max-cost-usd", type=_positive, metavar="X", help="refuse requests beyond X US dollars")
+    limits.add_argument("--deadline", type=_positive, metavar="SECONDS", help="wall clock of the whole review")
+    limits.add_argument("--strict", action="store_true", help="hooks: block where they would only warn")
+
+    wire = parser.add_argument_group("the model's wire")
+    wire.add_argument("--wire", choices=WIRES, help="record to a cassette, or replay one: offline, free, the same")
+    wire.add_argument("--cassette", metavar="DIR", help="where recorded conversations are")
+
+    parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
+
+
+def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Review, print, and return the summary's exit code."""
+    request = request_of(args, environ)
+    with progress.shown(environ) as show:
+        done = review(request, start=Path.cwd(), environ=environ, clock=_now, progress=show)
+    if args.json:
+        for note in done.notes:
+            complain(f"note: {safe(note)}")
+        emit(done.summary.to_json())
+    elif done.summary.run_id == "":
+        emit("\n".join([nothing(request.selection), *(f"note: {safe(note)}" for note in done.notes)]) + "\n")
+    else:
+        _print(done, environ)
+    return done.summary.exit_code
+
+
+def request_of(args: argparse.Namespace, environ: Mapping[str, str]) -> Request:
+    """The request that the parsed arguments mean; UsageError where they contradict each other."""
+    rubrics, revision = _rubrics_and_revision(args.rubric, args.revision)
+    wire, cassette = _wire(args, environ)
+    return Request(
+        selection=_selection(revision, args.staged, args.commit),
+        rubrics=tuple(dict.fromkeys(rubrics)),
+        judge=not args.no_judge,
+        base=args.base,
+        definitions=args.definitions,
+        max_cost_usd=args.max_cost_usd,
+        deadline_s=args.deadline,
+        wire=wire,
+        cassette=cassette,
+        strict=args.strict,
+    )
+
+
+def selection(revision: str) -> Selection:
+    """What `REV`, `A..B` or `A...B` selects; an empty side is HEAD, as in git.
+
+    Only the form is read here; whether it names something is git's to say.
+    """
+    dots = "..." if "..." in revision else ".."
+    left, found, right = revision.partition(dots)
+    if not found:
+        return Selection("worktree", left=revision)
+    if revision in ("..", "...") or ".." in right or left.endswith(".") or right.startswith("."):
+        raise UsageError(f"'{revision}' is no range; write A..B, or A...B to start where they parted.")
+    return Selection("merge_base" if dots == "..." else "range", left=left or "HEAD", right=right or "HEAD")
+
+
+def nothing(selected: Selection) -> str:
+    """The sentence for a change without files."""
+    if selected.kind in NOTHING and selected.left == "HEAD":
+        return NOTHING[selected.kind]
+    left, right = safe(selected.left), safe(selected.right)
+    return {
+        "worktree": f"Nothing to review: the working tree is the same as {left}.",
+        "range": f"Nothing to review: {left} and {right} have the same files.",
+        "merge_base": f"Nothing to review: {right} has changed nothing since it left {left}.",
+        "commit": f"Nothing to review: commit {left} changes no file.",
+        "staged": NOTHING["staged"],
+    }[selected.kind]
+
+
+def _selection(revision: str | None, staged: bool, commit: str | None) -> Selection:
+    given = [name for name, there in ((revision, revision is not None), ("--staged", staged)) if there]
+    given += ["--commit"] if commit is not None else []
+    if len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]} name different changes; give one of them.")
+    if revision == "" or commit == "":
+        raise UsageError("the revision is empty; leave it out for HEAD to the working tree.")
+    if commit is not None:
+        if ".." in commit:
+            raise UsageError(f"--commit takes one commit; for a range: vibe-gate review {commit}")
+        return Selection("commit", left=commit)
+    if staged:
+        return Selection("staged")
+    return selection(revision or "HEAD")
+
+
+def _rubrics_and_revision(rubrics: Sequence[str], revision: str | None) -> tuple[list[str], str | None]:
+    # `review --rubric quality HEAD~1`: --rubric takes all that follows, but no
+    # rubric can be called HEAD~1, so the last word is what the user means it to be.
+    names = list(rubrics)
+    if revision is None and len(names) > 1 and not _may_be_rubric(names[-1]):
+        revision = names.pop()
+    for name in names:
+        if not _may_be_rubric(name):
+            raise UsageError(f"'{name}' cannot be a rubric's id: lower-case letters, digits, '.', '_' and '-' only.")
+    return names, revision
+
+
+def _may_be_rubric(name: str) -> bool:
+    return _IDENTIFIER.match(name) is not None and ".." not in name
+
+
+def _wire(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Wire | None, Path | None]:
+    wire = args.wire or environ.get("VIBE_GATE_WIRE") or None
+    cassette = args.cassette or environ.get("VIBE_GATE_CASSETTE") or None
+    if wire is not None and wire not in WIRES:
+        raise UsageError(f"VIBE_GATE_WIRE is '{wire}'; it can be {', '.join(WIRES)}.")
+    if wire in ("record", "replay") and cassette is None:
+        raise UsageError(f"--wire {wire} needs --cassette DIR (or VIBE_GATE_CASSETTE).")
+    if args.cassette and wire in (None, "live"):
+        raise UsageError("--cassette DIR needs --wire record or --wire replay.")
+    return cast(Wire | None, wire), Path(cassette) if cassette else None
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above zero")
+    return value
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _print(done: Review, environ: Mapping[str, str]) -> None:
+    if not sys.stdout.isatty():
+        emit(terminal.render(done.summary, done.notes, PIPE_WIDTH, None).plain + "\n")
+        return
+    size = shutil.get_terminal_size()
+    screen = terminal.render(done.summary, done.notes, size.columns, size.lines)
+    emit(_coloured(screen, size.columns, environ) + "\n")
+
+
+def _coloured(screen: Text, width: int, environ: Mapping[str, str]) -> str:
+    if environ.get("NO_COLOR") or environ.get("TERM", "") in ("", "dumb"):
+        return screen.plain
+    console = Console(file=sys.stdout, width=width, highlight=False)
+    with console.capture() as captured:
+        console.print(screen, soft_wrap=True, end="")
+    return captured.get()

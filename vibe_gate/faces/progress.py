@@ -1,0 +1,47 @@
+"""How far a run has come, on stderr: one moving line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.text import Text
+
+from vibe_gate.report.text import safe
+from vibe_gate.review import Progress
+
+NAMES = {"change": "change", "checks": "checks", "judge": "judge", "seal": "bundle"}
+"""Stage of the walk -> the word people see."""
+
+
+def is_lively(environ: Mapping[str, str]) -> bool:
+    """Whether stderr is a terminal that can redraw a line."""
+    return sys.stderr.isatty() and environ.get("TERM", "") not in ("", "dumb")
+
+
+@contextmanager
+def shown(environ: Mapping[str, str]) -> Iterator[Progress]:
+    """A callable (stage, text) that shows where the run is. The moving line is gone when the context ends."""
+    if not is_lively(environ):
+        yield _plain
+        return
+    console = Console(file=sys.stderr, no_color="NO_COLOR" in environ and environ["NO_COLOR"] != "", highlight=False)
+    with console.status(Text("starting"), spinner="dots") as status:
+
+        def move(stage: str, text: str) -> None:
+            status.update(Text(_line(stage, text), overflow="ellipsis", no_wrap=True))
+
+        yield move
+
+
+def _line(stage: str, text: str) -> str:
+    return f"{NAMES.get(stage, stage)}: {safe(text)}"
+
+
+def _plain(stage: str, text: str) -> None:
+    try:
+        print(_line(stage, text), file=sys.stderr, flush=True)  # noqa: T201
+    except BrokenPipeError:
+        return  # nobody watches; the result still counts
