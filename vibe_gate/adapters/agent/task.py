@@ -1,0 +1,84 @@
+"""What a session is given, and what comes back from it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from vibe_gate.domain.summary import CostBasis
+
+READ_ONLY_TOOLS = ("Read", "Grep", "Glob")
+"""What a judge may use. All other tools are not even offered."""
+
+Status = Literal[
+    "answered", "refused", "max_tokens", "no_answer", "two_answers", "max_turns", "budget", "timeout", "api_error",
+    "died",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Task:
+    """One conversation to have.
+
+    `schema` is the JSON schema of the answer (no `$schema` key of draft 2020-12: the
+    CLI rejects that at start). `cwd` is all that the tools can read. `base_url` is a
+    `Gateway.url(...)`, or "" where `cloud` says how to reach the model. `environ` is
+    the environment of this program, of which only the search path, locale and time
+    zone reach the agent. `cloud` holds variables that reach it untouched (Bedrock,
+    Vertex). `home` is an empty private directory that the caller deletes afterwards.
+    `timeout_s` is wall clock; `max_cost_usd` the ceiling that the CLI itself watches
+    (it checks after each response and throws a finished answer away: leave it None
+    behind a gateway); `max_turns` counts requests to the model.
+    """
+
+    prompt: str
+    system_prompt: str
+    schema: Mapping[str, Any]
+    cwd: Path
+    model: str
+    home: Path
+    base_url: str
+    environ: Mapping[str, str] = field(repr=False)
+    tools: tuple[str, ...] = READ_ONLY_TOOLS
+    max_turns: int = 20
+    max_cost_usd: float | None = None
+    timeout_s: float = 300.0
+    cloud: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cli_path: Path | None = None
+    clock: Callable[[], float] = time.time
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a session ended.
+
+    `answer` fills the schema and is None unless `status` is "answered". `detail` is
+    one sentence for people, without control characters. Cost and tokens are what the
+    CLI counted (`input_tokens` includes cache reads and writes); the gateway's own
+    count is the one that binds.
+    """
+
+    status: Status
+    answer: dict[str, Any] | None
+    detail: str
+    cost_usd: float = 0.0
+    cost_basis: CostBasis = "none"
+    input_tokens: int = 0
+    output_tokens: int = 0
+    by_model: Mapping[str, float] = field(default_factory=dict)
+    session_id: str = ""
+    duration_ms: int = 0
+    permission_denials: tuple[dict[str, Any], ...] = ()
+
+
+class Recorder(Protocol):
+    """Where a session writes what it sees, as it sees it; values are safe for JSON."""
+
+    def event(self, data: dict[str, Any]) -> object:
+        """One item of the conversation: {type: message | usage | todo | system | result | ..., ts, ...}."""
+
+    def hook(self, data: dict[str, Any]) -> object:
+        """One hook event, raw, with `seq` (from 0, its line), `ts` (ms) and `tool_use_id`."""
