@@ -1,49 +1,78 @@
-"""Carrying out a rubric's checks: the pure functions of `domain.checks`, given what they need from outside."""
+"""Carrying out checks: the pure functions of `domain.checks`, given what they need from outside."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from vibe_gate.adapters import sandbox
-from vibe_gate.adapters.git import Repository
-from vibe_gate.domain.change import Change
+from vibe_gate.case import Case
 from vibe_gate.domain.checks import run_check
 from vibe_gate.domain.checks.contract import CheckInput, CheckResult, CommandResult
+from vibe_gate.domain.decide import short
 from vibe_gate.domain.rubric import Criterion
+from vibe_gate.domain.verdict import CriterionResult, Finding
+
+NODE = "checks"
 
 
 @dataclass(frozen=True, slots=True)
-class Checker:
-    """Runs criteria of kind "check" on one change; the same question is worked out once."""
+class Checked:
+    """Results by (rubric id, criterion id), what they point at, and the first `must` that failed."""
 
-    repository: Repository
-    change: Change
-    policy: tuple[str, ...]
-    environ: Mapping[str, str]
-    seconds_left: float
-    known: dict[str, CheckResult] = field(default_factory=dict)
+    results: dict[tuple[str, str], CriterionResult]
+    findings: tuple[Finding, ...]
+    blocking: str | None
 
-    def run(self, criterion: Criterion) -> CheckResult:
-        """The criterion's answer. Commands run in a fresh export of the after tree."""
-        question = criterion.model_dump_json(exclude={"id", "weight"})
-        if question not in self.known:
-            self.known[question] = run_check(
-                CheckInput(
-                    change=self.change,
-                    criterion=criterion,
-                    read=self.repository.read,
-                    run_command=self._command,
-                    policy=self.policy,
-                )
-            )
-        return self.known[question]
 
-    def _command(self, argv: tuple[str, ...], timeout_s: float) -> CommandResult:
+def run_checks(case: Case) -> Checked:
+    """Every check of the case's rubrics; the same question in two rubrics is worked out once."""
+    known: dict[str, CheckResult] = {}
+    results: dict[tuple[str, str], CriterionResult] = {}
+    blocking = None
+    case.run.event("node.added", NODE, kind="checks")
+    case.run.event("node.status", NODE, status="RUNNING")
+    for rubric in case.rubrics:
+        for criterion in rubric.checked:
+            question = criterion.model_dump_json(exclude={"id", "weight"})
+            if question not in known:
+                known[question] = _run(case, criterion)
+            answer = known[question]
+            results[rubric.id, criterion.id] = _result(criterion, answer)
+            if criterion.must and answer.outcome == "fail":
+                blocking = blocking or criterion.id
+    case.run.event("node.status", NODE, status="DONE")
+    return Checked(results, tuple(finding for answer in known.values() for finding in answer.findings), blocking)
+
+
+def _run(case: Case, criterion: Criterion) -> CheckResult:
+    def command(argv: tuple[str, ...], timeout_s: float) -> CommandResult:
+        left = max(case.ends_at - time.monotonic(), 0.0)
         with tempfile.TemporaryDirectory(prefix="vibe-gate-check-") as folder:
             root = Path(folder) / "tree"
-            self.repository.export(self.change.after, root)
-            limit = min(timeout_s, self.seconds_left)
-            return sandbox.run_command(argv, cwd=root, timeout_s=limit, environ=self.environ)
+            case.repository.export(case.change.after, root)
+            return sandbox.run_command(argv, cwd=root, timeout_s=min(timeout_s, left), environ=case.environ)
+
+    return run_check(
+        CheckInput(
+            change=case.change,
+            criterion=criterion,
+            read=case.repository.read,
+            run_command=command,
+            policy=case.gate.file.policy.block,
+        )
+    )
+
+
+def _result(criterion: Criterion, answer: CheckResult) -> CriterionResult:
+    return CriterionResult(
+        id=criterion.id,
+        kind="check",
+        must=criterion.must,
+        weight=criterion.weight,
+        outcome=answer.outcome,
+        decided_by="check",
+        reason=short(answer.reason),
+    )

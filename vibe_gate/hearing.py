@@ -28,12 +28,17 @@ NO_KEY = (
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What the judges said, by rubric id; `silence` says why none was asked."""
+    """What the judges said, by rubric id.
+
+    `silence` says why none was asked, and `chosen` that this is what the user
+    wanted. `intact`: the exported tree is still what it was.
+    """
 
     judged: dict[str, Judged]
     cost: Cost
     notes: tuple[str, ...] = ()
     silence: str = ""
+    chosen: bool = False
     intact: bool = True
 
 

@@ -129,6 +129,6 @@ def fingerprinted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(made)
 
 
-def unasked_files(change: Change, why: str) -> tuple[Unreviewed, ...]:
-    """Every file of the change, as not reviewed."""
-    return tuple(Unreviewed(path=file.shown_path, line=0, end_line=0, reason=why) for file in change.files)
+def unasked(files: Iterable[FileChange], why: str) -> tuple[Unreviewed, ...]:
+    """Whole files that no judge was shown."""
+    return tuple(Unreviewed(path=file.shown_path, line=0, end_line=0, reason=why) for file in files)

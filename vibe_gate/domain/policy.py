@@ -9,7 +9,8 @@ from vibe_gate.domain.change import Change, FileChange
 from vibe_gate.domain.gate import Policy
 from vibe_gate.domain.verdict import Finding
 
-DEFINITIONS = (".vibe-gate/**",)
+PolicyFiles = tuple[tuple[FileChange, Literal["block", "warn"]], ...]
+"""Changed files that are policy, each with what its change means."""
 
 
 def touches(file: FileChange, globs: tuple[str, ...]) -> bool:
@@ -17,8 +18,8 @@ def touches(file: FileChange, globs: tuple[str, ...]) -> bool:
     return paths.matches(file.path, globs) or (file.old_path is not None and paths.matches(file.old_path, globs))
 
 
-def policy_files(change: Change, policy: Policy) -> tuple[tuple[FileChange, Literal["block", "warn"]], ...]:
-    """The files that are policy, each with what its change means."""
+def policy_files(change: Change, policy: Policy) -> PolicyFiles:
+    """The files of a change that the policy speaks of."""
     found: list[tuple[FileChange, Literal["block", "warn"]]] = []
     for file in change.files:
         if touches(file, policy.block):

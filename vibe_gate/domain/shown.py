@@ -39,6 +39,11 @@ def show_text(text: str) -> str:
     return _SUSPECT.sub(lambda match: _write_out(match[0]), text)
 
 
+def show_block(text: str) -> str:
+    """Text of several lines (LF), each shown."""
+    return "\n".join(show_text(line.removesuffix("\r")) for line in text.split("\n"))
+
+
 def _write_out(char: str) -> str:
     if 0xDC80 <= ord(char) <= 0xDCFF:
         return f"⟦0x{ord(char) - 0xDC00:02X}⟧"

@@ -1,0 +1,225 @@
+"""THE WALK: a change comes in, a verdict with evidence goes out. Read this first.
+
+    selection -> Change -> Gate at the trusted revision -> rubrics, or nothing to do
+              -> bundle -> checks -> judge -> Summary, sealed
+
+The faces differ only in where the selection comes from and where the summary goes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from vibe_gate import trust
+from vibe_gate.adapters.bundles import open_store
+from vibe_gate.adapters.git import open_repository
+from vibe_gate.adapters.redaction import Redactor
+from vibe_gate.case import Case, Request
+from vibe_gate.checks import Checked, run_checks
+from vibe_gate.domain import account, policy, shown
+from vibe_gate.domain.brief import concerns
+from vibe_gate.domain.decide import decide, exit_code, judged, run_outcome
+from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.summary import CacheUse, Cost, PolicyChange, Summary, Trusted, Unreviewed
+from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
+from vibe_gate.errors import GateError
+from vibe_gate.hearing import Heard, hear
+
+__all__ = ["Progress", "Request", "Review", "review"]
+
+
+class Progress(Protocol):
+    """Hears what the walk is doing; `stage` is change, checks, judge or seal."""
+
+    def __call__(self, stage: str, text: str) -> None:
+        """Tell people."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """The outcome. `notes` are sentences for people; `summary.exit_code` is the process's."""
+
+    summary: Summary
+    notes: tuple[str, ...] = ()
+
+
+def review(
+    request: Request, *, start: Path, environ: Mapping[str, str], clock: Callable[[], datetime], progress: Progress
+) -> Review:
+    """Review one change of the repository around `start`.
+
+    Raises GateError: UsageError and its kinds for what cannot be understood,
+    GatewayError for a wire that is set up wrongly. A model that cannot be reached
+    is no error but an outcome.
+    """
+    began = time.monotonic()
+    with open_repository(start, environ) as repository:
+        progress("change", "reading the change")
+        change = repository.change(request.selection)
+        if not change.files:
+            return Review(account.nothing(change))
+        gate = trust.gate_for(repository, change, base=request.base, definitions=request.definitions)
+        rubrics = trust.chosen(gate, change, request.rubrics)
+        redactor = Redactor(environ)
+        limits = gate.file.budget
+        store = open_store(repository.root, redactor, clock)
+        run = store.begin(change.key, account.about(change, gate, rubrics, limits.model_dump()))
+        ends_at = began + (request.deadline_s or limits.deadline_s)
+        case = Case(request, repository, change, gate, rubrics, run, redactor, environ, ends_at)
+        try:
+            return _carry_out(case, progress, began)
+        except BaseException as error:
+            # Interrupted or broken: what was written until now stays, marked, and is never read as a verdict.
+            run.abandon(str(error) if isinstance(error, GateError) else type(error).__name__)
+            raise
+
+
+def _carry_out(case: Case, progress: Progress, began: float) -> Review:
+    progress("checks", f"{len(case.change.files)} files, {_count(case.rubrics)} criteria")
+    _write_down(case)
+    checked = run_checks(case)
+    heard = _hear(case, checked, progress)
+    progress("seal", "writing the verdict down")
+    rubrics = tuple(_rubric_result(case, rubric, checked, heard) for rubric in case.rubrics)
+    changes = _policy_changes(case)
+    intact = heard.intact and _still_there(case)
+    outcome = run_outcome(rubrics) if intact else "error"
+    bootstrap = case.gate.origin == "bootstrap"
+    blocks = (bootstrap and "CI" in case.environ) or any(_blocks(change, bootstrap) for change in changes)
+    summary = Summary(
+        run_id=case.run.run_id,
+        key=case.change.key,
+        workflow=account.WORKFLOW,
+        outcome=outcome,
+        exit_code=exit_code(outcome, policy_blocks=blocks, intact=intact),
+        bundle=case.run.relative,
+        trusted=Trusted(revision=case.gate.revision, bootstrap=bootstrap),
+        change=account.of_change(case.change),
+        rubrics=rubrics,
+        findings=account.fingerprinted(_findings(case, checked, rubrics)),
+        policy_changes=changes,
+        unreviewed=_unreviewed(case, heard),
+        cost=heard.cost,
+        cache=CacheUse(misses=sum(len(said.votes) for said in heard.judged.values())),
+        duration_ms=round((time.monotonic() - began) * 1000),
+    )
+    case.run.event("verdict.decided", outcome=outcome, exit_code=summary.exit_code)
+    case.run.seal(summary)
+    if case.run.lost:
+        summary = summary.model_copy(update={"bundle": ""})
+    return Review(summary, _notes(case, heard, intact))
+
+
+def _count(rubrics: tuple[Rubric, ...]) -> int:
+    return sum(len(rubric.criterion) for rubric in rubrics)
+
+
+def _write_down(case: Case) -> None:
+    """The change itself goes into the bundle first: whatever happens later, it says what was reviewed."""
+    case.run.patch(case.repository.patch(case.change))
+    for file in case.change.files:
+        if file.before is not None:
+            case.run.content("before", case.repository.read(file.before))
+        if file.after is not None:
+            case.run.content("after", case.repository.read(file.after))
+
+
+def _hear(case: Case, checked: Checked, progress: Progress) -> Heard:
+    """Ask the judges, unless nothing is to be asked or the outcome cannot change any more."""
+    asking = [rubric for rubric in case.rubrics if rubric.judged]
+    if not asking:
+        return Heard({}, Cost(), silence="no criterion asks a judge", chosen=True)
+    if not case.request.judge:
+        return Heard({}, Cost(), silence="not asked (--no-judge)", chosen=True)
+    if checked.blocking is not None:
+        # Nothing a judge says can turn this into a pass, and a secret must not travel to a model.
+        return Heard({}, Cost(), silence=f"not asked: the check {checked.blocking!r} fails already")
+    progress("judge", f"asking about {', '.join(rubric.id for rubric in asking)}")
+    return hear(case, asking)
+
+
+def _rubric_result(case: Case, rubric: Rubric, checked: Checked, heard: Heard) -> RubricResult:
+    results: list[CriterionResult] = []
+    for criterion in rubric.criterion:
+        said = heard.judged.get(rubric.id)
+        if criterion.kind == "check":
+            results.append(checked.results[rubric.id, criterion.id])
+        elif not any(concerns(criterion, file) for file in case.change.files):
+            results.append(account.not_asked(criterion, "no changed file matches its paths", chosen=True))
+        elif said is None:
+            results.append(account.not_asked(criterion, heard.silence, chosen=heard.chosen))
+        else:
+            results.append(judged(criterion, said.votes.get(criterion.id, ()), rubric.votes, said.stopped))
+    return decide(rubric, results)
+
+
+def _findings(case: Case, checked: Checked, rubrics: tuple[RubricResult, ...]) -> list[Finding]:
+    found = list(checked.findings)
+    for rubric, result in zip(case.rubrics, rubrics, strict=True):
+        for criterion, outcome in zip(rubric.criterion, result.criteria, strict=True):
+            found += account.findings_of(criterion, outcome)
+    found += [policy.warning(file) for file, level in _policy_files(case) if level == "warn"]
+    order = {"failure": 0, "warning": 1, "notice": 2}
+    return sorted(found, key=lambda finding: (order[finding.level], finding.path, finding.line))
+
+
+def _unreviewed(case: Case, heard: Heard) -> tuple[Unreviewed, ...]:
+    """Everything that no judge was shown, with the reason: silence about it would look like approval."""
+    if heard.silence:
+        return account.unasked(case.change.files, heard.silence)
+    questions = [criterion for rubric in case.rubrics for criterion in rubric.judged]
+    nobodys = [file for file in case.change.files if not any(concerns(criterion, file) for criterion in questions)]
+    unanswered = [item for said in heard.judged.values() for item in said.unreviewed]
+    return (*dict.fromkeys(unanswered), *account.unasked(nobodys, "no judge criterion concerns this path"))
+
+
+def _policy_files(case: Case) -> policy.PolicyFiles:
+    return policy.policy_files(case.change, case.gate.file.policy)
+
+
+def _policy_changes(case: Case) -> tuple[PolicyChange, ...]:
+    return tuple(
+        PolicyChange(
+            path=file.shown_path,
+            change_type=file.change_type,
+            level=level,
+            diff=shown.show_block(case.repository.file_patch(file)),
+        )
+        for file, level in _policy_files(case)
+    )
+
+
+def _blocks(change: PolicyChange, bootstrap: bool) -> bool:
+    """Whether a human must approve. The first definitions of all only need that in CI (PRODUCT 2)."""
+    first = bootstrap and change.path.startswith(".vibe-gate/") and change.change_type == "added"
+    return change.level == "block" and not first
+
+
+def _still_there(case: Case) -> bool:
+    """Whether the reviewed tree is what the index or working tree holds now."""
+    if case.change.kind == "worktree":
+        return case.repository.snapshot() == case.change.after
+    if case.change.kind == "staged":
+        return case.repository.index_tree() == case.change.after
+    return True
+
+
+def _notes(case: Case, heard: Heard, intact: bool) -> tuple[str, ...]:
+    notes: list[str] = []
+    if not intact:
+        notes.append("What was reviewed is not what is there any more: files changed during the review. Review again.")
+    if case.gate.origin == "bootstrap":
+        notes.append("The trusted revision has no definitions yet: the change's own .vibe-gate/ was used.")
+    if case.gate.origin == "built-in":
+        notes.append("No .vibe-gate/ here: the built-in gate was used. `vibe-gate init` writes one to start from.")
+    if heard.silence and not heard.chosen:
+        notes.append(f"No judge: {heard.silence}")
+    if case.run.lost:
+        notes.append(f"Unrecorded: {case.run.lost}")
+    return (*notes, *heard.notes)
