@@ -6,11 +6,25 @@ meaning    mistakes between keys and files
 loading    the gate in force; the built-in gate
 effective  the gate as one TOML document
 starters   what `vibe-gate init` writes
+writing    starters into a working tree
 """
 
 from vibe_gate.adapters.definitions.effective import effective_toml
 from vibe_gate.adapters.definitions.loading import built_in_gate, load_gate, mistakes
-from vibe_gate.adapters.definitions.reading import FOLDER, Tree
+from vibe_gate.adapters.definitions.reading import FOLDER, GATE_PATH, Tree
 from vibe_gate.adapters.definitions.starters import STARTERS
+from vibe_gate.adapters.definitions.writing import Plan, plan_starters, write_starter
 
-__all__ = ["FOLDER", "STARTERS", "Tree", "built_in_gate", "effective_toml", "load_gate", "mistakes"]
+__all__ = [
+    "FOLDER",
+    "GATE_PATH",
+    "STARTERS",
+    "Plan",
+    "Tree",
+    "built_in_gate",
+    "effective_toml",
+    "load_gate",
+    "mistakes",
+    "plan_starters",
+    "write_starter",
+]

@@ -94,6 +94,8 @@ def _rubric(source: Source, found: list[str]) -> Rubric | None:
 def _model(model: type[M], source: Source, more: list[tuple[tuple[int | str, ...], str]], found: list[str]) -> M | None:
     """The file as a model; its mistakes, those of single keys first, go to `found`."""
     value, wrong = parsed(model, source.tables)
+    if more:  # what the model says of the file as a whole, `meaning` says with its key
+        wrong = [(location, what) for location, what in wrong if location]
     known = {location for location, _ in wrong}
     wrong += [(location, what) for location, what in more if location not in known]
     said = [_sentence(source, location, what) for location, what in wrong]

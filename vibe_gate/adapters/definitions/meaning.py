@@ -50,7 +50,8 @@ def rubric_mistakes(rubric: Source) -> Found:
             )
         yield from _globs(criterion.get("paths"), (*where, "paths"))
         yield from _command(criterion.get("command"), (*where, "command"))
-        yield from _check(criterion, where)
+        if criterion.get("kind") != "judge":
+            yield from _check(criterion, where)
         question = criterion.get("question")
         if isinstance(question, str) and question and not question.strip():
             yield (*where, "question"), "must not be blank"

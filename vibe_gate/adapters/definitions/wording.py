@@ -27,6 +27,9 @@ SHOWN_CHARACTERS = 60
 ROUNDS = 4
 """A mistake can hide others behind it (a misspelt table name hides what is in the table)."""
 
+_HARMLESS_TO_MEND = ("extra_forbidden", "missing", "value_error", "too_short")
+"""Mending these takes no known key out of a table, so what is told of the table next is true."""
+
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _KINDS = {
     "bool_type": "true or false",
@@ -107,17 +110,20 @@ def parsed(
     """
     work = copy.deepcopy(tables)
     found: dict[Location, str] = {}
+    removed: list[Location] = []
     value: M | None = None
     for _ in range(ROUNDS):
         try:
             value = model.model_validate_json(json.dumps(work, default=_foreign), strict=True)
             break
         except ValidationError as error:
-            fresh = [e for e in error.errors(include_url=False) if not _follows(e, found)]
+            details = error.errors(include_url=False)
+        removed += [_location(detail) for detail in details if detail["type"] not in _HARMLESS_TO_MEND]
+        fresh = [detail for detail in details if _location(detail) not in found and not _follows(detail, removed)]
         for detail in fresh:
-            location = _location(detail)
-            found[location] = _sentence(detail, model, at(tables, location))
-            _mend(work, location, detail, model)
+            found[_location(detail)] = _sentence(detail, model, at(work, _location(detail)))
+        for detail in fresh:
+            _mend(work, detail, model)
         if not fresh:
             break
     if found:
@@ -139,29 +145,33 @@ def _is_index(part: int | str, value: object) -> bool:
     return isinstance(value, list) and isinstance(part, int) and part < len(value)
 
 
-def _foreign(value: object) -> dict[str, str]:
-    return {"date or time": str(value)}  # a table, so that it fits where text is wanted no more than a date does
+def _foreign(_: object) -> dict[str, object]:
+    return {}  # a table, so that it fits where text is wanted no more than a date does
 
 
 def _location(detail: ErrorDetails) -> Location:
     return tuple(part for part in detail["loc"] if part != "[key]")
 
 
-def _follows(detail: ErrorDetails, found: dict[Location, str]) -> bool:
-    """Whether the error is only what mending an earlier mistake left behind."""
+def _follows(detail: ErrorDetails, removed: list[Location]) -> bool:
+    """Whether the error may be only what another mistake below the same table leaves behind."""
     location = _location(detail)
-    if location in found:
-        return True
-    return detail["type"] == "value_error" and any(known[: len(location)] == location for known in found)
+    below = any(where[: len(location)] == location != where for where in removed)
+    return below and detail["type"] in ("value_error", "too_short")
 
 
-def _mend(work: object, location: Location, detail: ErrorDetails, model: type[BaseModel]) -> None:
+def _mend(work: dict[str, Any], detail: ErrorDetails, model: type[BaseModel]) -> None:
+    location = _location(detail)
     parent = at(work, location[:-1])
     if not location or not isinstance(parent, dict):
         return
     name = str(location[-1])
     value = parent.pop(name, None)
-    if detail["type"] == "extra_forbidden":
+    if name == "schema":
+        parent[name] = 1
+    elif name == "id":
+        parent[name] = "-".join(str(part) for part in location)
+    elif detail["type"] == "extra_forbidden":
         meant = nearest(name, known_keys(model, location))
         if meant and meant not in parent:
             parent[meant] = value
@@ -201,7 +211,7 @@ def _sentence(detail: ErrorDetails, model: type[BaseModel], value: object) -> st
         return _wrong_kind(kind, location, model, value)
     if kind in _BOUNDS:
         words_, key = _BOUNDS[kind]
-        return f"must be {words_} {context[key]}, not {shown_value(value)}"
+        return f"must be {words_} {context[key]:g}, not {shown_value(value)}"
     return _rarer(detail, value)
 
 
