@@ -41,8 +41,10 @@ class Criterion(Model):
             if self.check or self.command or self.options:
                 raise ValueError('check, command and options belong to criteria of kind = "check"')
         else:
-            if (self.check is None) == (self.command is None):
-                raise ValueError("a check criterion needs either check or command")
+            if self.check is None and self.command is None:
+                raise ValueError("a check criterion needs a check or a command")
+            if self.check is not None and self.command is not None:
+                raise ValueError("check and command exclude each other; keep one")
             if self.command == ():
                 raise ValueError("command needs at least the program's name")
             if self.question or self.good or self.bad:

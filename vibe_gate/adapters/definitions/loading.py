@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 
 from vibe_gate.adapters.definitions.meaning import gate_mistakes, rubric_mistakes
 from vibe_gate.adapters.definitions.reading import GATE_PATH, Source, Tree, definition_paths, misplaced, parse
-from vibe_gate.adapters.definitions.wording import M, at, dotted, parsed, quoted
+from vibe_gate.adapters.definitions.wording import Location, M, at, dotted, parsed, quoted
 from vibe_gate.domain import paths
 from vibe_gate.domain.gate import Gate, GateFile, Origin
 from vibe_gate.domain.rubric import Rubric
@@ -91,13 +91,14 @@ def _rubric(source: Source, found: list[str]) -> Rubric | None:
     return _model(Rubric, source, list(rubric_mistakes(source)), found)
 
 
-def _model(model: type[M], source: Source, more: list[tuple[tuple[int | str, ...], str]], found: list[str]) -> M | None:
+def _model(model: type[M], source: Source, more: list[tuple[Location, str]], found: list[str]) -> M | None:
     """The file as a model; its mistakes, those of single keys first, go to `found`."""
     value, wrong = parsed(model, source.tables)
     if more:  # what the model says of the file as a whole, `meaning` says with its key
         wrong = [(location, what) for location, what in wrong if location]
     known = {location for location, _ in wrong}
     wrong += [(location, what) for location, what in more if location not in known]
+    wrong.sort(key=lambda item: _order(source.tables, item[0]))
     said = [_sentence(source, location, what) for location, what in wrong]
     if len(said) > MISTAKES_SHOWN:
         said[MISTAKES_SHOWN:] = [f"{paths.quote(source.path)}: and {len(said) - MISTAKES_SHOWN:,} more mistakes"]
@@ -105,7 +106,17 @@ def _model(model: type[M], source: Source, more: list[tuple[tuple[int | str, ...
     return None if said else value
 
 
-def _sentence(source: Source, location: tuple[int | str, ...], what: str) -> str:
+def _order(tables: object, location: Location) -> tuple[int, ...]:
+    """Where in the file a location stands, so that mistakes are told from top to bottom."""
+    order: list[int] = []
+    for depth, part in enumerate(location):
+        table = at(tables, location[:depth])
+        keys = list(table) if isinstance(table, dict) else []
+        order.append(part if isinstance(part, int) else keys.index(part) if part in keys else -1)
+    return tuple(order)
+
+
+def _sentence(source: Source, location: Location, what: str) -> str:
     key = dotted(location)
     if location[:1] == ("criterion",) and len(location) > 1:
         name = at(source.tables, (*location[:2], "id"))

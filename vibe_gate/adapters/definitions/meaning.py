@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from vibe_gate.adapters.definitions.reading import Source, describe_missing_rubric
-from vibe_gate.adapters.definitions.wording import Location, parsed, quoted, suggestion
+from vibe_gate.adapters.definitions.wording import Location, parsed, quoted, shown_value, suggestion
 from vibe_gate.domain import paths
 from vibe_gate.domain.checks import CHECKS
 
@@ -20,6 +20,7 @@ Found = Iterator[tuple[Location, str]]
 
 def gate_mistakes(gate: Source, rubrics: list[str]) -> Found:
     """What is wrong with gate.toml, given the names of the rubric files."""
+    yield from _schema(gate)
     yield from _references(gate.tables.get("rubrics"), ("rubrics",), rubrics)
     for index, scope in enumerate(_tables(gate.tables.get("scope"))):
         yield from _references(scope.get("rubrics"), ("scope", index, "rubrics"), rubrics)
@@ -35,6 +36,7 @@ def gate_mistakes(gate: Source, rubrics: list[str]) -> Found:
 
 def rubric_mistakes(rubric: Source) -> Found:
     """What is wrong with one rubric's file."""
+    yield from _schema(rubric)
     name = rubric.tables.get("id")
     if isinstance(name, str) and name != rubric.stem:
         yield ("id",), f"must be the file's name, {quoted(rubric.stem)}, not {quoted(name)}"
@@ -55,6 +57,12 @@ def rubric_mistakes(rubric: Source) -> Found:
         question = criterion.get("question")
         if isinstance(question, str) and question and not question.strip():
             yield (*where, "question"), "must not be blank"
+
+
+def _schema(source: Source) -> Found:
+    value = source.tables.get("schema")
+    if value == 1 and type(value) is not int:  # true and 1.0 equal 1 in Python, but not in TOML
+        yield ("schema",), f"must be 1, not {shown_value(value)}"
 
 
 def _tables(value: object) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from vibe_gate.domain import paths
@@ -119,7 +120,11 @@ def parsed(
         except ValidationError as error:
             details = error.errors(include_url=False)
         removed += [_location(detail) for detail in details if detail["type"] not in _HARMLESS_TO_MEND]
-        fresh = [detail for detail in details if _location(detail) not in found and not _follows(detail, removed)]
+        fresh = [
+            detail
+            for detail in details
+            if _location(detail) not in found and not _follows(detail, removed, [*map(_location, details)])
+        ]
         for detail in fresh:
             found[_location(detail)] = _sentence(detail, model, at(work, _location(detail)))
         for detail in fresh:
@@ -153,11 +158,15 @@ def _location(detail: ErrorDetails) -> Location:
     return tuple(part for part in detail["loc"] if part != "[key]")
 
 
-def _follows(detail: ErrorDetails, removed: list[Location]) -> bool:
+def _follows(detail: ErrorDetails, removed: list[Location], others: list[Location]) -> bool:
     """Whether the error may be only what another mistake below the same table leaves behind."""
-    location = _location(detail)
-    below = any(where[: len(location)] == location != where for where in removed)
-    return below and detail["type"] in ("value_error", "too_short")
+    if detail["type"] == "too_short":  # items with mistakes are not counted
+        return _any_below(_location(detail), others)
+    return detail["type"] == "value_error" and _any_below(_location(detail), removed)
+
+
+def _any_below(location: Location, others: list[Location]) -> bool:
+    return any(len(other) > len(location) and other[: len(location)] == location for other in others)
 
 
 def _mend(work: dict[str, Any], detail: ErrorDetails, model: type[BaseModel]) -> None:
@@ -179,11 +188,23 @@ def _mend(work: dict[str, Any], detail: ErrorDetails, model: type[BaseModel]) ->
 
 def known_keys(model: type[BaseModel], location: Location) -> list[str]:
     """The keys that may stand where the last part of the location does."""
+    return list(_fields(_table_of(model, location)))
+
+
+def _holds_tables(model: type[BaseModel], location: Location) -> bool:
+    field = _fields(_table_of(model, location)).get(str(location[-1]))
+    return field is not None and _model_within(field.annotation) is not None
+
+
+def _table_of(model: type[BaseModel], location: Location) -> type[BaseModel]:
     for part in location[:-1]:
-        field = {info.alias or name: info for name, info in model.model_fields.items()}.get(str(part))
-        inner = _model_within(field.annotation) if field else None
-        model = inner or model
-    return [info.alias or name for name, info in model.model_fields.items()]
+        field = _fields(model).get(str(part))
+        model = (_model_within(field.annotation) if field else None) or model
+    return model
+
+
+def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    return {info.alias or name: info for name, info in model.model_fields.items()}
 
 
 def _model_within(annotation: object) -> type[BaseModel] | None:
@@ -237,11 +258,11 @@ def _schema(value: object) -> str:
 
 def _wrong_kind(kind: str, location: Location, model: type[BaseModel], value: object) -> str:
     said = f"must be {_KINDS[kind]}, not {shown_value(value)}"
-    if kind in ("tuple_type", "list_type") and isinstance(value, dict):
+    if kind not in ("tuple_type", "list_type"):
+        return said
+    if _holds_tables(model, location):
         return f"{said}; write [[{dotted(location)}]] with two brackets"
-    if kind in ("tuple_type", "list_type") and isinstance(value, str):
-        return f"{said}; write [{quoted(value)}]"
-    return said
+    return f"{said}; write [{quoted(value)}]" if isinstance(value, str) else said
 
 
 def _either(words: list[str]) -> str:
