@@ -1,0 +1,45 @@
+"""What CI runs, each part by name: `nox -s tests`, `nox -s types lint floors`, `nox -s bench`."""
+
+from __future__ import annotations
+
+import nox
+
+nox.options.sessions = ["lint", "types", "floors", "tests"]
+nox.options.reuse_existing_virtualenvs = True
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """The whole test suite: real git, the real CLI against a scripted model, loopback only."""
+    session.install(".[test]")
+    session.run("pytest", "-n", "2", *session.posargs)
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """mypy in strict mode."""
+    session.install(".[lint]")
+    session.run("mypy")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """ruff: rules and format."""
+    session.install("ruff")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def floors(session: nox.Session) -> None:
+    """import-linter: a room imports only from floors below."""
+    session.install(".[lint]")
+    session.run("lint-imports")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Every benchmark; figures are ratios against a named peer in the same run."""
+    session.install(".")
+    for script in ("startup", "snapshot", "patches"):
+        session.run("python", f"bench/{script}.py", *session.posargs)
