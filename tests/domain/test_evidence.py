@@ -11,8 +11,6 @@ BEFORE = b"import os\n\n\ndef load(path):\n    check(path)\n    return open(path
 AFTER = (
     b"import os\n\n\ndef load(path):\n    try:\n        return open(path).read()\n    except OSError:\n        pass\n"
 )
-    b"import os\n\n\ndef load(path):\n    try:\n        return open(path).read()\n    except OSError:\n        pass\n"
-)
 
 
 def line(text: bytes) -> Line:
