@@ -14,8 +14,7 @@ from vibe_gate.domain.checks.contract import CheckInput, CheckResult, CommandRes
 from vibe_gate.domain.decide import short
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.domain.verdict import CriterionResult, Finding
-
-NODE = "checks"
+from vibe_gate.judge import CHECKS_NODE as NODE
 
 
 @dataclass(frozen=True, slots=True)

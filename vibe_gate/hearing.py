@@ -67,7 +67,7 @@ def _session(
         court = Courtroom(
             change=case.change,
             tree=folder / "tree",
-            home=folder,
+            homes=folder,
             read=case.repository.read,
             url=gateway.url,
             run=case.run,

@@ -9,6 +9,7 @@ conversation gave no answer is listed as unreviewed.
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from vibe_gate.domain.decide import combine, settle, short, weigh
 from vibe_gate.domain.evidence import CheckedEvidence, Evidence, check_evidence
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
+from vibe_gate.domain.turn import TurnEnd, TurnMetrics
 from vibe_gate.domain.verdict import Outcome, Vote
 from vibe_gate.errors import AgentError
 
@@ -36,6 +38,9 @@ SESSIONS_AT_ONCE = 4
 LEAST_SECONDS = 1.0
 """A conversation with less time left than this is not begun."""
 
+CHECKS_NODE = "checks"
+"""The node that every judge's node comes after."""
+
 _INFRASTRUCTURE = frozenset({"api_error", "died"})
 _LIMITS = frozenset({"budget", "timeout"})
 
@@ -44,14 +49,14 @@ _LIMITS = frozenset({"budget", "timeout"})
 class Courtroom:
     """What every conversation of a run shares.
 
-    `tree` is the exported after tree, `read` gives the content of a side, `url` the
+    `tree` is the exported after tree, `homes` a folder for the agents' own homes, `read` gives the content of a side, `url` the
     gateway's address for a node, `ends_at` the deadline on the clock `monotonic`
     (seconds), `message` the author's prose for rubrics that ask to see it.
     """
 
     change: Change
     tree: Path
-    home: Path
+    homes: Path
     read: Callable[[FileVersion], bytes]
     url: Callable[[str], str]
     run: RunRecorder
@@ -98,6 +103,10 @@ async def judge(rubric: Rubric, court: Courtroom, places: asyncio.Semaphore) -> 
     if "message" in rubric.sees and court.message:
         # With and without: the worse of both counts, as `combine` takes the worst part.
         parts += tuple(Part(p.criteria, p.pieces, p.number, p.of, court.message) for p in parts)
+    for index in range(len(parts)):
+        node = node_id(rubric, index)
+        court.run.event("node.added", node, kind="judge")
+        court.run.event("edge.added", **{"from": CHECKS_NODE, "to": node})
     votes: dict[str, list[Vote]] = {c.id: [] for part in parts for c in part.criteria}
     unseen = dict.fromkeys(range(len(parts)), "not asked")
     stopped = ""
@@ -161,17 +170,32 @@ async def _converse(rubric: Rubric, court: Courtroom, part: Part, node: str) -> 
         timeout_s=left,
         base_url=court.url(node),
         environ=court.environ,
-        home=court.home / f"{node}-{turn.number}",
+        home=Path(tempfile.mkdtemp(dir=court.homes)),
     )
+    court.run.event("node.status", node, status="RUNNING")
     try:
         ending = await agent.session(task, turn)
     except AgentError as error:
-        turn.fail(str(error))
-        return _silent(part, "died", str(error), turn.relative)
-    turn.seal(ending)
-    if ending.status != "answered":
+        ending = agent.Ending("died", None, str(error))
+    turn.seal(_turn_end(ending))
+    answered = ending.status == "answered"
+    court.run.event("node.status", node, status="DONE" if answered else "ERROR", reason=ending.detail)
+    if not answered:
         return _silent(part, ending.status, ending.detail, turn.relative)
     return _reply(court, part, ending.answer, turn.relative)
+
+
+def _turn_end(ending: agent.Ending) -> TurnEnd:
+    return TurnEnd(
+        metrics=TurnMetrics(
+            total_tokens=ending.input_tokens + ending.output_tokens,
+            total_cost_usd=ending.cost_usd,
+            duration_ms=ending.duration_ms,
+        ),
+        denied=frozenset(str(denial.get("tool_use_id", "")) for denial in ending.permission_denials),
+        session_id=ending.session_id,
+        status="completed" if ending.status == "answered" else ending.status,
+    )
 
 
 def _silent(part: Part, status: str, detail: str, turn: str) -> _Reply:

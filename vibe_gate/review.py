@@ -13,21 +13,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from vibe_gate import trust
-from vibe_gate.adapters.bundles import open_store
+from vibe_gate.adapters.bundles import RunRecorder, open_store, unrecorded
 from vibe_gate.adapters.git import open_repository
 from vibe_gate.adapters.redaction import Redactor
 from vibe_gate.case import Case, Request
 from vibe_gate.checks import Checked, run_checks
-from vibe_gate.domain import account, policy, shown
+from vibe_gate.domain import account, paths, policy, shown
 from vibe_gate.domain.brief import concerns
 from vibe_gate.domain.decide import decide, exit_code, judged, run_outcome
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import CacheUse, Cost, PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
-from vibe_gate.errors import GateError
+from vibe_gate.errors import GateError, StorageError
 from vibe_gate.hearing import Heard, hear
 
 __all__ = ["Progress", "Request", "Review", "review"]
@@ -68,8 +68,8 @@ def review(
         rubrics = trust.chosen(gate, change, request.rubrics)
         redactor = Redactor(environ)
         limits = gate.file.budget
-        store = open_store(repository.root, redactor, clock)
-        run = store.begin(change.key, account.about(change, gate, rubrics, limits.model_dump()))
+        about = account.about(change, gate, rubrics, limits.model_dump())
+        run = _begin(repository.root, change.key, about, redactor, clock)
         ends_at = began + (request.deadline_s or limits.deadline_s)
         case = Case(request, repository, change, gate, rubrics, run, redactor, environ, ends_at)
         try:
@@ -78,6 +78,16 @@ def review(
             # Interrupted or broken: what was written until now stays, marked, and is never read as a verdict.
             run.abandon(str(error) if isinstance(error, GateError) else type(error).__name__)
             raise
+
+
+def _begin(
+    root: Path, key: str, about: dict[str, Any], redactor: Redactor, clock: Callable[[], datetime]
+) -> RunRecorder:
+    """The run's recorder; one that records nothing where the disk is full or read-only."""
+    try:
+        return open_store(root, redactor, clock).begin(key, clock(), about)
+    except StorageError as error:
+        return unrecorded(root, key, clock(), str(error))
 
 
 def _carry_out(case: Case, progress: Progress, began: float) -> Review:
@@ -125,9 +135,9 @@ def _write_down(case: Case) -> None:
     case.run.patch(case.repository.patch(case.change))
     for file in case.change.files:
         if file.before is not None:
-            case.run.content("before", case.repository.read(file.before))
+            case.run.content("before", case.repository.read(file.before), paths.quote(file.old_path or file.path))
         if file.after is not None:
-            case.run.content("after", case.repository.read(file.after))
+            case.run.content("after", case.repository.read(file.after), file.shown_path)
 
 
 def _hear(case: Case, checked: Checked, progress: Progress) -> Heard:
