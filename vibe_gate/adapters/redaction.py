@@ -1,0 +1,150 @@
+"""Redaction: nothing secret is written to a bundle, a cassette or a forge.
+
+Two nets. *Known values*: what the environment holds under a secret's name, in the
+forms in which it travels (plain, base64 at each alignment, hex, URL-encoded,
+JSON-escaped). *Known formats*: `domain.secrets`.
+
+A secret becomes `[redacted:KIND:TAG]`. The same secret gives the same placeholder in
+every run and on every machine, so redacted contents still deduplicate and cassettes
+still match. TAG is 8 hex digits of a sha-256, which tells nothing about a random
+value of 20 characters or more; a shorter one could be guessed against it, so there
+the TAG is that of the KIND alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from vibe_gate.domain import secrets
+
+MIN_VALUE = 8
+"""Characters of an environment's value below which it is too common to be searched for."""
+MIN_TAGGED = 20
+"""Characters from which a placeholder may tell secrets apart: fewer could be guessed against 32 bits of a hash."""
+
+_SECRET_NAME = re.compile(
+    r"KEY|TOKEN|SECRET|PASSW|PWD\Z|PASSPHRASE|CREDENTIAL|AUTH\Z|_PAT\Z|DSN\Z|(?:DATABASE|REDIS|MONGO\w*|AMQP)_UR[IL]\Z|"
+    r"COOKIE|CERT\Z|WEBHOOK|SESSION_ID\Z",
+    re.IGNORECASE,
+)
+_NOT_SECRET_NAME = re.compile(
+    r"\A(?:PWD|OLDPWD|SSH_AUTH_SOCK|XAUTHORITY|KEYBOARD\w*|\w*_(?:FILE|PATH|DIR|HOME|SOCK|NAME|URL_PREFIX)|COLORTERM|"
+    r"\w*KEYRING\w*|\w*MAX_\w*TOKENS|TOKENIZERS_PARALLELISM)\Z",
+    re.IGNORECASE,
+)
+_PLAIN_PATH = re.compile(r"[~.]?/[a-z0-9._/-]*|/\S+\.[a-z]{1,5}")
+_TRIVIAL = frozenset(
+    {"password", "changeme", "disabled", "required", "optional", "undefined", "localhost", "anonymous"}
+)
+
+
+class Redactor:
+    """Replaces secrets; keeps every other character and byte as it is. `count` is how many it has replaced."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.count = 0
+        forms = {form: secret for secret in _environment_secrets(environ) for form in _forms(secret)}
+        # Longest first: a value must go whole, even where another is part of it.
+        self._forms = dict(sorted(forms.items(), key=lambda pair: -len(pair[0])))
+        self._known = re.compile("|".join(map(re.escape, self._forms))) if self._forms else None
+
+    def text(self, text: str) -> str:
+        """`text` with placeholders for its secrets."""
+        # One way for text and bytes: UTF-8 seen as Latin-1, so that a known value that is
+        # not ASCII has the same form in both. ASCII, the usual case, needs no copy.
+        if text.isascii():
+            return self._redact(text)
+        redacted = self._redact(text.encode("utf-8", "surrogatepass").decode("latin-1"))
+        return redacted.encode("latin-1").decode("utf-8", "surrogatepass")
+
+    def data(self, data: bytes) -> bytes:
+        """`data` with placeholders for its secrets; bytes of any encoding, the very object where nothing is found."""
+        before = self.count
+        redacted = self._redact(data.decode("latin-1"))
+        return data if self.count == before else redacted.encode("latin-1")
+
+    def value(self, value: Any) -> Any:  # noqa: ANN401 - JSON, as json.loads gives it
+        """A JSON-like structure with every text in it redacted, keys too."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, bytes):
+            return self.data(value)
+        if isinstance(value, Mapping):
+            return {self.value(key): self._member(key, item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.value(item) for item in value]
+        return value
+
+    def _member(self, key: object, item: object) -> object:
+        """The value of a key; a random-looking text under a secret's name is a secret by its name."""
+        if not (isinstance(key, str) and isinstance(item, str)) or len(item) > 500:
+            return self.value(item)
+        head = f'"{key}": "'
+        for match in secrets.find(head + item + '"'):
+            if match.start == len(head) and match.end == len(head) + len(item):
+                return self._placeholder(match.kind, item)
+        return self.text(item)
+
+    def _redact(self, text: str) -> str:
+        if self._known is not None and any(form in text for form in self._forms):
+            text = self._known.sub(lambda match: self._placeholder("environment", self._forms[match[0]]), text)
+        found = secrets.find(text)
+        if not found:
+            return text
+        out: list[str] = []
+        position = 0
+        for match in found:
+            out += [text[position : match.start], self._placeholder(match.kind, text[match.start : match.end])]
+            position = match.end
+        return "".join([*out, text[position:]])
+
+    def _placeholder(self, kind: str, secret: str) -> str:
+        self.count += 1
+        told = secret if len(secret) >= MIN_TAGGED else ""
+        tag = hashlib.sha256(f"vibe-gate redaction\0{kind}\0{told}".encode()).hexdigest()[:8]
+        return f"[redacted:{kind}:{tag}]"
+
+
+def _environment_secrets(environ: Mapping[str, str]) -> list[str]:
+    return [
+        value
+        for name, value in environ.items()
+        if len(value) >= MIN_VALUE and _SECRET_NAME.search(name) and not _NOT_SECRET_NAME.match(name)
+        and value.lower() not in _TRIVIAL and len(set(value)) > 2 and not _PLAIN_PATH.fullmatch(value)
+    ]  # fmt: skip
+
+
+def _forms(secret: str) -> set[str]:
+    """How a secret may be written, each as UTF-8 seen as Latin-1."""
+    raw = secret.encode("utf-8", "surrogateescape")
+    plain = raw.decode("latin-1")
+    escaped = (json.dumps(plain, ensure_ascii=False), json.dumps(secret, ensure_ascii=True))
+    percent = quote(raw, safe="")
+    forms = {
+        plain,
+        raw.hex(),
+        raw.hex().upper(),
+        percent,
+        quote(raw, safe="/"),
+        quote(raw, safe="").replace("%20", "+"),
+    }
+    forms |= {re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), percent)}
+    forms |= {text[1:-1] for text in escaped} | {text[1:-1].replace("/", "\\/") for text in escaped}
+    for shift in range(3):
+        forms |= _base64_core(raw, shift)
+    return {form for form in forms if len(form) >= MIN_VALUE}
+
+
+def _base64_core(raw: bytes, shift: int) -> set[str]:
+    """The characters of base64 that depend on `raw` alone, when it starts `shift` bytes into a group of three."""
+    encoded = base64.b64encode(bytes(shift) + raw).decode("ascii").rstrip("=")
+    first = (0, 2, 3)[shift]
+    last = len(encoded) - ((len(raw) + shift) % 3 != 0)
+    core = encoded[first:last]
+    return {core, core.replace("+", "-").replace("/", "_")}

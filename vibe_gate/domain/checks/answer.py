@@ -1,0 +1,104 @@
+"""How checks answer: findings at lines, reasons of one sentence, sizes held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pydantic import field_validator
+
+from vibe_gate.domain import invisible, paths
+from vibe_gate.domain.change import FileChange, Side
+from vibe_gate.domain.checks.contract import CheckInput, CheckResult
+from vibe_gate.domain.evidence import MAX_REASON, CheckedEvidence
+from vibe_gate.domain.model import Model
+from vibe_gate.domain.verdict import Finding
+
+MAX_FINDINGS = 50
+"""Findings of one check: what a person can read, and one request of the Checks API; the reason has the full count."""
+
+MAX_SHOWN_QUOTE = 400
+"""Characters of a line kept as evidence: enough to recognise it, whatever its length."""
+
+
+class Excluding(Model):
+    """Options of a check that looks at files. `exclude`: globs of files that it leaves alone."""
+
+    exclude: tuple[str, ...] = ()
+
+    @field_validator("exclude")
+    @classmethod
+    def _globs_are_not_empty(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
+        return non_empty_globs(globs)
+
+
+def non_empty_globs(globs: tuple[str, ...]) -> tuple[str, ...]:
+    """`globs`, or ValueError where one is empty and so can never match."""
+    if not all(globs):
+        raise ValueError("a glob must not be empty")
+    return globs
+
+
+def selected(input: CheckInput, options: Excluding) -> tuple[FileChange, ...]:
+    """The criterion's files without the excluded ones; a rename is left out only if both its names are excluded."""
+    return tuple(file for file in input.files if not _is_excluded(file, options.exclude))
+
+
+def _is_excluded(file: FileChange, globs: tuple[str, ...]) -> bool:
+    names = {file.path, file.old_path or file.path}
+    return bool(globs) and all(paths.matches(name, globs) for name in names)
+
+
+def sentence(text: str) -> str:
+    """`text` on one line, safe to show, cut to the length of a reason."""
+    safe = invisible.escape(" ".join(text.split()))
+    return safe if len(safe) <= MAX_REASON else safe[: MAX_REASON - 1] + "…"
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """ "1 file", "2 files"."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(names: Iterable[str], most: int = 5) -> str:
+    """The first names, and how many more there are."""
+    everything = list(names)
+    rest = len(everything) - most
+    return ", ".join(everything[:most]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def finding(
+    input: CheckInput, message: str, *, path: str = "", line: int = 0, quote: str = "", side: Side = "after"
+) -> Finding:
+    """A finding at `line` of the file shown as `path` (0: the file, "": the change); a `quote` is evidence."""
+    evidence: tuple[CheckedEvidence, ...] = ()
+    if quote and line:
+        held = CheckedEvidence(
+            path=path, line=line, end_line=line, quote=quote[:MAX_SHOWN_QUOTE], side=side, standing="holds"
+        )
+        evidence = (held,)
+    return Finding(
+        path=path, line=line, end_line=line, level="failure" if input.criterion.must else "warning",
+        criterion=input.criterion.id, message=sentence(message), evidence=evidence,
+    )  # fmt: skip
+
+
+def failed(reason: str, findings: Sequence[Finding]) -> CheckResult:
+    """Fail, with as many findings as are kept."""
+    return CheckResult("fail", sentence(reason), tuple(findings[:MAX_FINDINGS]))
+
+
+def passed(reason: str) -> CheckResult:
+    """Pass."""
+    return CheckResult("pass", sentence(reason))
+
+
+def not_applicable(reason: str) -> CheckResult:
+    """Nothing here that the check is about."""
+    return CheckResult("not_applicable", sentence(reason))
+
+
+def nothing_selected(input: CheckInput) -> CheckResult:
+    """No changed file that the check looks at."""
+    if input.change.files:
+        return not_applicable("No changed file matches the criterion's paths.")
+    return not_applicable("The change has no files.")

@@ -1,0 +1,138 @@
+"""Checks that tests stay: not deleted, not moved out of the runner's sight, not switched off."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pydantic import field_validator
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, FileChange, FileVersion
+from vibe_gate.domain.checks import answer
+from vibe_gate.domain.checks.answer import Excluding, counted, listed, non_empty_globs
+from vibe_gate.domain.checks.contract import CheckInput, CheckResult
+from vibe_gate.domain.checks.lines import MAX_SCANNED_LINE, added_lines, text_of
+from vibe_gate.domain.checks.suites import INLINE_TESTS, TEST_FILES, DeclaredTest, declared_tests, switched_off
+from vibe_gate.domain.verdict import Finding
+
+MAX_TEST_FILE = 5_000_000
+"""Bytes of a file that is searched for tests; nobody writes a larger one by hand."""
+
+
+class TestOptions(Excluding):
+    """`tests`: globs of the files that are tests (default: the names that common runners look for)."""
+
+    __test__ = False  # pytest would collect the name
+
+    tests: tuple[str, ...] = TEST_FILES
+
+    @field_validator("tests")
+    @classmethod
+    def _tests_are_not_empty(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
+        return non_empty_globs(globs)
+
+
+def no_deleted_tests(input: CheckInput, options: TestOptions) -> CheckResult:
+    """No test file and no test goes, unless the test stands elsewhere in the change's test files."""
+    files = [file for file in answer.selected(input, options) if _held_tests(file, options)]
+    if not files:
+        return answer.not_applicable("No test file changed.")
+    spare = _gained(input, options)
+    findings: list[Finding] = []
+    gone = 0
+    for file in files:
+        before = _tests_of(input, file, file.before, options, old=True)
+        missing = _missing(before, spare)
+        if _left_the_tests(file, options) and (missing or not before):
+            findings.append(_file_finding(input, file, len(before)))
+            gone += len(before)
+        else:
+            findings += [_test_finding(input, file, test) for test in missing]
+            gone += len(missing)
+    if not findings:
+        return answer.passed(f"Every test of {counted(len(files), 'changed test file')} is still there.")
+    lost = listed(dict.fromkeys(found.path for found in findings))
+    return answer.failed(f"{counted(gone, 'test')} gone from {lost}.", findings)
+
+
+def _is_test_file(path: str, options: TestOptions) -> bool:
+    return paths.matches(path, options.tests) or (options.tests == TEST_FILES and paths.matches(path, INLINE_TESTS))
+
+
+def _held_tests(file: FileChange, options: TestOptions) -> bool:
+    return file.before is not None and _is_test_file(file.old_path or file.path, options)
+
+
+def _left_the_tests(file: FileChange, options: TestOptions) -> bool:
+    """Whether the file is no longer where a runner looks. A file with tests beside code counts by its tests alone."""
+    old = file.old_path or file.path
+    if not paths.matches(old, options.tests):
+        return False
+    return (
+        file.after is None or not _is_test_file(file.path, options) or file.after.mode in {SYMLINK_MODE, SUBMODULE_MODE}
+    )
+
+
+def _tests_of(
+    input: CheckInput, file: FileChange, version: FileVersion | None, options: TestOptions, *, old: bool
+) -> list[DeclaredTest]:
+    path = (file.old_path or file.path) if old else file.path
+    if version is None or version.mode & 0o170000 != REGULAR_MODE & 0o170000 or version.size > MAX_TEST_FILE:
+        return []
+    if not _is_test_file(path, options):
+        return []
+    lines = [text_of(line) for line in input.read(version).split(b"\n")]
+    return list(declared_tests(path, lines))
+
+
+def _gained(input: CheckInput, options: TestOptions) -> Counter[str]:
+    """How often each test's name stands in the changed test files afterwards."""
+    return Counter(
+        test.name for file in input.change.files for test in _tests_of(input, file, file.after, options, old=False)
+    )
+
+
+def _missing(before: list[DeclaredTest], spare: Counter[str]) -> list[DeclaredTest]:
+    """The tests without a namesake left; each namesake in `spare` stands for one test only, and is used up."""
+    missing = []
+    for test in before:
+        if spare[test.name] > 0:
+            spare[test.name] -= 1
+        else:
+            missing.append(test)
+    return missing
+
+
+def _file_finding(input: CheckInput, file: FileChange, tests: int) -> Finding:
+    shown = paths.quote(file.old_path or file.path)
+    held = f" with {counted(tests, 'test')}" if tests else ""
+    if file.after is None:
+        return answer.finding(input, f"This test file is deleted{held}.", path=shown)
+    return answer.finding(input, f"This test file{held} is moved out of the tests, to {file.shown_path}.", path=shown)
+
+
+def _test_finding(input: CheckInput, file: FileChange, test: DeclaredTest) -> Finding:
+    shown = paths.quote(file.old_path or file.path)
+    return answer.finding(
+        input, f"The test {test.name} is gone.", path=shown, line=test.line, quote=test.text, side="before"
+    )
+
+
+def no_skipped_tests(input: CheckInput, options: TestOptions) -> CheckResult:
+    """No added line skips a test or narrows the run to some."""
+    files = [file for file in answer.selected(input, options) if file.after and _is_test_file(file.path, options)]
+    if not files:
+        return answer.not_applicable("No test file was added or changed.")
+    findings = []
+    for line in added_lines(files):
+        marker = switched_off(line.file.path, line.text[:MAX_SCANNED_LINE])
+        if marker:
+            found = answer.finding(
+                input, f"This line switches tests off ({marker}).",
+                path=line.file.shown_path, line=line.number, quote=line.text,
+            )  # fmt: skip
+            findings.append(found)
+    if not findings:
+        return answer.passed(f"No test is switched off in {counted(len(files), 'changed test file')}.")
+    where = listed(dict.fromkeys(found.path for found in findings))
+    return answer.failed(f"{counted(len(findings), 'added line')} that switch tests off, in {where}.", findings)

@@ -1,0 +1,199 @@
+"""Checks of what added lines say."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from pydantic import StrictBool, field_validator
+
+from vibe_gate.domain import invisible, paths, secrets
+from vibe_gate.domain.change import FileChange
+from vibe_gate.domain.checks import answer
+from vibe_gate.domain.checks.answer import Excluding, counted, listed
+from vibe_gate.domain.checks.contract import CheckInput, CheckResult
+from vibe_gate.domain.checks.lines import MAX_SCANNED_LINE, AddedBlock, added_blocks, added_lines
+from vibe_gate.domain.verdict import Finding
+
+
+def regular_expression(source: str) -> str:
+    """`source`, or ValueError where it is no regular expression."""
+    try:
+        re.compile(source)
+    except re.error as error:
+        raise ValueError(f"{source!r} is not a regular expression: {error}") from error
+    return source
+
+
+class SecretOptions(Excluding):
+    """`allow`: regular expressions; a value that one of them matches is no secret (test keys)."""
+
+    allow: tuple[str, ...] = ()
+
+    @field_validator("allow")
+    @classmethod
+    def _allow_compiles(cls, sources: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(regular_expression(source) for source in sources)
+
+
+class PatternOptions(Excluding):
+    """`pattern`: a regular expression searched in every added line; `message` replaces ours."""
+
+    pattern: str
+    ignore_case: StrictBool = False
+    message: str = ""
+
+    @field_validator("pattern")
+    @classmethod
+    def _pattern_compiles(cls, source: str) -> str:
+        if not source:
+            raise ValueError("the pattern is empty and would match every line")
+        return regular_expression(source)
+
+
+def no_secrets(input: CheckInput, options: SecretOptions) -> CheckResult:
+    """No known secret format and no random-looking assignment among the added lines."""
+    files = answer.selected(input, options)
+    if not files:
+        return answer.nothing_selected(input)
+    allowed = [re.compile(source) for source in options.allow]
+    kinds: Counter[str] = Counter()
+    findings: list[Finding] = []
+    for block in added_blocks(files):
+        matches = secrets.find(block.text)
+        for match in matches:
+            value = block.text[match.start : match.end]
+            if any(pattern.search(value[:MAX_SCANNED_LINE]) for pattern in allowed):
+                continue
+            kinds[match.kind] += 1
+            if len(findings) < answer.MAX_FINDINGS:
+                findings.append(_secret_finding(input, block, match, matches))
+    if not findings:
+        return answer.passed("No secret among the added lines." + _not_shown(files))
+    total = counted(kinds.total(), "secret")
+    return answer.failed(f"{total} added: {listed(f'{kind} {n}' for kind, n in kinds.most_common())}.", findings)
+
+
+def _secret_finding(
+    input: CheckInput, block: AddedBlock, match: secrets.SecretMatch, others: list[secrets.SecretMatch]
+) -> Finding:
+    line, start = block.line_text(match.start)
+    shown = secrets.mask(block.text[match.start : match.end])
+    near = [other for other in others if other.start < start + len(line) and other.end > start]
+    return answer.finding(
+        input,
+        f"This line adds a secret ({match.kind}, {shown}); revoke it; read it from the environment or a secret store.",
+        path=block.file.shown_path, line=block.line_at(match.start), quote=_masked(line, start, near),
+    )  # fmt: skip
+
+
+def _masked(line: str, start: int, matches: list[secrets.SecretMatch]) -> str:
+    """`line`, which begins at `start`, with every secret of it masked."""
+    out: list[str] = []
+    position = 0
+    for match in matches:
+        first, last = max(0, match.start - start), min(len(line), match.end - start)
+        out += [line[position:first], secrets.mask(line[first:last])]
+        position = last
+    return "".join([*out, line[position:]])
+
+
+def _not_shown(files: tuple[FileChange, ...]) -> str:
+    large = [file for file in files if file.binary and file.after is not None and not file.hunks and file.after.size]
+    return f" {counted(len(large), 'large binary file')} not scanned." if large else ""
+
+
+_MARKER = re.compile(r"(?:<{7}|>{7}|\|{7})(?: |\Z)")
+
+
+def no_conflict_markers(input: CheckInput, options: Excluding) -> CheckResult:
+    """No line that a merge left behind. `=======` counts only beside another marker: it also underlines headings."""
+    files = answer.selected(input, options)
+    if not files:
+        return answer.nothing_selected(input)
+    lines = [line for line in added_lines(files) if line.text[:7] in {"<<<<<<<", ">>>>>>>", "|||||||", "======="}]
+    marked = {line.file.path for line in lines if _MARKER.match(line.text)}
+    hits = [
+        line
+        for line in lines
+        if _MARKER.match(line.text) or (line.file.path in marked and line.text.rstrip() == "=======")
+    ]
+    if not hits:
+        return answer.passed("No conflict marker among the added lines.")
+    findings = [
+        answer.finding(
+            input, f"A conflict marker ({line.text[:7]}) was left behind.",
+            path=line.file.shown_path, line=line.number, quote=line.text,
+        )
+        for line in hits[: answer.MAX_FINDINGS]
+    ]  # fmt: skip
+    return answer.failed(f"{counted(len(hits), 'conflict marker')} in {counted(len(marked), 'file')}.", findings)
+
+
+def forbidden_pattern(input: CheckInput, options: PatternOptions) -> CheckResult:
+    """No added line that the pattern matches."""
+    files = answer.selected(input, options)
+    if not files:
+        return answer.nothing_selected(input)
+    pattern = re.compile(options.pattern, re.IGNORECASE if options.ignore_case else 0)
+    message = options.message or f"This line matches the forbidden pattern {options.pattern}"
+    hits = long = 0
+    touched: set[str] = set()
+    findings: list[Finding] = []
+    for line in added_lines(files):
+        long += len(line.text) > MAX_SCANNED_LINE
+        match = pattern.search(line.text[:MAX_SCANNED_LINE])
+        if match is None:
+            continue
+        hits += 1
+        touched.add(line.file.path)
+        if len(findings) < answer.MAX_FINDINGS:
+            quote = line.text if match.start() < answer.MAX_SHOWN_QUOTE else line.text[match.start() :]
+            findings.append(answer.finding(input, message, path=line.file.shown_path, line=line.number, quote=quote))
+    cut = f" {counted(long, 'line')} scanned only up to {MAX_SCANNED_LINE:,} characters." if long else ""
+    if not hits:
+        return answer.passed("No added line matches the forbidden pattern." + cut)
+    return answer.failed(
+        f"{counted(hits, 'added line')} in {counted(len(touched), 'file')} match {options.pattern[:100]}.{cut}",
+        findings,
+    )
+
+
+def no_invisible_unicode(input: CheckInput, options: Excluding) -> CheckResult:
+    """No character that hides or reorders text, in added lines or in the names of files."""
+    files = answer.selected(input, options)
+    if not files:
+        return answer.nothing_selected(input)
+    hits = 0
+    findings: list[Finding] = []
+    for file in files:
+        in_name = invisible.find(paths.encode(file.path).decode("utf-8", "replace"))
+        if in_name and file.after is not None:
+            hits += len(in_name)
+            findings.append(answer.finding(input, f"The file's name holds {_kinds(in_name)}.", path=file.shown_path))
+    texts = tuple(file for file in files if not file.binary or _is_utf8(file))
+    for line in added_lines(texts):
+        found = invisible.find(line.text, file_start=line.number == 1)
+        hits += len(found)
+        if found and len(findings) < answer.MAX_FINDINGS:
+            quote = line.text if found[0].position < answer.MAX_SHOWN_QUOTE else line.text[found[0].position :]
+            findings.append(
+                answer.finding(
+                    input, f"This line holds {_kinds(found)}.",
+                    path=line.file.shown_path, line=line.number, quote=quote,
+                )
+            )  # fmt: skip
+    if not hits:
+        return answer.passed("No invisible character in added lines or file names.")
+    return answer.failed(f"{counted(hits, 'invisible character')} at {counted(len(findings), 'place')}.", findings)
+
+
+def _is_utf8(file: FileChange) -> bool:
+    """Whether a file that git calls binary is text with NULs in it: then it is read as text."""
+    added = b"".join(line.content for hunk in file.hunks for line in hunk.lines if line.origin == "+")
+    return added.decode("utf-8", "replace").count("\ufffd") == added.count("\ufffd".encode())
+
+
+def _kinds(found: list[invisible.Invisible]) -> str:
+    names = Counter(f"{each.kind} {each.name}" for each in found)
+    return listed((f"{name} ({count})" for name, count in names.most_common()), most=2)

@@ -1,0 +1,114 @@
+"""Characters that hide or reorder text, found where they have no business.
+
+What languages and emoji need is let through: a byte order mark at the start of a
+file, joiners inside emoji and inside scripts that join, one variation selector after
+a character that has variants, the tags of the three subdivision flags.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_ZERO_WIDTH = (
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
+    "\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+)
+_SEPARATORS = "\u2028\u2029"
+_SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_TAGS = "\U000e0000-\U000e007f"
+
+_SUSPECT = re.compile(f"[{_BIDI}{_ZERO_WIDTH}{_SEPARATORS}{_SELECTORS}{_TAGS}]")
+_KINDS = (
+    ("bidirectional control", re.compile(f"[{_BIDI}]")),
+    ("tag character", re.compile(f"[{_TAGS}]")),
+    ("variation selector", re.compile(f"[{_SELECTORS}]")),
+    ("line separator", re.compile(f"[{_SEPARATORS}]")),
+)
+_FLAG = re.compile(
+    "\U0001f3f4\U000e0067\U000e0062"
+    "(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)\U000e007f"
+)
+"""England, Scotland, Wales: the only tag sequences in use."""
+
+_JOINERS = "\u200c\u200d"
+_SKIN = "\U0001f3fb-\U0001f3ff"
+_PICTOGRAPH = re.compile(f"[\u00a9\u00ae\u2122\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff{_SKIN}]")
+_JOINING = re.compile("[\u0600-\u109f\u1780-\u18af\u1a20-\u1cff\ua800-\uabff\U00010a00-\U00011fff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Invisible:
+    """One character at `position`; `name` reads "U+202E RIGHT-TO-LEFT OVERRIDE"."""
+
+    position: int
+    kind: str
+    name: str
+
+
+def find(text: str, *, file_start: bool = False) -> list[Invisible]:
+    """Every character of `text` that hides or reorders. `file_start`: a leading byte order mark is allowed."""
+    if text.isascii():
+        return []
+    return list(_suspects(text, file_start))
+
+
+def escape(text: str) -> str:
+    """`text` with invisible, control and undecodable characters written as `<U+202E>`; newline and tab too."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(f"<U+{ord(char):04X}>" if _must_escape(char) else char for char in text)
+
+
+def _must_escape(char: str) -> bool:
+    return unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} or _SUSPECT.match(char) is not None
+
+
+def _suspects(text: str, file_start: bool) -> Iterator[Invisible]:
+    flags = [match.span() for match in _FLAG.finditer(text)] if "\U0001f3f4" in text else []
+    for match in _SUSPECT.finditer(text):
+        position, char = match.start(), match[0]
+        if (char == "\ufeff" and position == 0 and file_start) or _is_legitimate(text, position, flags):
+            continue
+        kind = next((name for name, pattern in _KINDS if pattern.match(char)), "zero-width character")
+        yield Invisible(position, kind, f"U+{ord(char):04X} {unicodedata.name(char, 'unassigned')}")
+
+
+def _is_legitimate(text: str, position: int, flags: list[tuple[int, int]]) -> bool:
+    char = text[position]
+    before = text[position - 1] if position else ""
+    after = text[position + 1 : position + 2]
+    if char in _JOINERS:
+        return _joins(text, position, before, after)
+    if re.match(f"[{_SELECTORS}]", char):
+        return _selects(char, before)
+    if re.match(f"[{_TAGS}]", char):
+        while flags and flags[0][1] <= position:
+            flags.pop(0)
+        return bool(flags) and flags[0][0] < position
+    return "\u180b" <= char <= "\u180f" and "\u1820" <= before <= "\u18aa"
+
+
+def _joins(text: str, position: int, before: str, after: str) -> bool:
+    """Whether a joiner or non-joiner stands between characters that it can join."""
+    if before and after and _JOINING.match(before) and (_JOINING.match(after) or after in " \n"):
+        return True
+    if before == "\ufe0f" and position >= 2:
+        before = text[position - 2]
+    return bool(
+        text[position] == "\u200d" and before and after and _PICTOGRAPH.match(before) and _PICTOGRAPH.match(after)
+    )
+
+
+def _selects(selector: str, before: str) -> bool:
+    """Whether one selector stands after a character that has variants; a second in a row never does."""
+    if not before:
+        return False
+    if selector >= "\U000e0100":
+        return unicodedata.category(before) == "Lo" and "CJK" in unicodedata.name(before, "")
+    if selector in "\ufe0e\ufe0f":
+        return before in "0123456789#*" or _PICTOGRAPH.match(before) is not None
+    return unicodedata.category(before) in {"Lo", "Sm"}

@@ -1,0 +1,221 @@
+"""Secrets in text: the formats that issuers document, and assignments of values that look random.
+
+Shared by the check `no-secrets` and by redaction. The scanned text is hostile, so
+every rule is linear: a literal is looked for first (`in`, the speed of memchr), the
+expression starts with that literal, a run of token characters is entered at its
+start only, and everything before a demand that can fail is bounded or possessive.
+
+Known formats err towards finding; assignments err towards silence, since every
+program has lines such as `token = next_token()`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SecretMatch:
+    """One secret: `text[start:end]` is the value itself, without its name or quotes."""
+
+    kind: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    kind: str
+    literal: str
+    expression: re.Pattern[str]
+
+
+def _format(kind: str, literal: str, rest: str, *, inside: str = "A-Za-z0-9_") -> _Format:
+    """A format that starts with `literal`, not in the middle of a run of `inside` characters.
+
+    The look-behind stands after the literal, so that the search can use it as prefix.
+    """
+    return _Format(kind, literal, re.compile(f"{re.escape(literal)}(?<![{inside}]{re.escape(literal)}){rest}"))
+
+
+_END = r"(?![A-Za-z0-9])"
+_WORD = "A-Za-z0-9_-"
+_PEM_BODY = r'(?:[A-Za-z0-9+/=\s\\,"' + r"'" + r"]|(?<=\n)-(?!----E))"
+_PEM = (
+    r"(?:(?:RSA|DSA|EC|OPENSSH|ENCRYPTED|PGP|SSH2|ANY) ){0,2}PRIVATE KEY(?: BLOCK)?-----(?:\\[nr]|\s|[\"'+]){0,40}"
+    r"(?:[ +-]?[A-Za-z-]{1,30}: [^\n\\]{1,200}(?:\n|\\n)){0,5}"
+    + _PEM_BODY
+    + r"{40,20000}(?:-----END [A-Z0-9 ]{1,40}-----)?"
+)
+
+_FORMATS: tuple[_Format, ...] = (
+    *(
+        _format("aws-access-key-id", prefix, r"[A-Z2-7]{16}(?![A-Za-z0-9])")
+        for prefix in ("AKIA", "ASIA", "ABIA", "ACCA")
+    ),
+    *(_format("github-token", f"gh{letter}_", r"[A-Za-z0-9]{36,255}") for letter in "pousr"),
+    _format("github-token", "github_pat_", r"[A-Za-z0-9_]{36,255}"),
+    *(_format("gitlab-token", prefix, rf"[{_WORD}]{{20,300}}") for prefix in ("glpat-", "gldt-", "glrt-", "glptt-")),
+    _format("slack-token", "xox", r"[abeoprs]-[A-Za-z0-9-]{10,300}"),
+    _format("slack-token", "xapp-", r"[0-9]-[A-Za-z0-9-]{20,300}"),
+    _format("slack-webhook", "hooks.slack.com/", r"(?:services|workflows)/[A-Za-z0-9_/]{20,200}"),
+    _format("stripe-key", "sk_live_", r"[A-Za-z0-9]{16,250}"),
+    _format("stripe-key", "rk_live_", r"[A-Za-z0-9]{16,250}"),
+    _format("stripe-webhook-secret", "whsec_", r"[A-Za-z0-9+/=]{32,100}"),
+    _format("google-api-key", "AIza", rf"[{_WORD}]{{35}}(?![{_WORD}])"),
+    _format("google-oauth-secret", "GOCSPX-", rf"[{_WORD}]{{28}}"),
+    _format("anthropic-key", "sk-ant-", rf"[{_WORD}]{{20,300}}"),
+    _format("openai-key", "sk-", rf"(?:(?:proj|svcacct|admin|or-v1)-[{_WORD}]{{20,300}}|[A-Za-z0-9]{{20,100}}{_END})"),
+    _format("npm-token", "npm_", rf"[A-Za-z0-9]{{36}}{_END}"),
+    _format("pypi-token", "pypi-AgE", rf"[{_WORD}]{{30,1000}}"),
+    _format("twilio-key", "SK", r"[0-9a-f]{32}(?![0-9A-Za-z])"),
+    _format("sendgrid-key", "SG.", rf"[{_WORD}]{{16,32}}\.[{_WORD}]{{32,64}}"),
+    _format("azure-storage-key", "AccountKey=", r"(?P<value>[A-Za-z0-9+/]{86}==)"),
+    _format("jwt", "eyJ", rf"[{_WORD}]{{8,}}+\.eyJ[{_WORD}]{{8,}}+\.[{_WORD}]*", inside=_WORD),
+    _format("private-key", "-----BEGIN ", _PEM),
+    _format("gcp-service-account", '"private_key_id"', r'\s{0,5}:\s{0,5}"(?P<value>[0-9a-f]{40})"'),
+    _format("heroku-key", "HRKU-", rf"[{_WORD}]{{36,100}}"),
+    *(_format("digitalocean-token", f"do{letter}_v1_", r"[0-9a-f]{64}") for letter in "opr"),
+    _format("telegram-bot-token", ":AA", rf"(?<=[0-9]{{8}}:AA)[{_WORD}]{{33}}(?![{_WORD}])", inside="A-Za-z_"),
+    _format("discord-webhook", "/api/webhooks/", rf"[0-9]{{17,20}}/[{_WORD}]{{60,90}}", inside=" "),
+    _format("hugging-face-token", "hf_", rf"[A-Za-z0-9]{{30,50}}{_END}"),
+    _format("databricks-token", "dapi", r"[0-9a-f]{32}(?:-[0-9])?(?![0-9A-Za-z])"),
+    *(_format("shopify-token", f"shp{part}_", r"[0-9a-fA-F]{32}") for part in ("at", "ca", "pa", "ss")),
+    _format("mailgun-key", "key-", rf"[0-9a-f]{{32}}{_END}"),
+    _format("vault-token", "hvs.", rf"[{_WORD}]{{24,300}}"),
+    _format("age-secret-key", "AGE-SECRET-KEY-1", r"[0-9A-Z]{58}"),
+    _format("grafana-token", "glsa_", r"[A-Za-z0-9]{32}_[0-9a-f]{8}"),
+    _format("linear-key", "lin_api_", rf"[A-Za-z0-9]{{32,64}}{_END}"),
+    _format("groq-key", "gsk_", rf"[A-Za-z0-9]{{40,64}}{_END}"),
+)  # fmt: skip
+
+# Discord's bot tokens have no literal of their own: three parts of fixed lengths. The
+# search enters at the dot; the part before it is looked at only where the rest fits.
+_DISCORD_TAIL = re.compile(rf"\.[{_WORD}]{{6}}\.[{_WORD}]{{27,38}}(?![{_WORD}])")
+_DISCORD_HEAD = re.compile(rf"(?<![{_WORD}])[MNO][{_WORD}]{{23,27}}\Z")
+
+_URL = re.compile(r"://(?P<user>[^\s:/@\"'<>]{0,100}):(?P<value>[^\s/@\"'<>]{3,200})@(?P<host>[A-Za-z0-9.\[-]{0,100})")
+
+_NAMES = ("passw", "pwd", "secret", "token", "api_key", "api-key", "apikey", "access_key", "accesskey", "auth_key",
+          "private_key", "credential", "client_key", "encryption_key", "signing_key")  # fmt: skip
+_ASSIGNMENT = re.compile(
+    r"(?P<tail>[A-Za-z0-9_.\[\]-]{0,40})\\?[\"']?\s{0,8}(?::\s{0,4}[A-Za-z]{1,20}\s{0,4}=(?!=)|=>|:=|=(?![=~])|:(?!:))\s{0,8}"
+    r"(?:\\?(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\<>]{8,200})\\?(?P=quote)|(?P<bare>[A-Za-z0-9+/_.~!@#$%^&*-]{16,200}={0,2})(?=[\s,;}\\]|$))"
+)
+_HARMLESS_TAIL = re.compile(
+    r"(?:id|ids|name|names|path|paths|file|files|url|uri|type|kind|hash|sha1|sha256|digest|length|len|size|count|limit|"
+    r"endpoint|header|field|prefix|pattern|regex|format|expiry|expires|ttl|arn|ref|version|label|hint|policy)$"
+)
+
+_PLACEHOLDER = re.compile(
+    r"example|xxxx|your[-_ ]|<|\$\{|\{\{|\*\*\*|\.\.\.|placeholder|changeme|change[-_]me|redacted|insert[-_]"
+)
+_REFERENCE = re.compile(
+    r"process\.env|environ|getenv|secrets\.|^\$|^%\w+%$|^\{|^@|[()\[\]]|dummy|sample|not[-_]?a|^test|^fake|password|passwd|"
+    r"^none$|^null$|^undefined$|/.*/.*/|^[a-z]+:"
+)
+_WORDS = re.compile(r"[A-Za-z]+(?:[-_./:@ ][A-Za-z]+)*[-_./]?[0-9]{0,4}\Z")
+_SAFE_HOSTS = ("localhost", "127.0.0.1", "example.com", "example.org", "example.net", "host", "db", "0.0.0.0")  # noqa: S104
+_SAFE_PASSWORDS = frozenset({"password", "pass", "passwd", "pwd", "secret", "user", "token", "test", "pw", "key"})
+
+QUOTED_BITS = 3.0
+"""Shannon bits a character from which a quoted assigned value counts as random; English words in one case lie below."""
+BARE_BITS = 3.5
+"""The same without quotes, where identifiers are the usual case."""
+
+
+def find(text: str) -> list[SecretMatch]:
+    """Every secret in `text`, in order and without overlaps; overlapping ones become one, under the named format."""
+    ranked = enumerate([*_known(text), *_discord(text), *_urls(text), *_assigned(text)])
+    kept: list[tuple[int, SecretMatch]] = []
+    for rank, match in sorted(ranked, key=lambda pair: (pair[1].start, pair[0])):
+        if kept and match.start < kept[-1][1].end:
+            other_rank, other = kept.pop()
+            kind = match.kind if rank < other_rank else other.kind
+            kept.append((min(rank, other_rank), SecretMatch(kind, other.start, max(other.end, match.end))))
+        else:
+            kept.append((rank, match))
+    return [match for _, match in kept]
+
+
+def mask(value: str) -> str:
+    """What may be shown of a secret: enough to recognise it, at most a quarter of it."""
+    return value[: min(4, len(value) // 4)] + "..."
+
+
+def kinds() -> frozenset[str]:
+    """The kinds that `find` can name."""
+    extra = {"discord-bot-token", "url-password", "aws-secret-key", "heroku-key", "secret-assignment"}
+    return frozenset({form.kind for form in _FORMATS} | extra)
+
+
+def _known(text: str) -> Iterator[SecretMatch]:
+    for form in _FORMATS:
+        if form.literal not in text:
+            continue
+        for match in form.expression.finditer(text):
+            start, end = match.span("value") if "value" in form.expression.groupindex else match.span()
+            if form.kind == "telegram-bot-token":
+                start -= 8
+            if form.kind == "private-key" or not _PLACEHOLDER.search(text[start:end].lower()):
+                yield SecretMatch(form.kind, start, end)
+
+
+def _discord(text: str) -> Iterator[SecretMatch]:
+    for tail in _DISCORD_TAIL.finditer(text):
+        head = _DISCORD_HEAD.search(text, max(0, tail.start() - 28), tail.start())
+        if head:
+            yield SecretMatch("discord-bot-token", head.start(), tail.end())
+
+
+def _urls(text: str) -> Iterator[SecretMatch]:
+    if "://" not in text:
+        return
+    for match in _URL.finditer(text):
+        password, host = match["value"].lower(), match["host"].lower()
+        harmless = (
+            password in _SAFE_PASSWORDS or password == match["user"].lower() or host.startswith(_SAFE_HOSTS)
+            or password.startswith(("$", "{", "%s", "%(")) or _PLACEHOLDER.search(password) or len(set(password)) == 1
+        )  # fmt: skip
+        if not harmless:
+            yield SecretMatch("url-password", *match.span("value"))
+
+
+def _assigned(text: str) -> Iterator[SecretMatch]:
+    # U+0130 is the one character whose lower case is longer; offsets must stay the same.
+    lowered = text.replace("\u0130", "i").lower()
+    for name in _NAMES:
+        position = lowered.find(name)
+        while position >= 0:
+            after = position + len(name)
+            match = _ASSIGNMENT.match(text, after)
+            if match and (kind := _assigned_kind(lowered[max(0, position - 30) : after], match)):
+                group = "quoted" if match["quoted"] else "bare"
+                yield SecretMatch(kind, *match.span(group))
+                after = match.end()
+            position = lowered.find(name, after)
+
+
+def _assigned_kind(before: str, match: re.Match[str]) -> str | None:
+    """What the assigned value is, or None where it is no secret. `before`: the text up to the name's keyword."""
+    value = match["quoted"] or match["bare"]
+    lowered = value.lower()
+    if _HARMLESS_TAIL.search(match["tail"].lower()) or _PLACEHOLDER.search(lowered) or _REFERENCE.search(lowered):
+        return None
+    if not any(char.isdigit() for char in value) or _WORDS.match(value):
+        return None
+    if _bits(value) < (QUOTED_BITS if match["quoted"] else BARE_BITS):
+        return None
+    name = before.rsplit("\n", 1)[-1]
+    if "aws" in name and len(value) == 40:
+        return "aws-secret-key"
+    return "heroku-key" if "heroku" in name else "secret-assignment"
+
+
+def _bits(value: str) -> float:
+    """Shannon entropy in bits a character."""
+    return -sum(count / len(value) * math.log2(count / len(value)) for count in Counter(value).values())
