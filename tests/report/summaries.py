@@ -48,15 +48,17 @@ def summary(**more: Any) -> Summary:
     return Summary(**values)
 
 
-def failed(findings: int = 1, criteria: int = 1, **more: Any) -> Summary:
+def failed(findings: int = 1, criteria: int = 1, found: tuple[Finding, ...] = (), **more: Any) -> Summary:
     """A change that a must-criterion blocks, with as many findings and passed criteria as wanted."""
-    bad = criterion("errors-not-swallowed", "fail", reason="the new except clause at line 41 does nothing", kind="judge")
+    bad = criterion(
+        "errors-not-swallowed", "fail", reason="the new except clause at line 41 does nothing", kind="judge"
+    )
     rows = [bad, *(criterion(f"check-{number}") for number in range(criteria))]
     values = {
         "outcome": "fail",
         "exit_code": 1,
         "rubrics": (rubric(*rows, outcome="fail", score=0.5),),
-        "findings": tuple(finding(line=number + 1) for number in range(findings)),
+        "findings": (*found, *(finding(line=number + 1) for number in range(findings))),
         "cost": Cost(usd=0.0123, basis="known", input_tokens=12_345, output_tokens=321),
     }
     return summary(**(values | more))

@@ -63,12 +63,21 @@ def render(summary: Summary, notes: Sequence[str], width: int, height: int | Non
     findings = [_Row(_GRAVITY[f.level], _finding(f)) for f in sorted(summary.findings, key=lambda f: _GRAVITY[f.level])]
     if height is not None:
         blanks = 1 + bool(criteria) + bool(findings)
-        room = max(height - 1 - len(head) - len(tail) - blanks, 4)
-        for_findings = min(len(findings), max(LEAST_FINDINGS, room - len(criteria)), max(room - 2, 2))
-        criteria = _cut(criteria, room - for_findings, "criteria", summary.bundle)
-        findings = _cut(findings, for_findings, "findings", summary.bundle)
+        room = max(height - 1 - len(head) - _lines(tail, columns) - blanks, 4)
+        urgent = min(len(criteria), 1 + sum(row.rank < _URGENCY["pass"] for row in criteria))
+        for_findings = min(len(findings), max(LEAST_FINDINGS, room - urgent), room - 2)
+        criteria = _cut(criteria, room - for_findings, "criteria")
+        findings = _cut(findings, for_findings, "findings")
     parts = [head, [row.line for row in criteria], [row.line for row in findings], tail]
     return Text("\n\n").join(Text("\n").join(_fit(line, columns) for line in part) for part in parts if part)
+
+
+def _lines(part: list[Text], columns: int) -> int:
+    return sum(1 if _may_be_cut(line) else -(-cell_len(line.plain) // columns) for line in part)
+
+
+def _may_be_cut(line: Text) -> bool:
+    return not line.plain.startswith("  bundle")  # a path that is to be copied has to be whole
 
 
 def _headline(summary: Summary) -> Text:
@@ -92,7 +101,7 @@ def _verdict(summary: Summary) -> tuple[str, str]:
 
 def _why(summary: Summary) -> str:
     if summary.exit_code == POLICY_CHANGED:
-        return f'the gate\'s own definitions changed; the verdict "{summary.outcome}" is advisory'
+        return f'the gate itself changed; the verdict "{summary.outcome}" is advisory'
     if summary.exit_code == INTEGRITY:
         return "what was reviewed is not what is there"
     decisive = [rubric for rubric in summary.rubrics if rubric.outcome == summary.outcome]
@@ -224,17 +233,16 @@ def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-def _cut(rows: list[_Row], room: int, what: str, bundle: str) -> list[_Row]:
+def _cut(rows: list[_Row], room: int, what: str) -> list[_Row]:
     if len(rows) <= room:
         return rows
     kept = sorted(sorted(range(len(rows)), key=lambda index: (rows[index].rank, index))[: max(room - 1, 0)])
-    where = f": see {safe(bundle)}/summary.json" if bundle else ""
-    missing = Text(f"  … and {len(rows) - len(kept)} more {what}{where}", "dim")
+    missing = Text(f"  … and {len(rows) - len(kept)} more {what}: see summary.json in the bundle", "dim")
     return [*(rows[index] for index in kept), _Row(0, missing)]
 
 
 def _fit(line: Text, columns: int) -> Text:
-    if cell_len(line.plain) <= columns:
+    if cell_len(line.plain) <= columns or not _may_be_cut(line):
         return line
     kept = len(set_cell_size(line.plain, columns - 1).rstrip())
     cut = line[:kept]

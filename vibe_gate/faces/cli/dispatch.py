@@ -71,6 +71,9 @@ def run(argv: Sequence[str]) -> int:
     except BrokenPipeError:
         drop_stdout()
         return PIPE_CLOSED
+    except ImportError as error:
+        what = f"the Python package '{error.name}' is missing or broken here; reinstall vibe-gate."
+        return _report(what, INCONCLUSIVE, as_json)
     except Exception as error:  # noqa: BLE001  a bug, whatever it is, must not look like a verdict
         return _report_bug(error, as_json)
 

@@ -37,8 +37,8 @@ examples:
 WIRES = ("live", "record", "replay")
 Wire = Literal["live", "record", "replay"]
 
-PIPE_WIDTH = 100
-"""Columns of the plain text when stdout is no terminal: logs and pipes have no width of their own."""
+PIPE_WIDTH = 1000
+"""Columns when stdout is no terminal: a log has no width to fit, so that no reason (280 characters) is cut."""
 
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
 

@@ -1,0 +1,46 @@
+"""The real command, in a process of its own, and real repositories to run it in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "scripts" / "vibe-gate"
+
+
+def vibe_gate(
+    *argv: str, cwd: Path, environ: Mapping[str, str], python: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run `vibe-gate ARGV` and return its exit code, stdout and stderr."""
+    return subprocess.run(
+        [sys.executable, *python, str(SCRIPT), *argv],
+        cwd=cwd,
+        env={**environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+    )
+
+
+def git(where: Path, *arguments: str, **environ: str) -> str:
+    """Run git in a folder; its output without the last newline."""
+    done = subprocess.run(
+        ["git", *arguments], cwd=where, capture_output=True, text=True, check=True, env={**os.environ, **environ}
+    )
+    return done.stdout.rstrip("\n")
+
+
+def repository(folder: Path, **files: str) -> Path:
+    """A repository with one commit of `a.txt`, or of the files given."""
+    folder.mkdir(parents=True)
+    git(folder, "init", "-q")
+    for name, text in (files or {"a.txt": "one\n"}).items():
+        (folder / name).write_text(text)
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "start")
+    return folder

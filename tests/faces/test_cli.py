@@ -1,0 +1,251 @@
+"""The command line: what it says, what it refuses, and with which exit code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from program import ROOT, SCRIPT, repository, vibe_gate
+
+from vibe_gate.domain.change import Selection
+from vibe_gate.errors import UsageError
+from vibe_gate.faces.cli import HELP, dispatch
+from vibe_gate.version import VERSION
+
+
+def test_version_is_one_line(tmp_path, environ):
+    done = vibe_gate("--version", cwd=tmp_path, environ=environ)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"vibe-gate {VERSION}\n", "")
+
+
+@pytest.mark.parametrize("argv", [[], ["--help"], ["-h"], ["help"]])
+def test_help_teaches_by_example_before_it_lists(tmp_path, environ, argv):
+    done = vibe_gate(*argv, cwd=tmp_path, environ=environ)
+    assert done.returncode == 0
+    assert done.stdout == HELP
+    assert HELP.index("vibe-gate review HEAD~1") < HELP.index("Commands") < HELP.index("Exit codes")
+    assert max(map(len, HELP.splitlines())) <= 100
+
+
+def test_the_module_runs_as_the_command_does(tmp_path, environ):
+    done = subprocess.run(
+        [sys.executable, "-m", "vibe_gate", "--version"],
+        cwd=tmp_path,
+        env={**environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == f"vibe-gate {VERSION}\n"
+
+
+def test_modules_of_the_reviewed_repository_are_never_imported(tmp_path, environ):
+    for name in ("argparse", "json", "rich", "pydantic"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('hostile')")
+    env = {**environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "vibe_gate", "viz"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "hostile" not in done.stderr
+
+
+def test_a_command_of_a_later_version_says_so(tmp_path, environ):
+    done = vibe_gate("viz", cwd=tmp_path, environ=environ)
+    assert done.returncode == 2
+    assert done.stderr == f"vibe-gate: 'viz' is not part of this version yet ({VERSION}).\n"
+
+
+def test_an_unknown_command_gets_the_nearest_one_suggested(tmp_path, environ):
+    done = vibe_gate("reviev", cwd=tmp_path, environ=environ)
+    assert done.returncode == 2
+    assert done.stderr == "vibe-gate: 'reviev' is not a command; did you mean 'review'?\n"
+
+
+def test_with_json_an_error_is_exactly_one_document(tmp_path, environ):
+    done = vibe_gate("review", "--staged", "--commit", "HEAD", "--json", cwd=tmp_path, environ=environ)
+    assert done.returncode == 2
+    document = json.loads(done.stdout)
+    assert document["schema"] == 1
+    assert document["error"]["exit_code"] == 2
+    assert "give one of them" in document["error"]["message"]
+
+
+def test_an_escape_in_an_argument_does_not_reach_the_terminal(tmp_path, environ):
+    done = vibe_gate("\x1b[31mreview", cwd=tmp_path, environ=environ)
+    assert "\x1b" not in done.stderr
+    assert "\\x1b[31mreview" in done.stderr
+
+
+@pytest.mark.parametrize("command", sorted(dispatch.COMMANDS))
+def test_every_command_has_help_of_its_own(tmp_path, environ, command):
+    done = vibe_gate(command, "--help", cwd=tmp_path, environ=environ)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"usage: vibe-gate {command}")
+
+
+def test_help_names_every_command_and_no_other():
+    listed = [line.split()[0] for line in HELP.split("Commands\n")[1].split("\n\n")[0].splitlines()]
+    assert listed == list(dispatch.COMMANDS)
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path, environ):
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), "--help"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        env={**environ, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+class Exploding:
+    SUMMARY = "x"
+
+    @staticmethod
+    def add_arguments(parser):
+        parser.add_argument("how")
+
+    @staticmethod
+    def run(args, environ):
+        if args.how == "interrupt":
+            os.kill(os.getpid(), signal.SIGINT)
+        if args.how == "terminate":
+            os.kill(os.getpid(), signal.SIGTERM)
+        raise KeyError("a bug with \x1b[31m in it")
+
+
+@pytest.fixture
+def exploding():
+    """A command of this module beside the real ones, and the process' signals put back afterwards."""
+    before = signal.getsignal(signal.SIGTERM)
+    dispatch.COMMANDS["explode"] = "exploding"
+    sys.modules["exploding"] = Exploding  # type: ignore[assignment]
+    yield
+    del dispatch.COMMANDS["explode"], sys.modules["exploding"]
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize("how", ["interrupt", "terminate"])
+def test_an_interruption_is_130_with_one_line(exploding, capsys, how):
+    assert dispatch.run(["explode", how]) == 130
+    assert capsys.readouterr().err == "vibe-gate: interrupted; nothing was decided.\n"
+
+
+def test_a_bug_is_one_line_and_never_looks_like_a_verdict(exploding, capsys):
+    assert dispatch.run(["explode", "bug"]) == 3
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "this is a bug, please report it: KeyError" in err
+    assert "\x1b" not in err
+
+
+def test_a_bug_shows_its_traceback_only_when_asked(exploding, capsys, monkeypatch):
+    monkeypatch.setenv("VIBE_GATE_TRACEBACK", "1")
+    dispatch.run(["explode", "bug"])
+    assert "Traceback" in capsys.readouterr().err
+
+
+def arguments(*argv: str) -> argparse.Namespace:
+    module = dispatch.command("review")
+    return dispatch.parser("review", module).parse_args(argv)
+
+
+def request(*argv: str, **environ: str):
+    return dispatch.command("review").request_of(arguments(*argv), environ)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        ([], Selection("worktree", "HEAD")),
+        (["HEAD~1"], Selection("worktree", "HEAD~1")),
+        (["A..B"], Selection("range", "A", "B")),
+        (["..B"], Selection("range", "HEAD", "B")),
+        (["A.."], Selection("range", "A", "HEAD")),
+        (["A...B"], Selection("merge_base", "A", "B")),
+        (["...B"], Selection("merge_base", "HEAD", "B")),
+        (["A..."], Selection("merge_base", "A", "HEAD")),
+        (["v1.0..v1.1"], Selection("range", "v1.0", "v1.1")),
+        (["--staged"], Selection("staged")),
+        (["--commit", "HEAD~3"], Selection("commit", "HEAD~3")),
+        (["--rubric", "a", "b", "HEAD~1"], Selection("worktree", "HEAD~1")),
+        (["--rubric", "a", "main..feature"], Selection("range", "main", "feature")),
+    ],
+)
+def test_a_revision_selects_what_git_diff_would(argv, expected):
+    assert request(*argv).selection == expected
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["HEAD", "--staged"], "HEAD and --staged name different changes"),
+        (["HEAD", "--commit", "X"], "HEAD and --commit name different changes"),
+        (["--staged", "--commit", "X"], "--staged and --commit name different changes"),
+        (["--commit", "A..B"], "--commit takes one commit"),
+        ([".."], "is no range"),
+        (["A..B..C"], "is no range"),
+        (["A....B"], "is no range"),
+        ([""], "the revision is empty"),
+        (["--rubric", "Upper"], "cannot be a rubric's id"),
+        (["--max-cost-usd", "0"], "not a number above zero"),
+        (["--deadline", "nan"], "not a number above zero"),
+        (["--deadline", "soon"], "not a number above zero"),
+        (["--wire", "replay"], "needs --cassette DIR"),
+        (["--cassette", "x"], "needs --wire record or --wire replay"),
+        (["--wire", "fax"], "invalid choice: 'fax'"),
+        (["--max-cost", "1"], "unrecognized arguments"),
+    ],
+)
+def test_what_contradicts_itself_is_refused_with_a_sentence(argv, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        request(*argv)
+
+
+def test_options_arrive_in_the_request():
+    asked = request(
+        *("HEAD~1", "--rubric", "a", "--rubric", "b", "c", "--no-judge", "--base", "main"),
+        *("--definitions", "worktree", "--strict", "--max-cost-usd", "1.5", "--deadline", "20"),
+        *("--wire", "record", "--cassette", "tapes"),
+    )
+    assert (asked.rubrics, asked.judge, asked.base, asked.definitions) == (("a", "b", "c"), False, "main", "worktree")
+    assert (asked.max_cost_usd, asked.deadline_s, asked.strict) == (1.5, 20.0, True)
+    assert (asked.wire, asked.cassette) == ("record", Path("tapes"))
+
+
+def test_the_wire_may_come_from_the_environment():
+    asked = request(VIBE_GATE_WIRE="replay", VIBE_GATE_CASSETTE="tapes")
+    assert (asked.wire, asked.cassette) == ("replay", Path("tapes"))
+
+
+def test_a_wire_from_the_environment_that_is_none_is_refused():
+    with pytest.raises(UsageError, match="VIBE_GATE_WIRE is 'fax'"):
+        request(VIBE_GATE_WIRE="fax")
+
+
+def test_outside_a_repository_review_is_one_sentence_with_exit_2(tmp_path, environ):
+    done = vibe_gate("review", cwd=tmp_path, environ=environ)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("vibe-gate: ")
+
+
+def test_a_review_of_a_commit_without_files_says_nothing_to_review(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    subprocess.run(["git", "commit", "-q", "--allow-empty", "-m", "empty"], cwd=where, check=True)
+    done = vibe_gate("review", "--commit", "HEAD", cwd=where, environ=environ)
+    assert (done.returncode, done.stdout) == (0, "Nothing to review: commit HEAD changes no file.\n")
+
+
+def test_json_of_nothing_to_review_is_the_summary(tmp_path, environ):
+    done = vibe_gate("review", "--json", cwd=repository(tmp_path / "r"), environ=environ)
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["schema"], document["run_id"], document["outcome"]) == (0, 1, "", "pass")

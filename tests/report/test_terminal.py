@@ -1,0 +1,178 @@
+"""The verdict screen: what it says first, what it cuts last, and that nothing in it acts on a terminal."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from summaries import changed, criterion, failed, finding, policy, rubric, summary, unseen
+
+from vibe_gate.domain.summary import CacheUse, Cost, Trusted
+from vibe_gate.report.terminal import render
+from vibe_gate.report.text import safe
+
+
+def screen(made, notes=(), width=80, height=None) -> str:
+    return render(made, notes, width, height).plain
+
+
+def first_line(made) -> str:
+    return screen(made).splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        (summary(), "✓ PASS  quality"),
+        (failed(), "✗ FAIL  quality: errors-not-swallowed failed (must)"),
+        (
+            summary(
+                outcome="fail",
+                exit_code=1,
+                rubrics=(rubric(criterion("x", "fail", must=False), outcome="fail", score=0.25),),
+            ),
+            "✗ FAIL  quality: score 0.25 is under the threshold",
+        ),
+        (
+            summary(
+                outcome="inconclusive",
+                exit_code=3,
+                rubrics=(rubric(criterion("x", "abstain"), outcome="inconclusive"),),
+            ),
+            "? NOT REVIEWED (inconclusive)  quality: x undecided (must)",
+        ),
+        (
+            summary(outcome="inconclusive", exit_code=3, rubrics=(rubric(outcome="inconclusive", coverage=0.25),)),
+            "? NOT REVIEWED (inconclusive)  quality: only 25% could be decided",
+        ),
+        (
+            summary(outcome="error", exit_code=3, rubrics=(rubric(criterion("x", "error"), outcome="error"),)),
+            "! ERROR  quality: x could not be decided (must)",
+        ),
+        (
+            summary(exit_code=4),
+            '! APPROVAL NEEDED  the gate itself changed; the verdict "pass" is advisory',
+        ),
+        (summary(exit_code=5), "! INTEGRITY  what was reviewed is not what is there"),
+        (summary(rubrics=()), "✓ PASS  nothing in this change has to be judged"),
+    ],
+)
+def test_the_first_line_is_the_verdict_and_its_reason(made, line):
+    assert first_line(made) == line
+
+
+def test_a_whole_screen():
+    made = failed(2, 1, policy_changes=(policy(),), unreviewed=(unseen(),))
+    assert screen(made, ("The first note.",)) == (
+        "✗ FAIL  quality: errors-not-swallowed failed (must)\n"
+        "  change  abcdef012345 · 1 file +4 −1 · src/a.py\n"
+        "  gate    .vibe-gate at 5d401b900000\n"
+        "\n"
+        "✗ quality  fail · score 0.50 · coverage 100%\n"
+        "  ✗ errors-not-swallowed  must  fail     the new except clause at line 41 does…\n"
+        "  ✓ check-0               must  pass\n"
+        "\n"
+        "✗ src/a.py:1  the handler hides the error\n"
+        "✗ src/a.py:2  the handler hides the error\n"
+        "\n"
+        "  policy  .vibe-gate/gate.toml (modified): a human must approve\n"
+        "  unseen  1 place that no judge saw, first src/big.py:1-400: the budget was rea…\n"
+        "  cost    $0.0123 · 12,345 tokens in, 321 out\n"
+        "  bundle  .vibe-artifacts/abcdef0123456789abcdef0123456789abcdef01/20260102T030405.006Z-abc123\n"
+        "  note    The first note.\n"
+        "  next    fix what is marked ✗, then run the same review again"
+    )
+
+
+@pytest.mark.parametrize("findings", [0, 1, 5, 100])
+@pytest.mark.parametrize("criteria", [0, 5, 100])
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (60, 30)])
+def test_it_fits_the_screen_whatever_was_found(findings, criteria, size):
+    width, height = size
+    made = failed(findings, criteria, policy_changes=(policy(),), unreviewed=(unseen(),))
+    lines = screen(made, ("One note.",), width, height).splitlines()
+    shown = sum(-(-max(cell_len(line), 1) // width) for line in lines)
+    assert shown <= height - 1
+
+
+def test_what_failed_stays_when_passed_criteria_are_left_out():
+    text = screen(failed(1, 50), (), 80, 24)
+    assert "errors-not-swallowed  must  fail" in text
+    assert "more criteria: see summary.json in the bundle" in text
+    assert "src/a.py:1  the handler" in text
+
+
+def test_the_gravest_findings_stay_and_the_rest_is_counted():
+    notices = tuple(finding("only a notice", level="notice") for _ in range(50))
+    text = screen(failed(0, 0, found=(*notices, finding("the grave one"))), (), 80, 24)
+    assert "✗ src/a.py:41  the grave one" in text
+    assert "more findings: see summary.json in the bundle" in text
+
+
+def test_without_a_height_nothing_is_left_out():
+    text = screen(failed(200, 100))
+    assert "more" not in text
+    assert text.count("the handler hides the error") == 200
+
+
+def test_an_uncommitted_change_says_so_and_what_comes_next():
+    text = screen(summary(key="tree-" + "2" * 40))
+    assert "change  tree-222222222222 (uncommitted)" in text
+    assert "next    git commit" in text
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        (summary(), "cost    none: no model was asked"),
+        (
+            summary(cost=Cost(usd=0.5, basis="unknown", input_tokens=10, output_tokens=2)),
+            "cost    $0.5000 at most (a model without a listed price counts as the dearest)",
+        ),
+        (summary(cache=CacheUse(hits=2)), "cost    none: no model was asked · 2 answers from earlier verdicts"),
+        (summary(trusted=Trusted(revision="", bootstrap=False)), "gate    built in (no .vibe-gate here;"),
+        (summary(trusted=Trusted(revision="", bootstrap=True)), "gate    the change's own definitions"),
+        (summary(trusted=Trusted(revision="worktree", bootstrap=False)), "gate    .vibe-gate at worktree"),
+        (summary(bundle=""), "bundle  none: nothing was recorded"),
+        (summary(files=tuple(changed(f"f{n}") for n in range(5))), "5 files +20 −5 · f0, f1, f2, …"),
+        (summary(outcome="error", exit_code=3), "next    vibe-gate doctor"),
+        (summary(findings=(finding(path="", line=0),)), "✗ the change  the handler"),
+        (
+            summary(policy_changes=tuple(policy(f".vibe-gate/{n}") for n in range(3))),
+            "policy  .vibe-gate/0 (modified), .vibe-gate/1 (modified) and 1 more: a human must approve",
+        ),
+        (
+            summary(policy_changes=(policy("CLAUDE.md", "warn"),)),
+            "policy  CLAUDE.md (modified): can steer agents, diffs or tests",
+        ),
+    ],
+)
+def test_it_says(made, line):
+    assert line in screen(made, width=200)
+
+
+def test_a_long_note_is_wrapped_and_not_cut():
+    words = " ".join(f"word{number}" for number in range(40))
+    assert words in " ".join(screen(summary(), (words,)).split())
+
+
+def test_markup_and_escapes_of_others_are_shown_and_never_obeyed():
+    hostile = "[bold red]x[/] \x1b[2J \u202e \u200b [link=http://x]y[/link]"
+    reason = criterion("c", "fail", reason=hostile)
+    made = failed(0, 0, found=(finding(hostile, path=hostile),), rubrics=(rubric(reason, outcome="fail"),))
+    text = screen(made, (hostile,), width=400)
+    assert text.count("[bold red]x[/] \\x1b[2J \\u202e \\u200b [link=http://x]y[/link]") == 4
+    assert not set(text) & {"\x1b", "\u202e", "\u200b"}
+
+
+@given(
+    st.text(max_size=280),
+    st.integers(1, 200),
+    st.one_of(st.none(), st.integers(1, 60)),
+)
+def test_any_text_fits_the_width_and_stays_on_its_line(text, width, height):
+    made = failed(0, 0, found=(finding(text, path=text),), bundle="", files=(changed(text),))
+    lines = screen(made, (), width, height).split("\n")
+    assert all(cell_len(line) <= max(width, 40) for line in lines)
+    assert all(line == safe(line) for line in lines)
