@@ -8,8 +8,9 @@ from typing import Any, get_args
 import tomli_w
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.checks import CHECKS
 from vibe_gate.domain.gate import Gate, HookName, HookRule
-from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.rubric import Criterion, Rubric
 
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
@@ -35,8 +36,17 @@ def effective_toml(gate: Gate) -> str:
 
 
 def _rubric(rubric: Rubric, default_model: str) -> dict[str, Any]:
-    tables: dict[str, Any] = rubric.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return {"model": default_model} | tables
+    tables: dict[str, Any] = rubric.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"criterion"})
+    return {"model": default_model} | tables | {"criterion": [_criterion(criterion) for criterion in rubric.criterion]}
+
+
+def _criterion(criterion: Criterion) -> dict[str, Any]:
+    """The criterion with its check's own defaults; a judge has no options to show."""
+    tables: dict[str, Any] = criterion.model_dump(mode="json", exclude_none=True, exclude={"options"})
+    if criterion.kind == "judge":
+        return tables
+    options = CHECKS[criterion.check_name].options.model_validate(criterion.options)
+    return tables | {"options": options.model_dump(mode="json", exclude_none=True)}
 
 
 def _header(gate: Gate) -> str:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from importlib import resources
 from importlib.resources.abc import Traversable
+from itertools import islice
 
 from vibe_gate.adapters.definitions.meaning import gate_mistakes, rubric_mistakes
 from vibe_gate.adapters.definitions.reading import GATE_PATH, Source, Tree, definition_paths, misplaced, parse
-from vibe_gate.adapters.definitions.wording import Location, M, at, dotted, parsed, quoted
+from vibe_gate.adapters.definitions.wording import ENOUGH, Location, M, at, dotted, parsed, quoted
 from vibe_gate.domain import paths
 from vibe_gate.domain.gate import Gate, GateFile, Origin
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.errors import DefinitionError
 
 MISTAKES_SHOWN = 50
-"""Of one file; more help nobody, and a hostile file could hold hundreds of thousands."""
+"""Of one file; more help nobody."""
 
 
 def load_gate(tree: Tree, *, revision: str, origin: Origin) -> Gate | None:
@@ -84,16 +86,17 @@ def _gate_file(sources: list[Source], names: list[str], found: list[str]) -> Gat
     default = GateFile(schema=1, rubrics=())
     if source is None:
         return default.model_copy(update={"rubrics": tuple(names)})
-    return _model(GateFile, source, list(gate_mistakes(source, names)), found) or default
+    return _model(GateFile, source, gate_mistakes(source, names), found) or default
 
 
 def _rubric(source: Source, found: list[str]) -> Rubric | None:
-    return _model(Rubric, source, list(rubric_mistakes(source)), found)
+    return _model(Rubric, source, rubric_mistakes(source), found)
 
 
-def _model(model: type[M], source: Source, more: list[tuple[Location, str]], found: list[str]) -> M | None:
+def _model(model: type[M], source: Source, also: Iterator[tuple[Location, str]], found: list[str]) -> M | None:
     """The file as a model; its mistakes, those of single keys first, go to `found`."""
     value, wrong = parsed(model, source.tables)
+    more = list(islice(also, ENOUGH))
     if more:  # what the model says of the file as a whole, `meaning` says with its key
         wrong = [(location, what) for location, what in wrong if location]
     known = {location for location, _ in wrong}
@@ -101,7 +104,7 @@ def _model(model: type[M], source: Source, more: list[tuple[Location, str]], fou
     wrong.sort(key=lambda item: _order(source.tables, item[0]))
     said = [_sentence(source, location, what) for location, what in wrong]
     if len(said) > MISTAKES_SHOWN:
-        said[MISTAKES_SHOWN:] = [f"{paths.quote(source.path)}: and {len(said) - MISTAKES_SHOWN:,} more mistakes"]
+        said[MISTAKES_SHOWN:] = [f"{paths.quote(source.path)}: and more mistakes like these"]
     found += said
     return None if said else value
 

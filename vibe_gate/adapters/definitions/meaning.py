@@ -15,6 +15,9 @@ from vibe_gate.adapters.definitions.wording import Location, parsed, quoted, sho
 from vibe_gate.domain import paths
 from vibe_gate.domain.checks import CHECKS
 
+GLOB_OPTIONS = ("paths", "exclude", "tests", "changed", "companion")
+"""Options of checks that hold globs; one word for one thing, whatever the check."""
+
 Found = Iterator[tuple[Location, str]]
 
 
@@ -132,6 +135,8 @@ def _check(criterion: dict[str, Any], where: Location) -> Found:
         yield (*where, "check"), f"no check {quoted(name)}; {suggestion(name, list(CHECKS), 'the checks')}"
     elif isinstance(options, dict):
         yield from parsed(CHECKS[name].options, options, (*where, "options"))[1]
+        for key in GLOB_OPTIONS:
+            yield from _globs(options.get(key), (*where, "options", key))
 
 
 def _model_name(value: object, where: Location) -> Found:

@@ -102,7 +102,7 @@ must = true
 # id = "small-enough-to-review"
 # kind = "check"
 # check = "max-changed-lines"
-# options = { limit = 800 }
+# options = { max = 800 }
 
 # A command of your own, run in an export of the tree under review; passes if it exits with 0:
 # [[criterion]]

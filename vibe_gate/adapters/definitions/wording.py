@@ -28,6 +28,9 @@ SHOWN_CHARACTERS = 60
 ROUNDS = 4
 """A mistake can hide others behind it (a misspelt table name hides what is in the table)."""
 
+ENOUGH = 200
+"""Mistakes looked into at a time; a hostile file can hold hundreds of thousands."""
+
 _HARMLESS_TO_MEND = ("extra_forbidden", "missing", "value_error", "too_short")
 """Mending these takes no known key out of a table, so what is told of the table next is true."""
 
@@ -112,28 +115,41 @@ def parsed(
     work = copy.deepcopy(tables)
     found: dict[Location, str] = {}
     removed: list[Location] = []
-    value: M | None = None
     for _ in range(ROUNDS):
-        try:
-            value = model.model_validate_json(json.dumps(work, default=_foreign), strict=True)
-            break
-        except ValidationError as error:
-            details = error.errors(include_url=False)
+        value, details = _validated(model, work)
         removed += [_location(detail) for detail in details if detail["type"] not in _HARMLESS_TO_MEND]
-        fresh = [
-            detail
-            for detail in details
-            if _location(detail) not in found and not _follows(detail, removed, [*map(_location, details)])
-        ]
+        fresh = _fresh(details, found, removed, model)
         for detail in fresh:
             found[_location(detail)] = _sentence(detail, model, at(work, _location(detail)))
         for detail in fresh:
             _mend(work, detail, model)
         if not fresh:
             break
-    if found:
-        return None, [(prefix + location, what) for location, what in found.items()]
-    return value, []
+    return None if found else value, [(prefix + location, what) for location, what in found.items()]
+
+
+def _validated(model: type[M], tables: dict[str, Any]) -> tuple[M | None, list[ErrorDetails]]:
+    try:
+        return model.model_validate_json(json.dumps(tables, default=_foreign), strict=True), []
+    except ValidationError as error:
+        return None, error.errors(include_url=False)[:ENOUGH]
+
+
+def _fresh(
+    details: list[ErrorDetails], found: dict[Location, str], removed: list[Location], model: type[BaseModel]
+) -> list[ErrorDetails]:
+    """The errors that are mistakes of their own: neither told already nor only what another one leaves behind."""
+    here = [_location(detail) for detail in details]
+    told = {*found, *(_meant(detail, model) for detail in details)}
+    return [
+        detail
+        for detail, location in zip(details, here, strict=True)
+        if location not in told
+        # A table from which a wrong key was taken is no longer as its author meant it.
+        and not (detail["type"] == "value_error" and _any_below(location, removed))
+        # Items with mistakes are not counted.
+        and not (detail["type"] == "too_short" and _any_below(location, here))
+    ]
 
 
 def at(tables: object, location: Location) -> object:
@@ -158,13 +174,6 @@ def _location(detail: ErrorDetails) -> Location:
     return tuple(part for part in detail["loc"] if part != "[key]")
 
 
-def _follows(detail: ErrorDetails, removed: list[Location], others: list[Location]) -> bool:
-    """Whether the error may be only what another mistake below the same table leaves behind."""
-    if detail["type"] == "too_short":  # items with mistakes are not counted
-        return _any_below(_location(detail), others)
-    return detail["type"] == "value_error" and _any_below(_location(detail), removed)
-
-
 def _any_below(location: Location, others: list[Location]) -> bool:
     return any(len(other) > len(location) and other[: len(location)] == location for other in others)
 
@@ -180,10 +189,15 @@ def _mend(work: dict[str, Any], detail: ErrorDetails, model: type[BaseModel]) ->
         parent[name] = 1
     elif name == "id":
         parent[name] = "-".join(str(part) for part in location)
-    elif detail["type"] == "extra_forbidden":
-        meant = nearest(name, known_keys(model, location))
-        if meant and meant not in parent:
-            parent[meant] = value
+    elif (meant := _meant(detail, model)) and meant[-1] not in parent:
+        parent[str(meant[-1])] = value
+
+
+def _meant(detail: ErrorDetails, model: type[BaseModel]) -> Location | None:
+    """The key that an unknown one was probably meant to be; None for other mistakes."""
+    location = _location(detail)
+    near = nearest(str(location[-1]), known_keys(model, location)) if detail["type"] == "extra_forbidden" else None
+    return (*location[:-1], near) if near else None
 
 
 def known_keys(model: type[BaseModel], location: Location) -> list[str]:
