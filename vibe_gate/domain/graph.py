@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from pydantic import Field
@@ -32,6 +33,10 @@ class Graph(Model):
     nodes: tuple[Node, ...] = ()
     edges: tuple[tuple[str, str], ...] = ()
 
+    def to_json(self) -> str:
+        """The bytes of graph.json: ASCII, indented, with a final newline; equal graphs give equal text."""
+        return json.dumps(self.model_dump(mode="json", by_alias=True), indent=2) + "\n"
+
 
 def fold(events: Iterable[Event]) -> Graph:
     """The graph after all `events`. An event about a node that is not there changes nothing."""
@@ -57,6 +62,6 @@ def fold(events: Iterable[Event]) -> Graph:
 def _step(node: Node, event: Event) -> Node:
     if event.type == "node.status":
         return node.model_copy(update={"status": event.data["status"], "reason": str(event.data.get("reason", ""))})
-    if event.type == "turn.started":
+    if event.type == "turn.started" and event.data["turn"] not in node.turns:
         return node.model_copy(update={"turns": (*node.turns, str(event.data["turn"]))})
     return node

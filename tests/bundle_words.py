@@ -1,0 +1,103 @@
+"""Words of the tests about bundles: a clock, a redactor, a summary and a session's ending."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from vibe_gate.adapters.bundles import RunRecorder
+from vibe_gate.domain.summary import ChangeSummary, Summary, Trusted
+
+KEY = "5d401b9fe8ba4c1b8d0a2a8a7cf2b0b0a1b2c3d4"
+START = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
+SECRET = "hunter2-hunter2"
+
+
+class Clock:
+    """Starts at START; a millisecond passes at every look, or none."""
+
+    def __init__(self, step_ms: int = 1) -> None:
+        self.now = START
+        self.step = timedelta(milliseconds=step_ms)
+
+    def __call__(self) -> datetime:
+        now, self.now = self.now, self.now + self.step
+        return now
+
+
+class Hush:
+    """Knows one secret."""
+
+    def text(self, text: str) -> str:
+        return text.replace(SECRET, "[redacted]")
+
+    def data(self, data: bytes) -> bytes:
+        return data.replace(SECRET.encode(), b"[redacted]")
+
+    def value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.text(name): self.value(item) for name, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.value(item) for item in value]
+        return value
+
+
+@dataclass
+class Ended:
+    """How a session ended."""
+
+    status: str = "answered"
+    detail: str = ""
+    session_id: str = "5e551011-0000-4000-8000-000000000001"
+    cost_usd: float = 0.0125
+    input_tokens: int = 1200
+    output_tokens: int = 34
+    duration_ms: int = 1500
+    permission_denials: list[dict[str, Any]] = field(default_factory=list)
+
+
+def summary_of(run: RunRecorder, outcome: str = "pass", exit_code: int = 0) -> Summary:
+    return Summary(
+        run_id=run.run_id,
+        key=KEY,
+        workflow="review",
+        outcome=outcome,
+        exit_code=exit_code,
+        bundle=run.relative,
+        trusted=Trusted(revision="", bootstrap=False),
+        change=ChangeSummary(
+            before="a" * 40, after="b" * 40, base_commit="", head_commit=KEY, patch_id="", range_patch_id="", files=()
+        ),
+    )
+
+
+def record_a_review(run: RunRecorder) -> None:
+    """What a small review records, up to its seal."""
+    run.patch(b"--- a/pay.py\n+++ b/pay.py\n@@ -1 +1 @@\n-old\n+new\n")
+    run.content("before", b"old\n", "pay.py")
+    run.content("after", b"new\n", "pay.py")
+    run.content("after", b"long line\n" * 2000, "long.txt")
+    run.content("after", bytes(range(256)), "logo.png")
+    run.event("node.added", "checks", kind="checks")
+    run.event("node.status", "checks", status="DONE")
+    run.event("node.added", "judge-quality", kind="judge")
+    run.event("edge.added", **{"from": "checks", "to": "judge-quality"})
+    run.event("node.status", "judge-quality", status="RUNNING")
+    turn = run.turn("judge-quality")
+    turn.event({"type": "message", "role": "user", "content": "Is \x1b[31mred\x1b[0m handled?"})
+    turn.hook({"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_use_id": "toolu_1", "tool_input": {}})
+    turn.hook({"hook_event_name": "PostToolUse", "tool_name": "Read", "tool_use_id": "toolu_1"})
+    turn.event({"type": "todo", "action": "add", "text": "read pay.py", "status": "completed"})
+    turn.event({"type": "usage", "tokens": {"input": 1200, "output": 34}, "cost": 0.0125})
+    turn.seal(Ended())
+    run.event("node.status", "judge-quality", status="DONE")
+
+
+def tree(directory: Path) -> dict[str, bytes]:
+    """Every file below `directory`, by its name relative to it."""
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}

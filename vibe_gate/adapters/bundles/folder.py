@@ -1,0 +1,165 @@
+"""A directory held open by descriptor: names below it are single components, symlinks are never followed.
+
+A reviewed repository may have committed anything at all under `.vibe-artifacts`:
+a link to a file of the user, a FIFO, a directory where a file belongs. Every step
+down is therefore taken from an open directory, and only regular files are read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from pathlib import Path
+
+_READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# O_NONBLOCK: opening a FIFO that lies in a file's place must not wait for a writer.
+_READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPEND_FILE = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+_FOLDER_MODE = 0o700
+_FILE_MODE = 0o600
+
+CANNOT_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EACCES})
+"""Why a hard link may be refused where a copy still works: file systems without links, or with a limit."""
+
+TEMPORARY = ".tmp-"
+"""How names begin that never were final."""
+
+
+class Folder:
+    """One open directory. `path` is for messages and for people; nothing is opened through it."""
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        self._descriptor = descriptor
+        self.path = path
+
+    @classmethod
+    def at(cls, path: Path) -> Folder:
+        """The directory at a path that the user named (links on the way to it are the user's own)."""
+        return cls(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), path)
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
+
+    def folder(self, name: str, create: bool = False) -> Folder:
+        """The directory `name` in this one; `create` makes it where it is missing."""
+        if create:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, _FOLDER_MODE, dir_fd=self._descriptor)
+        return Folder(self._open(name, _READ_DIRECTORY), self.path / name)
+
+    def make(self, name: str) -> Folder:
+        """A new directory; FileExistsError if anything has that name."""
+        os.mkdir(name, _FOLDER_MODE, dir_fd=self._descriptor)
+        return self.folder(name)
+
+    def folders(self) -> list[str]:
+        """The names of real directories, sorted."""
+        with os.scandir(self._descriptor) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+
+    def files(self) -> list[str]:
+        """The names of regular files, sorted; those that are not final left out."""
+        with os.scandir(self._descriptor) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
+        return [name for name in names if not name.startswith(TEMPORARY)]
+
+    def has(self, name: str) -> bool:
+        """Whether anything has that name, a dangling link too."""
+        try:
+            os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def reading(self, name: str) -> int:
+        """A descriptor of the regular file `name`, for reading; OSError if it is anything else."""
+        return self._regular(name, self._open(name, _READ_FILE))
+
+    def appending(self, name: str) -> int:
+        """A descriptor of the regular file `name`, made if missing, for reading and appending."""
+        return self._regular(name, self._open(name, _APPEND_FILE))
+
+    def read(self, name: str) -> bytes:
+        """The whole regular file."""
+        with open(self.reading(name), "rb") as file:
+            return file.read()
+
+    def write(self, name: str, data: bytes) -> None:
+        """A new file under its final name at once; FileExistsError if anything has that name."""
+        descriptor = self._open(name, _CREATE_FILE)
+        try:
+            write_all(descriptor, data)
+        finally:
+            os.close(descriptor)
+
+    def place(self, name: str, data: bytes, durable: bool = False) -> None:
+        """The file `name` with these bytes, whole or not at all; what had that name is replaced.
+
+        `durable`: on disk before this returns, the name included.
+        """
+        temporary = temporary_name()
+        descriptor = self._open(temporary, _CREATE_FILE)
+        try:
+            try:
+                write_all(descriptor, data)
+                if durable:
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            self.move(temporary, self, name)
+        except OSError:
+            self.remove(temporary)
+            raise
+        if durable:
+            self.sync()
+
+    def link(self, name: str, into: Folder, new_name: str) -> None:
+        """A hard link `into/new_name` to the file `name`; FileExistsError if anything has that name."""
+        os.link(
+            name, new_name, src_dir_fd=self._descriptor, dst_dir_fd=into._descriptor, follow_symlinks=False
+        )  # fmt: skip
+
+    def move(self, name: str, into: Folder, new_name: str) -> None:
+        """Rename; a file that has the new name is replaced."""
+        os.rename(name, new_name, src_dir_fd=self._descriptor, dst_dir_fd=into._descriptor)
+
+    def remove(self, name: str) -> None:
+        """Unlink the file `name` if it is there."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self._descriptor)
+
+    def sync(self) -> None:
+        """Names in this directory are on disk when this returns."""
+        os.fsync(self._descriptor)
+
+    def _open(self, name: str, flags: int) -> int:
+        if "/" in name or name in {"", ".", ".."}:
+            raise ValueError(f"{name!r} is not a single name")
+        try:
+            return os.open(name, flags, _FILE_MODE, dir_fd=self._descriptor)
+        except OSError as error:
+            # The name alone says too little in a message.
+            raise OSError(error.errno, error.strerror, str(self.path / name)) from error
+
+    def _regular(self, name: str, descriptor: int) -> int:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(self.path / name))
+
+
+def temporary_name() -> str:
+    """A name that is nobody's and never final."""
+    return TEMPORARY + secrets.token_hex(8)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """All of `data`; a full disk shows only when the rest is written after a short write."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,154 @@
+"""NDJSON logs: whole lines, appended by one write under a lock, numbered without gaps.
+
+The lock is a flock on the log itself, so threads and processes may share a log;
+whoever opens one with a torn last line cuts that line first, or the next record
+would be lost with it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import math
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from vibe_gate.adapters.bundles.folder import Folder, write_all
+from vibe_gate.adapters.bundles.names import LOCK
+
+_TAIL = 1 << 16  # bytes read from the end at first; doubled until a whole line is in them
+
+
+class Log:
+    """One NDJSON file open for appending; every line carries `seq`, counted from `first`."""
+
+    def __init__(self, folder: Folder, name: str, first: int) -> None:
+        self._descriptor = folder.appending(name)
+        self._lock = threading.Lock()
+        self._next = first
+        self._first = first
+        self._size = 0
+
+    def append(self, line: Callable[[int], dict[str, Any]]) -> int:
+        """Append what `line` makes of its seq, and return the seq. OSError: nothing was appended."""
+        with self._lock:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+            try:
+                self._catch_up()
+                seq = self._next
+                data = encode_line(line(seq))
+                self._write(data)
+                self._next, self._size = seq + 1, self._size + len(data)
+                return seq
+            finally:
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """No more lines from here."""
+        with self._lock:
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
+
+    def _write(self, data: bytes) -> None:
+        try:
+            write_all(self._descriptor, data)
+        except OSError:
+            os.ftruncate(self._descriptor, self._size)
+            raise
+
+    def _catch_up(self) -> None:
+        size = os.fstat(self._descriptor).st_size
+        if size == self._size:
+            return
+        self._size, last = whole_lines(self._descriptor, size)
+        if self._size < size:
+            os.ftruncate(self._descriptor, self._size)
+        self._next = _seq(last) + 1 if last else self._first
+
+
+def _seq(line: bytes) -> int:
+    try:
+        return int(json.loads(line)["seq"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise OSError(errno.EINVAL, "the log's last line is not one of ours") from error
+
+
+class Lock:
+    """Says that a run's writer is alive: locked until `release`, or until the process dies of whatever."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._descriptor = folder.appending(LOCK)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def release(self) -> None:
+        """The run is not being written any more."""
+        os.close(self._descriptor)
+
+    @staticmethod
+    def is_held(folder: Folder) -> bool:
+        """Whether a living process writes the run in `folder`."""
+        try:
+            descriptor = folder.reading(LOCK)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+
+def whole_lines(descriptor: int, size: int) -> tuple[int, bytes]:
+    """How many bytes of the file are whole lines, and the last of these lines (b"" if there is none)."""
+    window = _TAIL
+    while True:
+        start = max(0, size - window)
+        tail = os.pread(descriptor, size - start, start)
+        end = tail.rfind(b"\n") + 1
+        before = tail.rfind(b"\n", 0, max(0, end - 1)) + 1
+        if start == 0 or before > 0:
+            return (start + end if end else 0), tail[before:end]
+        window *= 2
+
+
+def lines(folder: Folder, name: str) -> Iterator[bytes]:
+    """The whole lines of a log; a torn last line is left out. Streams; OSError."""
+    with open(folder.reading(name), "rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield line
+
+
+def encode_line(value: dict[str, Any]) -> bytes:
+    """One line of ASCII JSON: no control character, direction mark or lone surrogate stays raw in a log."""
+    return _dumps(value, None).encode() + b"\n"
+
+
+def encode_document(value: dict[str, Any]) -> bytes:
+    """Indented ASCII JSON with a final newline."""
+    return _dumps(value, 2).encode() + b"\n"
+
+
+def _dumps(value: dict[str, Any], indent: int | None) -> str:
+    separators = (",", ":") if indent is None else None
+    try:
+        return json.dumps(value, indent=indent, separators=separators, allow_nan=False, default=repr)
+    except (ValueError, TypeError):
+        # NaN and infinity are not JSON; keys may be no text. Rare, so looked for only now.
+        return json.dumps(_finite(value), indent=indent, separators=separators, default=repr)
+
+
+def _finite(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value

@@ -1,0 +1,131 @@
+"""Contents, each stored once under the sha-256 of its bytes, and linked into the bundles that show it.
+
+An object that is already there is read and compared before it is shared: a
+repository may have committed one, and a disk may have damaged one. What is wrong
+is moved to `quarantine/`, never deleted, and written anew.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import zlib
+
+from vibe_gate.adapters.bundles.folder import CANNOT_LINK, Folder, temporary_name
+
+COMPRESS_ABOVE = 10_240
+"""Bytes: larger contents are gzipped (the seed's 10 KiB, of bytes and not of characters)."""
+
+LARGEST_CONTENT = 10_000_000
+"""Bytes: of larger files a bundle has the hash and the size only (PRODUCT 4)."""
+
+_LEVEL = 6
+_GZIP_OVERHEAD = 1024  # a gzip of incompressible bytes is larger than they are, by less than this per 10 MB
+_READ_GZIP = 31  # zlib's number for "gzip, largest window"
+_TRIES = 5
+
+
+def digest_of(data: bytes) -> str:
+    """sha-256 in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def suffix_of(data: bytes) -> str:
+    """`.txt` for UTF-8 without NUL, else `.bin`; `.gz` behind it where it is stored compressed."""
+    return (".txt" if _is_text(data) else ".bin") + (".gz" if len(data) > COMPRESS_ABOVE else "")
+
+
+def decode(name: str, raw: bytes, limit: int) -> bytes | None:
+    """The content of an object's file, by its name; None: not a whole gzip of at most `limit` bytes."""
+    if not name.endswith(".gz"):
+        return raw if len(raw) <= limit else None
+    unpacker = zlib.decompressobj(_READ_GZIP)
+    try:
+        data = unpacker.decompress(raw, limit + 1)
+    except zlib.error:
+        return None
+    return data if unpacker.eof and not unpacker.unused_data and len(data) <= limit else None
+
+
+class Objects:
+    """The contents under `.vibe-artifacts/objects`, by the first two digits of their hash."""
+
+    def __init__(self, store: Folder) -> None:
+        self._store = store
+        self._verified: set[str] = set()
+
+    def put(self, data: bytes, into: Folder) -> str:
+        """Store `data` (already redacted) and show it in `into`; the name it has in both. OSError."""
+        digest = digest_of(data)
+        name = digest + suffix_of(data)
+        shelf = self._store.folder("objects", create=True).folder(digest[:2], create=True)
+        if name not in self._verified or not shelf.has(name):
+            self._keep(shelf, name, data)
+            self._verified.add(name)
+        _show(shelf, name, into)
+        return name
+
+    def _keep(self, shelf: Folder, name: str, data: bytes) -> None:
+        for _ in range(_TRIES):
+            if self._holds(shelf, name, data) or self._add(shelf, name, data):
+                return
+        raise OSError(f"the object {name} keeps changing while it is stored")
+
+    def _holds(self, shelf: Folder, name: str, data: bytes) -> bool:
+        if not shelf.has(name):
+            return False
+        if _content(shelf, name, len(data)) == data:
+            return True
+        quarantine = self._store.folder("quarantine", create=True)
+        shelf.move(name, quarantine, f"{name}.{temporary_name().lstrip('.')}")
+        return False
+
+    def _add(self, shelf: Folder, name: str, data: bytes) -> bool:
+        """Write a new object; False: another process was faster, and its object needs a look."""
+        temporary = temporary_name()
+        packed = gzip.compress(data, _LEVEL, mtime=0) if name.endswith(".gz") else data
+        try:
+            shelf.write(temporary, packed)
+            shelf.link(temporary, shelf, name)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in CANNOT_LINK or not shelf.has(temporary):
+                raise
+            shelf.move(temporary, shelf, name)
+        finally:
+            shelf.remove(temporary)
+        return True
+
+
+def _content(shelf: Folder, name: str, limit: int) -> bytes | None:
+    try:
+        descriptor = shelf.reading(name)
+    except OSError:
+        return None  # a link, a directory, a FIFO: whatever it is, it is no object
+    with open(descriptor, "rb") as file:
+        if os.fstat(descriptor).st_size > limit + _GZIP_OVERHEAD:
+            return None
+        return decode(name, file.read(), limit)
+
+
+def _show(shelf: Folder, name: str, into: Folder) -> None:
+    try:
+        shelf.link(name, into, name)
+    except FileExistsError:
+        pass  # the same content twice on one side of the change
+    except OSError as error:
+        if error.errno not in CANNOT_LINK:
+            raise
+        into.place(name, shelf.read(name))
+
+
+def _is_text(data: bytes) -> bool:
+    if b"\0" in data:
+        return False
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,191 @@
+"""Runs read back. An unfinished run is never shown with a verdict, and a sealed one only after its digests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from vibe_gate.adapters.bundles import names
+from vibe_gate.adapters.bundles.digests import digests
+from vibe_gate.adapters.bundles.folder import Folder
+from vibe_gate.adapters.bundles.log import Lock, lines
+from vibe_gate.domain import paths
+from vibe_gate.domain.event import Event
+from vibe_gate.domain.graph import Graph, fold
+from vibe_gate.domain.summary import Summary
+from vibe_gate.errors import IntegrityError, StorageError, UsageError
+
+RunState = Literal["sealed", "running", "incomplete"]
+
+_NAMED = 5  # candidates that an ambiguous prefix lists
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """One run on disk, read as it is asked. `directory` may be anywhere: bundles are portable."""
+
+    run_id: str
+    key: str
+    directory: Path
+
+    @property
+    def state(self) -> RunState:
+        """`sealed` has a summary, `running` a living writer, `incomplete` neither."""
+        folder = _open(self.directory)
+        if folder.has(names.SUMMARY):
+            return "sealed"
+        return "running" if Lock.is_held(folder) else "incomplete"
+
+    @property
+    def summary(self) -> Summary:
+        """The verdict of a sealed run, after every digest was compared. StorageError (incomplete), IntegrityError."""
+        return read_summary(self.directory)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """run.json."""
+        return _document(_open(self.directory), names.RUN)
+
+    def events(self) -> Iterator[Event]:
+        """The run's events in order, streamed; a torn last line is cut. IntegrityError for a line that is none."""
+        return _events(_open(self.directory))
+
+    def graph(self) -> Graph:
+        """The graph, folded from the events."""
+        return fold(self.events())
+
+
+def find_run(root: Path, reference: str = "") -> RunView:
+    """The run that `reference` names: a run id, an unambiguous beginning of one, or "" for the newest.
+
+    Raises UsageError if it names none or several.
+    """
+    runs = list_runs(root)
+    if not runs:
+        raise UsageError(f"No run is recorded in {names.STORE} yet; `vibe-gate review` records one.")
+    if reference == "":
+        return runs[0]
+    found = [run for run in runs if run.run_id == reference] or [
+        run for run in runs if run.run_id.startswith(reference)
+    ]
+    if len(found) == 1:
+        return found[0]
+    shown = paths.quote(reference)
+    if not found:
+        raise UsageError(f"No run is called {shown}; `vibe-gate bundles list` shows all of them.")
+    some = ", ".join(run.run_id for run in found[:_NAMED])
+    raise UsageError(f"{shown} is the beginning of {len(found)} runs ({some}, ...); give more of the id.")
+
+
+def list_runs(root: Path) -> list[RunView]:
+    """All runs below `root`, newest first by the time in their ids; none is opened. StorageError."""
+    try:
+        store = Folder.at(root).folder(names.STORE)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StorageError(f"{names.STORE} cannot be read: {error.strerror}.") from error
+    found: list[RunView] = []
+    for key in store.folders():
+        if key not in names.OWN_FOLDERS and paths.is_plain(key):
+            runs = store.folder(key).folders()
+            found += [RunView(run, key, root / names.STORE / key / run) for run in runs if names.is_run_id(run)]
+    return sorted(found, key=lambda run: (run.run_id, run.key), reverse=True)
+
+
+def open_run(directory: Path) -> RunView:
+    """The run in `directory`, wherever it lies. StorageError, IntegrityError."""
+    about = _document(_open(directory), names.RUN)
+    return RunView(_text(about, "run_id"), _text(about, "key"), directory)
+
+
+def read_summary(directory: Path) -> Summary:
+    """The sealed summary of the run in `directory`.
+
+    StorageError: the run is incomplete, or cannot be read. IntegrityError: a file
+    is not what the summary vouches for, or is no document of ours.
+    """
+    folder = _open(directory)
+    if not folder.has(names.SUMMARY):
+        state = "is still running" if Lock.is_held(folder) else "is incomplete: it ended before its verdict"
+        raise StorageError(f"The run in {_shown(directory)} {state}; there is no outcome to show.")
+    document = _document(folder, names.SUMMARY)
+    _compare(document.pop("digests", None), folder, directory)
+    try:
+        summary = Summary.model_validate_json(json.dumps(document))
+    except ValidationError as error:
+        raise _corrupt(directory / names.SUMMARY, _first(error)) from error
+    if _document(folder, names.RUN).get("run_id") != summary.run_id:
+        raise _corrupt(directory / names.SUMMARY, "it belongs to another run")
+    return summary
+
+
+def _compare(expected: object, folder: Folder, directory: Path) -> None:
+    if not isinstance(expected, dict):
+        raise _corrupt(directory / names.SUMMARY, "it vouches for no files")
+    try:
+        present = digests(folder)
+    except OSError as error:
+        raise _corrupt(Path(error.filename or directory), error.strerror or "cannot be read") from error
+    for name in sorted(expected.keys() | present.keys()):
+        if name not in present:
+            raise _corrupt(directory / str(name), "it is missing")
+        if expected.get(name) != present[name]:
+            changed = "it was changed after sealing" if name in expected else "it was added after sealing"
+            raise _corrupt(directory / name, changed)
+
+
+def _events(folder: Folder) -> Iterator[Event]:
+    number = 0
+    try:
+        for number, line in enumerate(lines(folder, names.EVENTS), start=1):
+            event = Event.model_validate(json.loads(line))
+            if event.seq != number:
+                raise _corrupt(folder.path / names.EVENTS, f"line {number} has seq {event.seq}")
+            yield event
+    except OSError as error:
+        raise StorageError(f"{_shown(folder.path / names.EVENTS)} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise _corrupt(folder.path / names.EVENTS, f"line {number} is no event") from error
+
+
+def _document(folder: Folder, name: str) -> dict[str, Any]:
+    try:
+        document = json.loads(folder.read(name))
+    except OSError as error:
+        raise StorageError(f"{_shown(folder.path / name)} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise _corrupt(folder.path / name, "it is not JSON") from error
+    if not isinstance(document, dict):
+        raise _corrupt(folder.path / name, "it is not a JSON object")
+    return document
+
+
+def _open(directory: Path) -> Folder:
+    try:
+        return Folder.at(directory.parent).folder(directory.name)
+    except OSError as error:
+        raise StorageError(f"{_shown(directory)} cannot be opened: {error.strerror}.") from error
+
+
+def _corrupt(path: Path, why: str) -> IntegrityError:
+    return IntegrityError(f"{_shown(path)} is corrupt: {why}. No outcome is shown from a bundle that was altered.")
+
+
+def _shown(path: Path) -> str:
+    return paths.quote(str(path))
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+
+
+def _text(document: dict[str, Any], name: str) -> str:
+    value = document.get(name)
+    return value if isinstance(value, str) else ""

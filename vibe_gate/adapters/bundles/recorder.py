@@ -1,0 +1,205 @@
+"""One run, written as it goes and sealed last."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from vibe_gate.adapters.bundles import names
+from vibe_gate.adapters.bundles.contents import keep
+from vibe_gate.adapters.bundles.digests import digests
+from vibe_gate.adapters.bundles.fate import Fate
+from vibe_gate.adapters.bundles.folder import Folder
+from vibe_gate.adapters.bundles.log import Lock, Log, encode_document, lines
+from vibe_gate.adapters.bundles.objects import Objects, digest_of
+from vibe_gate.adapters.bundles.redactor import Redactor
+from vibe_gate.adapters.bundles.turn import TurnParts, TurnRecorder
+from vibe_gate.domain.change import Side
+from vibe_gate.domain.event import Event, EventType
+from vibe_gate.domain.graph import fold
+from vibe_gate.domain.summary import Summary
+
+Clock = Callable[[], datetime]
+
+_SYNC_ONE_BY_ONE = 200
+"""Files that are made durable one by one; for more, one sync of everything is faster."""
+
+
+@dataclass(slots=True)
+class RunParts:
+    """What a recorded run holds open. `lock` says that the run is alive."""
+
+    folder: Folder
+    objects: Objects
+    redact: Redactor
+    clock: Clock
+    lock: Lock
+    log: Log = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.log = Log(self.folder, names.EVENTS, first=1)
+
+
+class RunRecorder:
+    """Writes one run's bundle; a context manager that abandons what was not sealed.
+
+    No method fails where writing fails: from then on all of them do nothing, and
+    `lost` says why. Safe for several threads.
+    """
+
+    def __init__(self, root: Path, key: str, run_id: str, parts: RunParts | None, fate: Fate) -> None:
+        self.run_id = run_id
+        self.relative = f"{names.STORE}/{key}/{run_id}" if parts else ""
+        self.directory = root / names.STORE / key / run_id
+        self._maybe_parts = parts
+        self._fate = fate
+        self._turns: list[TurnRecorder] = []
+        self._turns_of: dict[str, int] = {}
+
+    @property
+    def lost(self) -> str | None:
+        """Why the run is not recorded, as a sentence; None while it is."""
+        return self._fate.lost
+
+    def event(self, type: EventType, node_id: str | None = None, **data: Any) -> None:  # noqa: ANN401
+        """Append one event to the run's log."""
+        self._fate.attempt(lambda: self._append(type, node_id, data), None)
+
+    def patch(self, data: bytes) -> None:
+        """Keep the reviewed change as change.patch."""
+        self._fate.attempt(lambda: self._patch(data), None)
+
+    def content(self, side: Side, data: bytes, path: str = "") -> str | None:
+        """Keep one side of a changed file; `path` as shown (`paths.quote`) goes into the event log.
+
+        Returns the sha-256 of what is stored, of the bytes themselves above the
+        size limit (nothing is stored then), or None if the run is not recorded.
+        """
+        return self._fate.attempt(lambda: self._content(side, data, path), None)
+
+    def turn(self, node_id: str) -> TurnRecorder:
+        """Open the node's next turn, `nodes/<node id>/turn-001` and so on; says turn.started."""
+        names.as_folder_name(node_id, "a node id")
+        number = self._turns_of[node_id] = self._turns_of.get(node_id, 0) + 1
+        dead = TurnRecorder(self.run_id, node_id, number, None, self._fate)
+        return self._fate.attempt(lambda: self._turn(node_id, number), dead)
+
+    def seal(self, summary: Summary) -> None:
+        """Say run.completed, fold the graph, write sessions.json, and summary.json last, durably."""
+        self._fate.attempt(lambda: self._seal(summary), None)
+        self.close()
+
+    def abandon(self, reason: str, status: str = "incomplete") -> None:
+        """Mark the run as ended without a verdict: run.completed with `status`, and never a summary."""
+        self._fate.attempt(lambda: self._append("run.completed", None, {"status": status, "reason": reason}), None)
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the run's files and of its lock; nothing is written afterwards."""
+        self._fate.closed = True
+        parts, self._maybe_parts = self._maybe_parts, None
+        if parts is not None:
+            for turn in self._turns:
+                turn.close()
+            parts.log.close()
+            parts.lock.release()
+
+    def __enter__(self) -> RunRecorder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._fate.closed:
+            reason = "the review ended without a verdict" if kind is None else f"the review ended by {kind.__name__}"
+            self.abandon("interrupted" if kind is KeyboardInterrupt else reason)
+
+    @property
+    def _parts(self) -> RunParts:
+        assert self._maybe_parts is not None, "a run without files is lost or closed, and nothing is attempted"
+        return self._maybe_parts
+
+    def _append(self, type: EventType, node_id: str | None, data: Mapping[str, Any]) -> None:
+        parts = self._parts
+        safe = parts.redact.value(dict(data))
+
+        def line(seq: int) -> dict[str, Any]:
+            ts = names.iso(parts.clock())
+            event = Event(seq=seq, ts=ts, type=type, run_id=self.run_id, node_id=node_id, data=safe)
+            return event.model_dump(exclude_none=True) | {"data": safe}
+
+        parts.log.append(line)
+
+    def _patch(self, data: bytes) -> None:
+        safe = self._parts.redact.data(data)
+        self._parts.folder.place(names.PATCH, safe)
+        self._append("artifact.written", None, _artifact(names.PATCH, digest_of(safe), len(safe)))
+
+    def _content(self, side: Side, data: bytes, path: str) -> str:
+        parts = self._parts
+        kept = keep(parts.objects, parts.redact, parts.folder, side, data)
+        about = _artifact(kept.name, kept.sha256, kept.size) | {"side": side, "path": path}
+        self._append("artifact.written", None, about)
+        return kept.sha256
+
+    def _turn(self, node_id: str, number: int) -> TurnRecorder:
+        parts = self._parts
+        name = names.turn(number)
+        folder = parts.folder.folder("nodes", create=True).folder(node_id, create=True).make(name)
+        self._append("turn.started", node_id, {"turn": name})
+        turn_parts = TurnParts(folder, parts.objects, parts.redact, parts.clock, self._turn_completed)
+        turn = TurnRecorder(self.run_id, node_id, number, turn_parts, self._fate)
+        self._turns.append(turn)
+        return turn
+
+    def _turn_completed(self, turn: TurnRecorder, status: str) -> None:
+        about = {"turn": names.turn(turn.number), "status": status, "session_id": turn.session_id}
+        self._append("turn.completed", turn.node_id, about)
+
+    def _seal(self, summary: Summary) -> None:
+        parts = self._parts
+        done = {"status": "completed", "outcome": summary.outcome, "exit_code": summary.exit_code}
+        self._append("run.completed", None, done)
+        events = (Event.model_validate_json(line) for line in lines(parts.folder, names.EVENTS))
+        parts.folder.place(names.GRAPH, fold(events).to_json().encode())
+        parts.folder.place(names.SESSIONS, encode_document(self._sessions()))
+        document = parts.redact.value(summary.model_dump(mode="json", by_alias=True))
+        _make_durable(parts.folder)
+        parts.folder.place(
+            names.SUMMARY, encode_document(document | {"digests": digests(parts.folder)}), durable=True
+        )  # fmt: skip
+
+    def _sessions(self) -> dict[str, Any]:
+        nodes: dict[str, list[str]] = {}
+        for turn in self._turns:
+            if turn.session_id:
+                nodes.setdefault(turn.node_id, []).append(turn.session_id)
+        return {"schema": 1, "nodes": nodes}
+
+
+def _artifact(name: str, sha256: str, size: int) -> dict[str, Any]:
+    return {"artifact": name, "sha256": sha256, "size": size}
+
+
+def _make_durable(folder: Folder) -> None:
+    """One barrier before the summary appears: what it vouches for must not be missing after a power cut."""
+    folders, files = [folder], []
+    for inside in folders:  # grows while it is walked
+        folders += [inside.folder(name) for name in inside.folders()]
+        files += [(inside, name) for name in inside.files()]
+    if len(files) > _SYNC_ONE_BY_ONE:
+        os.sync()
+        return
+    for inside, name in files:
+        descriptor = inside.reading(name)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    for inside in folders:
+        inside.sync()

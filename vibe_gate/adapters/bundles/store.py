@@ -1,0 +1,103 @@
+"""The store of one repository: `.vibe-artifacts` at its top."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from vibe_gate.adapters.bundles import names
+from vibe_gate.adapters.bundles.fate import Fate, sentence
+from vibe_gate.adapters.bundles.folder import Folder
+from vibe_gate.adapters.bundles.log import Lock, encode_document
+from vibe_gate.adapters.bundles.objects import Objects
+from vibe_gate.adapters.bundles.recorder import Clock, RunParts, RunRecorder
+from vibe_gate.adapters.bundles.redactor import Redactor
+from vibe_gate.errors import StorageError
+
+_IDS_TRIED = 1000  # runs of one change in one millisecond; beyond that something else is wrong
+
+
+def open_store(root: Path, redact: Redactor, clock: Clock) -> Store:
+    """The store below `root`, the top of the working tree; made on first use, ignoring itself.
+
+    Raises StorageError if `.vibe-artifacts` is a link or no directory: a hostile
+    repository may have committed one. Where it just cannot be written (read-only,
+    full), the store opens all the same and its runs are unrecorded.
+    """
+    try:
+        folder = _store_folder(Folder.at(root), root)
+        if not folder.has(".gitignore"):
+            _ignore_itself(folder)
+    except OSError as error:
+        return Store(root, sentence(error), redact, clock)
+    return Store(root, folder, redact, clock)
+
+
+class Store:
+    """Where runs begin. Safe for several processes at once."""
+
+    def __init__(self, root: Path, folder: Folder | str, redact: Redactor, clock: Clock) -> None:
+        """`folder` is a sentence where the store cannot be written."""
+        self._root = root
+        self._folder = folder
+        self._redact = redact
+        self._clock = clock
+
+    def begin(self, key: str, about: Mapping[str, Any]) -> RunRecorder:
+        """Start a run of the change `key` (commit, or `tree-<tree>`): its folder, run.json, run.created.
+
+        `about` is what run.json says besides schema, run_id, key and created_at. A
+        run that cannot be recorded begins all the same, with `lost` set.
+        """
+        if names.as_folder_name(key, "the key of a change") in names.OWN_FOLDERS:
+            raise ValueError(f"{key!r} is a name of the store itself")
+        safe = self._redact.value(dict(about))
+        now = self._clock()
+        if isinstance(self._folder, str):
+            return self._unrecorded(key, now, self._folder)
+        try:
+            return self._begin(self._folder, key, now, safe)
+        except OSError as error:
+            return self._unrecorded(key, now, sentence(error))
+
+    def _begin(self, store: Folder, key: str, now: datetime, safe: dict[str, Any]) -> RunRecorder:
+        run_id, folder = _make_run(store.folder(key, create=True), key, now, encode_document(safe))
+        lock = Lock(folder)
+        own = {"schema": 1, "run_id": run_id, "key": key, "created_at": names.iso(now)}
+        folder.place(names.RUN, encode_document(own | safe | own))
+        parts = RunParts(folder, Objects(store), self._redact, self._clock, lock)
+        recorder = RunRecorder(self._root, key, run_id, parts, Fate())
+        recorder.event("run.created", key=key)
+        return recorder
+
+    def _unrecorded(self, key: str, now: datetime, why: str) -> RunRecorder:
+        return RunRecorder(self._root, key, names.run_id(now, key.encode(), 0), None, Fate(lost=why))
+
+
+def _make_run(runs: Folder, key: str, now: datetime, seed: bytes) -> tuple[str, Folder]:
+    for attempt in range(_IDS_TRIED):
+        run_id = names.run_id(now, key.encode() + b" " + seed, attempt)
+        try:
+            return run_id, runs.make(run_id)
+        except FileExistsError:
+            continue
+    raise OSError(f"{_IDS_TRIED} runs of {key} began in one millisecond")
+
+
+def _store_folder(top: Folder, root: Path) -> Folder:
+    try:
+        return top.folder(names.STORE, create=True)
+    except NotADirectoryError as error:
+        what = "a symbolic link" if (root / names.STORE).is_symlink() else "not a directory"
+        raise StorageError(
+            f"{names.STORE} is {what}, so nothing is written there: it may lead anywhere. "
+            f"Remove it (`git rm {names.STORE}` if it is committed) and review again."
+        ) from error
+
+
+def _ignore_itself(folder: Folder) -> None:
+    with contextlib.suppress(FileExistsError):  # another process was faster
+        folder.write(".gitignore", b"*\n")

@@ -1,0 +1,220 @@
+"""One turn of an agent's session: the SDK's stream and the hooks as they come, the summary at its end."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from vibe_gate.adapters.bundles import names
+from vibe_gate.adapters.bundles.contents import keep
+from vibe_gate.adapters.bundles.fate import Fate
+from vibe_gate.adapters.bundles.folder import Folder, write_all
+from vibe_gate.adapters.bundles.log import Log, encode_document
+from vibe_gate.adapters.bundles.objects import Objects
+from vibe_gate.adapters.bundles.redactor import Redactor
+from vibe_gate.domain import shown
+from vibe_gate.domain.change import Side
+from vibe_gate.domain.turn import (
+    HookMark,
+    TurnChange,
+    TurnMetrics,
+    TurnSummary,
+    TurnTodo,
+    correlate,
+    count,
+    todos_after,
+)
+
+NOTHING = TurnChange()
+"""Of a turn that changed nothing, a judge's for one."""
+
+_IN_THE_HEAD = frozenset({"type", "role", "tool", "ts"})
+
+
+class SessionEnding(Protocol):
+    """What a session's end tells (`adapters/agent` has it). USD, tokens, milliseconds; `detail` a sentence."""
+
+    @property
+    def status(self) -> str: ...  # noqa: D102
+    @property
+    def detail(self) -> str: ...  # noqa: D102
+    @property
+    def session_id(self) -> str: ...  # noqa: D102
+    @property
+    def cost_usd(self) -> float: ...  # noqa: D102
+    @property
+    def input_tokens(self) -> int: ...  # noqa: D102
+    @property
+    def output_tokens(self) -> int: ...  # noqa: D102
+    @property
+    def duration_ms(self) -> int: ...  # noqa: D102
+    @property
+    def permission_denials(self) -> Sequence[Mapping[str, Any]]: ...  # noqa: D102
+
+
+class Transcript:
+    """turn.log, appended to as the events come."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._descriptor = folder.appending(names.TURN_LOG)
+
+    def append(self, text: str) -> None:
+        """Add whole lines. OSError."""
+        write_all(self._descriptor, text.encode())
+
+    def close(self) -> None:
+        """No more text from here."""
+        os.close(self._descriptor)
+
+
+@dataclass(slots=True)
+class TurnParts:
+    """What a recorded turn writes with. `completed` tells the run that the turn is over."""
+
+    folder: Folder
+    objects: Objects
+    redact: Redactor
+    clock: Callable[[], datetime]
+    completed: Callable[[TurnRecorder, str], None]
+    events: Log = field(init=False)
+    hooks: Log = field(init=False)
+    transcript: Transcript = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.events = Log(self.folder, names.EVENTS, first=0)
+        self.hooks = Log(self.folder, names.HOOKS, first=0)
+        self.transcript = Transcript(self.folder)
+
+
+class TurnRecorder:
+    """Writes one turn's bundle; like its run's recorder it never fails.
+
+    `relative` is the turn's folder relative to the run's bundle, "" if it is not
+    recorded; `number` counts a node's turns from 1.
+    """
+
+    def __init__(self, run_id: str, node_id: str, number: int, parts: TurnParts | None, fate: Fate) -> None:
+        self.node_id = node_id
+        self.number = number
+        self.relative = f"nodes/{node_id}/{names.turn(number)}" if parts else ""
+        self.session_id = ""
+        self._test_id = f"{run_id}/{node_id}/{names.turn(number)}"
+        self._maybe_parts = parts
+        self._fate = fate
+        self._denied: frozenset[str] = frozenset()
+        self._marks: list[HookMark] = []
+        self._todos: list[TurnTodo] = []
+
+    def event(self, data: Mapping[str, Any]) -> None:
+        """Append one message, usage, todo ... of the SDK's stream; its own `ts` is kept if it has one."""
+        self._fate.attempt(lambda: self._event(data), None)
+
+    def hook(self, data: Mapping[str, Any]) -> None:
+        """Append one hook's input as the CLI gave it, `tool_use_id` included."""
+        self._fate.attempt(lambda: self._hook(data), None)
+
+    def content(self, side: Side, data: bytes) -> str | None:
+        """Keep one side of a file that the agent changed; the sha-256 for `TurnFile`, None if not recorded."""
+        return self._fate.attempt(lambda: self._content(side, data), None)
+
+    def seal(self, ending: SessionEnding, made: TurnChange = NOTHING) -> None:
+        """Write turn.patch if anything changed, and the turn's summary last."""
+        self.session_id = ending.session_id
+        metrics = TurnMetrics(
+            total_tokens=ending.input_tokens + ending.output_tokens,
+            total_cost_usd=ending.cost_usd,
+            duration_ms=ending.duration_ms,
+        )
+        self._denied = frozenset(str(denial.get("tool_use_id", "")) for denial in ending.permission_denials)
+        self._fate.attempt(lambda: self._seal(ending.status, ending.detail, metrics, made), None)
+        self.close()
+
+    def fail(self, reason: str) -> None:
+        """End a turn whose session could not be held, `reason` in a sentence: status "died"."""
+        self._fate.attempt(lambda: self._seal("died", reason, TurnMetrics(), NOTHING), None)
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the turn's files; nothing is written afterwards."""
+        parts, self._maybe_parts = self._maybe_parts, None
+        if parts is not None:
+            parts.events.close()
+            parts.hooks.close()
+            parts.transcript.close()
+
+    def _event(self, data: Mapping[str, Any]) -> None:
+        if (parts := self._maybe_parts) is None:
+            return
+        safe = parts.redact.value(dict(data))
+        ts = _ts(safe, parts.clock)
+        parts.events.append(lambda seq: {"seq": seq, "ts": ts} | safe | {"seq": seq, "ts": ts})
+        parts.transcript.append(readable(safe, ts))
+        if safe.get("type") == "todo":
+            self._todos = todos_after(self._todos, safe)
+
+    def _hook(self, data: Mapping[str, Any]) -> None:
+        if (parts := self._maybe_parts) is None:
+            return
+        safe = parts.redact.value(dict(data))
+        hook = shown.show_text(_text(safe, "hook_event_name") or _text(safe, "hook"))
+        tool_use_id = shown.show_text(_text(data, "tool_use_id"))
+        ts = _ts(safe, parts.clock)
+        own = {"ts": ts, "hook": hook, "tool_use_id": tool_use_id}
+        seq = parts.hooks.append(lambda seq: {"seq": seq, **own} | safe | {"seq": seq, **own})
+        self._marks.append(HookMark(seq, ts, hook, tool_use_id, shown.show_text(_text(safe, "tool_name"))))
+
+    def _content(self, side: Side, data: bytes) -> str | None:
+        if (parts := self._maybe_parts) is None:
+            return None
+        return keep(parts.objects, parts.redact, parts.folder, side, data).sha256
+
+    def _seal(self, status: str, detail: str, metrics: TurnMetrics, made: TurnChange) -> None:
+        if (parts := self._maybe_parts) is None:
+            return
+        if made.patch:
+            parts.folder.place(names.TURN_PATCH, parts.redact.data(made.patch))
+        calls, capture = correlate(self._marks, self._denied)
+        counted = {"tool_calls": len(calls), "files_changed": len(made.files)}
+        summary = TurnSummary(
+            test_id=self._test_id,
+            metrics=metrics.model_copy(update=counted),
+            git=made.git,
+            file_stats=count(made.files),
+            files=made.files,
+            tool_calls=calls,
+            todos=tuple(self._todos),
+            hook_capture_status=capture,
+            session_id=self.session_id,
+            status=status,
+            detail=shown.show_text(detail),
+        )
+        document = summary.model_dump(mode="json", by_alias=True, exclude_none=True)
+        parts.folder.place(names.SUMMARY, encode_document(parts.redact.value(document)))
+        parts.completed(self, status)
+
+
+def readable(event: Mapping[str, Any], ts: int) -> str:
+    """One event as lines of a transcript, safe to print: nothing hidden, no control character."""
+    who = " ".join(_text(event, name) for name in ("type", "role", "tool") if _text(event, name))
+    said = _text(event, "content") or _text(event, "text")
+    if not said:
+        rest = {name: value for name, value in event.items() if name not in _IN_THE_HEAD and value != ""}
+        said = json.dumps(rest, default=repr, ensure_ascii=False)
+    seconds, milliseconds = divmod(ts, 1000)
+    clock = f"{seconds // 3600 % 24:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{milliseconds:03d}"
+    return f"{clock} {shown.show_text(who)}: {shown.show_block(said)}\n"
+
+
+def _ts(data: Mapping[str, Any], clock: Callable[[], datetime]) -> int:
+    """The time that an event was given where it was seen, else now; milliseconds since 1970."""
+    ts = data.get("ts")
+    return ts if isinstance(ts, int) else names.milliseconds(clock())
+
+
+def _text(data: Mapping[str, Any], name: str) -> str:
+    value = data.get(name)
+    return value if isinstance(value, str) else ""

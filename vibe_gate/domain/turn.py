@@ -1,0 +1,239 @@
+"""One turn of an agent's session: `summary.json` of a RunBundle, in the seed's names exactly.
+
+Tool calls are put together from hook events by `tool_use_id` only: parallel calls
+of one tool end in any order, so neither names nor times say which belongs to which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from vibe_gate.domain.model import Model
+
+TodoStatus = Literal["pending", "in_progress", "completed"]
+TODO_STATUSES: tuple[TodoStatus, ...] = ("pending", "in_progress", "completed")
+
+_LONGEST_NUMBER = 6  # digits of a task id; beyond that a text is no id
+
+
+class _Seed(Model):
+    """Held in snake_case, written in the seed's camelCase."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+class TurnMetrics(_Seed):
+    """What the turn used. Tokens, USD, milliseconds, counts; None is "not known" and left out of the file."""
+
+    total_tokens: int | None = None
+    total_cost_usd: float | None = None
+    duration_ms: int | None = None
+    tool_calls: int | None = None
+    files_changed: int | None = None
+
+
+class GitState(_Seed):
+    """HEAD's commit id ("" while unborn) and whether the working tree differed from it."""
+
+    head: str
+    dirty: bool
+
+
+class TurnGit(_Seed):
+    """The repository before and after the turn."""
+
+    before: GitState | None = None
+    after: GitState | None = None
+
+
+class FileStats(_Seed):
+    """Changed files by the kind of change."""
+
+    added: int = 0
+    modified: int = 0
+    deleted: int = 0
+    renamed: int = 0
+    total: int = 0
+
+
+class Content(_Seed):
+    """One side of a file: sha-256 of the stored bytes (of the bytes themselves above the limit), and its size."""
+
+    sha256: str
+    size: int
+
+
+class TurnFile(_Seed):
+    """A file that the agent changed; `path` as shown (`paths.quote`)."""
+
+    path: str
+    old_path: str | None = None
+    change_type: Literal["added", "modified", "deleted", "renamed", "type_changed"]
+    before: Content | None = None
+    after: Content | None = None
+    added: int = 0
+    deleted: int = 0
+
+
+class HookRef(_Seed):
+    """Lines of hooks.ndjson, counted from 0 (their `seq`)."""
+
+    pre: int | None = None
+    post: int | None = None
+
+
+class ToolCall(_Seed):
+    """One tool call. Times are milliseconds since 1970; no `ended_at`: it was denied, or its end was not captured."""
+
+    name: str
+    ok: bool
+    started_at: int
+    ended_at: int | None = None
+    duration_ms: int | None = None
+    hook_ref: HookRef
+
+
+class TurnTodo(_Seed):
+    """One item of the agent's own list."""
+
+    text: str
+    status: TodoStatus
+
+
+class HookCaptureStatus(_Seed):
+    """Whether every tool call was seen to start and to end, and what was not."""
+
+    complete: bool = True
+    missing_events: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class TurnSummary(_Seed):
+    """The document. `test_id` is `<run id>/<node id>/<turn>`, `status` and `detail` say how the session ended."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    test_id: str
+    metrics: TurnMetrics = TurnMetrics()
+    git: TurnGit | None = None
+    file_stats: FileStats = FileStats()
+    files: tuple[TurnFile, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    todos: tuple[TurnTodo, ...] = ()
+    hook_capture_status: HookCaptureStatus = HookCaptureStatus()
+    session_id: str = ""
+    status: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnChange:
+    """What the agent changed during a turn; `patch` applies with `git apply`, b"" for nothing."""
+
+    patch: bytes = b""
+    git: TurnGit | None = None
+    files: tuple[TurnFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HookMark:
+    """What correlation needs of one line of hooks.ndjson. `ts` in milliseconds."""
+
+    seq: int
+    ts: int
+    hook: str
+    tool_use_id: str
+    tool_name: str
+
+
+_ENDS = {"PostToolUse": True, "PostToolUseFailure": False}
+"""Hook events that end a tool call, and whether the call succeeded."""
+
+
+def correlate(marks: Iterable[HookMark], denied: Collection[str]) -> tuple[tuple[ToolCall, ...], HookCaptureStatus]:
+    """Tool calls in the order in which they started, and what of them is missing.
+
+    A start without an end is a failed call, and a missing event unless it was
+    denied; an end without a start is a call of its own, starting when it ended.
+    """
+    starts: dict[str, HookMark] = {}
+    ends: dict[str, HookMark] = {}
+    missing: list[str] = []
+    warnings: list[str] = []
+    for mark in marks:
+        if mark.hook not in _ENDS and mark.hook != "PreToolUse":
+            continue
+        side = starts if mark.hook == "PreToolUse" else ends
+        if not mark.tool_use_id:
+            warnings.append(f"hook {mark.seq} ({mark.hook}) has no tool_use_id")
+        elif mark.tool_use_id in side:
+            warnings.append(f"hook {mark.seq} ({mark.hook}) repeats {mark.tool_use_id}")
+        else:
+            side[mark.tool_use_id] = mark
+    calls: list[tuple[int, ToolCall]] = []
+    for name in starts | ends:
+        start, end = starts.get(name), ends.get(name)
+        if start is None:
+            missing.append(f"PreToolUse {name}")
+        if end is None and name not in denied:
+            missing.append(f"PostToolUse {name}")
+        first = start or ends[name]
+        calls.append((first.seq, _call(start, end, first)))
+    calls.sort(key=lambda call: call[0])
+    status = HookCaptureStatus(
+        complete=not missing and not warnings, missing_events=tuple(missing), warnings=tuple(warnings)
+    )
+    return tuple(call for _, call in calls), status
+
+
+def _call(start: HookMark | None, end: HookMark | None, first: HookMark) -> ToolCall:
+    return ToolCall(
+        name=first.tool_name,
+        ok=end is not None and _ENDS[end.hook],
+        started_at=first.ts,
+        ended_at=end.ts if end else None,
+        duration_ms=end.ts - start.ts if start and end else None,
+        hook_ref=HookRef(pre=start.seq if start else None, post=end.seq if end else None),
+    )
+
+
+def count(files: Iterable[TurnFile]) -> FileStats:
+    """The files by kind of change; a changed type counts as modified."""
+    kinds = ["modified" if file.change_type == "type_changed" else file.change_type for file in files]
+    return FileStats(
+        added=kinds.count("added"),
+        modified=kinds.count("modified"),
+        deleted=kinds.count("deleted"),
+        renamed=kinds.count("renamed"),
+        total=len(kinds),
+    )
+
+
+def todos_after(todos: Sequence[TurnTodo], event: Mapping[str, Any]) -> list[TurnTodo]:
+    """The agent's list after a todo event: {action: add | update | set, text, status}.
+
+    An update names a todo by its text, or by its number (the CLI's task ids count
+    from 1); `set` adds what is not there. Status "deleted" takes a todo off the list.
+    """
+    text, status = str(event.get("text", "")), str(event.get("status", ""))
+    after = list(todos)
+    place = next((index for index, todo in enumerate(after) if todo.text == text), None)
+    if event.get("action") == "add" or (event.get("action") == "set" and place is None):
+        return [*after, TurnTodo(text=text, status=_todo_status(status))]
+    if place is None and text.isdecimal() and len(text) < _LONGEST_NUMBER and 0 < int(text) <= len(after):
+        place = int(text) - 1
+    if place is None:
+        return after
+    if status == "deleted":
+        del after[place]
+    else:
+        after[place] = after[place].model_copy(update={"status": _todo_status(status)})
+    return after
+
+
+def _todo_status(status: str) -> TodoStatus:
+    return next((known for known in TODO_STATUSES if known == status), "pending")
