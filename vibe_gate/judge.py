@@ -49,7 +49,8 @@ _LIMITS = frozenset({"budget", "timeout"})
 class Courtroom:
     """What every conversation of a run shares.
 
-    `tree` is the exported after tree, `homes` a folder for the agents' own homes, `read` gives the content of a side, `url` the
+    `tree` is the exported after tree, `homes` a folder for the agents' own homes,
+    `read` gives the content of a side, `url` the
     gateway's address for a node, `ends_at` the deadline on the clock `monotonic`
     (seconds), `message` the author's prose for rubrics that ask to see it.
     """

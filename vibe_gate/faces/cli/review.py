@@ -73,7 +73,13 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     request = request_of(args, environ)
     with progress.shown(environ) as show:
         done = review(request, start=Path.cwd(), environ=environ, clock=_now, progress=show)
-    if args.json:
+    present(done, request, environ, as_json=args.json)
+    return done.summary.exit_code
+
+
+def present(done: Review, request: Request, environ: Mapping[str, str], *, as_json: bool) -> None:
+    """Print a review: the document, one sentence where there was nothing to do, or the verdict screen."""
+    if as_json:
         for note in done.notes:
             complain(f"note: {safe(note)}")
         emit(done.summary.to_json())
@@ -81,7 +87,6 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         emit("\n".join([nothing(request.selection), *(f"note: {safe(note)}" for note in done.notes)]) + "\n")
     else:
         _print(done, environ)
-    return done.summary.exit_code
 
 
 def request_of(args: argparse.Namespace, environ: Mapping[str, str]) -> Request:

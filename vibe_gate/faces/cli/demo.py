@@ -1,0 +1,75 @@
+"""`vibe-gate demo`: the whole walk on a small repository, with a recorded conversation."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from vibe_gate.adapters.git.scaffold import Draft, make_repository
+from vibe_gate.domain.change import Selection
+from vibe_gate.faces import progress
+from vibe_gate.faces.cli.output import emit
+from vibe_gate.faces.cli.review import present
+from vibe_gate.review import Request, review
+
+SUMMARY = "see a whole review, offline and free: a small repository, the real CLI, a recorded model"
+
+DATA = resources.files("vibe_gate.faces.cli") / "demo_data"
+
+_START = 1_767_322_800  # 2026-01-02 03:00 UTC: any fixed time, so that the demo's commits always have the same ids
+
+RECORDING = (
+    "This is a recording: the model's answers are replayed from a cassette that ships with vibe-gate. "
+    "Git, the checks, the agent's CLI, the evidence check and the verdict are real; nothing leaves this machine."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where to put the repository, and the output's form."""
+    parser.add_argument("--in", dest="folder", metavar="DIR", type=Path, help="make the repository here (a new folder)")
+    parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
+
+
+def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Make the repository, review its last commit, show the verdict. Exit 0: the demo's verdict is a fail on purpose."""
+    folder = args.folder or Path(tempfile.mkdtemp(prefix="vibe-gate-demo-"))
+    make_demo(folder)
+    if not args.json:
+        emit(f"{RECORDING}\n\n$ cd {folder}\n$ vibe-gate review --commit HEAD\n\n")
+    with resources.as_file(DATA / "cassette") as cassette, progress.shown(environ) as show:
+        request = Request(Selection("commit"), wire="replay", cassette=cassette, definitions="HEAD~1")
+        done = review(request, start=folder, environ=environ, clock=_now, progress=show)
+    present(done, request, environ, as_json=args.json)
+    if not args.json:
+        emit(f"\nThe repository stays at {folder}; look around, and delete it when you are done.\n")
+    return 0
+
+
+def make_demo(folder: Path) -> list[str]:
+    """The demo's repository in `folder`: a commit by a person, then one by an agent. Returns both ids."""
+    before = dict(_files(DATA / "before"))
+    after = before | dict(_files(DATA / "after"))
+    return make_repository(
+        folder,
+        [
+            Draft("Send payments and write them down\n", "Ada", "ada@example.org", _START, before),
+            Draft("Make sending robust\n", "Coding Agent", "agent@example.org", _START + 60, after),
+        ],
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _files(entry, f"{prefix}{entry.name}/")
+        else:
+            yield prefix + entry.name, entry.read_bytes()
