@@ -60,6 +60,8 @@ def plain(text: str) -> str:
 def _conclude(seen: Seen, timeout_s: float) -> tuple[Status, str]:
     if seen.timed_out:
         return "timeout", f"The session was not finished after {timeout_s:g} s."
+    if _marked(seen.result, wire.BUDGET_REACHED):
+        return "budget", "The budget of this run is reached."
     if seen.stop_reason == "refusal":
         return "refused", "The model refused to answer."
     if seen.stop_reason == "max_tokens":
@@ -72,8 +74,6 @@ def _conclude(seen: Seen, timeout_s: float) -> tuple[Status, str]:
 
 def _from_result(seen: Seen, result: Mapping[str, Any]) -> tuple[Status, str]:
     said = str(result.get("result") or "")
-    if result.get("api_error_status") == wire.REFUSED_STATUS and wire.BUDGET_REACHED in said:
-        return "budget", "The budget of this run is reached."
     match result.get("subtype"):
         case "error_max_turns":
             return "max_turns", "The session used up its turns without an answer."
@@ -92,12 +92,19 @@ def _from_result(seen: Seen, result: Mapping[str, Any]) -> tuple[Status, str]:
 
 def _api_error(result: Mapping[str, Any], said: str) -> str:
     status = result.get("api_error_status")
-    if status == wire.REFUSED_STATUS and wire.UNMATCHED in said:
+    if _marked(result, wire.UNMATCHED):
         return "The cassette holds no answer to this request; record it again."
     said = said or _first(result.get("errors")) or str(result.get("terminal_reason"))
     if not isinstance(status, int):
         return f"The conversation with the model's API broke off: {said}"
     return f"HTTP {status}: {ADVICE.get(status, OTHER_STATUS)} ({said})"
+
+
+def _marked(result: Mapping[str, Any] | None, mark: str) -> bool:
+    """Whether the gateway ended the session with this mark."""
+    if result is None or result.get("api_error_status") != wire.REFUSED_STATUS:
+        return False
+    return mark in str(result.get("result") or "")
 
 
 def _first(errors: object) -> str:

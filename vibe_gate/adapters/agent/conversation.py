@@ -37,7 +37,7 @@ CLOSING_S = 1.0
 """How long the CLI may take to leave by itself (30 ms as a rule) before it is ended."""
 
 FINAL_STOPS = ("refusal", "max_tokens")
-"""After these the CLI would ask again by itself; for us the conversation is over."""
+"""After these the CLI asks again by itself (the gateway does not let it); for us they decide."""
 
 OBSERVED: tuple[HookEvent, ...] = (
     "PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SubagentStart", "SubagentStop",
@@ -71,9 +71,8 @@ async def _converse(client: ClaudeSDKClient, task: Task, record: Recorder, seen:
     async for message in client.receive_response():
         if isinstance(message, StreamEvent):
             stop = str((message.event.get("delta") or {}).get("stop_reason") or "")
-            if stop in FINAL_STOPS and not seen.stop_reason:
-                seen.stop_reason = stop
-                await client.interrupt()
+            if stop in FINAL_STOPS:
+                seen.stop_reason = seen.stop_reason or stop
             continue
         for item in transcript.items(message):
             record.event(item | {"ts": _ms(task)})

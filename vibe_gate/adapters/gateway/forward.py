@@ -1,0 +1,132 @@
+"""Sending a request on to the model's API: the only importer of `requests`.
+
+Loaded only where there is a network to reach: replay never imports this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
+
+import requests
+import urllib3
+
+from vibe_gate.adapters.gateway.upstream import Cut, Unreachable, Upstream
+
+CONNECT_S = 15.0
+
+_OURS = ("host", "content-length", "transfer-encoding", "connection", "accept-encoding", "authorization", "x-api-key",
+         "cookie", "proxy-authorization", "proxy-connection", "te", "trailer", "upgrade", "keep-alive",
+         "expect")  # fmt: skip
+"""Headers of the agent that end here: its dummy credentials, and what belongs to one connection."""
+
+
+class Answer:
+    """A response under way."""
+
+    def __init__(self, response: requests.Response) -> None:
+        self._response = response
+        self.status: int = response.status_code
+        self.headers: Mapping[str, str] = response.headers
+
+    @property
+    def streams(self) -> bool:
+        """Whether it is a stream of events."""
+        return "text/event-stream" in self.headers.get("content-type", "")
+
+    def chunks(self) -> Iterator[bytes]:
+        """The body as it comes. Raises Cut when it does not come to its end."""
+        raw = self._response.raw
+        try:
+            while chunk := raw.read1(65_536):
+                yield chunk
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            raise Cut(type(error).__name__) from error
+
+    def cut(self) -> None:
+        """Stop whoever is reading, from another thread."""
+        connection = getattr(self._response.raw, "connection", None) or getattr(self._response.raw, "_connection", None)
+        sock = getattr(connection, "sock", None)
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Give the connection back, or drop it."""
+        self._response.close()
+
+
+class Client:
+    """Connections to one upstream; thread-safe as far as the gateway uses it."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+        self._session = requests.Session()
+        self._session.trust_env = False  # the environment is an argument; .netrc is nobody's business
+        self._session.proxies.update(_proxies(upstream))
+        self._verify = _certificates(upstream.network)
+
+    def post(self, path: str, headers: Mapping[str, str], body: bytes, timeout_s: float) -> Answer:
+        """Send it with the real credentials. Raises Unreachable."""
+        sent = {name: value for name, value in headers.items() if name.lower() not in _OURS}
+        sent |= {"accept-encoding": "identity"}
+        for name, value in self._upstream.credentials.items():
+            present = next((sent.pop(known) for known in list(sent) if known.lower() == name), "")
+            sent[name] = f"{present},{value}" if name == "anthropic-beta" and present else value
+        try:
+            response = self._session.post(
+                self._upstream.base_url + path,
+                headers=sent,
+                data=body,
+                stream=True,
+                allow_redirects=False,  # a redirect would carry the key elsewhere
+                timeout=(min(CONNECT_S, timeout_s), timeout_s),
+                verify=self._verify,
+            )
+        except requests.RequestException as error:
+            raise Unreachable(_sentence(error, self._upstream.base_url)) from error
+        return Answer(response)
+
+    def close(self) -> None:
+        """Drop every connection."""
+        self._session.close()
+
+
+def _sentence(error: requests.RequestException, base_url: str) -> str:
+    host = urlsplit(base_url).hostname
+    if isinstance(error, requests.exceptions.SSLError):
+        return f"The certificate of {host} is not trusted."
+    if isinstance(error, requests.exceptions.ProxyError):
+        return f"The proxy on the way to {host} does not answer."
+    if isinstance(error, requests.exceptions.ReadTimeout):
+        return f"{host} accepted the request and did not answer in time."
+    if isinstance(error, requests.exceptions.ConnectTimeout):
+        return f"{host} does not answer."
+    return f"{host} cannot be reached, or closed the connection without an answer."
+
+
+def _proxies(upstream: Upstream) -> dict[str, str]:
+    """The proxies for this upstream, from the environment that came with it."""
+    lowered = {name.lower(): value for name, value in upstream.network.items()}
+    if _direct(urlsplit(upstream.base_url).hostname or "", lowered.get("no_proxy", "")):
+        return {}
+    everything = lowered.get("all_proxy", "")
+    found = {scheme: lowered.get(f"{scheme}_proxy", everything) for scheme in ("http", "https")}
+    return {scheme: address for scheme, address in found.items() if address}
+
+
+def _direct(host: str, no_proxy: str) -> bool:
+    """Whether this host is reached without a proxy; this machine always is."""
+    if host in ("localhost", "127.0.0.1", "::1"):
+        return True
+    names = [name.strip().lstrip("*.").partition(":")[0] for name in no_proxy.split(",") if name.strip()]
+    return "*" in no_proxy.split(",") or any(host == name or host.endswith("." + name) for name in names if name)
+
+
+def _certificates(network: Mapping[str, str]) -> str | bool:
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
+        if network.get(name):
+            return network[name]
+    return True

@@ -1,0 +1,110 @@
+"""The normal form of a request: what it means, without what changes from run to run.
+
+Left out: everything that the agent's program adds by itself and that its version, the
+machine, the clock or the session decide (its reminders about system and date, its
+identity and billing lines, the texts of its tool descriptions, cache marks, limits,
+thinking). Kept: the model's name, our system prompt, the names of the tools, the form
+of the answer, and the conversation. Ids of tool calls become their number; results of
+parallel calls stand in the order of the calls, lists of found files in alphabetical
+order: both come in the order of completion.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+ANSWER_TOOL = "StructuredOutput"
+
+_CLI_SYSTEM = ("x-anthropic-billing-header:", "You are a Claude agent, built on", "You are Claude Code, ")
+_REMINDERS_ONLY = re.compile(r"\s*(<system-reminder>.*?</system-reminder>\s*)+", re.DOTALL)
+_LAST_REMINDER = re.compile(r"\s*<system-reminder>(?:(?!<system-reminder>).)*</system-reminder>\s*\Z", re.DOTALL)
+_UNORDERED_TOOLS = ("Glob", "Grep")
+
+Json = dict[str, Any]
+
+
+def normal_request(body: Mapping[str, Any], placeholders: Mapping[str, str]) -> Json:
+    """The normal form of a Messages API request; `placeholders` maps literals to what stands for them."""
+    calls: dict[str, tuple[int, str]] = {}
+    messages = [_message(message, calls) for message in _dicts(body.get("messages"))]
+    tools = _dicts(body.get("tools"))
+    form = next((tool.get("input_schema") for tool in tools if tool.get("name") == ANSWER_TOOL), None)
+    normal = {
+        "model": body.get("model"),
+        "system": [text for text in _texts(body.get("system")) if not text.startswith(_CLI_SYSTEM)],
+        "tools": sorted(str(tool.get("name")) for tool in tools),
+        "answer": form,
+        "messages": [message for message in messages if message["content"]],
+    }
+    filled: Json = replace(normal, placeholders)
+    return filled
+
+
+def digest(normal: Mapping[str, Any]) -> str:
+    """sha-256 of the normal form."""
+    text = json.dumps(normal, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def replace(value: Any, literals: Mapping[str, str]) -> Any:  # noqa: ANN401 any JSON
+    """`value` with every literal in its strings replaced, longer literals first."""
+    if not literals:
+        return value
+    pattern = re.compile("|".join(re.escape(text) for text in sorted(literals, key=len, reverse=True) if text))
+    return mapped(value, lambda text: pattern.sub(lambda match: literals[match[0]], text))
+
+
+def mapped(value: Any, change: Any) -> Any:  # noqa: ANN401 any JSON, and str -> str
+    """`value` with `change` applied to every string in it, keys included."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {change(str(key)): mapped(item, change) for key, item in value.items()}
+    if isinstance(value, list):
+        return [mapped(item, change) for item in value]
+    return value
+
+
+def _message(message: Json, calls: dict[str, tuple[int, str]]) -> Json:
+    content = message.get("content")
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else _dicts(content)
+    kept = [block for block in (_block(block, calls) for block in blocks) if block]
+    if any("result_of" in block for block in kept):
+        kept.sort(key=lambda block: block.get("result_of", len(calls) + 1))
+    return {"role": message.get("role"), "content": kept}
+
+
+def _block(block: Json, calls: dict[str, tuple[int, str]]) -> Json:
+    """One block of a message in its normal form; {} for what is left out."""
+    kind = block.get("type")
+    if kind == "text":
+        text = str(block.get("text", ""))
+        return {} if _REMINDERS_ONLY.fullmatch(text) else {"text": text}
+    if kind == "tool_use":
+        number = len(calls) + 1
+        calls[str(block.get("id"))] = (number, str(block.get("name")))
+        return {"call": number, "tool": block.get("name"), "input": block.get("input")}
+    if kind == "tool_result":
+        number, name = calls.get(str(block.get("tool_use_id")), (0, ""))
+        text = "\n".join(_texts(block.get("content")))
+        if name in _UNORDERED_TOOLS:
+            text = "\n".join(sorted(text.split("\n")))
+        result = {"result_of": number, "text": _LAST_REMINDER.sub("", text)}
+        return result | ({"error": True} if block.get("is_error") else {})
+    if kind in ("thinking", "redacted_thinking"):
+        return {}
+    return {key: item for key, item in block.items() if key != "cache_control"}
+
+
+def _texts(content: object) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    return [str(block["text"]) if "text" in block else json.dumps(block, sort_keys=True) for block in _dicts(content)]
+
+
+def _dicts(value: object) -> list[Json]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

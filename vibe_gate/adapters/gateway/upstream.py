@@ -1,0 +1,104 @@
+"""Where the model is, and with what credentials: found in the environment, never shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from vibe_gate.errors import GatewayError
+
+ANTHROPIC = "https://api.anthropic.com"
+
+OAUTH_BETA = "oauth-2025-04-20"
+"""What the CLI adds to `anthropic-beta` when it uses a subscription's token."""
+
+_CLOUDS = {"CLAUDE_CODE_USE_BEDROCK": "bedrock", "CLAUDE_CODE_USE_VERTEX": "vertex"}
+_CLOUD_PREFIXES = ("AWS_", "ANTHROPIC_", "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_", "VERTEX_", "CLOUD_ML_", "GOOGLE_",
+                   "GCLOUD_", "CLOUDSDK_", "SSL_CERT_", "NODE_EXTRA_CA_")  # fmt: skip
+_HOME_FILES = {
+    "bedrock": {"AWS_CONFIG_FILE": ".aws/config", "AWS_SHARED_CREDENTIALS_FILE": ".aws/credentials"},
+    "vertex": {"GOOGLE_APPLICATION_CREDENTIALS": ".config/gcloud/application_default_credentials.json"},
+}
+
+
+class Unreachable(Exception):
+    """The upstream gave no answer at all; `str()` is a sentence."""
+
+
+class Cut(Exception):
+    """The upstream's answer broke off before its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """The model's API behind the gateway.
+
+    `source` names what was found ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL" for an
+    address that needs no key, "Bedrock", "Vertex"), for people. `credentials` are
+    HTTP headers. `cloud` are the variables with which an agent reaches Bedrock or
+    Vertex by itself, past the gateway; empty otherwise. `network` are the proxy and
+    certificate variables of the environment.
+    """
+
+    kind: Literal["anthropic", "bedrock", "vertex"]
+    base_url: str
+    source: str
+    credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cloud: Mapping[str, str] = field(default_factory=dict, repr=False)
+    network: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def passed_through(self) -> bool:
+        """Whether agents talk to the cloud themselves: nothing is metered or recorded here."""
+        return self.kind != "anthropic"
+
+
+def find_upstream(environ: Mapping[str, str]) -> Upstream | None:
+    """What the environment offers, or None. GatewayError for an address that is no http(s) URL."""
+    for name, kind in _CLOUDS.items():
+        if environ.get(name, "").lower() in ("1", "true", "yes", "on"):
+            return _cloud(kind, environ)
+    base_url = environ.get("ANTHROPIC_BASE_URL", "").strip().rstrip("/")
+    source, credentials = _credentials(environ)
+    if not base_url and not source:
+        return None
+    if base_url and (urlsplit(base_url).scheme not in ("http", "https") or not urlsplit(base_url).hostname):
+        raise GatewayError("ANTHROPIC_BASE_URL is not an http:// or https:// address; correct it or unset it.")
+    return Upstream(
+        kind="anthropic",
+        base_url=base_url or ANTHROPIC,
+        source=source or "ANTHROPIC_BASE_URL",
+        credentials=credentials,
+        network=_network(environ),
+    )
+
+
+def _credentials(environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The first credential that is set, in the CLI's own order, as (name, headers)."""
+    if token := environ.get("ANTHROPIC_AUTH_TOKEN", "").strip():
+        return "ANTHROPIC_AUTH_TOKEN", {"authorization": f"Bearer {token}"}
+    if key := environ.get("ANTHROPIC_API_KEY", "").strip():
+        return "ANTHROPIC_API_KEY", {"x-api-key": key}
+    if token := environ.get("CLAUDE_CODE_OAUTH_TOKEN", "").strip():
+        return "CLAUDE_CODE_OAUTH_TOKEN", {"authorization": f"Bearer {token}", "anthropic-beta": OAUTH_BETA}
+    return "", {}
+
+
+def _network(environ: Mapping[str, str]) -> dict[str, str]:
+    names = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+    return {name: value for name, value in environ.items() if name.upper().endswith("_PROXY") or name in names}
+
+
+def _cloud(kind: str, environ: Mapping[str, str]) -> Upstream:
+    values = {name: value for name, value in environ.items() if name.startswith(_CLOUD_PREFIXES)}
+    values |= {name: value for name, value in environ.items() if name.upper().endswith("_PROXY")}
+    for name, place in _HOME_FILES[kind].items():
+        # The agent has a home of its own: the files that its cloud SDK would look for are named to it.
+        if name not in values and "HOME" in environ and (Path(environ["HOME"]) / place).is_file():
+            values[name] = str(Path(environ["HOME"]) / place)
+    if kind == "bedrock":
+        return Upstream("bedrock", "", "Bedrock", cloud=values)
+    return Upstream("vertex", "", "Vertex", cloud=values)
