@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Make the repository, review its last commit, show the verdict. Exit 0: the demo's verdict is a fail on purpose."""
+    """Make the repository, review its last commit, show the verdict; the fail is what the demo shows, so exit 0."""
     folder = args.folder or Path(tempfile.mkdtemp(prefix="vibe-gate-demo-"))
     make_demo(folder)
     if not args.json:

@@ -1,0 +1,413 @@
+"""The walk, in-process: a real repository, the real CLI, a scripted model."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from repos import GATE, RUBRIC, SWALLOWS, Repo, gated, swallowing
+from scripted_messages_api import ApiError, DropConnection, Fault, Hang, Text, ToolUse, Turn, Usage
+from wire import answer, answering
+
+from vibe_gate.domain.change import Selection
+from vibe_gate.domain.summary import Summary
+from vibe_gate.errors import DefinitionError, UsageError
+from vibe_gate.review import Request, Review, review
+
+HANDLER = {"path": "src/load.py", "line": 4, "end_line": 5, "quote": "    except OSError:\n        pass"}
+
+
+def said(criterion: str, outcome: str = "pass", **more: Any) -> dict[str, Any]:
+    return {
+        "criterion": criterion,
+        "outcome": outcome,
+        "reason": "So it is.",
+        "counterexample": None,
+        "evidence": [],
+    } | more
+
+
+def fails(**more: Any) -> dict[str, Any]:
+    return said(
+        "errors-not-swallowed",
+        "fail",
+        reason="The error is dropped.",
+        counterexample="a missing file -> load returns None",
+        evidence=[HANDLER | more],
+    )
+
+
+def answers(*given: dict[str, Any]) -> dict[str, Any]:
+    return {"answers": list(given)}
+
+
+PASSES = answers(said("errors-not-swallowed"), said("names-are-clear"))
+FAILS = answers(fails(), said("names-are-clear"))
+
+
+@dataclass
+class Walk:
+    """Reviews of one repository with one environment."""
+
+    repo: Repo
+    environ: dict[str, str]
+
+    def __call__(self, selection: Selection = Selection("commit"), **request: Any) -> Review:  # noqa: B008
+        return review(
+            Request(selection, **request),
+            start=self.repo.path,
+            environ=self.environ,
+            clock=lambda: datetime.now(UTC),
+            progress=lambda stage, text: None,
+        )
+
+
+@pytest.fixture
+def walk(tmp_path: Path, environ: dict[str, str]) -> Walk:
+    return Walk(swallowing(tmp_path / "repo", environ), environ)
+
+
+def outcomes(summary: Summary) -> dict[str, str]:
+    return {criterion.id: criterion.outcome for rubric in summary.rubrics for criterion in rubric.criteria}
+
+
+def judged(walk: Walk, *steps: Any, **request: Any) -> Summary:
+    with answering(*steps) as model:
+        walk.environ |= model.environ
+        return walk(**request).summary
+
+
+def test_a_good_change_passes(walk):
+    summary = judged(walk, PASSES)
+    assert (summary.outcome, summary.exit_code) == ("pass", 0)
+    assert summary.rubrics[0].score == 1.0
+
+
+def test_a_fail_with_evidence_fails_and_points_at_its_lines(walk):
+    summary = judged(walk, FAILS)
+    assert (summary.outcome, summary.exit_code) == ("fail", 1)
+    (finding,) = summary.findings
+    assert (finding.path, finding.line, finding.end_line, finding.level) == ("src/load.py", 4, 5, "failure")
+    assert finding.evidence[0].standing == "holds"
+    assert len(finding.fingerprint) == 16
+
+
+def test_an_abstention_of_a_must_is_inconclusive(walk):
+    summary = judged(walk, answers(said("errors-not-swallowed", "abstain"), said("names-are-clear")))
+    assert (summary.outcome, summary.exit_code) == ("inconclusive", 3)
+
+
+def test_invented_evidence_turns_a_fail_into_an_abstention(walk):
+    summary = judged(walk, answers(fails(quote="    except Exception: return 0"), said("names-are-clear")))
+    criterion = summary.rubrics[0].criteria[0]
+    assert (criterion.outcome, criterion.votes[0].said) == ("abstain", "fail")
+    assert criterion.votes[0].evidence[0].why == "the quoted text does not stand in the file"
+    assert summary.exit_code == 3
+
+
+def test_evidence_on_a_moved_line_is_relocated(walk):
+    summary = judged(walk, answers(fails(line=40, end_line=41), said("names-are-clear")))
+    assert summary.exit_code == 1
+    assert (summary.findings[0].line, summary.findings[0].evidence[0].standing) == (4, "relocated")
+
+
+def test_an_answer_that_leaves_a_criterion_out_decides_only_the_others(walk):
+    summary = judged(walk, answers(said("errors-not-swallowed")))
+    assert outcomes(summary) == {"errors-not-swallowed": "pass", "names-are-clear": "abstain"}
+    assert summary.outcome == "pass"
+    assert summary.rubrics[0].coverage == pytest.approx(2 / 3, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        ([Turn(Text("No."), stop_reason="refusal")], "refus"),
+        ([Turn(Text("Well, let me"), stop_reason="max_tokens")], "token"),
+        ([Turn(Text("All fine!"))] * 8, "answer"),
+        ([Turn(ToolUse("StructuredOutput", PASSES), ToolUse("StructuredOutput", FAILS))], "answer"),
+    ],
+    ids=["refusal", "max_tokens", "no structured answer", "two answers"],
+)
+def test_no_usable_answer_is_inconclusive_never_a_pass_or_a_fail(walk, steps, reason):
+    summary = judged(walk, *steps)
+    assert (summary.outcome, summary.exit_code) == ("inconclusive", 3)
+    assert set(outcomes(summary).values()) == {"abstain"}
+    assert reason in summary.rubrics[0].criteria[0].reason
+    assert [item.path for item in summary.unreviewed] == ["src/load.py"]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        ApiError(401),
+        ApiError(429),
+        ApiError(500),
+        ApiError(529),
+        DropConnection(),
+        answer(PASSES, fault=Fault("drop", 3)),
+        answer(PASSES, fault=Fault("garbage", 3)),
+    ],
+    ids=["401", "429", "500", "529", "reset", "cut stream", "garbage"],
+)
+def test_an_infrastructure_fault_is_an_error_within_the_deadline(walk, step):
+    began = time.monotonic()
+    summary = judged(walk, *[step] * 12, deadline_s=30)
+    assert (summary.outcome, summary.exit_code) == ("error", 3)
+    assert time.monotonic() - began < 35
+    assert [item.path for item in summary.unreviewed] == ["src/load.py"]
+
+
+def test_a_model_that_hangs_costs_no_more_than_the_deadline(walk):
+    began = time.monotonic()
+    summary = judged(walk, *[Hang()] * 5, deadline_s=4)
+    assert summary.exit_code == 3
+    assert time.monotonic() - began < 10
+    assert summary.unreviewed
+
+
+def test_a_budget_that_does_not_pay_for_the_question_sends_no_request(walk):
+    with answering(PASSES) as model:
+        walk.environ |= model.environ
+        summary = walk(max_cost_usd=0.000001).summary
+    assert model.script.requests == []
+    assert (summary.outcome, summary.exit_code) == ("inconclusive", 3)
+    assert "budget" in summary.unreviewed[0].reason
+
+
+def test_a_budget_reached_mid_run_names_what_was_not_reviewed(walk):
+    looks = Turn(ToolUse("Read", {"file_path": "src/load.py"}), usage=Usage(100, 200_000))
+    with answering(looks, PASSES) as model:
+        walk.environ |= model.environ
+        summary = walk(max_cost_usd=0.5).summary
+    assert len(model.script.requests) == 1
+    assert (summary.outcome, summary.exit_code) == ("inconclusive", 3)
+    assert [(item.path, "budget" in item.reason) for item in summary.unreviewed] == [("src/load.py", True)]
+
+
+def test_a_40000_line_change_is_asked_part_by_part(walk):
+    walk.repo.write("src/table.py", "".join(f"value_{i:05d} = compute({i})\n" for i in range(40_000)))
+    walk.repo.commit("Add a table")
+    with answering(PASSES, repeat_last=True) as model:
+        walk.environ |= model.environ
+        summary = walk(max_cost_usd=50.0).summary
+    asked = "".join(json.dumps(request.body) for request in model.script.requests)
+    assert all(f"value_{i:05d} = " in asked for i in range(0, 40_000, 997))
+    assert len(model.script.requests) > 10
+    assert (summary.outcome, summary.unreviewed) == ("pass", ())
+
+
+def test_without_a_key_judge_criteria_are_inconclusive_with_one_line_of_advice(walk):
+    done = walk()
+    assert (done.summary.outcome, done.summary.exit_code) == ("inconclusive", 3)
+    assert sum("ANTHROPIC_API_KEY" in note for note in done.notes) == 1
+    assert done.summary.cost.basis == "none"
+
+
+def test_no_judge_asks_nobody_and_says_what_was_not_reviewed(walk):
+    summary = walk(judge=False).summary
+    assert (summary.outcome, summary.exit_code) == ("pass", 0)
+    assert summary.unreviewed[0].reason == "not asked (--no-judge)"
+
+
+def test_a_failing_must_check_binds_and_spares_the_judge(walk, tmp_path, environ):
+    check = '[[criterion]]\nid = "no-marker"\nkind = "check"\ncheck = "no-conflict-markers"\nmust = true\n'
+    walk.repo = gated(tmp_path / "other", environ, rubric=RUBRIC + check)
+    walk.repo.write("src/load.py", "<<<<<<< ours\na = 1\n=======\na = 2\n>>>>>>> theirs\n")
+    walk.repo.commit("Merge")
+    with answering(PASSES) as model:
+        walk.environ |= model.environ
+        summary = walk().summary
+    assert model.api.log == []
+    assert (summary.outcome, summary.exit_code) == ("fail", 1)
+    assert "no-marker" in summary.unreviewed[0].reason
+
+
+def test_nothing_to_review_records_nothing_and_passes(walk):
+    summary = walk(Selection("staged")).summary
+    assert (summary.run_id, summary.exit_code) == ("", 0)
+    assert not (walk.repo.path / ".vibe-artifacts").exists()
+
+
+def test_a_change_of_the_gate_needs_a_human(walk):
+    softer = RUBRIC.replace("must = true", "must = false")
+    walk.repo.write(".vibe-gate/rubrics/quality.toml", softer)
+    walk.repo.commit("Tune the rubric")
+    summary = judged(walk, PASSES)
+    assert (summary.outcome, summary.exit_code) == ("pass", 4)
+    (change,) = summary.policy_changes
+    assert (change.path, change.level) == (".vibe-gate/rubrics/quality.toml", "block")
+    assert "-must = true\n+must = false" in change.diff
+
+
+def test_two_commits_one_that_softens_and_one_that_uses_it_do_not_work_with_an_upstream(walk, tmp_path, environ):
+    origin = tmp_path / "origin"
+    walk.repo.git("clone", "-q", "--bare", ".", str(origin))
+    walk.repo.git("remote", "add", "origin", str(origin))
+    walk.repo.git("fetch", "-q", "origin")
+    walk.repo.git("remote", "set-head", "origin", "-a")
+    walk.repo.git("branch", "-q", "-u", "origin/main")
+    walk.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC.replace("must = true", "must = false"))
+    walk.repo.commit("Soften")
+    walk.repo.write("src/more.py", SWALLOWS)
+    walk.repo.commit("Use it")
+    evidence = [HANDLER | {"path": "src/more.py"}]
+    summary = judged(walk, answers(fails() | {"evidence": evidence}, said("names-are-clear")))
+    assert summary.trusted.revision == walk.repo.git("rev-parse", "origin/main")
+    assert (summary.rubrics[0].criteria[0].must, summary.exit_code) == (True, 1)
+
+
+def test_the_first_definitions_of_all_are_used_and_said_to_be_the_changes_own(tmp_path, environ):
+    walk = Walk(Repo(tmp_path / "repo", environ), environ)
+    walk.repo.commit("First")
+    walk.repo.write(".vibe-gate/gate.toml", GATE)
+    walk.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC)
+    walk.repo.commit("Add a gate")
+    with answering(PASSES, repeat_last=True) as model:
+        walk.environ |= model.environ
+        locally = walk()
+        walk.environ["CI"] = "true"
+        in_ci = walk()
+    assert (locally.summary.trusted.bootstrap, locally.summary.exit_code) == (True, 0)
+    assert any("change's own" in note for note in locally.notes)
+    assert in_ci.summary.exit_code == 4
+
+
+def test_definitions_that_do_not_parse_stop_the_review(walk):
+    walk.repo.write(".vibe-gate/gate.toml", 'schema = 1\nrubric = ["quality"]\n')
+    walk.repo.commit("Break the gate")
+    walk.repo.commit("Next", a="x\n")
+    with pytest.raises(DefinitionError, match="rubrics"):
+        walk()
+
+
+def test_an_unknown_rubric_is_answered_with_the_nearest(walk):
+    with pytest.raises(UsageError, match="quality"):
+        walk(rubrics=("qualty",))
+
+
+def test_a_review_leaves_index_head_refs_and_working_tree_as_they_were(walk):
+    walk.repo.write("src/load.py", SWALLOWS + "# more\n")
+    walk.repo.git("add", "-A")
+    walk.repo.write("src/new.py", "x = 1\n")
+
+    def state() -> dict[str, bytes]:
+        return {
+            str(path.relative_to(walk.repo.path)): path.read_bytes()
+            for path in sorted(walk.repo.path.rglob("*"))
+            if path.is_file() and ".vibe-artifacts" not in path.parts
+        }
+
+    before = state()
+    for selection in (Selection("worktree"), Selection("staged"), Selection("commit"), Selection("range", "HEAD~1")):
+        walk(selection)
+    assert state() == before
+
+
+def test_files_that_change_during_the_review_are_an_integrity_error(walk):
+    walk.repo.write("src/load.py", SWALLOWS + "x = 1\n")
+
+    def meanwhile(request: Any) -> Turn:
+        walk.repo.write("src/load.py", SWALLOWS + "x = 2\n")
+        return answer(PASSES)
+
+    done_with = judged(walk, meanwhile, selection=Selection("worktree"))
+    assert (done_with.outcome, done_with.exit_code) == ("error", 5)
+
+
+def test_votes_stop_as_soon_as_the_outcome_cannot_change(walk, tmp_path, environ):
+    voting = "votes = 3\n" + RUBRIC.replace("schema = 1\n", "")
+    walk.repo = gated(tmp_path / "voting", environ, rubric="schema = 1\n" + voting)
+    walk.repo.write("src/load.py", SWALLOWS)
+    walk.repo.commit("Load robustly")
+    first = answers(fails(), said("names-are-clear"))
+    second = answers(said("errors-not-swallowed"), said("names-are-clear"))
+    third = answers(fails())
+    with answering(first, second, third) as model:
+        walk.environ |= model.environ
+        summary = walk().summary
+    errors, names = summary.rubrics[0].criteria
+    assert (errors.outcome, errors.decided_by, len(errors.votes)) == ("fail", "majority", 3)
+    assert (names.outcome, names.decided_by, len(names.votes)) == ("pass", "unanimous", 2)
+    assert len(model.script.requests) == 3
+
+
+def test_the_bundle_says_everything_and_is_sealed(walk):
+    summary = judged(walk, FAILS)
+    bundle = walk.repo.path / summary.bundle
+    assert bundle.parts[-2] == summary.key == walk.repo.git("rev-parse", "HEAD")
+    stored = json.loads((bundle / "summary.json").read_text())
+    assert set(stored["digests"]) >= {"events.ndjson", "run.json", "graph.json", "change.patch"}
+    stored.pop("digests")
+    assert stored == json.loads(summary.to_json())
+    turn = bundle / "nodes/judge-quality/turn-001"
+    assert json.loads((turn / "summary.json").read_text())["metrics"]["totalTokens"] > 0
+    assert "StructuredOutput" in (turn / "events.ndjson").read_text()
+    before = walk.repo.git("show", "HEAD~1:src/load.py")
+    assert any(before in path.read_text() for path in (bundle / "files/before").iterdir())
+
+
+def test_the_reviewed_change_can_be_applied_from_the_bundle(walk):
+    summary = walk(judge=False).summary
+    patch = walk.repo.path / summary.bundle / "change.patch"
+    walk.repo.git("checkout", "-q", "HEAD~1")
+    walk.repo.git("apply", "--index", str(patch))
+    assert walk.repo.git("write-tree") == summary.change.after
+
+
+@pytest.mark.parametrize("planted", ["file", "link"])
+def test_a_store_that_cannot_be_written_costs_the_bundle_but_not_the_verdict(walk, tmp_path, planted):
+    store = walk.repo.path / ".vibe-artifacts"
+    if planted == "file":
+        store.write_text("in the way")
+    else:
+        store.symlink_to(tmp_path)
+    with answering(FAILS) as model:
+        walk.environ |= model.environ
+        done = walk()
+    assert (done.summary.exit_code, done.summary.bundle) == (1, "")
+    assert any(note.startswith("Unrecorded") for note in done.notes)
+
+
+def record(walk: Walk, cassette: Path) -> Summary:
+    with answering(FAILS) as model:
+        walk.environ |= model.environ
+        return walk(wire="record", cassette=cassette).summary
+
+
+def test_a_recorded_review_replays_offline_with_the_same_verdict(walk, tmp_path):
+    live = record(walk, tmp_path / "cassette")
+    for name in [name for name in walk.environ if name.startswith("ANTHROPIC_")]:
+        del walk.environ[name]
+    replayed = walk(wire="replay", cassette=tmp_path / "cassette").summary
+    assert replayed.rubrics == live.rubrics
+    assert replayed.findings == live.findings
+    assert replayed.exit_code == 1
+
+
+def test_a_request_that_was_not_recorded_is_an_error_that_shows_the_difference(walk, tmp_path):
+    record(walk, tmp_path / "cassette")
+    walk.repo.write("src/load.py", SWALLOWS.replace("OSError", "ValueError"))
+    walk.repo.git("commit", "-qa", "--amend", "-m", "Other")
+    done = walk(wire="replay", cassette=tmp_path / "cassette")
+    assert (done.summary.outcome, done.summary.exit_code) == ("error", 3)
+    assert any("ValueError" in note for note in done.notes)
+
+
+def test_each_kind_of_selection_reviews_its_own_files(walk):
+    walk.repo.write("staged.py", "s = 1\n")
+    walk.repo.git("add", "staged.py")
+    walk.repo.write("loose.py", "l = 1\n")
+    paths: Callable[[Selection], list[str]] = lambda selection: [  # noqa: E731
+        file.path for file in walk(selection, judge=False).summary.change.files
+    ]
+    assert paths(Selection("staged")) == ["staged.py"]
+    assert paths(Selection("worktree")) == ["loose.py", "staged.py"]
+    assert paths(Selection("worktree", "HEAD~1")) == ["loose.py", "src/load.py", "staged.py"]
+    assert paths(Selection("range", "HEAD~1", "HEAD")) == ["src/load.py"]
+    assert paths(Selection("commit", "HEAD")) == ["src/load.py"]
