@@ -26,7 +26,7 @@ def log(path: Path) -> list[dict]:
 
 
 def test_a_run_id_is_its_utc_time_with_milliseconds_and_a_short_hash(store: Store) -> None:
-    run = store.begin(KEY, {})
+    run = store.begin(KEY, START, {})
     assert run.run_id.startswith("20260102T030405678Z-")
     assert len(run.run_id) == len("20260102T030405678Z-") + 8
     assert run.relative == f".vibe-artifacts/{KEY}/{run.run_id}"
@@ -35,11 +35,11 @@ def test_a_run_id_is_its_utc_time_with_milliseconds_and_a_short_hash(store: Stor
 
 def test_runs_of_one_millisecond_have_folders_of_their_own(tmp_path: Path) -> None:
     store = open_store(tmp_path, Hush(), Clock(step_ms=0))
-    assert len({store.begin(KEY, {}).run_id for _ in range(20)}) == 20
+    assert len({store.begin(KEY, START, {}).run_id for _ in range(20)}) == 20
 
 
 def test_run_json_says_what_the_run_is_about_and_is_redacted(store: Store) -> None:
-    run = store.begin(KEY, {"prompt": f"the password is {SECRET}", "budgets": {"max_cost_usd": 0.5}})
+    run = store.begin(KEY, START, {"prompt": f"the password is {SECRET}", "budgets": {"max_cost_usd": 0.5}})
     about = document(run.directory / "run.json")
     assert about == {
         "schema": 1,
@@ -67,12 +67,12 @@ def test_an_ignore_file_that_is_there_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_events_are_numbered_timed_and_fold_to_the_graph_on_disk(store: Store) -> None:
-    run = store.begin(KEY, {})
+    run = store.begin(KEY, START, {})
     record_a_review(run)
     run.seal(summary_of(run))
     lines = log(run.directory / "events.ndjson")
     assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
-    assert lines[0]["ts"] == "2026-01-02T03:04:05.679Z"
+    assert lines[0]["ts"] == "2026-01-02T03:04:05.678Z"
     assert "node_id" not in lines[0]
     assert lines[-1]["data"] == {"status": "completed", "outcome": "pass", "exit_code": 0}
     graph = fold(Event.model_validate(line) for line in lines)
@@ -84,7 +84,7 @@ def test_events_are_numbered_timed_and_fold_to_the_graph_on_disk(store: Store) -
 
 
 def test_the_summary_is_the_document_with_the_digests_of_every_log(store: Store) -> None:
-    run = store.begin(KEY, {})
+    run = store.begin(KEY, START, {})
     record_a_review(run)
     summary = summary_of(run)
     run.seal(summary)
@@ -102,7 +102,7 @@ def test_the_summary_is_the_document_with_the_digests_of_every_log(store: Store)
 
 
 def test_sessions_json_maps_nodes_to_their_sessions_in_order(store: Store) -> None:
-    run = store.begin(KEY, {})
+    run = store.begin(KEY, START, {})
     for number in (1, 2):
         run.turn("judge-quality").seal(Ended(session_id=f"session-{number}"))
     run.seal(summary_of(run))
@@ -113,7 +113,7 @@ def test_sessions_json_maps_nodes_to_their_sessions_in_order(store: Store) -> No
 
 
 def test_a_turns_summary_has_the_seeds_names(store: Store) -> None:
-    run = store.begin(KEY, {})
+    run = store.begin(KEY, START, {})
     record_a_review(run)
     turn = document(run.directory / "nodes/judge-quality/turn-001/summary.json")
     assert turn["testId"] == f"{run.run_id}/judge-quality/turn-001"
@@ -129,7 +129,7 @@ def test_a_turns_summary_has_the_seeds_names(store: Store) -> None:
 
 
 def test_hooks_stay_raw_and_carry_seq_ts_and_tool_use_id(store: Store) -> None:
-    run = store.begin(KEY, {})
+    run = store.begin(KEY, START, {})
     turn = run.turn("judge-quality")
     turn.hook({"seq": 9, "ts": 1000, "hook": "Stop", "hook_event_name": "Stop", "tool_use_id": None, "new": [1]})
     (line,) = log(run.directory / turn.relative / "hooks.ndjson")
@@ -137,7 +137,7 @@ def test_hooks_stay_raw_and_carry_seq_ts_and_tool_use_id(store: Store) -> None:
 
 
 def test_a_transcript_is_readable_and_has_no_raw_control_character(store: Store) -> None:
-    run = store.begin(KEY, {})
+    run = store.begin(KEY, START, {})
     turn = run.turn("judge-quality")
     turn.event({"type": "message", "role": "assistant", "content": "a\x1b]0;owned\x07\u202eb\nc", "ts": 3_723_004})
     turn.event({"type": "message", "role": "tool", "result": [{"text": "\x9b31m"}], "ts": 0})
@@ -148,7 +148,7 @@ def test_a_transcript_is_readable_and_has_no_raw_control_character(store: Store)
 
 
 def test_logs_are_ascii_whatever_they_carry(store: Store) -> None:
-    run = store.begin(KEY, {})
+    run = store.begin(KEY, START, {})
     run.event("log.mark", text="\x9b\u202e\ud800 é", number=float("nan"))
     raw = (run.directory / "events.ndjson").read_bytes()
     assert raw.isascii()
@@ -156,7 +156,7 @@ def test_logs_are_ascii_whatever_they_carry(store: Store) -> None:
 
 
 def test_a_failed_turn_says_why_and_keeps_what_was_captured(store: Store) -> None:
-    run = store.begin(KEY, {})
+    run = store.begin(KEY, START, {})
     turn = run.turn("judge-quality")
     turn.hook({"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_use_id": "toolu_1"})
     turn.fail("the agent's process died")
@@ -166,7 +166,7 @@ def test_a_failed_turn_says_why_and_keeps_what_was_captured(store: Store) -> Non
 
 
 def test_everything_is_redacted_before_it_is_written(store: Store, tmp_path: Path) -> None:
-    run = store.begin(KEY, {"prompt": SECRET})
+    run = store.begin(KEY, START, {"prompt": SECRET})
     run.patch(f"+{SECRET}\n".encode())
     run.content("after", f"key = {SECRET}\n".encode())
     run.content("after", f"key = {SECRET}\n".encode() * 2000)
@@ -183,7 +183,7 @@ def test_everything_is_redacted_before_it_is_written(store: Store, tmp_path: Pat
 
 
 def test_an_abandoned_run_is_incomplete_and_shows_no_verdict(store: Store, tmp_path: Path) -> None:
-    run = store.begin(KEY, {})
+    run = store.begin(KEY, START, {})
     run.abandon("interrupted")
     run.event("log.mark")
     run.seal(summary_of(run))
@@ -196,13 +196,13 @@ def test_an_abandoned_run_is_incomplete_and_shows_no_verdict(store: Store, tmp_p
 
 
 def test_leaving_the_block_without_a_seal_abandons_the_run(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), store.begin(KEY, {}):
+    with pytest.raises(KeyboardInterrupt), store.begin(KEY, START, {}):
         raise KeyboardInterrupt
     assert list(find_run(tmp_path).events())[-1].data == {"status": "incomplete", "reason": "interrupted"}
 
 
 def test_a_run_is_running_as_long_as_its_writer_has_it_open(store: Store, tmp_path: Path) -> None:
-    run = store.begin(KEY, {})
+    run = store.begin(KEY, START, {})
     assert find_run(tmp_path).state == "running"
     with pytest.raises(StorageError, match="still running"):
         _ = find_run(tmp_path).summary
@@ -212,7 +212,7 @@ def test_a_run_is_running_as_long_as_its_writer_has_it_open(store: Store, tmp_pa
 
 def test_no_descriptor_stays_open_after_a_run(store: Store) -> None:
     before = set(Path("/proc/self/fd").iterdir())
-    run = store.begin(KEY, {})
+    run = store.begin(KEY, START, {})
     record_a_review(run)
     run.turn("judge-quality").event({"type": "message"})
     run.seal(summary_of(run))
@@ -222,20 +222,20 @@ def test_no_descriptor_stays_open_after_a_run(store: Store) -> None:
 
 @pytest.mark.parametrize("key", ["..", "a/b", "", ".hidden", "objects", "quarantine", "x" * 200, "a\0b"])
 def test_a_key_that_could_leave_its_place_is_refused(store: Store, key: str) -> None:
-    with pytest.raises(ValueError, match="key of a change|itself"):
-        store.begin(key, {})
+    with pytest.raises(ValueError, match=r"key of a change|itself"):
+        store.begin(key, START, {})
 
 
 @pytest.mark.parametrize("node_id", ["..", "a/b", "", "-x", "a\nb"])
 def test_a_node_id_that_could_leave_its_place_is_refused(store: Store, node_id: str) -> None:
     with pytest.raises(ValueError, match="cannot be a node id"):
-        store.begin(KEY, {}).turn(node_id)
+        store.begin(KEY, START, {}).turn(node_id)
 
 
 def test_the_clock_is_read_in_utc_whatever_zone_it_tells(tmp_path: Path) -> None:
     from datetime import timedelta, timezone
 
     store = open_store(tmp_path, Hush(), lambda: START.astimezone(timezone(timedelta(hours=9))))
-    run = store.begin(KEY, {})
+    run = store.begin(KEY, START, {})
     assert run.run_id.startswith("20260102T030405678Z-")
     assert document(run.directory / "run.json")["created_at"] == "2026-01-02T03:04:05.678Z"

@@ -17,16 +17,19 @@ T = TypeVar("T")
 
 
 class Fate:
-    """Shared by the recorders of one run. `lost` is None, or the sentence that says why nothing more is recorded."""
+    """Shared by the recorders of one run; `lock` is held while any of them writes or closes.
+
+    `lost` is None, or the sentence that says why nothing more is recorded.
+    """
 
     def __init__(self, lost: str | None = None) -> None:
         self.lost = lost
         self.closed = False
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
 
     def attempt(self, write: Callable[[], T], otherwise: T) -> T:
         """What `write` returns; `otherwise` if it fails, and ever after. One thread at a time."""
-        with self._lock:
+        with self.lock:
             if self.closed or self.lost is not None:
                 return otherwise
             try:

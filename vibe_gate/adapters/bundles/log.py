@@ -48,10 +48,7 @@ class Log:
 
     def close(self) -> None:
         """No more lines from here."""
-        with self._lock:
-            if self._descriptor >= 0:
-                os.close(self._descriptor)
-                self._descriptor = -1
+        os.close(self._descriptor)
 
     def _write(self, data: bytes) -> None:
         try:

@@ -86,16 +86,17 @@ def list_runs(root: Path) -> list[RunView]:
     """All runs below `root`, newest first by the time in their ids; none is opened. StorageError."""
     try:
         store = Folder.at(root).folder(names.STORE)
+        keys = [key for key in store.folders() if key not in names.OWN_FOLDERS and paths.is_plain(key)]
+        found = [RunView(run, key, root / names.STORE / key / run) for key in keys for run in _runs(store.folder(key))]
     except FileNotFoundError:
         return []
     except OSError as error:
         raise StorageError(f"{names.STORE} cannot be read: {error.strerror}.") from error
-    found: list[RunView] = []
-    for key in store.folders():
-        if key not in names.OWN_FOLDERS and paths.is_plain(key):
-            runs = store.folder(key).folders()
-            found += [RunView(run, key, root / names.STORE / key / run) for run in runs if names.is_run_id(run)]
     return sorted(found, key=lambda run: (run.run_id, run.key), reverse=True)
+
+
+def _runs(key: Folder) -> list[str]:
+    return [name for name in key.folders() if names.is_run_id(name)]
 
 
 def open_run(directory: Path) -> RunView:

@@ -91,8 +91,9 @@ class RunRecorder:
 
     def seal(self, summary: Summary) -> None:
         """Say run.completed, fold the graph, write sessions.json, and summary.json last, durably."""
-        self._fate.attempt(lambda: self._seal(summary), None)
-        self.close()
+        with self._fate.lock:
+            self._fate.attempt(lambda: self._seal(summary), None)
+            self.close()
 
     def abandon(self, reason: str, status: str = "incomplete") -> None:
         """Mark the run as ended without a verdict: run.completed with `status`, and never a summary."""
@@ -101,13 +102,14 @@ class RunRecorder:
 
     def close(self) -> None:
         """Let go of the run's files and of its lock; nothing is written afterwards."""
-        self._fate.closed = True
-        parts, self._maybe_parts = self._maybe_parts, None
-        if parts is not None:
-            for turn in self._turns:
-                turn.close()
-            parts.log.close()
-            parts.lock.release()
+        with self._fate.lock:
+            self._fate.closed = True
+            parts, self._maybe_parts = self._maybe_parts, None
+            if parts is not None:
+                for turn in self._turns:
+                    turn.close()
+                parts.log.close()
+                parts.lock.release()
 
     def __enter__(self) -> RunRecorder:
         return self

@@ -140,11 +140,12 @@ class TurnRecorder:
 
     def close(self) -> None:
         """Let go of the turn's files; nothing is written afterwards."""
-        parts, self._maybe_parts = self._maybe_parts, None
-        if parts is not None:
-            parts.events.close()
-            parts.hooks.close()
-            parts.transcript.close()
+        with self._fate.lock:
+            parts, self._maybe_parts = self._maybe_parts, None
+            if parts is not None:
+                parts.events.close()
+                parts.hooks.close()
+                parts.transcript.close()
 
     def _event(self, data: Mapping[str, Any]) -> None:
         if (parts := self._maybe_parts) is None:
