@@ -8,7 +8,7 @@ _GATE = """\
 # It is read from a revision that the change cannot rewrite, so edits here take effect
 # once they are part of it. Until then: `vibe-gate config check` reads your working tree, and
 # `vibe-gate review --definitions worktree` tries it out. Lines that begin with "#" show defaults
-# or examples. Every key: docs/definitions.md
+# or examples. "(later)": checked already, in effect with a later version. Every key: docs/definitions.md
 
 schema = 1                               # the format's version; every file carries it
 
@@ -21,17 +21,17 @@ rubrics = ["quality"]                    # held against every change: the files 
 
 [budget]                                 # ceilings of one run; a run that reaches one names what it did not review
 max_cost_usd = 0.50                      # US dollars for the language model
-# per_day_usd = 5.00                     # US dollars a day, over all runs; without it there is no such limit
+# per_day_usd = 5.00                     # US dollars a day, over all runs; without it, no such limit (later)
 max_turns = 20                           # requests to the model in one judge's session
 deadline_s = 300                         # seconds, by the clock on the wall
 
-[hooks.pre-commit]                       # also pre-merge-commit, pre-push, commit-msg, manual
+[hooks.pre-commit]                       # (later) also pre-merge-commit, pre-push, commit-msg, manual
 judge = "agent-authored"                 # always | agent-authored | never; checks always run
 
-[on]
+[on]                                     # (later)
 inconclusive = "warn"                    # pass | warn | block, in local hooks; CI always blocks
 
-[retention]                              # of .vibe-artifacts/
+[retention]                              # (later) of .vibe-artifacts/
 max_age_days = 30
 min_free_disk_mb = 1000
 
@@ -45,7 +45,7 @@ default = "claude-sonnet-5"              # any model the endpoint knows; a rubri
 #   "**/.gitmodules", "conftest.py", "pytest.ini", "CODEOWNERS",
 # ]
 
-[trust]
+[trust]                                  # (later)
 uncalibrated = "block"                   # block | advise: must-criteria of a judge that was never calibrated
 """
 

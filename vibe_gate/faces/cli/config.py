@@ -6,13 +6,17 @@ import argparse
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vibe_gate.adapters.definitions import GATE_PATH, Tree, built_in_gate, effective_toml, load_gate, mistakes
-from vibe_gate.adapters.git import Repository, open_repository
+from vibe_gate.adapters.git import open_repository
 from vibe_gate.domain import paths
 from vibe_gate.domain.gate import Gate
 from vibe_gate.errors import PASS, DefinitionError
 from vibe_gate.faces.cli.output import complain, emit
+
+if TYPE_CHECKING:
+    from vibe_gate.adapters.git import Repository
 
 SUMMARY = "Show the gate that .vibe-gate/ defines, defaults filled in, or check it for mistakes."
 

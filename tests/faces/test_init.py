@@ -1,0 +1,126 @@
+"""`vibe-gate init`: begins a gate, and never touches one that is there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from program import ROOT, git, repository, vibe_gate
+
+from vibe_gate.adapters.definitions import STARTERS
+
+NOTHING = "Nothing to write: this repository has definitions of its own. `vibe-gate config check` reads them.\n"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below `.vibe-gate/`, with its time, so that a rewrite would show."""
+    files = (path for path in (folder / ".vibe-gate").rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() + str(path.stat().st_mtime_ns).encode() for path in files}
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return repository(tmp_path / "repo")
+
+
+def test_init_writes_starters_that_check_finds_right(repo: Path, environ: dict[str, str]) -> None:
+    done = vibe_gate("init", cwd=repo, environ=environ)
+    assert (done.returncode, done.stdout) == (
+        0,
+        "wrote  .vibe-gate/gate.toml\nwrote  .vibe-gate/rubrics/quality.toml\n",
+    )
+    assert "vibe-gate config check" in done.stderr
+    assert {path: (repo / path).read_text() for path in STARTERS} == STARTERS
+    assert git(repo, "status", "--porcelain", "-uall").split() == ["??", *" ?? ".join(STARTERS).split()]
+    assert vibe_gate("config", "check", cwd=repo, environ=environ).returncode == 0
+
+
+def test_a_second_init_changes_nothing_and_passes(repo: Path, environ: dict[str, str]) -> None:
+    vibe_gate("init", cwd=repo, environ=environ)
+    before = contents(repo)
+    done = vibe_gate("init", cwd=repo, environ=environ)
+    assert (done.returncode, done.stderr) == (0, NOTHING)
+    assert done.stdout.splitlines() == [f"kept   {path} (it is there already)" for path in STARTERS]
+    assert contents(repo) == before
+
+
+def test_a_dry_run_prints_the_files_and_writes_none(repo: Path, environ: dict[str, str]) -> None:
+    done = vibe_gate("init", "--dry-run", cwd=repo, environ=environ)
+    assert done.returncode == 0
+    assert all(f"# ---- {path}\n{text}" in done.stdout for path, text in STARTERS.items())
+    assert not (repo / ".vibe-gate").exists()
+
+
+def test_init_writes_to_the_top_of_the_working_tree(repo: Path, environ: dict[str, str]) -> None:
+    (repo / "deep/er").mkdir(parents=True)
+    assert vibe_gate("init", cwd=repo / "deep/er", environ=environ).returncode == 0
+    assert (repo / ".vibe-gate/gate.toml").is_file()
+
+
+@pytest.mark.parametrize("mine", ["gate.toml", "rubrics/mine.toml"])
+def test_a_gate_of_ones_own_is_left_as_it_is(repo: Path, environ: dict[str, str], mine: str) -> None:
+    place = repo / ".vibe-gate" / mine
+    place.parent.mkdir(parents=True)
+    place.write_text("schema = 1\n")
+    before = contents(repo)
+    done = vibe_gate("init", cwd=repo, environ=environ)
+    assert (done.returncode, done.stdout) == (0, f"kept   .vibe-gate/{mine} (it is there already)\n")
+    assert contents(repo) == before
+
+
+@pytest.mark.parametrize("lost", STARTERS)
+def test_init_completes_what_an_interrupted_one_began(repo: Path, environ: dict[str, str], lost: str) -> None:
+    vibe_gate("init", cwd=repo, environ=environ)
+    (repo / lost).unlink()
+    done = vibe_gate("init", cwd=repo, environ=environ)
+    assert f"wrote  {lost}\n" in done.stdout
+    assert (repo / lost).read_text() == STARTERS[lost]
+
+
+@pytest.mark.parametrize("link", [".vibe-gate", ".vibe-gate/rubrics"])
+def test_init_refuses_to_write_through_a_symbolic_link(repo: Path, environ: dict[str, str], link: str) -> None:
+    target = repo.parent / "elsewhere"
+    target.mkdir()
+    (repo / link).parent.mkdir(exist_ok=True)
+    (repo / link).symlink_to(target)
+    done = vibe_gate("init", cwd=repo, environ=environ)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{link}: a symbolic link or a file stands where a folder belongs" in done.stderr
+    assert list(target.iterdir()) == []
+
+
+def test_init_does_not_follow_a_dangling_link_in_a_starters_place(repo: Path, environ: dict[str, str]) -> None:
+    (repo / ".vibe-gate").mkdir()
+    (repo / ".vibe-gate/gate.toml").symlink_to(repo.parent / "target")
+    assert vibe_gate("init", cwd=repo, environ=environ).returncode == 0
+    assert not (repo.parent / "target").exists()
+
+
+def test_a_file_where_the_folder_belongs_is_a_sentence(repo: Path, environ: dict[str, str]) -> None:
+    (repo / ".vibe-gate").write_text("mine")
+    done = vibe_gate("init", cwd=repo, environ=environ)
+    assert done.returncode == 2
+    assert (repo / ".vibe-gate").read_text() == "mine"
+
+
+def test_half_a_starter_never_stays_behind(repo: Path, environ: dict[str, str]) -> None:
+    script = ROOT / "scripts/vibe-gate"
+    done = subprocess.run(
+        ["bash", "-c", 'ulimit -f 0; exec "$0" "$1" init', sys.executable, str(script)],
+        cwd=repo,
+        env={**environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 3
+    assert ".vibe-gate/gate.toml could not be written: File too large." in done.stderr
+    assert contents(repo) == {}
+
+
+def test_outside_a_repository_init_says_so(tmp_path: Path, environ: dict[str, str]) -> None:
+    done = vibe_gate("init", cwd=tmp_path, environ=environ)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
