@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from vibe_gate.adapters.agent import find_cli
 from vibe_gate.adapters.definitions import FOLDER, mistakes
@@ -129,7 +130,10 @@ def _key(environ: Mapping[str, str]) -> Point:
         return Point("key", "warning", str(error), advice)
     if upstream is None:
         return Point("key", "warning", "no credentials for a model", advice)
-    return Point("key", "ok", upstream.describe())
+    address = urlsplit(upstream.base_url)
+    where = f" to {address.hostname}" if address.hostname else ""  # the host only: a URL may carry a password
+    metered = "; the cloud's own, not metered here" if upstream.passed_through else ""
+    return Point("key", "ok", f"{upstream.source}{where}{metered}")
 
 
 def _terminal(environ: Mapping[str, str]) -> Point:
