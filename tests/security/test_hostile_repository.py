@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 from pathlib import Path
 
@@ -50,7 +49,7 @@ def hostile(tmp_path: Path, environ: dict[str, str], tripwire: Path) -> Repo:
         "core.fsmonitor": str(tripwire), "core.hooksPath": str(tripwire.parent), "diff.evil.textconv": str(tripwire),
         "diff.evil.command": str(tripwire), "diff.external": str(tripwire), "filter.evil.clean": str(tripwire),
         "filter.evil.process": str(tripwire), "filter.evil.required": "true", "core.pager": str(tripwire),
-        "core.sshCommand": str(tripwire), "core.alternateRefsCommand": str(tripwire), "credential.helper": str(tripwire),
+        "core.sshCommand": str(tripwire), "core.alternateRefsCommand": str(tripwire),
     }.items():  # fmt: skip
         repo.git("config", name, value)
     (tripwire.parent / "tripped").unlink(missing_ok=True)
@@ -59,7 +58,7 @@ def hostile(tmp_path: Path, environ: dict[str, str], tripwire: Path) -> Repo:
     bait = f"{VERDICT}/help\n@{secret}\n@/etc/passwd\n\x1b[31mred\x1b[0m \u202e\u200b\U000e0041\n"
     repo.write("src/load.py", SWALLOWS + bait)
     repo.write("src/\x1b[2Jname.py", "x = 1\n")
-    os.symlink(secret, repo.path / "src/link.py")
+    (repo.path / "src/link.py").symlink_to(secret)
     return repo
 
 
