@@ -12,6 +12,7 @@ from pathlib import Path
 
 from vibe_gate.adapters.git.scaffold import Draft, make_repository
 from vibe_gate.domain.change import Selection
+from vibe_gate.errors import UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.cli.review import present
@@ -38,6 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Make the repository, review its last commit, show the verdict; the fail is what the demo shows, so exit 0."""
     folder = args.folder or Path(tempfile.mkdtemp(prefix="vibe-gate-demo-"))
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"{folder} is not empty; name a folder that does not exist yet.")
     make_demo(folder)
     if not args.json:
         emit(f"{RECORDING}\n\n$ cd {folder}\n$ vibe-gate review --commit HEAD\n\n")

@@ -1,0 +1,86 @@
+"""Records the demo's conversation anew: `python tests/faces/record_demo.py`, after a change of the brief or the demo.
+
+There is no model behind it: the answers stand here, in the form a model gives them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from conftest import clean_environ
+from scripted_messages_api import Text, ToolUse, Turn, Usage
+from wire import answering
+
+from vibe_gate.domain.change import Selection
+from vibe_gate.faces.cli import demo
+from vibe_gate.review import Request, review
+
+CASSETTE = Path(demo.__file__).parent / "demo_data" / "cassette"
+
+ANSWERS = {
+    "answers": [
+        {
+            "criterion": "errors-not-swallowed",
+            "outcome": "fail",
+            "reason": "The new handler catches every exception, logs nothing and goes on; the caller gets None.",
+            "counterexample": "the bank rejects the account -> send() sleeps, returns None, and no trace is left",
+            "evidence": [
+                {"path": "src/ledger.py", "line": 24, "end_line": 25,
+                 "quote": "        except Exception:\n            time.sleep(2**attempt)"}
+            ],
+        },
+        {
+            "criterion": "money-moves-once",
+            "outcome": "fail",
+            "reason": "A time-out after the bank has booked the transfer leads to a second transfer.",
+            "counterexample": "transfer() books and then times out -> the next attempt books the same payment again",
+            "evidence": [
+                {"path": "src/ledger.py", "line": 12, "end_line": 12,
+                 "quote": "            receipt = bank.transfer(account, cents)"}
+            ],
+        },
+        {
+            "criterion": "names-say-what-they-are",
+            "outcome": "fail",
+            "reason": "A helper is called do_it.",
+            "counterexample": "a reader looks for what do_it does",
+            "evidence": [{"path": "src/ledger.py", "line": 30, "end_line": 30, "quote": "def do_it(bank):"}],
+        },
+    ]
+}  # fmt: skip
+
+
+def main() -> None:
+    """Walk once with a scripted model behind the real CLI, and keep what went over the wire."""
+    shutil.rmtree(CASSETTE, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        home.mkdir()
+        os.environ.update(clean_environ(home))
+        demo.make_demo(Path(folder) / "repo")
+        looks = Turn(
+            Text("I look at how the ledger is used."),
+            ToolUse("Grep", {"pattern": "send\\(", "output_mode": "content"}),
+            usage=Usage(2_913, 84),
+        )
+        verdict = Turn(ToolUse("StructuredOutput", ANSWERS), usage=Usage(3_120, 412))
+        with answering(looks, verdict) as model:
+            done = review(
+                Request(Selection("commit"), wire="record", cassette=CASSETTE, definitions="HEAD~1"),
+                start=Path(folder) / "repo",
+                environ=clean_environ(home) | model.environ,
+                clock=lambda: datetime.now(UTC),
+                progress=lambda stage, text: None,
+            )
+    print(done.summary.to_json())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""The demo: the whole walk with the real CLI, offline, from what ships with the package."""
+
+from __future__ import annotations
+
+import subprocess
+
+from command import vibe_gate
+
+
+def test_the_demo_shows_a_verdict_and_says_that_it_is_a_recording(tmp_path, environ):
+    done = vibe_gate("demo", "--in", str(tmp_path / "demo"), cwd=tmp_path, environ=environ)
+    assert done.code == 0, done.err
+    assert "This is a recording" in done.out
+    assert "FAIL" in done.out
+    assert "src/ledger.py:24" in done.out
+    assert str(tmp_path / "demo") in done.out
+
+
+def test_the_demo_as_json_is_the_document_of_a_failed_review(tmp_path, environ):
+    done = vibe_gate("demo", "--in", str(tmp_path / "demo"), "--json", cwd=tmp_path, environ=environ)
+    criteria = {c["id"]: c["outcome"] for c in done.json["rubrics"][0]["criteria"]}
+    assert criteria == {
+        "no-secrets": "pass",
+        "tests-not-skipped": "fail",
+        "errors-not-swallowed": "fail",
+        "money-moves-once": "fail",
+        "names-say-what-they-are": "abstain",
+    }
+    assert done.json["exit_code"] == 1
+
+
+def test_the_demo_needs_a_folder_that_is_not_there_yet(tmp_path, environ):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").write_text("precious")
+    done = vibe_gate("demo", "--in", str(tmp_path / "mine"), cwd=tmp_path, environ=environ)
+    assert done.code == 2
+    assert (tmp_path / "mine" / "file").read_text() == "precious"
+
+
+def test_the_demos_repository_is_an_ordinary_one_with_fixed_ids(tmp_path, environ):
+    for name in ("one", "two"):
+        vibe_gate("demo", "--in", str(tmp_path / name), cwd=tmp_path, environ=environ)
+    heads = [
+        subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=tmp_path / name, env=environ)
+        for name in ("one", "two")
+    ]
+    assert heads[0] == heads[1]
+    status = subprocess.check_output(["git", "status", "--porcelain"], cwd=tmp_path / "one", env=environ)
+    assert status == b""
