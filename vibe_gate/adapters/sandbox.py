@@ -6,6 +6,7 @@ against a command that wants to read the user's files (docs/checks.md says so).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import shutil
@@ -32,6 +33,9 @@ GRACE_S = 2.0
 SETTLE_S = 1.0
 """Seconds to wait for the pipe's end when the command has exited but a child of it still holds the pipe."""
 
+STRAY_ROUNDS = 5
+"""Looks for processes that left the group: one may fork while another is ended."""
+
 _TICK_S = 0.05
 _KEPT_NAMES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -42,7 +46,7 @@ def run_command(argv: Sequence[str], *, cwd: Path, timeout_s: float, environ: Ma
 
     A name without a slash is looked up in PATH; one with a slash is a file below
     `cwd`. Whatever way this returns or raises, no process of the command's group is
-    left. `duration_ms` is wall clock.
+    left, nor (on Linux) any that left it. `duration_ms` is wall clock.
     """
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="vibe-gate-command-", ignore_cleanup_errors=True) as home:
@@ -62,6 +66,7 @@ def run_command(argv: Sequence[str], *, cwd: Path, timeout_s: float, environ: Ma
             finished = _drain(process, tail, started + timeout_s)
         finally:
             _end_group(process)
+            _end_strays(home)
     if not finished:
         return CommandResult(None, tail.text(), f"timed out after {timeout_s:g} s", _since(started))
     return CommandResult(process.returncode, tail.text(), "", _since(started))
@@ -158,6 +163,41 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
         process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+def _end_strays(home: str) -> None:
+    """End processes that left the group (daemons), by the HOME that only this command was given.
+
+    Where the system shows no environments (no /proc) they stay. The pidfd is opened
+    before the look, so the signal reaches the process that was looked at.
+    """
+    mark = f"HOME={home}".encode()
+    for _ in range(STRAY_ROUNDS):
+        strays = [
+            fd for entry in Path("/proc").glob("[0-9]*") if (fd := _open_stray(int(entry.name), mark)) is not None
+        ]
+        for fd in strays:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(fd, signal.SIGKILL)
+            os.close(fd)
+        if not strays:
+            return
+
+
+def _open_stray(pid: int, mark: bytes) -> int | None:
+    """A pidfd of the process if its environment holds `mark`."""
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:
+        return None
+    try:
+        names = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        names = []
+    if mark in names:
+        return fd
+    os.close(fd)
+    return None
 
 
 def _group_lives(process: subprocess.Popen[bytes]) -> bool:

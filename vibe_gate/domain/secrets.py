@@ -81,7 +81,7 @@ _FORMATS: tuple[_Format, ...] = (
     _format("heroku-key", "HRKU-", rf"[{_WORD}]{{36,100}}"),
     *(_format("digitalocean-token", f"do{letter}_v1_", r"[0-9a-f]{64}") for letter in "opr"),
     _format("telegram-bot-token", ":AA", rf"(?<=[0-9]{{8}}:AA)[{_WORD}]{{33}}(?![{_WORD}])", inside="A-Za-z_"),
-    _format("discord-webhook", "/api/webhooks/", rf"[0-9]{{17,20}}/[{_WORD}]{{60,90}}", inside=" "),
+    _format("discord-webhook", "/api/webhooks/", rf"[0-9]{{17,20}}/[{_WORD}]{{60,90}}", inside="\0"),
     _format("hugging-face-token", "hf_", rf"[A-Za-z0-9]{{30,50}}{_END}"),
     _format("databricks-token", "dapi", r"[0-9a-f]{32}(?:-[0-9])?(?![0-9A-Za-z])"),
     *(_format("shopify-token", f"shp{part}_", r"[0-9a-fA-F]{32}") for part in ("at", "ca", "pa", "ss")),
@@ -118,8 +118,10 @@ _REFERENCE = re.compile(
     r"process\.env|environ|getenv|secrets\.|^\$|^%\w+%$|^\{|^@|[()\[\]]|dummy|sample|not[-_]?a|^test|^fake|password|passwd|"
     r"^none$|^null$|^undefined$|/.*/.*/|^[a-z]+:"
 )
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORDS = re.compile(r"[A-Za-z]+(?:[-_./:@ ][A-Za-z]+)*[-_./]?[0-9]{0,4}\Z")
-_SAFE_HOSTS = ("localhost", "127.0.0.1", "example.com", "example.org", "example.net", "host", "db", "0.0.0.0")  # noqa: S104
+_SAFE_HOSTS = frozenset({"localhost", "127.0.0.1", "host", "hostname"})
+_SAFE_DOMAINS = ("example.com", "example.org", "example.net", ".test", ".invalid", ".example")
 _SAFE_PASSWORDS = frozenset({"password", "pass", "passwd", "pwd", "secret", "user", "token", "test", "pw", "key"})
 
 QUOTED_BITS = 3.0
@@ -178,7 +180,8 @@ def _urls(text: str) -> Iterator[SecretMatch]:
     for match in _URL.finditer(text):
         password, host = match["value"].lower(), match["host"].lower()
         harmless = (
-            password in _SAFE_PASSWORDS or password == match["user"].lower() or host.startswith(_SAFE_HOSTS)
+            password in _SAFE_PASSWORDS or password == match["user"].lower()
+            or host in _SAFE_HOSTS or host.endswith(_SAFE_DOMAINS)
             or password.startswith(("$", "{", "%s", "%(")) or _PLACEHOLDER.search(password) or len(set(password)) == 1
         )  # fmt: skip
         if not harmless:
@@ -208,12 +211,12 @@ def _assigned_kind(before: str, match: re.Match[str]) -> str | None:
         return None
     if not any(char.isdigit() for char in value) or _WORDS.match(value):
         return None
+    name = before.rsplit("\n", 1)[-1]
+    if "heroku" in name and _UUID.fullmatch(lowered):
+        return "heroku-key"
     if _bits(value) < (QUOTED_BITS if match["quoted"] else BARE_BITS):
         return None
-    name = before.rsplit("\n", 1)[-1]
-    if "aws" in name and len(value) == 40:
-        return "aws-secret-key"
-    return "heroku-key" if "heroku" in name else "secret-assignment"
+    return "aws-secret-key" if "aws" in name and len(value) == 40 else "secret-assignment"
 
 
 def _bits(value: str) -> float:

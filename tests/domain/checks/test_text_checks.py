@@ -1,0 +1,200 @@
+"""Checks of what added lines say."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from domain.changes import added, deleted, file_change
+from domain.checks.asking import ask, places
+
+from vibe_gate.domain.change import FileChange
+
+KEY = b"AK" + b"IAZ7QWERTYUIOPASDF"
+TOKEN = b"gh" + b"p_" + b"Zq8vW3nB5mK7xL2cR9tY4uI6oP1aS0dF3gH5"
+
+
+def many(lines: int) -> bytes:
+    return b"".join(b"line %d\n" % number for number in range(lines))
+
+
+# no-secrets
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "expected"),
+    [
+        ("added file", added("a.py", b"x = 1\nkey = '" + KEY + b"'\n"), [("a.py", 2)]),
+        ("added line", file_change("a.py", many(30), many(30) + b"k = '" + KEY + b"'\n"), [("a.py", 31)]),
+        ("unchanged context", file_change("a.py", KEY + b"\n1\n", KEY + b"\n2\n"), []),
+        ("removed line", file_change("a.py", KEY + b"\nx\n", b"x\n"), []),
+        ("deleted file", deleted("a.py", KEY + b"\n"), []),
+        ("rename with edit", file_change("b.py", KEY + b"\n1\n", KEY + b"\n" + TOKEN, old_path="a.py"), [("b.py", 2)]),
+        ("no newline at the end", added("a", b"\n\n" + TOKEN), [("a", 3)]),
+        ("CRLF", added("a", b"a\r\nt = " + TOKEN + b"\r\n"), [("a", 2)]),
+        ("NUL hides nothing", added("a.bin", b"\0\n" + TOKEN + b"\n"), [("a.bin", 2)]),
+        ("latin-1 around", added("a", b"\xe9\n\xe9 = '" + TOKEN + b"'\n"), [("a", 2)]),
+        ("name with newline", added(b"a\nb", TOKEN), [('"a\\nb"', 1)]),
+        ("two on a line", added("a", KEY + b" " + TOKEN), [("a", 1), ("a", 1)]),
+        ("minified megabyte", added("a.js", b"x;" * 500_000 + b"'" + TOKEN + b"'"), [("a.js", 1)]),
+    ],
+)
+def test_a_secret_counts_where_this_change_adds_it(
+    name: str, file: FileChange, expected: list[tuple[str, int]]
+) -> None:
+    result = ask("no-secrets", file)
+    assert places(result) == expected
+    assert result.outcome == ("fail" if expected else "pass")
+
+
+def test_a_secret_is_never_repeated() -> None:
+    result = ask("no-secrets", added("a", b"a = '" + KEY + b"'; b = '" + TOKEN + b"'\n"))
+    shown = result.reason + "".join(finding.model_dump_json() for finding in result.findings)
+    assert KEY.decode() not in shown
+    assert TOKEN.decode() not in shown
+    assert result.findings[0].evidence[0].quote == "a = 'AKIA...'; b = 'ghp_...'"
+    assert result.reason == "2 secrets added: aws-access-key-id 1, github-token 1."
+
+
+def test_a_private_key_over_several_lines_is_one_finding_at_its_first_line() -> None:
+    pem = b"-----BEGIN " + b"PRIVATE KEY-----\n" + (b"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7" + b"\n") * 5
+    result = ask("no-secrets", added("key.pem", b"# key\n" + pem + b"-----END PRIVATE KEY-----\n"))
+    assert places(result) == [("key.pem", 2)]
+    assert result.findings[0].evidence[0].quote == "----..."
+
+
+def test_allowed_values_and_excluded_files_are_no_secrets() -> None:
+    file = added("tests/a.py", KEY)
+    assert ask("no-secrets", file, allow=("^AKIAZ7",)).outcome == "pass"
+    assert ask("no-secrets", file, exclude=("tests/**",)).outcome == "not_applicable"
+    assert ask("no-secrets", file, paths=("src/**",)).outcome == "not_applicable"
+
+
+def test_many_secrets_are_counted_and_the_first_fifty_shown() -> None:
+    result = ask("no-secrets", added("a", (KEY + b"\n") * 120))
+    assert len(result.findings) == 50
+    assert result.reason.startswith("120 secrets added")
+
+
+# no-conflict-markers
+
+
+@pytest.mark.parametrize(
+    ("file", "lines"),
+    [
+        (added("a", b"<<<<<<< HEAD\na\n=======\nb\n>>>>>>> topic\n"), [1, 3, 5]),
+        (added("a", b"<<<<<<< a\r\n||||||| b\r\n=======\r\n>>>>>>> c\r\n"), [1, 2, 3, 4]),
+        (added("a.rst", b"Heading\n=======\n\ntext\n"), []),
+        (added("a.rst", b"<<<<<<<< eight\n>>>>>>>quoted\n"), []),
+        (added("a", b" <<<<<<< indented\n"), []),
+        (added("a", b"x\n<<<<<<<"), [2]),
+        (file_change("a", b"<<<<<<< x\n1\n", b"<<<<<<< x\n2\n"), []),
+        (file_change("a", b"<<<<<<< x\n", b"\n"), []),
+        (added("a", b"\0\n>>>>>>> topic\n"), [2]),
+    ],
+)
+def test_conflict_markers_are_found_at_the_start_of_added_lines(file: FileChange, lines: list[int]) -> None:
+    assert [line for _, line in places(ask("no-conflict-markers", file))] == lines
+
+
+# forbidden-pattern
+
+
+@pytest.mark.parametrize(
+    ("options", "content", "lines"),
+    [
+        ({"pattern": r"\bprint\("}, b"print(1)\nx\nprint(2)\n", [1, 3]),
+        ({"pattern": "todo"}, b"TODO\n", []),
+        ({"pattern": "todo", "ignore_case": True}, b"TODO\n", [1]),
+        ({"pattern": "^a$"}, b"a\r\nab\n", [1]),
+        ({"pattern": "é"}, "é\n".encode(), [1]),
+        ({"pattern": "b"}, b"\xff\xfeb\n", [1]),
+        ({"pattern": "x"}, b"a" * 20_000 + b"x\n", []),
+        ({"pattern": "a.b"}, b"a\nb\n", []),
+    ],
+)
+def test_the_pattern_is_searched_in_each_added_line(
+    options: dict[str, object], content: bytes, lines: list[int]
+) -> None:
+    result = ask("forbidden-pattern", added("a.py", content), **options)
+    assert [line for _, line in places(result)] == lines
+
+
+def test_only_added_lines_are_held_against_the_pattern() -> None:
+    edited = file_change("b", b"bad\nold\n", b"bad\nnew\n", old_path="a")
+    assert ask("forbidden-pattern", edited, pattern="bad|old").outcome == "pass"
+
+
+def test_the_message_of_the_rubric_is_shown() -> None:
+    result = ask("forbidden-pattern", added("a", b"eval(x)\n"), pattern="eval", message="Never eval.", must=False)
+    assert result.findings[0].message == "Never eval."
+    assert result.findings[0].evidence[0].quote == "eval(x)"
+
+
+def test_a_line_too_long_for_the_pattern_is_scanned_in_part_and_the_reason_says_so() -> None:
+    hostile = added("a", b"a" * 40_000_000)
+    begin = time.perf_counter()
+    result = ask("forbidden-pattern", hostile, pattern="a*b")
+    assert time.perf_counter() - begin < 20
+    assert "1 line scanned only up to 10,000 characters" in result.reason
+
+
+def test_a_match_far_into_a_line_is_quoted_where_it_stands() -> None:
+    result = ask("forbidden-pattern", added("a", b" " * 5000 + b"eval(x)"), pattern="eval")
+    assert result.findings[0].evidence[0].quote == "eval(x)"
+
+
+@pytest.mark.parametrize("content", [b"\x1b[31mbad\x07", "bad \u202e".encode(), b"bad \xff"])
+def test_hostile_text_in_messages_is_shown_escaped(content: bytes) -> None:
+    ask("forbidden-pattern", added("a", content), pattern="bad.*", message="Look: \x1b[0m")
+
+
+# no-invisible-unicode
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        ("if x:  # \u202e admin\n", [1]),
+        ("\n\u2066x\u2069\n", [2]),
+        ("a\u200bb\n", [1]),
+        ("a\u200db\n", [1]),
+        ("a\ufe0fb\n", [1]),
+        ("x\U000e0041\U000e0042\n", [1]),
+        ("\U0001f600\ufe0f\U000e0101\U000e0102\n", [1]),
+        ("\U0001f3f4\U000e0061\U000e0062\U000e0063\U000e007f\n", [1]),
+        ("a\n\ufeffb\n", [2]),
+        ("a\ufeff\n", [1]),
+        ("s = '\u3164'\n", [1]),
+        ("so\u00adft\n", [1]),
+        ("a\u2028b\n", [1]),
+        ("\ufeffa\n", []),
+        ("\U0001f468\u200d\U0001f469\u200d\U0001f467 \u2764\ufe0f\u200d\U0001f525 1\ufe0f\u20e3\n", []),
+        ("\U0001f468\U0001f3fd\u200d\U0001f4bb\n", []),
+        ("\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f\n", []),
+        ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645\n", []),
+        ("\u0915\u094d\u200d\u0937\n", []),
+        ("\u845b\U000e0100\n", []),
+        ("naïve 中文 é \u00a0 ok\n", []),
+    ],
+)
+def test_invisible_characters_count_unless_language_or_emoji_need_them(content: str, lines: list[int]) -> None:
+    assert [line for _, line in places(ask("no-invisible-unicode", added("a", content.encode())))] == lines
+
+
+def test_invisible_characters_are_found_in_names_and_behind_a_nul() -> None:
+    named = added("a\u202egpj.exe", b"x\n")
+    hidden = added("b.py", b"\0\n" + "a\u200bb".encode() + b"\n")
+    result = ask("no-invisible-unicode", named, hidden)
+    assert places(result) == [('"a\\342\\200\\256gpj.exe"', 0), ("b.py", 2)]
+    assert "U+202E RIGHT-TO-LEFT OVERRIDE" in result.findings[0].message
+
+
+def test_real_binary_content_and_unchanged_lines_are_left_alone() -> None:
+    image = added("a.png", b"\x89PNG\r\n\0\0" + b"\xe2\x80\xae\xff\n" + b"\xc2\xad\n")
+    edited = file_change("a", "\u202e\n1\n".encode(), "\u202e\n2\n".encode())
+    assert ask("no-invisible-unicode", image, edited).outcome == "pass"
+
+
+def test_a_name_that_is_not_utf8_is_not_invisible() -> None:
+    assert ask("no-invisible-unicode", added(b"caf\xe9.txt", b"x\n")).outcome == "pass"

@@ -1,0 +1,191 @@
+"""Secrets in text. Samples are put together at run time, so that no scanner finds one in this file."""
+
+from __future__ import annotations
+
+import random
+import string
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vibe_gate.domain import secrets
+
+_RANDOM = random.Random(7)
+
+
+def _run(alphabet: str, length: int) -> str:
+    return "".join(_RANDOM.choice(alphabet) for _ in range(length))
+
+
+WORD = string.ascii_letters + string.digits
+HEX = "0123456789abcdef"
+UPPER = string.ascii_uppercase + "234567"
+UUID = "-".join(_run(HEX, n) for n in (8, 4, 4, 4, 12))
+PEM = "-----BEGIN RSA " + "PRIVATE KEY-----\n" + "\n".join(_run(WORD + "+/", 64) for _ in range(6))
+PEM_END = "\n-----END RSA PRIVATE KEY-----"
+PGP = "-----BEGIN PGP " + "PRIVATE KEY BLOCK-----\n\nVersion: 1\n" + _run(WORD, 64) + "\n" + _run(WORD, 64)
+
+SAMPLES = {
+    "aws-access-key-id": "AK" + "IA" + _run(UPPER, 16),
+    "github-token": "gh" + "p_" + _run(WORD, 36),
+    "gitlab-token": "gl" + "pat-" + _run(WORD, 20),
+    "slack-token": "xo" + "xb-" + _run(string.digits, 12) + "-" + _run(WORD, 24),
+    "stripe-key": "sk_" + "live_" + _run(WORD, 24),
+    "stripe-webhook-secret": "wh" + "sec_" + _run(WORD, 32),
+    "google-api-key": "AI" + "za" + _run(WORD, 35),
+    "google-oauth-secret": "GOC" + "SPX-" + _run(WORD, 28),
+    "anthropic-key": "sk-" + "ant-api03-" + _run(WORD, 80) + "-AA",
+    "openai-key": "sk-" + "proj-" + _run(WORD, 48),
+    "npm-token": "np" + "m_" + _run(WORD, 36),
+    "pypi-token": "pypi-" + "AgEIcHlwaS5vcmc" + _run(WORD, 80),
+    "twilio-key": "S" + "K" + _run(HEX, 32),
+    "sendgrid-key": "S" + "G." + _run(WORD, 22) + "." + _run(WORD, 43),
+    "jwt": "ey" + "J" + _run(WORD, 30) + ".eyJ" + _run(WORD, 60) + "." + _run(WORD, 43),
+    "private-key": PEM + PEM_END,
+    "heroku-key": "HR" + "KU-" + _run(WORD, 60),
+    "digitalocean-token": "do" + "p_v1_" + _run(HEX, 64),
+    "telegram-bot-token": _run("123456789", 8) + ":A" + "A" + _run(WORD, 33),
+    "discord-bot-token": "M" + _run(WORD, 25) + "." + _run(WORD, 6) + "." + _run(WORD, 38),
+    "discord-webhook": "/api/web" + "hooks/" + _run(string.digits, 18) + "/" + _run(WORD, 68),
+    "hugging-face-token": "h" + "f_" + _run(string.ascii_letters, 34),
+    "databricks-token": "da" + "pi" + _run(HEX, 32),
+    "shopify-token": "shp" + "at_" + _run(HEX, 32),
+    "mailgun-key": "ke" + "y-" + _run(HEX, 32),
+    "vault-token": "hv" + "s." + _run(WORD, 24),
+    "age-secret-key": "AGE-SECRET-" + "KEY-1" + _run(string.ascii_uppercase, 58),
+    "grafana-token": "gl" + "sa_" + _run(WORD, 32) + "_" + _run(HEX, 8),
+    "linear-key": "lin_" + "api_" + _run(WORD, 40),
+    "groq-key": "gs" + "k_" + _run(WORD, 52),
+}
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+@pytest.mark.parametrize(
+    "around", ["{}", 'x = "{}"\n', "'{}',", "see ({}) there", "a={};b", "é{}é ", "+{}\n", '\\"{}\\"']
+)
+def test_a_known_format_is_found_whole_wherever_it_stands(kind: str, around: str) -> None:
+    text = around.format(SAMPLES[kind])
+    assert [(m.kind, text[m.start : m.end]) for m in secrets.find(text)] == [(kind, SAMPLES[kind])]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("github-token", "{}", "github_" + "pat_" + _run(WORD, 22) + "_" + _run(WORD, 59)),
+        ("github-token", "https://{}@github.com/a/b", "gh" + "s_" + _run(WORD, 36)),
+        (
+            "slack-webhook",
+            "https://{}",
+            "hooks." + "slack.com/services/T" + _run(UPPER, 8) + "/B" + _run(UPPER, 8) + "/x",
+        ),
+        ("gcp-service-account", '"private_' + 'key_id": "{}"', _run(HEX, 40)),
+        ("azure-storage-key", "AccountName=a;Account" + "Key={};EndpointSuffix=b", _run(WORD + "+/", 86) + "=="),
+        ("aws-secret-key", "aws_secret_" + 'access_key = "{}"', _run(WORD + "+/", 40)),
+        ("aws-secret-key", "AWS_SECRET_" + "ACCESS_KEY={}\n", _run(WORD, 40)),
+        ("heroku-key", "HEROKU_API_" + "KEY={}\n", UUID),
+        ("secret-assignment", 'password = "{}"', "hT7" + "kq!zP9w"),
+        ("secret-assignment", "DB_PASSWORD='{}'", "s3cr" + "eTv4lu3Q"),
+        ("secret-assignment", '"clientSecret": "{}",', _run(WORD, 24) + "7"),
+        ("secret-assignment", "  api_key: {}\n", _run(WORD, 32) + "7"),
+        ("secret-assignment", 'const token: string = "{}"', _run(WORD, 32) + "7"),
+        ("secret-assignment", 'auth_token := "{}"', _run(WORD, 32) + "7"),
+        ("secret-assignment", '{{\\"api_key\\": \\"{}\\"}}', _run(WORD, 32) + "7"),
+        ("url-password", "postgres://app:{}@db7.internal:5432/app", "q8Z" + "vv2Lm"),
+        ("url-password", "redis://:{}@cache.internal/0", "q8Z" + "vv2Lm"),
+        ("private-key", 'key = "{}"', PEM.replace("\n", "\\n") + "\\n-----END RSA PRIVATE KEY-----"),
+        ("private-key", "{}\n", PGP),
+    ],
+)
+def test_a_secret_is_found_by_its_surroundings(kind: str, text: str, value: str) -> None:
+    text = text.format(value)
+    found = [(m.kind, text[m.start : m.end].strip('\\"\n')) for m in secrets.find(text)]
+    assert found == [(kind, value)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "AKIA" + "IOSFODNN7EXAMPLE",
+        'aws_secret_access_key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"',
+        "sk-ant-" + "x" * 40,
+        "ghp_" + "x" * 36,
+        'api_key = "your-key-here-1234567890"',
+        'api_key = "<your api key 12345>"',
+        'token = "${GITHUB_TOKEN_1}"',
+        "token: ${{ secrets.GITHUB_TOKEN }}",
+        "const apiKey = process.env.API_KEY_2;",
+        'password = os.environ["DB_PASSWORD_1"]',
+        "token = get_next_token(stream, position=10)",
+        "token = parser.next_token",
+        "token == 'abcDEF123456789'",
+        "secretName: my-app-secret-2",
+        'token_url = "https://auth7.internal/oauth2/token"',
+        '"password": "password123"',
+        'token_id = "8f14e45fceea167a5a36dedd4bea2543"',
+        "password: changeme123456789",
+        "task-" + "a1b2c3d4e5f6a7b8c9d0e1f2",
+        "postgres://postgres:postgres@localhost/db",
+        "https://user:password@example.com/",
+        "https://${USER}:${PASS}@host/",
+        "http://127.0.0.1:8080/@x",
+        "ssh://git@github.com:22/a/b",
+        "-----BEGIN PUBLIC KEY-----\n" + "A" * 64 + "\n",
+        "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
+        "tokens = [1234567890, 2345678901]",
+        "integrity sha512-" + "Zm9vYmFyYmF6" * 7,
+        "commit 8f14e45fceea167a5a36dedd4bea25438f14e45f",
+        "password = [redacted:secret-assignment:0a1b2c3d]",
+        "eyJhbGciOiJIUzI1NiJ9",
+        "NFKSK0123456789abcdef0123456789abcdef",
+    ],
+)
+def test_what_only_looks_like_a_secret_is_left_alone(text: str) -> None:
+    assert secrets.find(text) == []
+
+
+def test_there_are_more_than_twenty_kinds_and_each_sample_is_one() -> None:
+    assert len(secrets.kinds()) > 30
+    assert set(SAMPLES) <= secrets.kinds()
+
+
+def test_a_removed_private_key_in_a_patch_is_found_to_its_end() -> None:
+    patch = "".join(f"-{line}\n" for line in (PEM + PEM_END).split("\n"))
+    (match,) = secrets.find(patch)
+    assert patch[match.end :] == "\n"
+
+
+def test_a_mask_shows_four_characters_of_a_long_value_and_less_of_a_short_one() -> None:
+    assert secrets.mask("ghp_0123456789abcdef") == "ghp_..."
+    assert secrets.mask("abcdefgh") == "ab..."
+
+
+@given(st.text(), st.text(), st.sampled_from(sorted(SAMPLES.values())))
+def test_matches_are_in_order_apart_and_inside_the_text(before: str, after: str, sample: str) -> None:
+    text = f"{before} {sample} {after}"
+    found = secrets.find(text)
+    ends = [0, *(m.end for m in found)]
+    assert found
+    assert all(end <= m.start < m.end <= len(text) for end, m in zip(ends, found, strict=False))
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "ey" + "J", "eyJaaaaaaaaa.eyJ", "sk-" + "ant-", "-----BEGIN " + "PRIVATE KEY-----", "token=", "token='",
+        "password:", "://",
+        "://a:b", "a.", ".aaaaaa.", "M" * 27 + ".", "-----BEGIN PRIVATE KEY-----\nA: b\n", "secret.secret",
+        "SG.", ":AA", "gh" + "p_",
+        "secret\u0130", "pwd   ", "xox" + "b-", '"private_key_id"   ', " ", "A", "token:a = ",
+    ],
+)  # fmt: skip
+def test_a_hostile_megabyte_takes_no_more_than_linear_time(unit: str) -> None:
+    def seconds(size: int) -> float:
+        text = unit * (size // len(unit))
+        begin = time.perf_counter()
+        secrets.find(text)
+        return time.perf_counter() - begin
+
+    small = max(seconds(125_000), 0.01)
+    assert seconds(1_000_000) < 8 * small * 5
