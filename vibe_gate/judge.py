@@ -25,7 +25,6 @@ from vibe_gate.domain.decide import combine, settle, short, weigh
 from vibe_gate.domain.evidence import CheckedEvidence, Evidence, check_evidence
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
-from vibe_gate.domain.turn import TurnEnd, TurnMetrics
 from vibe_gate.domain.verdict import Outcome, Vote
 from vibe_gate.errors import AgentError
 
@@ -178,25 +177,12 @@ async def _converse(rubric: Rubric, court: Courtroom, part: Part, node: str) -> 
         ending = await agent.session(task, turn)
     except AgentError as error:
         ending = agent.Ending("died", None, str(error))
-    turn.seal(_turn_end(ending))
+    turn.seal(ending)
     answered = ending.status == "answered"
     court.run.event("node.status", node, status="DONE" if answered else "ERROR", reason=ending.detail)
     if not answered:
         return _silent(part, ending.status, ending.detail, turn.relative)
     return _reply(court, part, ending.answer, turn.relative)
-
-
-def _turn_end(ending: agent.Ending) -> TurnEnd:
-    return TurnEnd(
-        metrics=TurnMetrics(
-            total_tokens=ending.input_tokens + ending.output_tokens,
-            total_cost_usd=ending.cost_usd,
-            duration_ms=ending.duration_ms,
-        ),
-        denied=frozenset(str(denial.get("tool_use_id", "")) for denial in ending.permission_denials),
-        session_id=ending.session_id,
-        status="completed" if ending.status == "answered" else ending.status,
-    )
 
 
 def _silent(part: Part, status: str, detail: str, turn: str) -> _Reply:

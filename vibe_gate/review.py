@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from vibe_gate import trust
-from vibe_gate.adapters.bundles import RunRecorder, open_store, unrecorded
+from vibe_gate.adapters.bundles import open_store
 from vibe_gate.adapters.git import open_repository
 from vibe_gate.adapters.redaction import Redactor
 from vibe_gate.case import Case, Request
@@ -27,7 +27,7 @@ from vibe_gate.domain.decide import decide, exit_code, judged, run_outcome
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import CacheUse, Cost, PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
-from vibe_gate.errors import GateError, StorageError
+from vibe_gate.errors import GateError
 from vibe_gate.hearing import Heard, hear
 
 __all__ = ["Progress", "Request", "Review", "review"]
@@ -69,7 +69,7 @@ def review(
         redactor = Redactor(environ)
         limits = gate.file.budget
         about = account.about(change, gate, rubrics, limits.model_dump())
-        run = _begin(repository.root, change.key, about, redactor, clock)
+        run = open_store(repository.root, redactor, clock).begin(change.key, clock(), about)
         ends_at = began + (request.deadline_s or limits.deadline_s)
         case = Case(request, repository, change, gate, rubrics, run, redactor, environ, ends_at)
         try:
@@ -78,16 +78,6 @@ def review(
             # Interrupted or broken: what was written until now stays, marked, and is never read as a verdict.
             run.abandon(str(error) if isinstance(error, GateError) else type(error).__name__)
             raise
-
-
-def _begin(
-    root: Path, key: str, about: dict[str, Any], redactor: Redactor, clock: Callable[[], datetime]
-) -> RunRecorder:
-    """The run's recorder; one that records nothing where the disk is full or read-only."""
-    try:
-        return open_store(root, redactor, clock).begin(key, clock(), about)
-    except StorageError as error:
-        return unrecorded(root, key, clock(), str(error))
 
 
 def _carry_out(case: Case, progress: Progress, began: float) -> Review:
