@@ -124,6 +124,14 @@ def test_a_file_that_cannot_be_read_says_why_and_where(text: str | bytes, what: 
     assert mistakes(TextTree({"gate.toml": text})) == [f".vibe-gate/gate.toml: {what}"]
 
 
+def test_hostile_file_names_are_quoted_wherever_they_show() -> None:
+    name = "paym\x1b[31ments"
+    files = {f"rubrics/{name}.toml": RUBRIC, "gate.toml": 'schema = 1\nrubrics = ["payments"]\n'}
+    found = mistakes(TextTree({**files, "\u202emt.toml": "", f"{name}/x.toml": ""}))
+    assert len(found) == 4
+    assert all(line.isprintable() for line in found)
+
+
 def test_a_flood_of_mistakes_is_cut() -> None:
     flood = "schema = 1\n" + "".join(f"key{number} = 1\n" for number in range(20_000))
     found = mistakes(TextTree({"gate.toml": flood}))

@@ -63,7 +63,7 @@ class _Resources:
 
 
 def _read(tree: Tree, revision: str, origin: Origin) -> tuple[Gate | None, list[str]]:
-    found = list(misplaced(tree))
+    found = list(islice(misplaced(tree), MISTAKES_SHOWN))
     listed = definition_paths(tree)
     sources: list[Source] = []
     for path in listed:
@@ -103,6 +103,8 @@ def _model(model: type[M], source: Source, also: Iterator[tuple[Location, str]],
     wrong += [(location, what) for location, what in more if location not in known]
     wrong.sort(key=lambda item: _order(source.tables, item[0]))
     said = [_sentence(source, location, what) for location, what in wrong]
+    if value is None and not said:  # never a default in the place of what could not be read
+        said = [f"{paths.quote(source.path)}: does not hold what belongs there"]
     if len(said) > MISTAKES_SHOWN:
         said[MISTAKES_SHOWN:] = [f"{paths.quote(source.path)}: and more mistakes like these"]
     found += said

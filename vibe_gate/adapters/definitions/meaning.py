@@ -42,7 +42,7 @@ def rubric_mistakes(rubric: Source) -> Found:
     yield from _schema(rubric)
     name = rubric.tables.get("id")
     if isinstance(name, str) and name != rubric.stem:
-        yield ("id",), f"must be the file's name, {quoted(rubric.stem)}, not {quoted(name)}"
+        yield ("id",), f"is {quoted(name)}, but the file's name is {quoted(rubric.stem)}; make them the same"
     yield from _model_name(rubric.tables.get("model"), ("model",))
     first: dict[str, int] = {}
     for index, criterion in enumerate(_tables(rubric.tables.get("criterion"))):

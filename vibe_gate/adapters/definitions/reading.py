@@ -151,5 +151,5 @@ def describe_missing_rubric(name: str, known: list[str]) -> str:
     """Why a rubric that gate.toml names is not there, and which one may be meant."""
     why = f"no rubric {quoted(name)}: there is no file {paths.quote(f'{RUBRICS}{name}.toml')}"
     near = difflib.get_close_matches(name[:64], known, n=1)
-    advice = f'did you mean "{near[0]}"?' if near else "write it, or take the name out"
+    advice = f"did you mean {quoted(near[0])}?" if near else "write it, or take the name out"
     return f"{why} (symbolic links are not followed); {advice}"

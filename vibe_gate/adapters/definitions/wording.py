@@ -245,8 +245,8 @@ def _sentence(detail: ErrorDetails, model: type[BaseModel], value: object) -> st
     if kind in _KINDS:
         return _wrong_kind(kind, location, model, value)
     if kind in _BOUNDS:
-        words_, key = _BOUNDS[kind]
-        return f"must be {words_} {context[key]:g}, not {shown_value(value)}"
+        bound, key = _BOUNDS[kind]
+        return f"must be {bound} {context[key]:g}, not {shown_value(value)}"
     return _rarer(detail, value)
 
 
