@@ -45,9 +45,9 @@ def test_a_content_is_named_by_its_hash_and_kind(store: Store, data: bytes | str
     raw = data.encode() if isinstance(data, str) else data
     run = store.begin(KEY, START, {})
     assert run.content("after", raw) == sha256(raw)
-    (name,) = os.listdir(run.directory / "files/after")
-    assert name == sha256(raw) + suffix
-    stored = (run.directory / "files/after" / name).read_bytes()
+    (place,) = (run.directory / "files/after").iterdir()
+    assert place.name == sha256(raw) + suffix
+    stored = place.read_bytes()
     assert (gzip.decompress(stored) if suffix.endswith(".gz") else stored) == raw
 
 
@@ -185,7 +185,7 @@ def test_where_links_cannot_reach_contents_are_copied(tmp_path: Path) -> None:
 
 
 def _directory(run: RunRecorder) -> list[str]:
-    return sorted(os.listdir(run.directory))
+    return sorted(path.name for path in run.directory.iterdir())
 
 
 def test_no_temporary_file_stays_behind(store: Store, tmp_path: Path) -> None:

@@ -1,0 +1,110 @@
+"""The graph of a run is a fold of its events, and its JSON is byte-stable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from vibe_gate.domain.event import NODE_STATUSES, Event
+from vibe_gate.domain.graph import Graph, fold
+
+TS = "2026-01-02T03:04:05.678Z"
+
+
+def events(*said: tuple[str, str | None, dict[str, Any]]) -> list[Event]:
+    return [
+        Event(seq=seq, ts=TS, type=type_, run_id="run", node_id=node, data=data)
+        for seq, (type_, node, data) in enumerate(said, start=1)
+    ]
+
+
+def test_no_events_make_an_empty_graph() -> None:
+    assert fold([]) == Graph()
+
+
+def test_nodes_keep_the_order_in_which_they_were_added() -> None:
+    graph = fold(events(("node.added", "b", {"kind": "judge"}), ("node.added", "a", {"kind": "checks"})))
+    assert [(node.id, node.kind, node.status) for node in graph.nodes] == [
+        ("b", "judge", "IDLE"),
+        ("a", "checks", "IDLE"),
+    ]
+
+
+def test_the_last_status_stands_with_its_reason() -> None:
+    graph = fold(
+        events(
+            ("node.added", "a", {"kind": "judge"}),
+            ("node.status", "a", {"status": "BLOCKED", "reason": "budget"}),
+            ("turn.started", "a", {"turn": "turn-001"}),
+            ("turn.started", "a", {"turn": "turn-001"}),
+            ("turn.completed", "a", {"turn": "turn-001"}),
+            ("node.status", "a", {"status": "DONE"}),
+        )
+    )
+    (node,) = graph.nodes
+    assert (node.status, node.reason, node.turns) == ("DONE", "", ("turn-001",))
+
+
+def test_edges_of_nodes_that_are_gone_are_left_out() -> None:
+    said = events(
+        ("node.added", "a", {"kind": "checks"}),
+        ("node.added", "b", {"kind": "judge"}),
+        ("edge.added", None, {"from": "a", "to": "b"}),
+        ("edge.added", None, {"from": "a", "to": "c"}),
+        ("edge.added", None, {"from": "a", "to": "b"}),
+        ("node.removed", "b", {}),
+    )
+    assert fold(said[:5]).edges == (("a", "b"),)
+    assert fold(said).edges == ()
+
+
+def test_an_event_about_a_node_that_is_not_there_changes_nothing() -> None:
+    said = events(
+        ("node.status", "a", {"status": "DONE"}), ("node.removed", "a", {}), ("turn.started", "a", {"turn": "x"})
+    )
+    assert fold(said) == Graph(run_id="run")
+
+
+@pytest.mark.parametrize(
+    ("type_", "node", "data"),
+    [
+        ("node.added", "a", {}),
+        ("node.added", None, {"kind": "judge"}),
+        ("node.status", "a", {"status": "FINE"}),
+        ("node.status", "a", {}),
+        ("edge.added", None, {"from": "a"}),
+        ("turn.started", "a", {"turn": 1}),
+        ("no.such", None, {}),
+    ],
+)
+def test_an_event_that_does_not_say_what_its_type_means_is_refused(type_: str, node: str | None, data: dict) -> None:
+    with pytest.raises(ValidationError):
+        events((type_, node, data))
+
+
+_NODE = st.sampled_from(["a", "b", "c", "d"])
+_SAID = st.one_of(
+    st.tuples(st.just("node.added"), _NODE, st.fixed_dictionaries({"kind": st.text()})),
+    st.tuples(st.just("node.removed"), _NODE, st.just({})),
+    st.tuples(st.just("node.status"), _NODE, st.fixed_dictionaries({"status": st.sampled_from(NODE_STATUSES)})),
+    st.tuples(st.just("edge.added"), st.none(), st.fixed_dictionaries({"from": _NODE, "to": _NODE})),
+    st.tuples(st.just("turn.started"), _NODE, st.fixed_dictionaries({"turn": st.text(max_size=3)})),
+    st.tuples(st.just("log.mark"), st.none(), st.dictionaries(st.text(), st.text())),
+)
+
+
+@given(st.lists(_SAID, max_size=40))
+def test_events_that_were_written_and_read_back_fold_to_the_same_bytes(said: list) -> None:
+    written = events(*said)
+    read = [Event.model_validate_json(event.model_dump_json()) for event in written]
+    graph = fold(written)
+    assert fold(read).to_json() == graph.to_json()
+    assert graph.to_json().isascii()
+    assert Graph.model_validate_json(graph.to_json()) == graph
+    assert all(
+        edge[0] in {n.id for n in graph.nodes} and edge[1] in {n.id for n in graph.nodes} for edge in graph.edges
+    )

@@ -1,0 +1,99 @@
+"""Tool calls are put together by tool_use_id, and todos follow the agent's own list."""
+
+from __future__ import annotations
+
+import pytest
+
+from vibe_gate.domain.turn import FileStats, HookMark, TurnFile, correlate, count, todos_after
+
+
+def marks(*said: str) -> list[HookMark]:
+    """`pre:id`, `post:id`, `fail:id`, or another hook's name; a mark every 10 ms."""
+    names = {"pre": "PreToolUse", "post": "PostToolUse", "fail": "PostToolUseFailure"}
+    return [
+        HookMark(seq, 1000 + 10 * seq, names.get(word.partition(":")[0], word), word.partition(":")[2], "Read")
+        for seq, word in enumerate(said)
+    ]
+
+
+def test_parallel_calls_of_one_tool_find_their_own_ends() -> None:
+    said = marks("pre:0", "pre:1", "pre:2", "pre:3", "post:1", "post:2", "post:3", "post:0")
+    calls, capture = correlate(said, ())
+    assert [(call.hook_ref.pre, call.hook_ref.post, call.duration_ms) for call in calls] == [
+        (0, 7, 70), (1, 4, 30), (2, 5, 30), (3, 6, 30),
+    ]  # fmt: skip
+    assert capture.complete
+
+
+def test_a_failed_call_ends_and_is_not_ok() -> None:
+    calls, capture = correlate(marks("pre:a", "fail:a"), ())
+    assert (calls[0].ok, calls[0].ended_at, capture.complete) == (False, 1010, True)
+
+
+def test_a_denied_call_has_no_end_and_misses_nothing() -> None:
+    calls, capture = correlate(marks("pre:a"), {"a"})
+    assert (calls[0].ok, calls[0].ended_at, calls[0].hook_ref.post) == (False, None, None)
+    assert capture.complete
+
+
+@pytest.mark.parametrize(
+    ("said", "missing"),
+    [
+        (["pre:a"], ("PostToolUse a",)),
+        (["post:a"], ("PreToolUse a",)),
+        (["fail:a"], ("PreToolUse a",)),
+        (["pre:a", "post:b"], ("PostToolUse a", "PreToolUse b")),
+    ],
+)
+def test_a_half_that_was_not_captured_is_named(said: list[str], missing: tuple[str, ...]) -> None:
+    calls, capture = correlate(marks(*said), ())
+    assert capture.missing_events == missing
+    assert not capture.complete
+    assert len(calls) == len(missing)
+
+
+def test_hooks_without_an_id_or_seen_twice_are_warnings() -> None:
+    _, capture = correlate(marks("pre:", "pre:a", "pre:a", "post:a", "post:a"), ())
+    assert capture.warnings == (
+        "hook 0 (PreToolUse) has no tool_use_id",
+        "hook 2 (PreToolUse) repeats a",
+        "hook 4 (PostToolUse) repeats a",
+    )
+    assert capture.missing_events == ()
+
+
+def test_other_hooks_are_no_tool_calls() -> None:
+    calls, capture = correlate(marks("Notification", "PermissionRequest:a", "SubagentStop", "SomethingNew:b"), ())
+    assert (calls, capture.complete) == ((), True)
+
+
+def test_files_are_counted_by_kind() -> None:
+    kinds = ["added", "modified", "modified", "deleted", "renamed", "type_changed"]
+    files = [TurnFile(path=str(index), change_type=kind) for index, kind in enumerate(kinds)]
+    assert count(files) == FileStats(added=1, modified=3, deleted=1, renamed=1, total=6)
+
+
+def after(*said: tuple[str, str, str]) -> list[tuple[str, str]]:
+    todos: list = []
+    for action, text, status in said:
+        todos = todos_after(todos, {"action": action, "text": text, "status": status})
+    return [(todo.text, todo.status) for todo in todos]
+
+
+def test_todos_are_added_and_updated_by_number_or_text() -> None:
+    said = [("add", "read", "pending"), ("add", "write", "pending"), ("update", "1", "completed")]
+    assert after(*said, ("update", "write", "in_progress")) == [("read", "completed"), ("write", "in_progress")]
+
+
+def test_set_todos_replace_what_was_said_of_them() -> None:
+    assert after(("set", "read", "pending"), ("set", "read", "completed")) == [("read", "completed")]
+
+
+@pytest.mark.parametrize("text", ["0", "3", "99999999999999999999", "²", "", "other"])
+def test_an_update_of_an_unknown_todo_changes_nothing(text: str) -> None:
+    said = [("add", "read", "pending"), ("add", "write", "pending")]
+    assert after(*said, ("update", text, "completed")) == after(*said)
+
+
+def test_a_deleted_todo_leaves_the_list_and_a_strange_status_is_pending() -> None:
+    assert after(("add", "read", "?"), ("add", "write", ""), ("update", "2", "deleted")) == [("read", "pending")]
