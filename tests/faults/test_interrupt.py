@@ -1,0 +1,110 @@
+"""Ctrl-C, SIGTERM and two reviews at once: nothing is left behind, nothing is mixed up."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from repos import swallowing
+from scripted_messages_api import Hang
+from wire import answering
+
+PASSES = {
+    "answers": [
+        {"criterion": name, "outcome": "pass", "reason": "Fine.", "counterexample": None, "evidence": []}
+        for name in ("errors-not-swallowed", "names-are-clear")
+    ]
+}
+
+
+def start(cwd: Path, environ: Mapping[str, str], *argv: str) -> subprocess.Popen[bytes]:
+    """A review in a process group of its own, as a shell starts it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "vibe_gate", "review", "--commit", "HEAD", *argv],
+        cwd=cwd,
+        env=dict(environ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        process_group=0,
+    )
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 20) -> None:
+    """Until `condition` holds, or the test fails."""
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends, "it never came to that"
+        time.sleep(0.05)
+
+
+def mine(mark: str) -> list[int]:
+    """Processes whose environment carries the test's mark: the review and all that it started."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if (
+                entry.name.isdigit()
+                and mark.encode() in (entry / "environ").read_bytes() + (entry / "cmdline").read_bytes()
+            ):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return [pid for pid in found if pid != os.getpid()]
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
+@pytest.mark.parametrize(
+    ("name", "whole_group", "code"),
+    [(signal.SIGINT, True, 130), (signal.SIGINT, False, 130), (signal.SIGTERM, False, 130)],
+    ids=["ctrl-c", "SIGINT to us alone", "SIGTERM"],
+)
+def test_an_interrupted_judge_leaves_no_process_and_an_incomplete_bundle(tmp_path, environ, name, whole_group, code):
+    repo = swallowing(tmp_path / "repo", environ)
+    (tmp_path / "tmp").mkdir()
+    environ |= {"TMPDIR": str(tmp_path / "tmp")}
+    with answering(Hang(), repeat_last=True) as model:
+        review = start(repo.path, environ | model.environ)
+        wait_for(lambda: bool(model.api.log))
+        (os.killpg if whole_group else os.kill)(review.pid, name)
+        _, err = review.communicate(timeout=20)
+        wait_for(lambda: not mine(str(tmp_path / "tmp")), 5)
+    assert review.returncode == code, err
+    assert b"Traceback" not in err
+    (run,) = (repo.path / ".vibe-artifacts").glob("*/*/run.json")
+    assert not (run.parent / "summary.json").exists()
+    last = json.loads((run.parent / "events.ndjson").read_text().splitlines()[-1])
+    assert (last["type"], last["data"]["status"]) == ("run.completed", "incomplete")
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
+def test_a_killed_review_takes_its_agent_with_it(tmp_path, environ):
+    repo = swallowing(tmp_path / "repo", environ)
+    (tmp_path / "tmp").mkdir()
+    with answering(Hang(), repeat_last=True) as model:
+        review = start(repo.path, environ | model.environ | {"TMPDIR": str(tmp_path / "tmp")})
+        wait_for(lambda: bool(model.api.log))
+        review.kill()
+        review.communicate(timeout=10)
+        wait_for(lambda: not mine(str(tmp_path / "tmp")), 10)
+    assert not list((repo.path / ".vibe-artifacts").glob("*/*/summary.json"))
+
+
+def test_two_reviews_at_once_in_one_repository_are_both_right(tmp_path, environ):
+    repo = swallowing(tmp_path / "repo", environ)
+    with answering(PASSES, repeat_last=True) as model:
+        both = [start(repo.path, environ | model.environ, "--json") for _ in range(2)]
+        results = [review.communicate(timeout=90) for review in both]
+    assert [review.returncode for review in both] == [0, 0], results
+    documents = [json.loads(out) for out, _ in results]
+    assert documents[0]["run_id"] != documents[1]["run_id"]
+    for document in documents:
+        assert document["outcome"] == "pass"
+        assert (repo.path / document["bundle"] / "summary.json").exists()
