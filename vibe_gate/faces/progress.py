@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
 from vibe_gate.report.text import safe
-from vibe_gate.review import Progress
+
+if TYPE_CHECKING:
+    from vibe_gate.review import Progress
 
 NAMES = {"change": "change", "checks": "checks", "judge": "judge", "seal": "bundle"}
 """Stage of the walk -> the word people see."""

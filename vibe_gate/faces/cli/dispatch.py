@@ -71,9 +71,6 @@ def run(argv: Sequence[str]) -> int:
     except BrokenPipeError:
         drop_stdout()
         return PIPE_CLOSED
-    except ImportError as error:
-        what = f"the Python package '{error.name}' is missing or broken here; reinstall vibe-gate."
-        return _report(what, INCONCLUSIVE, as_json)
     except Exception as error:  # noqa: BLE001  a bug, whatever it is, must not look like a verdict
         return _report_bug(error, as_json)
 
@@ -130,6 +127,9 @@ def _report(message: str, exit_code: int, as_json: bool) -> int:
 
 
 def _report_bug(error: Exception, as_json: bool) -> int:
+    if isinstance(error, ImportError) and not (error.name or "vibe_gate").startswith("vibe_gate"):
+        what = f"the Python package '{error.name}' is missing or broken here; reinstall vibe-gate."
+        return _report(what, INCONCLUSIVE, as_json)
     if os.environ.get("VIBE_GATE_TRACEBACK") == "1":
         traceback.print_exception(error, file=sys.stderr)
     last = traceback.extract_tb(error.__traceback__)[-1]

@@ -1,0 +1,119 @@
+"""`doctor` says what is here, what is not, and never a secret."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from program import git, repository, vibe_gate
+
+KEY = "sk-ant-api03-NOBODY-MAY-SEE-THIS"
+
+
+def points(cwd: Path, environ: dict[str, str], **more: str) -> dict[str, dict[str, str]]:
+    done = vibe_gate("doctor", "--json", cwd=cwd, environ={**environ, **more})
+    document = json.loads(done.stdout)
+    assert document["exit_code"] == done.returncode
+    assert KEY not in done.stdout + done.stderr
+    return {point["name"]: point for point in document["points"]}
+
+
+@pytest.fixture
+def repo(tmp_path) -> Path:
+    return repository(tmp_path / "r")
+
+
+def test_in_a_repository_without_a_key_a_review_can_run_and_the_key_is_a_warning(repo, environ):
+    found = points(repo, environ)
+    assert [name for name, point in found.items() if point["state"] == "broken"] == []
+    assert list(found) == [
+        "vibe-gate",
+        "git",
+        "libgit2",
+        "claude",
+        "key",
+        "terminal",
+        "repository",
+        "definitions",
+        "store",
+    ]
+    assert found["key"]["state"] == "warning"
+    assert "ANTHROPIC_API_KEY" in found["key"]["advice"]
+    assert found["git"]["what"].startswith("git version ")
+    assert "built-in gate" in found["definitions"]["what"]
+
+
+def test_the_lines_say_the_same_for_people(repo, environ):
+    done = vibe_gate("doctor", cwd=repo, environ=environ)
+    assert done.returncode == 0, done.stderr
+    marks = {line.split()[1]: line[0] for line in done.stdout.splitlines() if not line.startswith(" ")}
+    assert marks["git"] == "✓"
+    assert marks["key"] == "!"
+
+
+@pytest.mark.parametrize("name", ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"])
+def test_it_names_the_variable_that_holds_the_key_and_not_the_key(repo, environ, name):
+    found = points(repo, environ, **{name: KEY})
+    assert found["key"]["state"] == "ok"
+    assert name in found["key"]["what"]
+
+
+def test_it_names_the_host_of_another_endpoint_without_the_password_in_its_address(repo, environ):
+    found = points(repo, environ, ANTHROPIC_BASE_URL=f"http://user:{KEY}@localhost:4000")
+    assert found["key"]["state"] == "ok"
+    assert "localhost" in found["key"]["what"]
+
+
+def test_an_address_that_is_none_is_a_warning(repo, environ):
+    assert points(repo, environ, ANTHROPIC_BASE_URL="gopher://x")["key"]["state"] == "warning"
+
+
+def test_outside_a_repository_it_exits_2_and_says_where_to_go(tmp_path, environ):
+    found = points(tmp_path, environ)
+    assert found["repository"]["state"] == "broken"
+    assert "Go to a git repository" in found["repository"]["advice"]
+
+
+def test_a_repository_format_that_libgit2_cannot_open_is_named(tmp_path, environ):
+    git(tmp_path, "init", "-q", "--object-format=sha256", "r")
+    found = points(tmp_path / "r", environ)
+    assert found["repository"]["state"] == "broken"
+    assert "SHA-256" in found["repository"]["what"].upper().replace("SHA256", "SHA-256")
+
+
+def test_mistakes_in_the_definitions_are_listed_and_exit_2(repo, environ):
+    (repo / ".vibe-gate").mkdir()
+    (repo / ".vibe-gate/gate.toml").write_text("schema = 1\nrubric = []\n")
+    found = points(repo, environ)
+    assert found["definitions"]["state"] == "broken"
+    assert "gate.toml" in found["definitions"]["advice"]
+
+
+def test_sound_definitions_are_ok(repo, environ):
+    assert vibe_gate("init", cwd=repo, environ=environ).returncode == 0
+    assert points(repo, environ)["definitions"]["state"] == "ok"
+
+
+def test_a_store_that_is_a_link_elsewhere_is_broken(repo, environ, tmp_path):
+    (repo / ".vibe-artifacts").symlink_to(tmp_path)
+    assert points(repo, environ)["store"]["state"] == "broken"
+
+
+def test_without_git_on_path_it_says_what_to_install(repo, environ, tmp_path):
+    (tmp_path / "bin").mkdir()
+    found = points(repo, environ, PATH=str(tmp_path / "bin"))
+    assert found["git"]["state"] == "broken"
+    assert "Install git" in found["git"]["advice"]
+
+
+def test_a_hostile_name_of_the_folder_is_shown_escaped(tmp_path, environ):
+    where = repository(tmp_path / "a\x1b[31mb")
+    done = vibe_gate("doctor", cwd=where, environ=environ)
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_it_leaves_the_repository_as_it_was(repo, environ):
+    before = sorted(path.relative_to(repo) for path in repo.rglob("*"))
+    vibe_gate("doctor", cwd=repo, environ=environ)
+    assert sorted(path.relative_to(repo) for path in repo.rglob("*")) == before

@@ -1,0 +1,72 @@
+"""What a start imports: every module costs every commit, so the quick answers load next to nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from program import ROOT, SCRIPT, git, repository, vibe_gate
+
+HEAVY = {"claude_agent_sdk", "github3", "pydantic", "pygit2", "rich", "tomli_w", "asyncio", "requests", "httpx"}
+"""Third-party packages, and asyncio, that a quick answer must not load."""
+
+LIGHT = {"re", "typing", "argparse", "json", "dataclasses", "subprocess", "pathlib", "enum", "importlib.metadata"}
+"""Parts of the standard library that each cost a tenth of a bare interpreter or more."""
+
+
+def imported(*argv: str, cwd: Path, environ: dict[str, str]) -> set[str]:
+    """Names of the modules that `vibe-gate ARGV` imports, site's own start aside (-S)."""
+    done = subprocess.run(
+        [sys.executable, "-S", "-X", "importtime", str(SCRIPT), *argv],
+        cwd=cwd,
+        env={**environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+
+
+@pytest.mark.parametrize("argv", [("--version",), ("--help",), ()])
+def test_version_and_help_import_nothing_of_weight(tmp_path, environ, argv):
+    modules = imported(*argv, cwd=tmp_path, environ=environ)
+    assert not modules & (HEAVY | LIGHT)
+    ours = {name for name in modules if name.startswith("vibe_gate")}
+    assert ours == {"vibe_gate", "vibe_gate.faces", "vibe_gate.faces.cli", "vibe_gate.version"}
+
+
+@pytest.mark.parametrize("argv", [("review", "--staged"), ("review",), ("review", "HEAD")])
+def test_a_review_with_nothing_to_do_imports_nothing_of_weight(tmp_path, environ, argv):
+    modules = imported(*argv, cwd=repository(tmp_path / "r"), environ=environ)
+    assert not modules & (HEAVY | LIGHT)
+    assert "vibe_gate.faces.cli.idle" in modules
+    assert "vibe_gate.faces.cli.dispatch" not in modules
+
+
+def full_path_modules(*argv: str, cwd: Path, environ: dict[str, str]) -> set[str]:
+    """Names of the modules in memory at the end of a run with site-packages."""
+    done = vibe_gate(*argv, cwd=cwd, environ=environ, python=("-X", "importtime"))
+    assert done.returncode == 0, done.stderr
+    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+
+
+def test_where_only_the_full_path_can_tell_neither_the_sdk_nor_the_forge_is_imported(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    git(where, "commit", "-q", "--allow-empty", "-m", "empty")
+    modules = full_path_modules("review", "--commit", "HEAD", cwd=where, environ=environ)
+    assert not modules & {"claude_agent_sdk", "github3"}
+
+
+@pytest.mark.parametrize("command", ["review", "doctor", "init", "config"])
+def test_the_help_of_a_command_does_not_import_the_sdk(tmp_path, environ, command):
+    assert not full_path_modules(command, "--help", cwd=tmp_path, environ=environ) & {"claude_agent_sdk", "github3"}
+
+
+@pytest.mark.parametrize("argv", [("review", "--staged"), ("review",)])
+def test_the_fast_path_prints_what_the_full_path_would(tmp_path, environ, argv):
+    where = repository(tmp_path / "r")
+    quick = vibe_gate(*argv, cwd=where, environ=environ)
+    full = vibe_gate(*argv, "--max-cost-usd", "1", cwd=where, environ=environ)  # not one of the quick questions
+    assert (quick.returncode, quick.stdout) == (full.returncode, full.stdout)
