@@ -43,7 +43,7 @@ class Folder:
         return cls(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), path)
 
     def __del__(self) -> None:
-        os.close(self._descriptor)
+        let_go(self._descriptor)
 
     def folder(self, name: str, create: bool = False) -> Folder:
         """The directory `name` in this one; `create` makes it where it is missing."""
@@ -151,6 +151,12 @@ class Folder:
             return descriptor
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a regular file", str(self.path / name))
+
+
+def let_go(descriptor: int) -> None:
+    """Close a descriptor whose work is done; a disk's late complaint is heard at fsync, not here."""
+    with contextlib.suppress(OSError):
+        os.close(descriptor)
 
 
 def temporary_name() -> str:

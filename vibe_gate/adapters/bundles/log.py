@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from vibe_gate.adapters.bundles.folder import Folder, write_all
+from vibe_gate.adapters.bundles.folder import Folder, let_go, write_all
 from vibe_gate.adapters.bundles.names import LOCK
 
 _TAIL = 1 << 16  # bytes read from the end at first; doubled until a whole line is in them
@@ -48,7 +48,7 @@ class Log:
 
     def close(self) -> None:
         """No more lines from here."""
-        os.close(self._descriptor)
+        let_go(self._descriptor)
 
     def _write(self, data: bytes) -> None:
         try:
@@ -83,7 +83,7 @@ class Lock:
 
     def release(self) -> None:
         """The run is not being written any more."""
-        os.close(self._descriptor)
+        let_go(self._descriptor)
 
     @staticmethod
     def is_held(folder: Folder) -> bool:
@@ -97,7 +97,7 @@ class Lock:
         except BlockingIOError:
             return True
         finally:
-            os.close(descriptor)
+            let_go(descriptor)
         return False
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +11,7 @@ from typing import Any, Protocol
 from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.contents import keep
 from vibe_gate.adapters.bundles.fate import Fate
-from vibe_gate.adapters.bundles.folder import Folder, write_all
+from vibe_gate.adapters.bundles.folder import Folder, let_go, write_all
 from vibe_gate.adapters.bundles.log import Log, encode_document
 from vibe_gate.adapters.bundles.objects import Objects
 from vibe_gate.adapters.bundles.redactor import Redactor
@@ -68,7 +67,7 @@ class Transcript:
 
     def close(self) -> None:
         """No more text from here."""
-        os.close(self._descriptor)
+        let_go(self._descriptor)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,233 @@
+"""Faults while a bundle is written: no corrupt object, no false seal, and the review goes on.
+
+The matrices let a system call fail, or kill the process, at every step of a
+recorded review: a profile function sees each call into the system before it
+happens, and may raise what the call would have raised, or send SIGKILL.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import hashlib
+import itertools
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from bundle_words import KEY, START, Clock, Ended, Hush, summary_of
+
+from vibe_gate.adapters.bundles import RunRecorder, list_runs, open_store, read_summary, unrecorded
+from vibe_gate.errors import StorageError
+
+TESTS = Path(__file__).parents[1]
+
+
+def review(root: Path) -> RunRecorder:
+    """One recorded review, small, but with every kind of file; as the walk does it."""
+    try:
+        run = open_store(root, Hush(), Clock()).begin(KEY, START, {"prompt": "p"})
+    except StorageError as error:
+        run = unrecorded(root, KEY, START, str(error))
+    run.patch(b"--- a\n+++ b\n")
+    run.content("before", b"old\n", "a")
+    run.content("after", b"new\n" * 4000, "a")
+    run.event("node.added", "judge", kind="judge")
+    turn = run.turn("judge")
+    turn.event({"type": "message", "role": "user", "content": "?"})
+    turn.hook({"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_use_id": "t"})
+    turn.seal(Ended())
+    run.seal(summary_of(run))
+    return run
+
+
+def assert_sound(root: Path) -> None:
+    """Whatever has its final name is whole, and no run is sealed that does not verify."""
+    for place in (root / ".vibe-artifacts").rglob("*"):
+        digest, _, suffix = place.name.partition(".")
+        if len(digest) == 64 and place.is_file():
+            data = place.read_bytes()
+            data = gzip.decompress(data) if suffix.endswith("gz") else data
+            assert hashlib.sha256(data).hexdigest() == digest, place
+    for run in list_runs(root):
+        if run.state == "sealed":
+            assert run.summary.outcome == "pass"
+            assert [event.seq for event in run.events()] == list(range(1, 1 + len(list(run.events()))))
+        else:
+            with pytest.raises(StorageError):
+                _ = run.summary
+
+
+def assert_heals(root: Path) -> None:
+    again = review(root)
+    assert again.lost is None
+    assert read_summary(again.directory).outcome == "pass"
+    assert_sound(root)
+
+
+class AtCall:
+    """Does something before (or after) the n-th call into the system."""
+
+    def __init__(self, number: int, do: Callable[[], None], moment: str = "c_call") -> None:
+        self.left = number
+        self.do = do
+        self.moment = moment
+        self.where = ""
+
+    def __call__(self, frame: FrameType, event: str, function: Any) -> None:
+        if event != self.moment or getattr(function, "__module__", "") not in {"posix", "fcntl"}:
+            return
+        self.left -= 1
+        if self.left == 0:
+            self.where = f"{function.__name__} in {frame.f_code.co_name}"
+            self.do()
+
+
+def _fail_with(code: int) -> Callable[[], None]:
+    def fail() -> None:
+        raise OSError(code, os.strerror(code))
+
+    return fail
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_whichever_call_fails_the_review_goes_on_and_the_store_stays_sound(tmp_path: Path, code: int) -> None:
+    for number in itertools.count(1):
+        root = tmp_path / str(number)
+        root.mkdir()
+        fault = AtCall(number, _fail_with(code))
+        sys.setprofile(fault)
+        try:
+            run = review(root)
+        finally:
+            sys.setprofile(None)
+        if not fault.where:
+            break
+        sealed = any(view.state == "sealed" for view in list_runs(root))
+        assert run.lost is not None or sealed, fault.where
+        assert_sound(root)
+        assert_heals(root)
+    assert number > 100
+
+
+@pytest.mark.parametrize("moment", ["c_call", "c_return"])
+def test_whenever_the_process_is_killed_no_unfinished_run_is_sealed(tmp_path: Path, moment: str) -> None:
+    for number in itertools.count(1, 2 if moment == "c_call" else 3):
+        root = tmp_path / str(number)
+        root.mkdir()
+        child = os.fork()
+        if child == 0:
+            sys.setprofile(AtCall(number, lambda: os.kill(os.getpid(), signal.SIGKILL), moment))
+            review(root)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if status == 0:
+            break
+        assert os.WTERMSIG(status) == signal.SIGKILL
+        assert not any(view.state == "running" for view in list_runs(root))
+        assert_sound(root)
+        assert_heals(root)
+    assert number > 100
+
+
+@pytest.mark.parametrize("size", [0, 1, 40, 150, 300, 700, 1000, 1500])
+def test_a_file_that_may_not_grow_ends_the_recording_with_whole_lines(tmp_path: Path, size: int) -> None:
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        lost = review(tmp_path).lost
+        os._exit(7 if lost is not None and "File too large" in lost else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 7
+    for log in (tmp_path / ".vibe-artifacts").rglob("*.ndjson"):
+        assert log.read_bytes()[-1:] in {b"\n", b""}
+    assert_sound(tmp_path)
+    assert_heals(tmp_path)
+
+
+_ON_A_MOUNT = """
+import ctypes, os, sys
+from pathlib import Path
+from test_bundle_faults import assert_heals, assert_sound, review
+root = Path(sys.argv[1])
+libc = ctypes.CDLL(None, use_errno=True)
+def mount(flags, data):
+    if libc.mount(b"none", bytes(root), b"tmpfs", flags, data):
+        sys.exit(77)
+MS_RDONLY, MS_REMOUNT = 1, 32
+"""
+
+_FULL = """
+mount(0, b"size=1m")
+ballast = root / "ballast"
+for kept in range(600, 1024, 4):
+    try:
+        ballast.write_bytes(bytes(kept * 1024))
+    except OSError:
+        break
+    run = review(root)
+    if run.lost:
+        assert "No space left" in run.lost, run.lost
+        ballast.write_bytes(b"")
+        assert_sound(root)
+        assert_heals(root)
+        print("healed")
+        break
+"""
+
+_READ_ONLY = """
+mount(0, b"")
+review(root)
+mount(MS_REMOUNT | MS_RDONLY, b"")
+run = review(root)
+assert "Read-only file system" in run.lost, run.lost
+assert run.relative == "" and run.turn("judge").relative == ""
+assert_sound(root)
+print("unrecorded")
+"""
+
+
+@pytest.mark.parametrize(("script", "said"), [(_FULL, "healed\n"), (_READ_ONLY, "unrecorded\n")])
+def test_a_full_or_read_only_disk_leaves_the_review_unrecorded(tmp_path: Path, script: str, said: str) -> None:
+    path = os.pathsep.join(map(str, (TESTS, TESTS / "faults", TESTS.parent)))
+    command = ["unshare", "-Urm", sys.executable, "-c", _ON_A_MOUNT + script, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path})
+    if done.returncode == 77 or done.stderr.startswith("unshare:"):
+        pytest.skip("no user namespaces here")
+    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
+
+
+def test_a_file_in_a_folders_place_ends_the_recording_once(tmp_path: Path) -> None:
+    run = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {})
+    (run.directory / "files").write_text("in the way")
+    assert run.content("after", b"new\n") is None
+    assert run.lost is not None
+    assert "files: Not a directory" in run.lost
+    before = (run.directory / "events.ndjson").read_bytes()
+    run.event("log.mark")
+    run.turn("judge").event({"type": "message"})
+    run.seal(summary_of(run))
+    assert (run.directory / "events.ndjson").read_bytes() == before
+    assert not (run.directory / "summary.json").exists()
+
+
+def test_a_root_whose_path_is_too_long_or_missing_is_unrecorded(tmp_path: Path) -> None:
+    assert "File name too long" in str(review(tmp_path / ("x" * 300)).lost)
+    assert "No such file" in str(review(tmp_path / "missing").lost)
+
+
+def test_a_bundle_that_is_deleted_while_it_is_written_is_lost_not_sealed(tmp_path: Path) -> None:
+    run = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {})
+    subprocess.run(["rm", "-rf", str(tmp_path / ".vibe-artifacts")], check=True)
+    run.event("log.mark")
+    run.content("after", b"new\n")
+    run.seal(summary_of(run))
+    assert run.lost is not None
+    assert_heals(tmp_path)
