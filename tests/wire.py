@@ -11,12 +11,19 @@ that the CLI offers for it; steps of `scripted_messages_api` are taken as they a
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
+import json
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from scripted_messages_api import Script, ScriptedMessagesApi, StepOrFunction, ToolUse, Turn, Usage
+
+from vibe_gate.adapters.agent import Ending, Task, session
 
 KEY = "sk-ant-api03-scripted-key-never-to-be-seen-elsewhere"
 
@@ -53,3 +60,53 @@ def answering(*steps: Mapping[str, Any] | StepOrFunction, repeat_last: bool = Fa
     turns = [answer(step) if isinstance(step, Mapping) else step for step in steps]
     with ScriptedMessagesApi() as api:
         yield Model(api.script(*turns, repeat_last=repeat_last), api)
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"ok": {"type": "boolean"}},
+    "required": ["ok"],
+    "additionalProperties": False,
+}
+"""The smallest form of an answer."""
+
+
+@dataclass
+class Notes:
+    """A recorder that keeps what it is told."""
+
+    events: list[dict[str, Any]] = field(default_factory=list)
+    hooks: list[dict[str, Any]] = field(default_factory=list)
+
+    def event(self, data: dict[str, Any]) -> None:
+        json.dumps(data)
+        self.events.append(data)
+
+    def hook(self, data: dict[str, Any]) -> None:
+        json.dumps(data)
+        self.hooks.append(data)
+
+
+def task_in(place: Path, base_url: str, environ: Mapping[str, str], **changes: Any) -> Task:
+    """A small task with a home of its own; its working directory is `place/tree`."""
+    tree = place / "tree"
+    tree.mkdir(exist_ok=True)
+    home = Path(tempfile.mkdtemp(dir=place))
+    task = Task(
+        prompt="Is it ok?",
+        system_prompt="You judge.",
+        schema=SCHEMA,
+        cwd=tree,
+        model="claude-sonnet-5",
+        home=home,
+        base_url=base_url,
+        environ=environ,
+        timeout_s=30,
+    )
+    return dataclasses.replace(task, **changes)
+
+
+def hold(task: Task) -> tuple[Ending, Notes]:
+    """The whole session, with the real CLI."""
+    notes = Notes()
+    return asyncio.run(session(task, notes)), notes
