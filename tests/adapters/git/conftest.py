@@ -1,0 +1,70 @@
+"""Fixtures: repositories in odd states, and what git itself says is right."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from gitbench import Bench, fingerprint
+
+
+@pytest.fixture
+def bench(tmp_path: Path, environ: dict[str, str]) -> Bench:
+    """An empty repository."""
+    made = Bench(tmp_path / "repo", environ)
+    made.root.mkdir()
+    made.git("init", "-q")
+    return made
+
+
+@pytest.fixture
+def seeded(bench: Bench) -> Bench:
+    """A repository with one commit of a few files, links and folders."""
+    bench.write("a.txt", "one\n")
+    bench.write("src/app.py", "print('hi')\n")
+    bench.write("src/deep/er/file.txt", "deep\n")
+    bench.write("tool.sh", "#!/bin/sh\n").chmod(0o755)
+    (bench.root / "link").symlink_to("a.txt")
+    bench.commit("first")
+    return bench
+
+
+@pytest.fixture
+def oracle(tmp_path: Path) -> Callable[[Bench], str]:
+    """The tree that `git add -A` and `git write-tree` make in a copy of the repository.
+
+    In a copy every stat is new to the index, so git reads every file again; flags that
+    would hide a file are taken off first.
+    """
+
+    def ask(bench: Bench) -> str:
+        copy = tmp_path / "oracle"
+        shutil.rmtree(copy, ignore_errors=True)
+        subprocess.run(["cp", "-a", str(bench.root), str(copy)], check=True)
+        asked = Bench(copy, bench.environ)
+        for line in asked.git("ls-files", "-v", "-z").split("\0"):
+            if line[:1].islower():
+                asked.git("update-index", "--no-assume-unchanged", "--", line[2:])
+            if line[:1] in "Ss" and line and (copy / line[2:]).exists():
+                asked.git("update-index", "--no-skip-worktree", "--", line[2:])
+        asked.git("add", "-A")
+        return asked.git("write-tree")
+
+    return ask
+
+
+@pytest.fixture
+def holds(oracle: Callable[[Bench], str]) -> Callable[[Bench], str]:
+    """The snapshot is what the oracle says, and taking it left not a byte or time changed."""
+
+    def check(bench: Bench) -> str:
+        before = fingerprint(bench.root)
+        taken = bench.snapshot()
+        assert fingerprint(bench.root) == before
+        assert taken == oracle(bench)
+        return taken
+
+    return check

@@ -1,0 +1,121 @@
+"""The git program, run so that nothing in a repository can make it run anything else.
+
+Every call is a list of arguments (never shell text) with what a hostile repository could
+plant switched off: the file system monitor, hooks, pagers, locks and writes that git would
+do in passing, fetching of missing objects, questions at the terminal. Replace refs and
+grafts are ignored on purpose: they show other commits than the ones under review.
+
+No dataclasses and no pygit2 here or in `detect`: both cost more start-up time than
+everything that these two modules do, and git can walk the working tree meanwhile.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from vibe_gate.errors import InfrastructureError
+
+_PROGRAM = (
+    "git", "--no-pager", "--no-optional-locks", "--no-replace-objects",
+    "-c", "core.fsmonitor=false",
+    "-c", "core.hooksPath=/dev/null",
+    "-c", "core.splitIndex=false",  # a scratch index must not leave a shared index in the user's .git
+    "-c", "core.safecrlf=false",    # a warning at best; as an error it would stop a snapshot
+    "-c", "gc.auto=0",
+)  # fmt: skip
+
+_FIXED = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_GRAFT_FILE": "/dev/null",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "",
+    "LC_ALL": "C",  # its sentences are recognised below and in `detect`
+    "LANGUAGE": "",
+}
+
+_DROPPED = frozenset({
+    "GIT_EXTERNAL_DIFF", "GIT_PREFIX", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR",
+    "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
+})  # fmt: skip
+
+LOCAL = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
+         "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_SHALLOW_FILE")  # fmt: skip
+"""Variables that tie a call to one repository; dropped where another one is asked."""
+
+
+class Finished(NamedTuple):
+    """What a call left behind. `err` is text for people, in English."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def line(self) -> str:
+        """Standard output as one line of text, without its newline."""
+        return self.out.decode("utf-8", "surrogateescape").removesuffix("\n")
+
+
+class Program:
+    """The git program at one folder, with one environment."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.environ = {k: v for k, v in environ.items() if k not in _DROPPED and not k.startswith("GIT_TRACE")}
+        self.environ |= _FIXED
+
+    def start(self, *arguments: str, reads: bool = False) -> subprocess.Popen[bytes]:
+        """Start a call and do not wait. `reads`: standard input is a pipe, otherwise empty."""
+        return _open([*_PROGRAM, *arguments], self.folder, self.environ, reads)
+
+    def run(
+        self,
+        *arguments: str,
+        stdin: bytes | None = None,
+        environ: Mapping[str, str] | None = None,
+        out: int | None = None,
+    ) -> Finished:
+        """Run a call to its end; a code other than 0 is the caller's to read.
+
+        `environ` is added to the program's own. `out` is a file descriptor that takes
+        standard output, for content that may be large.
+        """
+        merged = self.environ if environ is None else {**self.environ, **environ}
+        process = _open([*_PROGRAM, *arguments], self.folder, merged, stdin is not None, out)
+        return finish(process, stdin)
+
+    def elsewhere(self, folder: Path) -> Program:
+        """The program at another repository's folder, with nothing of this one's ties."""
+        free = {name: value for name, value in self.environ.items() if name not in LOCAL}
+        return Program(folder, free)
+
+
+def finish(process: subprocess.Popen[bytes], stdin: bytes | None = None) -> Finished:
+    """Wait for a call that `Program.start` began, and collect what it wrote."""
+    out, err = process.communicate(stdin)
+    return Finished(process.returncode, out or b"", err.decode("utf-8", "replace").strip())
+
+
+def _open(
+    arguments: list[str], folder: Path, environ: Mapping[str, str], reads: bool, out: int | None = None
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            arguments,
+            cwd=folder,
+            env=environ,
+            stdin=subprocess.PIPE if reads else subprocess.DEVNULL,
+            stdout=subprocess.PIPE if out is None else out,
+            stderr=subprocess.PIPE,
+        )
+    except FileNotFoundError as error:
+        if not folder.is_dir():
+            raise InfrastructureError(f"the folder {folder} does not exist.") from error
+        raise InfrastructureError("git was not found on PATH: install git 2.31 or newer.") from error
+    except OSError as error:
+        raise InfrastructureError(f"git could not be started in {folder}: {error.strerror}.") from error
