@@ -20,7 +20,7 @@ def _no_command(argv: tuple[str, ...], timeout_s: float) -> CommandResult:
 def ask(
     check: str,
     *files: FileChange,
-    paths: tuple[str, ...] = (),
+    only: tuple[str, ...] = (),
     must: bool = True,
     execution: Execution | None = None,
     policy: tuple[str, ...] = (),
@@ -28,9 +28,9 @@ def ask(
     run_command: Callable[[tuple[str, ...], float], CommandResult] = _no_command,
     **options: object,
 ) -> CheckResult:
-    """The check's answer, after we made sure that what every answer promises holds."""
+    """The check's answer (`only`: the criterion's own paths); what every answer promises is asserted on the way."""
     criterion = Criterion(
-        id="asked", kind="check", check=None if command else check, command=command, must=must, paths=paths,
+        id="asked", kind="check", check=None if command else check, command=command, must=must, paths=only,
         options=options,
     )  # fmt: skip
     CHECKS[check].options.model_validate(options)

@@ -67,7 +67,7 @@ def test_allowed_values_and_excluded_files_are_no_secrets() -> None:
     file = added("tests/a.py", KEY)
     assert ask("no-secrets", file, allow=("^AKIAZ7",)).outcome == "pass"
     assert ask("no-secrets", file, exclude=("tests/**",)).outcome == "not_applicable"
-    assert ask("no-secrets", file, paths=("src/**",)).outcome == "not_applicable"
+    assert ask("no-secrets", file, only=("src/**",)).outcome == "not_applicable"
 
 
 def test_many_secrets_are_counted_and_the_first_fifty_shown() -> None:

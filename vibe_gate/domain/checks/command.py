@@ -27,7 +27,7 @@ def command(input: CheckInput, options: CommandOptions) -> CheckResult:
     ended = input.run_command(argv, options.timeout_s)
     shown = " ".join(argv)[:120]
     if ended.exit_code is None:
-        return CheckResult("error", answer.sentence(f"{shown} gave no answer: {ended.failure}"))
+        return CheckResult("error", answer.sentence(f"{shown} gave no answer: {ended.failure}."))
     if ended.exit_code == 0:
         return answer.passed(f"{shown} exited with 0.")
     how = f"exited with {ended.exit_code}" if ended.exit_code > 0 else f"was ended by signal {-ended.exit_code}"

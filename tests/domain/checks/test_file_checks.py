@@ -1,0 +1,266 @@
+"""Checks of which files a change touches, and of what kind they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from domain.changes import added, deleted, file_change
+from domain.checks.asking import ask, places
+
+from vibe_gate.domain.change import EXECUTABLE_MODE, REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, FileChange
+from vibe_gate.domain.gate import POLICY_BLOCK
+
+
+def edited(path: str | bytes, old_path: str | None = None) -> FileChange:
+    return file_change(path, b"1\n2\n", b"1\n3\n", old_path=old_path)
+
+
+def moved(old: str, new: str) -> FileChange:
+    return file_change(new, b"1\n", b"1\n", old_path=old)
+
+
+def shown(check: str, *files: FileChange, **options: Any) -> list[str]:
+    """The paths that the check's findings point at."""
+    return [path for path, _ in places(ask(check, *files, **options))]
+
+
+PATH_BOUND: dict[str, dict[str, Any]] = {
+    "no-secrets": {}, "no-conflict-markers": {}, "no-deleted-files": {}, "no-deleted-tests": {}, "no-skipped-tests": {},
+    "only-paths": {"paths": ["a"]}, "forbidden-paths": {"paths": ["a"]}, "forbidden-pattern": {"pattern": "x"},
+    "required-companion": {"changed": ["a"]}, "max-changed-lines": {}, "no-binary": {}, "no-large-files": {},
+    "no-invisible-unicode": {}, "no-escaping-symlinks": {}, "no-policy-change": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("check", PATH_BOUND)
+@pytest.mark.parametrize("files", [(), (added("other.py", b"x\n"),)])
+def test_a_check_without_files_to_look_at_is_not_applicable(check: str, files: tuple[FileChange, ...]) -> None:
+    assert ask(check, *files, only=("src/**",), **PATH_BOUND[check]).outcome == "not_applicable"
+
+
+# no-deleted-files
+
+
+def test_deleted_files_are_found_by_name() -> None:
+    assert shown("no-deleted-files", deleted("a", b"x"), edited("b"), deleted(b"c\n\xff", b"")) == ["a", '"c\\n\\377"']
+
+
+@pytest.mark.parametrize("file", [added("a", b""), edited("a"), moved("a", "b"), file_change("a", b"x", b"")])
+def test_added_edited_moved_and_emptied_files_are_not_deleted(file: FileChange) -> None:
+    assert shown("no-deleted-files", file) == []
+
+
+def test_a_file_moved_out_of_the_guarded_paths_is_as_good_as_deleted() -> None:
+    assert shown("no-deleted-files", moved("src/a", "old/a"), only=("src/**",)) == ["src/a"]
+    assert shown("no-deleted-files", moved("src/a", "src/b"), only=("src/**",)) == []
+
+
+def test_excluded_deletions_do_not_count() -> None:
+    assert shown("no-deleted-files", deleted("gen/a", b"x"), edited("b"), exclude=("gen/**",)) == []
+
+
+# only-paths, forbidden-paths
+
+
+@pytest.mark.parametrize(
+    ("file", "outside"),
+    [
+        (edited("src/a.py"), []),
+        (edited("docs/a.md"), ["docs/a.md"]),
+        (deleted("setup.py", b"x"), ["setup.py"]),
+        (moved("src/a", "lib/a"), ["lib/a"]),
+        (moved("lib/a", "src/a"), ["lib/a"]),
+        (moved("lib/a", "lib/b"), ["lib/a", "lib/b"]),
+        (edited(b"src\n/a.py"), ['"src\\n/a.py"']),
+        (edited("x/src/a.py"), ["x/src/a.py"]),
+        (edited("SRC/a.py"), ["SRC/a.py"]),
+    ],
+)
+def test_only_the_allowed_paths_may_change(file: FileChange, outside: list[str]) -> None:
+    assert shown("only-paths", file, paths=["src/**"]) == outside
+
+
+@pytest.mark.parametrize(
+    ("file", "hit"),
+    [
+        (edited("migrations/1.sql"), ["migrations/1.sql"]),
+        (deleted("migrations/1.sql", b"x"), ["migrations/1.sql"]),
+        (moved("migrations/1.sql", "old/1.sql"), ["migrations/1.sql"]),
+        (moved("new/1.sql", "migrations/1.sql"), ["migrations/1.sql"]),
+        (edited(b"migrations/1\n.sql"), ['"migrations/1\\n.sql"']),
+        (edited("app/migrations/1.sql"), []),
+        (edited("deep/down/.env"), ["deep/down/.env"]),
+        (edited("a.envx"), []),
+    ],
+)
+def test_forbidden_paths_are_found_under_either_name(file: FileChange, hit: list[str]) -> None:
+    assert shown("forbidden-paths", file, paths=["migrations/**", ".env"]) == hit
+
+
+def test_a_forbidden_path_can_carry_the_rubrics_message() -> None:
+    result = ask("forbidden-paths", edited("a"), paths=["a"], message="Ask the owners.", must=False)
+    assert result.findings[0].message == "Ask the owners."
+
+
+# required-companion
+
+
+@pytest.mark.parametrize(
+    ("files", "outcome"),
+    [
+        ((edited("src/a.py"),), "fail"),
+        ((edited("src/a.py"), edited("tests/test_a.py")), "pass"),
+        ((edited("src/a.py"), added("src/a.test.ts", b"it\n")), "pass"),
+        ((edited("src/a.py"), deleted("tests/test_a.py", b"x\n")), "fail"),
+        ((edited("src/a.py"), file_change("tests/test_a.py", b"1\n2\n", b"1\n")), "fail"),
+        ((edited("src/a.py"), moved("tests/test_a.py", "tests/test_b.py")), "fail"),
+        ((edited("tests/test_a.py"),), "not_applicable"),
+        ((edited("docs/a.md"),), "not_applicable"),
+        ((deleted("src/a.py", b"x\n"),), "fail"),
+        ((moved("src/a.py", "lib/a.py"),), "fail"),
+        ((edited("src/test_a.py"),), "not_applicable"),
+    ],
+)
+def test_what_belongs_together_changes_together(files: tuple[FileChange, ...], outcome: str) -> None:
+    assert ask("required-companion", *files, changed=["src/**"]).outcome == outcome
+
+
+def test_the_companion_may_lie_outside_the_criterions_paths() -> None:
+    files = edited("src/a.py"), edited("CHANGELOG.md")
+    options = {"changed": ["src/**"], "companion": ["CHANGELOG.md"]}
+    assert ask("required-companion", *files, only=("src/**",), **options).outcome == "pass"
+
+
+# max-changed-lines
+
+
+@pytest.mark.parametrize(
+    ("files", "limit", "outcome"),
+    [
+        ((edited("a"),), 2, "pass"),
+        ((edited("a"),), 1, "fail"),
+        ((deleted("a", b"x\n" * 9),), 8, "fail"),
+        ((edited("a"), edited("b")), 3, "fail"),
+        ((moved("a", "b"),), 0, "pass"),
+        ((added("a.bin", b"\0\n" * 900),), 10, "pass"),
+        ((edited("poetry.lock"), edited("a")), 2, "pass"),
+        ((added("a", b""),), 0, "pass"),
+    ],
+)
+def test_changed_lines_are_added_and_deleted_ones_of_text(files: tuple, limit: int, outcome: str) -> None:
+    assert ask("max-changed-lines", *files, max=limit, exclude=["*.lock"]).outcome == outcome
+
+
+def test_the_largest_files_are_named() -> None:
+    result = ask("max-changed-lines", added("big", b"x\n" * 900), added("small", b"x\n"))
+    assert result.reason == "901 changed lines (901 added, 0 deleted) in 2 files; at most 500 allowed."
+    assert "big (900), small (1)" in result.findings[0].message
+
+
+# no-binary, no-large-files
+
+
+@pytest.mark.parametrize(
+    ("file", "hit"),
+    [
+        (added("a.png", b"\x89PNG\0\n"), True),
+        (file_change("a", b"\0a", b"\0b"), True),
+        (file_change("a", b"text\n", b"\0b"), True),
+        (file_change("a", b"\0a", b"text\n"), False),
+        (deleted("a", b"\0a"), False),
+        (file_change("b", b"\0a", b"\0a", old_path="a"), False),
+        (file_change("a", b"\0a", b"\0a", modes=(REGULAR_MODE, EXECUTABLE_MODE)), False),
+        (added("a", b"x" * 8000 + b"\0"), False),
+        (added("a.png", b"no picture\n"), False),
+        (added("a", b"\xff\xfe\xfd\n"), False),
+    ],
+)
+def test_binary_means_what_git_means_by_it(file: FileChange, hit: bool) -> None:
+    assert bool(shown("no-binary", file)) == hit
+
+
+@pytest.mark.parametrize(
+    ("file", "hit"),
+    [
+        (added("a", b"x" * 1024), False),
+        (added("a", b"x" * 1025), True),
+        (file_change("a", b"x", b"x" * 1025), True),
+        (file_change("a", b"x" * 2000, b"x" * 1000), False),
+        (deleted("a", b"x" * 2000), False),
+        (file_change("b", b"x" * 2000, b"x" * 2000, old_path="a"), False),
+        (file_change("a", b"x" * 2000, b"x" * 2000, modes=(REGULAR_MODE, EXECUTABLE_MODE)), False),
+        (added("sub", b"x" * 2000, mode=SUBMODULE_MODE), False),
+        (added("data/a", b"x" * 2000), False),
+    ],
+)
+def test_large_means_new_content_over_the_ceiling(file: FileChange, hit: bool) -> None:
+    result = ask("no-large-files", file, added("b", b""), max_kb=1, exclude=["data/**"])
+    assert bool(result.findings) == hit
+
+
+# no-escaping-symlinks
+
+
+@pytest.mark.parametrize(
+    ("path", "target", "why"),
+    [
+        ("a", b"b", ""),
+        ("a/b/c", b"../../d", ""),
+        ("a/b/c", b"../../../d", "leaves the tree"),
+        ("a", b"..", "leaves the tree"),
+        ("a", b"b/../../c", "leaves the tree"),
+        ("a", b"b/../c", ""),
+        ("a", b"./.././x", "leaves the tree"),
+        ("a", b"/etc/passwd", "is absolute"),
+        ("a", b"C:\\Windows", "is absolute"),
+        ("a", b"..\\x", "leaves the tree"),
+        ("a", b"\\\\host\\share", "is absolute"),
+        ("a", b"~/.ssh", "leads to a home directory"),
+        ("a", b".git/config", "leads into .git"),
+        ("a/b", b"../.GIT/hooks", "leads into .git"),
+        ("a", b"sub/.git", "leads into .git"),
+        ("a", b"git~1/config", "leads into .git"),
+        ("a", ".g\u200cit/config".encode(), "leads into .git"),
+        ("a", b".git::$INDEX_ALLOCATION/x", "leads into .git"),
+        ("a", b".gitignore", ""),
+        ("a", b"", "has no usable target"),
+        ("a", b"caf\xe9\n", ""),
+        ("a", b"\x1b[31m/../../x", "leaves the tree"),
+        (".github", b"x", ""),
+    ],
+)
+def test_links_stay_in_the_tree(path: str, target: bytes, why: str) -> None:
+    result = ask("no-escaping-symlinks", added(path, target, mode=SYMLINK_MODE))
+    assert result.outcome == ("fail" if why else "pass")
+    assert all(f"This link {why}" in finding.message for finding in result.findings)
+
+
+def test_a_file_that_becomes_a_link_counts_and_a_file_that_looks_like_one_does_not() -> None:
+    link = file_change("a", b"x", b"../b", modes=(REGULAR_MODE, SYMLINK_MODE))
+    gone = file_change("c", b"../b", b"x", modes=(SYMLINK_MODE, REGULAR_MODE))
+    assert shown("no-escaping-symlinks", link, gone, added("d", b"/etc/passwd")) == ["a"]
+
+
+def test_a_link_that_moves_is_measured_from_where_it_is_now() -> None:
+    link = file_change("b", b"../x", b"../x", old_path="d/b", modes=(SYMLINK_MODE, SYMLINK_MODE))
+    assert shown("no-escaping-symlinks", link) == ["b"]
+
+
+# no-policy-change
+
+
+@pytest.mark.parametrize(
+    ("file", "hit"),
+    [
+        (edited(".vibe-gate/gate.toml"), [".vibe-gate/gate.toml"]),
+        (added(".github/workflows/x.yml", b"x"), [".github/workflows/x.yml"]),
+        (deleted(".pre-commit-config.yaml", b"x"), [".pre-commit-config.yaml"]),
+        (moved(".vibe-gate/rubrics/a.toml", "a.toml"), [".vibe-gate/rubrics/a.toml"]),
+        (edited(b".vibe-gate/a\nb"), ['".vibe-gate/a\\nb"']),
+        (edited("docs/.vibe-gate.md"), []),
+        (edited("src/a.py"), []),
+    ],
+)
+def test_the_gates_own_definitions_do_not_change(file: FileChange, hit: list[str]) -> None:
+    assert shown("no-policy-change", file, policy=POLICY_BLOCK) == hit
