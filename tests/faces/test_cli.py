@@ -107,6 +107,29 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path, environ):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [("--version >&-", 0), ("viz >&- 2>&-", 2), ("--version >/dev/full", 3), ("viz --json >/dev/full", 2)],
+)
+def test_a_stdout_that_cannot_be_written_is_no_traceback(tmp_path, environ, command, code):
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" "$1" {command}', sys.executable, str(SCRIPT)],
+        env={**environ, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+
+
+def test_a_stdout_without_our_characters_gets_plain_ones(tmp_path, environ):
+    done = vibe_gate("doctor", cwd=tmp_path, environ={**environ, "PYTHONIOENCODING": "ascii"})
+    assert done.stdout.startswith("+ vibe-gate")
+
+
 class Exploding:
     SUMMARY = "x"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -21,7 +21,7 @@ NAMES = {"change": "change", "checks": "checks", "judge": "judge", "seal": "bund
 
 def is_lively(environ: Mapping[str, str]) -> bool:
     """Whether stderr is a terminal that can redraw a line."""
-    return sys.stderr.isatty() and environ.get("TERM", "") not in ("", "dumb")
+    return sys.stderr is not None and sys.stderr.isatty() and environ.get("TERM", "") not in ("", "dumb")
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def _line(stage: str, text: str) -> str:
 
 
 def _plain(stage: str, text: str) -> None:
-    try:
-        print(_line(stage, text), file=sys.stderr, flush=True)  # noqa: T201
-    except BrokenPipeError:
-        return  # nobody watches; the result still counts
+    if sys.stderr is not None:
+        with suppress(OSError):  # nobody watches; the result still counts
+            sys.stderr.write(_line(stage, text) + "\n")
+            sys.stderr.flush()

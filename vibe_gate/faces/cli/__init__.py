@@ -36,7 +36,14 @@ Exit codes
 
 def main() -> int:
     """Run the command line of this process and return its exit code."""
-    argv = sys.argv[1:]
+    try:
+        return _answer(sys.argv[1:])
+    except KeyboardInterrupt:  # before the dispatcher could take over
+        sys.stderr.write("vibe-gate: interrupted; nothing was decided.\n")
+        return 130
+
+
+def _answer(argv: list[str]) -> int:
     if argv in (["--version"], ["-V"]):
         return _say(f"vibe-gate {VERSION}\n")
     if not argv or argv in (["--help"], ["-h"], ["help"]):
@@ -57,8 +64,12 @@ def _load(module: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
 
 def _say(text: str) -> int:
     try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
+        if sys.stdout is not None:  # None: started with stdout closed
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    except OSError as error:
         _load("vibe_gate.faces.cli.output").drop_stdout()
+        if not isinstance(error, BrokenPipeError):
+            sys.stderr.write(f"vibe-gate: the result could not be written to stdout: {error.strerror}.\n")
+            return 3
     return 0

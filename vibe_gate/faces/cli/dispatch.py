@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import NoReturn, Protocol, cast
 
-from vibe_gate.errors import INCONCLUSIVE, INTERRUPTED, GateError, UsageError
+from vibe_gate.errors import INCONCLUSIVE, INTERRUPTED, GateError, StorageError, UsageError
 from vibe_gate.faces.cli.output import complain, drop_stdout, emit
 from vibe_gate.report.text import safe
 from vibe_gate.version import VERSION
@@ -119,10 +119,13 @@ def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:
 
 def _report(message: str, exit_code: int, as_json: bool) -> int:
     lines = [safe(line) for line in message.splitlines()] or ["stopped."]
-    if as_json:
-        emit(json.dumps({"schema": 1, "error": {"exit_code": exit_code, "message": "\n".join(lines)}}) + "\n")
-    else:
-        complain("\n".join(f"vibe-gate: {line}" for line in lines))
+    try:
+        if as_json:
+            emit(json.dumps({"schema": 1, "error": {"exit_code": exit_code, "message": "\n".join(lines)}}) + "\n")
+            return exit_code
+    except StorageError as error:
+        lines.append(str(error))
+    complain("\n".join(f"vibe-gate: {line}" for line in lines))
     return exit_code
 
 

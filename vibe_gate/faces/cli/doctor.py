@@ -137,7 +137,7 @@ def _key(environ: Mapping[str, str]) -> Point:
 
 
 def _terminal(environ: Mapping[str, str]) -> Point:
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():
         return Point("terminal", "ok", "stdout is no terminal: plain lines, nothing is cut")
     size = shutil.get_terminal_size()
     plain = bool(environ.get("NO_COLOR")) or environ.get("TERM", "") in ("", "dumb")

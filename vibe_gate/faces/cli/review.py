@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.errors import UsageError
+from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.idle import NOTHING
 from vibe_gate.faces.cli.output import complain, emit
@@ -73,7 +73,12 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     request = request_of(args, environ)
     with progress.shown(environ) as show:
         done = review(request, start=Path.cwd(), environ=environ, clock=_now, progress=show)
-    present(done, request, environ, as_json=args.json)
+    try:
+        present(done, request, environ, as_json=args.json)
+    except StorageError as error:
+        if done.summary.exit_code == PASS:  # whoever was to read the result has none
+            raise
+        complain(f"vibe-gate: {error}")
     return done.summary.exit_code
 
 
@@ -194,7 +199,7 @@ def _now() -> datetime:
 
 
 def _print(done: Review, environ: Mapping[str, str]) -> None:
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():
         emit(terminal.render(done.summary, done.notes, PIPE_WIDTH, None).plain + "\n")
         return
     size = shutil.get_terminal_size()
