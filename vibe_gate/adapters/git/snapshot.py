@@ -54,7 +54,8 @@ def take(place: Place, store: Store, walk: subprocess.Popen[bytes]) -> tuple[str
         edits = {entry.path: reader.entry(entry) for entry in tracked}
         for path in listing.untracked:
             if path.partition(b"/")[0] != ARTIFACTS:
-                edits[path.rstrip(b"/")] = reader.entry(Tracked(path.rstrip(b"/"), (), touched=True))
+                bare = path.rstrip(b"/")  # git marks a repository within this one by a slash
+                edits[_filed_under(base, bare, place)] = reader.entry(Tracked(bare, (), touched=True))
     if reader.to_convert:
         edits |= convert.convert(place, store, reader.to_convert, attributes.only_in_index)
     return listing.head, overlay(store, base.id, edits, without=ARTIFACTS)
@@ -63,6 +64,20 @@ def take(place: Place, store: Store, walk: subprocess.Popen[bytes]) -> tuple[str
 def tree_of(store: Store, commit: str) -> str:
     """The tree of a commit, by its own first line."""
     return store.read(commit)[1][5:45].decode("ascii")
+
+
+def _filed_under(base: Tree, path: bytes, place: Place) -> bytes:
+    """Where git files an untracked path: under core.ignoreCase, in the folder that it knows by other capitals."""
+    if not place.settings.true("core.ignoreCase"):
+        return path
+    *folders, name = path.split(b"/")
+    current: str | None = base.id
+    for position, folder in enumerate(folders):
+        known = base.entries(current) if current else {}
+        same = folder if folder in known else next((n for n in known if n.lower() == folder.lower()), folder)
+        folders[position] = same
+        current = known[same].id if same in known and known[same].is_tree else None
+    return b"/".join([*folders, name])
 
 
 def _hidden(flags: Flags, listing: Listing, base: Tree, folders: Folders) -> Iterator[Tracked]:
