@@ -32,7 +32,7 @@ ANSWERS = {
             "reason": "The new handler catches every exception, logs nothing and goes on; the caller gets None.",
             "counterexample": "the bank rejects the account -> send() sleeps, returns None, and no trace is left",
             "evidence": [
-                {"path": "src/ledger.py", "line": 24, "end_line": 25,
+                {"path": "src/ledger.py", "line": 25, "end_line": 26,
                  "quote": "        except Exception:\n            time.sleep(2**attempt)"}
             ],
         },
@@ -42,7 +42,7 @@ ANSWERS = {
             "reason": "A time-out after the bank has booked the transfer leads to a second transfer.",
             "counterexample": "transfer() books and then times out -> the next attempt books the same payment again",
             "evidence": [
-                {"path": "src/ledger.py", "line": 12, "end_line": 12,
+                {"path": "src/ledger.py", "line": 22, "end_line": 22,
                  "quote": "            receipt = bank.transfer(account, cents)"}
             ],
         },

@@ -12,7 +12,7 @@ def test_the_demo_shows_a_verdict_and_says_that_it_is_a_recording(tmp_path, envi
     assert done.code == 0, done.err
     assert "This is a recording" in done.out
     assert "FAIL" in done.out
-    assert "src/ledger.py:24" in done.out
+    assert "src/ledger.py:25" in done.out
     assert str(tmp_path / "demo") in done.out
 
 
