@@ -89,37 +89,81 @@ def matches(path: str, patterns: tuple[str, ...]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> re.Pattern[str]:
+    if not pattern:
+        return re.compile(r"(?!)")
     anchored = pattern.lstrip("/")
     if "/" not in pattern.rstrip("/"):
         anchored = "**/" + anchored
     if anchored.endswith("/"):
         anchored += "**"
-    segments = anchored.split("/")
-    parts: list[str] = []
-    for index, segment in enumerate(segments):
-        last = index == len(segments) - 1
+    return re.compile(_expression(anchored.split("/")) + r"\Z", re.DOTALL)
+
+
+# Names are hostile and may be long, so no expression may try every way to share a
+# name out among several wildcards. It need not: between two wildcards the first
+# place that fits is as good as any (it leaves the most for what follows), so those
+# parts are atomic groups, and only what follows the last wildcard is tried anew.
+
+
+def _expression(segments: list[str]) -> str:
+    """The segments of a glob, `**` between runs of them."""
+    runs: list[list[str]] = [[]]
+    for segment in segments:
         if segment == "**":
-            parts.append(".+" if last else "(?:[^/]+/)*")
+            runs.append([])
         else:
-            parts.append(_segment(segment) + ("" if last else "/"))
-    return re.compile("(?:" + "".join(parts) + r")\Z", re.DOTALL)
+            runs[-1].append(_segment(segment))
+    if len(runs) == 1:
+        return "/".join(runs[0])
+    start = "".join(f"{segment}/" for segment in runs[0])
+    between = "".join("(?>(?:[^/]++/)*?" + "".join(f"{segment}/" for segment in run) + ")" for run in runs[1:-1] if run)
+    return start + between + ("(?:[^/]++/)*" + "/".join(runs[-1]) if runs[-1] else ".+")
 
 
 def _segment(segment: str) -> str:
-    out: list[str] = []
+    """One segment; `*` between runs of characters."""
+    runs: list[str] = [""]
     index = 0
     while index < len(segment):
         char = segment[index]
-        end = segment.find("]", index + 2) if char == "[" else -1
+        end = _set_end(segment, index)
         if char == "*":
-            out.append("[^/]*")
+            runs.append("")
         elif char == "?":
-            out.append("[^/]")
-        elif end > 0:
-            body = segment[index + 1 : end].replace("\\", "\\\\")
-            out.append("[" + ("^/" + body[1:] if body[0] in "!^" else body) + "]")
+            runs[-1] += "[^/]"
+        elif end:
+            runs[-1] += _set(segment[index + 1 : end])
             index = end
         else:
-            out.append(re.escape(char))
+            runs[-1] += re.escape(char)
         index += 1
-    return "".join(out)
+    if len(runs) == 1:
+        return runs[0]
+    return runs[0] + "".join(f"(?>[^/]*?{run})" for run in runs[1:-1] if run) + "[^/]*" + runs[-1]
+
+
+def _set_end(segment: str, start: int) -> int:
+    """Where the set that opens at `start` closes; 0 where none does. A `]` in first place is a member."""
+    if segment[start] != "[":
+        return 0
+    first = start + 1 + (segment[start + 1 : start + 2] in {"!", "^"})
+    return max(0, segment.find("]", first + 1))
+
+
+def _set(body: str) -> str:
+    """`a-z` or `!a-z` as an expression; no set matches `/`, and a range that runs backwards has no members."""
+    negated = body[0] in "!^"
+    members = body[1:] if negated else body
+    parts: list[str] = []
+    index = 0
+    while index < len(members):
+        low, high = members[index], members[index + 2 : index + 3]
+        if high and members[index + 1] == "-":
+            if low <= high:
+                parts.append(f"{re.escape(low)}-{re.escape(high)}")
+            index += 3
+        else:
+            parts.append(re.escape(low))
+            index += 1
+    inside = f"[{''.join(parts)}]" if parts else "(?!)"
+    return f"(?!{inside})[^/]" if negated else f"(?!/){inside}"
