@@ -117,11 +117,16 @@ def test_a_rubric_behind_a_symbolic_link_is_not_read(tmp_path: Path) -> None:
         ("a = " + "[\n" * 4_000, "arrays or tables are nested too deeply"),
         ("a = " + "1" * 4_900, "a number has too many digits"),
         ("schema = 1\nschema = 1\n", "line 2, column 11: not TOML: a key is set twice in one table"),
+        ("schema = 1\n\x1b[31m = 2\n", "line 2, column 1: not TOML: invalid statement"),
         (b"schema = 1\n\n\xff", "line 3: not UTF-8 (byte 0xff); save the file as UTF-8"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_why_and_where(text: str | bytes, what: str) -> None:
     assert mistakes(TextTree({"gate.toml": text})) == [f".vibe-gate/gate.toml: {what}"]
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_no_mistake() -> None:
+    assert mistakes(TextTree({"rubrics/quality.toml": b"\xef\xbb\xbf" + RUBRIC.replace("\n", "\r\n").encode()})) == []
 
 
 def test_hostile_file_names_are_quoted_wherever_they_show() -> None:
