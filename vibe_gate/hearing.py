@@ -20,8 +20,9 @@ from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost
 from vibe_gate.judge import SESSIONS_AT_ONCE, Courtroom, Judged, judge
 
-NO_KEY = (
-    "No credentials for a model: set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN, or "
+NO_KEY = "no credentials for a model"
+ADVICE = (
+    "No judge was asked: set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN, or "
     "ANTHROPIC_BASE_URL for a local model; or leave the judge out with --no-judge."
 )
 
@@ -50,7 +51,7 @@ def hear(case: Case, rubrics: list[Rubric]) -> Heard:
     wire = wire_from(case.environ, case.request.wire, case.request.cassette)
     upstream = find_upstream(case.environ)
     if upstream is None and wire.mode != "replay":
-        return Heard({}, Cost(), silence=NO_KEY)
+        return Heard({}, Cost(), notes=(ADVICE,), silence=NO_KEY)
     with tempfile.TemporaryDirectory(prefix="vibe-gate-") as folder:
         export = case.repository.export(case.change.after, Path(folder) / "tree")
         judged, spending, notes = _session(case, rubrics, wire, upstream, Path(folder))

@@ -218,8 +218,6 @@ def _notes(case: Case, heard: Heard, intact: bool) -> tuple[str, ...]:
         notes.append("The trusted revision has no definitions yet: the change's own .vibe-gate/ was used.")
     if case.gate.origin == "built-in":
         notes.append("No .vibe-gate/ here: the built-in gate was used. `vibe-gate init` writes one to start from.")
-    if heard.silence and not heard.chosen:
-        notes.append(f"No judge: {heard.silence}")
     if case.run.lost:
         notes.append(f"Unrecorded: {case.run.lost}")
     return (*notes, *heard.notes)
