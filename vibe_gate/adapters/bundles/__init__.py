@@ -12,10 +12,10 @@ The format, file by file: docs/bundles.md.
 from vibe_gate.adapters.bundles.reading import RunView, find_run, list_runs, open_run, read_summary
 from vibe_gate.adapters.bundles.recorder import RunRecorder
 from vibe_gate.adapters.bundles.redactor import Redactor
-from vibe_gate.adapters.bundles.store import Store, open_store, unrecorded
+from vibe_gate.adapters.bundles.store import Store, open_store
 from vibe_gate.adapters.bundles.turn import TurnRecorder
 
 __all__ = [
     "Redactor", "RunRecorder", "RunView", "Store", "TurnRecorder", "find_run", "list_runs", "open_run", "open_store",
-    "read_summary", "unrecorded",
+    "read_summary",
 ]  # fmt: skip

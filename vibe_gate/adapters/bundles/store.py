@@ -23,27 +23,24 @@ _IDS_TRIED = 1000  # runs of one change in one millisecond; beyond that somethin
 def open_store(root: Path, redact: Redactor, clock: Clock) -> Store:
     """The store below `root`, the top of the working tree; made on first use, ignoring itself.
 
-    Raises StorageError if `.vibe-artifacts` is a link or no directory (a hostile
-    repository may have committed one), or cannot be written.
+    Raises StorageError if `.vibe-artifacts` is a link or no directory: a hostile
+    repository may have committed one. Where it only cannot be written (read-only,
+    full), the store opens all the same, and its runs are unrecorded.
     """
     try:
         folder = _store_folder(Folder.at(root), root)
         if not folder.has(".gitignore"):
             _ignore_itself(folder)
     except OSError as error:
-        raise StorageError(sentence(error)) from error
+        return Store(root, sentence(error), redact, clock)
     return Store(root, folder, redact, clock)
-
-
-def unrecorded(root: Path, key: str, now: datetime, why: str) -> RunRecorder:
-    """The recorder of a review that goes on without a bundle: every method does nothing, `lost` is `why`."""
-    return RunRecorder(root, key, names.run_id(now, key.encode(), 0), None, Fate(lost=why))
 
 
 class Store:
     """Where runs begin. Safe for several processes at once."""
 
-    def __init__(self, root: Path, folder: Folder, redact: Redactor, clock: Clock) -> None:
+    def __init__(self, root: Path, folder: Folder | str, redact: Redactor, clock: Clock) -> None:
+        """`folder` is the sentence that says why, where nothing can be written."""
         self._root = root
         self._folder = folder
         self._redact = redact
@@ -52,24 +49,30 @@ class Store:
     def begin(self, key: str, now: datetime, about: Mapping[str, Any]) -> RunRecorder:
         """Start a run of the change `key` (commit, or `tree-<tree>`): its folder, run.json, run.created.
 
-        `about` is what run.json says besides schema, run_id, key and created_at. StorageError.
+        `about` is what run.json says besides schema, run_id, key and created_at. A
+        run that cannot be recorded begins all the same, with `lost` set.
         """
         if names.as_folder_name(key, "the key of a change") in names.OWN_FOLDERS:
             raise ValueError(f"{key!r} is a name of the store itself")
+        if isinstance(self._folder, str):
+            return self._unrecorded(key, now, self._folder)
         try:
-            recorder = self._begin(key, now, self._redact.value(dict(about)))
+            recorder = self._begin(self._folder, key, now, self._redact.value(dict(about)))
         except OSError as error:
-            raise StorageError(sentence(error)) from error
+            return self._unrecorded(key, now, sentence(error))
         recorder.event("run.created", key=key)
         return recorder
 
-    def _begin(self, key: str, now: datetime, safe: dict[str, Any]) -> RunRecorder:
-        runs = self._folder.folder(key, create=True)
+    def _unrecorded(self, key: str, now: datetime, why: str) -> RunRecorder:
+        return RunRecorder(self._root, key, names.run_id(now, key.encode(), 0), None, Fate(lost=why))
+
+    def _begin(self, store: Folder, key: str, now: datetime, safe: dict[str, Any]) -> RunRecorder:
+        runs = store.folder(key, create=True)
         run_id, folder = _make_run(runs, key, now, encode_document(safe))
         lock = Lock(folder)
         own = {"schema": 1, "run_id": run_id, "key": key, "created_at": names.iso(now)}
         folder.place(names.RUN, encode_document(own | safe | own))
-        parts = RunParts(folder, Objects(self._folder), self._redact, self._clock, lock)
+        parts = RunParts(folder, Objects(store), self._redact, self._clock, lock)
         return RunRecorder(self._root, key, run_id, parts, Fate())
 
 
