@@ -131,7 +131,7 @@ def test_an_uncommitted_change_says_so_and_what_comes_next():
             "cost    $0.5000 at most (a model without a listed price counts as the dearest)",
         ),
         (summary(cache=CacheUse(hits=2)), "cost    none: no model was asked · 2 answers from earlier verdicts"),
-        (summary(trusted=Trusted(revision="", bootstrap=False)), "gate    built in (no .vibe-gate here;"),
+        (summary(trusted=Trusted(revision="", bootstrap=False)), "gate    built in: there is no .vibe-gate"),
         (summary(trusted=Trusted(revision="", bootstrap=True)), "gate    the change's own definitions"),
         (summary(trusted=Trusted(revision="worktree", bootstrap=False)), "gate    .vibe-gate at worktree"),
         (summary(bundle=""), "bundle  none: nothing was recorded"),
@@ -150,6 +150,20 @@ def test_an_uncommitted_change_says_so_and_what_comes_next():
 )
 def test_it_says(made, line):
     assert line in screen(made, width=200)
+
+
+def test_a_reason_that_repeats_is_told_once():
+    rows = (criterion(name, "abstain", reason="there is no key") for name in ("a", "b", "c"))
+    text = screen(summary(rubrics=(rubric(*rows, outcome="inconclusive", coverage=0.0),)))
+    assert text.count("there is no key") == 1
+    assert text.count("as above") == 2
+    assert "quality  inconclusive · nothing decided" in text
+
+
+def test_what_is_undecided_stays_longer_than_what_passed():
+    rows = [*(criterion(f"p{n}") for n in range(30)), criterion("open", "abstain", must=False)]
+    text = screen(summary(rubrics=(rubric(*rows),)), (), 80, 24)
+    assert "? open" in text
 
 
 def test_a_long_note_is_wrapped_and_not_cut():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -38,7 +39,7 @@ _MARKS = {
     "not_applicable": ("·", "dim"),
 }
 _LEVELS = {"failure": ("✗", "red"), "warning": ("!", "yellow"), "notice": ("·", "dim")}
-_URGENCY = {"fail": 0, "error": 0, "abstain": 1, "pass": 2, "not_applicable": 3}
+_URGENCY = {"fail": 0, "error": 0, "abstain": 2, "pass": 4, "not_applicable": 6}
 _GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
 
 
@@ -136,19 +137,22 @@ def _gate(summary: Summary) -> str:
     if summary.trusted.bootstrap:
         return "the change's own definitions: there are none yet where they could be trusted"
     if not summary.trusted.revision:
-        return "built in (no .vibe-gate here; `vibe-gate init` writes one)"
+        return "built in: there is no .vibe-gate where it could be trusted"
     return f".vibe-gate at {safe(summary.trusted.revision[:SHORT_ID])}"
 
 
 def _rubric(rubric: RubricResult) -> list[_Row]:
     mark, style = _MARKS[rubric.outcome]
-    figures = f"score {rubric.score:.2f} · coverage {rubric.coverage:.0%}"
+    figures = f"score {rubric.score:.2f} · coverage {rubric.coverage:.0%}" if rubric.coverage else "nothing decided"
     header = Text.assemble((f"{mark} ", style), (safe(rubric.id), "bold"), f"  {rubric.outcome} · {figures}")
     widest = max((cell_len(safe(c.id)) for c in rubric.criteria), default=0)
-    return [_Row(0, header), *(_criterion(c, min(widest, 28)) for c in rubric.criteria)]
+    reasons = [criterion.reason for criterion in rubric.criteria]
+    told = ["as above" if reason and reason == before else reason for before, reason in pairwise(["", *reasons])]
+    rows = [_criterion(c, min(widest, 28), reason) for c, reason in zip(rubric.criteria, told, strict=True)]
+    return [_Row(0, header), *rows]
 
 
-def _criterion(criterion: CriterionResult, widest: int) -> _Row:
+def _criterion(criterion: CriterionResult, widest: int, told: str) -> _Row:
     mark, style = _MARKS[criterion.outcome]
     name = _crop(safe(criterion.id), widest)
     padded = name + " " * (widest - cell_len(name))
@@ -156,10 +160,10 @@ def _criterion(criterion: CriterionResult, widest: int) -> _Row:
     if criterion.outcome == "not_applicable":
         outcome = "n/a"
     columns = f"{'must' if criterion.must else '    '}  {outcome:<7}"
-    reason = (safe(criterion.reason), "dim" if criterion.outcome in ("pass", "not_applicable") else "")
+    reason = (safe(told), "dim" if criterion.outcome in ("pass", "not_applicable") else "")
     line = Text.assemble((f"  {mark} ", style), padded, f"  {columns}  ", reason)
     line.rstrip()
-    return _Row(_URGENCY[criterion.outcome] + (0 if criterion.must else 1), line)
+    return _Row(_URGENCY[criterion.outcome] + (not criterion.must), line)
 
 
 def _finding(finding: Finding) -> Text:

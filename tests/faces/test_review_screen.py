@@ -1,0 +1,104 @@
+"""`review` on a terminal and off it: one page, colours where they are wanted, nothing that acts."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+from program import ROOT, SCRIPT, git, repository, vibe_gate
+
+
+@pytest.fixture
+def repo(tmp_path) -> Path:
+    where = repository(tmp_path / "r")
+    (where / "a.txt").write_text("one\ntwo \x1b[2J\u202e\n")
+    (where / "evil\x1b]0;title\x07.txt").write_text("x\n")
+    git(where, "add", "-A")
+    git(where, "commit", "-q", "-m", "more")
+    return where
+
+
+def on_a_terminal(
+    cwd: Path, environ: dict[str, str], *argv: str, lines: int = 24, columns: int = 80
+) -> tuple[int, str]:
+    """Exit code, and what `vibe-gate ARGV` wrote to a terminal of this size."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, str(SCRIPT), *argv],
+        cwd=cwd,
+        env={"TERM": "xterm-256color", **environ, "PYTHONPATH": str(ROOT)},
+        stdin=slave,
+        stdout=slave,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(slave)
+    text = b""
+    try:
+        while block := os.read(master, 65536):
+            text += block
+    except OSError:  # Linux: the last writer has closed its side
+        pass
+    os.close(master)
+    return process.wait(), text.decode()
+
+
+def test_the_screen_fits_a_page_and_is_coloured(repo, environ):
+    environ = {**environ, "TERM": "xterm-256color"}
+    code, text = on_a_terminal(repo, environ, "review", "HEAD~1", "--no-judge")
+    assert code == 1
+    assert text.startswith("\x1b[1;31m✗ FAIL\x1b[0m")
+    assert text.count("\n") <= 23
+    assert "\x1b[2J" not in text
+    assert "\x1b]0;" not in text
+    assert "\u202e" not in text
+
+
+@pytest.mark.parametrize("setting", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_colours_can_be_refused(repo, environ, setting):
+    _, text = on_a_terminal(repo, {**environ, "TERM": "xterm", **setting}, "review", "HEAD~1", "--no-judge")
+    assert text.startswith("✗ FAIL")
+    assert "\x1b" not in text
+
+
+def test_off_a_terminal_there_is_plain_text_and_one_line_of_progress_a_step(repo, environ):
+    done = vibe_gate("review", "HEAD~1", "--no-judge", cwd=repo, environ=environ)
+    assert done.returncode == 1
+    assert done.stdout.startswith("✗ FAIL  safety: no-invisible-unicode failed (must)")
+    assert done.stderr.splitlines()[0] == "change: reading the change"
+    assert not set(done.stdout + done.stderr) & {"\x1b", "\u202e", "\x07"}
+
+
+def test_json_is_one_document_the_same_as_the_bundles_summary(repo, environ):
+    done = vibe_gate("review", "HEAD~1", "--no-judge", "--json", cwd=repo, environ=environ)
+    document = json.loads(done.stdout)
+    assert (document["outcome"], document["exit_code"], done.returncode) == ("fail", 1, 1)
+    sealed = json.loads((repo / document["bundle"] / "summary.json").read_text())
+    assert {key: value for key, value in sealed.items() if key != "digests"} == document  # of the bundle's own files
+
+
+def test_a_reader_that_leaves_early_does_not_change_the_exit_code(repo, environ):
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, str(SCRIPT), "review", "HEAD~1", "--no-judge"]
+    env = {**environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=repo, env=env, stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("revision", ["nosuch", "nosuch..HEAD", "HEAD...nosuch", "a.txt"])
+def test_a_revision_that_names_nothing_is_one_sentence_with_exit_2(repo, environ, revision):
+    done = vibe_gate("review", revision, cwd=repo, environ=environ)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("vibe-gate: ")
+    assert "Traceback" not in done.stderr
