@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from vibe_gate.adapters.gateway.cassette import joined
-from vibe_gate.adapters.gateway.line import Line, useful_tokens, wanted_tokens
+from vibe_gate.adapters.gateway.cassette import Cassette, joined
+from vibe_gate.adapters.gateway.line import Bill, Line, useful_tokens, wanted_tokens
 from vibe_gate.adapters.gateway.normal import Json, normal_request
 from vibe_gate.adapters.gateway.upstream import Cut, Unreachable
 from vibe_gate.adapters.gateway.usage import CHARACTERS_PER_TOKEN, Meter, Usage
@@ -45,78 +45,68 @@ class Exchange:
         self._handler = handler
         self._line = line
         self._path = path
+        self._body: Json = {}
+        self._meter = Meter()
+        self._clamped = False
 
     def run(self, raw: bytes) -> None:
         """Answer the request with the body `raw`."""
-        try:
-            body = json.loads(raw)
-        except ValueError:
-            body = None
-        if not isinstance(body, dict):
-            self._handler.send_error_json(400, "invalid_request_error", "The request is not JSON.")
-        elif self._path.partition("?")[0] == COUNT_TOKENS:
+        body = _json(raw)
+        if body is None:
+            self._handler.send_error_json(400, "invalid_request_error", "The request is not a JSON object.")
+            return
+        self._body = body
+        if self._path.partition("?")[0] == COUNT_TOKENS:
             self._count_tokens(raw)
         elif self._line.ended:
             self._refuse(self._line.ended, "This session is over.")
-        elif self._gateway.mode == "replay":
-            self._replay(body)
+        elif self._gateway.cassette is not None and self._gateway.mode == "replay":
+            self._replay(self._gateway.cassette)
         else:
             self._forward(body, raw)
 
     # From the cassette.
 
-    def _replay(self, body: Json) -> None:
-        assert self._gateway.cassette is not None
-        request = normal_request(body, self._line.placeholders)
-        response = self._gateway.cassette.next(request, self._line.placeholders)
+    def _replay(self, cassette: Cassette) -> None:
+        request = normal_request(self._body, self._line.placeholders)
+        response = cassette.next(request, self._line.placeholders)
         if response is None:
-            difference = self._gateway.cassette.difference(request)
-            self._gateway.miss(f"{self._line.node_id}: {difference}")
+            self._gateway.miss(f"{self._line.node_id}: {cassette.difference(request)}")
             self._refuse(wire.UNMATCHED, "The cassette holds no answer to this request.")
             return
-        meter = Meter()
-        if "events" in response:
-            events = [f"event: {event.get('type')}\ndata: {json.dumps(event)}\n\n" for event in response["events"]]
-            with self._handler.stream(200, {}) as send:
-                for text in events:
-                    meter.feed(text.encode())
-                    send(text.encode())
-        else:
+        events = response.get("events")
+        if events is None:
             headers = {"retry-after": response["retry_after"]} if response.get("retry_after") else {}
-            meter.whole(response.get("body") or {})
             self._handler.send_whole(int(response["status"]), headers, json.dumps(response.get("body")).encode())
-        self._after(meter)
+            return
+        stream = b"".join(f"event: {event.get('type')}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+        self._meter.feed(stream)
+        self._after()
+        with self._handler.stream(200, {}) as send:
+            send(stream)
 
     # From the upstream.
 
     def _forward(self, body: Json, raw: bytes) -> None:
-        ledger, model = self._gateway.ledger, str(body.get("model"))
         expected, wanted = self._line.expected(len(raw)), wanted_tokens(body)
-        leave = ledger.reserve(model, expected, wanted, useful_tokens(body))
+        leave = self._gateway.ledger.reserve(str(body.get("model")), expected, wanted, useful_tokens(body))
         if leave is None:
             self._refuse(wire.BUDGET_REACHED, "What is left of the budget does not pay for this request.")
             return
-        clamped = leave.max_tokens < wanted
-        sent = json.dumps(body | {"max_tokens": leave.max_tokens}).encode() if clamped else raw
-        meter, used = Meter(), Usage()
+        self._clamped = leave.max_tokens < wanted
+        sent = json.dumps(body | {"max_tokens": leave.max_tokens}).encode() if self._clamped else raw
+        bill, unmetered = Bill(self._gateway.ledger, self._line, leave, len(raw)), Usage()
         try:
             with self._open(sent) as answer:
-                failed = answer.status >= 400
-                try:
-                    response = self._pass(answer, meter)
-                finally:
-                    used = Usage() if failed else meter.usage() if meter.started else expected
-            self._record(response, body)
+                unmetered = expected if answer.status < 400 else Usage()
+                self._pass(answer, bill)
         except Unreachable as error:
+            bill.settle(Usage())
             self._handler.send_error_json(502, "api_error", str(error))
-        except Cut:
+        except (Cut, OSError):  # OSError: the agent went away
             self._handler.cut()
-        except OSError:
-            self._handler.cut()  # the agent went away
         finally:
-            ledger.settle(leave, self._line.node_id, model, used)
-            self._line.learn(len(raw), used)
-        self._after(meter, clamped=clamped)
+            bill.settle(self._meter.usage() if self._meter.started else unmetered)
 
     @contextlib.contextmanager
     def _open(self, sent: bytes) -> Iterator[Answer]:
@@ -127,39 +117,52 @@ class Exchange:
         with self._gateway.running(answer):
             yield answer
 
-    def _pass(self, answer: Answer, meter: Meter) -> Json:
-        """Hand the answer on as it comes; what is to be recorded of it, {} if it is not whole."""
+    def _pass(self, answer: Answer, bill: Bill) -> None:
+        """Hand the answer on as it comes.
+
+        It is counted and kept before its last bytes leave: whatever the agent does
+        next must find that done.
+        """
         headers = {name: answer.headers[name] for name in _PASSED_HEADERS if name in answer.headers}
         if answer.streams:
             with self._handler.stream(answer.status, headers) as send:
                 for chunk in answer.chunks():
-                    meter.feed(chunk)
+                    self._meter.feed(chunk)
+                    if self._meter.complete:
+                        self._conclude(bill, {"status": answer.status, "events": joined(self._meter.events)})
                     send(chunk)
-            return {"status": answer.status, "events": joined(meter.events)} if meter.complete else {}
+            return
         whole = b"".join(answer.chunks())
         body = _json(whole)
-        if body is not None and answer.status < 400:
-            meter.whole(body)
+        if body is not None:
+            if answer.status < 400:
+                self._meter.whole(body)
+            later = {"retry_after": headers["retry-after"]} if "retry-after" in headers else {}
+            self._conclude(bill, {"status": answer.status, "body": body} | later)
         self._handler.send_whole(answer.status, headers, whole)
-        kept = {"status": answer.status, "body": body} if body is not None else {}
-        return kept | ({"retry_after": headers["retry-after"]} if kept and "retry-after" in headers else {})
 
-    def _record(self, response: Json, body: Json) -> None:
-        if self._gateway.mode != "record" or self._gateway.cassette is None or not response:
+    def _conclude(self, bill: Bill, response: Json) -> None:
+        if not bill.settled:
+            bill.settle(self._meter.usage())
+            self._after()
+            self._record(response)
+
+    def _record(self, response: Json) -> None:
+        if self._gateway.mode != "record" or self._gateway.cassette is None:
             return
         places = self._line.placeholders
         try:
-            self._gateway.cassette.write(self._line.node_id, normal_request(body, places), response, places)
+            self._gateway.cassette.write(self._line.node_id, normal_request(self._body, places), response, places)
         except GatewayError as error:
             self._gateway.fail(str(error))
 
     # Both ways.
 
-    def _after(self, meter: Meter, *, clamped: bool = False) -> None:
+    def _after(self) -> None:
         """After a last word, the session's further requests are refused; if we cut it short, as a matter of budget."""
-        if meter.stop_reason not in FINAL_STOPS:
+        if self._meter.stop_reason not in FINAL_STOPS:
             return
-        if clamped and meter.stop_reason == "max_tokens":
+        if self._clamped and self._meter.stop_reason == "max_tokens":
             self._gateway.ledger.reached()
             self._line.ended = wire.BUDGET_REACHED
         else:

@@ -32,8 +32,9 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Leave to ask for at most `max_tokens` of output; `usd` is set aside until it is settled."""
+    """Leave to ask `model` for at most `max_tokens` of output; `usd` is set aside until it is settled."""
 
+    model: str
     usd: float
     max_tokens: int
 
@@ -70,20 +71,20 @@ class Ledger:
                     granted = min(wanted, affordable, fair)
                     usd = base + granted * price.output / 1_000_000
                     self._reserved += usd
-                    return Reservation(usd, granted)
+                    return Reservation(model, usd, granted)
                 if self._reserved <= 0:
                     self._reached = True
                     return None
                 self._changed.wait()
         return None
 
-    def settle(self, reservation: Reservation, node_id: str, model: str, used: Usage) -> None:
+    def settle(self, reservation: Reservation, node_id: str, used: Usage) -> None:
         """Count what the request used in place of what was set aside for it."""
-        price, basis = price_of(model)
+        price, basis = price_of(reservation.model)
         with self._changed:
             self._release(reservation)
             if used != Usage():
-                self._add(node_id, model, cost(used, price), basis)
+                self._add(node_id, reservation.model, cost(used, price), basis)
                 self._tokens[0] += used.all_input
                 self._tokens[1] += used.output
 

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vibe_gate.adapters.gateway.ledger import USEFUL_TOKENS
+from vibe_gate.adapters.gateway.ledger import USEFUL_TOKENS, Ledger, Reservation
 from vibe_gate.adapters.gateway.usage import CHARACTERS_PER_TOKEN, Usage
+
+OVERHEAD_TOKENS = 500
+"""What the API itself adds to a request with tools, beyond its bytes: about 350 tokens."""
 
 
 @dataclass
@@ -29,7 +32,7 @@ class Line:
         """
         known = self._usage.all_input
         if not known or size < self._bytes:
-            return Usage(cache_write=int(size / CHARACTERS_PER_TOKEN))
+            return Usage(cache_write=int(size / CHARACTERS_PER_TOKEN) + OVERHEAD_TOKENS)
         more = int((size - self._bytes) / CHARACTERS_PER_TOKEN)
         if self._usage.input < known:
             return Usage(cache_write=more + self._usage.input, cache_read=known - self._usage.input)
@@ -39,6 +42,24 @@ class Line:
         """Remember what a request of `size` bytes was charged."""
         if used.all_input:
             self._bytes, self._usage = size, used
+
+
+class Bill:
+    """What one request costs: settled once, by whoever is first to know."""
+
+    def __init__(self, ledger: Ledger, line: Line, leave: Reservation, size: int) -> None:
+        self.settled = False
+        self._ledger = ledger
+        self._line = line
+        self._leave = leave
+        self._size = size
+
+    def settle(self, used: Usage) -> None:
+        """Count what was used in place of what was set aside."""
+        if not self.settled:
+            self.settled = True
+            self._ledger.settle(self._leave, self._line.node_id, used)
+            self._line.learn(self._size, used)
 
 
 def useful_tokens(body: Mapping[str, Any]) -> int:
