@@ -7,65 +7,110 @@ contents are compared as plain buffers, so no attribute is ever looked up.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import pygit2
-from pygit2.enums import DiffFlag, DiffOption
+from pygit2.enums import DiffOption, ObjectType
 
 from vibe_gate.adapters.git import renames
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import SUBMODULE_MODE, ChangeType, FileChange, FileVersion, Hunk, Line
-from vibe_gate.errors import RevisionError
+from vibe_gate.domain.change import (
+    EMPTY_TREE,
+    EXECUTABLE_MODE,
+    REGULAR_MODE,
+    SUBMODULE_MODE,
+    SYMLINK_MODE,
+    ChangeType,
+    FileChange,
+    FileVersion,
+    Hunk,
+    Line,
+)
+from vibe_gate.errors import IntegrityError, RevisionError
 
 MAX_HUNK_BYTES = 1_000_000  # a binary side above this is for machines: no model and no person reads it line by line
-BINARY_PROBE_BYTES = 8_000  # git's own buffer_is_binary looks this far for a NUL
+CONTEXT_LINES = 3  # git's default
+TEXT_FLAGS = DiffOption.FORCE_TEXT | DiffOption.INDENT_HEURISTIC
+
 _TYPE_MASK = 0o170000
-_TREE_FLAGS = DiffOption.INCLUDE_TYPECHANGE | DiffOption.SKIP_BINARY_CHECK
-_TEXT_FLAGS = DiffOption.FORCE_TEXT | DiffOption.INDENT_HEURISTIC
-_ORIGINS = frozenset(" +-")  # libgit2's other origins are its "no newline" markers
-_CONTEXT_LINES = 3
+_TREE_MODE = 0o040000
+_EXECUTABLE_BIT = 0o100
+_TREE_ENTRY = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
+_ORIGINS: dict[str, Literal[" ", "+", "-"]] = {" ": " ", "+": "+", "-": "-"}  # others are "no newline" markers
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a raw difference: path as bytes, object id in hex, mode as git prints it."""
+    """One side of a difference: path as bytes, object id in hex, mode as git prints it."""
 
     path: bytes
     id: str
     mode: int
 
 
-Pair = tuple[Side | None, Side | None]
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A path that differs, before its lines are compared. `percent` is git's similarity index of a rename."""
+
+    before: Side | None
+    after: Side | None
+    percent: int = 0
+
+    @property
+    def kept(self) -> Side:
+        """The side that names the file: after, or before where it was deleted."""
+        side = self.after or self.before
+        assert side is not None
+        return side
+
+    @property
+    def change_type(self) -> ChangeType:
+        """What happened to the file, by git's rules."""
+        if self.before is None:
+            return "added"
+        if self.after is None:
+            return "deleted"
+        if (self.before.mode & _TYPE_MASK) != (self.after.mode & _TYPE_MASK):
+            return "type_changed"
+        return "renamed" if self.before.path != self.after.path else "modified"
 
 
 def files(repo: pygit2.Repository, before_tree: str, after_tree: str) -> tuple[FileChange, ...]:
     """Every path that differs between two trees, with its hunks, in the order in which git prints them.
 
-    The same files, types and old paths as `git diff --name-status -M -l0` (git 2.39, default
-    configuration) prints; `renames.pair` says how that is decided. `git diff` without `-l0` gives up
-    inexact renames when deleted x added files exceed 1,000 x 1,000 and shows them as deleted and added:
-    here they stay renames, however many there are.
+    The same files, types and old paths as `git diff --name-status -M -l0` (git 2.39, default configuration)
+    prints; `renames.pair` says how that is decided. Without `-l0` git gives up on renames with edits when
+    deleted x added files (that are not renamed by id or name already) exceed 1,000 x 1,000, and shows them as
+    deleted and added: here they stay renames, however many there are.
 
-    Counts are those of `git diff --numstat --text`. A binary file with a side over `MAX_HUNK_BYTES` has
-    no hunks and counts 0, as git's `-` says. Raises `RevisionError` where an object is missing.
+    Counts are those of `git diff --numstat`, and of `git diff --text` for binary files. A binary file with a
+    side over `MAX_HUNK_BYTES` has no hunks and counts 0, as git's `-` says. A type change is the difference of
+    the two contents (a symlink's is its target, a submodule's git's `Subproject commit` line). Raises
+    `RevisionError` where an object is missing, `IntegrityError` where a tree is not well formed.
     """
     read = reader(repo)
-    return tuple(_file_change(before, after, read) for before, after in pairs(repo, before_tree, after_tree))
+    return tuple(_file_change(delta, read) for delta in deltas(repo, before_tree, after_tree))
 
 
-def pairs(repo: pygit2.Repository, before_tree: str, after_tree: str) -> list[Pair]:
-    """Both sides of every difference, renames paired, sorted by the path of the after side."""
-    raw = list(_raw(repo, before_tree, after_tree))
-    deleted = [before for before, after in raw if before and not after]
-    added = [after for before, after in raw if after and not before]
-    sources = renames.pair(deleted, added, reader(repo)) if deleted and added else {}
-    used = {deleted[source].path for source in sources.values()}
-    source_of = {added[target].path: deleted[source] for target, source in sources.items()}
+def deltas(repo: pygit2.Repository, before_tree: str, after_tree: str) -> list[Delta]:
+    """What differs, renames paired, sorted by the path of the after side (of the before side if deleted)."""
+    raw = sorted(_raw(repo, before_tree, after_tree), key=lambda delta: delta.kept.path)
+    deleted = [delta.before for delta in raw if delta.before and not delta.after]
+    added = [delta.after for delta in raw if delta.after and not delta.before]
+    matches = renames.pair(deleted, added, reader(repo)) if deleted and added else {}
+    gone = {deleted[match.source].path for match in matches.values()}
+    renamed = {
+        added[target].path: Delta(deleted[match.source], added[target], match.percent)
+        for target, match in matches.items()
+    }
+    # A path can be deleted as a file and added as another; only the added one is a rename's target.
     return [
-        (source_of.get(after.path) if after and not before else before, after)
-        for before, after in raw
-        if after or (before and before.path not in used)
+        delta if delta.before else renamed.get(delta.kept.path, delta)
+        for delta in raw
+        if delta.after or delta.kept.path not in gone
     ]
 
 
@@ -75,62 +120,85 @@ def reader(repo: pygit2.Repository) -> Callable[[Side], bytes]:
     def read(side: Side) -> bytes:
         if side.mode == SUBMODULE_MODE:
             return b"Subproject commit %s\n" % side.id.encode("ascii")
-        try:
-            found = repo[side.id]
-        except KeyError:
-            raise RevisionError(
-                f"The object {side.id} of {paths.quote(paths.decode(side.path))} is missing here; fetch it first."
-            ) from None
-        if not isinstance(found, pygit2.Blob):
-            raise RevisionError(f"{paths.quote(paths.decode(side.path))} names {side.id}, which is no file content.")
-        return found.data
+        return _read_object(repo, side.id, ObjectType.BLOB, side.path)
 
     return read
 
 
-def is_binary(content: bytes) -> bool:
-    """Whether git calls this content binary: a NUL byte near its start."""
-    return b"\0" in content[:BINARY_PROBE_BYTES]
+def _read_object(repo: pygit2.Repository, identity: str, kind: ObjectType, path: bytes) -> bytes:
+    shown = paths.quote(paths.decode(path)) if path else "the top of the tree"
+    try:
+        found, content = repo.read(identity)
+    except KeyError:
+        raise RevisionError(f"Object {identity} ({shown}) is missing in this repository; fetch it first.") from None
+    if found != kind:
+        raise IntegrityError(f"Object {identity} ({shown}) is not a {kind.name.lower()}; run `git fsck`.")
+    return bytes(content)
 
 
-def _raw(repo: pygit2.Repository, before_tree: str, after_tree: str) -> Iterator[Pair]:
-    before = repo[before_tree].peel(pygit2.Tree)
-    after = repo[after_tree].peel(pygit2.Tree)
-    found = [
-        (_side(delta.old_file), _side(delta.new_file)) for delta in before.diff_to_tree(after, flags=_TREE_FLAGS).deltas
-    ]
-    yield from sorted(found, key=_sort_path)
+def _raw(repo: pygit2.Repository, before_tree: str, after_tree: str) -> Iterator[Delta]:
+    """Files that differ, unpaired. Trees are read as bytes: no configuration (`diff.ignoreSubmodules`) has a say."""
+    waiting = [(b"", before_tree, after_tree)]
+    while waiting:
+        prefix, before_id, after_id = waiting.pop()
+        before = _entries(repo, before_id, prefix)
+        after = _entries(repo, after_id, prefix)
+        for name in {name for name, _ in before.items() ^ after.items()}:
+            path = prefix + name
+            old = before.get(name)
+            new = after.get(name)
+            old_tree = old[1] if old and old[0] == _TREE_MODE else EMPTY_TREE
+            new_tree = new[1] if new and new[0] == _TREE_MODE else EMPTY_TREE
+            if old_tree != new_tree:
+                waiting.append((path + b"/", old_tree, new_tree))
+            delta = Delta(_side(path, old), _side(path, new))
+            if delta.before or delta.after:
+                yield delta
 
 
-def _sort_path(pair: Pair) -> bytes:
-    side = pair[1] or pair[0]
-    assert side is not None
-    return side.path
+def _side(path: bytes, entry: tuple[int, str] | None) -> Side | None:
+    return None if entry is None or entry[0] == _TREE_MODE else Side(path, entry[1], entry[0])
 
 
-def _side(file: pygit2.DiffFile) -> Side | None:
-    if not file.flags & DiffFlag.EXISTS:
-        return None
-    return Side(file.raw_path, str(file.id), int(file.mode))
+def _entries(repo: pygit2.Repository, identity: str, path: bytes) -> dict[bytes, tuple[int, str]]:
+    """A tree's entries: name -> (mode, object id)."""
+    if identity == EMPTY_TREE:
+        return {}
+    content = _read_object(repo, identity, ObjectType.TREE, path)
+    rows = _TREE_ENTRY.findall(content)
+    entries = {name: (_canonical(int(mode, 8)), raw.hex()) for mode, name, raw in rows}
+    # What is skipped, or named twice, could be checked out and yet not be shown here.
+    length = sum(len(mode) + len(name) for mode, name, _ in rows) + 22 * len(rows)
+    if length != len(content) or len(entries) != len(rows) or any(b"/" in name for name in entries):
+        raise IntegrityError(f"The tree {identity} is not well formed; run `git fsck`.")
+    return entries
 
 
-def _file_change(before: Side | None, after: Side | None, read: Callable[[Side], bytes]) -> FileChange:
+def _canonical(mode: int) -> int:
+    """The mode that git takes an entry for: old repositories hold others, such as 100664."""
+    kind = mode & _TYPE_MASK
+    if kind == REGULAR_MODE & _TYPE_MASK:
+        return EXECUTABLE_MODE if mode & _EXECUTABLE_BIT else REGULAR_MODE
+    return kind if kind in (SYMLINK_MODE, _TREE_MODE) else SUBMODULE_MODE
+
+
+def _file_change(delta: Delta, read: Callable[[Side], bytes]) -> FileChange:
+    before, after = delta.before, delta.after
     old = read(before) if before else b""
     new = read(after) if after else b""
-    binary = is_binary(old) or is_binary(new)
+    binary = renames.is_binary(old) or renames.is_binary(new)
     hunks = () if binary and max(len(old), len(new)) > MAX_HUNK_BYTES else _hunks(old, new)
-    origins = [line.origin for hunk in hunks for line in hunk.lines]
-    kept = after or before
-    assert kept is not None
+    added = sum(1 for hunk in hunks for line in hunk.lines if line.origin == "+")
+    changed = sum(1 for hunk in hunks for line in hunk.lines if line.origin != " ")
     return FileChange(
-        path=paths.decode(kept.path),
-        old_path=paths.decode(before.path) if before and after and before.path != after.path else None,
-        change_type=_change_type(before, after),
+        path=paths.decode(delta.kept.path),
+        old_path=paths.decode(before.path) if before and delta.change_type == "renamed" else None,
+        change_type=delta.change_type,
         before=_version(before, old),
         after=_version(after, new),
         binary=binary,
-        added=origins.count("+"),
-        deleted=origins.count("-"),
+        added=added,
+        deleted=changed - added,
         hunks=hunks,
     )
 
@@ -141,27 +209,17 @@ def _version(side: Side | None, content: bytes) -> FileVersion | None:
     return FileVersion(side.id, side.mode, 0 if side.mode == SUBMODULE_MODE else len(content))
 
 
-def _change_type(before: Side | None, after: Side | None) -> ChangeType:
-    if before is None:
-        return "added"
-    if after is None:
-        return "deleted"
-    if (before.mode & _TYPE_MASK) != (after.mode & _TYPE_MASK):
-        return "type_changed"
-    return "renamed" if before.path != after.path else "modified"
-
-
 def _hunks(old: bytes, new: bytes) -> tuple[Hunk, ...]:
     if old == new:
         return ()
-    patch = pygit2.Patch.create_from(old, new, flag=_TEXT_FLAGS, context_lines=_CONTEXT_LINES)
+    patch = pygit2.Patch.create_from(old, new, flag=TEXT_FLAGS, context_lines=CONTEXT_LINES)
     return tuple(
         Hunk(
             hunk.old_start,
             hunk.old_lines,
             hunk.new_start,
             hunk.new_lines,
-            tuple(Line(line.origin, line.raw_content) for line in hunk.lines if line.origin in _ORIGINS),
+            tuple(Line(_ORIGINS[line.origin], line.raw_content) for line in hunk.lines if line.origin in _ORIGINS),
         )
         for hunk in patch.hunks
     )
