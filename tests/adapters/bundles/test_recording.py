@@ -239,3 +239,50 @@ def test_the_clock_is_read_in_utc_whatever_zone_it_tells(tmp_path: Path) -> None
     run = store.begin(KEY, START, {})
     assert run.run_id.startswith("20260102T030405678Z-")
     assert document(run.directory / "run.json")["created_at"] == "2026-01-02T03:04:05.678Z"
+
+
+def test_text_that_is_no_unicode_never_ends_a_session_or_a_run(store: Store, tmp_path: Path) -> None:
+    bad = "\ud800\x1b[2J"
+    run = store.begin(KEY, START, {"prompt": bad})
+    run.event("node.added", "judge-quality", kind="judge")
+    run.event("node.status", "judge-quality", status="BLOCKED", reason=bad)
+    turn = run.turn("judge-quality")
+    turn.event({"type": "todo", "action": "add", "text": bad, "status": bad})
+    turn.event({"type": bad, "role": bad, "content": [bad]})
+    turn.hook({"hook_event_name": "PreToolUse", "tool_name": bad, "tool_use_id": bad, bad: bad})
+    turn.seal(Ended(session_id=bad, detail=bad))
+    run.seal(summary_of(run))
+    assert run.lost is None
+    assert find_run(tmp_path).summary.outcome == "pass"
+    assert find_run(tmp_path).graph().nodes[0].status == "BLOCKED"
+
+
+def test_input_nested_without_end_is_left_out_and_the_session_goes_on(store: Store) -> None:
+    deep: list = []
+    for _ in range(100_000):
+        deep = [deep]
+    run = store.begin(KEY, START, {})
+    turn = run.turn("judge-quality")
+    turn.hook({"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_use_id": "t", "tool_input": deep})
+    turn.event({"type": "message", "role": "assistant", "input": deep})
+    (line,) = log(run.directory / turn.relative / "hooks.ndjson")
+    assert (line["tool_use_id"], line["left_out"]) == ("t", "nested too deeply to be recorded")
+    (line,) = log(run.directory / turn.relative / "events.ndjson")
+    assert (line["role"], line["left_out"]) == ("assistant", "nested too deeply to be recorded")
+
+
+def test_straggling_threads_find_a_sealed_run_closed(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    turn = run.turn("judge-quality")
+    run.seal(summary_of(run))
+    before = tree(run.directory)
+    turn.event({"type": "message"})
+    turn.hook({})
+    turn.seal(Ended())
+    turn.fail("late")
+    run.event("log.mark")
+    run.patch(b"late")
+    assert run.content("after", b"late") is None
+    assert run.turn("judge-quality").relative == ""
+    run.abandon("late")
+    assert tree(run.directory) == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -167,14 +168,13 @@ class RunRecorder:
         parts = self._parts
         done = {"status": "completed", "outcome": summary.outcome, "exit_code": summary.exit_code}
         self._append("run.completed", None, done)
-        events = (Event.model_validate_json(line) for line in lines(parts.folder, names.EVENTS))
+        events = (Event.model_validate(json.loads(line)) for line in lines(parts.folder, names.EVENTS))
         parts.folder.place(names.GRAPH, fold(events).to_json().encode())
         parts.folder.place(names.SESSIONS, encode_document(self._sessions()))
         document = parts.redact.value(summary.model_dump(mode="json", by_alias=True))
         _make_durable(parts.folder)
-        parts.folder.place(
-            names.SUMMARY, encode_document(document | {"digests": digests(parts.folder)}), durable=True
-        )  # fmt: skip
+        document["digests"] = digests(parts.folder)
+        parts.folder.place(names.SUMMARY, encode_document(document), durable=True)
 
     def _sessions(self) -> dict[str, Any]:
         nodes: dict[str, list[str]] = {}

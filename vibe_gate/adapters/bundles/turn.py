@@ -31,6 +31,9 @@ from vibe_gate.domain.turn import (
 NOTHING = TurnChange()
 """Of a turn that changed nothing, a judge's for one."""
 
+_NAMES = ("type", "role", "tool", "hook", "hook_event_name", "tool_name", "tool_use_id", "session_id")
+"""What is kept of an event that cannot be kept whole."""
+
 _IN_THE_HEAD = frozenset({"type", "role", "tool", "ts"})
 
 
@@ -149,7 +152,7 @@ class TurnRecorder:
     def _event(self, data: Mapping[str, Any]) -> None:
         if (parts := self._maybe_parts) is None:
             return
-        safe = parts.redact.value(dict(data))
+        safe = _redacted(parts.redact, data)
         ts = _ts(safe, parts.clock)
         parts.events.append(lambda seq: {"seq": seq, "ts": ts} | safe | {"seq": seq, "ts": ts})
         parts.transcript.append(readable(safe, ts))
@@ -159,7 +162,7 @@ class TurnRecorder:
     def _hook(self, data: Mapping[str, Any]) -> None:
         if (parts := self._maybe_parts) is None:
             return
-        safe = parts.redact.value(dict(data))
+        safe = _redacted(parts.redact, data)
         hook = shown.show_text(_text(safe, "hook_event_name") or _text(safe, "hook"))
         tool_use_id = shown.show_text(_text(data, "tool_use_id"))
         ts = _ts(safe, parts.clock)
@@ -188,13 +191,24 @@ class TurnRecorder:
             tool_calls=calls,
             todos=tuple(self._todos),
             hook_capture_status=capture,
-            session_id=self.session_id,
+            session_id=shown.show_text(self.session_id),
             status=status,
             detail=shown.show_text(detail),
         )
         document = summary.model_dump(mode="json", by_alias=True, exclude_none=True)
         parts.folder.place(names.SUMMARY, encode_document(parts.redact.value(document)))
         parts.completed(self, status)
+
+
+def _redacted(redact: Redactor, data: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        safe: dict[str, Any] = redact.value(dict(data))
+        json.dumps(safe, default=repr)
+    except RecursionError:
+        # A model can nest a tool's input as deep as it likes; the session must go on, and say what is missing.
+        kept = {name: data[name] for name in _NAMES if isinstance(data.get(name), str)}
+        safe = redact.value(kept) | {"left_out": "nested too deeply to be recorded"}
+    return safe
 
 
 def readable(event: Mapping[str, Any], ts: int) -> str:
