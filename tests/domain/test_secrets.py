@@ -119,6 +119,7 @@ def test_a_secret_is_found_by_its_surroundings(kind: str, text: str, value: str)
         'password = os.environ["DB_PASSWORD_1"]',
         "token = get_next_token(stream, position=10)",
         "token = parser.next_token",
+        "def sign(private_key: ed25519.Ed25519PrivateKey, data: bytes)",
         "token == 'abcDEF123456789'",
         "secretName: my-app-secret-2",
         'token_url = "https://auth7.internal/oauth2/token"',

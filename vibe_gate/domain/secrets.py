@@ -1,9 +1,9 @@
 """Secrets in text: the formats that issuers document, and assignments of values that look random.
 
 Shared by the check `no-secrets` and by redaction. The scanned text is hostile, so
-every rule is linear: a literal is looked for first (`in`, the speed of memchr), the
-expression starts with that literal, a run of token characters is entered at its
-start only, and everything before a demand that can fail is bounded or possessive.
+every rule is linear: its expression starts with a literal, which the search jumps
+to, a run of token characters is entered at its start only, and everything before a
+demand that can fail is bounded or possessive.
 
 Known formats err towards finding; assignments err towards silence, since every
 program has lines such as `token = next_token()`.
@@ -30,16 +30,18 @@ class SecretMatch:
 @dataclass(frozen=True, slots=True)
 class _Format:
     kind: str
-    literal: str
     expression: re.Pattern[str]
+    has_value: bool
 
 
-def _format(kind: str, literal: str, rest: str, *, inside: str = "A-Za-z0-9_") -> _Format:
-    """A format that starts with `literal`, not in the middle of a run of `inside` characters.
+def _format(kind: str, lead: str, rest: str, *, inside: str = "A-Za-z0-9_") -> _Format:
+    """A format that starts with the literal `lead`, not in the middle of a run of `inside` characters.
 
-    The look-behind stands after the literal, so that the search can use it as prefix.
+    The look-behind stands after the lead, so that the search can jump from lead to
+    lead. A group `value` in `rest` is the secret; without one the whole match is.
     """
-    return _Format(kind, literal, re.compile(f"{re.escape(literal)}(?<![{inside}]{re.escape(literal)}){rest}"))
+    expression = re.compile(f"{re.escape(lead)}(?<![{inside}]{re.escape(lead)}){rest}")
+    return _Format(kind, expression, "value" in expression.groupindex)
 
 
 _END = r"(?![A-Za-z0-9])"
@@ -53,13 +55,10 @@ _PEM = (
 )
 
 _FORMATS: tuple[_Format, ...] = (
-    *(
-        _format("aws-access-key-id", prefix, r"[A-Z2-7]{16}(?![A-Za-z0-9])")
-        for prefix in ("AKIA", "ASIA", "ABIA", "ACCA")
-    ),
-    *(_format("github-token", f"gh{letter}_", r"[A-Za-z0-9]{36,255}") for letter in "pousr"),
+    _format("aws-access-key-id", "A", r"(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}(?![A-Za-z0-9])"),
+    _format("github-token", "gh", r"[pousr]_[A-Za-z0-9]{36,255}"),
     _format("github-token", "github_pat_", r"[A-Za-z0-9_]{36,255}"),
-    *(_format("gitlab-token", prefix, rf"[{_WORD}]{{20,300}}") for prefix in ("glpat-", "gldt-", "glrt-", "glptt-")),
+    _format("gitlab-token", "gl", rf"(?:pat|dt|rt|ptt|ft|soat)-[{_WORD}]{{20,300}}"),
     _format("slack-token", "xox", r"[abeoprs]-[A-Za-z0-9-]{10,300}"),
     _format("slack-token", "xapp-", r"[0-9]-[A-Za-z0-9-]{20,300}"),
     _format("slack-webhook", "hooks.slack.com/", r"(?:services|workflows)/[A-Za-z0-9_/]{20,200}"),
@@ -79,12 +78,12 @@ _FORMATS: tuple[_Format, ...] = (
     _format("private-key", "-----BEGIN ", _PEM),
     _format("gcp-service-account", '"private_key_id"', r'\s{0,5}:\s{0,5}"(?P<value>[0-9a-f]{40})"'),
     _format("heroku-key", "HRKU-", rf"[{_WORD}]{{36,100}}"),
-    *(_format("digitalocean-token", f"do{letter}_v1_", r"[0-9a-f]{64}") for letter in "opr"),
+    _format("digitalocean-token", "do", r"[opr]_v1_[0-9a-f]{64}"),
     _format("telegram-bot-token", ":AA", rf"(?<=[0-9]{{8}}:AA)[{_WORD}]{{33}}(?![{_WORD}])", inside="A-Za-z_"),
     _format("discord-webhook", "/api/webhooks/", rf"[0-9]{{17,20}}/[{_WORD}]{{60,90}}", inside="\0"),
     _format("hugging-face-token", "hf_", rf"[A-Za-z0-9]{{30,50}}{_END}"),
     _format("databricks-token", "dapi", r"[0-9a-f]{32}(?:-[0-9])?(?![0-9A-Za-z])"),
-    *(_format("shopify-token", f"shp{part}_", r"[0-9a-fA-F]{32}") for part in ("at", "ca", "pa", "ss")),
+    _format("shopify-token", "shp", r"(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
     _format("mailgun-key", "key-", rf"[0-9a-f]{{32}}{_END}"),
     _format("vault-token", "hvs.", rf"[{_WORD}]{{24,300}}"),
     _format("age-secret-key", "AGE-SECRET-KEY-1", r"[0-9A-Z]{58}"),
@@ -100,12 +99,20 @@ _DISCORD_HEAD = re.compile(rf"(?<![{_WORD}])[MNO][{_WORD}]{{23,27}}\Z")
 
 _URL = re.compile(r"://(?P<user>[^\s:/@\"'<>]{0,100}):(?P<value>[^\s/@\"'<>]{3,200})@(?P<host>[A-Za-z0-9.\[-]{0,100})")
 
-_NAMES = ("passw", "pwd", "secret", "token", "api_key", "api-key", "apikey", "access_key", "accesskey", "auth_key",
-          "private_key", "credential", "client_key", "encryption_key", "signing_key")  # fmt: skip
-_ASSIGNMENT = re.compile(
-    r"(?P<tail>[A-Za-z0-9_.\[\]-]{0,40})\\?[\"']?\s{0,8}(?::\s{0,4}[A-Za-z]{1,20}\s{0,4}=(?!=)|=>|:=|=(?![=~])|:(?!:))\s{0,8}"
-    r"(?:\\?(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\<>]{8,200})\\?(?P=quote)|(?P<bare>[A-Za-z0-9+/_.~!@#$%^&*-]{16,200}={0,2})(?=[\s,;}\\]|$))"
+_NAMES = ("passw", "pwd", "secret", "token", "credential", "key")
+_KEY_OF = re.compile(r"(?:api|access|auth|private|client|encryption|signing|master|account|service|secret)[-_]?key\Z")
+"""A key that is secret; others open dictionaries."""
+
+_TAIL = (
+    r"(?P<tail>[a-z0-9_.\[\]-]{0,40})\\?[\"']?\s{0,8}(?::\s{0,4}[a-z]{1,20}\s{0,4}=(?!=)|=>|:=|=(?![=~])|:(?!:))\s{0,8}"
 )
+_VALUE = (
+    r"(?:\\?(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\<>]{8,200})\\?(?P=quote)"
+    r"|(?P<bare>[A-Za-z0-9+/_.~!@#$%^&*-]{16,200}={0,2})(?=[\s,;}\\]|$))"
+)
+_ASSIGNMENTS = tuple(re.compile(name + _TAIL + _VALUE) for name in _NAMES)
+"""Searched in lower case: a search that ignores case has no literal to jump to."""
+
 _HARMLESS_TAIL = re.compile(
     r"(?:id|ids|name|names|path|paths|file|files|url|uri|type|kind|hash|sha1|sha256|digest|length|len|size|count|limit|"
     r"endpoint|header|field|prefix|pattern|regex|format|expiry|expires|ttl|arn|ref|version|label|hint|policy)$"
@@ -118,6 +125,7 @@ _REFERENCE = re.compile(
     r"process\.env|environ|getenv|secrets\.|^\$|^%\w+%$|^\{|^@|[()\[\]]|dummy|sample|not[-_]?a|^test|^fake|password|passwd|"
     r"^none$|^null$|^undefined$|/.*/.*/|^[a-z]+:"
 )
+_CAMEL = re.compile(r"[A-Z][a-z]{2,}[A-Z][a-z]{2,}\Z")  # a type: `private_key: Ed25519PrivateKey`
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORDS = re.compile(r"[A-Za-z]+(?:[-_./:@ ][A-Za-z]+)*[-_./]?[0-9]{0,4}\Z")
 _SAFE_HOSTS = frozenset({"localhost", "127.0.0.1", "host", "hostname"})
@@ -157,10 +165,8 @@ def kinds() -> frozenset[str]:
 
 def _known(text: str) -> Iterator[SecretMatch]:
     for form in _FORMATS:
-        if form.literal not in text:
-            continue
         for match in form.expression.finditer(text):
-            start, end = match.span("value") if "value" in form.expression.groupindex else match.span()
+            start, end = match.span("value") if form.has_value else match.span()
             if form.kind == "telegram-bot-token":
                 start -= 8
             if form.kind == "private-key" or not _PLACEHOLDER.search(text[start:end].lower()):
@@ -191,32 +197,31 @@ def _urls(text: str) -> Iterator[SecretMatch]:
 def _assigned(text: str) -> Iterator[SecretMatch]:
     # U+0130 is the one character whose lower case is longer; offsets must stay the same.
     lowered = text.replace("\u0130", "i").lower()
-    for name in _NAMES:
-        position = lowered.find(name)
-        while position >= 0:
-            after = position + len(name)
-            match = _ASSIGNMENT.match(text, after)
-            if match and (kind := _assigned_kind(lowered[max(0, position - 30) : after], match)):
-                group = "quoted" if match["quoted"] else "bare"
-                yield SecretMatch(kind, *match.span(group))
-                after = match.end()
-            position = lowered.find(name, after)
+    for name, expression in zip(_NAMES, _ASSIGNMENTS, strict=True):
+        match = expression.search(lowered)
+        while match:
+            start, end = match.span("quoted" if match["quoted"] else "bare")
+            before = lowered[max(0, match.start() - 30) : match.start() + len(name)].rsplit("\n", 1)[-1]
+            kind = _assigned_kind(before, match["tail"], text[start:end], is_quoted=bool(match["quoted"]))
+            if kind:
+                yield SecretMatch(kind, start, end)
+            match = expression.search(lowered, match.end() if kind else match.start() + len(name))
 
 
-def _assigned_kind(before: str, match: re.Match[str]) -> str | None:
-    """What the assigned value is, or None where it is no secret. `before`: the text up to the name's keyword."""
-    value = match["quoted"] or match["bare"]
+def _assigned_kind(before: str, tail: str, value: str, *, is_quoted: bool) -> str | None:
+    """What the assigned value is, or None where it is no secret. The name is `before` and `tail`, in lower case."""
+    if before.endswith("key") and not _KEY_OF.search(before):
+        return None
     lowered = value.lower()
-    if _HARMLESS_TAIL.search(match["tail"].lower()) or _PLACEHOLDER.search(lowered) or _REFERENCE.search(lowered):
+    if _HARMLESS_TAIL.search(tail) or _PLACEHOLDER.search(lowered) or _REFERENCE.search(lowered):
         return None
-    if not any(char.isdigit() for char in value) or _WORDS.match(value):
+    if not any(char.isdigit() for char in value) or _WORDS.match(value) or _CAMEL.search(value):
         return None
-    name = before.rsplit("\n", 1)[-1]
-    if "heroku" in name and _UUID.fullmatch(lowered):
+    if "heroku" in before and _UUID.fullmatch(lowered):
         return "heroku-key"
-    if _bits(value) < (QUOTED_BITS if match["quoted"] else BARE_BITS):
+    if _bits(value) < (QUOTED_BITS if is_quoted else BARE_BITS):
         return None
-    return "aws-secret-key" if "aws" in name and len(value) == 40 else "secret-assignment"
+    return "aws-secret-key" if "aws" in before and len(value) == 40 else "secret-assignment"
 
 
 def _bits(value: str) -> float:
