@@ -1,0 +1,154 @@
+"""What goes wrong between an agent and its model: the real CLI, through the gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from scripted_messages_api import ApiError, DropConnection, Fault, Hang, ToolUse, Turn
+from wire import Notes, answering, costing, hold, task_in
+
+from vibe_gate.adapters.agent import Ending, session
+from vibe_gate.adapters.gateway import Gateway, Spending, Wire, find_upstream
+
+OK = {"ok": True}
+HELLO = "hello " * 50
+
+
+def judged(model, place, environ, budget: float = 1.0, **changes) -> tuple[Ending, Spending]:
+    """One session through a live gateway."""
+    with Gateway(find_upstream(model.environ), Wire("live"), budget, str) as gateway:
+        ending, _ = hold(task_in(place, gateway.url("judge"), environ, **{"timeout_s": 15, **changes}))
+        return ending, gateway.spent()
+
+
+@pytest.mark.parametrize(
+    ("status", "advice"),
+    [
+        (400, "check the model's name"),
+        (401, "check it with `vibe-gate doctor`"),
+        (403, "denies this key"),
+        (404, "does not know this model"),
+        (413, "too large"),
+        (429, "limits the rate of this key"),
+        (500, "failed; try again later"),
+        (529, "overloaded; try again later"),
+    ],
+)
+def test_an_error_of_the_api_is_named_with_what_to_do(tmp_path, environ, status, advice):
+    with answering(ApiError(status, "scripted"), repeat_last=True) as model:
+        ending, spent = judged(model, tmp_path, environ)
+    assert ending.status == "api_error" and ending.answer is None
+    assert ending.detail.startswith(f"HTTP {status}: ") and advice in ending.detail
+    assert spent == Spending()
+
+
+@pytest.mark.parametrize("fault", [Fault("drop"), Fault("close"), Fault("garbage"), Fault("error")])
+def test_a_stream_that_breaks_is_an_error_of_the_wire(tmp_path, environ, fault):
+    with answering(Turn(HELLO, usage=costing(50), fault=fault), repeat_last=True) as model:
+        ending, spent = judged(model, tmp_path, environ)
+    assert ending.status == "api_error" and ending.answer is None
+    assert ending.detail
+    assert spent.input_tokens >= 100
+
+
+def test_a_connection_that_breaks_at_once_is_an_error_of_the_wire(tmp_path, environ):
+    with answering(DropConnection(), repeat_last=True) as model:
+        ending, spent = judged(model, tmp_path, environ)
+    assert (ending.status, spent) == ("api_error", Spending())
+    assert ending.detail.startswith("HTTP 502: the model's API cannot be reached")
+
+
+def test_a_model_that_is_not_there_is_an_error_of_the_wire(tmp_path, environ):
+    with answering() as model:
+        pass
+    ending, _ = judged(model, tmp_path, environ)
+    assert ending.status == "api_error"
+    assert "cannot be reached; check the address and the network" in ending.detail
+
+
+@pytest.mark.parametrize("step", [Hang(), Turn(HELLO, fault=Fault("hang"))])
+def test_silence_ends_at_the_sessions_own_clock(tmp_path, environ, step):
+    began = time.monotonic()
+    with answering(step, repeat_last=True) as model:
+        ending, _ = judged(model, tmp_path, environ, timeout_s=2)
+    assert ending.status == "timeout"
+    assert time.monotonic() - began < 6
+
+
+def test_a_short_disturbance_is_survived_where_there_is_time(tmp_path, environ):
+    with answering(ApiError(529), OK) as model:
+        ending, _ = judged(model, tmp_path, environ, timeout_s=40)
+    assert (ending.status, ending.answer) == ("answered", OK)
+
+
+def test_a_budget_reached_on_the_way_ends_the_session_there(tmp_path, environ):
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "a.py").write_text("x = 1\n")
+    read = Turn(ToolUse("Read", {"file_path": "a.py"}), usage=costing(5_000, 3_300))
+    with answering(read, repeat_last=True) as model:
+        ending, spent = judged(model, tmp_path, environ, budget=0.07)
+    assert (ending.status, ending.detail) == ("budget", "The budget of this run is reached.")
+    assert len(model.api.log) == 1
+    assert spent.budget_reached and spent.usd <= 0.07
+
+
+def test_an_answer_cut_by_the_budget_is_a_matter_of_budget(tmp_path, environ):
+    with answering(Turn("half", stop_reason="max_tokens", usage=costing(3_000)), repeat_last=True) as model:
+        ending, spent = judged(model, tmp_path, environ, budget=0.2)
+    assert ending.status == "budget" and spent.budget_reached
+    assert len(model.api.log) == 1
+
+
+@pytest.mark.parametrize(("stop", "status"), [("refusal", "refused"), ("max_tokens", "max_tokens")])
+def test_a_last_word_is_not_asked_again(tmp_path, environ, stop, status):
+    with answering(Turn("no", stop_reason=stop), OK) as model:
+        ending, _ = judged(model, tmp_path, environ, budget=5.0)
+    assert (ending.status, ending.answer) == (status, None)
+    assert len(model.api.log) == 1
+
+
+def test_a_request_that_was_never_recorded_ends_the_session_without_another_try(tmp_path, environ):
+    cassette = tmp_path / "cassette"
+    with answering(OK) as model, Gateway(find_upstream(model.environ), Wire("record", cassette), 1.0, str) as gateway:
+        hold(task_in(tmp_path, gateway.url("judge"), environ))
+    with Gateway(None, Wire("replay", cassette), 1.0, str) as gateway:
+        ending, _ = hold(task_in(tmp_path, gateway.url("judge"), environ, prompt="Is it good?"))
+        assert ending.status == "api_error"
+        assert ending.detail == "The cassette holds no answer to this request; record it again."
+        assert len(gateway.unmatched) == 1
+        assert "Is it ok?" in gateway.unmatched[0] and "Is it good?" in gateway.unmatched[0]
+
+
+def test_sessions_side_by_side_share_the_budget(tmp_path, environ):
+    async def all_of(tasks):
+        return await asyncio.gather(*(session(task, Notes()) for task in tasks))
+
+    def greedy(request):
+        return Turn(ToolUse("StructuredOutput", OK), usage=costing(min(9_000, request.body["max_tokens"])))
+
+    with (
+        answering(greedy, repeat_last=True) as model,
+        Gateway(find_upstream(model.environ), Wire("live"), 0.2, str) as gateway,
+    ):
+        tasks = [task_in(tmp_path, gateway.url(f"judge-{n}"), environ) for n in range(3)]
+        endings = asyncio.run(all_of(tasks))
+        spent = gateway.spent()
+    assert sorted(ending.status for ending in endings) in (["answered", "answered", "budget"], ["answered"] * 3)
+    assert spent.usd <= 0.2 and spent.by_node.keys() <= {"judge-0", "judge-1", "judge-2"}
+
+
+def test_closing_the_gateway_ends_a_session_that_waits(tmp_path, environ):
+    async def closing(gateway, task):
+        running = asyncio.create_task(session(task, Notes()))
+        while not model.api.log:
+            await asyncio.sleep(0.02)
+        gateway.close()
+        return await running
+
+    with answering(Hang(), repeat_last=True) as model:
+        gateway = Gateway(find_upstream(model.environ), Wire("live"), 1.0, str)
+        with gateway:
+            ending = asyncio.run(closing(gateway, task_in(tmp_path, gateway.url("judge"), environ, timeout_s=10)))
+    assert ending.status == "api_error"
