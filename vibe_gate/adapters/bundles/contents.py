@@ -23,10 +23,21 @@ class Kept:
     name: str
 
 
-def keep(objects: Objects, redact: Redactor, bundle: Folder, side: Side, data: bytes) -> Kept:
-    """Store one side of a file in a bundle. OSError."""
-    if len(data) > LARGEST_CONTENT:
-        return Kept(digest_of(data), len(data), "")
-    safe = redact.data(data)
-    folder = bundle.folder("files", create=True).folder(side, create=True)
-    return Kept(digest_of(safe), len(safe), f"files/{side}/{objects.put(safe, folder)}")
+class Contents:
+    """Keeps sides of files in one bundle."""
+
+    def __init__(self, bundle: Folder, objects: Objects, redact: Redactor) -> None:
+        self._bundle = bundle
+        self._objects = objects
+        self._redact = redact
+        self._sides: dict[Side, Folder] = {}
+
+    def keep(self, side: Side, data: bytes) -> Kept:
+        """Store one side of a file. OSError."""
+        if len(data) > LARGEST_CONTENT:
+            return Kept(digest_of(data), len(data), "")
+        safe = self._redact.data(data)
+        if side not in self._sides:
+            self._sides[side] = self._bundle.folder("files", create=True).folder(side, create=True)
+        stored = self._objects.put(safe, self._sides[side])
+        return Kept(stored.partition(".")[0], len(safe), f"files/{side}/{stored}")

@@ -47,10 +47,14 @@ class Folder:
 
     def folder(self, name: str, create: bool = False) -> Folder:
         """The directory `name` in this one; `create` makes it where it is missing."""
-        if create:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(name, _FOLDER_MODE, dir_fd=self._descriptor)
-        return Folder(self._open(name, _READ_DIRECTORY), self.path / name)
+        try:
+            return Folder(self._open(name, _READ_DIRECTORY), self.path / name)
+        except FileNotFoundError:
+            if not create:
+                raise
+        with contextlib.suppress(FileExistsError):  # another process was faster
+            os.mkdir(name, _FOLDER_MODE, dir_fd=self._descriptor)
+        return self.folder(name)
 
     def make(self, name: str) -> Folder:
         """A new directory; FileExistsError if anything has that name."""

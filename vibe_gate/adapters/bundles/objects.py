@@ -53,13 +53,16 @@ class Objects:
 
     def __init__(self, store: Folder) -> None:
         self._store = store
+        self._shelves: Folder | None = None
         self._verified: set[str] = set()
 
     def put(self, data: bytes, into: Folder) -> str:
         """Store `data` (already redacted) and show it in `into`; the name it has in both. OSError."""
         digest = digest_of(data)
         name = digest + suffix_of(data)
-        shelf = self._store.folder("objects", create=True).folder(digest[:2], create=True)
+        if self._shelves is None:
+            self._shelves = self._store.folder("objects", create=True)
+        shelf = self._shelves.folder(digest[:2], create=True)
         if name not in self._verified or not shelf.has(name):
             self._keep(shelf, name, data)
             self._verified.add(name)

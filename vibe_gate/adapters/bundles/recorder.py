@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from vibe_gate.adapters.bundles import names
-from vibe_gate.adapters.bundles.contents import keep
+from vibe_gate.adapters.bundles.contents import Contents
 from vibe_gate.adapters.bundles.digests import digests
 from vibe_gate.adapters.bundles.fate import Fate
 from vibe_gate.adapters.bundles.folder import Folder
@@ -41,9 +41,11 @@ class RunParts:
     clock: Clock
     lock: Lock
     log: Log = field(init=False)
+    contents: Contents = field(init=False)
 
     def __post_init__(self) -> None:
         self.log = Log(self.folder, names.EVENTS, first=1)
+        self.contents = Contents(self.folder, self.objects, self.redact)
 
 
 class RunRecorder:
@@ -144,8 +146,7 @@ class RunRecorder:
         self._append("artifact.written", None, _artifact(names.PATCH, digest_of(safe), len(safe)))
 
     def _content(self, side: Side, data: bytes, path: str) -> str:
-        parts = self._parts
-        kept = keep(parts.objects, parts.redact, parts.folder, side, data)
+        kept = self._parts.contents.keep(side, data)
         about = _artifact(kept.name, kept.sha256, kept.size) | {"side": side, "path": path}
         self._append("artifact.written", None, about)
         return kept.sha256
@@ -155,7 +156,9 @@ class RunRecorder:
         name = names.turn(number)
         folder = parts.folder.folder("nodes", create=True).folder(node_id, create=True).make(name)
         self._append("turn.started", node_id, {"turn": name})
-        turn_parts = TurnParts(folder, parts.objects, parts.redact, parts.clock, self._turn_completed)
+        turn_parts = TurnParts(
+            folder, Contents(folder, parts.objects, parts.redact), parts.redact, parts.clock, self._turn_completed
+        )
         turn = TurnRecorder(self.run_id, node_id, number, turn_parts, self._fate)
         self._turns.append(turn)
         return turn

@@ -9,11 +9,10 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from vibe_gate.adapters.bundles import names
-from vibe_gate.adapters.bundles.contents import keep
+from vibe_gate.adapters.bundles.contents import Contents
 from vibe_gate.adapters.bundles.fate import Fate
 from vibe_gate.adapters.bundles.folder import Folder, let_go, write_all
 from vibe_gate.adapters.bundles.log import Log, encode_document
-from vibe_gate.adapters.bundles.objects import Objects
 from vibe_gate.adapters.bundles.redactor import Redactor
 from vibe_gate.domain import shown
 from vibe_gate.domain.change import Side
@@ -78,7 +77,7 @@ class TurnParts:
     """What a recorded turn writes with. `completed` tells the run that the turn is over."""
 
     folder: Folder
-    objects: Objects
+    contents: Contents
     redact: Redactor
     clock: Callable[[], datetime]
     completed: Callable[[TurnRecorder, str], None]
@@ -173,7 +172,7 @@ class TurnRecorder:
     def _content(self, side: Side, data: bytes) -> str | None:
         if (parts := self._maybe_parts) is None:
             return None
-        return keep(parts.objects, parts.redact, parts.folder, side, data).sha256
+        return parts.contents.keep(side, data).sha256
 
     def _seal(self, status: str, detail: str, metrics: TurnMetrics, made: TurnChange) -> None:
         if (parts := self._maybe_parts) is None:
