@@ -1,7 +1,7 @@
 """The git door: the only importer of pygit2, and the only caller of the git program.
 
-`open_repository` finds the repository without loading libgit2; the rest is loaded when the
-`Repository` is made, while git already walks the working tree (see `walk`).
+`open_repository` finds the repository and lets git walk the working tree at once; the rest
+is loaded meanwhile, and libgit2 only when there is something to diff.
 """
 
 from __future__ import annotations
@@ -12,28 +12,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vibe_gate.adapters.git import detect, status
+from vibe_gate.errors import UsageError
 
 if TYPE_CHECKING:
+    from vibe_gate.adapters.git import diff, library, patch
     from vibe_gate.adapters.git.export import Export
     from vibe_gate.adapters.git.repository import Repository
     from vibe_gate.adapters.git.tree import Tree
 
-__all__ = ["Export", "Repository", "Tree", "open_repository"]
+__all__ = ["Export", "Repository", "Tree", "diff", "library", "open_repository", "patch"]
 
 _HOMES = {"Export": "export", "Repository": "repository", "Tree": "tree"}
+_LATE = ("diff", "library", "patch")  # the modules that load libgit2
 
 
 def open_repository(start: Path, environ: Mapping[str, str], *, walk: bool = False) -> Repository:
     """The repository around `start`, as git would find it there with this environment.
 
     `walk` says that a snapshot will be asked for: git starts looking at the working tree
-    at once, while libgit2 is still being loaded.
+    at once, while the rest of the program is still being loaded.
 
     UsageError: no repository, a bare one, another owner's. UnsupportedRepository: a format
     that libgit2 cannot read. One sentence each.
     """
     place = detect.find(start, environ)
     early = status.begin(place.git) if walk else None
+    try:
+        detect.refuse_index(place)
+    except UsageError:
+        if early is not None:
+            status.forget(early)
+        raise
     made: Repository = import_module(f"{__name__}.repository").Repository(place, early)
     return made
 
@@ -41,4 +50,6 @@ def open_repository(start: Path, environ: Mapping[str, str], *, walk: bool = Fal
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)
     if name in _HOMES:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name in _LATE:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -104,10 +104,25 @@ def find(start: Path, environ: Mapping[str, str]) -> Place:
     if answers.code:
         raise UsageError(f"{_shown(str(start))} is inside .git: run vibe-gate in the working tree.")
     git_dir, common_dir, objects, index_file, root = (Path(lines[i]) for i in (0, 1, 2, 3, 7))
-    _refuse_formats(lines[6], settings, index_file)
+    _refuse_formats(lines[6], settings)
     ties = {"GIT_DIR": lines[0], "GIT_WORK_TREE": lines[7], "GIT_INDEX_FILE": lines[3]}
     bound = Program(root, {**environ, **ties, **_quiet_filters(settings, environ)})
     return Place(root, git_dir, common_dir, objects, index_file, lines[5] == "true", settings, bound)
+
+
+def refuse_index(place: Place) -> None:
+    """UnsupportedRepository for an index that libgit2 cannot read. Not part of `find`: it takes milliseconds."""
+    found = index.extensions(place.index_file)
+    if index.SPARSE in found:
+        raise UnsupportedRepository(
+            "this repository has a sparse index, which libgit2 cannot read: "
+            "run `git sparse-checkout reapply --no-sparse-index` (the checkout itself stays sparse)."
+        )
+    if index.SPLIT in found:
+        raise UnsupportedRepository(
+            "this repository has a split index, which libgit2 cannot read: run `git update-index --no-split-index` "
+            "and `git config core.splitIndex false`."
+        )
 
 
 def is_true(value: str) -> bool:
@@ -167,7 +182,7 @@ def _reftable() -> UnsupportedRepository:
     )
 
 
-def _refuse_formats(object_format: str, settings: Settings, index_file: Path) -> None:
+def _refuse_formats(object_format: str, settings: Settings) -> None:
     if object_format != "sha1":
         raise UnsupportedRepository(
             f"this repository names its objects by {object_format}, which libgit2 cannot read: "
@@ -184,17 +199,6 @@ def _refuse_formats(object_format: str, settings: Settings, index_file: Path) ->
         raise UnsupportedRepository(
             "this repository is a partial clone (objects are missing until git fetches them), which libgit2 "
             "cannot read: review a clone made without --filter."
-        )
-    found = index.extensions(index_file)
-    if index.SPARSE in found:
-        raise UnsupportedRepository(
-            "this repository has a sparse index, which libgit2 cannot read: "
-            "run `git sparse-checkout reapply --no-sparse-index` (the checkout itself stays sparse)."
-        )
-    if index.SPLIT in found:
-        raise UnsupportedRepository(
-            "this repository has a split index, which libgit2 cannot read: run `git update-index --no-split-index` "
-            "and `git config core.splitIndex false`."
         )
 
 

@@ -8,13 +8,13 @@ target. A submodule is an empty folder. Names that some system takes for `.git` 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import stat
 from pathlib import Path
 from typing import NamedTuple
 
 from vibe_gate.adapters.git.folders import Folders
-from vibe_gate.adapters.git.program import Program
 from vibe_gate.adapters.git.store import Store
 from vibe_gate.adapters.git.tree import Entry, Tree
 from vibe_gate.domain import paths
@@ -24,7 +24,6 @@ from vibe_gate.errors import InfrastructureError, UsageError
 _MAX_TARGET = 4095  # bytes; Linux takes no longer path
 _MAX_LINKS = 40  # on one way, as Linux counts; more is a loop
 _MAX_DEPTH = 500  # folders, as for a snapshot
-_IN_MEMORY = 32 << 20  # bytes; git writes a larger blob itself
 _CHUNK = 1 << 20
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _IGNORED_BY_HFS = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
@@ -73,13 +72,13 @@ class Export:
         return not left and visited == len(self._folders) + 1
 
 
-def export(git: Program, store: Store, tree: Tree, destination: Path) -> Export:
+def export(store: Store, tree: Tree, destination: Path) -> Export:
     """Write the tree below `destination`, which must be empty or not there yet; its root is private (0700).
 
     UsageError, with the path, for a tree that no checkout may hold. InfrastructureError when
     the disk refuses.
     """
-    writer = _Writer(git, store, tree, destination)
+    writer = _Writer(store, tree, destination)
     try:
         destination.mkdir(mode=0o700, parents=True, exist_ok=True)
         destination.chmod(0o700)
@@ -93,10 +92,9 @@ def export(git: Program, store: Store, tree: Tree, destination: Path) -> Export:
 
 
 class _Writer:
-    def __init__(self, git: Program, store: Store, tree: Tree, destination: Path) -> None:
+    def __init__(self, store: Store, tree: Tree, destination: Path) -> None:
         self.written: dict[bytes, _Written] = {}
         self.folders: set[bytes] = set()
-        self._git = git
         self._store = store
         self._tree = tree
         self._root = os.fsencode(destination)
@@ -134,20 +132,14 @@ class _Writer:
         self.folders.add(folder)
 
     def _target(self, entry: Entry) -> bytes | None:
-        if self._store.size(entry.id) > _MAX_TARGET:
-            return None
-        return self._store.read(entry.id)[1]
+        found = io.BytesIO()
+        return found.getvalue() if self._store.copy(entry.id, found, limit=_MAX_TARGET) else None
 
     def _file(self, path: bytes, entry: Entry, mode: int) -> None:
         descriptor = os.open(self._root + b"/" + path, _CREATE, mode & 0o777)
-        with open(descriptor, "wb") as out:
+        with open(descriptor, "wb", buffering=0) as out:
             os.fchmod(descriptor, mode & 0o777)  # whatever the umask
-            if self._store.size(entry.id) <= _IN_MEMORY:
-                out.write(self._store.read(entry.id)[1])
-                return
-            done = self._git.run("cat-file", "blob", entry.id, environ=self._store.environ, out=descriptor)
-        if done.code:
-            raise InfrastructureError(f"{_shown(path)} cannot be written to the export: {done.err}.")
+            self._store.copy(entry.id, out)
 
 
 def stays_inside(tree: Tree, store: Store, path: bytes, target: bytes) -> bool:

@@ -69,25 +69,16 @@ class Program:
         self.environ = {k: v for k, v in environ.items() if k not in _DROPPED and not k.startswith("GIT_TRACE")}
         self.environ |= _FIXED
 
-    def start(self, *arguments: str, reads: bool = False) -> subprocess.Popen[bytes]:
+    def start(
+        self, *arguments: str, reads: bool = False, environ: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
         """Start a call and do not wait. `reads`: standard input is a pipe, otherwise empty."""
-        return _open([*_PROGRAM, *arguments], self.folder, self.environ, reads)
-
-    def run(
-        self,
-        *arguments: str,
-        stdin: bytes | None = None,
-        environ: Mapping[str, str] | None = None,
-        out: int | None = None,
-    ) -> Finished:
-        """Run a call to its end; a code other than 0 is the caller's to read.
-
-        `environ` is added to the program's own. `out` is a file descriptor that takes
-        standard output, for content that may be large.
-        """
         merged = self.environ if environ is None else {**self.environ, **environ}
-        process = _open([*_PROGRAM, *arguments], self.folder, merged, stdin is not None, out)
-        return finish(process, stdin)
+        return _open([*_PROGRAM, *arguments], self.folder, merged, reads)
+
+    def run(self, *arguments: str, stdin: bytes | None = None, environ: Mapping[str, str] | None = None) -> Finished:
+        """Run a call to its end; a code other than 0 is the caller's to read. `environ` is added to its own."""
+        return finish(self.start(*arguments, reads=stdin is not None, environ=environ), stdin)
 
     def elsewhere(self, folder: Path) -> Program:
         """The program at another repository's folder, with nothing of this one's ties."""
@@ -101,16 +92,14 @@ def finish(process: subprocess.Popen[bytes], stdin: bytes | None = None) -> Fini
     return Finished(process.returncode, out or b"", err.decode("utf-8", "replace").strip())
 
 
-def _open(
-    arguments: list[str], folder: Path, environ: Mapping[str, str], reads: bool, out: int | None = None
-) -> subprocess.Popen[bytes]:
+def _open(arguments: list[str], folder: Path, environ: Mapping[str, str], reads: bool) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
             arguments,
             cwd=folder,
             env=environ,
             stdin=subprocess.PIPE if reads else subprocess.DEVNULL,
-            stdout=subprocess.PIPE if out is None else out,
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
     except FileNotFoundError as error:

@@ -12,7 +12,8 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vibe_gate.adapters.git import diff, index, patch, snapshot, status
+from vibe_gate.adapters import git as rooms
+from vibe_gate.adapters.git import index, snapshot, status
 from vibe_gate.adapters.git.detect import Place
 from vibe_gate.adapters.git.export import Export, export
 from vibe_gate.adapters.git.store import Store
@@ -54,8 +55,7 @@ class Repository:
     def close(self) -> None:
         """Delete what was written aside. Trees of this repository cannot be read any more."""
         if self._walk is not None:
-            self._walk.kill()
-            self._walk.communicate()
+            status.forget(self._walk)
             self._walk = None
         self._store.close()
 
@@ -121,15 +121,15 @@ class Repository:
 
     def patch(self, change: Change) -> bytes:
         """The change as a patch that `git apply` accepts, binary files included."""
-        return patch.unified(self._store.repository, change.before, change.after)
+        return rooms.patch.unified(self._store.repository, change.before, change.after)
 
     def file_patch(self, file: FileChange) -> str:
         """Unified text of one file's change, for people."""
-        return patch.file_text(self._store.repository, file)
+        return rooms.patch.file_text(self._store.repository, file)
 
     def export(self, tree: str, destination: Path) -> Export:
         """Write a tree out as plain files below `destination` (empty, or not there yet)."""
-        return export(self._place.git, self._store, self.tree(tree), destination)
+        return export(self._store, self.tree(tree), destination)
 
     def config(self, name: str) -> str | None:
         """One value of git's configuration, from every scope, as it stood when the repository was opened."""
@@ -196,11 +196,11 @@ class Repository:
             head_commit=commits[1],
             patch_id=patch_id,
             range_patch_id=patch_id or self._patch_id(before, after),
-            files=() if before == after else diff.files(self._store.repository, before, after),
+            files=() if before == after else rooms.diff.files(self._store.repository, before, after),
         )
 
     def _patch_id(self, before: str, after: str) -> str:
-        return "" if before == after else patch.patch_id(self._store.repository, before, after)
+        return "" if before == after else rooms.patch.patch_id(self._store.repository, before, after)
 
     def _merge_base(self, left: str, right: str, selection: Selection) -> str:
         found = self._place.git.run("merge-base", left, right)

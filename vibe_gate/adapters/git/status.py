@@ -61,6 +61,12 @@ def end(walk: subprocess.Popen[bytes]) -> Listing:
     return _parse(done.out)
 
 
+def forget(walk: subprocess.Popen[bytes]) -> None:
+    """Stop a walk that nobody needs any more."""
+    walk.kill()
+    walk.communicate()
+
+
 def _parse(raw: bytes) -> Listing:
     head = ""
     tracked: list[Tracked] = []

@@ -1,29 +1,30 @@
 """Objects: the user's to read, a scratch folder of our own to write.
 
-libgit2 opens a bare repository of our own in a temporary folder, with the user's objects
-as alternates. So it never sees the user's configuration, attributes, refs, index or grafts,
-and whatever it writes goes to the folder, which is deleted with the store. New objects are
-written here rather than by libgit2, which would touch the times of the user's own copies.
+Reading goes through one `git cat-file --batch`, so that a snapshot needs no libgit2 and is
+done sooner. For diffs, libgit2 opens the scratch folder as a bare repository with the user's
+objects as alternates (`library`). New objects are written here, because git and libgit2
+would touch the times of the user's own copies of them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import tempfile
+import subprocess
+import threading
 import zlib
+from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
-import pygit2
-from pygit2.enums import ConfigLevel
-
+from vibe_gate.adapters import git as rooms
 from vibe_gate.adapters.git.detect import Place
 from vibe_gate.errors import InfrastructureError
 
-_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tlooseCompression = 0\n"
-_KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
-_USER_LEVELS = (ConfigLevel.PROGRAMDATA, ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL)
+if TYPE_CHECKING:
+    import pygit2
+
 _CHUNK = 1 << 20
 _NO_COMPRESSION = 0  # the folder lives for seconds; compressing would cost more than the disk
 
@@ -33,50 +34,58 @@ class Store:
 
     def __init__(self, place: Place) -> None:
         environ = place.git.environ
-        try:
-            self.folder = Path(tempfile.mkdtemp(prefix="vibe-gate-", dir=environ.get("TMPDIR") or None))
-        except OSError as error:
-            raise InfrastructureError(f"no temporary folder could be made: {error.strerror}.") from error
+        self.folder = _make_private(Path(environ.get("TMPDIR") or "/tmp"))  # noqa: S108 (made with a random name)
         self.objects = self.folder / "objects"
-        for folder in (self.objects / "info", self.objects / "pack", self.folder / "refs"):
-            folder.mkdir(parents=True)
-        (self.folder / "HEAD").write_text("ref: refs/heads/none\n")
-        (self.folder / "config").write_text(_CONFIG)
-        for level in _USER_LEVELS:
-            pygit2.settings.search_path[level] = ""  # diff.noprefix and the like must not bend a patch
-        self.repository = pygit2.Repository(str(self.folder))
-        alternates = [os.fspath(place.objects), *_alternates(environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", ""))]
-        for path in alternates:
-            self.repository.odb.add_disk_alternate(path)
+        self.objects.mkdir()
+        self._alternates = [
+            os.fspath(place.objects),
+            *_alternates(environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")),
+        ]
         self.environ = {
             "GIT_OBJECT_DIRECTORY": os.fspath(self.objects),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(_quoted(path) for path in alternates),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(_quoted(path) for path in self._alternates),
         }
+        self._git = place.git
         self._folders: set[str] = set()
-        self.write("tree", b"")  # the empty tree, which git knows without having it
+        self._reader: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    @cached_property
+    def repository(self) -> pygit2.Repository:
+        """The objects as libgit2 sees them; loaded on first use."""
+        return rooms.library.open_objects(self.folder, self._alternates)
 
     def close(self) -> None:
         """Delete the scratch folder; the store cannot be used any more."""
-        self.repository.free()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._stop()
+        if "repository" in self.__dict__:
+            self.repository.free()
+        _remove(self.folder)
 
     def read(self, name: str) -> tuple[str, bytes]:
         """Kind ("commit", "tree", "blob", "tag") and content of an object; InfrastructureError if it is missing."""
-        try:
-            kind, data = self.repository.read(name)
-        except (KeyError, ValueError, pygit2.GitError) as error:
-            raise InfrastructureError(
-                f"the object {name} is missing or damaged in this repository: `git fsck` says more."
-            ) from error
-        return _KINDS[int(kind)], data
+        with self._lock:
+            kind, size, out = self._ask(name)
+            data = out.read(size + 1)
+        return kind, data[:-1]
+
+    def copy(self, name: str, target: IO[bytes], limit: int | None = None) -> bool:
+        """Write an object's content to a file without holding it; nothing and False where it exceeds `limit` bytes."""
+        with self._lock:
+            _, size, out = self._ask(name)
+            wanted = limit is None or size <= limit
+            try:
+                for chunk in _chunks(out, size):
+                    if wanted:
+                        target.write(chunk)
+            except OSError:
+                self._stop()  # the rest of the content is still in the pipe
+                raise
+        return wanted
 
     def contains(self, name: str) -> bool:
         """Whether the object is there."""
-        return name in self.repository.odb
-
-    def size(self, name: str) -> int:
-        """Bytes of an object's content."""
-        return int(self.repository.odb.read_header(name)[1])
+        return not self._git.run("cat-file", "-e", name, environ=self.environ).code
 
     def write(self, kind: str, data: bytes) -> str:
         """Store content that is in memory; its id."""
@@ -93,13 +102,14 @@ class Store:
 
     def write_stream(self, descriptor: int, size: int) -> str | None:
         """Store a file as a blob without holding it; None if it does not have `size` bytes after all."""
-        digest = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+        header = b"blob %d\0" % size
+        digest = hashlib.sha1(header, usedforsecurity=False)
         packer = zlib.compressobj(_NO_COMPRESSION)
         spool = self.objects / "spool"
         left = size
         try:
             with spool.open("wb") as out:
-                out.write(packer.compress(b"blob %d\0" % size))
+                out.write(packer.compress(header))
                 while chunk := os.read(descriptor, _CHUNK):
                     left -= len(chunk)
                     digest.update(chunk)
@@ -113,6 +123,28 @@ class Store:
         spool.rename(f"{self._folder_of(name)}/{name[2:]}")
         return name
 
+    def _ask(self, name: str) -> tuple[str, int, IO[bytes]]:
+        if self._reader is None:
+            self._reader = self._git.start("cat-file", "--batch", reads=True, environ=self.environ)
+        asked, answered = self._reader.stdin, self._reader.stdout
+        assert asked is not None
+        assert answered is not None
+        try:
+            asked.write(name.encode("ascii") + b"\n")
+            asked.flush()
+        except BrokenPipeError:
+            pass  # what it says before it ends is read below: nothing
+        fields = answered.readline().split()
+        if len(fields) != 3:
+            raise InfrastructureError(f"the object {name} is missing or damaged in this repository: run `git fsck`.")
+        return fields[1].decode("ascii"), int(fields[2]), answered
+
+    def _stop(self) -> None:
+        if self._reader is not None:
+            self._reader.kill()
+            self._reader.communicate()
+            self._reader = None
+
     def _folder_of(self, name: str) -> str:
         folder = f"{self.objects}/{name[:2]}"
         if folder not in self._folders:
@@ -121,12 +153,44 @@ class Store:
         return folder
 
 
+def _chunks(source: IO[bytes], size: int) -> Iterator[bytes]:
+    """`size` bytes in pieces; the newline that git adds is read and dropped."""
+    while size > 0:
+        chunk = source.read(min(size, _CHUNK))
+        if not chunk:
+            raise InfrastructureError("git stopped in the middle of an object: run `git fsck`.")
+        size -= len(chunk)
+        yield chunk
+    source.read(1)
+
+
+def _make_private(parent: Path) -> Path:
+    """A new folder with a random name. `tempfile` does the same, after ten milliseconds of imports."""
+    folder = parent.absolute() / f"vibe-gate-{os.urandom(12).hex()}"
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError as error:
+        raise InfrastructureError(f"no folder can be made in {parent}: {error.strerror}.") from error
+    return folder
+
+
+def _remove(folder: Path) -> None:
+    """Delete a folder of ours; what another process took away meanwhile is no matter."""
+    for top, folders, files in os.walk(folder, topdown=False):
+        for name in files:
+            Path(top, name).unlink(missing_ok=True)
+        for name in folders:
+            Path(top, name).rmdir()
+    if folder.exists():
+        folder.rmdir()
+
+
 def _full(error: OSError) -> InfrastructureError:
     return InfrastructureError(f"a file could not be copied to the temporary folder: {error.strerror}.")
 
 
 def _alternates(value: str) -> list[str]:
-    """The folders of GIT_ALTERNATE_OBJECT_DIRECTORIES; git's quoted form is left to git alone."""
+    """The folders of GIT_ALTERNATE_OBJECT_DIRECTORIES; the quoted form, for odd paths, is left out."""
     return [path for path in value.split(":") if path and not path.startswith('"')]
 
 
