@@ -43,6 +43,6 @@ def sentence(error: OSError) -> str:
     """What happened and what to do, for a person."""
     where = f"{paths.quote(str(error.filename))}: " if error.filename else ""
     return (
-        f"the run is not recorded: {where}{error.strerror or error}. "
+        f"{where}{error.strerror or error}. "
         "Free space or make .vibe-artifacts writable, then review again to have a bundle."
     )
