@@ -1,0 +1,213 @@
+"""A change as a patch: for `git apply`, for people, and as the id that survives a rebase."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pygit2
+
+from vibe_gate.adapters.git import diff, renames
+from vibe_gate.adapters.git.diff import Delta, Side
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import FileChange
+
+_NULL_ID = "0" * 40
+_QUOTED = re.compile(rb'[\x00-\x1f"\\\x7f-\xff]')  # git's core.quotePath, which is on by default
+_ESCAPES = {7: b"\\a", 8: b"\\b", 9: b"\\t", 10: b"\\n", 11: b"\\v", 12: b"\\f", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
+_BASE85_BYTES = 52  # bytes in each line of a binary patch; its first character gives their number
+_LENGTHS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_SPACE = b" \t\n\r"  # what git takes for white space
+_NOT_CONTENT = re.compile(rb"^(?:@@ |\\ ).*\n", re.MULTILINE)
+_AFTER_NUL = re.compile(rb"\x00[^\n]*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One `diff --git` section. A type change has two of them, a deletion and an addition, as in git."""
+
+    before: Side | None
+    after: Side | None
+    percent: int
+    old: bytes
+    new: bytes
+
+    @property
+    def binary(self) -> bool:
+        return renames.is_binary(self.old) or renames.is_binary(self.new)
+
+    @property
+    def differs(self) -> bool:
+        return self.old != self.new
+
+
+def unified(repo: pygit2.Repository, before: str, after: str) -> bytes:
+    """The change between two trees as one patch; `git apply --index` on the first gives exactly the second.
+
+    It reads as `git diff --binary --full-index -M -l0` does with default settings, but that binary contents
+    stand in it whole (git may write a delta). Attributes and configuration have no say: a file marked `-diff`
+    is text here unless it holds a NUL. A submodule is noted by git's `Subproject commit` lines.
+    """
+    out: list[bytes] = []
+    for part in _parts(repo, diff.deltas(repo, before, after)):
+        out.append(_header(part))
+        if part.differs:
+            out.append(_binary(part) if part.binary else _labels(part) + _body(part))
+    return b"".join(out)
+
+
+def file_text(repo: pygit2.Repository, file: FileChange) -> str:
+    """The unified text of one file, for people: what is not visible is escaped, so it is safe on a terminal.
+
+    Binary files are shown as text too, unless they are larger than `diff.MAX_HUNK_BYTES`.
+    """
+    before, after = file.before, file.after
+    old_path = paths.encode(file.path if file.old_path is None else file.old_path)
+    delta = Delta(
+        Side(old_path, before.blob, before.mode) if before else None,
+        Side(paths.encode(file.path), after.blob, after.mode) if after else None,
+    )
+    out: list[str] = []
+    for part in _parts(repo, [delta]):
+        out.append(_visible(_header(part)))
+        if part.binary and max(len(part.old), len(part.new)) > diff.MAX_HUNK_BYTES:
+            out.append(f"Binary contents of {len(part.old):,} and {len(part.new):,} bytes differ\n")
+        elif part.differs:
+            out.append(_visible(_labels(part) + _body(part)))
+    return "".join(out)
+
+
+def patch_id(repo: pygit2.Repository, before: str, after: str) -> str:
+    """The id that `git diff --full-index BEFORE AFTER | git patch-id --stable` prints; "" when nothing differs.
+
+    Without binary files `--full-index` makes no difference. With them git hashes the object ids as they are
+    abbreviated in this repository today, so the whole ids are the only form that lasts. Renames are on, as in
+    git's default configuration: the id of a change that renames is another than with `--no-renames`.
+    libgit2's own patch-id differs from git's where a file is empty, binary, or renamed with edits.
+    """
+    total = 0
+    digest = hashlib.sha1(usedforsecurity=False)
+    open_section = after_binary = found = False
+    for part in _parts(repo, diff.deltas(repo, before, after)):
+        if open_section:
+            total += _little_endian(digest)
+            digest = hashlib.sha1(usedforsecurity=False)
+        header = _header(part, index=False)
+        # git reads over the first line that follows a binary file
+        digest.update((header.partition(b"\n")[2] if after_binary else header).translate(None, _SPACE))
+        found, open_section, after_binary = True, False, False
+        if part.differs and part.binary:
+            digest.update(_id(part.before) + _id(part.after))
+            after_binary = open_section = True
+        elif part.differs:
+            digest.update(_hashed(_labels(part) + _body(part)))
+            open_section = True
+    total += _little_endian(digest)
+    if after_binary:  # its section ended already; git adds the empty one that follows
+        total += _little_endian(hashlib.sha1(usedforsecurity=False))
+    return (total % (1 << 160)).to_bytes(20, "little").hex() if found else ""
+
+
+def _little_endian(digest: hashlib._Hash) -> int:
+    return int.from_bytes(digest.digest(), "little")
+
+
+def _hashed(body: bytes) -> bytes:
+    """What git hashes of a section's lines: no positions, no markers, no white space, nothing after a NUL."""
+    lines = _NOT_CONTENT.sub(b"", body)
+    if b"\0" in lines:
+        lines = _AFTER_NUL.sub(b"", lines)
+    return lines.translate(None, _SPACE)
+
+
+def _parts(repo: pygit2.Repository, deltas: list[Delta]) -> Iterator[_Part]:
+    read = diff.reader(repo)
+    for delta in deltas:
+        halves = [delta]
+        if delta.change_type == "type_changed":
+            halves = [replace(delta, after=None), replace(delta, before=None)]
+        for half in halves:
+            yield _Part(
+                half.before,
+                half.after,
+                half.percent,
+                read(half.before) if half.before else b"",
+                read(half.after) if half.after else b"",
+            )
+
+
+def _header(part: _Part, index: bool = True) -> bytes:
+    before, after = part.before, part.after
+    kept = after or before
+    assert kept is not None
+    old_path = (before or kept).path
+    lines = [b"diff --git %s %s" % (_quote(b"a/", old_path), _quote(b"b/", kept.path))]
+    if before is None:
+        lines.append(b"new file mode %06o" % kept.mode)
+    elif after is None:
+        lines.append(b"deleted file mode %06o" % kept.mode)
+    elif before.mode != after.mode:
+        lines += [b"old mode %06o" % before.mode, b"new mode %06o" % after.mode]
+    if before and after and before.path != after.path:
+        lines.append(b"similarity index %d%%" % part.percent)
+        lines += [b"rename from " + _quote(b"", before.path), b"rename to " + _quote(b"", after.path)]
+    if index and _id(before) != _id(after):
+        mode = b" %06o" % after.mode if before and after and before.mode == after.mode else b""
+        lines.append(b"index %s..%s%s" % (_id(before), _id(after), mode))
+    return b"\n".join(lines) + b"\n"
+
+
+def _id(side: Side | None) -> bytes:
+    return (side.id if side else _NULL_ID).encode("ascii")
+
+
+def _labels(part: _Part) -> bytes:
+    return _label(b"---", b"a/", part.before) + _label(b"+++", b"b/", part.after)
+
+
+def _label(sign: bytes, prefix: bytes, side: Side | None) -> bytes:
+    name = _quote(prefix, side.path) if side else b"/dev/null"
+    return b"%s %s%s\n" % (sign, name, b"\t" if b" " in name else b"")  # a tab ends a name that has spaces
+
+
+def _quote(prefix: bytes, path: bytes) -> bytes:
+    if not _QUOTED.search(path):
+        return prefix + path
+    return b'"' + prefix + _QUOTED.sub(lambda found: _ESCAPES.get(found[0][0], b"\\%03o" % found[0][0]), path) + b'"'
+
+
+def _body(part: _Part) -> bytes:
+    """The hunks as git prints them, each with the line that it takes for the enclosing function."""
+    made = pygit2.Patch.create_from(part.old, part.new, flag=diff.TEXT_FLAGS, context_lines=diff.CONTEXT_LINES)
+    text: bytes = made.data
+    return text[text.index(b"\n@@ ") + 1 :]
+
+
+def _binary(part: _Part) -> bytes:
+    return b"GIT binary patch\n" + _literal(part.new) + _literal(part.old)
+
+
+def _literal(content: bytes) -> bytes:
+    packed = zlib.compress(content)
+    lines = [b"literal %d\n" % len(content)]
+    for start in range(0, len(packed), _BASE85_BYTES):
+        piece = packed[start : start + _BASE85_BYTES]
+        lines.append(_LENGTHS[len(piece) - 1 : len(piece)] + base64.b85encode(piece, pad=True) + b"\n")
+    return b"".join(lines) + b"\n"
+
+
+def _visible(text: bytes) -> str:
+    lines = text.decode("utf-8", "surrogateescape").split("\n")
+    return "\n".join(line if line.isprintable() else "".join(map(_visible_char, line)) for line in lines)
+
+
+def _visible_char(char: str) -> str:
+    if char.isprintable() or char == "\t":
+        return char
+    if "\udc80" <= char <= "\udcff":  # a byte that is not UTF-8
+        return f"\\x{ord(char) - 0xDC00:02x}"
+    return char.encode("unicode_escape").decode("ascii")
