@@ -114,6 +114,23 @@ def test_bytes_around_a_secret_stay(before: bytes, after: bytes) -> None:
     assert told.endswith(b"]\xfe" + after)
 
 
+@given(
+    st.text(max_size=20), st.text(max_size=20), st.sampled_from(["\udcc3abcdefgh", "\udca9abcdefgh", "abcdefgh\udcc3"])
+)
+def test_a_value_that_is_no_utf8_never_tears_a_character(before: str, after: str, value: str) -> None:
+    redactor = Redactor({"A_KEY": value})
+    told = redactor.text(f"{before}éabcdefghé{after} password = '{before}7kq!zP9{after}'")
+    assert "abcdefgh" not in told
+    assert b"abcdefgh" not in redactor.data(value.encode("utf-8", "surrogateescape"))
+
+
+def test_a_known_value_is_found_in_utf16(redactor: Redactor) -> None:
+    data = f"a {VALUE} b".encode("utf-16")
+    assert VALUE.encode("utf-16-le") not in Redactor({"A_KEY": VALUE.replace("é", "e")}).data(
+        data.replace(b"\xe9", b"e")
+    )
+
+
 def test_utf16_and_latin1_around_a_secret_stay_as_they_are(redactor: Redactor) -> None:
     data = "é".encode("latin-1") + TOKEN.encode() + b"\x00\xe9"
     told = redactor.data(data)

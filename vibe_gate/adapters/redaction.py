@@ -44,6 +44,9 @@ _TRIVIAL = frozenset(
 )
 
 
+_NOT_ASCII = bytes(range(0x80, 0x100))
+
+
 class Redactor:
     """Replaces secrets; keeps every other character and byte as it is. `count` is how many it has replaced."""
 
@@ -123,6 +126,9 @@ def _environment_secrets(environ: Mapping[str, str]) -> list[str]:
 def _forms(secret: str) -> set[str]:
     """How a secret may be written, each as UTF-8 seen as Latin-1."""
     raw = secret.encode("utf-8", "surrogateescape")
+    if not secret.isprintable():
+        # A value that is no UTF-8 must not match half a character of a text that is.
+        raw = raw.strip(_NOT_ASCII)
     plain = raw.decode("latin-1")
     escaped = (json.dumps(plain, ensure_ascii=False), json.dumps(secret, ensure_ascii=True))
     percent = quote(raw, safe="")
@@ -134,6 +140,7 @@ def _forms(secret: str) -> set[str]:
         quote(raw, safe="/"),
         quote(raw, safe="").replace("%20", "+"),
     }
+    forms |= {plain.encode(wide).decode("latin-1") for wide in ("utf-16-le", "utf-16-be")}
     forms |= {re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), percent)}
     forms |= {text[1:-1] for text in escaped} | {text[1:-1].replace("/", "\\/") for text in escaped}
     for shift in range(3):

@@ -3,7 +3,8 @@
 Shared by the check `no-secrets` and by redaction. The scanned text is hostile, so
 every rule is linear: its expression starts with a literal, which the search jumps
 to, a run of token characters is entered at its start only, and everything before a
-demand that can fail is bounded or possessive.
+demand that can fail is bounded or possessive. Expressions know ASCII alone, so that
+bytes seen as Latin-1 give the same matches as their text (see `adapters.redaction`).
 
 Known formats err towards finding; assignments err towards silence, since every
 program has lines such as `token = next_token()`.
@@ -40,7 +41,7 @@ def _format(kind: str, lead: str, rest: str, *, inside: str = "A-Za-z0-9_") -> _
     The look-behind stands after the lead, so that the search can jump from lead to
     lead. A group `value` in `rest` is the secret; without one the whole match is.
     """
-    expression = re.compile(f"{re.escape(lead)}(?<![{inside}]{re.escape(lead)}){rest}")
+    expression = re.compile(f"{re.escape(lead)}(?<![{inside}]{re.escape(lead)}){rest}", re.ASCII)
     return _Format(kind, expression, "value" in expression.groupindex)
 
 
@@ -97,7 +98,9 @@ _FORMATS: tuple[_Format, ...] = (
 _DISCORD_TAIL = re.compile(rf"\.[{_WORD}]{{6}}\.[{_WORD}]{{27,38}}(?![{_WORD}])")
 _DISCORD_HEAD = re.compile(rf"(?<![{_WORD}])[MNO][{_WORD}]{{23,27}}\Z")
 
-_URL = re.compile(r"://(?P<user>[^\s:/@\"'<>]{0,100}):(?P<value>[^\s/@\"'<>]{3,200})@(?P<host>[A-Za-z0-9.\[-]{0,100})")
+_URL = re.compile(
+    r"://(?P<user>[^\s:/@\"'<>]{0,100}):(?P<value>[^\s/@\"'<>]{3,200})@(?P<host>[A-Za-z0-9.\[-]{0,100})", re.ASCII
+)
 
 _NAMES = ("passw", "pwd", "secret", "token", "credential", "key")
 _KEY_OF = re.compile(r"(?:api|access|auth|private|client|encryption|signing|master|account|service|secret)[-_]?key\Z")
@@ -110,7 +113,7 @@ _VALUE = (
     r"(?:\\?(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\<>]{8,200})\\?(?P=quote)"
     r"|(?P<bare>[A-Za-z0-9+/_.~!@#$%^&*-]{16,200}={0,2})(?=[\s,;}\\]|$))"
 )
-_ASSIGNMENTS = tuple(re.compile(name + _TAIL + _VALUE) for name in _NAMES)
+_ASSIGNMENTS = tuple(re.compile(name + _TAIL + _VALUE, re.ASCII) for name in _NAMES)
 """Searched in lower case: a search that ignores case has no literal to jump to."""
 
 _HARMLESS_TAIL = re.compile(

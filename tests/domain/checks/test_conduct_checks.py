@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from domain.changes import added
-from domain.checks.asking import ask
+from domain.checks.asking import ask, places
 from pydantic import ValidationError
 
 from vibe_gate.domain.checks import CHECKS
@@ -144,6 +144,18 @@ def test_a_command_is_not_run_where_its_paths_are_not_touched() -> None:
 def test_the_last_line_of_output_is_the_finding() -> None:
     result = ask("command", command=("t",), run_command=lambda argv, timeout_s: CommandResult(1, "a\n2 failed\n\n"))
     assert result.findings[0].message == "t exited with 1: 2 failed"
+
+
+def test_output_that_points_at_changed_lines_becomes_findings_there() -> None:
+    output = (
+        "./src/a.py:2:1: F401 unused\nsrc/a.py:2:1: F401 unused\nsrc/b.py:1: not in the change\n"
+        "src/a.py:99: no such line\nFound: 3: errors\nsrc/a.py:1 \x1b[31mred\n" + ":" * 100_000 + "\n"
+    )
+    files = added("src/a.py", b"import os\nimport re\n"), added("gone", b"")
+    result = ask("command", *files, command=("t",), run_command=lambda argv, timeout_s: CommandResult(1, output))
+    assert places(result) == [("", 0), ("src/a.py", 2), ("src/a.py", 1)]
+    assert result.findings[1].message == "F401 unused"
+    assert result.findings[1].evidence[0].quote == "import re"
 
 
 def test_a_command_check_without_a_command_is_an_error() -> None:

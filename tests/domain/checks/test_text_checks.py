@@ -196,5 +196,12 @@ def test_real_binary_content_and_unchanged_lines_are_left_alone() -> None:
     assert ask("no-invisible-unicode", image, edited).outcome == "pass"
 
 
+def test_a_hidden_character_in_a_name_counts_when_the_name_is_new() -> None:
+    name = "a\u200bb"
+    assert ask("no-invisible-unicode", file_change(name, b"1\n", b"2\n")).outcome == "pass"
+    assert ask("no-invisible-unicode", file_change(name, b"1\n", b"1\n", old_path="ab")).outcome == "fail"
+    assert ask("no-invisible-unicode", deleted(name, b"1\n")).outcome == "pass"
+
+
 def test_a_name_that_is_not_utf8_is_not_invisible() -> None:
     assert ask("no-invisible-unicode", added(b"caf\xe9.txt", b"x\n")).outcome == "pass"

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from pydantic import Field
 
+from vibe_gate.domain import paths
 from vibe_gate.domain.checks import answer
 from vibe_gate.domain.checks.contract import CheckInput, CheckResult
+from vibe_gate.domain.checks.lines import text_of
 from vibe_gate.domain.model import Model
+from vibe_gate.domain.verdict import Finding
 
 DEFAULT_TIMEOUT_S = 300.0
+
+_POINTER = re.compile(r"(?:\./)?(?P<path>[^:]{1,4096}):(?P<line>[0-9]{1,7})(?::[0-9]{1,7})?:?\s+(?P<message>\S.*)")
+"""`src/a.py:3:1: F401 unused`, as compilers and linters write it."""
 
 
 class CommandOptions(Model):
@@ -32,4 +41,25 @@ def command(input: CheckInput, options: CommandOptions) -> CheckResult:
         return answer.passed(f"{shown} exited with 0.")
     how = f"exited with {ended.exit_code}" if ended.exit_code > 0 else f"was ended by signal {-ended.exit_code}"
     last = next((line.strip() for line in reversed(ended.output.splitlines()) if line.strip()), "no output")
-    return answer.failed(f"{shown} {how}.", [answer.finding(input, f"{shown} {how}: {last}")])
+    findings = [answer.finding(input, f"{shown} {how}: {last}"), *_pointed_at(input, ended.output)]
+    return answer.failed(f"{shown} {how}.", findings)
+
+
+def _pointed_at(input: CheckInput, output: str) -> Iterator[Finding]:
+    """A finding for each line of output that points at a line of a changed file, once each."""
+    files = {paths.encode(file.path).decode("utf-8", "replace"): file for file in input.files if file.after}
+    contents: dict[str, list[str]] = {}
+    seen: set[tuple[str, int, str]] = set()
+    for line in output.splitlines():
+        match = _POINTER.match(line)
+        file = files.get(match["path"]) if match else None
+        if match is None or file is None or file.after is None:
+            continue
+        if file.path not in contents:
+            contents[file.path] = [text_of(content) for content in input.read(file.after).split(b"\n")]
+        number, message = int(match["line"]), match["message"]
+        if (file.path, number, message) in seen or not 0 < number <= len(contents[file.path]):
+            continue
+        seen.add((file.path, number, message))
+        quote = contents[file.path][number - 1]
+        yield answer.finding(input, message, path=file.shown_path, line=number, quote=quote)

@@ -168,7 +168,8 @@ def no_invisible_unicode(input: CheckInput, options: Excluding) -> CheckResult:
     findings: list[Finding] = []
     for file in files:
         in_name = invisible.find(paths.encode(file.path).decode("utf-8", "replace"))
-        if in_name and file.after is not None:
+        is_new_name = file.before is None or file.old_path is not None
+        if in_name and is_new_name and file.after is not None:
             hits += len(in_name)
             findings.append(answer.finding(input, f"The file's name holds {_kinds(in_name)}.", path=file.shown_path))
     texts = tuple(file for file in files if not file.binary or _is_utf8(file))
