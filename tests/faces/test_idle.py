@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from program import git, repository
+from program import git, repository, vibe_gate
 
 from vibe_gate.faces.cli.idle import NOTHING, nothing_to_review
 
@@ -170,6 +170,44 @@ def test_the_index_that_git_means_in_a_hook_is_the_one_looked_at(repo, monkeypat
     git(repo, "add", "a.txt", GIT_INDEX_FILE=".git/other-index")
     assert nothing_to_review(["--staged"]) == STAGED
     monkeypatch.setenv("GIT_INDEX_FILE", ".git/other-index")
+    assert nothing_to_review(["--staged"]) is None
+
+
+def make(where: Path, kind: str) -> Path:
+    """A repository of a kind that the full path refuses, with nothing to review in it."""
+    options = {"bare": ["--bare"], "sha256": ["--object-format=sha256"]}.get(kind, [])
+    git(where, "init", "-q", *options, "odd")
+    repo = where / "odd"
+    if kind != "bare":
+        edit(repo)
+        git(repo, "add", "-A")
+        git(repo, "commit", "-q", "-m", "start")
+    if kind == "split index":
+        git(repo, "update-index", "--split-index")
+    if kind == "sparse index":
+        git(repo, "sparse-checkout", "set", "--cone", "--sparse-index", "none")
+    if kind == "partial clone":
+        git(repo, "config", "uploadpack.allowFilter", "true")
+        git(where, "clone", "-q", "--filter=blob:none", f"file://{repo}", "partial")
+        repo = where / "partial"
+    return repo
+
+
+@pytest.mark.parametrize("kind", ["bare", "sha256", "split index", "sparse index", "partial clone"])
+@pytest.mark.parametrize("arguments", [["--staged"], []])
+def test_what_the_full_path_refuses_is_left_for_it_to_refuse(tmp_path, environ, monkeypatch, kind, arguments):
+    repo = make(tmp_path, kind)
+    monkeypatch.chdir(repo)
+    assert nothing_to_review(arguments) is None
+    assert vibe_gate("review", *arguments, cwd=repo, environ=environ).returncode == 2
+
+
+def test_a_submodules_own_index_is_looked_at_inside_of_it(repo, monkeypatch):
+    submodule(repo)
+    monkeypatch.chdir(repo / "sub")
+    assert nothing_to_review(["--staged"]) == STAGED
+    edit(repo / "sub")
+    git(repo / "sub", "add", "-A")
     assert nothing_to_review(["--staged"]) is None
 
 

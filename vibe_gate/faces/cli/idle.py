@@ -36,6 +36,9 @@ _FLAGS = ("ls-files", "-v", "-s", "-z")
 _HARMLESS_SECTIONS = (b"[remote ", b"[branch ", b"[user]", b"[init]", b"[color]", b"[push]", b"[pull]", b"[rerere]")
 _HARMLESS_CORE = {b"repositoryformatversion=0", b"filemode=true", b"bare=false", b"logallrefupdates=true"}
 
+_UNUSUAL = (b"extensions", b"promisor", b"partialclone", b"sparse", b"splitindex", b"bare = true")
+"""Words in a configuration that come with object formats, ref stores, clones and indexes that libgit2 cannot open."""
+
 _REDIRECTIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY",
                  "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_CEILING_DIRECTORIES")  # fmt: skip
 
@@ -48,7 +51,7 @@ def nothing_to_review(arguments: list[str]) -> str | None:
     wanted = [argument for argument in arguments if argument not in _PLAIN_FLAGS]
     try:
         if wanted == ["--staged"]:
-            return NOTHING["staged"] if _git_is_silent(_STAGED) else None
+            return NOTHING["staged"] if _is_ours(_folders()) and _git_is_silent(_STAGED) else None
         if wanted in ([], ["HEAD"]):
             return NOTHING["worktree"] if _worktree_is_plain_and_clean() else None
     except (OSError, ValueError):  # no git, no such directory, a name that is not text: the full path says it better
@@ -71,24 +74,46 @@ def _git_is_silent(arguments: tuple[str, ...]) -> bool:
 def _worktree_is_plain_and_clean() -> bool:
     if any(name in os.environ for name in _REDIRECTIONS):
         return False
-    git_dir = _git_directory()
-    if git_dir is None or not _configuration_is_harmless(git_dir):
+    folders = _folders()
+    if not _is_ours(folders) or not _configuration_is_harmless(folders[0]):
         return False
     status, flags = _start(_STATUS), _start(_FLAGS)  # both at once: neither waits for the other
     changed, entries = _finish(*status), _finish(*flags)
     return changed == b"" and entries is not None and _all_ordinary(entries)
 
 
-def _git_directory() -> str | None:
+def _folders() -> tuple[str, str]:
+    """Git's folder of this working tree, and the one that its worktrees share; OSError where there is none."""
+    git_dir = os.environ.get("GIT_DIR") or _found()
+    if os.path.isfile(git_dir):  # noqa: PTH113  a linked worktree, or a submodule
+        with open(git_dir, "rb") as file:
+            target = os.fsdecode(file.read().removeprefix(b"gitdir: ").rstrip(b"\n"))
+        git_dir = os.path.join(os.path.dirname(git_dir), target)  # noqa: PTH118, PTH120
+    common = os.path.join(git_dir, "commondir")  # noqa: PTH118
+    if not os.path.lexists(common):
+        return git_dir, git_dir
+    with open(common, "rb") as file:
+        return git_dir, os.path.join(git_dir, os.fsdecode(file.read().rstrip(b"\n")))  # noqa: PTH118
+
+
+def _found() -> str:
     folder = os.getcwd()  # noqa: PTH109  pathlib would cost its import
     while True:
         candidate = os.path.join(folder, ".git")  # noqa: PTH118
         if os.path.lexists(candidate):
-            return candidate if os.path.isdir(candidate) else None  # noqa: PTH112
+            return candidate
         parent = os.path.dirname(folder)  # noqa: PTH120
         if parent == folder:
-            return None
+            raise FileNotFoundError(candidate)
         folder = parent
+
+
+def _is_ours(folders: tuple[str, str]) -> bool:
+    """Whether the full path could open this repository: it refuses some formats, and the refusal is the answer."""
+    with open(os.path.join(folders[1], "config"), "rb") as file:  # noqa: PTH118
+        settings = file.read().lower()
+    unusual = any(word in settings for word in _UNUSUAL)
+    return not unusual and not any(name.startswith("sharedindex.") for name in os.listdir(folders[0]))  # noqa: PTH208
 
 
 def _configuration_is_harmless(git_dir: str) -> bool:
