@@ -411,3 +411,34 @@ def test_each_kind_of_selection_reviews_its_own_files(walk):
     assert paths(Selection("worktree", "HEAD~1")) == ["loose.py", "src/load.py", "staged.py"]
     assert paths(Selection("range", "HEAD~1", "HEAD")) == ["src/load.py"]
     assert paths(Selection("commit", "HEAD")) == ["src/load.py"]
+
+
+DOCUMENT = {
+    "schema": 1, "run_id": "", "key": "", "workflow": "", "outcome": "", "exit_code": 0, "bundle": "",
+    "trusted": {"revision": "", "bootstrap": False},
+    "change": {"before": "", "after": "", "base_commit": "", "head_commit": "", "patch_id": "", "range_patch_id": "",
+               "files": [{"path": "", "old_path": None, "change_type": "", "added": 0, "deleted": 0, "binary": False}]},
+    "rubrics": [{"id": "", "digest": "", "outcome": "", "score": 0.0, "coverage": 0.0,
+                 "criteria": [{"id": "", "kind": "", "must": False, "weight": 1, "outcome": "", "decided_by": "",
+                               "votes": [], "reason": ""}]}],
+    "findings": [], "policy_changes": [], "unreviewed": [], "agent_authored": {"decision": False, "hints": []},
+    "cost": {"usd": 0.0, "basis": "", "input_tokens": 0, "output_tokens": 0, "by_node": {}, "by_model": {}},
+    "cache": {"hits": 0, "misses": 0}, "duration_ms": 0,
+}  # fmt: skip
+
+
+def shape(value: Any) -> Any:
+    """Keys and nesting; open maps and lists without an example stay closed."""
+    if isinstance(value, dict):
+        return {key: {} if key in ("by_node", "by_model") else shape(inner) for key, inner in value.items()}
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return [shape(value[0])]
+    return "list" if isinstance(value, list) else "value"
+
+
+def test_the_document_has_exactly_the_keys_of_the_contract(walk):
+    document = json.loads(judged(walk, FAILS).to_json())
+    document["findings"] = []
+    document["rubrics"][0]["criteria"][0]["votes"] = []
+    assert shape(document) == shape(DOCUMENT)
+    assert list(document) == list(DOCUMENT)

@@ -1,0 +1,131 @@
+"""What a user selects is what is reviewed: the command against `git diff --name-status -M` as the oracle."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from command import vibe_gate
+from repos import Repo
+
+LETTERS = {"A": "added", "M": "modified", "D": "deleted", "R": "renamed", "T": "type_changed"}
+
+
+def oracle(repo: Repo, *argv: str) -> list[tuple[str, str]]:
+    """(change type, path) of every file, as git says."""
+    fields = repo.git("diff", "--name-status", "-M", "-z", *argv).split("\0")[:-1]
+    found = []
+    while fields:
+        letter = fields.pop(0)[0]
+        if letter == "R":
+            fields.pop(0)
+        found.append((LETTERS[letter], fields.pop(0)))
+    return sorted(found)
+
+
+def reviewed(repo: Repo, *argv: str) -> list[tuple[str, str]]:
+    """The same, as `vibe-gate review` says."""
+    done = vibe_gate("review", *argv, "--no-judge", "--json", cwd=repo.path, environ=repo.environ)
+    assert done.code in (0, 1, 4), done.err
+    return sorted((file["change_type"], file["path"]) for file in done.json["change"]["files"])
+
+
+@pytest.fixture
+def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
+    """Two branches, a merge, a rename with edits, a deletion, modes and links."""
+    repo = Repo(tmp_path / "repo", environ)
+    body = "".join(f"line {i} of the file\n" for i in range(30))
+    repo.commit("Root", **{"a.py": body, "b.py": "b = 1\n", "gone.py": "g = 1\n", "run.sh": "#!/bin/sh\n"})
+    repo.git("checkout", "-q", "-b", "side")
+    repo.commit("Side", **{"side.py": "s = 1\n"})
+    repo.git("checkout", "-q", "main")
+    (repo.path / "gone.py").unlink()
+    (repo.path / "a.py").unlink()
+    (repo.path / "run.sh").chmod(0o755)
+    repo.commit("Main", **{"moved.py": body + "one more\n", "b.py": "b = 2\n"})
+    repo.git("merge", "-q", "--no-ff", "-m", "Merge", "side")
+    (repo.path / "b.py").unlink()
+    (repo.path / "b.py").symlink_to("moved.py")
+    repo.commit("Link")
+    return repo
+
+
+@pytest.mark.parametrize(
+    ("argv", "against"),
+    [
+        (["HEAD~1"], ["HEAD~1"]),
+        (["HEAD~2..HEAD"], ["HEAD~2..HEAD"]),
+        (["HEAD~2.."], ["HEAD~2.."]),
+        (["..side"], ["..side"]),
+        (["HEAD~2...side"], ["HEAD~2...side"]),
+        (["main...side"], ["main...side"]),
+        (["--commit", "HEAD~1"], ["HEAD~1^1", "HEAD~1"]),
+        (["--commit", ":/^Main"], ["HEAD~2^1", "HEAD~2"]),
+        (["--commit", "HEAD^{/Merge}"], ["HEAD~1^1", "HEAD~1"]),
+        (["--commit", "@"], ["HEAD~1", "HEAD"]),
+    ],
+    ids=lambda argv: " ".join(argv),
+)
+def test_revisions_and_ranges_mean_what_they_mean_to_git_diff(repo, argv, against):
+    assert reviewed(repo, *argv) == oracle(repo, *against)
+
+
+def test_the_root_commit_is_reviewed_against_nothing(repo):
+    root = repo.git("rev-list", "--max-parents=0", "HEAD")
+    empty = repo.git("hash-object", "-t", "tree", "/dev/null")
+    assert reviewed(repo, "--commit", root) == oracle(repo, empty, root)
+
+
+def test_staged_after_a_partial_add_is_the_staged_half(repo):
+    lines = (repo.path / "moved.py").read_text().splitlines(keepends=True)
+    repo.write("moved.py", "first\n" + "".join(lines) + "last\n")
+    repo.write("loose.py", "l = 1\n")
+    repo.git("add", "-p", "moved.py", stdin=b"y\nn\n")
+    done = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=repo.path, environ=repo.environ)
+    (file,) = done.json["change"]["files"]
+    assert (file["path"], file["added"], file["deleted"]) == ("moved.py", 1, 0)
+    assert done.json["change"]["after"] == repo.git("write-tree")
+
+
+@pytest.mark.parametrize(
+    "commit",
+    ["commit -qm x", "commit -qam x", "commit -qm x --only b2.py", "commit -q --amend --no-edit"],
+)
+@pytest.mark.parametrize("linked", [False, True], ids=["main worktree", "linked worktree"])
+def test_in_a_hook_exactly_the_tree_that_is_committed_is_reviewed(repo, tmp_path, commit, linked):
+    repo.commit("More", **{"b2.py": "b = 1\n", "c.py": "c = 1\n"})
+    hook = repo.path / ".git/hooks/pre-commit"
+    command = f"{shlex.quote(sys.executable)} -m vibe_gate review --staged --no-judge --json"
+    hook.write_text(f'#!/bin/sh\n{command} > "{tmp_path}/reviewed.json"\nexit 0\n')
+    hook.chmod(0o755)
+    if linked:
+        repo.git("worktree", "add", "-q", str(tmp_path / "linked"))
+        repo.path = tmp_path / "linked"
+    repo.write("b2.py", "b = 2\n")
+    repo.write("c.py", "c = 2\n")
+    repo.git("add", "c.py")
+    repo.write("c.py", "c = 3\n")
+    repo.git(*commit.split())
+    document = json.loads((tmp_path / "reviewed.json").read_text())
+    assert document["change"]["after"] == repo.git("rev-parse", "HEAD^{tree}")
+
+
+def test_a_shallow_clone_says_that_history_ends_there(repo, tmp_path, environ):
+    repo.git("clone", "-q", "--depth", "1", f"file://{repo.path}", str(tmp_path / "shallow"))
+    done = vibe_gate("review", "--commit", "HEAD", cwd=tmp_path / "shallow", environ=environ)
+    assert (done.code, "git fetch --deepen" in done.err) == (2, True)
+
+
+def test_a_range_over_fifty_commits_is_one_change(repo):
+    for number in range(50):
+        repo.write("counter.py", f"n = {number}\n")
+        repo.commit(f"Count {number}")
+    assert reviewed(repo, "HEAD~50..HEAD") == [("added", "counter.py")]
+
+
+def test_two_ranges_or_a_range_and_staged_are_a_usage_error(repo):
+    done = vibe_gate("review", "HEAD~1", "--staged", cwd=repo.path, environ=repo.environ)
+    assert (done.code, done.out) == (2, "")
