@@ -27,6 +27,7 @@ from vibe_gate.adapters.agent.guard import refusal
 from vibe_gate.adapters.agent.launch import Launch
 from vibe_gate.adapters.agent.task import Ending, Recorder, Task
 from vibe_gate.domain.summary import CostBasis
+from vibe_gate.errors import AgentError
 
 MAX_MESSAGE_BYTES = 16 << 20
 """One message of the CLI; the SDK's default of 1 MB is less than one large tool result."""
@@ -49,14 +50,20 @@ async def hold(task: Task, record: Recorder) -> Ending:
     """One session from start to end; see `agent.session`."""
     started = time.monotonic()
     seen = Seen()
-    launch = Launch(task)
-    client = ClaudeSDKClient(options(task, record, launch, seen))
+    try:
+        launch = Launch(task)
+        client = ClaudeSDKClient(options(task, record, launch, seen))
+    except OSError as error:
+        raise AgentError(f"The agent's home {task.home} cannot be written: {error.strerror}.") from error
     try:
         async with asyncio.timeout(task.timeout_s):
             await _converse(client, task, record, seen)
     except TimeoutError:
         seen.timed_out = True
-    except (ClaudeSDKError, OSError) as error:
+    except Exception as error:
+        # For a process that died mid-sentence the SDK raises no class of its own, only Exception.
+        if type(error) is not Exception and not isinstance(error, ClaudeSDKError | OSError):
+            raise
         seen.failure = str(error)
     finally:
         await _close(client, launch, graceful=seen.result is not None)
@@ -103,7 +110,7 @@ def options(task: Task, record: Recorder, launch: Launch, seen: Seen) -> ClaudeA
         output_format={"type": "json_schema", "schema": dict(task.schema)},
         model=task.model,
         max_turns=task.max_turns,
-        max_budget_usd=task.max_cost_usd,
+        max_budget_usd=None if task.base_url else task.max_cost_usd,
         max_buffer_size=MAX_MESSAGE_BYTES,
         include_partial_messages=True,
         cwd=task.cwd,

@@ -29,9 +29,9 @@ class Task:
     the environment of this program, of which only the search path, locale and time
     zone reach the agent. `cloud` holds variables that reach it untouched (Bedrock,
     Vertex). `home` is an empty private directory that the caller deletes afterwards.
-    `timeout_s` is wall clock; `max_cost_usd` the ceiling that the CLI itself watches
-    (it checks after each response and throws a finished answer away: leave it None
-    behind a gateway); `max_turns` counts requests to the model.
+    `timeout_s` is wall clock; `max_turns` counts requests to the model; `max_cost_usd`
+    is the ceiling that the CLI itself watches where no gateway does (`base_url` ""): it
+    looks after each response, and throws a finished answer away.
     """
 
     prompt: str

@@ -2,11 +2,12 @@
 
 Left out: everything that the agent's program adds by itself and that its version, the
 machine, the clock or the session decide (its reminders about system and date, its
-identity and billing lines, the texts of its tool descriptions, cache marks, limits,
-thinking). Kept: the model's name, our system prompt, the names of the tools, the form
-of the answer, and the conversation. Ids of tool calls become their number; results of
-parallel calls stand in the order of the calls, lists of found files in alphabetical
-order: both come in the order of completion.
+identity and billing lines, the texts of its tool descriptions and of its error messages,
+its line numbers before what it read, cache marks, limits, thinking). Kept: the model's
+name, our system prompt, the names of the tools, the form of the answer, and the
+conversation. Ids of tool calls become their number; results of parallel calls stand in
+the order of the calls, lists of found files in alphabetical order: both come in the
+order of completion.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ ANSWER_TOOL = "StructuredOutput"
 _CLI_SYSTEM = ("x-anthropic-billing-header:", "You are a Claude agent, built on", "You are Claude Code, ")
 _REMINDERS_ONLY = re.compile(r"\s*(<system-reminder>.*?</system-reminder>\s*)+", re.DOTALL)
 _LAST_REMINDER = re.compile(r"\s*<system-reminder>(?:(?!<system-reminder>).)*</system-reminder>\s*\Z", re.DOTALL)
+_CLI_TEXT = "[structured-output-enforce]"
+_LINE_NUMBER = re.compile(r"^ *\d+[\t→]?", re.MULTILINE)
 _UNORDERED_TOOLS = ("Glob", "Grep")
 
 Json = dict[str, Any]
@@ -30,7 +33,8 @@ Json = dict[str, Any]
 def normal_request(body: Mapping[str, Any], placeholders: Mapping[str, str]) -> Json:
     """The normal form of a Messages API request; `placeholders` maps literals to what stands for them."""
     calls: dict[str, tuple[int, str]] = {}
-    messages = [_message(message, calls) for message in _dicts(body.get("messages"))]
+    said = [message for message in _dicts(body.get("messages")) if message.get("role") != "system"]
+    messages = [_message(message, calls) for message in said]
     tools = _dicts(body.get("tools"))
     form = next((tool.get("input_schema") for tool in tools if tool.get("name") == ANSWER_TOOL), None)
     normal = {
@@ -83,21 +87,27 @@ def _block(block: Json, calls: dict[str, tuple[int, str]]) -> Json:
     kind = block.get("type")
     if kind == "text":
         text = str(block.get("text", ""))
-        return {} if _REMINDERS_ONLY.fullmatch(text) else {"text": text}
+        return {} if text.startswith(_CLI_TEXT) or _REMINDERS_ONLY.fullmatch(text) else {"text": text}
     if kind == "tool_use":
         number = len(calls) + 1
         calls[str(block.get("id"))] = (number, str(block.get("name")))
         return {"call": number, "tool": block.get("name"), "input": block.get("input")}
     if kind == "tool_result":
         number, name = calls.get(str(block.get("tool_use_id")), (0, ""))
-        text = "\n".join(_texts(block.get("content")))
-        if name in _UNORDERED_TOOLS:
-            text = "\n".join(sorted(text.split("\n")))
-        result = {"result_of": number, "text": _LAST_REMINDER.sub("", text)}
-        return result | ({"error": True} if block.get("is_error") else {})
+        if block.get("is_error"):
+            return {"result_of": number, "error": True}
+        return {"result_of": number, "text": _result(name, "\n".join(_texts(block.get("content"))))}
     if kind in ("thinking", "redacted_thinking"):
         return {}
     return {key: item for key, item in block.items() if key != "cache_control"}
+
+
+def _result(tool: str, text: str) -> str:
+    """What a tool gave, without the manner in which the CLI presents it."""
+    text = _LAST_REMINDER.sub("", text)
+    if tool == "Read":
+        return _LINE_NUMBER.sub("", text).rstrip()
+    return "\n".join(sorted(text.split("\n"))) if tool in _UNORDERED_TOOLS else text
 
 
 def _texts(content: object) -> list[str]:
