@@ -29,7 +29,7 @@ _LATE = ("diff", "library", "patch")  # the modules that load libgit2
 def open_repository(start: Path, environ: Mapping[str, str], *, walk: bool = False) -> Repository:
     """The repository around `start`, as git would find it there with this environment.
 
-    `walk` says that a snapshot will be asked for: git starts looking at the working tree
+    `walk` says that a snapshot will be asked for next: git starts looking at the working tree
     at once, while the rest of the program is still being loaded.
 
     UsageError: no repository, a bare one, another owner's. UnsupportedRepository: a format
@@ -38,12 +38,12 @@ def open_repository(start: Path, environ: Mapping[str, str], *, walk: bool = Fal
     place = detect.find(start, environ)
     early = status.begin(place.git) if walk else None
     try:
-        detect.refuse_index(place)
+        flags = detect.read_index(place)
     except UsageError:
         if early is not None:
             status.forget(early)
         raise
-    made: Repository = import_module(f"{__name__}.repository").Repository(place, early)
+    made: Repository = import_module(f"{__name__}.repository").Repository(place, early and (early, flags))
     return made
 
 

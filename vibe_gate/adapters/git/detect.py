@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vibe_gate.adapters.git import index
+from vibe_gate.adapters.git.index import Flags
 from vibe_gate.adapters.git.program import Finished, Program, finish
 from vibe_gate.domain import paths
 from vibe_gate.errors import UnsupportedRepository, UsageError
@@ -110,9 +111,12 @@ def find(start: Path, environ: Mapping[str, str]) -> Place:
     return Place(root, git_dir, common_dir, objects, index_file, lines[5] == "true", settings, bound)
 
 
-def refuse_index(place: Place) -> None:
-    """UnsupportedRepository for an index that libgit2 cannot read. Not part of `find`: it takes milliseconds."""
-    found = index.extensions(place.index_file)
+def read_index(place: Place) -> Flags:
+    """The flags of the index. UnsupportedRepository for one that libgit2 cannot read.
+
+    Not part of `find`, because it takes milliseconds in which git can walk already.
+    """
+    flags, found = index.facts(place.index_file)
     if index.SPARSE in found:
         raise UnsupportedRepository(
             "this repository has a sparse index, which libgit2 cannot read: "
@@ -123,6 +127,7 @@ def refuse_index(place: Place) -> None:
             "this repository has a split index, which libgit2 cannot read: run `git update-index --no-split-index` "
             "and `git config core.splitIndex false`."
         )
+    return flags
 
 
 def is_true(value: str) -> bool:

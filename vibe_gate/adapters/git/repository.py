@@ -8,14 +8,15 @@ other commits than those that are pushed, and could hide a change from its revie
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vibe_gate.adapters import git as rooms
-from vibe_gate.adapters.git import index, snapshot, status
+from vibe_gate.adapters.git import detect, index, snapshot, status
 from vibe_gate.adapters.git.detect import Place
 from vibe_gate.adapters.git.export import Export, export
+from vibe_gate.adapters.git.index import Flags
+from vibe_gate.adapters.git.status import Walk
 from vibe_gate.adapters.git.store import Store
 from vibe_gate.adapters.git.tree import Entry, Tree, overlay
 from vibe_gate.domain import paths
@@ -36,12 +37,12 @@ class Repository:
     linked worktrees. All absolute.
     """
 
-    def __init__(self, place: Place, walk: subprocess.Popen[bytes] | None = None) -> None:
+    def __init__(self, place: Place, early: tuple[Walk, Flags] | None = None) -> None:
         self.root: Path = place.root
         self.git_dir: Path = place.git_dir
         self.common_dir: Path = place.common_dir
         self._place = place
-        self._walk = walk
+        self._early = early
         self._store = Store(place)
 
     def __enter__(self) -> Repository:
@@ -54,9 +55,9 @@ class Repository:
 
     def close(self) -> None:
         """Delete what was written aside. Trees of this repository cannot be read any more."""
-        if self._walk is not None:
-            status.forget(self._walk)
-            self._walk = None
+        if self._early is not None:
+            status.forget(self._early[0])
+            self._early = None
         self._store.close()
 
     def change(self, selection: Selection) -> Change:
@@ -236,5 +237,7 @@ class Repository:
         return overlay(self._store, base, edits)
 
     def _take(self) -> tuple[str, str]:
-        walk, self._walk = self._walk, None
-        return snapshot.take(self._place, self._store, walk or status.begin(self._place.git))
+        early, self._early = self._early, None  # good for one snapshot; later ones look anew
+        if early is None:
+            early = status.begin(self._place.git), detect.read_index(self._place)
+        return snapshot.take(self._place, self._store, *early)

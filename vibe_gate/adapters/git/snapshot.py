@@ -17,15 +17,14 @@ from __future__ import annotations
 import itertools
 import os
 import stat
-import subprocess
 from collections.abc import Iterator
 
-from vibe_gate.adapters.git import convert, index, status
+from vibe_gate.adapters.git import convert, status
 from vibe_gate.adapters.git.convert import ATTRIBUTES, Candidate
 from vibe_gate.adapters.git.detect import Place
 from vibe_gate.adapters.git.folders import Folders, is_gone, split
 from vibe_gate.adapters.git.index import Flags
-from vibe_gate.adapters.git.status import Listing, Stage, Tracked
+from vibe_gate.adapters.git.status import Listing, Stage, Tracked, Walk
 from vibe_gate.adapters.git.store import Store
 from vibe_gate.adapters.git.tree import Entry, Tree, overlay
 from vibe_gate.domain import paths
@@ -39,12 +38,11 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO swa
 _TRIES = 3
 
 
-def take(place: Place, store: Store, walk: subprocess.Popen[bytes]) -> tuple[str, str]:
+def take(place: Place, store: Store, walk: Walk, flags: Flags) -> tuple[str, str]:
     """HEAD's commit id ("" when unborn) and the working tree's tree id.
 
     `walk` comes from `status.begin`. UsageError, with the path, for what cannot be read.
     """
-    flags = index.flags(place.index_file)  # read while git walks
     listing = status.end(walk)
     base = Tree(store, tree_of(store, listing.head) if listing.head else EMPTY_TREE)
     with Folders(place.root) as folders:

@@ -44,12 +44,16 @@ class Listing(NamedTuple):
     untracked: tuple[bytes, ...]
 
 
-def begin(git: Program) -> subprocess.Popen[bytes]:
+Walk = subprocess.Popen[bytes]
+"""`git status` on its way."""
+
+
+def begin(git: Program) -> Walk:
     """Start git's walk of the working tree; it writes nothing, not even a refreshed index."""
     return git.start(*_ARGUMENTS)
 
 
-def end(walk: subprocess.Popen[bytes]) -> Listing:
+def end(walk: Walk) -> Listing:
     """Wait for the walk and read it."""
     done = finish(walk)
     if done.code:
@@ -61,7 +65,7 @@ def end(walk: subprocess.Popen[bytes]) -> Listing:
     return _parse(done.out)
 
 
-def forget(walk: subprocess.Popen[bytes]) -> None:
+def forget(walk: Walk) -> None:
     """Stop a walk that nobody needs any more."""
     walk.kill()
     walk.communicate()
