@@ -129,6 +129,8 @@ def test_a_secret_is_found_by_its_surroundings(kind: str, text: str, value: str)
         "task-" + "a1b2c3d4e5f6a7b8c9d0e1f2",
         "postgres://postgres:postgres@localhost/db",
         "https://user:password@example.com/",
+        "http://user:pass%20pass@complex.url.com/",
+        "http://foo:bar@host.net/",
         "https://${USER}:${PASS}@host/",
         "http://127.0.0.1:8080/@x",
         "ssh://git@github.com:22/a/b",

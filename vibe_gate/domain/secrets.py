@@ -99,7 +99,7 @@ _DISCORD_TAIL = re.compile(rf"\.[{_WORD}]{{6}}\.[{_WORD}]{{27,38}}(?![{_WORD}])"
 _DISCORD_HEAD = re.compile(rf"(?<![{_WORD}])[MNO][{_WORD}]{{23,27}}\Z")
 
 _URL = re.compile(
-    r"://(?P<user>[^\s:/@\"'<>]{0,100}):(?P<value>[^\s/@\"'<>]{3,200})@(?P<host>[A-Za-z0-9.\[-]{0,100})", re.ASCII
+    r"://(?P<user>[^\s:/@\"'<>]{0,100}):(?P<value>[^\s/@\"'<>]{4,200})@(?P<host>[A-Za-z0-9.\[-]{0,100})", re.ASCII
 )
 
 _NAMES = ("passw", "pwd", "secret", "token", "credential", "key")
@@ -133,7 +133,10 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORDS = re.compile(r"[A-Za-z]+(?:[-_./:@ ][A-Za-z]+)*[-_./]?[0-9]{0,4}\Z")
 _SAFE_HOSTS = frozenset({"localhost", "127.0.0.1", "host", "hostname"})
 _SAFE_DOMAINS = ("example.com", "example.org", "example.net", ".test", ".invalid", ".example")
-_SAFE_PASSWORDS = frozenset({"password", "pass", "passwd", "pwd", "secret", "user", "token", "test", "pw", "key"})
+_URL_PARTS = re.compile(r"(?:%[0-9a-f]{2}|[^a-z0-9])+|[0-9]+\Z")
+_SAFE_PASSWORDS = frozenset(
+    {"", "password", "foo", "bar", "baz", "pass", "passwd", "pwd", "secret", "user", "token", "test", "pw", "key"}
+)
 
 QUOTED_BITS = 3.0
 """Shannon bits a character from which a quoted assigned value counts as random; English words in one case lie below."""
@@ -189,7 +192,7 @@ def _urls(text: str) -> Iterator[SecretMatch]:
     for match in _URL.finditer(text):
         password, host = match["value"].lower(), match["host"].lower()
         harmless = (
-            password in _SAFE_PASSWORDS or password == match["user"].lower()
+            _SAFE_PASSWORDS.issuperset(_URL_PARTS.split(password)) or password == match["user"].lower()
             or host in _SAFE_HOSTS or host.endswith(_SAFE_DOMAINS)
             or password.startswith(("$", "{", "%s", "%(")) or _PLACEHOLDER.search(password) or len(set(password)) == 1
         )  # fmt: skip

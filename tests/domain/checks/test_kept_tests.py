@@ -28,6 +28,7 @@ TWO = b"\n\nasync def test_two():\n    assert 2\n"
         ((file_change("test_a.py", ONE, b""),), [("test_a.py", 1)]),
         ((file_change("test_a.py", ONE + ONE, ONE),), [("test_a.py", 3)]),
         ((file_change("a.py", ONE, b""),), []),
+        ((file_change("test_a.py", ONE, b""), file_change("test_b.py", ONE + b"1\n", ONE)), [("test_a.py", 1)]),
         ((file_change("old/a.py", ONE, ONE, old_path="tests/test_a.py"),), [("tests/test_a.py", 0)]),
         ((file_change("tests/test_b.py", ONE, ONE, old_path="tests/test_a.py"),), []),
         ((file_change("tests/test_b.py", ONE + TWO, ONE, old_path="tests/test_a.py"),), [("tests/test_a.py", 5)]),
@@ -162,6 +163,11 @@ def test_an_added_line_that_switches_a_test_off_is_found(path: str, line: str) -
 )
 def test_what_only_mentions_skipping_is_left_alone(path: str, line: str) -> None:
     assert places(ask("no-skipped-tests", added(path, line.encode()))) == []
+
+
+def test_a_skip_for_a_reason_that_the_rubric_allows_is_fine() -> None:
+    file = added("test_a.py", b"@pytest.mark.skipif(os.name == 'nt', reason='x')\n@pytest.mark.skip\n")
+    assert places(ask("no-skipped-tests", file, allow=["os\\.name"])) == [("test_a.py", 2)]
 
 
 def test_a_marker_that_stood_there_before_is_not_this_changes() -> None:

@@ -12,7 +12,7 @@ CHECKS: dict[str, Check] = {
     "no-conflict-markers": Check("No conflict marker is left behind", Excluding, text.no_conflict_markers),
     "no-deleted-files": Check("No file is deleted", Excluding, files.no_deleted_files),
     "no-deleted-tests": Check("No test is deleted", tests_kept.TestOptions, tests_kept.no_deleted_tests),
-    "no-skipped-tests": Check("No test is switched off", tests_kept.TestOptions, tests_kept.no_skipped_tests),
+    "no-skipped-tests": Check("No test is switched off", tests_kept.SkipOptions, tests_kept.no_skipped_tests),
     "only-paths": Check("Nothing but these paths changes", files.OnlyPathsOptions, files.only_paths),
     "forbidden-paths": Check("These paths do not change", files.ForbiddenPathsOptions, files.forbidden_paths),
     "forbidden-pattern": Check("No added line matches", text.PatternOptions, text.forbidden_pattern),

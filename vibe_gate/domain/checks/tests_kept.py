@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from pydantic import field_validator
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, FileChange, FileVersion
+from vibe_gate.domain.change import REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, FileChange, Side
 from vibe_gate.domain.checks import answer
 from vibe_gate.domain.checks.answer import Excluding, counted, listed, non_empty_globs
 from vibe_gate.domain.checks.contract import CheckInput, CheckResult
 from vibe_gate.domain.checks.lines import MAX_SCANNED_LINE, added_lines, text_of
 from vibe_gate.domain.checks.suites import INLINE_TESTS, TEST_FILES, DeclaredTest, declared_tests, switched_off
+from vibe_gate.domain.checks.text import regular_expression
 from vibe_gate.domain.verdict import Finding
 
 MAX_TEST_FILE = 5_000_000
@@ -32,20 +34,31 @@ class TestOptions(Excluding):
         return non_empty_globs(globs)
 
 
+class SkipOptions(TestOptions):
+    """`allow`: regular expressions; a line that one of them matches may skip (`sys\\.platform`)."""
+
+    allow: tuple[str, ...] = ()
+
+    @field_validator("allow")
+    @classmethod
+    def _allow_compiles(cls, sources: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(regular_expression(source) for source in sources)
+
+
 def no_deleted_tests(input: CheckInput, options: TestOptions) -> CheckResult:
     """No test file and no test goes, unless the test stands elsewhere in the change's test files."""
     files = [file for file in answer.selected(input, options) if _held_tests(file, options)]
     if not files:
         return answer.not_applicable("No test file changed.")
-    spare = _gained(input, options)
+    gained = _gained(input, options)
     findings: list[Finding] = []
     gone = 0
     for file in files:
-        before = _tests_of(input, file, file.before, options, old=True)
-        missing = _missing(before, spare)
+        before = _tests_of(input, file, options, "before")
+        missing = _missing(before, _tests_of(input, file, options, "after"), gained)
         if _left_the_tests(file, options) and (missing or not before):
             findings.append(_file_finding(input, file, len(before)))
-            gone += len(before)
+            gone += len(missing)
         else:
             findings += [_test_finding(input, file, test) for test in missing]
             gone += len(missing)
@@ -73,31 +86,37 @@ def _left_the_tests(file: FileChange, options: TestOptions) -> bool:
     )
 
 
-def _tests_of(
-    input: CheckInput, file: FileChange, version: FileVersion | None, options: TestOptions, *, old: bool
-) -> list[DeclaredTest]:
-    path = (file.old_path or file.path) if old else file.path
+def _tests_of(input: CheckInput, file: FileChange, options: TestOptions, side: Side) -> list[DeclaredTest]:
+    """The tests of one side, as far as a runner would look there."""
+    version, path = (file.before, file.old_path or file.path) if side == "before" else (file.after, file.path)
     if version is None or version.mode & 0o170000 != REGULAR_MODE & 0o170000 or version.size > MAX_TEST_FILE:
         return []
     if not _is_test_file(path, options):
         return []
-    lines = [text_of(line) for line in input.read(version).split(b"\n")]
-    return list(declared_tests(path, lines))
+    return list(declared_tests(path, [text_of(line) for line in input.read(version).split(b"\n")]))
+
+
+def _names(tests: list[DeclaredTest]) -> Counter[str]:
+    return Counter(test.name for test in tests)
 
 
 def _gained(input: CheckInput, options: TestOptions) -> Counter[str]:
-    """How often each test's name stands in the changed test files afterwards."""
-    return Counter(
-        test.name for file in input.change.files for test in _tests_of(input, file, file.after, options, old=False)
-    )
+    """How many tests of each name the change's files gained, file by file."""
+    gained: Counter[str] = Counter()
+    for file in input.change.files:
+        after = _names(_tests_of(input, file, options, "after"))
+        gained += after - _names(_tests_of(input, file, options, "before"))
+    return gained
 
 
-def _missing(before: list[DeclaredTest], spare: Counter[str]) -> list[DeclaredTest]:
-    """The tests without a namesake left; each namesake in `spare` stands for one test only, and is used up."""
+def _missing(before: list[DeclaredTest], after: list[DeclaredTest], gained: Counter[str]) -> list[DeclaredTest]:
+    """The tests without a namesake left, here or in `gained`, where each stands for one test only and is used up."""
+    kept = _names(after)
     missing = []
     for test in before:
-        if spare[test.name] > 0:
-            spare[test.name] -= 1
+        namesakes = kept if kept[test.name] > 0 else gained
+        if namesakes[test.name] > 0:
+            namesakes[test.name] -= 1
         else:
             missing.append(test)
     return missing
@@ -118,15 +137,17 @@ def _test_finding(input: CheckInput, file: FileChange, test: DeclaredTest) -> Fi
     )
 
 
-def no_skipped_tests(input: CheckInput, options: TestOptions) -> CheckResult:
+def no_skipped_tests(input: CheckInput, options: SkipOptions) -> CheckResult:
     """No added line skips a test or narrows the run to some."""
     files = [file for file in answer.selected(input, options) if file.after and _is_test_file(file.path, options)]
     if not files:
         return answer.not_applicable("No test file was added or changed.")
+    allowed = [re.compile(source) for source in options.allow]
     findings = []
     for line in added_lines(files):
-        marker = switched_off(line.file.path, line.text[:MAX_SCANNED_LINE])
-        if marker:
+        seen = line.text[:MAX_SCANNED_LINE]
+        marker = switched_off(line.file.path, seen)
+        if marker and not any(pattern.search(seen) for pattern in allowed):
             found = answer.finding(
                 input, f"This line switches tests off ({marker}).",
                 path=line.file.shown_path, line=line.number, quote=line.text,
