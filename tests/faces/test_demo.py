@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
+from pathlib import Path
 
 from command import vibe_gate
 
@@ -47,3 +49,13 @@ def test_the_demos_repository_is_an_ordinary_one_with_fixed_ids(tmp_path, enviro
     assert heads[0] == heads[1]
     status = subprocess.check_output(["git", "status", "--porcelain"], cwd=tmp_path / "one", env=environ)
     assert status == b""
+
+
+def test_the_readmes_picture_is_what_the_program_prints_today():
+    root = Path(__file__).parents[2]
+    spec = importlib.util.spec_from_file_location("make", root / "docs/images/make.py")
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    assert made.picture() == (root / "docs/images/demo.svg").read_text(encoding="utf-8"), (
+        "run `python docs/images/make.py`"
+    )

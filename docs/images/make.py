@@ -1,0 +1,44 @@
+"""Makes the README's picture: `python docs/images/make.py`. It is what `vibe-gate demo` prints, at a fixed time."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from datetime import UTC, datetime
+from importlib import resources
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from vibe_gate.domain.change import Selection
+from vibe_gate.faces.cli.demo import DATA, make_demo
+from vibe_gate.report import terminal
+from vibe_gate.review import Request, review
+
+WIDTH = 110
+NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
+
+
+def picture() -> str:
+    """The verdict screen of the demo as SVG: the same bytes each time."""
+    with tempfile.TemporaryDirectory() as folder, resources.as_file(DATA / "cassette") as cassette:
+        make_demo(Path(folder) / "ledger")
+        done = review(
+            Request(Selection("commit"), wire="replay", cassette=cassette, definitions="HEAD~1"),
+            start=Path(folder) / "ledger",
+            environ=os.environ,
+            clock=lambda: NOON,
+            progress=lambda stage, text: None,
+        )
+    console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True, color_system="truecolor")
+    console.print(Text("$ vibe-gate review --commit HEAD\n", style="bold"))
+    console.print(terminal.render(done.summary, done.notes, WIDTH, None))
+    return console.export_svg(title="vibe-gate", unique_id="vibe-gate-demo")
+
+
+if __name__ == "__main__":
+    (Path(__file__).parent / "demo.svg").write_text(picture(), encoding="utf-8")
+    sys.stdout.write("docs/images/demo.svg\n")
