@@ -31,8 +31,14 @@ TESTS = Path(__file__).parents[1]
 
 
 def review(root: Path) -> RunRecorder:
-    """One recorded review, small, but with every kind of file; as the walk does it."""
+    """One recorded review, as the walk does it."""
     run = open_store(root, Hush(), Clock()).begin(KEY, START, {"prompt": "p"})
+    record(run)
+    return run
+
+
+def record(run: RunRecorder) -> None:
+    """A small review, but with every kind of file."""
     run.patch(b"--- a\n+++ b\n")
     run.content("before", b"old\n", "a")
     run.content("after", b"new\n" * 4000, "a")
@@ -42,7 +48,6 @@ def review(root: Path) -> RunRecorder:
     turn.hook({"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_use_id": "t"})
     turn.seal(Ended())
     run.seal(summary_of(run))
-    return run
 
 
 def assert_sound(root: Path) -> None:
@@ -72,14 +77,17 @@ def assert_heals(root: Path) -> None:
 class AtCall:
     """Does something before (or after) the n-th call into the system."""
 
-    def __init__(self, number: int, do: Callable[[], None], moment: str = "c_call") -> None:
+    def __init__(self, number: int, do: Callable[[], None], moment: str = "c_call", but: str = "") -> None:
         self.left = number
         self.do = do
         self.moment = moment
+        self.but = but
         self.where = ""
 
     def __call__(self, frame: FrameType, event: str, function: Any) -> None:
         if event != self.moment or getattr(function, "__module__", "") not in {"posix", "fcntl"}:
+            return
+        if frame.f_code.co_name == self.but:
             return
         self.left -= 1
         if self.left == 0:
@@ -94,9 +102,11 @@ def _fail_with(code: int) -> Callable[[], None]:
     return fail
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
-def test_whichever_call_fails_the_review_goes_on_and_the_store_stays_sound(tmp_path: Path, code: int) -> None:
-    for number in itertools.count(1):
+@pytest.mark.parametrize(("code", "step"), [(errno.ENOSPC, 1), (errno.EIO, 3)])
+def test_whichever_call_fails_the_review_goes_on_and_the_store_stays_sound(
+    tmp_path: Path, code: int, step: int
+) -> None:
+    for number in itertools.count(1, step):
         root = tmp_path / str(number)
         root.mkdir()
         fault = AtCall(number, _fail_with(code))
@@ -131,6 +141,36 @@ def test_whenever_the_process_is_killed_no_unfinished_run_is_sealed(tmp_path: Pa
         assert not any(view.state == "running" for view in list_runs(root))
         assert_sound(root)
         assert_heals(root)
+    assert number > 100
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("moment", ["c_call", "c_return"])
+def test_whenever_it_is_interrupted_the_run_is_sealed_and_right_or_marked_incomplete(
+    tmp_path: Path, moment: str
+) -> None:
+    for number in itertools.count(1):
+        root = tmp_path / str(number)
+        root.mkdir()
+        run = open_store(root, Hush(), Clock()).begin(KEY, START, {"prompt": "p"})
+        fault = AtCall(number, _interrupt, moment, but="let_go")  # inside __del__ Python only prints it
+        try:
+            sys.setprofile(fault)
+            record(run)
+        except KeyboardInterrupt:
+            run.abandon("interrupted")
+        finally:
+            sys.setprofile(None)
+        if not fault.where:
+            break
+        assert run.lost is None, fault.where
+        (view,) = list_runs(root)
+        assert view.state == ("sealed" if (run.directory / "summary.json").exists() else "incomplete"), fault.where
+        assert list(view.events())[-1].type == "run.completed"
+        assert_sound(root)
     assert number > 100
 
 

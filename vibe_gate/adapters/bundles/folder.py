@@ -116,7 +116,7 @@ class Folder:
             finally:
                 os.close(descriptor)
             self.move(temporary, self, name)
-        except OSError:
+        except BaseException:  # interrupted, too
             self.remove(temporary)
             raise
         if durable:

@@ -100,7 +100,7 @@ class RunRecorder:
 
     def abandon(self, reason: str, status: str = "incomplete") -> None:
         """Mark the run as ended without a verdict: run.completed with `status`, and never a summary."""
-        self._fate.attempt(lambda: self._append("run.completed", None, {"status": status, "reason": reason}), None)
+        self._fate.attempt(lambda: self._abandon(reason, status), None)
         self.close()
 
     def close(self) -> None:
@@ -178,6 +178,11 @@ class RunRecorder:
         _make_durable(parts.folder)
         document["digests"] = digests(parts.folder)
         parts.folder.place(names.SUMMARY, encode_document(document), durable=True)
+
+    def _abandon(self, reason: str, status: str) -> None:
+        # An interrupt may come right after the seal: what is sealed must not be written to any more.
+        if not self._parts.folder.has(names.SUMMARY):
+            self._append("run.completed", None, {"status": status, "reason": reason})
 
     def _sessions(self) -> dict[str, Any]:
         nodes: dict[str, list[str]] = {}
