@@ -44,8 +44,9 @@ if os.getppid() != PARENT:
 for name in ("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_SDK_READS_SESSION_STATE", "PWD"):
     if name in os.environ:
         ENVIRON[name] = os.environ[name]
-with open(PID_FILE, "w") as file:
+with open(PID_FILE + ".new", "w") as file:
     file.write(str(os.getpid()))
+os.rename(PID_FILE + ".new", PID_FILE)
 os.execve(CLI, [CLI, *sys.argv[1:]], ENVIRON)
 """
 

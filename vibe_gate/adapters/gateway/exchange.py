@@ -114,7 +114,7 @@ class Exchange:
         if client is None:
             raise Unreachable("The gateway has no upstream.")
         answer = client.post(self._path, dict(self._handler.headers.items()), sent, SILENCE_S)
-        with self._gateway.running(answer):
+        with contextlib.closing(answer):
             yield answer
 
     def _pass(self, answer: Answer, bill: Bill) -> None:

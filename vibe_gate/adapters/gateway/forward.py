@@ -8,10 +8,14 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Iterator, Mapping
+from typing import Any
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 import requests
 import urllib3
+from urllib3.connection import HTTPConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from vibe_gate.adapters.gateway.upstream import Cut, Unreachable, Upstream
 
@@ -45,14 +49,6 @@ class Answer:
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             raise Cut(type(error).__name__) from error
 
-    def cut(self) -> None:
-        """Stop whoever is reading, from another thread."""
-        connection = getattr(self._response.raw, "connection", None) or getattr(self._response.raw, "_connection", None)
-        sock = getattr(connection, "sock", None)
-        if sock is not None:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-
     def close(self) -> None:
         """Give the connection back, or drop it."""
         self._response.close()
@@ -65,6 +61,9 @@ class Client:
         self._upstream = upstream
         self._session = requests.Session()
         self._session.trust_env = False  # the environment is an argument; .netrc is nobody's business
+        self._connections: WeakSet[HTTPConnection] = WeakSet()
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, _Adapter(self._connections))
         self._session.proxies.update(_proxies(upstream))
         self._verify = _certificates(upstream.network)
 
@@ -89,9 +88,47 @@ class Client:
             raise Unreachable(_sentence(error, self._upstream.base_url)) from error
         return Answer(response)
 
+    def cut(self) -> None:
+        """Break off whatever is under way, also a request that waits for its answer's first byte."""
+        for connection in list(self._connections):
+            if connection.sock is not None:
+                with contextlib.suppress(OSError):
+                    connection.sock.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Drop every connection."""
         self._session.close()
+
+
+class _Adapter(requests.adapters.HTTPAdapter):
+    """Keeps track of the connections that it opens, so that they can be cut."""
+
+    def __init__(self, connections: WeakSet[HTTPConnection]) -> None:
+        self._connections = connections
+        super().__init__()
+
+    def init_poolmanager(self, *args: Any, **more: Any) -> None:  # noqa: ANN401 as the base class
+        super().init_poolmanager(*args, **more)
+        self._track(self.poolmanager)
+
+    def proxy_manager_for(self, *args: Any, **more: Any) -> urllib3.PoolManager:  # noqa: ANN401 as the base class
+        manager: urllib3.PoolManager = super().proxy_manager_for(*args, **more)
+        return self._track(manager)
+
+    def _track(self, manager: urllib3.PoolManager) -> urllib3.PoolManager:
+        connections = self._connections
+        pools: dict[str, type[HTTPConnectionPool]] = {}
+        for scheme, pool in (("http", HTTPConnectionPool), ("https", HTTPSConnectionPool)):
+            base: Any = pool.ConnectionCls
+
+            class Tracked(base):  # type: ignore[misc]
+                def connect(self) -> None:
+                    super().connect()
+                    connections.add(self)
+
+            pools[scheme] = type(pool.__name__, (pool,), {"ConnectionCls": Tracked})
+        manager.pool_classes_by_scheme = pools
+        return manager
 
 
 def _sentence(error: requests.RequestException, base_url: str) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -20,7 +19,7 @@ from vibe_gate.domain.summary import CostBasis
 from vibe_gate.errors import GatewayError
 
 if TYPE_CHECKING:
-    from vibe_gate.adapters.gateway.forward import Answer, Client
+    from vibe_gate.adapters.gateway.forward import Client
 
 SETTLING_S = 0.5
 """How long closing waits for cut requests to be metered."""
@@ -53,7 +52,6 @@ class Gateway:
         self._upstream = upstream
         self._placeholders = dict(placeholders or {})
         self._lines: dict[str, Line] = {}
-        self._running: set[Answer] = set()
         self._lock = threading.Lock()
         self._failures: list[str] = []
         self._server: Server | None = None
@@ -119,11 +117,9 @@ class Gateway:
             return
         self.ledger.close()
         server.shutdown()
-        with self._lock:
-            running = list(self._running)
-        for answer in running:
-            answer.cut()
         server.cut()
+        if self.client is not None:
+            self.client.cut()
         server.wait_idle(SETTLING_S)
         server.server_close()
         if self.client is not None:
@@ -145,18 +141,6 @@ class Gateway:
         """Remember a request without a recorded answer."""
         with self._lock:
             self.unmatched.append(text)
-
-    @contextlib.contextmanager
-    def running(self, answer: Answer) -> Iterator[None]:
-        """While an answer is under way, closing the gateway cuts it."""
-        with self._lock:
-            self._running.add(answer)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._running.discard(answer)
-            answer.close()
 
     def _exchange(self, handler: Handler, token: str, path: str) -> Exchange | None:
         line = self.line(token)
