@@ -65,6 +65,7 @@ def convert(
     for _, stage in known:
         if stage.mode != SUBMODULE_MODE:
             store.write(*store.read(stage.id))
+    store.flush()
     lines = b"".join(b"%o %s %d\t%s\0" % (s.mode, s.id.encode(), s.number, path) for path, s in known)
     wanted = b"".join(candidate.path + b"\0" for candidate in candidates)
     run = _runner(place, environ)

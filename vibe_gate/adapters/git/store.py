@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 20
 _NO_COMPRESSION = 0  # the folder lives for seconds; compressing would cost more than the disk
+_HELD_IN_MEMORY = 16 << 20  # bytes of new objects; many small files cost more than all else in a snapshot
 
 
 class Store:
@@ -47,23 +48,32 @@ class Store:
         }
         self._git = place.git
         self._folders: set[str] = set()
+        self._new: dict[str, tuple[str, bytes]] = {}
+        self._new_bytes = 0
         self._reader: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
-    @cached_property
+    @property
     def repository(self) -> pygit2.Repository:
-        """The objects as libgit2 sees them; loaded on first use."""
+        """The objects, all that were written included, as libgit2 sees them; loaded on first use."""
+        self.flush()
+        return self._library
+
+    @cached_property
+    def _library(self) -> pygit2.Repository:
         return rooms.library.open_objects(self.folder, self._alternates)
 
     def close(self) -> None:
         """Delete the scratch folder; the store cannot be used any more."""
         self._stop()
-        if "repository" in self.__dict__:
-            self.repository.free()
+        if "_library" in self.__dict__:
+            self._library.free()
         _remove(self.folder)
 
     def read(self, name: str) -> tuple[str, bytes]:
         """Kind ("commit", "tree", "blob", "tag") and content of an object; InfrastructureError if it is missing."""
+        if name in self._new:
+            return self._new[name]
         with self._lock:
             kind, size, out = self._ask(name)
             data = out.read(size + 1)
@@ -71,6 +81,7 @@ class Store:
 
     def copy(self, name: str, target: IO[bytes], limit: int | None = None) -> bool:
         """Write an object's content to a file without holding it; nothing and False where it exceeds `limit` bytes."""
+        self.flush()
         with self._lock:
             _, size, out = self._ask(name)
             wanted = limit is None or size <= limit
@@ -85,20 +96,31 @@ class Store:
 
     def contains(self, name: str) -> bool:
         """Whether the object is there."""
-        return not self._git.run("cat-file", "-e", name, environ=self.environ).code
+        return name in self._new or not self._git.run("cat-file", "-e", name, environ=self.environ).code
 
     def write(self, kind: str, data: bytes) -> str:
         """Store content that is in memory; its id."""
-        whole = b"%s %d\0%s" % (kind.encode(), len(data), data)
-        name = hashlib.sha1(whole, usedforsecurity=False).hexdigest()
-        target = f"{self._folder_of(name)}/{name[2:]}"
-        if not os.path.exists(target):  # noqa: PTH110 (a hot path)
-            try:
-                with open(target, "xb") as out:
-                    out.write(zlib.compress(whole, _NO_COMPRESSION))
-            except OSError as error:
-                raise _full(error) from error
+        digest = hashlib.sha1(b"%s %d\0" % (kind.encode(), len(data)), usedforsecurity=False)
+        digest.update(data)
+        name = digest.hexdigest()
+        if name not in self._new:
+            self._new[name] = kind, data
+            self._new_bytes += len(data)
+            if self._new_bytes > _HELD_IN_MEMORY:
+                self.flush()
         return name
+
+    def flush(self) -> None:
+        """Bring what was written to disk, where git and libgit2 find it."""
+        try:
+            for name, (kind, data) in self._new.items():
+                target = Path(f"{self._folder_of(name)}/{name[2:]}")
+                if not target.exists():
+                    target.write_bytes(zlib.compress(b"%s %d\0%s" % (kind.encode(), len(data), data), _NO_COMPRESSION))
+        except OSError as error:
+            raise _full(error) from error
+        self._new.clear()
+        self._new_bytes = 0
 
     def write_stream(self, descriptor: int, size: int) -> str | None:
         """Store a file as a blob without holding it; None if it does not have `size` bytes after all."""
