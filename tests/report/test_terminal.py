@@ -70,14 +70,16 @@ def test_a_whole_screen():
         "  gate    .vibe-gate at 5d401b900000\n"
         "\n"
         "✗ quality  fail · score 0.50 · coverage 100%\n"
-        "  ✗ errors-not-swallowed  must  fail     the new except clause at line 41 does…\n"
+        "  ✗ errors-not-swallowed  must  fail     the new except clause at line 41 does\n"
+        "                                        nothing\n"
         "  ✓ check-0               must  pass\n"
         "\n"
         "✗ src/a.py:1  the handler hides the error\n"
         "✗ src/a.py:2  the handler hides the error\n"
         "\n"
         "  policy  .vibe-gate/gate.toml (modified): a human must approve\n"
-        "  unseen  1 place that no judge saw, first src/big.py:1-400: the budget was rea…\n"
+        "  unseen  1 place that no judge saw, first src/big.py:1-400: the budget was\n"
+        "          reached\n"
         "  cost    $0.0123 · 12,345 tokens in, 321 out\n"
         "  bundle  .vibe-artifacts/abcdef0123456789abcdef0123456789abcdef01/20260102T030405.006Z-abc123\n"
         "  note    The first note.\n"
@@ -150,6 +152,34 @@ def test_an_uncommitted_change_says_so_and_what_comes_next():
 )
 def test_it_says(made, line):
     assert line in screen(made, width=200)
+
+
+LONG = "after a time-out the transfer is sent once more although the bank may have booked it already; " * 2
+
+
+def test_a_finding_is_wrapped_while_there_is_room_and_cut_when_there_is_none():
+    one = failed(0, 0, found=(finding(LONG),))
+    many = failed(0, 0, found=tuple(finding(LONG) for _ in range(6)))
+    assert LONG.strip() in " ".join(screen(one, (), 80, 24).split())
+    assert screen(many, (), 80, 24).count("…") >= 3
+    assert len(screen(many, (), 80, 24).splitlines()) <= 23
+    assert "…" not in screen(many)
+
+
+def test_the_gravest_finding_is_the_one_that_gets_the_lines():
+    found = (*(finding(LONG, level="notice") for _ in range(6)), finding(LONG, path="grave.py"))
+    text = screen(failed(0, 0, found=found), (), 80, 24)
+    assert LONG.split(";")[0] in " ".join(text[text.index("grave.py") :].split())
+
+
+def test_what_no_judge_saw_stands_in_the_first_line_of_a_pass():
+    assert first_line(summary(unreviewed=(unseen(), unseen()))) == "✓ PASS  quality; 2 places no judge saw"
+
+
+def test_a_rubric_of_which_nothing_applies_is_not_said_to_have_passed():
+    made = summary(rubrics=(rubric(criterion()), rubric(criterion("x", "not_applicable"), id="other")))
+    assert first_line(made) == "✓ PASS  quality"
+    assert "✓ other  pass · nothing to decide" in screen(made)
 
 
 def test_a_reason_that_repeats_is_told_once():

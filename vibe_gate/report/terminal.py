@@ -7,18 +7,18 @@ repository, a model or a definition goes through `text.safe`.
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.text import Text
 
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
+from vibe_gate.report import page
+from vibe_gate.report.page import Row
 from vibe_gate.report.text import safe
 
 MIN_WIDTH = 40
@@ -29,6 +29,12 @@ LEAST_FINDINGS = 4
 
 SHORT_ID = 12
 """Characters of a commit or tree id that are shown: enough to be unique, and to paste."""
+
+LABEL = 10
+"""Columns of a label such as "change" before its text."""
+
+MAX_REASON_SHOWN = 120
+"""Characters of a reason in the line about what no judge saw; the rest is in the bundle."""
 
 _MARKS = {
     "pass": ("✓", "green"),
@@ -43,13 +49,6 @@ _URGENCY = {"fail": 0, "error": 0, "abstain": 2, "pass": 4, "not_applicable": 6}
 _GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
 
 
-class _Row(NamedTuple):
-    """A line, and how soon it is left out where lines are short (0 last)."""
-
-    rank: int
-    line: Text
-
-
 def render(summary: Summary, notes: Sequence[str], width: int, height: int | None) -> Text:
     """The screen, without a final newline.
 
@@ -58,32 +57,30 @@ def render(summary: Summary, notes: Sequence[str], width: int, height: int | Non
     the gravest findings last, and a line says how many are missing.
     """
     columns = max(width, MIN_WIDTH)
-    head = [_headline(summary), _fact("change", _change(summary)), _fact("gate", _gate(summary))]
-    tail = _tail(summary, notes, columns)
+    head = [page.fit(line, columns) for line in _head(summary)]
+    tail = page.lay_out(_tail(summary, notes), columns, None)
     criteria = [row for rubric in summary.rubrics for row in _rubric(rubric)]
-    findings = [_Row(_GRAVITY[f.level], _finding(f)) for f in sorted(summary.findings, key=lambda f: _GRAVITY[f.level])]
+    findings = [_finding(finding) for finding in sorted(summary.findings, key=lambda finding: _GRAVITY[finding.level])]
+    spare = None
     if height is not None:
         blanks = 1 + bool(criteria) + bool(findings)
-        room = max(height - 1 - len(head) - _lines(tail, columns) - blanks, 4)
+        room = max(height - 1 - len(head) - page.height(tail, columns) - blanks, 4)
         urgent = min(len(criteria), 1 + sum(row.rank < _URGENCY["pass"] for row in criteria))
         for_findings = min(len(findings), max(LEAST_FINDINGS, room - urgent), room - 2)
-        criteria = _cut(criteria, room - for_findings, "criteria")
-        findings = _cut(findings, for_findings, "findings")
-    parts = [head, [row.line for row in criteria], [row.line for row in findings], tail]
-    return Text("\n\n").join(Text("\n").join(_fit(line, columns) for line in part) for part in parts if part)
+        criteria = page.keep(criteria, room - for_findings, "criteria")
+        findings = page.keep(findings, for_findings, "findings")
+        spare = max(room - len(criteria) - len(findings), 0)
+    lower = page.lay_out(findings, columns, spare)
+    if spare is not None:
+        spare -= len(lower) - len(findings)
+    parts = [head, page.lay_out(criteria, columns, spare), lower, tail]
+    return Text("\n\n").join(Text("\n").join(part) for part in parts if part)
 
 
-def _lines(part: list[Text], columns: int) -> int:
-    return sum(1 if _may_be_cut(line) else -(-cell_len(line.plain) // columns) for line in part)
-
-
-def _may_be_cut(line: Text) -> bool:
-    return not line.plain.startswith("  bundle")  # a path that is to be copied has to be whole
-
-
-def _headline(summary: Summary) -> Text:
+def _head(summary: Summary) -> list[Text]:
     word, style = _verdict(summary)
-    return Text.assemble((word, style), "  ", _why(summary))
+    verdict = Text.assemble((word, style), "  ", _why(summary))
+    return [verdict, _fact("change", _change(summary)), _fact("gate", _gate(summary))]
 
 
 def _verdict(summary: Summary) -> tuple[str, str]:
@@ -109,8 +106,13 @@ def _why(summary: Summary) -> str:
     if not decisive:
         return {"pass": "nothing in this change has to be judged", "fail": "a finding blocks"}.get(summary.outcome, "")
     if summary.outcome == "pass":
-        return safe(", ".join(rubric.id for rubric in decisive))
+        unseen = f"; {_count(len(summary.unreviewed), 'place')} no judge saw" if summary.unreviewed else ""
+        return safe(", ".join(rubric.id for rubric in decisive if _applies(rubric))) + unseen
     return "; ".join(f"{safe(rubric.id)}: {_cause(rubric)}" for rubric in decisive)
+
+
+def _applies(rubric: RubricResult) -> bool:
+    return any(criterion.outcome != "not_applicable" for criterion in rubric.criteria)
 
 
 def _cause(rubric: RubricResult) -> str:
@@ -141,20 +143,22 @@ def _gate(summary: Summary) -> str:
     return f".vibe-gate at {safe(summary.trusted.revision[:SHORT_ID])}"
 
 
-def _rubric(rubric: RubricResult) -> list[_Row]:
+def _rubric(rubric: RubricResult) -> list[Row]:
     mark, style = _MARKS[rubric.outcome]
     figures = f"score {rubric.score:.2f} · coverage {rubric.coverage:.0%}" if rubric.coverage else "nothing decided"
+    if not _applies(rubric):
+        figures = "nothing to decide"
     header = Text.assemble((f"{mark} ", style), (safe(rubric.id), "bold"), f"  {rubric.outcome} · {figures}")
     widest = max((cell_len(safe(c.id)) for c in rubric.criteria), default=0)
     reasons = [criterion.reason for criterion in rubric.criteria]
     told = ["as above" if reason and reason == before else reason for before, reason in pairwise(["", *reasons])]
     rows = [_criterion(c, min(widest, 28), reason) for c, reason in zip(rubric.criteria, told, strict=True)]
-    return [_Row(0, header), *rows]
+    return [Row(0, header), *rows]
 
 
-def _criterion(criterion: CriterionResult, widest: int, told: str) -> _Row:
+def _criterion(criterion: CriterionResult, widest: int, told: str) -> Row:
     mark, style = _MARKS[criterion.outcome]
-    name = _crop(safe(criterion.id), widest)
+    name = page.crop(safe(criterion.id), widest)
     padded = name + " " * (widest - cell_len(name))
     outcome = criterion.outcome.replace("_", " ")
     if criterion.outcome == "not_applicable":
@@ -162,29 +166,30 @@ def _criterion(criterion: CriterionResult, widest: int, told: str) -> _Row:
     columns = f"{'must' if criterion.must else '    '}  {outcome:<7}"
     reason = (safe(told), "dim" if criterion.outcome in ("pass", "not_applicable") else "")
     line = Text.assemble((f"  {mark} ", style), padded, f"  {columns}  ", reason)
+    indent = cell_len(line.plain) - cell_len(safe(told))
     line.rstrip()
-    return _Row(_URGENCY[criterion.outcome] + (not criterion.must), line)
+    return Row(_URGENCY[criterion.outcome] + (not criterion.must), line, indent)
 
 
-def _finding(finding: Finding) -> Text:
+def _finding(finding: Finding) -> Row:
     mark, style = _LEVELS[finding.level]
     place = safe(finding.path) or "the change"
     if finding.line:
         place += f":{finding.line}"
-    return Text.assemble((f"{mark} ", style), (place, "bold"), "  ", safe(finding.message))
+    line = Text.assemble((f"{mark} ", style), (place, "bold"), "  ", safe(finding.message))
+    return Row(_GRAVITY[finding.level], line)
 
 
-def _tail(summary: Summary, notes: Sequence[str], columns: int) -> list[Text]:
-    lines = [_fact("policy", text, "yellow") for text in _policy(summary)]
+def _tail(summary: Summary, notes: Sequence[str]) -> list[Row]:
+    facts = [_fact("policy", text, "yellow") for text in _policy(summary)]
     if summary.unreviewed:
-        lines.append(_fact("unseen", _unreviewed(summary), "yellow"))
-    lines.append(_fact("cost", _cost(summary)))
-    lines.append(_fact("bundle", safe(summary.bundle) or "none: nothing was recorded"))
-    for note in notes:
-        first, *more = textwrap.wrap(safe(note), columns - 10) or [""]
-        lines += [_fact("note", first), *(_fact("", rest) for rest in more)]
-    lines.append(_fact("next", _next(summary)))
-    return lines
+        facts.append(_fact("unseen", _unreviewed(summary), "yellow"))
+    facts.append(_fact("cost", _cost(summary)))
+    bundle = _fact("bundle", safe(summary.bundle) or "none: nothing was recorded")
+    last = [*(_fact("note", safe(note)) for note in notes), _fact("next", _next(summary))]
+    rows = [Row(0, fact, LABEL) for fact in (*facts, *last)]
+    rows.insert(len(facts), Row(0, bundle, whole=True))
+    return rows
 
 
 def _policy(summary: Summary) -> list[str]:
@@ -201,7 +206,7 @@ def _unreviewed(summary: Summary) -> str:
     first = summary.unreviewed[0]
     place = safe(first.path) + (f":{first.line}-{first.end_line}" if first.line else "")
     reasons = Counter(safe(part.reason) for part in summary.unreviewed)
-    often = reasons.most_common(1)[0][0]
+    often = page.crop(reasons.most_common(1)[0][0], MAX_REASON_SHOWN)
     return f"{_count(len(summary.unreviewed), 'place')} that no judge saw, first {place}: {often}"
 
 
@@ -230,29 +235,8 @@ def _next(summary: Summary) -> str:
 
 
 def _fact(label: str, text: str, style: str = "") -> Text:
-    return Text.assemble((f"  {label:<8}", "dim"), (text, style))
+    return Text.assemble((f"  {label}".ljust(LABEL), "dim"), (text, style))
 
 
 def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
-
-
-def _cut(rows: list[_Row], room: int, what: str) -> list[_Row]:
-    if len(rows) <= room:
-        return rows
-    kept = sorted(sorted(range(len(rows)), key=lambda index: (rows[index].rank, index))[: max(room - 1, 0)])
-    missing = Text(f"  … and {len(rows) - len(kept)} more {what}: see summary.json in the bundle", "dim")
-    return [*(rows[index] for index in kept), _Row(0, missing)]
-
-
-def _fit(line: Text, columns: int) -> Text:
-    if cell_len(line.plain) <= columns or not _may_be_cut(line):
-        return line
-    kept = len(set_cell_size(line.plain, columns - 1).rstrip())
-    cut = line[:kept]
-    cut.append("…")
-    return cut
-
-
-def _crop(text: str, columns: int) -> str:
-    return text if cell_len(text) <= columns else set_cell_size(text, columns - 1) + "…"
