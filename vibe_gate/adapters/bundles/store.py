@@ -23,14 +23,16 @@ _IDS_TRIED = 1000  # runs of one change in one millisecond; beyond that somethin
 def open_store(root: Path, redact: Redactor, clock: Clock) -> Store:
     """The store below `root`, the top of the working tree; made on first use, ignoring itself.
 
-    Raises StorageError if `.vibe-artifacts` is a link or no directory: a hostile
-    repository may have committed one. Where it only cannot be written (read-only,
-    full), the store opens all the same, and its runs are unrecorded.
+    Where it cannot be written (read-only, full, or a link that a hostile repository
+    has committed in its place), the store opens all the same, and its runs are
+    unrecorded: nothing in a repository may keep a verdict from being said.
     """
     try:
         folder = _store_folder(Folder.at(root), root)
         if not folder.has(".gitignore"):
             _ignore_itself(folder)
+    except StorageError as error:
+        return Store(root, str(error), redact, clock)
     except OSError as error:
         return Store(root, sentence(error), redact, clock)
     return Store(root, folder, redact, clock)
