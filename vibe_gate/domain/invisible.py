@@ -11,6 +11,10 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
+
+MAX_FOUND = 1000
+"""Characters found in one text: megabytes of them, each with its name, would fill the memory and tell nothing more."""
 
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _ZERO_WIDTH = (
@@ -50,10 +54,10 @@ class Invisible:
 
 
 def find(text: str, *, file_start: bool = False) -> list[Invisible]:
-    """Every character of `text` that hides or reorders. `file_start`: a leading byte order mark is allowed."""
+    """The characters of `text` that hide or reorder, MAX_FOUND at most. `file_start`: a byte order mark is allowed."""
     if text.isascii():
         return []
-    return list(_suspects(text, file_start))
+    return list(islice(_suspects(text, file_start), MAX_FOUND))
 
 
 def escape(text: str) -> str:

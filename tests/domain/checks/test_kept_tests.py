@@ -165,6 +165,12 @@ def test_what_only_mentions_skipping_is_left_alone(path: str, line: str) -> None
     assert places(ask("no-skipped-tests", added(path, line.encode()))) == []
 
 
+def test_a_file_full_of_skips_is_counted_and_the_first_fifty_shown() -> None:
+    result = ask("no-skipped-tests", added("ATest.java", b"@Ignore\n" * 100_000))
+    assert len(result.findings) == 50
+    assert result.reason == "Tests are switched off by 100,000 added lines, in ATest.java."
+
+
 def test_a_skip_for_a_reason_that_the_rubric_allows_is_fine() -> None:
     file = added("test_a.py", b"@pytest.mark.skipif(os.name == 'nt', reason='x')\n@pytest.mark.skip\n")
     assert places(ask("no-skipped-tests", file, allow=["os\\.name"])) == [("test_a.py", 2)]

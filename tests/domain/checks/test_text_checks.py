@@ -76,6 +76,14 @@ def test_many_secrets_are_counted_and_the_first_fifty_shown() -> None:
     assert result.reason.startswith("120 secrets added")
 
 
+def test_a_line_full_of_secrets_is_answered_in_a_moment() -> None:
+    begin = time.perf_counter()
+    result = ask("no-secrets", added("a", (KEY + b" ") * 200_000))
+    assert time.perf_counter() - begin < 30
+    assert result.reason.startswith("200,000 secrets added")
+    assert KEY.decode() not in "".join(finding.model_dump_json() for finding in result.findings)
+
+
 # no-conflict-markers
 
 
@@ -188,6 +196,13 @@ def test_invisible_characters_are_found_in_names_and_behind_a_nul() -> None:
     result = ask("no-invisible-unicode", named, hidden)
     assert places(result) == [('"a\\342\\200\\256gpj.exe"', 0), ("b.py", 2)]
     assert "U+202E RIGHT-TO-LEFT OVERRIDE" in result.findings[0].message
+
+
+def test_megabytes_of_hidden_characters_are_answered_in_a_moment() -> None:
+    begin = time.perf_counter()
+    result = ask("no-invisible-unicode", added("a", "\u202e".encode() * 1_000_000))
+    assert time.perf_counter() - begin < 10
+    assert places(result) == [("a", 1)]
 
 
 def test_real_binary_content_and_unchanged_lines_are_left_alone() -> None:

@@ -201,6 +201,8 @@ def no_escaping_symlinks(input: CheckInput, options: Excluding) -> CheckResult:
     if not files:
         return answer.nothing_selected(input)
     links = [(file, file.after) for file in files if file.after is not None and file.after.mode == SYMLINK_MODE]
+    if not links:
+        return answer.passed("No symbolic link was added or changed.")
     findings = []
     for file, version in links:
         target = paths.decode(input.read(version))

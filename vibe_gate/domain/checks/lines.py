@@ -33,11 +33,10 @@ class AddedBlock:
         """The line number of the character at `position`."""
         return self.first + self.text.count("\n", 0, position)
 
-    def line_text(self, position: int) -> tuple[str, int]:
-        """The line that holds `position`, and where that line starts in `text`."""
-        start = self.text.rfind("\n", 0, position) + 1
+    def line_span(self, position: int) -> tuple[int, int]:
+        """Where the line that holds `position` starts and ends in `text`."""
         end = self.text.find("\n", position)
-        return self.text[start : end if end >= 0 else len(self.text)], start
+        return self.text.rfind("\n", 0, position) + 1, end if end >= 0 else len(self.text)
 
 
 def added_lines(files: Iterable[FileChange]) -> Iterator[AddedLine]:

@@ -60,7 +60,7 @@ def no_deleted_tests(input: CheckInput, options: TestOptions) -> CheckResult:
             findings.append(_file_finding(input, file, len(before)))
             gone += len(missing)
         else:
-            findings += [_test_finding(input, file, test) for test in missing]
+            findings += [_test_finding(input, file, test) for test in missing[: answer.MAX_FINDINGS]]
             gone += len(missing)
     if not findings:
         return answer.passed(f"Every test of {counted(len(files), 'changed test file')} is still there.")
@@ -143,17 +143,21 @@ def no_skipped_tests(input: CheckInput, options: SkipOptions) -> CheckResult:
     if not files:
         return answer.not_applicable("No test file was added or changed.")
     allowed = [re.compile(source) for source in options.allow]
-    findings = []
+    hits = 0
+    touched: dict[str, None] = {}
+    findings: list[Finding] = []
     for line in added_lines(files):
         seen = line.text[:MAX_SCANNED_LINE]
         marker = switched_off(line.file.path, seen)
-        if marker and not any(pattern.search(seen) for pattern in allowed):
-            found = answer.finding(
-                input, f"This line switches tests off ({marker}).",
-                path=line.file.shown_path, line=line.number, quote=line.text,
-            )  # fmt: skip
-            findings.append(found)
-    if not findings:
+        if not marker or any(pattern.search(seen) for pattern in allowed):
+            continue
+        hits += 1
+        touched[line.file.shown_path] = None
+        if len(findings) < answer.MAX_FINDINGS:
+            message = f"This line switches tests off ({marker})."
+            findings.append(
+                answer.finding(input, message, path=line.file.shown_path, line=line.number, quote=line.text)
+            )
+    if not hits:
         return answer.passed(f"No test is switched off in {counted(len(files), 'changed test file')}.")
-    where = listed(dict.fromkeys(found.path for found in findings))
-    return answer.failed(f"{counted(len(findings), 'added line')} that switch tests off, in {where}.", findings)
+    return answer.failed(f"Tests are switched off by {counted(hits, 'added line')}, in {listed(touched)}.", findings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 
 from pydantic import StrictBool, field_validator
@@ -23,6 +24,10 @@ def regular_expression(source: str) -> str:
     except re.error as error:
         raise ValueError(f"{source!r} is not a regular expression: {error}") from error
     return source
+
+
+AROUND_SECRET = 200
+"""Characters shown before a secret, and after its start: a line may be a minified program full of them."""
 
 
 class SecretOptions(Excluding):
@@ -77,9 +82,13 @@ def no_secrets(input: CheckInput, options: SecretOptions) -> CheckResult:
 def _secret_finding(
     input: CheckInput, block: AddedBlock, match: secrets.SecretMatch, others: list[secrets.SecretMatch]
 ) -> Finding:
-    line, start = block.line_text(match.start)
+    line_start, line_end = block.line_span(match.start)
+    start = max(line_start, match.start - AROUND_SECRET)
+    line = block.text[start : min(line_end, match.start + AROUND_SECRET)]
     shown = secrets.mask(block.text[match.start : match.end])
-    near = [other for other in others if other.start < start + len(line) and other.end > start]
+    first = bisect_right(others, start, key=lambda other: other.end)
+    last = bisect_left(others, start + len(line), key=lambda other: other.start)
+    near = others[first:last]
     return answer.finding(
         input,
         f"This line adds a secret ({match.kind}, {shown}); revoke it; read it from the environment or a secret store.",
@@ -154,7 +163,7 @@ def forbidden_pattern(input: CheckInput, options: PatternOptions) -> CheckResult
     if not hits:
         return answer.passed("No added line matches the forbidden pattern." + cut)
     return answer.failed(
-        f"{counted(hits, 'added line')} in {counted(len(touched), 'file')} match {options.pattern[:100]}.{cut}",
+        f"{options.pattern[:100]} matches {counted(hits, 'added line')} in {counted(len(touched), 'file')}.{cut}",
         findings,
     )
 
@@ -165,6 +174,7 @@ def no_invisible_unicode(input: CheckInput, options: Excluding) -> CheckResult:
     if not files:
         return answer.nothing_selected(input)
     hits = 0
+    told = ""
     findings: list[Finding] = []
     for file in files:
         in_name = invisible.find(paths.encode(file.path).decode("utf-8", "replace"))
@@ -176,6 +186,7 @@ def no_invisible_unicode(input: CheckInput, options: Excluding) -> CheckResult:
     for line in added_lines(texts):
         found = invisible.find(line.text, file_start=line.number == 1)
         hits += len(found)
+        told = " or more" if len(found) == invisible.MAX_FOUND else told
         if found and len(findings) < answer.MAX_FINDINGS:
             quote = line.text if found[0].position < answer.MAX_SHOWN_QUOTE else line.text[found[0].position :]
             findings.append(
@@ -186,7 +197,9 @@ def no_invisible_unicode(input: CheckInput, options: Excluding) -> CheckResult:
             )  # fmt: skip
     if not hits:
         return answer.passed("No invisible character in added lines or file names.")
-    return answer.failed(f"{counted(hits, 'invisible character')} at {counted(len(findings), 'place')}.", findings)
+    return answer.failed(
+        f"{counted(hits, 'invisible character')}{told} at {counted(len(findings), 'place')}.", findings
+    )
 
 
 def _is_utf8(file: FileChange) -> bool:

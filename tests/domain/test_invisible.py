@@ -1,0 +1,49 @@
+"""What must be seen before it is shown; which characters count is in the tests of `no-invisible-unicode`."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vibe_gate.domain import invisible
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain text, naïve 中文", "plain text, naïve 中文"),
+        ("a\u202eb", "a<U+202E>b"),
+        ("\x1b[31m", "<U+001B>[31m"),
+        ("a\nb\tc", "a<U+000A>b<U+0009>c"),
+        ("\udcff", "<U+DCFF>"),
+        ("x\U000e0041", "x<U+E0041>"),
+        ("a\ufe0f", "a<U+FE0F>"),
+        ("\u3164", "<U+3164>"),
+        ("", ""),
+    ],
+)
+def test_what_hides_is_shown_by_its_number(text: str, shown: str) -> None:
+    assert invisible.escape(text) == shown
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_escaped_text_hides_nothing_and_can_be_encoded(text: str) -> None:
+    shown = invisible.escape(text)
+    assert invisible.find(shown) == []
+    assert shown.encode("utf-8").decode("utf-8") == shown
+    assert invisible.escape(shown) == shown
+
+
+@given(st.text(st.characters(max_codepoint=0x7F)))
+def test_ascii_has_no_invisible_characters(text: str) -> None:
+    assert invisible.find(text) == []
+
+
+@given(st.text())
+def test_positions_point_at_the_characters_found(text: str) -> None:
+    assert all(each.name.startswith(f"U+{ord(text[each.position]):04X}") for each in invisible.find(text))
+
+
+def test_no_more_than_a_thousand_are_named() -> None:
+    assert len(invisible.find("\u200b" * 5000)) == invisible.MAX_FOUND
