@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 import pytest
@@ -70,6 +75,18 @@ def opened(model, budget: float = 1.0, mode: Wire = LIVE, **more) -> Gateway:
             "CLAUDE_CODE_OAUTH_TOKEN",
             "https://api.anthropic.com",
             {"authorization": "Bearer o", "anthropic-beta": "oauth-2025-04-20"},
+        ),
+        (
+            {"ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_API_KEY": "k", "CLAUDE_CODE_OAUTH_TOKEN": "o"},
+            "ANTHROPIC_AUTH_TOKEN and ANTHROPIC_API_KEY",
+            "https://api.anthropic.com",
+            {"authorization": "Bearer t", "x-api-key": "k"},
+        ),
+        (
+            {"ANTHROPIC_BASE_URL": "http://gpu:8000", "ANTHROPIC_CUSTOM_HEADERS": "X-Team: red\nnonsense"},
+            "ANTHROPIC_BASE_URL",
+            "http://gpu:8000",
+            {"x-team": "red"},
         ),
         ({"ANTHROPIC_BASE_URL": "http://localhost:11434/"}, "ANTHROPIC_BASE_URL", "http://localhost:11434", {}),
         (
@@ -256,6 +273,72 @@ def test_proxies_and_certificates_come_from_the_given_environment(environ):
     assert proxies(HTTPS_PROXY="http://p:1", NO_PROXY="*") == {}
     assert proxies(HTTPS_PROXY="http://p:1", NO_PROXY="ample.com") == {"https": "http://p:1"}
     assert forward._certificates({"SSL_CERT_FILE": "/ca.pem"}) == "/ca.pem" and forward._certificates({}) is True
+
+
+class _Proxy(BaseHTTPRequestHandler):
+    """An HTTP proxy that answers by itself."""
+
+    asked: ClassVar[list[tuple[str, str | None]]] = []
+
+    def log_message(self, *args):
+        pass
+
+    def do_POST(self):
+        self.asked.append((self.path, self.headers.get("x-api-key")))
+        self.rfile.read(int(self.headers["content-length"]))
+        body = b'{"content": [], "usage": {"input_tokens": 1, "output_tokens": 1}}'
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@contextlib.contextmanager
+def listening(context: ssl.SSLContext | None = None):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Proxy)
+    server.daemon_threads = True
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_a_model_behind_a_proxy_is_reached_through_it():
+    with listening() as port:
+        found = {
+            "ANTHROPIC_BASE_URL": "http://model.example",
+            "ANTHROPIC_API_KEY": "k",
+            "http_proxy": f"http://127.0.0.1:{port}",
+        }
+        with Gateway(find_upstream(found), LIVE, 1.0, same) as gateway:
+            assert ask(gateway.url("judge"), ASK | {"stream": False})[0] == 200
+            assert gateway.spent().input_tokens == 1
+    assert _Proxy.asked.pop() == ("http://model.example/v1/messages?beta=true", "k")
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_a_certificate_must_be_trusted(tmp_path):
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made = f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate} -days 2 -subj /CN=localhost"
+    subprocess.run([*made.split(), "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with listening(context) as port:
+        found = {"ANTHROPIC_BASE_URL": f"https://localhost:{port}", "ANTHROPIC_API_KEY": "k"}
+        with Gateway(find_upstream(found), LIVE, 1.0, same) as gateway:
+            status, _, raw = ask(gateway.url("judge"))
+            assert (status, message(raw)) == (502, "The certificate of localhost is not trusted.")
+        assert _Proxy.asked == []
+        with Gateway(find_upstream(found | {"SSL_CERT_FILE": str(certificate)}), LIVE, 1.0, same) as gateway:
+            assert ask(gateway.url("judge"))[0] == 200
+    assert _Proxy.asked.pop()[1] == "k"
 
 
 def test_a_redirect_does_not_carry_the_key_away():

@@ -44,7 +44,7 @@ class Answer:
         """The body as it comes. Raises Cut when it does not come to its end."""
         raw = self._response.raw
         try:
-            while chunk := raw.read1(65_536):
+            while chunk := raw.read1(65_536, decode_content=True):
                 yield chunk
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             raise Cut(type(error).__name__) from error

@@ -15,6 +15,7 @@ ANTHROPIC = "https://api.anthropic.com"
 OAUTH_BETA = "oauth-2025-04-20"
 """What the CLI adds to `anthropic-beta` when it uses a subscription's token."""
 
+_TOKEN, _KEY, _SUBSCRIPTION = "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"
 _CLOUDS = {"CLAUDE_CODE_USE_BEDROCK": "bedrock", "CLAUDE_CODE_USE_VERTEX": "vertex"}
 _CLOUD_PREFIXES = ("AWS_", "ANTHROPIC_", "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_", "VERTEX_", "CLOUD_ML_", "GOOGLE_",
                    "GCLOUD_", "CLOUDSDK_", "SSL_CERT_", "NODE_EXTRA_CA_")  # fmt: skip
@@ -77,14 +78,25 @@ def find_upstream(environ: Mapping[str, str]) -> Upstream | None:
 
 
 def _credentials(environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The first credential that is set, in the CLI's own order, as (name, headers)."""
-    if token := environ.get("ANTHROPIC_AUTH_TOKEN", "").strip():
-        return "ANTHROPIC_AUTH_TOKEN", {"authorization": f"Bearer {token}"}
-    if key := environ.get("ANTHROPIC_API_KEY", "").strip():
-        return "ANTHROPIC_API_KEY", {"x-api-key": key}
-    if token := environ.get("CLAUDE_CODE_OAUTH_TOKEN", "").strip():
-        return "CLAUDE_CODE_OAUTH_TOKEN", {"authorization": f"Bearer {token}", "anthropic-beta": OAUTH_BETA}
-    return "", {}
+    """What is set, as (names, headers), chosen as the CLI does: a subscription only where there is nothing else."""
+    given = {name: environ.get(name, "").strip() for name in (_TOKEN, _KEY, _SUBSCRIPTION)}
+    headers = _custom_headers(environ.get("ANTHROPIC_CUSTOM_HEADERS", ""))
+    if given[_TOKEN]:
+        headers["authorization"] = f"Bearer {given[_TOKEN]}"
+    if given[_KEY]:
+        headers["x-api-key"] = given[_KEY]
+    if given[_TOKEN] or given[_KEY]:
+        return " and ".join(name for name in (_TOKEN, _KEY) if given[name]), headers
+    if given[_SUBSCRIPTION]:
+        token = {"authorization": f"Bearer {given[_SUBSCRIPTION]}", "anthropic-beta": OAUTH_BETA}
+        return _SUBSCRIPTION, headers | token
+    return "", headers
+
+
+def _custom_headers(text: str) -> dict[str, str]:
+    """`Name: value` lines, which the gateways of some companies ask for."""
+    lines = [line.partition(":") for line in text.splitlines() if ":" in line]
+    return {name.strip().lower(): value.strip() for name, _, value in lines if name.strip()}
 
 
 def _network(environ: Mapping[str, str]) -> dict[str, str]:
