@@ -23,6 +23,7 @@ _BASE85_BYTES = 52  # bytes in each line of a binary patch; its first character 
 _LENGTHS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _SPACE = b" \t\n\r"  # what git takes for white space
 _NOT_CONTENT = re.compile(rb"^(?:@@ |\\ ).*\n", re.MULTILINE)
+_HEADING_SPACE = re.compile(rb"^(@@ .*?)[ \t\r]+$", re.MULTILINE)  # libgit2 leaves it where it cuts a heading
 _AFTER_NUL = re.compile(rb"\x00[^\n]*")
 
 
@@ -184,7 +185,7 @@ def _body(part: _Part) -> bytes:
     """The hunks as git prints them, each with the line that it takes for the enclosing function."""
     made = pygit2.Patch.create_from(part.old, part.new, flag=diff.TEXT_FLAGS, context_lines=diff.CONTEXT_LINES)
     text: bytes = made.data
-    return text[text.index(b"\n@@ ") + 1 :]
+    return _HEADING_SPACE.sub(rb"\1", text[text.index(b"\n@@ ") + 1 :])
 
 
 def _binary(part: _Part) -> bytes:

@@ -1,0 +1,74 @@
+"""What the git program says about a change, free of the configuration and attributes of its repository."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+TYPES = {b"A": "added", b"M": "modified", b"D": "deleted", b"R": "renamed", b"T": "type_changed"}
+
+
+@dataclass(frozen=True)
+class Said:
+    """One row of `git diff`; `added` and `deleted` are None where git says binary."""
+
+    type: str
+    old_path: bytes | None
+    path: bytes
+    modes: tuple[int, int]
+    added: int | None
+    deleted: int | None
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """A repository asked as a bare one, so that .gitattributes and .gitmodules of a working tree have no say."""
+
+    git_dir: Path
+    environ: Mapping[str, str]
+
+    def git(self, *arguments: str, given: bytes = b"", **extra: str) -> bytes:
+        command = ["git", f"--git-dir={self.git_dir}", "-c", "core.bare=true", *arguments]
+        done = subprocess.run(command, input=given, env={**self.environ, **extra}, capture_output=True, check=False)
+        assert done.returncode == 0, (arguments, done.stderr)
+        return done.stdout
+
+    def diff(self, before: str, after: str, *options: str) -> bytes:
+        always = ("--ignore-submodules=none", "-M", "-l0")
+        return self.git("diff", *always, *options, before, after)
+
+    def commits(self) -> list[tuple[str, str | None]]:
+        """Every commit that is there, with its first parent: as tree ids, each pair once."""
+        rows = [line.split() for line in self.git("log", "--all", "HEAD", "--format=%H %T %P").decode().splitlines()]
+        trees = {row[0]: row[1] for row in rows}
+        return list(dict.fromkeys((row[1], trees[row[2]] if len(row) > 2 else None) for row in rows))
+
+    def changes(self, before: str, after: str) -> list[Said]:
+        """`git diff --raw --numstat -z`: the same rows as --name-status, with modes, and the counts."""
+        fields = iter(self.diff(before, after, "--raw", "--numstat", "-z").split(b"\0"))
+        named = []
+        field = next(fields)
+        while field.startswith(b":"):
+            old_mode, new_mode, _, _, status = field[1:].split()
+            old_path = next(fields) if status[:1] == b"R" else None
+            named.append((TYPES[status[:1]], old_path, next(fields), (int(old_mode, 8), int(new_mode, 8))))
+            field = next(fields)
+        said = []
+        for kind, old_path, path, modes in named:
+            added, deleted, shown = field.split(b"\t", 2)
+            if not shown:
+                assert (next(fields), next(fields)) == (old_path, path)
+            counts = (None, None) if added == b"-" else (int(added), int(deleted))
+            said.append(Said(kind, old_path, path, modes, *counts))
+            field = next(fields, b"")
+        return said
+
+    def text_counts(self, before: str, after: str, paths: list[bytes]) -> tuple[int, int]:
+        """Lines that `git diff --text` adds and deletes in one file, binary or not."""
+        names = [os.fsdecode(b":(top,literal)" + path) for path in paths]
+        out = self.git("diff", "--text", "-M", "-l0", before, after, "--", *names)
+        body = out[out.index(b"\n@@ ") :].split(b"\n")
+        return sum(line[:1] == b"+" for line in body), sum(line[:1] == b"-" for line in body)
