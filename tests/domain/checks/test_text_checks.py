@@ -192,7 +192,7 @@ def test_invisible_characters_count_unless_language_or_emoji_need_them(content: 
 
 def test_invisible_characters_are_found_in_names_and_behind_a_nul() -> None:
     named = added("a\u202egpj.exe", b"x\n")
-    hidden = added("b.py", b"\0\n" + "a\u200bb".encode() + b"\n")
+    hidden = added("b.py", b"\0\xff\n" + "a\u200bb".encode() + b"\n")
     result = ask("no-invisible-unicode", named, hidden)
     assert places(result) == [('"a\\342\\200\\256gpj.exe"', 0), ("b.py", 2)]
     assert "U+202E RIGHT-TO-LEFT OVERRIDE" in result.findings[0].message
@@ -206,7 +206,7 @@ def test_megabytes_of_hidden_characters_are_answered_in_a_moment() -> None:
 
 
 def test_real_binary_content_and_unchanged_lines_are_left_alone() -> None:
-    image = added("a.png", b"\x89PNG\r\n\0\0" + b"\xe2\x80\xae\xff\n" + b"\xc2\xad\n")
+    image = added("a.png", b"\x89PNG\r\n\0\0" + b"\xe2\x80\xae\xff\n" + b"\xc2\xad\x89\n")
     edited = file_change("a", "\u202e\n1\n".encode(), "\u202e\n2\n".encode())
     assert ask("no-invisible-unicode", image, edited).outcome == "pass"
 

@@ -182,8 +182,9 @@ def no_invisible_unicode(input: CheckInput, options: Excluding) -> CheckResult:
         if in_name and is_new_name and file.after is not None:
             hits += len(in_name)
             findings.append(answer.finding(input, f"The file's name holds {_kinds(in_name)}.", path=file.shown_path))
-    texts = tuple(file for file in files if not file.binary or _is_utf8(file))
-    for line in added_lines(texts):
+    for line in added_lines(files):
+        if line.file.binary and "\ufffd" in line.text:
+            continue  # bytes of an image, not text with a NUL beside it
         found = invisible.find(line.text, file_start=line.number == 1)
         hits += len(found)
         told = " or more" if len(found) == invisible.MAX_FOUND else told
@@ -200,12 +201,6 @@ def no_invisible_unicode(input: CheckInput, options: Excluding) -> CheckResult:
     return answer.failed(
         f"{counted(hits, 'invisible character')}{told} at {counted(len(findings), 'place')}.", findings
     )
-
-
-def _is_utf8(file: FileChange) -> bool:
-    """Whether a file that git calls binary is text with NULs in it: then it is read as text."""
-    added = b"".join(line.content for hunk in file.hunks for line in hunk.lines if line.origin == "+")
-    return added.decode("utf-8", "replace").count("\ufffd") == added.count("\ufffd".encode())
 
 
 def _kinds(found: list[invisible.Invisible]) -> str:
