@@ -115,10 +115,9 @@ def test_every_patch_of_the_generated_history_applies_and_is_what_git_writes(
         oracle.git("read-tree", before if parent else "--empty", **index)
         if made:
             oracle.git("apply", "--cached", given=made, **index)
-        written = oracle.git("write-tree", **index)
-        oracle.git("read-tree", tree, **index)
-        # The tree itself, but for one of an old mode, which no git writes any more.
-        assert written == oracle.git("write-tree", **index)
+        written = oracle.git("write-tree", **index).decode().strip()
+        # The tree itself, but for one that holds a mode which no git writes any more.
+        assert written == tree or not oracle.diff(written, tree, "--raw")
 
 
 def test_every_patch_id_of_the_generated_history_is_the_one_of_git(generated: Path, environ: dict[str, str]) -> None:

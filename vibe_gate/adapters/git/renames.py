@@ -412,6 +412,6 @@ def span_hashes(spans: list[bytes]) -> list[int]:
         kept = lanes & low
         lanes = kept + ((lanes ^ kept) >> width)
     words = memoryview(lanes.to_bytes(total, "little")).cast("Q").tolist()
-    values = [sum(words[start : start + 8]) % (2**64 - 1) for start in range(0, len(words), 8)]
-    values.reverse()
+    sums = [sum(words[start : start + 8]) for start in range(0, len(words), 8)]
+    values = [(total - 1) % (2**64 - 1) + 1 if total else 0 for total in reversed(sums)]  # turning ones keeps ones
     return [((value + (value >> 32) * 0x61) & 0xFFFFFFFF) % _HASH_BASE for value in values]
