@@ -36,7 +36,7 @@ def open_repository(start: Path, environ: Mapping[str, str], *, walk: bool = Fal
     that libgit2 cannot read. One sentence each.
     """
     place = detect.find(start, environ)
-    early = status.begin(place.git) if walk else None
+    early = status.begin(place) if walk else None
     try:
         flags = detect.read_index(place)
     except UsageError:

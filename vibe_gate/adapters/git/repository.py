@@ -234,10 +234,11 @@ class Repository:
             found.path: None if found.entry is None else Entry(*found.entry)
             for found in index.staged(self._place.git, base)
         }
-        return overlay(self._store, base, edits)
+        return overlay(self._store, Tree(self._store, base), edits)
 
     def _take(self) -> tuple[str, str]:
         early, self._early = self._early, None  # good for one snapshot; later ones look anew
         if early is None:
-            early = status.begin(self._place.git), detect.read_index(self._place)
+            early = status.begin(self._place), detect.read_index(self._place)
+        self._store.start()
         return snapshot.take(self._place, self._store, *early)

@@ -47,7 +47,7 @@ def take(place: Place, store: Store, walk: Walk, flags: Flags) -> tuple[str, str
     base = Tree(store, tree_of(store, listing.head) if listing.head else EMPTY_TREE)
     with Folders(place.root) as folders:
         tracked = [*listing.tracked, *_hidden(flags, listing, base, folders)]
-        attributes = _Attributes(place, base, tracked, folders)
+        attributes = _Attributes(place, base, tracked)
         reader = _Reader(place, store, folders, attributes)
         edits = {entry.path: reader.entry(entry) for entry in tracked}
         for path in listing.untracked:
@@ -55,8 +55,9 @@ def take(place: Place, store: Store, walk: Walk, flags: Flags) -> tuple[str, str
                 bare = path.rstrip(b"/")  # git marks a repository within this one by a slash
                 edits[_filed_under(base, bare, place)] = reader.entry(Tracked(bare, (), touched=True))
     if reader.to_convert:
-        edits |= convert.convert(place, store, reader.to_convert, attributes.only_in_index)
-    return listing.head, overlay(store, base.id, edits, without=ARTIFACTS)
+        converted = convert.convert(place, store, reader.to_convert, attributes.only_in_index)
+        edits |= {_filed_under(base, path, place): entry for path, entry in converted.items()}
+    return listing.head, overlay(store, base, edits, without=ARTIFACTS)
 
 
 def tree_of(store: Store, commit: str) -> str:
@@ -95,10 +96,10 @@ def _hidden(flags: Flags, listing: Listing, base: Tree, folders: Folders) -> Ite
 class _Attributes:
     """Which paths git may convert: those with a .gitattributes above them, or all."""
 
-    def __init__(self, place: Place, base: Tree, tracked: list[Tracked], folders: Folders) -> None:
+    def __init__(self, place: Place, base: Tree, tracked: list[Tracked]) -> None:
         self.only_in_index: dict[bytes, Entry] = {}
         self._base = base
-        self._folders = folders
+        self._root = os.fsencode(place.root) + b"/"
         self._differing = {entry.path: entry for entry in tracked if split(entry.path)[1] == ATTRIBUTES}
         self._above: dict[bytes, bool] = {}
         self._everywhere = convert.everywhere(place)
@@ -116,7 +117,7 @@ class _Attributes:
 
     def _in(self, folder: bytes) -> bool:
         path = folder + b"/" + ATTRIBUTES if folder else ATTRIBUTES
-        if self._folders.exists(path):
+        if os.path.lexists(self._root + path):  # through links or not: more is asked of git then, never less
             return True
         differing = self._differing.get(path)
         if differing is None:

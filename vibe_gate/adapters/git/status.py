@@ -1,23 +1,28 @@
 """What `git status` says differs between HEAD, the index and the working tree.
 
 Git's own walk decides which paths are looked at (ignore rules, sparse checkout, racy
-times, the untracked cache); no content is taken from it.
+times); no content is taken from it. Tracked and untracked files are looked for by two
+calls at the same time: one `git status -uall` does the second after the first, on one core.
 """
 
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from typing import NamedTuple
 
-from vibe_gate.adapters.git.program import Program, finish
+from vibe_gate.adapters.git.detect import Place
+from vibe_gate.adapters.git.program import Finished, Program, finish
 from vibe_gate.domain import paths
 from vibe_gate.errors import InfrastructureError, UsageError
 
 NO_COMMIT = "(initial)"
 
-_ARGUMENTS = ("status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--branch",
-              "--no-ahead-behind", "--ignore-submodules=dirty")  # fmt: skip
+_STATUS = ("status", "--porcelain=v2", "-z", "--no-renames", "--branch", "--no-ahead-behind",
+           "--ignore-submodules=dirty")  # fmt: skip
 """`dirty`: a submodule counts by its commit; looking inside would run git there, with its configuration."""
+
+_OTHERS = ("ls-files", "--others", "--exclude-standard", "-z")
 
 
 class Stage(NamedTuple):
@@ -44,31 +49,66 @@ class Listing(NamedTuple):
     untracked: tuple[bytes, ...]
 
 
-Walk = subprocess.Popen[bytes]
-"""`git status` on its way."""
+class Walk(NamedTuple):
+    """Git on its way through the working tree. `others` None: `tracked` looks for both."""
+
+    git: Program
+    index_file: Path
+    index_then: tuple[int, ...]
+    tracked: subprocess.Popen[bytes]
+    others: subprocess.Popen[bytes] | None
 
 
-def begin(git: Program) -> Walk:
+def begin(place: Place) -> Walk:
     """Start git's walk of the working tree; it writes nothing, not even a refreshed index."""
-    return git.start(*_ARGUMENTS)
+    git = place.git
+    then = _stamp(place.index_file)
+    settings = place.settings
+    if settings.true("core.untrackedCache") or settings.true("feature.manyFiles"):
+        return _whole(git, place.index_file)  # only `git status` uses the cache, and is quicker for it
+    others = git.start(*_OTHERS)
+    return Walk(git, place.index_file, then, git.start(*_STATUS, "--untracked-files=no"), others)
 
 
 def end(walk: Walk) -> Listing:
     """Wait for the walk and read it."""
-    done = finish(walk)
-    if done.code:
-        detail = done.err.removeprefix("fatal: ")
-        raise InfrastructureError(f"`git status` failed: {paths.quote(detail)}.")
-    for line in done.err.splitlines():
-        if line.startswith("warning: could not open directory") and line.endswith("Permission denied"):
-            raise UsageError(f"{line.removeprefix('warning: ')}: a snapshot would lack what is in it.")
-    return _parse(done.out)
+    tracked = finish(walk.tracked)
+    others = finish(walk.others) if walk.others else Finished(0, b"", "")
+    if walk.others and _stamp(walk.index_file) != walk.index_then:
+        # The two may have read different indexes, and a file fallen between them: one call for all.
+        return end(_whole(walk.git, walk.index_file))
+    for done in (tracked, others):
+        _refuse_partial(done)
+    listing = _parse(tracked.out)
+    return listing._replace(untracked=listing.untracked + tuple(others.out.split(b"\0")[:-1]))
 
 
 def forget(walk: Walk) -> None:
     """Stop a walk that nobody needs any more."""
-    walk.kill()
-    walk.communicate()
+    for process in filter(None, (walk.tracked, walk.others)):
+        process.kill()
+        process.communicate()
+
+
+def _whole(git: Program, index_file: Path) -> Walk:
+    return Walk(git, index_file, (), git.start(*_STATUS, "--untracked-files=all"), None)
+
+
+def _stamp(file: Path) -> tuple[int, ...]:
+    try:
+        about = file.stat()
+    except OSError:
+        return ()
+    return about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+
+
+def _refuse_partial(done: Finished) -> None:
+    if done.code:
+        detail = " ".join(done.err.removeprefix("fatal: ").split())
+        raise InfrastructureError(f"git could not list the working tree ({paths.quote(detail)}): see `git status`.")
+    for line in done.err.splitlines():
+        if line.startswith("warning: could not open directory") and line.endswith("Permission denied"):
+            raise UsageError(f"{line.removeprefix('warning: ')}: a snapshot would lack what is in it.")
 
 
 def _parse(raw: bytes) -> Listing:

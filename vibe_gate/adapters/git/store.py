@@ -63,6 +63,12 @@ class Store:
     def _library(self) -> pygit2.Repository:
         return rooms.library.open_objects(self.folder, self._alternates)
 
+    def start(self) -> subprocess.Popen[bytes]:
+        """Have git ready to be asked for objects; only the first read would wait for it otherwise."""
+        if self._reader is None:
+            self._reader = self._git.start("cat-file", "--batch", reads=True, environ=self.environ)
+        return self._reader
+
     def close(self) -> None:
         """Delete the scratch folder; the store cannot be used any more."""
         self._stop()
@@ -146,9 +152,8 @@ class Store:
         return name
 
     def _ask(self, name: str) -> tuple[str, int, IO[bytes]]:
-        if self._reader is None:
-            self._reader = self._git.start("cat-file", "--batch", reads=True, environ=self.environ)
-        asked, answered = self._reader.stdin, self._reader.stdout
+        reader = self.start()
+        asked, answered = reader.stdin, reader.stdout
         assert asked is not None
         assert answered is not None
         try:

@@ -127,7 +127,7 @@ class _Node:
         self.entry: Entry | None = None
 
 
-def overlay(store: Store, base: str, edits: Mapping[bytes, Entry | None], without: bytes = b"") -> str:
+def overlay(store: Store, base: Tree, edits: Mapping[bytes, Entry | None], without: bytes = b"") -> str:
     """The id of `base` with `edits` applied: an entry per path, None where the path is gone.
 
     `without` names an entry of the root that the result never has. An edited folder that
@@ -142,18 +142,18 @@ def overlay(store: Store, base: str, edits: Mapping[bytes, Entry | None], withou
         for name in names:
             node = node.children.setdefault(name, _Node())
         node.edited, node.entry = True, entry
-    entries = parse(store.read(base)[1])
+    entries = dict(base.entries(base.id))
     if without in entries:
         root.children[without] = _Node()
         del entries[without]
     else:
         root.children.pop(without, None)
     if not root.children:
-        return base
-    return _rebuilt(store, entries, root) or EMPTY_TREE
+        return base.id
+    return _rebuilt(store, base, entries, root) or EMPTY_TREE
 
 
-def _rebuilt(store: Store, entries: dict[bytes, Entry], node: _Node) -> str | None:
+def _rebuilt(store: Store, base: Tree, entries: dict[bytes, Entry], node: _Node) -> str | None:
     for name, child in node.children.items():
         existing = entries.get(name)
         if child.entry is not None:
@@ -164,8 +164,8 @@ def _rebuilt(store: Store, entries: dict[bytes, Entry], node: _Node) -> str | No
             existing = None
         if not child.children or (existing is not None and not existing.is_tree):
             continue
-        below = parse(store.read(existing.id)[1]) if existing is not None else {}
-        result = _rebuilt(store, below, child)
+        below = dict(base.entries(existing.id)) if existing is not None else {}
+        result = _rebuilt(store, base, below, child)
         if result is not None:
             entries[name] = Entry(TREE_MODE, result)
         else:
