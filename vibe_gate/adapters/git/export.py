@@ -67,7 +67,9 @@ class Export:
                 about = os.lstat(name, dir_fd=descriptor)
                 if stat.S_ISDIR(about.st_mode) and path in self._folders:
                     waiting.append(path)
-                elif _on_disk(about, name, descriptor) != left.pop(path, None):
+                    continue
+                expected = left.pop(path, None)
+                if expected is None or _on_disk(about, name, descriptor) != expected:
                     return False
         return not left and visited == len(self._folders) + 1
 
