@@ -442,3 +442,62 @@ def test_the_document_has_exactly_the_keys_of_the_contract(walk):
     document["rubrics"][0]["criteria"][0]["votes"] = []
     assert shape(document) == shape(DOCUMENT)
     assert list(document) == list(DOCUMENT)
+
+
+def test_the_same_question_is_never_paid_twice(walk, tmp_path):
+    with answering(FAILS) as model:
+        walk.environ |= model.environ
+        first = walk()
+        again = walk()
+        walk.repo.git("commit", "-q", "--amend", "-m", "Another message")
+        amended = walk()
+        walk.repo.git("worktree", "add", "-q", "--detach", str(tmp_path / "other"))
+        walk.repo.path = tmp_path / "other"
+        elsewhere = walk(Selection("range", "HEAD~1", "HEAD"))
+    assert len(model.script.requests) == 1
+    for later in (again, amended, elsewhere):
+        assert later.summary.exit_code == 1
+        assert later.summary.findings == first.summary.findings
+        assert {c.decided_by for c in later.summary.rubrics[0].criteria} == {"cache"}
+        assert (later.summary.cache.hits, later.summary.cache.misses) == (2, 0)
+        assert later.summary.cost.usd == 0
+    assert (first.summary.cache.hits, first.summary.cache.misses) == (0, 2)
+
+
+def test_force_another_model_or_another_rubric_ask_again(walk):
+    with answering(PASSES, PASSES, PASSES, PASSES) as model:
+        walk.environ |= model.environ
+        walk()
+        walk(force=True)
+        walk.repo.write(".vibe-gate/gate.toml", GATE + '[model]\ndefault = "another-model"\n')
+        walk(definitions="worktree")
+        walk.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC.replace("log it", "report it"))
+        walk(definitions="worktree")
+    assert len(model.script.requests) == 4
+
+
+def test_an_answer_that_was_no_answer_is_asked_for_again(walk):
+    with answering(Turn(Text("No."), stop_reason="refusal"), PASSES) as model:
+        walk.environ |= model.environ
+        first = walk()
+        second = walk()
+    assert (first.summary.exit_code, second.summary.exit_code) == (3, 0)
+
+
+def test_a_cached_verdict_needs_no_key(walk):
+    with answering(PASSES) as model:
+        before = dict(walk.environ)
+        walk.environ |= model.environ
+        walk()
+    walk.environ = before
+    assert walk().summary.exit_code == 0
+
+
+def test_a_damaged_cache_entry_is_asked_for_again(walk):
+    with answering(PASSES, PASSES) as model:
+        walk.environ |= model.environ
+        walk()
+        (entry,) = (walk.repo.path / ".git/vibe-gate/verdicts").iterdir()
+        entry.write_text(entry.read_text()[:-40])
+        assert walk().summary.cache.misses == 2
+    assert len(model.script.requests) == 2

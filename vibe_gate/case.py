@@ -22,6 +22,7 @@ class Request:
     `base` is the pull request's base: definitions are read there. `definitions` is a
     revision or "worktree" and overrides it. `wire` and `cassette` choose how the
     model is reached (None: `VIBE_GATE_WIRE` and `VIBE_GATE_CASSETTE`, else live).
+    `force` asks again what an earlier run has answered.
     """
 
     selection: Selection
@@ -34,13 +35,15 @@ class Request:
     wire: Literal["live", "record", "replay"] | None = None
     cassette: Path | None = None
     strict: bool = False
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """The change, the gate it is held against, and where it is written down.
 
-    `ends_at` is the deadline on `time.monotonic`, in seconds.
+    `ends_at` is the deadline on `time.monotonic`, in seconds; `message` the author's
+    prose, for rubrics that ask to see it.
     """
 
     request: Request
@@ -52,6 +55,13 @@ class Case:
     redactor: Redactor
     environ: Mapping[str, str]
     ends_at: float
+    message: str = ""
+
+    @property
+    def model(self) -> str:
+        """The language model where a rubric names none; ANTHROPIC_MODEL where there are no definitions at all."""
+        own = self.environ.get("ANTHROPIC_MODEL") if self.gate.origin == "built-in" else None
+        return own or self.gate.file.model.default
 
     @property
     def max_cost_usd(self) -> float:

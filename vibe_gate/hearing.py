@@ -11,14 +11,22 @@ import asyncio
 import secrets
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
+from importlib import metadata
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from vibe_gate.adapters.gateway import Gateway, Spending, Upstream, Wire, find_upstream, wire_from
+from vibe_gate.adapters.verdicts import VerdictCache
 from vibe_gate.case import Case
+from vibe_gate.domain.question import Judged, Question
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.summary import Cost
-from vibe_gate.judge import SESSIONS_AT_ONCE, Courtroom, Judged, judge
+from vibe_gate.domain.summary import CacheUse, Cost
+from vibe_gate.judge import SESSIONS_AT_ONCE, TOOLS, Courtroom, judge
+from vibe_gate.version import VERSION
 
 NO_KEY = "no credentials for a model"
 ADVICE = (
@@ -29,7 +37,7 @@ ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What the judges said, by rubric id.
+    """What the judges said, by rubric id; `cached` are the rubrics answered by an earlier run.
 
     `silence` says why none was asked, and `chosen` that this is what the user
     wanted. `intact`: the exported tree is still what it was.
@@ -37,26 +45,66 @@ class Heard:
 
     judged: dict[str, Judged]
     cost: Cost
+    cached: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
     silence: str = ""
     chosen: bool = False
     intact: bool = True
 
+    @property
+    def cache(self) -> CacheUse:
+        """Criteria answered by an earlier run, and criteria that had to be asked."""
+        hits = sum(len(said.votes) for name, said in self.judged.items() if name in self.cached)
+        return CacheUse(hits=hits, misses=sum(len(said.votes) for said in self.judged.values()) - hits)
 
-def hear(case: Case, rubrics: list[Rubric]) -> Heard:
-    """Ask the judge criteria of `rubrics` about the case's change.
+
+def hear(case: Case, rubrics: list[Rubric], now: datetime) -> Heard:
+    """Ask the judge criteria of `rubrics` about the case's change, unless the same was asked before.
 
     Raises GatewayError where the wire is set up wrongly (a cassette that is not there).
     """
     wire = wire_from(case.environ, case.request.wire, case.request.cassette)
+    cache = VerdictCache(case.repository.common_dir)
+    # A recording must hold the conversation and a replay must show it: neither uses what is known.
+    keys = {rubric.id: _key(case, rubric) for rubric in rubrics} if wire.mode == "live" else {}
+    known = {} if case.request.force else _known(cache, keys, now)
+    asking = [rubric for rubric in rubrics if rubric.id not in known]
+    if not asking:
+        return Heard(known, Cost(), cached=frozenset(known))
     upstream = find_upstream(case.environ)
     if upstream is None and wire.mode != "replay":
-        return Heard({}, Cost(), notes=(ADVICE,), silence=NO_KEY)
+        return Heard(known, Cost(), cached=frozenset(known), notes=(ADVICE,), silence=NO_KEY)
     with tempfile.TemporaryDirectory(prefix="vibe-gate-") as folder:
         export = case.repository.export(case.change.after, Path(folder) / "tree")
-        judged, spending, notes = _session(case, rubrics, wire, upstream, Path(folder))
+        judged, spending, notes = _session(case, asking, wire, upstream, Path(folder))
         intact = export.unchanged()
-    return Heard(judged, _cost(spending), notes, intact=intact)
+    for name, said in judged.items():
+        if intact and said.is_final and name in keys:
+            cache.put(keys[name], said.from_bundle(case.run.relative).model_dump(mode="json"), now)
+    cache.prune(now)
+    return Heard(known | judged, _cost(spending), frozenset(known), notes, intact=intact)
+
+
+def _key(case: Case, rubric: Rubric) -> str:
+    return Question(
+        before=case.change.before,
+        after=case.change.after,
+        rubric=rubric.digest,
+        model=rubric.model or case.model,
+        tools=TOOLS,
+        message=case.message if "message" in rubric.sees else "",
+        versions={"vibe-gate": VERSION, "claude-agent-sdk": metadata.version("claude-agent-sdk")},
+    ).key
+
+
+def _known(cache: VerdictCache, keys: dict[str, str], now: datetime) -> dict[str, Judged]:
+    found: dict[str, Judged] = {}
+    for name, key in keys.items():
+        verdict = cache.get(key, now)
+        if verdict is not None:
+            with suppress(ValidationError):  # written by another version, or by someone else: a miss
+                found[name] = Judged.model_validate(verdict)
+    return found
 
 
 def _session(
@@ -72,14 +120,14 @@ def _session(
             read=case.repository.read,
             url=gateway.url,
             run=case.run,
-            model=case.gate.file.model.default,
+            model=case.model,
             max_turns=case.gate.file.budget.max_turns,
             max_cost_usd=case.max_cost_usd,
             ends_at=case.ends_at,
             monotonic=time.monotonic,
             environ=case.environ,
             nonce=nonce,
-            message="",
+            message=case.message,
         )
         judged = asyncio.run(_all(rubrics, court))
         return judged, gateway.spent(), tuple(gateway.unmatched)

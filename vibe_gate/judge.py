@@ -23,6 +23,7 @@ from vibe_gate.domain.brief import Answer, Part
 from vibe_gate.domain.change import Change, FileVersion
 from vibe_gate.domain.decide import combine, settle, short, weigh
 from vibe_gate.domain.evidence import CheckedEvidence, Evidence, check_evidence
+from vibe_gate.domain.question import Judged
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import Outcome, Vote
@@ -80,15 +81,6 @@ class Courtroom:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """The votes of a rubric by criterion id, why voting stopped early, and what nobody was shown."""
-
-    votes: dict[str, tuple[Vote, ...]]
-    stopped: str
-    unreviewed: tuple[Unreviewed, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class _Reply:
     """What one conversation about one part came to."""
 
@@ -124,7 +116,11 @@ async def judge(rubric: Rubric, court: Courtroom, places: asyncio.Semaphore) -> 
                 unseen[index] = reply.detail
         stopped = next((reply.detail for reply in replies if reply.status in _INFRASTRUCTURE | _LIMITS), "")
     listed = cut + tuple(item for index, why in unseen.items() for item in _unreviewed(parts[index], why))
-    return Judged({name: tuple(cast) for name, cast in votes.items()}, stopped, tuple(dict.fromkeys(listed)))
+    return Judged(
+        votes={name: tuple(cast) for name, cast in votes.items()},
+        stopped=stopped,
+        unreviewed=tuple(dict.fromkeys(listed)),
+    )
 
 
 def _only(part: Part, names: set[str]) -> Part:

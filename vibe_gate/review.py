@@ -25,7 +25,7 @@ from vibe_gate.domain import account, paths, policy, shown
 from vibe_gate.domain.brief import concerns
 from vibe_gate.domain.decide import decide, exit_code, judged, run_outcome
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.summary import CacheUse, Cost, PolicyChange, Summary, Trusted, Unreviewed
+from vibe_gate.domain.summary import Cost, PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import GateError
 from vibe_gate.hearing import Heard, hear
@@ -73,18 +73,18 @@ def review(
         ends_at = began + (request.deadline_s or limits.deadline_s)
         case = Case(request, repository, change, gate, rubrics, run, redactor, environ, ends_at)
         try:
-            return _carry_out(case, progress, began)
+            return _carry_out(case, progress, began, clock)
         except BaseException as error:
             # Interrupted or broken: what was written until now stays, marked, and is never read as a verdict.
             run.abandon(str(error) if isinstance(error, GateError) else type(error).__name__)
             raise
 
 
-def _carry_out(case: Case, progress: Progress, began: float) -> Review:
+def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[], datetime]) -> Review:
     progress("checks", f"{len(case.change.files)} files, {_count(case.rubrics)} criteria")
     _write_down(case)
     checked = run_checks(case)
-    heard = _hear(case, checked, progress)
+    heard = _hear(case, checked, progress, clock())
     progress("seal", "writing the verdict down")
     rubrics = tuple(_rubric_result(case, rubric, checked, heard) for rubric in case.rubrics)
     changes = _policy_changes(case)
@@ -106,7 +106,7 @@ def _carry_out(case: Case, progress: Progress, began: float) -> Review:
         policy_changes=changes,
         unreviewed=_unreviewed(case, heard),
         cost=heard.cost,
-        cache=CacheUse(misses=sum(len(said.votes) for said in heard.judged.values())),
+        cache=heard.cache,
         duration_ms=round((time.monotonic() - began) * 1000),
     )
     case.run.event("verdict.decided", outcome=outcome, exit_code=summary.exit_code)
@@ -130,7 +130,7 @@ def _write_down(case: Case) -> None:
             case.run.content("after", case.repository.read(file.after), file.shown_path)
 
 
-def _hear(case: Case, checked: Checked, progress: Progress) -> Heard:
+def _hear(case: Case, checked: Checked, progress: Progress, now: datetime) -> Heard:
     """Ask the judges, unless nothing is to be asked or the outcome cannot change any more."""
     asking = [rubric for rubric in case.rubrics if rubric.judged]
     if not asking:
@@ -141,7 +141,7 @@ def _hear(case: Case, checked: Checked, progress: Progress) -> Heard:
         # Nothing a judge says can turn this into a pass, and a secret must not travel to a model.
         return Heard({}, Cost(), silence=f"not asked: the check {checked.blocking!r} fails already")
     progress("judge", f"asking about {', '.join(rubric.id for rubric in asking)}")
-    return hear(case, asking)
+    return hear(case, asking, now)
 
 
 def _rubric_result(case: Case, rubric: Rubric, checked: Checked, heard: Heard) -> RubricResult:
@@ -155,7 +155,8 @@ def _rubric_result(case: Case, rubric: Rubric, checked: Checked, heard: Heard) -
         elif said is None:
             results.append(account.not_asked(criterion, heard.silence, chosen=heard.chosen))
         else:
-            results.append(judged(criterion, said.votes.get(criterion.id, ()), rubric.votes, said.stopped))
+            result = judged(criterion, said.votes.get(criterion.id, ()), rubric.votes, said.stopped)
+            results.append(result.model_copy(update={"decided_by": "cache"}) if rubric.id in heard.cached else result)
     return decide(rubric, results)
 
 

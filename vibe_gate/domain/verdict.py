@@ -30,7 +30,8 @@ class Vote(Model):
 
     `said` is what the model answered, `outcome` what that counts for; they differ
     where evidence did not hold or a counterexample was missing. `turn` is the
-    folder of the conversation, relative to the run's bundle.
+    folder of the conversation, relative to the run's bundle; for a vote of an
+    earlier run (decided_by "cache") to the repository's root.
     """
 
     outcome: Outcome

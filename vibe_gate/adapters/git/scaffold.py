@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pygit2
 
-from vibe_gate.domain.change import REGULAR_MODE
-
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -32,11 +30,11 @@ def make_repository(path: Path, drafts: Sequence[Draft]) -> list[str]:
     for draft in drafts:
         index = pygit2.Index()
         for name, content in draft.files.items():
-            index.add(pygit2.IndexEntry(name, repository.create_blob(content), REGULAR_MODE))
+            index.add(pygit2.IndexEntry(name, repository.create_blob(content), pygit2.enums.FileMode.BLOB))
         who = pygit2.Signature(draft.author, draft.email, draft.time, 0)
         tree = index.write_tree(repository)
         commit = repository.create_commit("refs/heads/main", who, who, draft.message, tree, made[-1:])
         made.append(str(commit))
-    repository.checkout_head(strategy=pygit2.enums.CheckoutStrategy.FORCE)
+    repository.checkout("refs/heads/main", strategy=pygit2.enums.CheckoutStrategy.FORCE)
     repository.free()
     return made

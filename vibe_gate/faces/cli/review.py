@@ -54,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("against what")
     how.add_argument("--rubric", nargs="+", action="extend", default=[], metavar="ID", help="only these rubrics")
     how.add_argument("--no-judge", action="store_true", help="checks only; ask no model")
+    how.add_argument("--force", action="store_true", help="ask again what an earlier review has answered")
     how.add_argument("--definitions", metavar="REV|worktree", help="read .vibe-gate at REV, or as it is on disk")
 
     limits = parser.add_argument_group("limits")
@@ -109,6 +110,7 @@ def request_of(args: argparse.Namespace, environ: Mapping[str, str]) -> Request:
         wire=wire,
         cassette=cassette,
         strict=args.strict,
+        force=args.force,
     )
 
 

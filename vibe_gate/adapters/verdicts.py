@@ -1,0 +1,77 @@
+"""Verdicts already paid for, kept in the common git directory: `<common dir>/vibe-gate/verdicts/`.
+
+One file a question, named by the question's key, so that every worktree of the
+repository finds it. An entry is a cache: whoever can write the git directory can
+write entries, which is why a verdict that must bind is decided in CI. Damaged or
+foreign entries are misses.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+SCHEMA = 1
+
+MAX_AGE = timedelta(days=90)
+"""An older verdict is asked again: models change behind their names."""
+
+MAX_ENTRIES = 5_000
+"""Entries beyond this go, oldest first; at a few KB each, some tens of MB at most."""
+
+MAX_BYTES = 4_000_000
+"""A larger entry is not ours."""
+
+
+class VerdictCache:
+    """The entries of one repository. No method raises where files cannot be read or written."""
+
+    def __init__(self, common_dir: Path) -> None:
+        self._folder = common_dir / "vibe-gate" / "verdicts"
+
+    def get(self, key: str, now: datetime) -> dict[str, Any] | None:
+        """The verdict kept under `key` (64 hex digits), or None."""
+        try:
+            descriptor = os.open(self._path(key), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            with os.fdopen(descriptor, "rb") as file:
+                entry = json.loads(file.read(MAX_BYTES))
+            fresh = now - datetime.fromisoformat(entry["created_at"]) <= MAX_AGE
+            mine = entry["schema"] == SCHEMA and entry["key"] == key
+            verdict = entry["verdict"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return verdict if fresh and mine and isinstance(verdict, dict) else None
+
+    def put(self, key: str, verdict: dict[str, Any], now: datetime) -> None:
+        """Keep a verdict; the entry appears whole or not at all."""
+        entry = {"schema": SCHEMA, "key": key, "created_at": now.isoformat(), "verdict": verdict}
+        target = self._path(key)
+        part = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part.write_text(json.dumps(entry), encoding="utf-8")
+            part.replace(target)
+        except OSError:
+            part.unlink(missing_ok=True)
+
+    def prune(self, now: datetime) -> int:
+        """Remove what is too old or too much, by the files' own times; returns how many went."""
+        try:
+            found = [(entry.stat(follow_symlinks=False).st_mtime, entry) for entry in os.scandir(self._folder)]
+        except OSError:
+            return 0
+        newest_first = sorted(found, key=lambda pair: -pair[0])
+        oldest = (now - MAX_AGE).timestamp()
+        gone = 0
+        for place, (written, entry) in enumerate(newest_first):
+            if place >= MAX_ENTRIES or written < oldest:
+                Path(entry.path).unlink(missing_ok=True)
+                gone += 1
+        return gone
+
+    def _path(self, key: str) -> Path:
+        return self._folder / f"{key}.json"
