@@ -26,7 +26,9 @@ COMMANDS = {
     "demo": "vibe_gate.faces.cli.demo",
     "config": "vibe_gate.faces.cli.config",
 }
-"""What this version can do: name -> module with SUMMARY, add_arguments(parser) and run(args, environ)."""
+"""What this version can do: name -> module with SUMMARY, add_arguments(parser) and run(args, environ).
+
+It may also have USAGE, its form in one line, and EXAMPLES."""
 
 PLANNED = (
     "run", "resume", "viz", "report", "post", "verify", "stats", "replay", "calibrate", "test", "bundles", "sessions",
@@ -92,6 +94,7 @@ def parser(name: str, module: Command) -> Parser:
     """The argument parser of one command."""
     made = Parser(
         prog=f"vibe-gate {name}",
+        usage=getattr(module, "USAGE", None),
         description=module.SUMMARY,
         epilog=getattr(module, "EXAMPLES", None),
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -36,7 +36,7 @@ _FLAGS = ("ls-files", "-v", "-s", "-z")
 _HARMLESS_SECTIONS = (b"[remote ", b"[branch ", b"[user]", b"[init]", b"[color]", b"[push]", b"[pull]", b"[rerere]")
 _HARMLESS_CORE = {b"repositoryformatversion=0", b"filemode=true", b"bare=false", b"logallrefupdates=true"}
 
-_UNUSUAL = (b"extensions", b"promisor", b"partialclone", b"sparse", b"splitindex", b"bare = true")
+_UNUSUAL = (b"extensions", b"promisor", b"partialclone", b"sparse", b"bare = true")
 """Words in a configuration that come with object formats, ref stores, clones and indexes that libgit2 cannot open."""
 
 _REDIRECTIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY",

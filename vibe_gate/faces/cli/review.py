@@ -26,6 +26,8 @@ from vibe_gate.review import Request, Review, review
 
 SUMMARY = "Hold a change against the repository's rubrics: checks first, then the judge."
 
+USAGE = "vibe-gate review [REV | A..B | A...B | --staged | --commit REV] [options]"
+
 EXAMPLES = """\
 examples:
   vibe-gate review                     uncommitted work, untracked files included, against HEAD
@@ -46,7 +48,7 @@ _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what `review` takes."""
     what = parser.add_argument_group("what to review (by default: HEAD to the working tree)")
-    what.add_argument("revision", nargs="?", metavar="REV | A..B | A...B", help="REV: from REV to the working tree")
+    what.add_argument("revision", nargs="*", metavar="REV | A..B | A...B", help="REV: from REV to the working tree")
     what.add_argument("--staged", action="store_true", help="the index against HEAD")
     what.add_argument("--commit", metavar="REV", help="one commit against its first parent")
     what.add_argument("--base", metavar="REV", help="the trusted base that the definitions are read at")
@@ -158,10 +160,13 @@ def _selection(revision: str | None, staged: bool, commit: str | None) -> Select
     return selection(revision or "HEAD")
 
 
-def _rubrics_and_revision(rubrics: Sequence[str], revision: str | None) -> tuple[list[str], str | None]:
+def _rubrics_and_revision(rubrics: Sequence[str], revisions: Sequence[str]) -> tuple[list[str], str | None]:
+    if len(revisions) > 1:
+        raise UsageError(f"one change at a time; for a range write {revisions[0]}..{revisions[1]}")
     # `review --rubric quality HEAD~1`: --rubric takes all that follows, but no
     # rubric can be called HEAD~1, so the last word is what the user means it to be.
     names = list(rubrics)
+    revision = revisions[0] if revisions else None
     if revision is None and len(names) > 1 and not _may_be_rubric(names[-1]):
         revision = names.pop()
     for name in names:
