@@ -12,6 +12,8 @@ program has lines such as `token = next_token()`.
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import math
 import re
 from collections import Counter
@@ -102,7 +104,10 @@ _URL = re.compile(
     r"://(?P<user>[^\s:/@\"'<>]{0,100}):(?P<value>[^\s/@\"'<>]{4,200})@(?P<host>[A-Za-z0-9.\[-]{0,100})", re.ASCII
 )
 
-_NAMES = ("passw", "pwd", "secret", "token", "credential", "key")
+_BEARER = re.compile(r"earer (?<=[Bb]earer )\s{0,3}(?P<value>[A-Za-z0-9._~+/-]{20,4000}={0,2})", re.ASCII)
+_BASIC = re.compile(r"asic (?<=[Bb]asic )\s{0,3}(?P<value>[A-Za-z0-9+/]{12,400}={0,2})(?![A-Za-z0-9+/=])", re.ASCII)
+
+_NAMES = ("pass", "pwd", "secret", "token", "credential", "key")
 _KEY_OF = re.compile(r"(?:api|access|auth|private|client|encryption|signing|master|account|service|secret)[-_]?key\Z")
 """A key that is secret; others open dictionaries."""
 
@@ -110,8 +115,8 @@ _TAIL = (
     r"(?P<tail>[a-z0-9_.\[\]-]{0,40})\\?[\"']?\s{0,8}(?::\s{0,4}[a-z]{1,20}\s{0,4}=(?!=)|=>|:=|=(?![=~])|:(?!:))\s{0,8}"
 )
 _VALUE = (
-    r"(?:\\?(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\<>]{8,200})\\?(?P=quote)"
-    r"|(?P<bare>[A-Za-z0-9+/_.~!@#$%^&*-]{16,200}={0,2})(?=[\s,;}\\]|$))"
+    r"(?:\\?(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\<>]{8,4000}+)\\?(?P=quote)"
+    r"|(?P<bare>[A-Za-z0-9+/_.~!@#$%^&*-]{16,4000}+={0,2}+)(?=[\s,;}\\]|$))"
 )
 _ASSIGNMENTS = tuple(re.compile(name + _TAIL + _VALUE, re.ASCII) for name in _NAMES)
 """Searched in lower case: a search that ignores case has no literal to jump to."""
@@ -130,7 +135,7 @@ _REFERENCE = re.compile(
 )
 _CAMEL = re.compile(r"[A-Z][a-z]{2,}[A-Z][a-z]{2,}\Z")  # a type: `private_key: Ed25519PrivateKey`
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_WORDS = re.compile(r"[A-Za-z]+(?:[-_./:@ ][A-Za-z]+)*[-_./]?[0-9]{0,4}\Z")
+_WORDS = re.compile(r"[A-Za-z]++[0-9]{0,4}+(?:[-_./:@ ][A-Za-z]++[0-9]{0,4}+)*+(?:[-_./][0-9]{0,4})?\Z")
 _SAFE_HOSTS = frozenset({"localhost", "127.0.0.1", "host", "hostname"})
 _SAFE_DOMAINS = ("example.com", "example.org", "example.net", ".test", ".invalid", ".example")
 _URL_PARTS = re.compile(r"(?:%[0-9a-f]{2}|[^a-z0-9])+|[0-9]+\Z")
@@ -146,7 +151,7 @@ BARE_BITS = 3.5
 
 def find(text: str) -> list[SecretMatch]:
     """Every secret in `text`, in order and without overlaps; overlapping ones become one, under the named format."""
-    ranked = enumerate([*_known(text), *_discord(text), *_urls(text), *_assigned(text)])
+    ranked = enumerate([*_known(text), *_discord(text), *_urls(text), *_headers(text), *_assigned(text)])
     kept: list[tuple[int, SecretMatch]] = []
     for rank, match in sorted(ranked, key=lambda pair: (pair[1].start, pair[0])):
         if kept and match.start < kept[-1][1].end:
@@ -165,7 +170,15 @@ def mask(value: str) -> str:
 
 def kinds() -> frozenset[str]:
     """The kinds that `find` can name."""
-    extra = {"discord-bot-token", "url-password", "aws-secret-key", "heroku-key", "secret-assignment"}
+    extra = {
+        "discord-bot-token",
+        "url-password",
+        "bearer-token",
+        "basic-auth",
+        "aws-secret-key",
+        "heroku-key",
+        "secret-assignment",
+    }
     return frozenset({form.kind for form in _FORMATS} | extra)
 
 
@@ -184,6 +197,22 @@ def _discord(text: str) -> Iterator[SecretMatch]:
         head = _DISCORD_HEAD.search(text, max(0, tail.start() - 28), tail.start())
         if head:
             yield SecretMatch("discord-bot-token", head.start(), tail.end())
+
+
+def _headers(text: str) -> Iterator[SecretMatch]:
+    # Both leads start with common letters, where `in` is the faster search.
+    for match in _BEARER.finditer(text) if "earer " in text else ():
+        value = match["value"]
+        if (
+            any(char.isdigit() for char in value)
+            and _bits(value) >= BARE_BITS
+            and not _PLACEHOLDER.search(value.lower())
+        ):
+            yield SecretMatch("bearer-token", *match.span("value"))
+    for match in _BASIC.finditer(text) if "asic " in text else ():
+        with contextlib.suppress(ValueError):
+            if b":" in base64.b64decode(match["value"], validate=True)[1:-1]:
+                yield SecretMatch("basic-auth", *match.span("value"))
 
 
 def _urls(text: str) -> Iterator[SecretMatch]:
