@@ -450,7 +450,9 @@ def test_after_a_last_word_nothing_more_is_asked():
 
 
 def test_an_answer_that_the_budget_cut_short_is_a_matter_of_budget():
-    half = Turn("half", stop_reason="max_tokens")
+    def half(request):
+        return Turn("half", stop_reason="max_tokens", usage=costing(request.body["max_tokens"]))
+
     with answering(half, repeat_last=True) as model, opened(model, budget=0.1) as gateway:
         url = gateway.url("judge")
         ask(url)

@@ -95,7 +95,10 @@ def test_a_budget_reached_on_the_way_ends_the_session_there(tmp_path, environ):
 
 
 def test_an_answer_cut_by_the_budget_is_a_matter_of_budget(tmp_path, environ):
-    with answering(Turn("half", stop_reason="max_tokens", usage=costing(3_000)), repeat_last=True) as model:
+    def half(request):
+        return Turn("half", stop_reason="max_tokens", usage=costing(request.body["max_tokens"]))
+
+    with answering(half, repeat_last=True) as model:
         ending, spent = judged(model, tmp_path, environ, budget=0.2)
     assert ending.status == "budget" and spent.budget_reached
     assert len(model.api.log) == 1
@@ -104,7 +107,7 @@ def test_an_answer_cut_by_the_budget_is_a_matter_of_budget(tmp_path, environ):
 @pytest.mark.parametrize(("stop", "status"), [("refusal", "refused"), ("max_tokens", "max_tokens")])
 def test_a_last_word_is_not_asked_again(tmp_path, environ, stop, status):
     with answering(Turn("no", stop_reason=stop), OK) as model:
-        ending, _ = judged(model, tmp_path, environ, budget=5.0)
+        ending, _ = judged(model, tmp_path, environ)
     assert (ending.status, ending.answer) == (status, None)
     assert len(model.api.log) == 1
 

@@ -34,6 +34,9 @@ SILENCE_S = 600.0
 FINAL_STOPS = ("refusal", "max_tokens")
 """After these the agent's program would ask again by itself, and pay again."""
 
+USED_UP = 0.95
+"""An answer that took this share of a lowered limit was cut by us; one shorter was cut by the model's own limit."""
+
 _PASSED_HEADERS = ("content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id")
 
 
@@ -47,7 +50,7 @@ class Exchange:
         self._path = path
         self._body: Json = {}
         self._meter = Meter()
-        self._clamped = False
+        self._granted = 0  # output tokens that the request was lowered to; 0 where it was not
 
     def run(self, raw: bytes) -> None:
         """Answer the request with the body `raw`."""
@@ -93,8 +96,10 @@ class Exchange:
         if leave is None:
             self._refuse(wire.BUDGET_REACHED, "What is left of the budget does not pay for this request.")
             return
-        self._clamped = leave.max_tokens < wanted
-        sent = json.dumps(body | {"max_tokens": leave.max_tokens}).encode() if self._clamped else raw
+        sent = raw
+        if leave.max_tokens < wanted:
+            self._granted = leave.max_tokens
+            sent = json.dumps(body | {"max_tokens": leave.max_tokens}).encode()
         bill, unmetered = Bill(self._gateway.ledger, self._line, leave, len(raw)), Usage()
         try:
             with self._open(sent) as answer:
@@ -162,7 +167,8 @@ class Exchange:
         """After a last word, the session's further requests are refused; if we cut it short, as a matter of budget."""
         if self._meter.stop_reason not in FINAL_STOPS:
             return
-        if self._clamped and self._meter.stop_reason == "max_tokens":
+        used_up = self._granted and self._meter.usage().output >= self._granted * USED_UP
+        if used_up and self._meter.stop_reason == "max_tokens":
             self._gateway.ledger.reached()
             self._line.ended = wire.BUDGET_REACHED
         else:
