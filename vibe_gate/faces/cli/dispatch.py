@@ -28,7 +28,7 @@ COMMANDS = {
 }
 """What this version can do: name -> module with SUMMARY, add_arguments(parser) and run(args, environ).
 
-It may also have USAGE, its form in one line, and EXAMPLES."""
+It may also have FORM, its form in one line, and EXAMPLES."""
 
 PLANNED = (
     "run", "resume", "viz", "report", "post", "verify", "stats", "replay", "calibrate", "test", "bundles", "sessions",
@@ -94,7 +94,7 @@ def parser(name: str, module: Command) -> Parser:
     """The argument parser of one command."""
     made = Parser(
         prog=f"vibe-gate {name}",
-        usage=getattr(module, "USAGE", None),
+        usage=getattr(module, "FORM", None),
         description=module.SUMMARY,
         epilog=getattr(module, "EXAMPLES", None),
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -26,7 +26,7 @@ from vibe_gate.review import Request, Review, review
 
 SUMMARY = "Hold a change against the repository's rubrics: checks first, then the judge."
 
-USAGE = "vibe-gate review [REV | A..B | A...B | --staged | --commit REV] [options]"
+FORM = "vibe-gate review [REV | A..B | A...B | --staged | --commit REV] [options]"
 
 EXAMPLES = """\
 examples:
