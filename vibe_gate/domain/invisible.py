@@ -40,7 +40,9 @@ _FLAG = re.compile(
 
 _JOINERS = "\u200c\u200d"
 _SKIN = "\U0001f3fb-\U0001f3ff"
-_PICTOGRAPH = re.compile(f"[\u00a9\u00ae\u2122\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff{_SKIN}]")
+_PICTOGRAPH = re.compile(
+    f"[\u00a9\u00ae\u203c\u2049\u2100-\u214f\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff{_SKIN}]"
+)
 _JOINING = re.compile("[\u0600-\u109f\u1780-\u18af\u1a20-\u1cff\ua800-\uabff\U00010a00-\U00011fff]")
 
 

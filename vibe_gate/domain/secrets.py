@@ -138,9 +138,9 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORDS = re.compile(r"[A-Za-z]++[0-9]{0,4}+(?:[-_./:@ ][A-Za-z]++[0-9]{0,4}+)*+(?:[-_./][0-9]{0,4})?\Z")
 _SAFE_HOSTS = frozenset({"localhost", "127.0.0.1", "host", "hostname"})
 _SAFE_DOMAINS = ("example.com", "example.org", "example.net", ".test", ".invalid", ".example")
-_URL_PARTS = re.compile(r"(?:%[0-9a-f]{2}|[^a-z0-9])+|[0-9]+\Z")
+_PASSWORD_PARTS = re.compile(r"(?:%[0-9a-f]{2}|[^a-z0-9])+|[0-9]+\Z")
 _SAFE_PASSWORDS = frozenset(
-    {"", "password", "foo", "bar", "baz", "pass", "passwd", "pwd", "secret", "user", "token", "test", "pw", "key"}
+    {"password", "foo", "bar", "baz", "pass", "passwd", "pwd", "secret", "user", "token", "test", "pw", "key"}
 )
 
 QUOTED_BITS = 3.0
@@ -211,7 +211,8 @@ def _headers(text: str) -> Iterator[SecretMatch]:
             yield SecretMatch("bearer-token", *match.span("value"))
     for match in _BASIC.finditer(text) if "asic " in text else ():
         with contextlib.suppress(ValueError):
-            if b":" in base64.b64decode(match["value"], validate=True)[1:-1]:
+            user, colon, password = base64.b64decode(match["value"], validate=True).decode().partition(":")
+            if colon and len(password) >= 4 and not _is_sample(user, password):
                 yield SecretMatch("basic-auth", *match.span("value"))
 
 
@@ -219,14 +220,22 @@ def _urls(text: str) -> Iterator[SecretMatch]:
     if "://" not in text:
         return
     for match in _URL.finditer(text):
-        password, host = match["value"].lower(), match["host"].lower()
-        harmless = (
-            _SAFE_PASSWORDS.issuperset(_URL_PARTS.split(password)) or password == match["user"].lower()
-            or host in _SAFE_HOSTS or host.endswith(_SAFE_DOMAINS)
-            or password.startswith(("$", "{", "%s", "%(")) or _PLACEHOLDER.search(password) or len(set(password)) == 1
-        )  # fmt: skip
-        if not harmless:
+        host = match["host"].lower()
+        nowhere = len(host) < 2 or host in _SAFE_HOSTS or host.endswith(_SAFE_DOMAINS)
+        if not nowhere and not _is_sample(match["user"], match["value"]):
             yield SecretMatch("url-password", *match.span("value"))
+
+
+def _is_sample(user: str, password: str) -> bool:
+    """Whether the password is one of those that stand in documentation, or a reference to one."""
+    lowered = password.lower()
+    return (
+        lowered == user.lower()
+        or len(set(lowered)) == 1
+        or lowered.startswith(("$", "{", "%s", "%("))
+        or _PLACEHOLDER.search(lowered) is not None
+        or all(len(part) < 2 or part in _SAFE_PASSWORDS for part in _PASSWORD_PARTS.split(lowered))
+    )
 
 
 def _assigned(text: str) -> Iterator[SecretMatch]:

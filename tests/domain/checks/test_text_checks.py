@@ -183,6 +183,7 @@ def test_hostile_text_in_messages_is_shown_escaped(content: bytes) -> None:
         ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645\n", []),
         ("\u0915\u094d\u200d\u0937\n", []),
         ("\u845b\U000e0100\n", []),
+        ("\u2139\ufe0f \u2122\ufe0f \u203c\ufe0f\n", []),
         ("naïve 中文 é \u00a0 ok\n", []),
     ],
 )
