@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
 
 from pydantic import StrictBool, field_validator
 
@@ -174,33 +176,36 @@ def no_invisible_unicode(input: CheckInput, options: Excluding) -> CheckResult:
     if not files:
         return answer.nothing_selected(input)
     hits = 0
-    told = ""
+    more = ""
     findings: list[Finding] = []
-    for file in files:
-        in_name = invisible.find(paths.encode(file.path).decode("utf-8", "replace"))
-        is_new_name = file.before is None or file.old_path is not None
-        if in_name and is_new_name and file.after is not None:
-            hits += len(in_name)
-            findings.append(answer.finding(input, f"The file's name holds {_kinds(in_name)}.", path=file.shown_path))
-    for line in added_lines(files):
-        if line.file.binary and "\ufffd" in line.text:
-            continue  # bytes of an image, not text with a NUL beside it
-        found = invisible.find(line.text, file_start=line.number == 1)
+    for file, number, text in chain(_new_names(files), _text_lines(files)):
+        found = invisible.find(text, file_start=number == 1)
         hits += len(found)
-        told = " or more" if len(found) == invisible.MAX_FOUND else told
-        if found and len(findings) < answer.MAX_FINDINGS:
-            quote = line.text if found[0].position < answer.MAX_SHOWN_QUOTE else line.text[found[0].position :]
-            findings.append(
-                answer.finding(
-                    input, f"This line holds {_kinds(found)}.",
-                    path=line.file.shown_path, line=line.number, quote=quote,
-                )
-            )  # fmt: skip
+        more = " or more" if len(found) == invisible.MAX_FOUND else more
+        if not found or len(findings) == answer.MAX_FINDINGS:
+            continue
+        where = f"line {number}" if number else "name"
+        quote = text if found[0].position < answer.MAX_SHOWN_QUOTE else text[found[0].position :]
+        message = f"The {where} of this file holds {_kinds(found)}."
+        findings.append(answer.finding(input, message, path=file.shown_path, line=number, quote=quote))
     if not hits:
         return answer.passed("No invisible character in added lines or file names.")
-    return answer.failed(
-        f"{counted(hits, 'invisible character')}{told} at {counted(len(findings), 'place')}.", findings
-    )
+    touched = len({found.path for found in findings})
+    return answer.failed(f"{counted(hits, 'invisible character')}{more} in {counted(touched, 'file')}.", findings)
+
+
+def _new_names(files: tuple[FileChange, ...]) -> Iterator[tuple[FileChange, int, str]]:
+    """The names that this change brings, as line 0."""
+    for file in files:
+        if file.after is not None and (file.before is None or file.old_path is not None):
+            yield file, 0, paths.encode(file.path).decode("utf-8", "replace")
+
+
+def _text_lines(files: tuple[FileChange, ...]) -> Iterator[tuple[FileChange, int, str]]:
+    """The added lines of text; of a binary file those that are text, for a NUL beside them must not hide them."""
+    for line in added_lines(files):
+        if not (line.file.binary and "\ufffd" in line.text):
+            yield line.file, line.number, line.text
 
 
 def _kinds(found: list[invisible.Invisible]) -> str:
