@@ -22,7 +22,7 @@ _QUESTIONS = ("--git-dir", "--git-common-dir", "--git-path objects", "--git-path
               "--is-shallow-repository", "--show-object-format", "--show-toplevel")  # fmt: skip
 
 _OWN_SCOPES = frozenset({"local", "worktree"})
-_FILTER_KEYS = ("clean", "smudge", "process")
+_FILTER_COMMANDS = frozenset({"clean", "smudge", "process"})
 
 
 class Setting(NamedTuple):
@@ -54,14 +54,15 @@ class Settings:
         value = self.value(name)
         return default if value is None else is_true(value)
 
-    def own_filters(self) -> list[str]:
-        """Names of content filters that the repository's own configuration sets."""
-        names: dict[str, None] = {}
+    def own_filters(self) -> dict[str, set[str]]:
+        """Content filters that the repository's own configuration says something about: name to keys."""
+        names: dict[str, set[str]] = {}
         for line in self.lines:
             section, _, rest = line.name.partition(".")
             if line.scope in _OWN_SCOPES and section == "filter" and "." in rest:
-                names[rest.rpartition(".")[0]] = None
-        return list(names)
+                name, _, key = rest.rpartition(".")
+                names.setdefault(name, set()).add(key)
+        return names
 
     def _read(self, values: Mapping[str, str | None], name: str) -> str | None:
         key = _canonical(name)
@@ -216,8 +217,10 @@ def _quiet_filters(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
     if is_true(settings.given("vibe-gate.allowLocalFilters") or ""):
         return {}
     pairs: list[tuple[str, str]] = []
-    for name in settings.own_filters():
-        pairs += [(f"filter.{name}.{key}", settings.given(f"filter.{name}.{key}") or "") for key in _FILTER_KEYS]
+    for name, keys in settings.own_filters().items():
+        # A key that is not set stays so: to git, an empty `process` is one all the same, and hides `clean`.
+        for key in keys & _FILTER_COMMANDS:
+            pairs.append((f"filter.{name}.{key}", settings.given(f"filter.{name}.{key}") or ""))
         pairs.append((f"filter.{name}.required", settings.given(f"filter.{name}.required") or "false"))
     first = environ.get("GIT_CONFIG_COUNT", "0")
     offset = int(first) if first.isdecimal() else 0

@@ -147,7 +147,7 @@ def staged(git: Program, tree: str) -> list[Staged]:
     conflict is unresolved.
     """
     done = git.run("diff-index", "--cached", "--raw", "-z", "--no-renames", "--full-index", "--no-abbrev",
-                   "--ignore-submodules=dirty", tree, "--")  # fmt: skip
+                   "--ignore-submodules=dirty", "--ita-invisible-in-index", tree, "--")  # fmt: skip
     if done.code:
         raise InfrastructureError(f"git could not read the index: {done.err.removeprefix('fatal: ')}.")
     fields = done.out.split(b"\0")[:-1]

@@ -1,0 +1,369 @@
+"""Opening repositories and resolving what a user asks for into a change."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from gitbench import Bench, fingerprint
+
+from vibe_gate.domain.change import EMPTY_TREE, FileVersion, Selection
+from vibe_gate.errors import GateError, RevisionError, UnsupportedRepository, UsageError
+
+
+def test_the_repository_is_found_from_any_subfolder(seeded: Bench) -> None:
+    with seeded.open(start=seeded.root / "src/deep") as repository:
+        assert repository.root == seeded.root
+        assert repository.git_dir == repository.common_dir == seeded.root / ".git"
+
+
+def test_a_linked_worktree_has_its_own_git_dir(seeded: Bench, tmp_path: Path) -> None:
+    seeded.git("worktree", "add", "-q", str(tmp_path / "linked"))
+    with seeded.open(start=tmp_path / "linked") as repository:
+        assert repository.root == tmp_path / "linked"
+        assert repository.git_dir == seeded.root / ".git/worktrees/linked"
+        assert repository.common_dir == seeded.root / ".git"
+        assert repository.resolve("HEAD") == seeded.git("rev-parse", "HEAD")
+
+
+def test_git_dir_and_work_tree_come_from_the_environment(seeded: Bench, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    with seeded.open(start=tmp_path, GIT_DIR="repo/.git", GIT_WORK_TREE="elsewhere") as repository:
+        assert repository.root == tmp_path / "elsewhere"
+        assert repository.git_dir == seeded.root / ".git"
+        assert repository.snapshot() == EMPTY_TREE
+
+
+def test_core_worktree_is_followed(seeded: Bench, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/only").write_text("x")
+    seeded.git("config", "core.worktree", str(tmp_path / "elsewhere"))
+    with seeded.open() as repository:
+        assert repository.root == tmp_path / "elsewhere"
+        assert repository.tree(repository.snapshot()).list("") == ["only"]
+
+
+def test_a_folder_name_with_a_newline(seeded: Bench, tmp_path: Path) -> None:
+    odd = tmp_path / 'odd\n:"name'
+    seeded.root.rename(odd)
+    moved = Bench(odd, seeded.environ)
+    moved.write("a.txt", "edited\n")
+    moved.write(".gitattributes", "* text\n")
+    with moved.open() as repository:
+        assert repository.root == odd
+        assert repository.tree(repository.snapshot()).read("a.txt") == b"edited\n"
+        assert repository.change(Selection("worktree")).file("a.txt") is not None
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_no_repository_is_one_sentence(seeded: Bench, tmp_path: Path, inside: bool) -> None:
+    where, said = (seeded.root / ".git", "is inside .git") if inside else (tmp_path, "is not inside a git repository")
+    with pytest.raises(UsageError, match=said):
+        seeded.open(start=where)
+
+
+def test_a_bare_repository_is_one_sentence(seeded: Bench, tmp_path: Path) -> None:
+    seeded.git("clone", "-q", "--bare", ".", str(tmp_path / "bare.git"))
+    with pytest.raises(UsageError, match=r"bare\.git is a bare repository"):
+        seeded.open(start=tmp_path / "bare.git")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_another_owners_repository_is_one_sentence(seeded: Bench) -> None:
+    for path in [seeded.root, seeded.root / ".git"]:
+        os.chown(path, 12345, 12345)
+    with pytest.raises(UsageError, match=r"git config --global --add safe\.directory"):
+        seeded.open()
+    seeded.git("config", "--global", "--add", "safe.directory", str(seeded.root))
+    assert seeded.snapshot() == seeded.git("rev-parse", "HEAD^{tree}")
+
+
+def unsupported(bench: Bench) -> str:
+    with pytest.raises(UnsupportedRepository) as caught:
+        bench.open(walk=True)
+    assert caught.value.exit_code == 2
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_sha256_is_named(tmp_path: Path, environ: dict[str, str]) -> None:
+    bench = Bench(tmp_path, environ)
+    bench.git("init", "-q", "--object-format=sha256")
+    assert "names its objects by sha256" in unsupported(bench)
+
+
+def test_reftable_is_named(seeded: Bench) -> None:
+    seeded.git("config", "core.repositoryFormatVersion", "1")
+    seeded.git("config", "extensions.refStorage", "reftable")
+    assert "reftable" in unsupported(seeded)
+
+
+def test_an_unknown_extension_is_named(seeded: Bench) -> None:
+    seeded.git("config", "core.repositoryFormatVersion", "1")
+    seeded.git("config", "extensions.futureThing", "true")
+    assert "futurething" in unsupported(seeded)
+
+
+def test_a_partial_clone_is_named(seeded: Bench, tmp_path: Path) -> None:
+    seeded.git("config", "uploadpack.allowFilter", "true")
+    seeded.git("clone", "-q", "--filter=blob:none", "--no-checkout", f"file://{seeded.root}", str(tmp_path / "partial"))
+    assert "partial clone" in unsupported(Bench(tmp_path / "partial", seeded.environ))
+
+
+def test_a_split_index_is_named(seeded: Bench) -> None:
+    seeded.git("update-index", "--split-index")
+    assert "git update-index --no-split-index" in unsupported(seeded)
+    seeded.git("update-index", "--no-split-index")
+    assert seeded.snapshot()
+
+
+def test_a_sparse_index_is_named(seeded: Bench) -> None:
+    seeded.commit("more", **{"docs/a.md": "a\n"})
+    seeded.git("sparse-checkout", "set", "--sparse-index", "src")
+    assert "--no-sparse-index" in unsupported(seeded)
+    seeded.git("sparse-checkout", "reapply", "--no-sparse-index")
+    assert seeded.snapshot() == seeded.git("rev-parse", "HEAD^{tree}")
+
+
+def test_files_named_like_index_extensions_are_no_obstacle(seeded: Bench) -> None:
+    for name in ["d/link", "sdir", "e/sdir"]:
+        seeded.write(name, "x")
+    seeded.commit("names")
+    assert seeded.snapshot() == seeded.git("rev-parse", "HEAD^{tree}")
+
+
+def test_git_missing_is_one_sentence(seeded: Bench) -> None:
+    with pytest.raises(GateError, match="git was not found on PATH"):
+        seeded.open(PATH="/nonexistent")
+
+
+REVISIONS = ["HEAD", "main", "HEAD~1", "HEAD^", "HEAD@{0}", "@", "v1", "v1^{}", ":/second", "HEAD^{/first}", "main@{0}"]
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_the_whole_revision_grammar(seeded: Bench, revision: str) -> None:
+    seeded.commit("second commit")
+    seeded.git("tag", "-a", "v1", "-m", "tagged")
+    with seeded.open() as repository:
+        assert repository.resolve(revision) == seeded.git(
+            "rev-parse", f"{revision}^0" if ":/" not in revision else revision
+        )
+
+
+NO_COMMITS = ["nowhere", "-HEAD", "--all", "HEAD~99", "HEAD^{tree}", "HEAD:a.txt", "a\x1bb", "x\0y", "HEAD..main"]
+
+
+@pytest.mark.parametrize("revision", NO_COMMITS)
+def test_what_is_no_commit_is_one_sentence(seeded: Bench, revision: str) -> None:
+    with seeded.open() as repository, pytest.raises(RevisionError) as caught:
+        repository.resolve(revision)
+    assert "\x1b" not in str(caught.value)
+
+
+def test_a_root_commit_is_a_change_from_nothing(seeded: Bench) -> None:
+    with seeded.open() as repository:
+        change = repository.change(Selection("commit", "HEAD"))
+    assert (change.before, change.base_commit) == (EMPTY_TREE, "")
+    assert change.head_commit == change.key == seeded.git("rev-parse", "HEAD")
+    assert {file.path for file in change.files} == {"a.txt", "link", "src/app.py", "src/deep/er/file.txt", "tool.sh"}
+    assert change.patch_id == change.range_patch_id != ""
+
+
+def merged(bench: Bench, *branches: str) -> None:
+    for name in branches:
+        bench.git("checkout", "-qb", name, "main")
+        bench.commit(name, **{f"{name}.txt": name})
+    bench.git("checkout", "-q", "main")
+    bench.commit("on main", **{"main.txt": "main"})
+    bench.git("merge", "-q", "--no-ff", "-m", "merge", *branches)
+
+
+@pytest.mark.parametrize("branches", [["one"], ["one", "two", "three"]])
+def test_merges_and_octopuses_are_against_the_first_parent(seeded: Bench, branches: list[str]) -> None:
+    merged(seeded, *branches)
+    with seeded.open() as repository:
+        change = repository.change(Selection("commit", "HEAD"))
+    assert sorted(file.path for file in change.files) == sorted(f"{name}.txt" for name in branches)
+    assert change.base_commit == seeded.git("rev-parse", "HEAD^1")
+
+
+def test_an_empty_commit_has_no_files(seeded: Bench) -> None:
+    seeded.git("commit", "-q", "--allow-empty", "-m", "empty")
+    with seeded.open() as repository:
+        change = repository.change(Selection("commit", "HEAD"))
+    assert change.files == ()
+    assert (change.patch_id, change.range_patch_id) == ("", "")
+
+
+def test_ranges_and_merge_bases(seeded: Bench) -> None:
+    base = seeded.git("rev-parse", "HEAD")
+    merged(seeded, "one")
+    with seeded.open() as repository:
+        straight = repository.change(Selection("range", "one", "main"))
+        since = repository.change(Selection("merge_base", "main^1", "one"))
+        implied = repository.change(Selection("range", "one", ""))
+    assert {file.path for file in straight.files} == {"main.txt"}
+    assert (straight.kind, straight.base_commit, straight.patch_id) == ("range", seeded.git("rev-parse", "one"), "")
+    assert straight == implied
+    assert (since.base_commit, since.head_commit) == (base, seeded.git("rev-parse", "one"))
+    assert {file.path for file in since.files} == {"one.txt"}
+    assert since.patch_id == since.range_patch_id != ""
+
+
+def test_no_merge_base_is_one_sentence(seeded: Bench) -> None:
+    seeded.git("checkout", "-q", "--orphan", "other")
+    seeded.commit("other root")
+    with seeded.open() as repository, pytest.raises(RevisionError, match=r"main\.\.\.other has no merge base"):
+        repository.change(Selection("merge_base", "main", "other"))
+
+
+def test_the_working_tree_against_a_revision(seeded: Bench) -> None:
+    first = seeded.git("rev-parse", "HEAD")
+    second = seeded.commit("second", **{"b.txt": "b\n"})
+    with seeded.open() as repository:
+        clean = repository.change(Selection("worktree", "HEAD"))
+        one = repository.change(Selection("worktree", "HEAD~1"))
+        seeded.write("a.txt", "edited\n")
+        dirty = repository.change(Selection("worktree", ""))
+        both = repository.change(Selection("worktree", "HEAD~1"))
+        single = repository.change(Selection("commit", "HEAD"))
+    assert (clean.files, clean.head_commit) == ((), second)
+    assert (one.base_commit, one.head_commit, one.patch_id) == (first, second, single.patch_id)
+    assert (dirty.head_commit, dirty.key) == ("", f"tree-{dirty.after}")
+    assert dirty.patch_id == dirty.range_patch_id != ""
+    assert both.patch_id == ""
+    assert both.range_patch_id != dirty.range_patch_id
+    assert {file.path for file in both.files} == {"a.txt", "b.txt"}
+
+
+def test_an_unborn_branch(bench: Bench) -> None:
+    bench.write("a", "a\n")
+    bench.git("add", "a")
+    bench.write("b", "b\n")
+    with bench.open() as repository:
+        staged = repository.change(Selection("staged"))
+        worktree = repository.change(Selection("worktree"))
+        with pytest.raises(RevisionError, match="no commit yet"):
+            repository.change(Selection("commit", "HEAD"))
+    assert [file.path for file in staged.files] == ["a"]
+    assert (staged.before, staged.base_commit) == (EMPTY_TREE, "")
+    assert [file.path for file in worktree.files] == ["a", "b"]
+
+
+def test_a_detached_head(seeded: Bench) -> None:
+    seeded.git("checkout", "-q", "--detach")
+    seeded.write("a.txt", "edited\n")
+    with seeded.open() as repository:
+        assert [file.path for file in repository.change(Selection("worktree")).files] == ["a.txt"]
+        assert repository.upstream_base() is None
+
+
+def test_the_edge_of_a_shallow_clone(seeded: Bench, tmp_path: Path) -> None:
+    for number in range(3):
+        seeded.commit(f"{number}", **{"a.txt": f"{number}\n"})
+    seeded.git("clone", "-q", "--depth=2", f"file://{seeded.root}", str(tmp_path / "shallow"))
+    with Bench(tmp_path / "shallow", seeded.environ).open() as repository:
+        assert len(repository.change(Selection("commit", "HEAD")).files) == 1
+        assert len(repository.change(Selection("range", "HEAD~1", "HEAD")).files) == 1
+        with pytest.raises(RevisionError, match=r"git fetch --deepen=1"):
+            repository.change(Selection("commit", "HEAD~1"))
+        with pytest.raises(RevisionError, match=r"shallow.*git fetch --deepen"):
+            repository.change(Selection("range", "HEAD~2", "HEAD"))
+
+
+def test_replace_refs_and_grafts_hide_nothing(seeded: Bench) -> None:
+    first = seeded.git("rev-parse", "HEAD")
+    evil = seeded.commit("evil", **{"evil.txt": "evil\n"})
+    seeded.git("replace", "--graft", evil)
+    innocent = seeded.git("commit-tree", "-p", first, "-m", "innocent", f"{first}^{{tree}}")
+    seeded.git("replace", "-f", evil, innocent)
+    with seeded.open() as repository:
+        assert [file.path for file in repository.change(Selection("commit", "HEAD")).files] == ["evil.txt"]
+    seeded.git("replace", "-d", evil)
+    seeded.write(".git/info/grafts", f"{evil}\n")
+    with seeded.open() as repository:
+        assert repository.resolve("HEAD~1") == first
+        assert [file.path for file in repository.change(Selection("commit", "HEAD")).files] == ["evil.txt"]
+
+
+def test_alternates_are_read(seeded: Bench, tmp_path: Path) -> None:
+    seeded.git("clone", "-q", "--shared", ".", str(tmp_path / "one"))
+    seeded.git("clone", "-q", "--shared", str(tmp_path / "one"), str(tmp_path / "two"))
+    with Bench(tmp_path / "two", seeded.environ).open() as repository:
+        change = repository.change(Selection("commit", "HEAD"))
+        after = change.files[0].after
+        assert after is not None
+        assert repository.read(after) == b"one\n"
+        assert repository.patch(change).startswith(b"diff --git")
+
+
+def test_trees_are_read_as_blobs_only(seeded: Bench) -> None:
+    seeded.commit("more", **{"src2/b.py": "b", "src/a b.py": "x"})
+    with seeded.open() as repository:
+        tree = repository.tree("HEAD")
+        assert tree.id == seeded.git("rev-parse", "HEAD^{tree}")
+        assert repository.tree(tree.id).read("a.txt") == b"one\n"
+        assert tree.read("src/deep/er/file.txt") == b"deep\n"
+        for path in ["link", "src", "link/x", "a.txt/x", "nowhere", "", "src/../a.txt", "./a.txt", "/a.txt"]:
+            assert tree.read(path) is None, path
+        assert tree.list("src") == tree.list("src/") == ["src/a b.py", "src/app.py", "src/deep/er/file.txt"]
+        assert tree.list("") == sorted(["a.txt", "src2/b.py", "tool.sh", *tree.list("src")])
+        assert tree.list("a.txt") == tree.list("nowhere") == tree.list("sr") == []
+        with pytest.raises(RevisionError):
+            repository.tree("0" * 40)
+        with pytest.raises(RevisionError):
+            repository.tree(seeded.git("rev-parse", "HEAD:a.txt"))
+
+
+def test_a_submodules_side_is_its_commit(seeded: Bench) -> None:
+    with seeded.open() as repository:
+        assert repository.read(FileVersion("f" * 40, 0o160000, 0)) == b"Subproject commit " + b"f" * 40 + b"\n"
+
+
+def test_configuration_is_read_as_git_reads_it(seeded: Bench) -> None:
+    seeded.git("config", "--global", "vibe-gate.trust", "origin/main")
+    seeded.git("config", "branch.Main.remote", "Upper")
+    seeded.write(".git/config", (seeded.root / ".git/config").read_text() + "[vibe-gate]\n\tbare\n")
+    with seeded.open() as repository:
+        assert repository.config("vibe-gate.trust") == repository.config("VIBE-GATE.Trust") == "origin/main"
+        assert repository.config("branch.Main.remote") == "Upper"
+        assert repository.config("branch.main.remote") is None
+        assert repository.config("vibe-gate.bare") == "true"
+
+
+def test_the_upstream_base(seeded: Bench, tmp_path: Path) -> None:
+    base = seeded.git("rev-parse", "HEAD")
+    seeded.git("clone", "-q", ".", str(tmp_path / "clone"))
+    clone = Bench(tmp_path / "clone", seeded.environ)
+    clone.git("checkout", "-qb", "feature")
+    clone.commit("soften", a="a")
+    with clone.open() as repository:
+        assert repository.upstream_base() is None
+    clone.git("push", "-qu", "origin", "feature")
+    clone.commit("use", b="b")
+    with clone.open() as repository:
+        assert repository.upstream_base() == base
+    clone.git("remote", "set-head", "origin", "-d")
+    with clone.open() as repository:
+        assert repository.upstream_base() == base
+
+
+def test_nothing_is_left_behind(seeded: Bench, tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    seeded.write("a.txt", "edited\n")
+    seeded.write(".gitattributes", "* text\n")
+    before = fingerprint(seeded.root)
+    with seeded.open(walk=True, TMPDIR=str(scratch)) as repository:
+        change = repository.change(Selection("worktree"))
+        assert repository.patch(change)
+        repository.export(change.after, tmp_path / "export")
+        assert list(scratch.iterdir())
+    assert list(scratch.iterdir()) == []
+    assert fingerprint(seeded.root) == before
+    repository = seeded.open(walk=True, TMPDIR=str(scratch))
+    repository.close()
+    assert list(scratch.iterdir()) == []
+    shutil.rmtree(tmp_path / "export")
