@@ -19,12 +19,16 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scripted_messages_api import ApiError, DropConnection, Fault, Hang, Text, Thinking, ToolUse, Turn, Usage
 from wire import KEY, answering, costing, hold, task_in
 
 from vibe_gate.adapters.gateway import Gateway, Spending, Upstream, Wire, find_upstream, wire_from
 from vibe_gate.adapters.gateway.cassette import joined
+from vibe_gate.adapters.gateway.ledger import Ledger
 from vibe_gate.adapters.gateway.normal import digest, normal_request
+from vibe_gate.adapters.gateway.usage import Usage as Tokens
 from vibe_gate.domain import wire
 from vibe_gate.errors import GatewayError, UsageError
 
@@ -224,7 +228,7 @@ def test_a_stream_passes_as_it_comes():
         began = time.monotonic()
         response = connection.getresponse()
         first = response.read1()
-        assert time.monotonic() - began < 0.8 and b"message_start" in first
+        assert time.monotonic() - began < 1.2 and b"message_start" in first
         assert b"message_stop" in response.read()
         connection.close()
 
@@ -460,6 +464,22 @@ def test_an_answer_that_the_budget_cut_short_is_a_matter_of_budget():
         assert gateway.spent().budget_reached
 
 
+@given(
+    budget=st.floats(0.001, 2),
+    asked=st.lists(st.tuples(st.integers(0, 50_000), st.integers(1, 64_000), st.floats(0, 1)), max_size=20),
+)
+def test_whatever_is_asked_within_its_leave_stays_within_the_budget(budget, asked):
+    ledger = Ledger(budget)
+    for tokens, wanted, share in asked:
+        leave = ledger.reserve("claude-sonnet-5", Tokens(cache_write=tokens), wanted, 1_024)
+        if leave is not None:
+            assert leave.max_tokens <= wanted
+            ledger.settle(leave, "judge", Tokens(cache_write=tokens, output=int(leave.max_tokens * share)))
+    spent = ledger.spent()
+    assert spent.usd <= budget + 1e-9
+    assert ledger.left() == pytest.approx(budget - spent.usd)
+
+
 # Closing.
 
 
@@ -483,7 +503,7 @@ def test_closing_cuts_what_still_runs(step):
         time.sleep(0.1)
         began = time.monotonic()
         gateway.close()
-        assert time.monotonic() - began < 0.4
+        assert time.monotonic() - began < 1
         assert failed.wait(2)
         deadline = time.monotonic() + 3
         while not model.script.client_disconnects and time.monotonic() < deadline:
@@ -735,6 +755,17 @@ def test_a_session_recorded_is_the_same_session_replayed(tmp_path, environ):
     second, gateway = once(None, "replay")
     assert (first.status, first.answer) == (second.status, second.answer) == ("answered", {"ok": True})
     assert gateway.unmatched == [] and len(list((tmp_path / "c").iterdir())) == 3
+
+
+def test_a_cassette_of_format_1_is_still_replayed(tmp_path, environ):
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "a.py").write_text("x = 1\n")
+    cassette = Path(__file__).parents[1] / "cassettes" / "format-1"
+    with Gateway(None, Wire("replay", cassette), 1.0, same, placeholders={str(tmp_path): "{{folder}}"}) as gateway:
+        ending, notes = hold(task_in(tmp_path, gateway.url("judge"), environ))
+    assert gateway.unmatched == []
+    assert (ending.status, ending.answer) == ("answered", {"ok": True})
+    assert [item["tool"] for item in notes.events if "tool" in item] == ["Read", "StructuredOutput"]
 
 
 def test_the_key_stays_in_the_gateway(tmp_path, environ):
