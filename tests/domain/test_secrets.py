@@ -146,6 +146,7 @@ def test_a_secret_is_found_by_its_surroundings(kind: str, text: str, value: str)
         "-----BEGIN PUBLIC KEY-----\n" + "A" * 64 + "\n",
         "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
         "tokens = [1234567890, 2345678901]",
+        '"ephemeral_1h_input_tokens": usage.cache_write_1h,',
         "integrity sha512-" + "Zm9vYmFyYmF6" * 7,
         "Authorization: Bearer your_token_here_1234567890",
         "Bearer authentication-is-required-here",

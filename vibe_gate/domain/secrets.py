@@ -122,7 +122,7 @@ _ASSIGNMENTS = tuple(re.compile(name + _TAIL + _VALUE, re.ASCII) for name in _NA
 """Searched in lower case: a search that ignores case has no literal to jump to."""
 
 _HARMLESS_TAIL = re.compile(
-    r"(?:id|ids|name|names|path|paths|file|files|url|uri|type|kind|hash|sha1|sha256|digest|length|len|size|count|limit|"
+    r"\As\Z|(?:id|ids|name|names|path|paths|file|files|url|uri|type|kind|hash|sha1|sha256|digest|length|len|size|count|limit|"
     r"endpoint|header|field|prefix|pattern|regex|format|expiry|expires|ttl|arn|ref|version|label|hint|policy)$"
 )
 
