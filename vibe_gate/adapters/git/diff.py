@@ -126,14 +126,17 @@ def reader(repo: pygit2.Repository) -> Callable[[Side], bytes]:
 
 
 def _read_object(repo: pygit2.Repository, identity: str, kind: ObjectType, path: bytes) -> bytes:
-    shown = paths.quote(paths.decode(path)) if path else "the top of the tree"
     try:
         found, content = repo.read(identity)
     except KeyError:
-        raise RevisionError(f"Object {identity} ({shown}) is missing in this repository; fetch it first.") from None
+        raise RevisionError(f"Object {identity} ({_shown(path)}) is missing here; fetch it first.") from None
     if found != kind:
-        raise IntegrityError(f"Object {identity} ({shown}) is not a {kind.name.lower()}; run `git fsck`.")
+        raise IntegrityError(f"Object {identity} ({_shown(path)}) is not a {kind.name.lower()}; run `git fsck`.")
     return bytes(content)
+
+
+def _shown(path: bytes) -> str:
+    return paths.quote(paths.decode(path)) if path else "the top of the tree"
 
 
 def _raw(repo: pygit2.Repository, before_tree: str, after_tree: str) -> Iterator[Delta]:
@@ -187,9 +190,8 @@ def _file_change(delta: Delta, read: Callable[[Side], bytes]) -> FileChange:
     old = read(before) if before else b""
     new = read(after) if after else b""
     binary = renames.is_binary(old) or renames.is_binary(new)
-    hunks = () if binary and max(len(old), len(new)) > MAX_HUNK_BYTES else _hunks(old, new)
-    added = sum(1 for hunk in hunks for line in hunk.lines if line.origin == "+")
-    changed = sum(1 for hunk in hunks for line in hunk.lines if line.origin != " ")
+    unread = binary and max(len(old), len(new)) > MAX_HUNK_BYTES
+    hunks, added, deleted = ((), 0, 0) if unread or old == new else _compare(old, new)
     return FileChange(
         path=paths.decode(delta.kept.path),
         old_path=paths.decode(before.path) if before and delta.change_type == "renamed" else None,
@@ -198,7 +200,7 @@ def _file_change(delta: Delta, read: Callable[[Side], bytes]) -> FileChange:
         after=_version(after, new),
         binary=binary,
         added=added,
-        deleted=changed - added,
+        deleted=deleted,
         hunks=hunks,
     )
 
@@ -209,11 +211,11 @@ def _version(side: Side | None, content: bytes) -> FileVersion | None:
     return FileVersion(side.id, side.mode, 0 if side.mode == SUBMODULE_MODE else len(content))
 
 
-def _hunks(old: bytes, new: bytes) -> tuple[Hunk, ...]:
-    if old == new:
-        return ()
+def _compare(old: bytes, new: bytes) -> tuple[tuple[Hunk, ...], int, int]:
+    """The hunks between two contents, and how many lines they add and delete."""
     patch = pygit2.Patch.create_from(old, new, flag=TEXT_FLAGS, context_lines=CONTEXT_LINES)
-    return tuple(
+    _, added, deleted = patch.line_stats
+    hunks = tuple(
         Hunk(
             hunk.old_start,
             hunk.old_lines,
@@ -223,3 +225,4 @@ def _hunks(old: bytes, new: bytes) -> tuple[Hunk, ...]:
         )
         for hunk in patch.hunks
     )
+    return hunks, added, deleted
