@@ -17,6 +17,7 @@ from wire import Notes, answer, answering, hold, task_in
 
 from vibe_gate.adapters.agent import find_cli, session
 from vibe_gate.adapters.agent.guard import refusal
+from vibe_gate.adapters.gateway import find_upstream
 from vibe_gate.errors import AgentError
 
 OK = {"ok": True}
@@ -341,6 +342,22 @@ def test_no_variable_of_ours_reaches_the_program_by_accident(tmp_path, environ):
     assert seen.keys() & secrets.keys() == {"ANTHROPIC_API_KEY", "LC_ALL"}
     assert seen["ANTHROPIC_API_KEY"] == "held-by-the-gateway"
     assert seen["HOME"].startswith(str(tmp_path)) and seen["CLAUDE_CONFIG_DIR"].startswith(str(tmp_path))
+
+
+def test_a_cloud_is_reached_with_its_own_variables(tmp_path, environ):
+    with ScriptedMessagesApi() as api:
+        found = {
+            "CLAUDE_CODE_USE_BEDROCK": "1",
+            "CLAUDE_CODE_SKIP_BEDROCK_AUTH": "1",
+            "ANTHROPIC_BEDROCK_BASE_URL": api.origin,
+            "AWS_REGION": "eu-west-1",
+        }
+        upstream = find_upstream(found)
+        assert upstream is not None
+        model = "eu.anthropic.claude-sonnet-4-5-20250929-v1:0"
+        ending, _ = hold(task_in(tmp_path, "", environ, cloud=upstream.cloud, model=model, max_cost_usd=0.5))
+    assert any(request.path.startswith("/model/eu.anthropic.claude") for request in api.log)
+    assert ending.status == "api_error"
 
 
 def hooks_that(command: str) -> dict[str, list[dict[str, list[dict[str, str]]]]]:

@@ -122,7 +122,9 @@ def test_an_address_that_is_none_is_an_error():
 def test_an_upstream_never_shows_its_secrets():
     upstream = find_upstream({"ANTHROPIC_API_KEY": "sk-secret", "HTTPS_PROXY": "http://u:secret@p"})
     cloud = find_upstream({"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_SECRET_ACCESS_KEY": "secret"})
-    assert "secret" not in repr(upstream) + str(upstream) + repr(cloud)
+    local = find_upstream({"ANTHROPIC_BASE_URL": "http://me:secret@gpu:8000/v?key=secret"})
+    assert local is not None and local.address == "http://gpu:8000"
+    assert "secret" not in repr(upstream) + str(upstream) + repr(cloud) + repr(local)
 
 
 def test_a_cloud_is_passed_through_with_its_own_variables(tmp_path):

@@ -45,11 +45,17 @@ class Upstream:
     """
 
     kind: Literal["anthropic", "bedrock", "vertex"]
-    base_url: str
+    base_url: str = field(repr=False)  # may hold a password
     source: str
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
     cloud: Mapping[str, str] = field(default_factory=dict, repr=False)
     network: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def address(self) -> str:
+        """The API's address for people: scheme, host and port; "" where agents talk to their cloud themselves."""
+        parts = urlsplit(self.base_url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if self.base_url else ""
 
     @property
     def passed_through(self) -> bool:
