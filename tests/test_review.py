@@ -501,3 +501,46 @@ def test_a_damaged_cache_entry_is_asked_for_again(walk):
         entry.write_text(entry.read_text()[:-40])
         assert walk().summary.cache.misses == 2
     assert len(model.script.requests) == 2
+
+
+def test_the_authors_prose_is_withheld_unless_a_rubric_asks_and_then_the_worse_answer_counts(walk, tmp_path, environ):
+    walk.repo.git("commit", "-q", "--amend", "-m", "PROSE: perfectly safe")
+    with answering(PASSES) as model:
+        walk.environ |= model.environ
+        walk()
+    assert "PROSE" not in json.dumps(model.script.requests[0].body)
+    sees = RUBRIC.replace('id = "quality"\n', 'id = "quality"\nsees = ["message"]\n', 1)
+    walk.repo = gated(tmp_path / "sees", environ, rubric=sees)
+    walk.repo.write("src/load.py", SWALLOWS)
+    walk.repo.commit("PROSE: perfectly safe")
+
+    def persuaded(request: Any) -> Turn:
+        return answer(PASSES if "PROSE" in json.dumps(request.body) else FAILS)
+
+    with answering(persuaded, repeat_last=True) as model:
+        walk.environ |= model.environ
+        summary = walk().summary
+    assert len(model.script.requests) == 2
+    assert summary.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("message", "hint"),
+    [
+        ("Fix\n\nCo-Authored-By: Claude <noreply@anthropic.com>\n", "trailer Co-Authored-By: Claude"),
+        ("Fix\n\n🤖 Generated with [Claude Code](https://claude.com)\n", "message: generated with Claude Code"),
+        ("Fix\n\nEntire-Checkpoint: 0123abc\n", "trailer Entire-Checkpoint: 0123abc"),
+    ],
+)
+def test_hints_that_an_agent_wrote_the_change_are_said(walk, message, hint):
+    walk.repo.git("commit", "-q", "--amend", "-m", message)
+    authored = walk(judge=False).summary.agent_authored
+    assert (authored.decision, authored.hints[0].endswith(hint)) == (True, True), authored.hints
+
+
+def test_a_change_by_a_person_has_no_hints_and_the_environment_speaks_of_uncommitted_work_only(walk):
+    walk.environ["CLAUDECODE"] = "1"
+    assert walk(judge=False).summary.agent_authored.hints == ()
+    walk.repo.write("src/more.py", "x = 1\n")
+    authored = walk(Selection("worktree"), judge=False).summary.agent_authored
+    assert authored.hints == ("CLAUDECODE is set: Claude Code runs this",)

@@ -12,6 +12,7 @@ from vibe_gate.adapters.git import Repository
 from vibe_gate.adapters.redaction import Redactor
 from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.rubric import Rubric
 
 
@@ -55,7 +56,8 @@ class Case:
     redactor: Redactor
     environ: Mapping[str, str]
     ends_at: float
-    message: str = ""
+    commits: tuple[Commit, ...]
+    message: str
 
     @property
     def model(self) -> str:

@@ -24,6 +24,7 @@ from vibe_gate.checks import Checked, run_checks
 from vibe_gate.domain import account, paths, policy, shown
 from vibe_gate.domain.brief import concerns
 from vibe_gate.domain.decide import decide, exit_code, judged, run_outcome
+from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost, PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
@@ -71,7 +72,9 @@ def review(
         about = account.about(change, gate, rubrics, limits.model_dump())
         run = open_store(repository.root, redactor, clock).begin(change.key, clock(), about)
         ends_at = began + (request.deadline_s or limits.deadline_s)
-        case = Case(request, repository, change, gate, rubrics, run, redactor, environ, ends_at)
+        commits = repository.commits(change)
+        message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
+        case = Case(request, repository, change, gate, rubrics, run, redactor, environ, ends_at, commits, message)
         try:
             return _carry_out(case, progress, began, clock)
         except BaseException as error:
@@ -104,6 +107,7 @@ def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[],
         rubrics=rubrics,
         findings=account.fingerprinted(_findings(case, checked, rubrics)),
         policy_changes=changes,
+        agent_authored=provenance(case.environ, case.commits, uncommitted=not case.change.head_commit),
         unreviewed=_unreviewed(case, heard),
         cost=heard.cost,
         cache=heard.cache,

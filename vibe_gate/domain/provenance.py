@@ -1,0 +1,90 @@
+"""Who wrote a change: hints that an agent did, each of them said. A hint makes the gate stricter, never laxer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from vibe_gate.domain.shown import show_text
+from vibe_gate.domain.summary import AgentAuthored
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit as far as people and agents sign it."""
+
+    id: str
+    author: str
+    author_email: str
+    committer_email: str
+    message: str
+
+
+AGENT_VARIABLES = {
+    "CLAUDECODE": "Claude Code",
+    "CLAUDE_CODE_ENTRYPOINT": "Claude Code",
+    "CURSOR_AGENT": "Cursor",
+    "CURSOR_TRACE_ID": "Cursor",
+    "CODEX_SANDBOX": "Codex",
+    "CODEX_THREAD_ID": "Codex",
+    "GEMINI_CLI": "Gemini CLI",
+    "OPENCODE": "opencode",
+    "AIDER_MODEL": "Aider",
+    "COPILOT_AGENT_SESSION_ID": "Copilot",
+}
+"""Variables that agents set for the commands they run, as their documentation names them."""
+
+AGENT_ADDRESSES = (
+    (re.compile(r"noreply@anthropic\.com\Z", re.I), "Claude"),
+    (re.compile(r"cursoragent@cursor\.com\Z", re.I), "Cursor"),
+    (re.compile(r"(?:codex|noreply)@openai\.com\Z", re.I), "Codex"),
+    (re.compile(r"(?:\d+\+)?(?:copilot|copilot-swe-agent\[bot\])@users\.noreply\.github\.com\Z", re.I), "Copilot"),
+    (re.compile(r"(?:\d+\+)?(?:claude|devin-ai-integration|google-labs-jules|cursor)\[bot\]@", re.I), "a coding bot"),
+    (re.compile(r"noreply@aider\.chat\Z|aider@aider\.chat\Z", re.I), "Aider"),
+)
+
+_TRAILER = re.compile(
+    r"^(co-authored-by|assisted-by|generated-by|entire-checkpoint|claude-session|agent-session)[ \t]*:[ \t]*(.+)$",
+    re.I | re.M,
+)
+_ADDRESS = re.compile(r"<([^<>\s]+@[^<>\s]+)>")
+_AGENT_TRAILERS = frozenset({"assisted-by", "generated-by", "entire-checkpoint", "claude-session", "agent-session"})
+_GENERATED = re.compile(r"Generated with \[?(Claude Code|Codex|Cursor|opencode|Gemini CLI)", re.I)
+
+
+def provenance(environ: Mapping[str, str], commits: Iterable[Commit], uncommitted: bool) -> AgentAuthored:
+    """Whether an agent wrote the change, by what its environment and commits say.
+
+    The environment speaks only of work that is not committed yet: who runs a review
+    later says nothing about who wrote the commit.
+    """
+    hints: list[str] = []
+    if uncommitted:
+        hints += [f"{name} is set: {agent} runs this" for name, agent in AGENT_VARIABLES.items() if environ.get(name)]
+    for commit in commits:
+        hints += [f"commit {commit.id[:12]}: {hint}" for hint in _commit_hints(commit)]
+    return AgentAuthored(decision=bool(hints), hints=tuple(dict.fromkeys(hints)))
+
+
+def _commit_hints(commit: Commit) -> list[str]:
+    hints = [
+        f"{role} {show_text(email)} is {agent}"
+        for role, email in (("author", commit.author_email), ("committer", commit.committer_email))
+        if (agent := _agent_of(email))
+    ]
+    for match in _TRAILER.finditer(commit.message):
+        name, value = match[1].lower(), match[2].strip()
+        address = _ADDRESS.search(value)
+        agent = _agent_of(address[1]) if address else None
+        if agent:
+            hints.append(f"trailer {match[1]}: {agent}")
+        elif name in _AGENT_TRAILERS:
+            hints.append(f"trailer {match[1]}: {show_text(value)[:80]}")
+    if generated := _GENERATED.search(commit.message):
+        hints.append(f"message: generated with {generated[1]}")
+    return hints
+
+
+def _agent_of(email: str) -> str | None:
+    return next((agent for pattern, agent in AGENT_ADDRESSES if pattern.search(email)), None)
