@@ -1,0 +1,363 @@
+"""A bundle's logs as one stream of events, by time: the SDK's stream, the hooks, and a run's own events.
+
+A million events must pass in a few times what it takes to count their lines, in a
+few megabytes. So lines become thin structs of the few names that say what happened
+(msgspec, docs/decisions/0006), a block at a time; the next block is read and hashed
+in a thread meanwhile; and logs are merged block by block instead of event by event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+from bisect import bisect_left, bisect_right
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import accumulate
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+
+from vibe_gate.adapters.bundles import names
+from vibe_gate.adapters.bundles.folder import let_go
+from vibe_gate.adapters.bundles.place import (
+    MAX_LINE_BYTES,
+    Place,
+    corrupt,
+    json_object,
+    parsed,
+    turns_of,
+    unreadable,
+)
+
+Source = Literal["run", "sdk", "hook"]
+
+_BLOCK = 1 << 19
+"""Bytes read at once; two of them a log are in memory, and the events of a slice."""
+
+_SLICE = 1 << 16
+"""Bytes decoded at once: their events fit in a processor's cache."""
+
+_TS = attrgetter("ts")
+
+
+class TimelineEvent(msgspec.Struct, gc=False):
+    """One event. `ts` in milliseconds since 1970, `seq` its number in its log, `type` what it is.
+
+    `source` says which log: "sdk" (message, usage, todo ...), "hook" (PreToolUse ...) or
+    "run" (node.status ...). `turn` is the folder of its turn in the run, "" in a turn's
+    own timeline. The rest of the event is read with `Timeline.load`.
+    """
+
+    source: ClassVar[Source]
+    seq: int
+    ts: int
+    type: str = ""
+    tool: str = ""
+    tool_use_id: str = ""
+    turn: str = msgspec.field(default="", name="")  # ours; the recorders write no such name
+
+
+class SdkEvent(TimelineEvent, gc=False):
+    """From a turn's events.ndjson. `role` of a message."""
+
+    source: ClassVar[Source] = "sdk"
+    role: str = ""
+
+
+class HookEvent(TimelineEvent, gc=False):
+    """From a turn's hooks.ndjson. `agent_id` of the subagent it happened in."""
+
+    source: ClassVar[Source] = "hook"
+    type: str = msgspec.field(default="", name="hook")
+    tool: str = msgspec.field(default="", name="tool_name")
+    agent_id: str = ""
+
+
+class RunEvent(TimelineEvent, gc=False):
+    """From a run's events.ndjson. `turn` where it tells of one."""
+
+    source: ClassVar[Source] = "run"
+    node_id: str = ""
+
+
+class _RunData(msgspec.Struct):
+    turn: str = ""
+
+
+class _RunLine(msgspec.Struct):
+    """A line of a run's log, which has its own form of time."""
+
+    seq: int
+    ts: Annotated[datetime, msgspec.Meta(tz=True)]
+    type: str
+    node_id: str = ""
+    data: _RunData = msgspec.field(default_factory=_RunData)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The thread that reads ahead, and what is closed in the end."""
+
+    pool: ThreadPoolExecutor
+    held: contextlib.ExitStack
+
+
+class Timeline:
+    """The events of a run or a turn, by time. Every iteration reads the logs anew."""
+
+    __slots__ = ("_is_run", "_place")
+
+    def __init__(self, place: Place, is_run: bool) -> None:
+        self._place = place
+        self._is_run = is_run
+
+    async def events(self) -> AsyncIterator[TimelineEvent]:
+        """Every event by `ts`; at the same time run before SDK before hooks; each log in its own order.
+
+        An event that is dated before one that stands above it in its log comes right after
+        that one. StorageError, IntegrityError; that a sealed log was altered is known, and
+        raised, at its end.
+        """
+        async for batch in self.batches():
+            for event in batch:
+                yield event
+
+    async def batches(self) -> AsyncIterator[list[TimelineEvent]]:
+        """The same, some hundreds at a time."""
+        with contextlib.ExitStack() as held, ThreadPoolExecutor(1, "vibe-gate-timeline") as pool:
+            logs = self._logs(_Reading(pool, held))
+            while True:
+                for log in logs:
+                    while not log.events and not log.ended:
+                        await log.fill()
+                logs = [log for log in logs if log.events]
+                if not logs:
+                    return
+                yield _earliest(logs)
+                logs += [opened for log in logs for opened in log.opened()]
+
+    def load(self, event: TimelineEvent) -> dict[str, Any]:
+        """The whole of one of this timeline's events; its log is read up to it. StorageError, IntegrityError."""
+        place, name = self._place, names.HOOKS if event.source == "hook" else names.EVENTS
+        if event.turn and event.source != "run":
+            place = turns_of(self._place)(*_names(event.turn))
+        first = 1 if event.source == "run" else 0
+        for number, (_, line) in enumerate(place.lines(name), start=first):
+            if number == event.seq:
+                return parsed(place.path(name), line, json_object)
+        raise corrupt(place.path(name), f"it has no line {event.seq}")
+
+    def _logs(self, reading: _Reading) -> list[_Log]:
+        if self._is_run:
+            return [_RunLog(self._place, reading)]
+        return _logs_of_turn(self._place, reading)
+
+
+def _logs_of_turn(place: Place, reading: _Reading, turn: str = "", earliest: int = 0) -> list[_Log]:
+    logs = [_Log(place, names.EVENTS, SdkEvent, reading), _Log(place, names.HOOKS, HookEvent, reading)]
+    for log in logs:
+        log.turn, log.latest = turn, earliest
+    return logs
+
+
+def _names(turn: str) -> tuple[str, str]:
+    """Node and turn of `nodes/<node id>/<turn>`; as they are, for a log may say anything."""
+    parts = turn.split("/")
+    return parts[1] if len(parts) > 1 else "", parts[-1]
+
+
+def _earliest(logs: list[_Log]) -> list[TimelineEvent]:
+    """Take the events that nothing can come before any more, merged; at least one log's are all taken.
+
+    A log whose events are all taken may go on at the very time at which they end, so
+    of the logs behind it only what is earlier is taken, and of those before it, all of that time.
+    """
+    until = min(log.times[-1] for log in logs)
+    limit = next(index for index, log in enumerate(logs) if log.times[-1] == until)
+    events: list[TimelineEvent] = []
+    times: list[int] = []
+    parts = 0
+    for index, log in enumerate(logs):
+        end = (bisect_right if index <= limit else bisect_left)(log.times, until)
+        if end:
+            parts += 1
+            events += log.events[:end]
+            times += log.times[:end]
+            del log.events[:end], log.times[:end]
+    if parts == 1:
+        return events
+    return [events[index] for index in sorted(range(len(times)), key=times.__getitem__)]
+
+
+class _Log:
+    """One log being read: decoded events that were not taken yet, with the times they count as."""
+
+    def __init__(self, place: Place, name: str, kind: type[TimelineEvent], reading: _Reading) -> None:
+        self.events: list[TimelineEvent] = []
+        self.times: list[int] = []
+        self.ended = False
+        self.turn = ""
+        self.latest = 0
+        self._place = place
+        self._name = name
+        self._kind = kind
+        self._decode = msgspec.json.Decoder(kind).decode_lines
+        self._reading = reading
+        self._seen = hashlib.sha256()
+        self._slices: Iterator[bytes | memoryview] = iter(())
+        self._rest = b""
+        self._line = 0
+        try:
+            self._descriptor = place.open(name)
+        except OSError as error:
+            raise unreadable(place.path(name), error) from error
+        self._begun = self._descriptor is not None
+        reading.held.callback(self.close)
+        self._next: Future[bytes] = reading.pool.submit(self._read)
+
+    def close(self) -> None:
+        """No more is read."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            let_go(descriptor)
+
+    def opened(self) -> list[_Log]:
+        """Logs that are to be merged from here on."""
+        return []
+
+    async def fill(self) -> None:
+        """Decode one slice more. IntegrityError, StorageError."""
+        piece = next(self._slices, None)
+        if piece is None:
+            await self._turn_over()
+        else:
+            self._add(self._decoded(piece))
+
+    async def _turn_over(self) -> None:
+        try:
+            block = await asyncio.wrap_future(self._next)
+        except OSError as error:
+            raise unreadable(self._place.path(self._name), error) from error
+        if block:
+            self._next = self._reading.pool.submit(self._read)
+            self._slices = self._cut(block)
+            return
+        self.ended = True
+        self.close()
+        if self._begun:
+            self._place.compare(self._name, self._seen.hexdigest())
+
+    def _add(self, events: list[TimelineEvent]) -> None:
+        times = list(map(_TS, events))
+        if not times:
+            return
+        if times[0] < self.latest or times != sorted(times):
+            times = list(accumulate(times, max, initial=self.latest))[1:]
+        self.latest = times[-1]
+        if self.turn:
+            for event in events:
+                event.turn = self.turn
+        self.events += events
+        self.times += times
+
+    def _read(self) -> bytes:
+        """In the thread: the next block, counted into the hash."""
+        if self._descriptor is None:
+            return b""
+        block = os.read(self._descriptor, _BLOCK)
+        self._seen.update(block)
+        return block
+
+    def _cut(self, block: bytes) -> Iterator[bytes | memoryview]:
+        """Whole lines, about a slice at a time; what is behind the last one waits for the next block."""
+        end = block.rfind(b"\n") + 1
+        if not end:
+            self._rest += block
+            if len(self._rest) > MAX_LINE_BYTES:
+                raise corrupt(self._place.path(self._name), f"a line is longer than {MAX_LINE_BYTES:,} bytes")
+            return
+        start = 0
+        if self._rest:
+            start = block.index(b"\n") + 1
+            yield self._rest + block[:start]
+        self._rest = block[end:]
+        view = memoryview(block)
+        while start < end:
+            stop = block.find(b"\n", min(start + _SLICE, end - 1)) + 1
+            yield view[start:stop]
+            start = stop
+
+    def _decoded(self, lines: bytes | memoryview) -> list[TimelineEvent]:
+        try:
+            events = self._decode(lines)
+        except (msgspec.MsgspecError, RecursionError):
+            events = [self._slowly(line) for line in bytes(lines).splitlines()]
+        self._line += len(events)
+        return events
+
+    def _slowly(self, line: bytes) -> TimelineEvent:
+        """An event whose other names hold what we do not expect there (hooks are kept as they came)."""
+        event = parsed(self._place.path(self._name), line, json_object)
+        seq, ts = event.get("seq"), event.get("ts")
+        if not isinstance(seq, int) or not isinstance(ts, int):
+            raise corrupt(self._place.path(self._name), f"a line after {self._line} is no event")
+        fields = {field.name: event.get(field.encode_name) for field in msgspec.structs.fields(self._kind)}
+        made = self._kind(seq, ts)
+        for name, value in fields.items():
+            if isinstance(value, str):
+                setattr(made, name, value)
+        return made
+
+
+class _RunLog(_Log):
+    """A run's own log. Its turns' logs are opened when it says that they started, so that few are open at once."""
+
+    def __init__(self, place: Place, reading: _Reading) -> None:
+        super().__init__(place, names.EVENTS, RunEvent, reading)
+        self._decode_lines = msgspec.json.Decoder(_RunLine).decode_lines
+        self._waiting: list[TimelineEvent] = []
+        self._places: Callable[[str, str], Place] | None = None
+        self._started: TimelineEvent | None = None
+
+    def opened(self) -> list[_Log]:
+        """The logs of the turn that started last, once everything before it was taken."""
+        started = self._started
+        if started is None or self.events:
+            return []
+        self._started = None
+        if self._places is None:
+            self._places = turns_of(self._place)
+        place = self._places(*_names(started.turn))
+        return _logs_of_turn(place, self._reading, place.inside, self.latest)
+
+    async def fill(self) -> None:
+        """Events up to the next turn's start. IntegrityError, StorageError."""
+        if not self._waiting:
+            await super().fill()
+        end = next((i for i, event in enumerate(self._waiting, 1) if event.type == "turn.started"), None)
+        if end is not None:
+            self._started = self._waiting[end - 1]
+        taken, self._waiting = self._waiting[:end], self._waiting[end:] if end else []
+        super()._add(taken)
+
+    def _add(self, events: list[TimelineEvent]) -> None:
+        self._waiting += events
+
+    def _decoded(self, lines: bytes | memoryview) -> list[TimelineEvent]:
+        try:
+            found = self._decode_lines(lines)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise corrupt(self._place.path(self._name), f"a line after {self._line} is no event") from error
+        self._line += len(found)
+        return [_run_event(line) for line in found]
+
+
+def _run_event(line: _RunLine) -> TimelineEvent:
+    turn = f"nodes/{line.node_id}/{line.data.turn}" if line.data.turn else ""
+    return RunEvent(line.seq, names.milliseconds(line.ts), line.type, turn=turn, node_id=line.node_id)
