@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vibe_gate.adapters.git.detect import Place
+from vibe_gate.adapters.git.modes import SUBMODULE_MODE
 from vibe_gate.adapters.git.status import Stage
 from vibe_gate.adapters.git.store import Store
 from vibe_gate.adapters.git.tree import Entry
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import SUBMODULE_MODE
 from vibe_gate.errors import UsageError
 
 ATTRIBUTES = b".gitattributes"

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vibe_gate.adapters.git.folders import Folders
+from vibe_gate.adapters.git.modes import EXECUTABLE_MODE, REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE
 from vibe_gate.adapters.git.store import Store
 from vibe_gate.adapters.git.tree import Entry, Tree
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import EXECUTABLE_MODE, REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE
 from vibe_gate.errors import InfrastructureError, UsageError
 
 _MAX_TARGET = 4095  # bytes; Linux takes no longer path

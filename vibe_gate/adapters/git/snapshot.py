@@ -24,11 +24,12 @@ from vibe_gate.adapters.git.convert import ATTRIBUTES, Candidate
 from vibe_gate.adapters.git.detect import Place
 from vibe_gate.adapters.git.folders import Folders, is_gone, split
 from vibe_gate.adapters.git.index import Flags
+from vibe_gate.adapters.git.modes import EXECUTABLE_MODE, REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE
+from vibe_gate.adapters.git.revisions import Revisions
 from vibe_gate.adapters.git.status import Listing, Stage, Tracked, Walk
 from vibe_gate.adapters.git.store import Store
 from vibe_gate.adapters.git.tree import Entry, Tree, overlay
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import EMPTY_TREE, EXECUTABLE_MODE, REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE
 from vibe_gate.errors import UsageError
 
 ARTIFACTS = b".vibe-artifacts"
@@ -44,7 +45,7 @@ def take(place: Place, store: Store, walk: Walk, flags: Flags) -> tuple[str, str
     `walk` comes from `status.begin`. UsageError, with the path, for what cannot be read.
     """
     listing = status.end(walk)
-    base = Tree(store, tree_of(store, listing.head) if listing.head else EMPTY_TREE)
+    base = Tree(store, Revisions(place, store).tree_of(listing.head))
     with Folders(place.root) as folders:
         tracked = [*listing.tracked, *_hidden(flags, listing, base, folders)]
         attributes = _Attributes(place, base, tracked)
@@ -58,11 +59,6 @@ def take(place: Place, store: Store, walk: Walk, flags: Flags) -> tuple[str, str
         converted = convert.convert(place, store, reader.to_convert, attributes.only_in_index)
         edits |= {_filed_under(base, path, place): entry for path, entry in converted.items()}
     return listing.head, overlay(store, base, edits, without=ARTIFACTS)
-
-
-def tree_of(store: Store, commit: str) -> str:
-    """The tree of a commit, by its own first line."""
-    return store.read(commit)[1][5:45].decode("ascii")
 
 
 def _filed_under(base: Tree, path: bytes, place: Place) -> bytes:

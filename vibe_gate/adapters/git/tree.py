@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from vibe_gate.adapters.git.modes import EMPTY_TREE, SUBMODULE_MODE, SYMLINK_MODE, TREE_MODE
 from vibe_gate.adapters.git.store import Store
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import EMPTY_TREE, SUBMODULE_MODE, SYMLINK_MODE
 from vibe_gate.errors import InfrastructureError, UsageError
 
-TREE_MODE = 0o040000
 _ID_BYTES = 20
 _MAX_DEPTH = 500  # folders; Python's stack bears 1,000 calls, and git's paths end at 4,096 bytes
 

@@ -1,0 +1,103 @@
+"""Revisions: names to commits, commits to trees and parents.
+
+Replace refs and grafts are ignored on purpose. They are local sleight of hand that shows
+other commits than those that are pushed, and could hide a change from its review.
+"""
+
+from __future__ import annotations
+
+from vibe_gate.adapters.git.detect import Place
+from vibe_gate.adapters.git.modes import EMPTY_TREE
+from vibe_gate.adapters.git.store import Store
+from vibe_gate.domain import paths
+from vibe_gate.errors import RevisionError
+
+_DEFAULT_BRANCHES = ("main", "master")
+
+
+class Revisions:
+    """What git says about revisions at one place; the commits themselves say the rest."""
+
+    def __init__(self, place: Place, store: Store) -> None:
+        self._place = place
+        self._store = store
+
+    def resolve(self, revision: str) -> str:
+        """The commit id of anything that `git rev-parse` takes for one; "" is HEAD. RevisionError."""
+        revision = revision or "HEAD"
+        if revision.startswith("-") or "\0" in revision:
+            raise RevisionError(f"{paths.quote(revision)} is not a revision.")
+        if revision == "HEAD" and not self.head():
+            raise RevisionError("HEAD has no commit yet: make the first commit, or review what is staged.")
+        named = self._place.git.run("rev-parse", "--verify", "--end-of-options", revision)
+        if named.code:
+            raise RevisionError(self._no_revision(revision))
+        commit = self._place.git.run("rev-parse", "--verify", "--end-of-options", f"{named.line}^{{commit}}")
+        if commit.code:
+            raise RevisionError(f"{paths.quote(revision)} names no commit: give a commit, branch or tag.")
+        return commit.line
+
+    def head(self) -> str:
+        """HEAD's commit id, "" on an unborn branch."""
+        return self._place.git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}").line
+
+    def tree_of(self, commit: str) -> str:
+        """The tree of a commit, by its own first line; the empty tree of no commit ("")."""
+        return self._store.read(commit)[1][5:45].decode("ascii") if commit else EMPTY_TREE
+
+    def parents(self, commit: str) -> list[str]:
+        """As the commit itself says: neither grafts nor a shallow boundary can shorten it."""
+        header = self._store.read(commit)[1].partition(b"\n\n")[0]
+        return [line[7:].decode("ascii") for line in header.split(b"\n") if line.startswith(b"parent ")]
+
+    def first_parent(self, commit: str) -> str:
+        """Its id, "" of a root commit. RevisionError where a shallow clone does not have it."""
+        parent = next(iter(self.parents(commit)), "")
+        if parent and not self._store.contains(parent):
+            raise RevisionError(
+                f"the history ends at {commit[:12]} (a shallow clone), so its change cannot be seen: "
+                "run `git fetch --deepen=1`, or `git fetch --unshallow` for all of it."
+            )
+        return parent
+
+    def merge_base(self, left: str, right: str, shown: str) -> str:
+        """The best common ancestor of two commits. RevisionError, naming `shown`, where there is none."""
+        found = self._place.git.run("merge-base", left, right)
+        if found.code:
+            more = " This clone is shallow: `git fetch --unshallow` may bring it." if self._place.shallow else ""
+            raise RevisionError(f"{paths.quote(shown)} has no merge base: the two share no history here.{more}")
+        return found.line.split("\n")[0]
+
+    def upstream_base(self) -> str | None:
+        """Merge base of HEAD with the remote's default branch, where HEAD's branch has an upstream."""
+        branch = self._place.git.run("symbolic-ref", "--quiet", "HEAD").line.removeprefix("refs/heads/")
+        remote = self._place.settings.value(f"branch.{branch}.remote")
+        if (
+            not branch
+            or remote is None
+            or remote == "."
+            or self._place.settings.value(f"branch.{branch}.merge") is None
+        ):
+            return None
+        default = self._default_branch(remote)
+        if default is None:
+            return None
+        base = self._place.git.run("merge-base", "HEAD", default)
+        return base.line.split("\n")[0] or None
+
+    def _default_branch(self, remote: str) -> str | None:
+        """The remote's HEAD where it is known; else its main or master, for remotes that were added by hand."""
+        start = f"refs/remotes/{remote}"
+        known = self._place.git.run("symbolic-ref", "--quiet", f"{start}/HEAD")
+        if not known.code:
+            return known.line
+        guesses = (f"{start}/{name}" for name in _DEFAULT_BRANCHES)
+        return next(
+            (name for name in guesses if not self._place.git.run("show-ref", "--verify", "-q", name).code), None
+        )
+
+    def _no_revision(self, revision: str) -> str:
+        said = f"{paths.quote(revision)} names no revision here."
+        if self._place.shallow:
+            return f"{said} This clone is shallow: run `git fetch --deepen=50`, or `git fetch --unshallow`."
+        return f"{said} `git log --oneline --all` shows what there is."
