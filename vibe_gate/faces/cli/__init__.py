@@ -22,6 +22,7 @@ Commands
   doctor     what works here, what does not, and what to do about it
   demo       a small repository and a recorded conversation, reviewed before your eyes
   config     show the gate in force, or check its definitions
+  bundles    what was recorded: list, show, keep, clean, du
 
   vibe-gate COMMAND --help       options and examples of one command
   vibe-gate --version
@@ -52,6 +53,10 @@ def _answer(argv: list[str]) -> int:
         sentence = _load("vibe_gate.faces.cli.idle").nothing_to_review(argv[1:])
         if sentence is not None:
             return _say(sentence + "\n")
+    if argv[:2] == ["bundles", "list"]:
+        listed = _load("vibe_gate.faces.cli.bundles.quick").listed(argv[2:])
+        if listed is not None:
+            return _say(listed)
     code: int = _load("vibe_gate.faces.cli.dispatch").run(argv)
     return code
 

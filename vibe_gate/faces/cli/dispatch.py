@@ -25,13 +25,14 @@ COMMANDS = {
     "doctor": "vibe_gate.faces.cli.doctor",
     "demo": "vibe_gate.faces.cli.demo",
     "config": "vibe_gate.faces.cli.config",
+    "bundles": "vibe_gate.faces.cli.bundles.command",
 }
 """What this version can do: name -> module with SUMMARY, add_arguments(parser) and run(args, environ).
 
 It may also have FORM, its form in one line, and EXAMPLES."""
 
 PLANNED = (
-    "run", "resume", "viz", "report", "post", "verify", "stats", "replay", "calibrate", "test", "bundles", "sessions",
+    "run", "resume", "viz", "report", "post", "verify", "stats", "replay", "calibrate", "test", "sessions",
     "install", "uninstall", "hook", "capture", "guard", "action", "override", "suppress",
 )  # fmt: skip
 """Commands that the product names and a later version brings."""

@@ -1,0 +1,92 @@
+"""Runs found by what the index says of them: ids of the change, outcome, rubric, author, path, time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, TypedDict, Unpack
+
+from vibe_gate.adapters.bundles.index import Entry
+from vibe_gate.adapters.bundles.indexing import entries
+from vibe_gate.domain import paths
+
+Match = Literal["commit", "tree", "patch_id", "range_patch_id"]
+
+MATCHES: tuple[Match, ...] = ("commit", "tree", "patch_id", "range_patch_id")
+"""The ways in which a run is about a change, the closest first."""
+
+
+class Wanted(TypedDict, total=False):
+    """What a run must be to be found; everything given must hold."""
+
+    run: str
+    """The whole run id."""
+    prefix: str
+    """How the run id begins."""
+    commit: str
+    """The head commit's id."""
+    tree: str
+    """The id of the tree after the change."""
+    patch_id: str
+    """The stable patch-id of the reviewed commit."""
+    range_patch_id: str
+    """The stable patch-id of the whole reviewed change."""
+    outcome: str
+    """pass, fail, inconclusive or error; or a state: sealed, running, incomplete, corrupt."""
+    rubric: str
+    """The id of a rubric that the change was held against."""
+    author: Literal["agent", "human"]
+    """Who wrote the change."""
+    path: str
+    """A glob that a changed path, or the old path of a rename, matches."""
+    since: datetime
+    """Not begun earlier."""
+
+
+def find_bundles(root: Path, **wanted: Unpack[Wanted]) -> list[Entry]:
+    """The runs below `root` (the top of the repository) that are as `wanted`, newest first.
+
+    No sealed bundle is opened that the index knows. An empty id finds nothing.
+    Raises StorageError if the store cannot be read, TypeError for an unknown word.
+    """
+    if unknown := wanted.keys() - Wanted.__annotations__.keys():
+        raise TypeError(f"find_bundles() knows no {sorted(unknown)[0]!r}")
+    return [entry for entry in entries(root) if is_wanted(entry, wanted)]
+
+
+def is_wanted(entry: Entry, wanted: Wanted) -> bool:
+    """Whether the run is as wanted. An unsealed run has no outcome, and of its change only the key is known."""
+    return (
+        _is_run(entry, wanted)
+        and all(is_about(entry, match, wanted[match]) for match in MATCHES if match in wanted)
+        and ("outcome" not in wanted or wanted["outcome"] in (entry.outcome, entry.state))
+        and ("rubric" not in wanted or any(name == wanted["rubric"] for name, _ in entry.rubrics))
+        and ("author" not in wanted or entry.author == wanted["author"])
+        and ("path" not in wanted or _touches(entry, wanted["path"]))
+    )
+
+
+def _is_run(entry: Entry, wanted: Wanted) -> bool:
+    if "run" in wanted and entry.run_id != wanted["run"]:
+        return False
+    if "since" in wanted and entry.run_id[:_STAMP] < f"{wanted['since'].astimezone(UTC):%Y%m%dT%H%M%S%f}"[:_STAMP]:
+        return False
+    return "prefix" not in wanted or (wanted["prefix"] != "" and entry.run_id.startswith(wanted["prefix"]))
+
+
+_STAMP = 18  # characters of a run id that are its time, to the millisecond
+
+
+def is_about(entry: Entry, match: Match, name: str) -> bool:
+    """Whether the run is about the change that is known by this id in this way."""
+    if name == "":
+        return False
+    if match == "commit":
+        return name in (entry.head_commit, entry.key)
+    if match == "tree":
+        return name == entry.after or entry.key == f"tree-{name}"
+    return name == (entry.patch_id if match == "patch_id" else entry.range_patch_id)
+
+
+def _touches(entry: Entry, glob: str) -> bool:
+    return any(paths.matches(paths.unquote(path), (glob,)) for path in entry.paths)

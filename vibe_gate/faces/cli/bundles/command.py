@@ -1,0 +1,63 @@
+"""`vibe-gate bundles SUBCOMMAND`: one module a subcommand, named in one plain dict."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Protocol
+
+from vibe_gate.errors import UsageError
+from vibe_gate.faces.cli.bundles import cleaning, keeping, listing, showing, usage
+from vibe_gate.version import VERSION
+
+SUMMARY = "Look at what was recorded, keep it, and clean it up."
+
+EXAMPLES = """\
+examples:
+  vibe-gate bundles list --limit 20              the newest twenty runs
+  vibe-gate bundles list --outcome fail --since 30d --path 'src/**'
+  vibe-gate bundles show                         the newest run
+  vibe-gate bundles show HEAD~1                  the run about that commit, or about the same change
+  vibe-gate bundles clean --dry-run              what a cleaning would delete
+"""
+
+
+class Subcommand(Protocol):
+    """What a module of a subcommand offers."""
+
+    SUMMARY: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the subcommand's arguments."""
+
+    def run(self, args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+        """Do it; the exit code comes back. Raises GateError."""
+
+
+SUBCOMMANDS: dict[str, Subcommand] = {
+    "list": listing,
+    "show": showing,
+    "keep": keeping,
+    "clean": cleaning,
+    "du": usage,
+}
+
+PLANNED = ("verify", "repair", "export", "import")
+"""Subcommands that the product names and a later version brings."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what `bundles` takes."""
+    actions = parser.add_subparsers(dest="subcommand", metavar="SUBCOMMAND", required=True)
+    for name, module in SUBCOMMANDS.items():
+        made = actions.add_parser(name, help=module.SUMMARY, description=module.SUMMARY, allow_abbrev=False)
+        module.add_arguments(made)
+    for name in PLANNED:
+        actions.add_parser(name, allow_abbrev=False).add_argument("rest", nargs="*")
+
+
+def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Do what the subcommand says."""
+    if args.subcommand in PLANNED:
+        raise UsageError(f"'bundles {args.subcommand}' is not part of this version yet ({VERSION}).")
+    return SUBCOMMANDS[args.subcommand].run(args, environ)

@@ -1,0 +1,93 @@
+"""RUN: which run a user means by an id, the beginning of one, a revision, or nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from vibe_gate.adapters.bundles.finding import MATCHES, Match, is_about
+from vibe_gate.adapters.bundles.index import Entry
+from vibe_gate.adapters.bundles.indexing import entries
+from vibe_gate.adapters.git import Repository, open_repository
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import Selection
+from vibe_gate.errors import RevisionError, UsageError
+from vibe_gate.faces.cli.bundles.place import REDIRECTIONS, STORE, top
+
+_NAMED = 5  # candidates that an ambiguous prefix lists
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The run that was meant, by what it was found, and how many others were found by the same."""
+
+    entry: Entry
+    matched: str
+    others: int = 0
+
+
+def root_of(environ: Mapping[str, str]) -> Path:
+    """The top of the repository around the current folder, or the nearest folder with a store. UsageError."""
+    if any(name in environ for name in REDIRECTIONS):
+        with open_repository(Path.cwd(), environ) as repository:
+            return repository.root
+    found = top(os.getcwd())  # noqa: PTH109
+    if found is None:
+        raise UsageError(f"There is no git repository here, and no {STORE}: go to one.")
+    return Path(found)
+
+
+def named(root: Path, reference: str | None, environ: Mapping[str, str]) -> Named:
+    """The run that `reference` means (None: the newest). UsageError if it means none or several."""
+    found = entries(root)
+    if not found:
+        raise UsageError(f"No run is recorded in {STORE} yet; `vibe-gate review` records one.")
+    if reference is None:
+        return Named(found[0], "newest")
+    by_id = [entry for entry in found if reference and entry.run_id.startswith(reference)]
+    whole = [entry for entry in by_id if entry.run_id == reference]
+    if len(whole or by_id) == 1:
+        return Named((whole or by_id)[0], "run id" if whole else "beginning of the run id")
+    if by_id:
+        some = ", ".join(entry.run_id for entry in by_id[:_NAMED])
+        raise UsageError(f"{paths.quote(reference)} is the beginning of {len(by_id)} runs ({some}, ...): give more.")
+    by_key = [entry for entry in found if entry.key == reference]
+    if by_key:
+        return _best(by_key, "tree" if reference.startswith("tree-") else "commit")
+    return _by_revision(found, reference, environ)
+
+
+def _by_revision(found: list[Entry], reference: str, environ: Mapping[str, str]) -> Named:
+    shown = paths.quote(reference)
+    with open_repository(Path.cwd(), environ) as repository:
+        try:
+            ids = _ids(repository, reference)
+        except RevisionError as error:
+            raise UsageError(
+                f"No run is called {shown}, and it is no revision here; `vibe-gate bundles list` shows all runs."
+            ) from error
+    for match in MATCHES:
+        like = [entry for entry in found if is_about(entry, match, ids.get(match, ""))]
+        if like:
+            return _best(like, match.replace("_", " ").replace("patch id", "patch-id"))
+    raise UsageError(f"No run is about {shown}: neither by commit nor by tree, patch-id or range patch-id.")
+
+
+def _ids(repository: Repository, reference: str) -> dict[Match, str]:
+    """What runs about the revision can be known by. RevisionError."""
+    try:
+        repository.resolve(reference)
+    except RevisionError:
+        return {"tree": repository.tree(reference).id}  # a tree has no commit to speak of
+    change = repository.change(Selection("commit", left=reference))
+    own = change.patch_id
+    # A squash merge is one commit with the change of a whole range.
+    return {"commit": change.head_commit, "tree": change.after, "patch_id": own, "range_patch_id": own}
+
+
+def _best(found: list[Entry], matched: str) -> Named:
+    """The newest with a verdict; without any, the newest."""
+    best = next((entry for entry in found if entry.state == "sealed"), found[0])
+    return Named(best, matched, len(found) - 1)

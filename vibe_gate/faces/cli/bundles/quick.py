@@ -1,0 +1,43 @@
+"""`bundles list` in little more than the time of a bare interpreter: nothing of weight is imported.
+
+It only tells what the index is known to be right about; every other question, and
+every doubt, is left to the full path, which looks for itself.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+
+from vibe_gate.adapters.bundles.index import newest
+from vibe_gate.faces.cli.bundles.place import REDIRECTIONS, top
+from vibe_gate.report.listing import lines
+
+
+def listed(arguments: list[str]) -> str | None:
+    """The text of `bundles list` or `bundles list --limit N`; None for any other question or any doubt."""
+    limit = _limit(arguments)
+    if limit == 0 or any(name in os.environ for name in REDIRECTIONS):
+        return None
+    gc.disable()  # ten thousand entries and no cycle among them
+    root = top(os.getcwd())  # noqa: PTH109  pathlib would cost its import
+    found = None if root is None else newest(root, limit, time.time_ns())
+    if not found or not all(entry.state for entry in found):
+        return None
+    try:
+        return lines(found)
+    except ValueError:  # a line that no honest writer wrote
+        return None
+
+
+def _limit(arguments: list[str]) -> int | None:
+    """The limit; None where there is none, 0 where something else is asked."""
+    if not arguments:
+        return None
+    if len(arguments) == 2 and arguments[0] == "--limit" and arguments[1].isdecimal() and len(arguments[1]) < _DIGITS:
+        return int(arguments[1])
+    return 0
+
+
+_DIGITS = 9

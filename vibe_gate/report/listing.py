@@ -1,0 +1,73 @@
+"""Runs as lines of a list and as JSON. Imports next to nothing: `bundles list` answers at once."""
+
+from __future__ import annotations
+
+from vibe_gate.report.text import safe
+
+TYPE_CHECKING = False  # typing's own constant would cost the import of typing
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from vibe_gate.adapters.bundles.index import Entry
+
+NO_RUNS = "No run is recorded here yet; `vibe-gate review` records one.\n"
+NONE_FOUND = "No run is like that; `vibe-gate bundles list` shows all of them.\n"
+
+
+def lines(entries: Iterable[Entry]) -> str:
+    """One line a run, safe to print: when (UTC), outcome, author, size, findings, cost, run id, key, rubrics."""
+    return "".join(f"{_safe(line(entry))}\n" for entry in entries)
+
+
+def line(entry: Entry) -> str:
+    """One run. An unsealed one has its state where the outcome would be, and nothing else to tell."""
+    run, key, outcome, author, files, added, deleted, findings, cost = entry.shown()
+    head = f"{run[:4]}-{run[4:6]}-{run[6:8]} {run[9:11]}:{run[11:13]}:{run[13:15]}Z"
+    if not outcome:
+        return f"{head}  {entry.state:<12}  {'':<45}  {run}  {key[:_KEY]}"
+    size = f"{files} file{'' if files == '1' else 's'} +{added} -{deleted}"
+    found = f"{findings} finding{'' if findings == '1' else 's'}"
+    rubrics = ",".join(name for name, _ in entry.rubrics)
+    told = f"{author:<5}  {size:<19} {found:<11} ${float(cost):.4f}"
+    return f"{head}  {outcome:<12}  {told}  {run}  {key[:_KEY]:<17}  {rubrics}"
+
+
+_KEY = 17  # "tree-" and twelve digits
+
+
+def _safe(text: str) -> str:
+    return text if text.isascii() and text.isprintable() else safe(text)
+
+
+def document(entry: Entry) -> dict[str, object]:
+    """One run as JSON. What only a verdict tells is null where the run is not sealed."""
+    own: dict[str, object] = {
+        "run_id": entry.run_id,
+        "key": entry.key,
+        "created_at": entry.created_at,
+        "state": entry.state,
+        "bundle": entry.bundle,
+    }
+    if not entry.outcome:
+        return own | dict.fromkeys(_OF_A_VERDICT)
+    values = (
+        entry.outcome,
+        entry.exit_code,
+        entry.author,
+        entry.workflow,
+        [{"id": name, "outcome": outcome} for name, outcome in entry.rubrics],
+        {name: getattr(entry, name) for name in _IDS},
+        list(entry.paths),
+        {"files": entry.files, "added": entry.added, "deleted": entry.deleted},
+        entry.findings,
+        {"usd": entry.cost_usd, "basis": entry.cost_basis},
+        entry.duration_ms,
+    )
+    return own | dict(zip(_OF_A_VERDICT, values, strict=True))
+
+
+_IDS = ("before", "after", "base_commit", "head_commit", "patch_id", "range_patch_id")
+_OF_A_VERDICT = (
+    "outcome", "exit_code", "author", "workflow", "rubrics", "change", "paths", "stats", "findings", "cost",
+    "duration_ms",
+)  # fmt: skip
