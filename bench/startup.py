@@ -69,6 +69,8 @@ def environment() -> Path:
         print(f"making {WORK / 'venv'} ...", flush=True)
         subprocess.run([sys.executable, "-m", "venv", WORK / "venv"], check=True)
         pip = [bin_dir / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        # pip before 24.3 writes a wrapper that imports `re`: half an interpreter's start (docs/decisions/0003).
+        subprocess.run([*pip, "--upgrade", "pip"], check=True)
         subprocess.run([*pip, ROOT], check=True)
         for peer in PEERS:
             if subprocess.run([*pip, peer], check=False).returncode != 0:

@@ -105,10 +105,6 @@ def test_the_floors_hold():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_script_is_executable_because_pip_keeps_its_mode():
-    assert os.access(ROOT / "scripts" / "vibe-gate", os.X_OK)
-
-
 def test_no_test_replaces_our_own_code():
     forbidden = ("mock" + ".patch", "Magic" + "Mock", "unittest" + ".mock")
     assert [p.name for p in (ROOT / "tests").rglob("*.py") if any(word in p.read_text() for word in forbidden)] == []

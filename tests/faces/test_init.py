@@ -106,9 +106,8 @@ def test_a_file_where_the_folder_belongs_is_a_sentence(repo: Path, environ: dict
 
 
 def test_half_a_starter_never_stays_behind(repo: Path, environ: dict[str, str]) -> None:
-    script = ROOT / "scripts/vibe-gate"
     done = subprocess.run(
-        ["bash", "-c", 'ulimit -f 1; exec "$0" "$1" init', sys.executable, str(script)],
+        ["bash", "-c", 'ulimit -f 1; exec "$0" -m vibe_gate init', sys.executable],
         cwd=repo,
         env={**environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
