@@ -11,9 +11,9 @@ from vibe_gate.adapters.bundles import RunRecorder
 from vibe_gate.adapters.git import Repository
 from vibe_gate.adapters.redaction import Redactor
 from vibe_gate.domain.change import Change, Selection
-from vibe_gate.domain.gate import Gate
-from vibe_gate.domain.provenance import Commit
+from vibe_gate.domain.gate import Gate, HookName, HookRule
 from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.summary import AgentAuthored
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,8 @@ class Request:
     `base` is the pull request's base: definitions are read there. `definitions` is a
     revision or "worktree" and overrides it. `wire` and `cassette` choose how the
     model is reached (None: `VIBE_GATE_WIRE` and `VIBE_GATE_CASSETTE`, else live).
-    `force` asks again what an earlier run has answered.
+    `force` asks again what an earlier run has answered. `stage` is the git hook that
+    asks: the gate's `[hooks.STAGE]` then says whether a judge is asked at all.
     """
 
     selection: Selection
@@ -37,6 +38,7 @@ class Request:
     cassette: Path | None = None
     strict: bool = False
     force: bool = False
+    stage: HookName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,22 @@ class Case:
     redactor: Redactor
     environ: Mapping[str, str]
     ends_at: float
-    commits: tuple[Commit, ...]
+    authored: AgentAuthored
     message: str
+
+    @property
+    def unasked(self) -> str:
+        """Why no judge is wanted here, or "" where one is."""
+        if not self.request.judge:
+            return "not asked (--no-judge)"
+        if self.request.stage is None:
+            return ""
+        rule = self.gate.file.hooks.get(self.request.stage, HookRule())
+        if rule.judge == "never":
+            return f'not asked ([hooks.{self.request.stage}] judge = "never")'
+        if rule.judge == "agent-authored" and not self.authored.decision:
+            return "not asked: nothing hints at an agent's work"
+        return ""
 
     @property
     def model(self) -> str:

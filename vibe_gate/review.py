@@ -74,7 +74,8 @@ def review(
         ends_at = began + (request.deadline_s or limits.deadline_s)
         commits = repository.commits(change)
         message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
-        case = Case(request, repository, change, gate, rubrics, run, redactor, environ, ends_at, commits, message)
+        authored = provenance(environ, commits, uncommitted=not change.head_commit)
+        case = Case(request, repository, change, gate, rubrics, run, redactor, environ, ends_at, authored, message)
         try:
             return _carry_out(case, progress, began, clock)
         except BaseException as error:
@@ -107,7 +108,7 @@ def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[],
         rubrics=rubrics,
         findings=account.fingerprinted(_findings(case, checked, rubrics)),
         policy_changes=changes,
-        agent_authored=provenance(case.environ, case.commits, uncommitted=not case.change.head_commit),
+        agent_authored=case.authored,
         unreviewed=_unreviewed(case, heard),
         cost=heard.cost,
         cache=heard.cache,
@@ -139,8 +140,8 @@ def _hear(case: Case, checked: Checked, progress: Progress, now: datetime) -> He
     asking = [rubric for rubric in case.rubrics if rubric.judged]
     if not asking:
         return Heard({}, Cost(), silence="no criterion asks a judge", chosen=True)
-    if not case.request.judge:
-        return Heard({}, Cost(), silence="not asked (--no-judge)", chosen=True)
+    if case.unasked:
+        return Heard({}, Cost(), silence=case.unasked, chosen=True)
     if checked.blocking is not None:
         # Nothing a judge says can turn this into a pass, and a secret must not travel to a model.
         return Heard({}, Cost(), silence=f"not asked: the check {checked.blocking!r} fails already")
