@@ -72,13 +72,26 @@ class Folder:
             names = sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
         return [name for name in names if not name.startswith(TEMPORARY)]
 
+    def entries(self) -> list[tuple[str, os.stat_result]]:
+        """Everything in it, sorted by name, links not followed; what vanishes meanwhile is left out."""
+        found = []
+        with os.scandir(self._descriptor) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    found.append((entry.name, entry.stat(follow_symlinks=False)))
+        return sorted(found)
+
     def has(self, name: str) -> bool:
         """Whether anything has that name, a dangling link too."""
         try:
-            os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
+            self.status(name)
         except FileNotFoundError:
             return False
         return True
+
+    def status(self, name: str) -> os.stat_result:
+        """What stat tells of `name` itself, links not followed. OSError."""
+        return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
 
     def reading(self, name: str) -> int:
         """A descriptor of the regular file `name`, for reading; OSError if it is anything else."""

@@ -7,7 +7,9 @@ import re
 from datetime import UTC, datetime, timedelta
 
 STORE = ".vibe-artifacts"
-OWN_FOLDERS = frozenset({"objects", "quarantine", "sessions"})
+OBJECTS = "objects"
+QUARANTINE = "quarantine"
+OWN_FOLDERS = frozenset({OBJECTS, QUARANTINE, "sessions", "index", "trash"})
 """Names under `.vibe-artifacts` that are no key of a change."""
 
 LOCK = ".lock"
@@ -22,6 +24,13 @@ SESSIONS = "sessions.json"
 PATCH = "change.patch"
 TURN_PATCH = "turn.patch"
 TURN_LOG = "turn.log"
+RECEIPT = "receipt.json"
+KEEP = ".vibe-keep"
+ANNOTATIONS = "annotations.ndjson"
+ATTACHED = "annotations"
+
+VOUCHED = (EVENTS, RUN, GRAPH, SESSIONS, PATCH)
+"""The run's own files whose digests its summary carries."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -30,8 +39,12 @@ _RUN_ID = re.compile(r"[0-9]{8}T[0-9]{9}Z-[0-9a-f]{8}")
 
 def run_id(now: datetime, seed: bytes, attempt: int) -> str:
     """`YYYYMMDDTHHMMSSmmmZ-` and eight digits that tell runs of one millisecond apart."""
-    stamp = f"{now.astimezone(UTC):%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}Z"
-    return f"{stamp}-{hashlib.sha256(b'%d ' % attempt + seed).hexdigest()[:8]}"
+    return f"{stamp(now)}-{hashlib.sha256(b'%d ' % attempt + seed).hexdigest()[:8]}"
+
+
+def stamp(now: datetime) -> str:
+    """`YYYYMMDDTHHMMSSmmmZ`, in UTC."""
+    return f"{now.astimezone(UTC):%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}Z"
 
 
 def turn(number: int) -> str:
@@ -42,6 +55,12 @@ def turn(number: int) -> str:
 def is_run_id(name: str) -> bool:
     """Whether a folder's name is a run's."""
     return _RUN_ID.fullmatch(name) is not None
+
+
+def began(run_id: str) -> str:
+    """When a run began, as its id says: ISO 8601 in UTC with milliseconds."""
+    i = run_id
+    return f"{i[:4]}-{i[4:6]}-{i[6:8]}T{i[9:11]}:{i[11:13]}:{i[13:15]}.{i[15:18]}Z"
 
 
 def iso(now: datetime) -> str:

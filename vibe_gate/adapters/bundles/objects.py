@@ -58,6 +58,27 @@ class Objects:
 
     def put(self, data: bytes, into: Folder) -> str:
         """Store `data` (already redacted) and show it in `into`; the name it has in both. OSError."""
+        shelf, name = self.keep(data)
+        _show(shelf, name, into)
+        return name
+
+    def replace(self, data: bytes, into: Folder) -> bool:
+        """Show `data` in `into` as a link to its object, whatever showed it until now; False: links are impossible."""
+        shelf, name = self.keep(data)
+        temporary = temporary_name()
+        try:
+            shelf.link(name, into, temporary)
+            into.move(temporary, into, name)
+        except OSError as error:
+            if error.errno not in CANNOT_LINK:
+                raise
+            return False
+        finally:
+            into.remove(temporary)  # it is still there where both names were links to one file
+        return True
+
+    def keep(self, data: bytes) -> tuple[Folder, str]:
+        """Store `data` (already redacted); the folder where it is, and its name there. OSError."""
         digest = digest_of(data)
         name = digest + suffix_of(data)
         if self._shelves is None:
@@ -66,8 +87,7 @@ class Objects:
         if name not in self._verified or not shelf.has(name):
             self._keep(shelf, name, data)
             self._verified.add(name)
-        _show(shelf, name, into)
-        return name
+        return shelf, name
 
     def _keep(self, shelf: Folder, name: str, data: bytes) -> None:
         for _ in range(_TRIES):
@@ -78,7 +98,7 @@ class Objects:
     def _holds(self, shelf: Folder, name: str, data: bytes) -> bool:
         if not shelf.has(name):
             return False
-        if _content(shelf, name, len(data)) == data:
+        if content(shelf, name, len(data)) == data:
             return True
         quarantine = self._store.folder("quarantine", create=True)
         shelf.move(name, quarantine, f"{name}.{temporary_name().lstrip('.')}")
@@ -102,7 +122,8 @@ class Objects:
         return True
 
 
-def _content(shelf: Folder, name: str, limit: int) -> bytes | None:
+def content(shelf: Folder, name: str, limit: int) -> bytes | None:
+    """The content that a file holds, by its name; None: not there, no regular file, or not of at most `limit` bytes."""
     try:
         descriptor = shelf.reading(name)
     except OSError:

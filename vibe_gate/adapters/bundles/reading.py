@@ -14,6 +14,7 @@ from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.digests import digests
 from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.log import Lock, lines
+from vibe_gate.adapters.bundles.provenance import Provenance
 from vibe_gate.domain import paths
 from vibe_gate.domain.event import Event
 from vibe_gate.domain.graph import Graph, fold
@@ -39,7 +40,9 @@ class RunView:
         folder = _open(self.directory)
         if folder.has(names.SUMMARY):
             return "sealed"
-        return "running" if Lock.is_held(folder) else "incomplete"
+        if Lock.is_held(folder):
+            return "running"
+        return "sealed" if folder.has(names.SUMMARY) else "incomplete"  # it may have been sealed between two looks
 
     @property
     def summary(self) -> Summary:
@@ -60,12 +63,15 @@ class RunView:
         return fold(self.events())
 
 
-def find_run(root: Path, reference: str = "") -> RunView:
+def find_run(root: Path, reference: str = "", provenance: Provenance | None = None) -> RunView:
     """The run that `reference` names: a run id, an unambiguous beginning of one, or "" for the newest.
 
-    Raises UsageError if it names none or several.
+    The newest is never a foreign one, as far as `provenance` can tell; a foreign run
+    is found by its name only. Raises UsageError if it names none or several.
     """
     runs = list_runs(root)
+    if reference == "":
+        runs = [run for run in runs if not (provenance and provenance.foreign(run.key, run.run_id))]
     if not runs:
         raise UsageError(f"No run is recorded in {names.STORE} yet; `vibe-gate review` records one.")
     if reference == "":

@@ -18,6 +18,7 @@ from vibe_gate.adapters.bundles.fate import Fate
 from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.log import Lock, Log, encode_document, lines
 from vibe_gate.adapters.bundles.objects import Objects, digest_of
+from vibe_gate.adapters.bundles.rebuilt import sessions
 from vibe_gate.adapters.bundles.redactor import Redactor
 from vibe_gate.adapters.bundles.turn import TurnParts, TurnRecorder
 from vibe_gate.domain.change import Side
@@ -185,11 +186,7 @@ class RunRecorder:
             self._append("run.completed", None, {"status": status, "reason": reason})
 
     def _sessions(self) -> dict[str, Any]:
-        nodes: dict[str, list[str]] = {}
-        for turn in self._turns:
-            if turn.session_id:
-                nodes.setdefault(turn.node_id, []).append(turn.session_id)
-        return {"schema": 1, "nodes": nodes}
+        return sessions([(turn.node_id, turn.session_id) for turn in self._turns])
 
 
 def _artifact(name: str, sha256: str, size: int) -> dict[str, Any]:

@@ -1,0 +1,54 @@
+"""Documents of a bundle that follow from its events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vibe_gate.adapters.bundles import names
+from vibe_gate.adapters.bundles.folder import Folder
+from vibe_gate.adapters.bundles.log import encode_document, lines
+from vibe_gate.adapters.bundles.strict import parse_object
+from vibe_gate.domain.event import Event
+from vibe_gate.domain.graph import fold
+
+
+def sessions(completed: list[tuple[str, str]]) -> dict[str, Any]:
+    """sessions.json from the sessions' nodes and ids, in the order of the turns."""
+    nodes: dict[str, list[str]] = {}
+    for node_id, session_id in completed:
+        if session_id:
+            nodes.setdefault(node_id, []).append(session_id)
+    return {"schema": 1, "nodes": nodes}
+
+
+def rebuilt(bundle: Folder, name: str) -> bytes | None:
+    """The bytes of graph.json or sessions.json; None for another file, or where the events do not tell."""
+    if name not in {names.GRAPH, names.SESSIONS}:
+        return None
+    try:
+        events = [Event.model_validate(parse_object(line)) for line in lines(bundle, names.EVENTS)]
+    except (OSError, ValueError):
+        return None
+    if name == names.GRAPH:
+        return fold(events).to_json().encode()
+    return encode_document(sessions(_completed(events)))
+
+
+def vouched(bundle: Folder, name: str) -> str:
+    """The sha-256 that the summary has for a file; "" where it has none or is no summary."""
+    try:
+        digests = parse_object(bundle.read(names.SUMMARY)).get("digests")
+    except (OSError, ValueError):
+        return ""
+    return str(digests.get(name, "")) if isinstance(digests, dict) else ""
+
+
+def _completed(events: list[Event]) -> list[tuple[str, str]]:
+    """Node and session of every turn, in the order in which the turns were opened."""
+    session_of = {
+        (event.node_id or "", event.data["turn"]): str(event.data.get("session_id", ""))
+        for event in events
+        if event.type == "turn.completed"
+    }
+    opened = [(event.node_id or "", event.data["turn"]) for event in events if event.type == "turn.started"]
+    return [(turn[0], session_of.get(turn, "")) for turn in opened]

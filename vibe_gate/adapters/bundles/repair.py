@@ -1,0 +1,211 @@
+"""Heals what can be healed and puts the rest aside. Nothing is deleted, and no seal is made or changed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from vibe_gate.adapters.bundles import names
+from vibe_gate.adapters.bundles.flaws import WRONG, Flaw, What
+from vibe_gate.adapters.bundles.folder import Folder, let_go
+from vibe_gate.adapters.bundles.log import Lock, whole_lines
+from vibe_gate.adapters.bundles.objects import Objects, digest_of
+from vibe_gate.adapters.bundles.provenance import Provenance
+from vibe_gate.adapters.bundles.quarantine import Quarantine
+from vibe_gate.adapters.bundles.reading import RunView
+from vibe_gate.adapters.bundles.rebuilt import rebuilt, vouched
+from vibe_gate.adapters.bundles.twins import Elsewhere, Twins, nowhere
+from vibe_gate.adapters.bundles.verify import Verified, descend, open_store_folder, verify
+from vibe_gate.errors import StorageError
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """One thing that was done: about which flaw, and what, in a few words."""
+
+    flaw: Flaw
+    done: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """`left` is what the store still has; `quarantine` is where things were put, relative to it, "" if nowhere."""
+
+    mended: tuple[Mended, ...]
+    left: Verified
+    quarantine: str
+
+
+def repair(
+    root: Path,
+    provenance: Provenance,
+    now: datetime,
+    runs: Sequence[RunView] | None = None,
+    elsewhere: Elsewhere = nowhere,
+) -> Repaired:
+    """Repair the store below `root`, or only some of its runs.
+
+    `elsewhere` may know a content that the store has lost: the repository has it for
+    a committed change. StorageError where something cannot be read or moved; what was
+    done until then is right, and repairing again goes on.
+    """
+    found = verify(root, provenance, runs)
+    try:
+        store = open_store_folder(root)
+        if store is None:
+            return Repaired((), found, "")
+        work = _Work(root, store, now, elsewhere)
+        work.heal(found.flaws)
+        if work.done or not found.is_sound:
+            work.put_aside(verify(root, provenance, _remaining(runs)).flaws)
+    except OSError as error:
+        raise StorageError(f"{error.filename or names.STORE}: {error.strerror}; the repair stopped there.") from error
+    left = verify(root, provenance, _remaining(runs))
+    return Repaired(tuple(work.done), left, work.quarantine.place if work.quarantine.is_used else "")
+
+
+def _remaining(runs: Sequence[RunView] | None) -> Sequence[RunView] | None:
+    return None if runs is None else [run for run in runs if run.directory.exists()]
+
+
+class _Work:
+    def __init__(self, root: Path, store: Folder, now: datetime, elsewhere: Elsewhere) -> None:
+        self.done: list[Mended] = []
+        self.quarantine = Quarantine(store, now)
+        self._store = store
+        self._objects = Objects(store)
+        self._twins = Twins(root, store, elsewhere)
+        self._healers: dict[What, Callable[[Flaw], str]] = {
+            "temporary": self._take,
+            "entry": self._take,
+            "object": self._object,
+            "content": self._content,
+            "missing": self._content,
+            "unlinked": self._relink,
+            "torn": self._cut,
+            "graph": self._rebuild,
+            "digest": self._rebuild,
+        }
+
+    def heal(self, flaws: Sequence[Flaw]) -> None:
+        """What can be healed in its place."""
+        foreign = {flaw.run for flaw in flaws if flaw.state == "foreign"}
+        self._twins.wanted = {flaw.place.rpartition("/")[2][:64] for flaw in flaws if flaw.what in _OF_CONTENTS}
+        self._twins.foreign = foreign
+        for flaw in sorted(flaws, key=lambda flaw: _FIRST.get(flaw.what, len(_FIRST))):
+            healer = self._healers.get(flaw.what)
+            if healer is None or flaw.run in foreign:
+                continue
+            with self._alone(flaw.run) as alone:
+                done = healer(flaw) if alone else ""
+            if done:
+                self.done.append(Mended(flaw, done))
+
+    def put_aside(self, flaws: Sequence[Flaw]) -> None:
+        """What is still wrong: whole runs, for a bundle that is not whole is none; and objects."""
+        wrong = [flaw for flaw in flaws if flaw.state in WRONG]
+        for place in dict.fromkeys(flaw.run or flaw.place for flaw in wrong):
+            first = next(flaw for flaw in wrong if (flaw.run or flaw.place) == place)
+            with self._alone(first.run) as alone:
+                if alone:
+                    self.quarantine.take(place)
+                    self.done.append(Mended(first, "moved to quarantine" + (", the whole run" if first.run else "")))
+
+    @contextlib.contextmanager
+    def _alone(self, run: str) -> Iterator[bool]:
+        """Whether nobody writes the run, and nobody may begin to while it is mended."""
+        if not run:
+            yield True
+            return
+        folder = descend(self._store, run)
+        if folder.has(names.SUMMARY):
+            yield True
+            return
+        try:
+            lock = Lock(folder)
+        except BlockingIOError:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            lock.release()
+
+    def _take(self, flaw: Flaw) -> str:
+        self.quarantine.take(flaw.place)
+        return "moved to quarantine"
+
+    def _object(self, flaw: Flaw) -> str:
+        data = self._twins.find(flaw)
+        if data is None:
+            return ""  # put aside at the end, when its bundles have been looked at
+        self.quarantine.take(flaw.place)
+        self._objects.keep(data)
+        return "moved to quarantine, and written anew from an intact copy"
+
+    def _content(self, flaw: Flaw) -> str:
+        data = self._twins.find(flaw)
+        if data is None:
+            return ""
+        parent, _, name = flaw.place.rpartition("/")
+        folder = self._made(parent)
+        if folder.has(name):
+            if self._twins.intact(folder, name) is not None:
+                return ""  # mended with another flaw
+            self.quarantine.take(flaw.place)
+        self._objects.put(data, folder)
+        return "written anew from an intact copy"
+
+    def _made(self, place: str) -> Folder:
+        folder = self._store
+        for name in place.split("/"):
+            folder = folder.folder(name, create=True)
+        return folder
+
+    def _relink(self, flaw: Flaw) -> str:
+        parent, _, name = flaw.place.rpartition("/")
+        folder = descend(self._store, parent)
+        data = self._twins.intact(folder, name)
+        return "linked to its object" if data is not None and self._objects.replace(data, folder) else ""
+
+    def _cut(self, flaw: Flaw) -> str:
+        if flaw.state != "untidy":
+            return ""
+        parent, _, name = flaw.place.rpartition("/")
+        descriptor = descend(self._store, parent).appending(name)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            size = os.fstat(descriptor).st_size
+            whole, _ = whole_lines(descriptor, size)
+            self.quarantine.keep(f"{flaw.place}.torn", os.pread(descriptor, size - whole, whole))
+            os.ftruncate(descriptor, whole)
+        finally:
+            let_go(descriptor)
+        return f"the torn {size - whole:,} bytes cut and kept in quarantine"
+
+    def _rebuild(self, flaw: Flaw) -> str:
+        """graph.json and sessions.json follow from the events; of a sealed run only if its seal says so too."""
+        parent, _, name = flaw.place.rpartition("/")
+        if parent != flaw.run:
+            return ""
+        folder = descend(self._store, flaw.run)
+        data = rebuilt(folder, name)
+        if data is None or (folder.has(names.SUMMARY) and vouched(folder, name) != digest_of(data)):
+            return ""
+        if folder.has(name):
+            if folder.read(name) == data:
+                return ""  # two flaws were one
+            self.quarantine.take(flaw.place)
+        folder.place(name, data, durable=True)
+        return "made again from the events"
+
+
+_FIRST: dict[What, int] = {"entry": 0, "object": 1}
+"""What is in the way goes first, then come the objects: the bundles' contents link to them."""
+
+_OF_CONTENTS = frozenset({"object", "content", "missing"})

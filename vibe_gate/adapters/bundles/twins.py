@@ -1,0 +1,103 @@
+"""Looks for intact bytes of a content that was lost: its object, other bundles' copies, the repository."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+
+from vibe_gate.adapters.bundles import names
+from vibe_gate.adapters.bundles.flaws import Flaw
+from vibe_gate.adapters.bundles.folder import Folder
+from vibe_gate.adapters.bundles.hashes import fault
+from vibe_gate.adapters.bundles.layout import part_of, walk
+from vibe_gate.adapters.bundles.log import lines
+from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT, content, digest_of
+from vibe_gate.adapters.bundles.reading import list_runs
+from vibe_gate.adapters.bundles.strict import parse_object
+from vibe_gate.adapters.bundles.verify import descend
+from vibe_gate.domain import paths
+
+Elsewhere = Callable[[str, str], bytes | None]
+"""The redacted content of a path (as git knows it) in a tree, by the tree's id; None where it is not to be had."""
+
+
+def nowhere(tree: str, path: str) -> bytes | None:
+    """Knows nothing."""
+
+
+class Twins:
+    """`wanted` are the hashes that will be asked for: the store is walked once for all of them.
+
+    Nothing is taken from `foreign` runs (`<key>/<run id>`).
+    """
+
+    def __init__(self, root: Path, store: Folder, elsewhere: Elsewhere) -> None:
+        self.wanted: Collection[str] = ()
+        self.foreign: Collection[str] = ()
+        self._root = root
+        self._store = store
+        self._elsewhere = elsewhere
+        self._copies: dict[str, list[str]] | None = None
+
+    def find(self, flaw: Flaw) -> bytes | None:
+        """The content that should be at the flaw's place; None: it is nowhere."""
+        digest = flaw.place.rpartition("/")[2][:64]
+        for place in self._places(digest):
+            parent, _, name = place.rpartition("/")
+            with contextlib.suppress(OSError):
+                data = self.intact(descend(self._store, parent), name)
+                if data is not None:
+                    return data
+        found = (data for data in self._from_elsewhere(digest) if data is not None and digest_of(data) == digest)
+        return next(found, None)
+
+    @staticmethod
+    def intact(folder: Folder, name: str) -> bytes | None:
+        """The content of a file, if it is what its name says."""
+        return None if fault(folder, name) else content(folder, name, LARGEST_CONTENT)
+
+    def _places(self, digest: str) -> list[str]:
+        if self._copies is None:
+            self._copies = {}
+            for place in self._walked():
+                self._copies.setdefault(place.rpartition("/")[2][:64], []).append(place)
+        return self._copies.get(digest, [])
+
+    def _walked(self) -> Iterator[str]:
+        for digest in self.wanted:
+            with contextlib.suppress(OSError):
+                shelf = f"{names.OBJECTS}/{digest[:2]}"
+                here = descend(self._store, shelf).files()
+                yield from (f"{shelf}/{name}" for name in here if name.startswith(digest))
+        for run in list_runs(self._root):
+            place = f"{run.key}/{run.run_id}"
+            if place not in self.foreign:
+                with contextlib.suppress(OSError):  # cleaned meanwhile
+                    for entry in walk(descend(self._store, place)):
+                        if entry.base[:64] in self.wanted and part_of(entry.name) == "content":
+                            yield f"{place}/{entry.name}"
+
+    def _from_elsewhere(self, digest: str) -> Iterator[bytes | None]:
+        """What the changes of the runs that kept this content say where it came from."""
+        for run in list_runs(self._root):
+            place = f"{run.key}/{run.run_id}"
+            if place in self.foreign:
+                continue
+            with contextlib.suppress(OSError, ValueError):
+                folder = descend(self._store, place)
+                change = parse_object(folder.read(names.RUN)).get("change")
+                for side, path in _origins(folder, digest):
+                    tree = change.get(side) if isinstance(change, dict) else None
+                    if isinstance(tree, str):
+                        yield self._elsewhere(tree, paths.unquote(path))
+
+
+def _origins(bundle: Folder, digest: str) -> Iterator[tuple[str, str]]:
+    """Side and path of everything of which the run kept this content."""
+    for line in lines(bundle, names.EVENTS):
+        data = parse_object(line).get("data") if digest.encode() in line else None
+        if isinstance(data, dict) and data.get("sha256") == digest:
+            side, path = data.get("side"), data.get("path")
+            if isinstance(side, str) and isinstance(path, str):
+                yield side, path
