@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from gitbench import Bench, fingerprint
 
+from vibe_gate.adapters.git import detect, status
+from vibe_gate.adapters.git.program import finish
 from vibe_gate.domain.change import Selection
-from vibe_gate.errors import UsageError
+from vibe_gate.errors import InfrastructureError, UsageError
 
 PROBE = """#!{python}
 import json, os
@@ -308,3 +310,13 @@ def test_two_at_once_do_not_meet(seeded: Bench) -> None:
         seeded.write("a.txt", "again\n")
         assert two.snapshot() != first
         assert one.tree(first).read("a.txt") == b"edited\n"
+
+
+def test_a_fifo_that_holds_git_up_is_one_sentence(seeded: Bench) -> None:
+    os.mkfifo(seeded.root / "src/.gitignore")
+    place = detect.find(seeded.root, seeded.environ)
+    walk = status.begin(place)
+    assert walk.others is not None
+    with pytest.raises(InfrastructureError, match="git did not finish within 1 seconds"):
+        finish(walk.others, patience_s=1)
+    status.forget(walk)

@@ -43,6 +43,9 @@ _DROPPED = frozenset({
     "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
 })  # fmt: skip
 
+PATIENCE_S = 300
+"""Seconds for one call: far more than a walk of a million files takes, far less than for ever."""
+
 LOCAL = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
          "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_SHALLOW_FILE")  # fmt: skip
 """Variables that tie a call to one repository; dropped where another one is asked."""
@@ -86,9 +89,17 @@ class Program:
         return Program(folder, free)
 
 
-def finish(process: subprocess.Popen[bytes], stdin: bytes | None = None) -> Finished:
-    """Wait for a call that `Program.start` began, and collect what it wrote."""
-    out, err = process.communicate(stdin)
+def finish(process: subprocess.Popen[bytes], stdin: bytes | None = None, patience_s: float = PATIENCE_S) -> Finished:
+    """Wait for a call that `Program.start` began, and collect what it wrote. InfrastructureError if it never ends."""
+    try:
+        out, err = process.communicate(stdin, timeout=patience_s)
+    except subprocess.TimeoutExpired as error:
+        process.kill()
+        process.communicate()
+        raise InfrastructureError(
+            f"git did not finish within {patience_s:g} seconds; a FIFO named .gitignore or .gitattributes holds it up "
+            "for ever: try `git status`."
+        ) from error
     return Finished(process.returncode, out or b"", err.decode("utf-8", "replace").strip())
 
 

@@ -72,8 +72,12 @@ def begin(place: Place) -> Walk:
 
 def end(walk: Walk) -> Listing:
     """Wait for the walk and read it."""
-    tracked = finish(walk.tracked)
-    others = finish(walk.others) if walk.others else Finished(0, b"", "")
+    try:
+        tracked = finish(walk.tracked)
+        others = finish(walk.others) if walk.others else Finished(0, b"", "")
+    except BaseException:  # Ctrl-C, or git held up: no process is left
+        forget(walk)
+        raise
     if walk.others and _stamp(walk.index_file) != walk.index_then:
         # The two may have read different indexes, and a file fallen between them: one call for all.
         return end(_whole(walk.git, walk.index_file))
