@@ -14,11 +14,13 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from vibe_gate.adapters.agent import Ending
 from vibe_gate.adapters.gateway import Gateway, Spending, Upstream, Wire, find_upstream, wire_from
 from vibe_gate.adapters.verdicts import VerdictCache
 from vibe_gate.case import Case
@@ -128,9 +130,17 @@ def _session(
             environ=case.environ,
             nonce=nonce,
             message=case.message,
+            cloud=gateway.cloud,
+            settle=partial(_settle, gateway),
         )
         judged = asyncio.run(_all(rubrics, court))
         return judged, gateway.spent(), tuple(gateway.unmatched)
+
+
+def _settle(gateway: Gateway, node: str, ending: Ending) -> None:
+    """A session that went past the gateway is counted as its own agent counted it."""
+    if gateway.passed_through:
+        gateway.add(node, ending.by_model, ending.cost_basis, (ending.input_tokens, ending.output_tokens))
 
 
 async def _all(rubrics: list[Rubric], court: Courtroom) -> dict[str, Judged]:

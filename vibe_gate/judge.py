@@ -52,7 +52,9 @@ class Courtroom:
     `tree` is the exported after tree, `homes` a folder for the agents' own homes,
     `read` gives the content of a side, `url` the
     gateway's address for a node, `ends_at` the deadline on the clock `monotonic`
-    (seconds), `message` the author's prose for rubrics that ask to see it.
+    (seconds), `message` the author's prose for rubrics that ask to see it, `cloud` a
+    cloud's own variables where agents talk to it themselves, and `settle` hears how each
+    session of a node ended, for what the gateway cannot see.
     """
 
     change: Change
@@ -69,6 +71,8 @@ class Courtroom:
     environ: Mapping[str, str]
     nonce: str
     message: str
+    cloud: Mapping[str, str]
+    settle: Callable[[str, agent.Ending], None]
     contents: dict[str, bytes] = field(default_factory=dict)
 
     def content(self, version: FileVersion | None) -> bytes:
@@ -167,6 +171,7 @@ async def _converse(rubric: Rubric, court: Courtroom, part: Part, node: str) -> 
         base_url=court.url(node),
         environ=court.environ,
         home=Path(tempfile.mkdtemp(dir=court.homes)),
+        cloud=court.cloud,
     )
     court.run.event("node.status", node, status="RUNNING")
     try:
@@ -174,6 +179,7 @@ async def _converse(rubric: Rubric, court: Courtroom, part: Part, node: str) -> 
     except AgentError as error:
         ending = agent.Ending("died", None, str(error))
     turn.seal(ending)
+    court.settle(node, ending)
     answered = ending.status == "answered"
     court.run.event("node.status", node, status="DONE" if answered else "ERROR", reason=ending.detail)
     if not answered:
