@@ -105,7 +105,8 @@ class _Look:
             if key in names.OWN_FOLDERS or key.startswith("."):
                 continue
             for name, status in self._store.folder(key).entries():
-                if not (stat.S_ISDIR(status.st_mode) and names.is_run_id(name)):
+                is_mark = name == names.KEEP and stat.S_ISREG(status.st_mode)  # keeps every run of the key
+                if not is_mark and not (stat.S_ISDIR(status.st_mode) and names.is_run_id(name)):
                     yield Flaw("corrupt", "entry", f"{key}/{name}", "it is no run")
 
     def _contents(self) -> Iterator[Flaw]:

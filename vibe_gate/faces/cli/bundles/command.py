@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from vibe_gate.errors import UsageError
-from vibe_gate.faces.cli.bundles import cleaning, keeping, listing, showing, usage
+from vibe_gate.faces.cli.bundles import cleaning, keeping, listing, repairing, showing, usage, verifying
 from vibe_gate.version import VERSION
 
 SUMMARY = "Look at what was recorded, keep it, and clean it up."
@@ -19,6 +19,8 @@ examples:
   vibe-gate bundles show                         the newest run
   vibe-gate bundles show HEAD~1                  the run about that commit, or about the same change
   vibe-gate bundles clean --dry-run              what a cleaning would delete
+  vibe-gate bundles verify                       everything that is wrong with the store, exit 5
+  vibe-gate bundles repair                       heal it, or put it aside
 """
 
 
@@ -40,9 +42,11 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "keep": keeping,
     "clean": cleaning,
     "du": usage,
+    "verify": verifying,
+    "repair": repairing,
 }
 
-PLANNED = ("verify", "repair", "export", "import")
+PLANNED = ("export", "import")
 """Subcommands that the product names and a later version brings."""
 
 

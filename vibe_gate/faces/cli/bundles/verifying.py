@@ -1,0 +1,70 @@
+"""`vibe-gate bundles verify [RUN...]`: everything that is wrong, in one go."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from vibe_gate.adapters.bundles.flaws import Flaw
+from vibe_gate.adapters.bundles.verify import Verified, verify
+from vibe_gate.domain import paths
+from vibe_gate.errors import INTEGRITY, PASS
+from vibe_gate.faces.cli.bundles.naming import root_of
+from vibe_gate.faces.cli.bundles.trusting import RUNS_HELP, provenance, views
+from vibe_gate.faces.cli.output import emit
+from vibe_gate.report.text import safe
+
+SUMMARY = "Name everything that is wrong with the store, or with some runs; exit 5 if anything is."
+
+MARKS = {"corrupt": "✗", "foreign": "✗", "untidy": "!", "incomplete": "·", "running": "·"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what `bundles verify` takes."""
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"{RUNS_HELP}; by default the whole store")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Look, tell, and return 0 or 5."""
+    root = root_of(environ)
+    found = verify(root, provenance(root, environ), views(root, args.runs, environ))
+    exit_code = PASS if found.is_sound else INTEGRITY
+    if args.json:
+        emit(json.dumps({"schema": 1, "exit_code": exit_code, **counted(found)}, indent=2) + "\n")
+    else:
+        emit("".join(f"{safe(text)}\n" for text in [*map(line, found.flaws), *_conclusion(found)]))
+    return exit_code
+
+
+def counted(found: Verified) -> dict[str, Any]:
+    """What was found, as JSON has it."""
+    return {"runs": found.runs, "objects": found.objects, "flaws": [as_json(flaw) for flaw in found.flaws]}
+
+
+def as_json(flaw: Flaw) -> dict[str, str | None]:
+    """One flaw; `place` as shown (`paths.quote`)."""
+    return {
+        "state": flaw.state,
+        "what": flaw.what,
+        "place": paths.quote(flaw.place),
+        "run_id": flaw.run.partition("/")[2] or None,
+        "why": safe(flaw.why),
+    }
+
+
+def line(flaw: Flaw) -> str:
+    """One flaw, for people."""
+    return f"{MARKS[flaw.state]} {flaw.state:<11}{paths.quote(flaw.place) or '.'}: {flaw.why}"
+
+
+def _conclusion(found: Verified) -> list[str]:
+    states = Counter[str](flaw.state for flaw in found.flaws)
+    counts = ", ".join(f"{states[state]} {state}" for state in MARKS if states[state])
+    whole = f"{found.runs} runs and {found.objects} contents looked at: {counts or 'all is well'}."
+    if not any(states[state] for state in ("corrupt", "foreign", "untidy")):
+        return [whole]
+    return [whole, "`vibe-gate bundles repair` heals what can be healed and puts the rest aside; it deletes nothing."]
