@@ -37,10 +37,10 @@ from vibe_gate.adapters.bundles.place import (
 
 Source = Literal["run", "sdk", "hook"]
 
-_BLOCK = 1 << 19
-"""Bytes read at once; two of them a log are in memory, and the events of a slice."""
+_BLOCK = 1 << 20
+"""Bytes read at once, for the way to the thread and back takes its time; a log has two such buffers."""
 
-_SLICE = 1 << 16
+_SLICE = 1 << 18
 """Bytes decoded at once: their events fit in a processor's cache."""
 
 _TS = attrgetter("ts")
@@ -180,19 +180,28 @@ def _earliest(logs: list[_Log]) -> list[TimelineEvent]:
     """
     until = min(log.times[-1] for log in logs)
     limit = next(index for index, log in enumerate(logs) if log.times[-1] == until)
-    events: list[TimelineEvent] = []
-    times: list[int] = []
-    parts = 0
+    parts: list[_Part] = []
     for index, log in enumerate(logs):
         end = (bisect_right if index <= limit else bisect_left)(log.times, until)
         if end:
-            parts += 1
-            events += log.events[:end]
-            times += log.times[:end]
-            del log.events[:end], log.times[:end]
-    if parts == 1:
+            parts.append(log.take(end))
+    if len(parts) == 1:
+        return parts[0].events
+    events = [event for part in parts for event in part.events]
+    if all(part.as_dated for part in parts):
+        events.sort(key=_TS)
         return events
+    times = [time for part in parts for time in part.times]
     return [events[index] for index in sorted(range(len(times)), key=times.__getitem__)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Events of one log and the times they count as. `as_dated`: these are their own `ts`."""
+
+    events: list[TimelineEvent]
+    times: list[int]
+    as_dated: bool
 
 
 class _Log:
@@ -201,6 +210,7 @@ class _Log:
     def __init__(self, place: Place, name: str, kind: type[TimelineEvent], reading: _Reading) -> None:
         self.events: list[TimelineEvent] = []
         self.times: list[int] = []
+        self.as_dated = True
         self.ended = False
         self.turn = ""
         self.latest = 0
@@ -210,8 +220,10 @@ class _Log:
         self._decode = msgspec.json.Decoder(kind).decode_lines
         self._reading = reading
         self._seen = hashlib.sha256()
+        # Buffers of our own: fresh memory for every block would cost more than reading it.
+        self._buffer, self._spare = bytearray(_BLOCK), bytearray(_BLOCK)
         self._slices: Iterator[bytes | memoryview] = iter(())
-        self._rest = b""
+        self._rest: list[bytes] = []
         self._line = 0
         try:
             self._descriptor = place.open(name)
@@ -219,13 +231,20 @@ class _Log:
             raise unreadable(place.path(name), error) from error
         self._begun = self._descriptor is not None
         reading.held.callback(self.close)
-        self._next: Future[bytes] = reading.pool.submit(self._read)
+        self._next: Future[int] = reading.pool.submit(self._read, self._spare)
 
     def close(self) -> None:
         """No more is read."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             let_go(descriptor)
+
+    def take(self, end: int) -> _Part:
+        """The first `end` events, which are not held any more."""
+        part = _Part(self.events[:end], self.times[:end], self.as_dated)
+        del self.events[:end], self.times[:end]
+        self.as_dated = self.as_dated or not self.events
+        return part
 
     def opened(self) -> list[_Log]:
         """Logs that are to be merged from here on."""
@@ -241,12 +260,13 @@ class _Log:
 
     async def _turn_over(self) -> None:
         try:
-            block = await asyncio.wrap_future(self._next)
+            size = await asyncio.wrap_future(self._next)
         except OSError as error:
             raise unreadable(self._place.path(self._name), error) from error
-        if block:
-            self._next = self._reading.pool.submit(self._read)
-            self._slices = self._cut(block)
+        self._buffer, self._spare = self._spare, self._buffer
+        if size:
+            self._next = self._reading.pool.submit(self._read, self._spare)
+            self._slices = self._cut(self._buffer, size)
             return
         self.ended = True
         self.close()
@@ -259,6 +279,7 @@ class _Log:
             return
         if times[0] < self.latest or times != sorted(times):
             times = list(accumulate(times, max, initial=self.latest))[1:]
+            self.as_dated = False
         self.latest = times[-1]
         if self.turn:
             for event in events:
@@ -266,30 +287,30 @@ class _Log:
         self.events += events
         self.times += times
 
-    def _read(self) -> bytes:
-        """In the thread: the next block, counted into the hash."""
+    def _read(self, buffer: bytearray) -> int:
+        """In the thread: the next block, counted into the hash; its size."""
         if self._descriptor is None:
-            return b""
-        block = os.read(self._descriptor, _BLOCK)
-        self._seen.update(block)
-        return block
+            return 0
+        size = os.readv(self._descriptor, [buffer])
+        self._seen.update(memoryview(buffer)[:size])
+        return size
 
-    def _cut(self, block: bytes) -> Iterator[bytes | memoryview]:
+    def _cut(self, block: bytearray, size: int) -> Iterator[bytes | memoryview]:
         """Whole lines, about a slice at a time; what is behind the last one waits for the next block."""
-        end = block.rfind(b"\n") + 1
-        if not end:
-            self._rest += block
-            if len(self._rest) > MAX_LINE_BYTES:
-                raise corrupt(self._place.path(self._name), f"a line is longer than {MAX_LINE_BYTES:,} bytes")
-            return
+        end = block.rfind(b"\n", 0, size) + 1
         start = 0
-        if self._rest:
-            start = block.index(b"\n") + 1
-            yield self._rest + block[:start]
-        self._rest = block[end:]
+        if self._rest or not end:
+            start = block.find(b"\n", 0, size) + 1
+            self._rest.append(bytes(block[: start or size]))
+            if sum(map(len, self._rest)) > MAX_LINE_BYTES:
+                raise corrupt(self._place.path(self._name), f"a line is longer than {MAX_LINE_BYTES:,} bytes")
+            if not end:
+                return
+            yield b"".join(self._rest)
+        self._rest = [bytes(block[end:size])] if end < size else []
         view = memoryview(block)
         while start < end:
-            stop = block.find(b"\n", min(start + _SLICE, end - 1)) + 1
+            stop = block.find(b"\n", min(start + _SLICE, end - 1), end) + 1
             yield view[start:stop]
             start = stop
 
