@@ -83,11 +83,12 @@ def file_text(repo: pygit2.Repository, file: FileChange) -> str:
 
 
 def patch_id(repo: pygit2.Repository, before: str, after: str) -> str:
-    """The id that `git diff --full-index BEFORE AFTER | git patch-id --stable` prints; "" when nothing differs.
+    """The id that `git diff -l0 --full-index BEFORE AFTER | git patch-id --stable` prints; "" when nothing differs.
 
-    Without binary files `--full-index` makes no difference. With them git hashes the object ids as they are
-    abbreviated in this repository today, so the whole ids are the only form that lasts. Renames are on, as in
-    git's default configuration: the id of a change that renames is another than with `--no-renames`.
+    `-l0` changes nothing below git's limit of 1,000 x 1,000 renames with edits, `--full-index` nothing without
+    binary files. For those git hashes the object ids as they are abbreviated in this repository today, so the
+    whole ids are the only form that lasts. Renames are on, as in git's default configuration: the id of a
+    change that renames is another than with `--no-renames`.
     libgit2's own patch-id differs from git's where a file is empty, binary, or renamed with edits.
     """
     total = 0
