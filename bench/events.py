@@ -100,9 +100,7 @@ def report(turn: Path, logs: list[Path], options: argparse.Namespace) -> None:
             others.append(measured(JSON, *logs)[0])
     ratio, memory = min(runs) / min(wcs), max(grown)
     print(f"wc -l            {min(wcs) * 1000:8.1f} ms")
-    print(
-        f"timeline.events  {ratio:8.2f} x wc -l    goal {MAX_RATIO}   (median of the pairs {statistics.median(ratios):.2f})"
-    )
+    print(f"timeline.events  {ratio:8.2f} x wc -l    goal {MAX_RATIO}  (median pair {statistics.median(ratios):.1f})")
     print(f"memory           {memory:8.1f} MB          goal {MAX_MB}   (the whole process {max(whole):.0f} MB)")
     print(f"json, unmerged   {min(others) / min(wcs):8.2f} x wc -l")
     if ratio > MAX_RATIO or memory > MAX_MB:
