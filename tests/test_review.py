@@ -544,3 +544,30 @@ def test_a_change_by_a_person_has_no_hints_and_the_environment_speaks_of_uncommi
     walk.repo.write("src/more.py", "x = 1\n")
     authored = walk(Selection("worktree"), judge=False).summary.agent_authored
     assert authored.hints == ("CLAUDECODE is set: Claude Code runs this",)
+
+
+def test_a_days_budget_is_shared_by_all_runs_of_the_day(walk):
+    walk.repo.write(".vibe-gate/gate.toml", GATE + "[budget]\nmax_cost_usd = 0.50\nper_day_usd = 0.60\n")
+    walk.repo.commit("Set a day's budget")
+    dear = answer(PASSES, usage=Usage(1_000, 36_000))
+    with answering(dear, PASSES) as model:
+        walk.environ |= model.environ
+        walk.repo.write("a.py", "a = 1\n")
+        first = walk(Selection("worktree")).summary
+        walk.repo.write("a.py", "a = 2\n")
+        second = walk(Selection("worktree")).summary
+    assert first.cost.usd > 0.1
+    spent = (walk.repo.path / ".git/vibe-gate/spent").iterdir()
+    assert json.loads(next(spent).read_text().splitlines()[0])["run_id"] == first.run_id
+    assert first.cost.usd + second.cost.usd <= 0.60
+
+
+def test_a_day_that_is_spent_sends_no_request_and_says_budget(walk):
+    walk.repo.write(".vibe-gate/gate.toml", GATE + "[budget]\nper_day_usd = 0.0001\n")
+    walk.repo.commit("Set a day's budget")
+    walk.repo.write("a.py", "a = 1\n")
+    with answering(PASSES) as model:
+        walk.environ |= model.environ
+        summary = walk(Selection("worktree")).summary
+    assert model.script.requests == []
+    assert (summary.exit_code, "budget" in summary.unreviewed[0].reason) == (3, True)

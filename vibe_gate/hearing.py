@@ -8,6 +8,7 @@ are computed again: a verdict about something that is no longer there is no verd
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 import tempfile
 import time
@@ -22,6 +23,7 @@ from pydantic import ValidationError
 
 from vibe_gate.adapters.agent import Ending
 from vibe_gate.adapters.gateway import Gateway, Spending, Upstream, Wire, find_upstream, wire_from
+from vibe_gate.adapters.spending import DayLedger
 from vibe_gate.adapters.verdicts import VerdictCache
 from vibe_gate.case import Case
 from vibe_gate.domain.question import Judged, Question
@@ -66,7 +68,7 @@ def hear(case: Case, rubrics: list[Rubric], now: datetime) -> Heard:
     Raises GatewayError where the wire is set up wrongly (a cassette that is not there).
     """
     wire = wire_from(case.environ, case.request.wire, case.request.cassette)
-    cache = VerdictCache(case.repository.common_dir)
+    cache, ledger = VerdictCache(case.repository.common_dir), DayLedger(case.repository.common_dir)
     # A recording must hold the conversation and a replay must show it: neither uses what is known.
     keys = {rubric.id: _key(case, rubric) for rubric in rubrics} if wire.mode == "live" else {}
     known = {} if case.request.force else _known(cache, keys, now)
@@ -78,13 +80,20 @@ def hear(case: Case, rubrics: list[Rubric], now: datetime) -> Heard:
         return Heard(known, Cost(), cached=frozenset(known), notes=(ADVICE,), silence=NO_KEY)
     with tempfile.TemporaryDirectory(prefix="vibe-gate-") as folder:
         export = case.repository.export(case.change.after, Path(folder) / "tree")
-        judged, spending, notes = _session(case, asking, wire, upstream, Path(folder))
+        budget = min(case.max_cost_usd, _left_today(case, ledger, now))
+        judged, spending, notes = _session(case, asking, (wire, upstream, budget), Path(folder))
         intact = export.unchanged()
     for name, said in judged.items():
         if intact and said.is_final and name in keys:
             cache.put(keys[name], said.from_bundle(case.run.relative).model_dump(mode="json"), now)
     cache.prune(now)
+    ledger.add(spending.usd, case.run.run_id, now)
     return Heard(known | judged, _cost(spending), frozenset(known), notes, intact=intact)
+
+
+def _left_today(case: Case, ledger: DayLedger, now: datetime) -> float:
+    a_day = case.gate.file.budget.per_day_usd
+    return math.inf if a_day is None else max(a_day - ledger.spent(now), 0.0)
 
 
 def _key(case: Case, rubric: Rubric) -> str:
@@ -110,11 +119,12 @@ def _known(cache: VerdictCache, keys: dict[str, str], now: datetime) -> dict[str
 
 
 def _session(
-    case: Case, rubrics: list[Rubric], wire: Wire, upstream: Upstream | None, folder: Path
+    case: Case, rubrics: list[Rubric], door: tuple[Wire, Upstream | None, float], folder: Path
 ) -> tuple[dict[str, Judged], Spending, tuple[str, ...]]:
     nonce = secrets.token_hex(16)
     places = {nonce: "{{nonce}}", str(folder): "{{folder}}"}
-    with Gateway(upstream, wire, case.max_cost_usd, case.redactor.text, placeholders=places) as gateway:
+    wire, upstream, budget = door
+    with Gateway(upstream, wire, budget, case.redactor.text, placeholders=places) as gateway:
         court = Courtroom(
             change=case.change,
             tree=folder / "tree",
@@ -124,7 +134,7 @@ def _session(
             run=case.run,
             model=case.model,
             max_turns=case.gate.file.budget.max_turns,
-            max_cost_usd=case.max_cost_usd,
+            max_cost_usd=budget,
             ends_at=case.ends_at,
             monotonic=time.monotonic,
             environ=case.environ,

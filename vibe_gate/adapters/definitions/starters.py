@@ -21,7 +21,7 @@ rubrics = ["quality"]                    # held against every change: the files 
 
 [budget]                                 # ceilings of one run; a run that reaches one names what it did not review
 max_cost_usd = 0.50                      # US dollars for the language model
-# per_day_usd = 5.00                     # US dollars a day, over all runs; without it, no such limit (later)
+# per_day_usd = 5.00                     # US dollars a day, over all runs; without it, no such limit
 max_turns = 20                           # requests to the model in one judge's session
 deadline_s = 300                         # seconds, by the clock on the wall
 
