@@ -28,7 +28,7 @@ WORK = ROOT / "bench" / ".work" / "listing"
 GOLDEN = ROOT / "tests" / "golden" / "bundle-1" / "summary.json"
 LIST_GOAL = 0.3
 NEWEST_GOAL = 1.7
-SETTLE_S = 2.5  # until a change of the store is old enough to be believed
+SETTLE_S = 0.5  # until a change of the store is old enough to be believed
 
 SCAN = """
 import json, os, sys

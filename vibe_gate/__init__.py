@@ -17,6 +17,7 @@ What scripts may rely on, loaded on first use so that `import vibe_gate` costs n
     Request, Review, Progress       what is asked, what comes back, who is told on the way
     Selection                       which change: working tree, index, commit, range
     Summary                         the document that `--json` prints and a bundle keeps
+    find_bundles, clean_bundles     recorded runs by commit, tree, patch-id, outcome ...; what is too old deleted
     GateError and its subclasses    everything raised on purpose (`vibe_gate.errors`)
     __version__
 """
@@ -30,6 +31,8 @@ _HOMES = {
     "Progress": "vibe_gate.review",
     "Selection": "vibe_gate.domain.change",
     "Summary": "vibe_gate.domain.summary",
+    "find_bundles": "vibe_gate.adapters.bundles.finding",
+    "clean_bundles": "vibe_gate.adapters.bundles.retention",
     "GateError": "vibe_gate.errors",
     "UsageError": "vibe_gate.errors",
     "DefinitionError": "vibe_gate.errors",
@@ -46,6 +49,8 @@ _HOMES = {
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from vibe_gate import review as review
+    from vibe_gate.adapters.bundles.finding import find_bundles as find_bundles
+    from vibe_gate.adapters.bundles.retention import clean_bundles as clean_bundles
     from vibe_gate.domain.change import Selection as Selection
     from vibe_gate.domain.summary import Summary as Summary
     from vibe_gate.errors import AgentError as AgentError

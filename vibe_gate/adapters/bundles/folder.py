@@ -150,6 +150,11 @@ class Folder:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self._descriptor)
 
+    def touch(self) -> None:
+        """Give the directory a new ctime, if it lets us."""
+        with contextlib.suppress(OSError):
+            os.utime(self._descriptor)
+
     def sync(self) -> None:
         """Names in this directory are on disk when this returns."""
         os.fsync(self._descriptor)

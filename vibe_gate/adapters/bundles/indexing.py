@@ -8,6 +8,7 @@ newest, and else written anew, so that it always holds what a new one would.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import math
@@ -23,11 +24,18 @@ from vibe_gate.adapters.bundles import index
 from vibe_gate.adapters.bundles.index import Entry, Seen, Stamp, encoded
 from vibe_gate.errors import StorageError
 
-RACY_NS = 2_000_000_000
-"""A ctime that was younger when it was seen is not believed: some file systems count in steps of two seconds."""
+RACY_NS = 50_000_000
+"""A ctime that was younger when it was seen is not believed: what comes next could have had the same.
+
+Both times are the file system's own, so that one which counts in seconds rounds them
+alike; this is five ticks of the slowest kernel clock.
+"""
 
 LARGEST_SUMMARY = 100_000_000
 """Bytes; a larger summary.json is none of ours."""
+
+LARGEST_INDEX = 1_000_000_000
+"""Bytes; three million runs. A larger one is none of ours."""
 
 _LARGEST_NUMBER = 10**18
 
@@ -198,15 +206,25 @@ def _stamp(about: os.stat_result, data: bytes) -> Stamp:
 
 
 def _content(folder: int, name: str) -> tuple[bytes, Stamp]:
-    """A file of the index and its size and mtime; b"" where there is none, or something else."""
+    """A file of the index and its stamp; b"" where there is none, or something else."""
     try:
-        descriptor = os.open(name, _READ_FILE, dir_fd=folder)
+        data, about = _regular(folder, name, LARGEST_INDEX)
     except OSError:
         return b"", (0, 0, 0)
-    with open(descriptor, "rb") as file:
+    return data, _stamp(about, data)
+
+
+def _regular(folder: int, name: str, limit: int) -> tuple[bytes, os.stat_result]:
+    """A regular file of at most `limit` bytes, and what it was like when it was opened. OSError."""
+    descriptor = os.open(name, _READ_FILE, dir_fd=folder)
+    try:
         about = os.fstat(descriptor)
-        data = file.read() if stat.S_ISREG(about.st_mode) else b""
-        return data, _stamp(about, data)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > limit:
+            raise OSError(errno.EINVAL, "none of our files")
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(), about
+    finally:
+        os.close(descriptor)
 
 
 def _index_folder(store: int) -> int | None:
@@ -261,16 +279,11 @@ def _bundle(store: int, run: str, key: str) -> int:
 
 
 def _summary(bundle: int) -> bytes | None:
-    """summary.json; None where the run is not sealed. OSError, ValueError if it is no file of ours."""
+    """summary.json; None where the run is not sealed. OSError if it is no file of ours."""
     try:
-        descriptor = os.open("summary.json", _READ_FILE, dir_fd=bundle)
+        return _regular(bundle, "summary.json", LARGEST_SUMMARY)[0]
     except FileNotFoundError:
         return None
-    with open(descriptor, "rb") as file:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST_SUMMARY:
-            raise ValueError("no summary")
-        return file.read()
 
 
 def _is_running(bundle: int) -> bool:

@@ -38,14 +38,12 @@ CLEAN_EVERY = timedelta(days=1)
 FRESH = timedelta(hours=1)
 """A full disk takes no run that is younger: whoever waits for its verdict must be able to look at it."""
 
-BEGINNING = timedelta(minutes=1)
-"""A run without a verdict and without a lock may be about to take it."""
-
 STALE_S = 86_400
 """A temporary file of the object store that is older was left by a process that died."""
 
 _READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LOCK_FILE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE_FILE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -75,6 +73,13 @@ def clean(root: Path, rules: Retention, now: datetime, dry_run: bool = False) ->
         if dry_run:
             return Cleaned(tuple(entry.run_id for entry in plan.doomed), _mb(plan.freed), tuple(plan.errors))
         return _carry_out(store, root, plan)
+
+
+def clean_bundles(
+    root: Path, *, now: datetime, max_age_days: float = 30, min_free_disk_mb: float = 1000, dry_run: bool = False
+) -> Cleaned:
+    """`clean` for scripts: the limits are arguments, by default those of a gate without `[retention]`."""
+    return clean(root, Retention(max_age_days=max_age_days, min_free_disk_mb=min_free_disk_mb), now, dry_run)
 
 
 def clean_if_due(root: Path, rules: Retention, now: datetime) -> Cleaned | None:
@@ -223,7 +228,7 @@ def _plan(store: int, found: list[Entry], rules: Retention, now: datetime) -> _P
             continue
         aged = now - began > timedelta(days=rules.max_age_days)
         pressed = now - began > FRESH and free + links.own < rules.min_free_disk_mb * MB
-        if not (aged or pressed) or not _may_go(store, entry, now - began):
+        if not (aged or pressed) or entry.state == "running" or _is_kept(store, entry):
             continue
         try:
             measure(store, f"{entry.key}/{entry.run_id}", links)
@@ -233,12 +238,6 @@ def _plan(store: int, found: list[Entry], rules: Retention, now: datetime) -> _P
         plan.doomed.append(entry)
     plan.freed = links.own
     return plan
-
-
-def _may_go(store: int, entry: Entry, age: timedelta) -> bool:
-    if entry.state == "running" or (entry.state == "incomplete" and age < BEGINNING):
-        return False
-    return not _is_kept(store, entry)
 
 
 def _carry_out(store: int, root: Path, plan: _Plan) -> Cleaned:
@@ -264,20 +263,21 @@ def _carry_out(store: int, root: Path, plan: _Plan) -> Cleaned:
 
 def _into_trash(store: int, entry: Entry) -> str | None:
     """Take the run out of sight, under its own lock; its name in the trash, None if it is not ours to take."""
-    run = _run(store, entry)
     try:
-        with contextlib.suppress(FileNotFoundError):
-            lock = os.open(".lock", _READ_FILE, dir_fd=run)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return _take(store, entry)
-            finally:
-                os.close(lock)
+        run = _run(store, entry)
+    except FileNotFoundError:
+        return None
+    try:
+        lock = os.open(".lock", _LOCK_FILE, 0o600, dir_fd=run)
+    finally:
+        os.close(run)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return _take(store, entry)
     except (BlockingIOError, FileNotFoundError):
         return None
     finally:
-        os.close(run)
+        os.close(lock)
 
 
 def _take(store: int, entry: Entry) -> str | None:

@@ -1,0 +1,62 @@
+"""Runs recorded for tests about lists, searches and cleaning: whole bundles, sealed or not, at a time of choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from bundle_words import KEY, START, Clock, Hush, summary_of
+
+from vibe_gate.adapters.bundles import RunRecorder, open_store
+from vibe_gate.domain.summary import AgentAuthored, ChangedFile, Cost
+from vibe_gate.domain.verdict import RubricResult
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a recorded run is like. `ids` are those of its change."""
+
+    key: str = KEY
+    outcome: str = "pass"
+    files: Sequence[str] = ("pay.py",)
+    rubrics: Sequence[str] = ("quality",)
+    agent: bool = False
+    contents: Sequence[bytes] = ()
+    workflow: str = "review"
+    ids: Mapping[str, str] = field(default_factory=dict)
+
+
+def begun(root: Path, at: datetime = START, kind: Kind = Kind()) -> RunRecorder:
+    """A run that is being written."""
+    run = open_store(root, Hush(), Clock()).begin(kind.key, at, {})
+    for content in kind.contents:
+        run.content("after", content, "pay.py")
+    return run
+
+
+def recorded(root: Path, at: datetime = START, kind: Kind = Kind()) -> str:
+    """A sealed run; its id."""
+    run = begun(root, at, kind)
+    base = summary_of(run, kind.outcome)
+    files = tuple(
+        ChangedFile(path=path, old_path=None, change_type="modified", added=2, deleted=1, binary=False)
+        for path in kind.files
+    )
+    change = base.change.model_copy(update={"head_commit": kind.key, "files": files, **kind.ids})
+    rubrics = tuple(
+        RubricResult(id=name, digest="", outcome=kind.outcome, score=1.0, coverage=1.0, criteria=())
+        for name in kind.rubrics
+    )
+    told = {
+        "key": kind.key,
+        "change": change,
+        "rubrics": rubrics,
+        "workflow": kind.workflow,
+        "agent_authored": AgentAuthored(decision=kind.agent),
+        "cost": Cost(usd=0.0125, basis="known"),
+    }
+    run.seal(base.model_copy(update=told))
+    assert run.lost is None
+    return run.run_id
