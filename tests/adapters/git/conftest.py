@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -48,7 +49,7 @@ def oracle(tmp_path: Path) -> Callable[[Bench], str]:
         for line in asked.git("ls-files", "-v", "-z").split("\0"):
             if line[:1].islower():
                 asked.git("update-index", "--no-assume-unchanged", "--", line[2:])
-            if line[:1] in "Ss" and line and (copy / line[2:]).exists():
+            if line[:1] in "Ss" and line and os.path.lexists(copy / line[2:]):
                 asked.git("update-index", "--no-skip-worktree", "--", line[2:])
         asked.git("add", "-A")
         return asked.git("write-tree")

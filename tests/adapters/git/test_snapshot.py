@@ -304,6 +304,13 @@ def test_edits_behind_flags_are_seen(seeded: Bench, holds: Holds) -> None:
     assert holds(seeded) == taken
 
 
+def test_a_file_with_both_flags_and_not_there_is_not_deleted(seeded: Bench, holds: Holds) -> None:
+    seeded.git("update-index", "--assume-unchanged", "a.txt")
+    seeded.git("update-index", "--skip-worktree", "a.txt")
+    (seeded.root / "a.txt").unlink()
+    assert holds(seeded) == seeded.git("rev-parse", "HEAD^{tree}")
+
+
 def test_a_flagged_file_with_a_staged_change(seeded: Bench, holds: Holds) -> None:
     seeded.write("a.txt", "staged\n")
     seeded.git("add", "a.txt")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -320,3 +323,56 @@ def test_a_fifo_that_holds_git_up_is_one_sentence(seeded: Bench) -> None:
     with pytest.raises(InfrastructureError, match="git did not finish within 1 seconds"):
         finish(walk.others, patience_s=1)
     status.forget(walk)
+
+
+def scramble(bench: Bench, chance: random.Random) -> None:
+    """One random act of a person or an agent."""
+    names = ["a", "b", "d/a", "d/e/a", "d/e/b", "a/x", "link", "n\nl", "\udcff", ".gitignore"]
+    name = chance.choice(names)
+    path = bench.root / name
+    act = chance.choice(["write", "write", "write", "delete", "link", "mode", "add", "add all", "uncache", "intend",
+                         "flag", "skip", "commit", "folder"])  # fmt: skip
+    if act in {"write", "link", "folder"}:
+        for above in [*reversed(path.relative_to(bench.root).parents)][1:]:
+            if (bench.root / above).is_symlink() or (bench.root / above).is_file():
+                (bench.root / above).unlink()
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if act in {"write", "link", "delete", "folder"} and (path.is_symlink() or path.exists()):
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    if act == "write":
+        ignored = ["b\n", "*.x\n", ""]
+        path.write_text(chance.choice(ignored if name == ".gitignore" else ["", "1\n", "2\r\n", "$Id: x$\n", "33\n"]))
+    elif act == "link":
+        path.symlink_to(chance.choice(["a", "d", "..", "nowhere"]))
+    elif act == "folder":
+        path.mkdir()
+    elif act == "mode" and path.is_file() and not path.is_symlink():
+        path.chmod(chance.choice([0o644, 0o755]))
+    elif act == "commit":
+        bench.git("commit", "-q", "--allow-empty", "-m", "c", ok=False)
+    elif act in ACTS:
+        bench.git(*ACTS[act], *([] if act == "add all" else ["--", name]), ok=False)
+
+
+ACTS = {
+    "add": ["add", "-f"],
+    "add all": ["add", "-A"],
+    "uncache": ["rm", "-q", "--cached"],
+    "intend": ["add", "-f", "-N"],
+    "flag": ["update-index", "--assume-unchanged"],
+    "skip": ["update-index", "--skip-worktree"],
+}
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("FUZZ_SEEDS", "4"))))
+def test_random_states(bench: Bench, holds: Callable[[Bench], str], seed: int) -> None:
+    chance = random.Random(seed)
+    # Not scrambled: git itself leaves an unchanged file as it is when only its attributes change.
+    bench.write("d/e/.gitattributes", "* text ident\n")
+    for _ in range(6):
+        for _ in range(chance.randint(1, 12)):
+            scramble(bench, chance)
+        holds(bench)
+        written = bench.git("write-tree", ok=False)
+        with bench.open() as repository:
+            assert repository.index_tree() == written

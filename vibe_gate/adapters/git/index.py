@@ -25,7 +25,7 @@ _TRAILER = 20
 
 
 class Flags(NamedTuple):
-    """Paths whose edits `git status` does not look at."""
+    """Paths whose edits `git status` does not look at. One with both flags counts as skip_worktree."""
 
     assume_unchanged: tuple[bytes, ...] = ()
     skip_worktree: tuple[bytes, ...] = ()
@@ -93,10 +93,10 @@ def _walk_padded(data: bytes, count: int) -> tuple[Flags, int]:
         extended = 2 if high & _EXTENDED else 0
         start = at + 2 + extended
         end = data.index(0, start)
-        if high & _ASSUME_VALID:
-            assumed.append(data[start:end])
         if extended and data[at + 2] & _SKIP_WORKTREE:
             skipped.append(data[start:end])
+        elif high & _ASSUME_VALID:
+            assumed.append(data[start:end])
         at += (end - start + extended + 70) & ~7
     return Flags(tuple(assumed), tuple(skipped)), at - _FLAGS_AT
 
@@ -113,10 +113,10 @@ def _walk_compressed(data: bytes, count: int) -> tuple[Flags, int]:
         cut, start = _offset_number(data, at + 2 + extended)
         end = data.index(0, start)
         name = name[: len(name) - cut] + data[start:end]
-        if high & _ASSUME_VALID:
-            assumed.append(name)
         if extended and data[at + 2] & _SKIP_WORKTREE:
             skipped.append(name)
+        elif high & _ASSUME_VALID:
+            assumed.append(name)
         at = end + 1 + _FLAGS_AT
     return Flags(tuple(assumed), tuple(skipped)), at - _FLAGS_AT
 
