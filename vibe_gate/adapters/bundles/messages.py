@@ -71,7 +71,7 @@ class Messages(Sequence[Message]):
 
     def _all(self) -> list[Message]:
         if self._heads is None:
-            self._heads = list(self)
+            self._heads = [head for place in self._places() for head in _messages(place)]
         return self._heads
 
 
@@ -91,8 +91,13 @@ def _messages(place: Place) -> Iterator[Message]:
 def _summary(event: dict[str, Any]) -> str:
     for name in ("content", "thinking", "result", "block"):
         said = event.get(name)
-        if said:
-            return _short(said if isinstance(said, str) else json.dumps(said))
+        match said:
+            case str() if said:
+                return _short(said)
+            case [{"text": str(text)}, *_]:
+                return _short(text)
+            case _ if said:
+                return _short(json.dumps(said))
     tool = event.get("tool")
     return _short(f"{tool} {json.dumps(event.get('input'))}") if isinstance(tool, str) else ""
 

@@ -171,14 +171,17 @@ def turns_of(run: Place) -> Callable[[str, str], Place]:
 
 def _run(root: Path) -> Place:
     bare = Place(root, "", None)
-    if not bare.has(names.SUMMARY) or not bare.has(names.RUN):
+    folder = bare.folder()
+    if not any(folder.has(name) for name in (names.RUN, names.SUMMARY, names.EVENTS)):
+        raise StorageError(f"{_shown(root)} is no bundle: neither a run's folder nor a turn's.")
+    if not folder.has(names.SUMMARY) or not folder.has(names.RUN):
         return bare
     return Place(root, "", _below(_vouched(bare), ""))
 
 
 def _vouched(place: Place) -> dict[str, str]:
     bare = Place(place.root, "", None)  # nobody vouches for the summary itself
-    digests = bare.document(names.SUMMARY, json.loads).get("digests")
+    digests = bare.document(names.SUMMARY, json_object).get("digests")
     if not isinstance(digests, dict):
         raise corrupt(bare.path(names.SUMMARY), "it vouches for no files")
     return {str(name): str(digest) for name, digest in digests.items()}
