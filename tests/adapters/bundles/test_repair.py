@@ -15,8 +15,8 @@ from test_verify import NOW, TURN, break_link, content_of, damaged, left_off, pl
 
 from vibe_gate.adapters.bundles import RunRecorder, Store, find_run, list_runs
 from vibe_gate.adapters.bundles.provenance import Provenance
-from vibe_gate.adapters.bundles.repair import Repaired, repair
-from vibe_gate.adapters.bundles.verify import verify
+from vibe_gate.adapters.bundles.repair import Repaired, repair_bundles
+from vibe_gate.adapters.bundles.verify import verify_bundles
 from vibe_gate.errors import StorageError
 
 LATER = START + timedelta(hours=1)
@@ -32,7 +32,7 @@ def run(store: Store) -> RunRecorder:
 def nothing_is_lost_and_a_second_repair_finds_nothing(tmp_path: Path) -> Iterator[None]:
     """After every test: what was there is there or in quarantine, seals are true, and no work is left."""
     yield
-    again = repair(tmp_path, NOW, LATER + timedelta(hours=1))
+    again = repair_bundles(tmp_path, NOW, LATER + timedelta(hours=1))
     assert again.mended == ()
     assert again.left.is_sound
     for run in list_runs(tmp_path):
@@ -43,7 +43,7 @@ def nothing_is_lost_and_a_second_repair_finds_nothing(tmp_path: Path) -> Iterato
 def mend(root: Path, provenance: Provenance = NOW) -> Repaired:
     """Repair, and see that every byte that was there is still somewhere."""
     before = sorted(set(tree(root).values()))
-    done = repair(root, provenance, LATER)
+    done = repair_bundles(root, provenance, LATER)
     after = b"\n".join(tree(root).values())
     assert all(line in after for data in before for line in data.splitlines())
     return done
@@ -55,10 +55,14 @@ def said(done: Repaired) -> list[tuple[str, str]]:
 
 def test_a_whole_store_needs_none(tmp_path: Path, run: RunRecorder) -> None:
     before = tree(tmp_path)
-    done = repair(tmp_path, NOW, LATER)
+    done = repair_bundles(tmp_path, NOW, LATER)
     assert (done.mended, done.quarantine, done.left.flaws) == ((), "", ())
     assert tree(tmp_path) == before
-    assert repair(tmp_path / "nowhere", NOW, LATER).mended == () if (tmp_path / "nowhere").mkdir() is None else False
+    assert (
+        repair_bundles(tmp_path / "nowhere", NOW, LATER).mended == ()
+        if (tmp_path / "nowhere").mkdir() is None
+        else False
+    )
 
 
 def test_a_corrupt_content_is_written_anew_from_a_copy(tmp_path: Path, store: Store, run: RunRecorder) -> None:
@@ -101,7 +105,7 @@ def test_a_lost_content_is_asked_of_the_repository(tmp_path: Path, store: Store)
         asked.append((tree_id, path))
         return b"new\n"
 
-    done = repair(tmp_path, NOW, LATER, elsewhere=repository)
+    done = repair_bundles(tmp_path, NOW, LATER, elsewhere=repository)
     assert set(asked) == {("a" * 40, "caf\udce9")}
     assert done.left.flaws == ()
     assert content_of(run, ".txt").read_bytes() == b"new\n"
@@ -112,7 +116,7 @@ def test_the_repositorys_answer_is_not_trusted_either(tmp_path: Path, store: Sto
     run.content("after", b"new\n", "a")
     run.seal(summary_of(run))
     content_of(run, ".txt").write_bytes(b"damaged")
-    repair(tmp_path, NOW, LATER, elsewhere=lambda tree_id, path: b"not it\n")
+    repair_bundles(tmp_path, NOW, LATER, elsewhere=lambda tree_id, path: b"not it\n")
     assert list_runs(tmp_path) == []
 
 
@@ -181,7 +185,7 @@ def test_a_running_run_is_left_alone(tmp_path: Path, store: Store) -> None:
     with (run.directory / "events.ndjson").open("ab") as log:
         log.write(b"torn")
     before = tree(run.directory)
-    assert repair(tmp_path, NOW, LATER).mended == ()
+    assert repair_bundles(tmp_path, NOW, LATER).mended == ()
     assert tree(run.directory) == before
     run.close()
     mend(tmp_path)
@@ -238,17 +242,17 @@ def test_only_the_runs_that_are_named_are_repaired(tmp_path: Path, store: Store,
     other = sealed(store, "q")
     (run.directory / "graph.json").unlink()
     (other.directory / "graph.json").unlink()
-    repair(tmp_path, NOW, LATER, [find_run(tmp_path, run.run_id)])
+    repair_bundles(tmp_path, NOW, LATER, [find_run(tmp_path, run.run_id)])
     assert (run.directory / "graph.json").exists()
     assert not (other.directory / "graph.json").exists()
-    assert [flaw.run for flaw in verify(tmp_path, NOW).flaws] == [place("", other)]
+    assert [flaw.run for flaw in verify_bundles(tmp_path, NOW).flaws] == [place("", other)]
     mend(tmp_path)
 
 
 def test_two_repairs_of_one_moment_do_not_overwrite_each_other(tmp_path: Path, store: Store) -> None:
     for text in ("one", "two"):
         (tmp_path / ".vibe-artifacts/.tmp-1").write_text(text)
-        repair(tmp_path, NOW, LATER)
+        repair_bundles(tmp_path, NOW, LATER)
     assert sorted(path.read_text() for path in (tmp_path / QUARANTINE).iterdir()) == ["one", "two"]
 
 
@@ -257,7 +261,7 @@ def test_where_nothing_can_be_moved_the_repair_says_so_and_goes_on_later(tmp_pat
     (tmp_path / ".vibe-artifacts/quarantine").mkdir()
     (tmp_path / QUARANTINE).write_text("a file in its place")
     with pytest.raises(StorageError, match="Not a directory; the repair stopped there"):
-        repair(tmp_path, NOW, LATER)
+        repair_bundles(tmp_path, NOW, LATER)
     (tmp_path / QUARANTINE).unlink()
     mend(tmp_path)
 

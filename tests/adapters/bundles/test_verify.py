@@ -16,7 +16,7 @@ from bundle_words import KEY, START, Clock, Hush, record_a_review, summary_of, t
 
 from vibe_gate.adapters.bundles import RunRecorder, Store, find_run, open_store
 from vibe_gate.adapters.bundles.provenance import Provenance
-from vibe_gate.adapters.bundles.verify import Verified, verify
+from vibe_gate.adapters.bundles.verify import Verified, verify_bundles
 from vibe_gate.errors import StorageError
 
 NOW = Provenance(START + timedelta(days=1))
@@ -50,7 +50,7 @@ def place(name: str, run: RunRecorder) -> str:
 
 
 def told(root: Path, provenance: Provenance = NOW) -> list[tuple[str, str, str]]:
-    return [(flaw.state, flaw.what, flaw.place) for flaw in verify(root, provenance).flaws]
+    return [(flaw.state, flaw.what, flaw.place) for flaw in verify_bundles(root, provenance).flaws]
 
 
 def content_of(run: RunRecorder, suffix: str) -> Path:
@@ -65,11 +65,11 @@ def break_link(path: Path) -> None:
 
 
 def test_a_whole_store_has_no_flaws(tmp_path: Path, run: RunRecorder) -> None:
-    assert verify(tmp_path, NOW) == Verified(runs=1, objects=4, flaws=())
+    assert verify_bundles(tmp_path, NOW) == Verified(runs=1, objects=4, flaws=())
 
 
 def test_no_store_has_none_either(tmp_path: Path) -> None:
-    assert verify(tmp_path, NOW) == Verified(0, 0, ())
+    assert verify_bundles(tmp_path, NOW) == Verified(0, 0, ())
 
 
 def test_a_running_run_and_an_incomplete_one_are_not_corrupt(tmp_path: Path, store: Store) -> None:
@@ -79,7 +79,7 @@ def test_a_running_run_and_an_incomplete_one_are_not_corrupt(tmp_path: Path, sto
     (tmp_path / ".vibe-artifacts/objects/ab").mkdir()
     (tmp_path / ".vibe-artifacts/objects/ab/.tmp-0123456789abcdef").write_text("half")
     over = left_off(store)
-    found = verify(tmp_path, NOW)
+    found = verify_bundles(tmp_path, NOW)
     assert found.is_sound
     states = {(flaw.state, flaw.what, flaw.run[-28:]) for flaw in found.flaws}
     assert ("running", "run", running.run_id) in states
@@ -170,7 +170,7 @@ def test_a_copy_in_a_links_place_is_untidy_not_corrupt(tmp_path: Path, run: RunR
     path = content_of(run, ".bin")
     break_link(path)
     assert told(tmp_path) == [("untidy", "unlinked", place(f"files/after/{path.name}", run))]
-    assert verify(tmp_path, NOW).is_sound
+    assert verify_bundles(tmp_path, NOW).is_sound
 
 
 def test_a_gap_in_the_numbers_and_a_line_of_another_run_are_told(tmp_path: Path, store: Store) -> None:
@@ -179,7 +179,7 @@ def test_a_gap_in_the_numbers_and_a_line_of_another_run_are_told(tmp_path: Path,
     (one.directory / "events.ndjson").write_bytes(b"".join(lines[:2] + lines[3:]))
     log = two.directory / "events.ndjson"
     log.write_bytes(log.read_bytes().replace(two.run_id.encode(), one.run_id.encode()))
-    found = verify(tmp_path, NOW).flaws
+    found = verify_bundles(tmp_path, NOW).flaws
     assert {(flaw.place, flaw.why) for flaw in found if flaw.what == "log"} == {
         (place("events.ndjson", one), "entry 3: it has seq 4"),
         (place("events.ndjson", two), "entry 1: it belongs to another run"),
@@ -198,7 +198,7 @@ def test_a_torn_tail_of_an_unfinished_run_is_untidy(tmp_path: Path, store: Store
     with (run.directory / "events.ndjson").open("ab") as log:
         log.write(b'{"seq": 99, "ts"')
     assert ("untidy", "torn", place("events.ndjson", run)) in told(tmp_path)
-    assert verify(tmp_path, NOW).is_sound
+    assert verify_bundles(tmp_path, NOW).is_sound
 
 
 def test_a_graph_that_is_not_the_fold_of_the_events_is_told(tmp_path: Path, store: Store) -> None:
@@ -248,7 +248,7 @@ def test_a_link_in_a_folders_place_is_told_and_not_followed(tmp_path: Path, run:
 def test_a_store_that_is_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / ".vibe-artifacts").symlink_to("/etc")
     with pytest.raises(StorageError, match="Not a directory"):
-        verify(tmp_path, NOW)
+        verify_bundles(tmp_path, NOW)
 
 
 def test_a_turn_without_a_summary_is_told_and_not_corrupt_where_its_session_never_ended(
@@ -265,7 +265,7 @@ def test_a_run_that_git_tracks_is_foreign_and_never_the_newest(tmp_path: Path, s
     newer = sealed(store, "forged")
     tracked = Provenance(START + timedelta(days=1), {f".vibe-artifacts/{place('run.json', newer)}"})
     assert told(tmp_path, tracked) == [("foreign", "run", place("", newer))]
-    assert not verify(tmp_path, tracked).is_sound
+    assert not verify_bundles(tmp_path, tracked).is_sound
     assert find_run(tmp_path, "", tracked).run_id == run.run_id
     assert find_run(tmp_path, newer.run_id, tracked).run_id == newer.run_id
 
@@ -285,7 +285,7 @@ def test_a_submodule_in_the_stores_place_makes_all_in_it_foreign(tmp_path: Path,
 
 
 def test_other_tracked_files_of_the_store_are_untidy(tmp_path: Path, run: RunRecorder) -> None:
-    found = verify(tmp_path, Provenance(START, {".vibe-artifacts/.gitignore", ".vibe-artifacts/gone"}))
+    found = verify_bundles(tmp_path, Provenance(START, {".vibe-artifacts/.gitignore", ".vibe-artifacts/gone"}))
     assert [(flaw.state, flaw.what) for flaw in found.flaws] == [("untidy", "tracked")]
     assert "git tracks 1 of its files" in found.flaws[0].why
     assert found.is_sound
@@ -294,8 +294,8 @@ def test_other_tracked_files_of_the_store_are_untidy(tmp_path: Path, run: RunRec
 def test_only_the_runs_that_are_named_are_looked_at(tmp_path: Path, store: Store, run: RunRecorder) -> None:
     other = sealed(store, "q")
     damaged(other.directory / "run.json", lambda data: data + b" ")
-    assert verify(tmp_path, NOW, [find_run(tmp_path, run.run_id)]) == Verified(1, 0, ())
-    assert not verify(tmp_path, NOW, [find_run(tmp_path, other.run_id)]).is_sound
+    assert verify_bundles(tmp_path, NOW, [find_run(tmp_path, run.run_id)]) == Verified(1, 0, ())
+    assert not verify_bundles(tmp_path, NOW, [find_run(tmp_path, other.run_id)]).is_sound
 
 
 def test_annotations_come_after_the_seal_and_break_nothing(tmp_path: Path, run: RunRecorder) -> None:
@@ -314,5 +314,5 @@ def test_verifying_changes_nothing(tmp_path: Path, store: Store, run: RunRecorde
     left_off(store)
     damaged(run.directory / "run.json", lambda data: data + b" ")
     before = tree(tmp_path)
-    verify(tmp_path, NOW)
+    verify_bundles(tmp_path, NOW)
     assert tree(tmp_path) == before

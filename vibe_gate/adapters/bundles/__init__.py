@@ -6,6 +6,8 @@
     fate      one failure ends the recording   digests   what a summary vouches for
     reading   runs read back                   index     one line a run, for lists; indexing mends it
     finding   runs by what they are about      retention what stays and what goes
+    verify    everything that is wrong         repair    heals, or puts aside
+    export    runs into one archive            importing runs out of one, trusting nothing
 
 The format, file by file: docs/bundles.md.
 """
@@ -17,35 +19,50 @@ from __future__ import annotations
 _HOMES = {
     "Cleaned": "retention",
     "Entry": "index",
+    "Exported": "export",
+    "Imported": "importing",
+    "Provenance": "provenance",
     "Redactor": "redactor",
+    "Repaired": "repair",
     "RunRecorder": "recorder",
     "RunView": "reading",
     "Store": "store",
     "TurnRecorder": "turn",
+    "Verified": "verify",
     "clean": "retention",
     "clean_if_due": "retention",
+    "export_bundles": "export",
     "find_bundles": "finding",
     "find_run": "reading",
+    "import_bundles": "importing",
     "list_runs": "reading",
     "open_run": "reading",
     "open_store": "store",
     "read_summary": "reading",
+    "repair_bundles": "repair",
+    "verify_bundles": "verify",
 }
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
+    from vibe_gate.adapters.bundles.export import Exported, export_bundles
     from vibe_gate.adapters.bundles.finding import find_bundles
+    from vibe_gate.adapters.bundles.importing import Imported, import_bundles
     from vibe_gate.adapters.bundles.index import Entry
+    from vibe_gate.adapters.bundles.provenance import Provenance
     from vibe_gate.adapters.bundles.reading import RunView, find_run, list_runs, open_run, read_summary
     from vibe_gate.adapters.bundles.recorder import RunRecorder
     from vibe_gate.adapters.bundles.redactor import Redactor
+    from vibe_gate.adapters.bundles.repair import Repaired, repair_bundles
     from vibe_gate.adapters.bundles.retention import Cleaned, clean, clean_if_due
     from vibe_gate.adapters.bundles.store import Store, open_store
     from vibe_gate.adapters.bundles.turn import TurnRecorder
+    from vibe_gate.adapters.bundles.verify import Verified, verify_bundles
 
 __all__ = [
-    "Cleaned", "Entry", "Redactor", "RunRecorder", "RunView", "Store", "TurnRecorder", "clean", "clean_if_due",
-    "find_bundles", "find_run", "list_runs", "open_run", "open_store", "read_summary",
+    "Cleaned", "Entry", "Exported", "Imported", "Provenance", "Redactor", "Repaired", "RunRecorder", "RunView", "Store",
+    "TurnRecorder", "Verified", "clean", "clean_if_due", "export_bundles", "find_bundles", "find_run",
+    "import_bundles", "list_runs", "open_run", "open_store", "read_summary", "repair_bundles", "verify_bundles",
 ]  # fmt: skip
 
 

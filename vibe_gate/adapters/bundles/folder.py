@@ -11,6 +11,7 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 import stat
 from pathlib import Path
 
@@ -55,6 +56,13 @@ class Folder:
         with contextlib.suppress(FileExistsError):  # another process was faster
             os.mkdir(name, _FOLDER_MODE, dir_fd=self._descriptor)
         return self.folder(name)
+
+    def below(self, place: str, create: bool = False) -> Folder:
+        """The directory at `a/b/c` below this one ("": this one); `create` makes what is missing."""
+        folder = self
+        for name in filter(None, place.split("/")):
+            folder = folder.folder(name, create)
+        return folder
 
     def make(self, name: str) -> Folder:
         """A new directory; FileExistsError if anything has that name."""
@@ -154,6 +162,10 @@ class Folder:
         """Give the directory a new ctime, if it lets us."""
         with contextlib.suppress(OSError):
             os.utime(self._descriptor)
+
+    def discard(self, name: str) -> None:
+        """Delete the folder `name` and all that is in it, links not followed; what cannot be deleted stays."""
+        shutil.rmtree(name, ignore_errors=True, dir_fd=self._descriptor)
 
     def sync(self) -> None:
         """Names in this directory are on disk when this returns."""

@@ -7,6 +7,8 @@ is moved to `quarantine/`, never deleted, and written anew.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import gzip
 import hashlib
 import os
@@ -36,6 +38,11 @@ def suffix_of(data: bytes) -> str:
     return (".txt" if _is_text(data) else ".bin") + (".gz" if len(data) > COMPRESS_ABOVE else "")
 
 
+def encode(name: str, data: bytes) -> bytes:
+    """The bytes of an object's file, by its name; equal contents give equal files on one machine."""
+    return gzip.compress(data, _LEVEL, mtime=0) if name.endswith(".gz") else data
+
+
 def decode(name: str, raw: bytes, limit: int) -> bytes | None:
     """The content of an object's file, by its name; None: not a whole gzip of at most `limit` bytes."""
     if not name.endswith(".gz"):
@@ -58,9 +65,12 @@ class Objects:
 
     def put(self, data: bytes, into: Folder) -> str:
         """Store `data` (already redacted) and show it in `into`; the name it has in both. OSError."""
-        shelf, name = self.keep(data)
-        _show(shelf, name, into)
-        return name
+        for _ in range(_TRIES):
+            shelf, name = self.keep(data)
+            with contextlib.suppress(FileNotFoundError):  # a cleaner saw it while nobody showed it
+                _show(shelf, name, into)
+                return name
+        raise OSError(errno.ENOENT, "a content is removed as soon as it is stored", str(into.path))
 
     def replace(self, data: bytes, into: Folder) -> bool:
         """Show `data` in `into` as a link to its object, whatever showed it until now; False: links are impossible."""
@@ -77,17 +87,38 @@ class Objects:
             into.remove(temporary)  # it is still there where both names were links to one file
         return True
 
+    def adopt(self, folder: Folder, name: str) -> None:
+        """Make the content `name` of a bundle an object, or a link to the object that there is. OSError, ValueError."""
+        data = content(folder, name, LARGEST_CONTENT)
+        if data is None or name != digest_of(data) + suffix_of(data):
+            raise ValueError(f"{name} is no content")
+        if name not in self._verified:
+            shelf = self._shelf(name)
+            try:
+                if not self._holds(shelf, name, data):
+                    folder.link(name, shelf, name)
+                    self._verified.add(name)
+                    return
+            except FileExistsError:
+                pass  # another process was faster
+            except OSError as error:
+                if error.errno not in CANNOT_LINK:
+                    raise
+        self.replace(data, folder)
+
     def keep(self, data: bytes) -> tuple[Folder, str]:
         """Store `data` (already redacted); the folder where it is, and its name there. OSError."""
-        digest = digest_of(data)
-        name = digest + suffix_of(data)
-        if self._shelves is None:
-            self._shelves = self._store.folder("objects", create=True)
-        shelf = self._shelves.folder(digest[:2], create=True)
+        name = digest_of(data) + suffix_of(data)
+        shelf = self._shelf(name)
         if name not in self._verified or not shelf.has(name):
             self._keep(shelf, name, data)
             self._verified.add(name)
         return shelf, name
+
+    def _shelf(self, name: str) -> Folder:
+        if self._shelves is None:
+            self._shelves = self._store.folder("objects", create=True)
+        return self._shelves.folder(name[:2], create=True)
 
     def _keep(self, shelf: Folder, name: str, data: bytes) -> None:
         for _ in range(_TRIES):
@@ -107,9 +138,8 @@ class Objects:
     def _add(self, shelf: Folder, name: str, data: bytes) -> bool:
         """Write a new object; False: another process was faster, and its object needs a look."""
         temporary = temporary_name()
-        packed = gzip.compress(data, _LEVEL, mtime=0) if name.endswith(".gz") else data
         try:
-            shelf.write(temporary, packed)
+            shelf.write(temporary, encode(name, data))
             shelf.link(temporary, shelf, name)
         except FileExistsError:
             return False

@@ -7,7 +7,6 @@ from datetime import datetime
 
 from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.folder import Folder, temporary_name
-from vibe_gate.adapters.bundles.verify import descend
 
 _NO_FOLDER = frozenset({errno.ENOTDIR, errno.ELOOP})
 
@@ -30,7 +29,7 @@ class Quarantine:
         if place == names.QUARANTINE:
             self._folder("")  # makes room for itself
             return
-        there = descend(self._store, parent)
+        there = self._store.below(parent)
         into = self._folder(parent)
         there.move(name, into, _free(into, name))
 
@@ -52,10 +51,7 @@ class Quarantine:
             self._store.move(names.QUARANTINE, self._store, aside)
             folder = self._store.folder(names.QUARANTINE, create=True)
             self._store.move(aside, folder.folder(self._time, create=True), names.QUARANTINE)
-        folder = folder.folder(self._time, create=True)
-        for name in filter(None, parent.split("/")):
-            folder = folder.folder(name, create=True)
-        return folder
+        return folder.below(f"{self._time}/{parent}", create=True)
 
 
 def _free(folder: Folder, name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,6 +13,7 @@ from typing import Any
 from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.contents import Contents
 from vibe_gate.adapters.bundles.digests import digests
+from vibe_gate.adapters.bundles.durable import make_durable
 from vibe_gate.adapters.bundles.fate import Fate
 from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.log import Lock, Log, encode_document, lines
@@ -27,9 +27,6 @@ from vibe_gate.domain.graph import fold
 from vibe_gate.domain.summary import Summary
 
 Clock = Callable[[], datetime]
-
-_SYNC_ONE_BY_ONE = 200
-"""Files that are made durable one by one; for more, one sync of everything is faster."""
 
 
 @dataclass(slots=True)
@@ -176,7 +173,7 @@ class RunRecorder:
         parts.folder.place(names.GRAPH, fold(events).to_json().encode())
         parts.folder.place(names.SESSIONS, encode_document(self._sessions()))
         document = parts.redact.value(summary.model_dump(mode="json", by_alias=True))
-        _make_durable(parts.folder)
+        make_durable(parts.folder)
         document["digests"] = digests(parts.folder)
         parts.folder.place(names.SUMMARY, encode_document(document), durable=True)
 
@@ -191,22 +188,3 @@ class RunRecorder:
 
 def _artifact(name: str, sha256: str, size: int) -> dict[str, Any]:
     return {"artifact": name, "sha256": sha256, "size": size}
-
-
-def _make_durable(folder: Folder) -> None:
-    """One barrier before the summary appears: what it vouches for must not be missing after a power cut."""
-    folders, files = [folder], []
-    for inside in folders:  # grows while it is walked
-        folders += [inside.folder(name) for name in inside.folders()]
-        files += [(inside, name) for name in inside.files()]
-    if len(files) > _SYNC_ONE_BY_ONE:
-        os.sync()
-        return
-    for inside, name in files:
-        descriptor = inside.reading(name)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    for inside in folders:
-        inside.sync()

@@ -20,7 +20,7 @@ from vibe_gate.adapters.bundles.quarantine import Quarantine
 from vibe_gate.adapters.bundles.reading import RunView
 from vibe_gate.adapters.bundles.rebuilt import rebuilt, vouched
 from vibe_gate.adapters.bundles.twins import Elsewhere, Twins, nowhere
-from vibe_gate.adapters.bundles.verify import Verified, descend, open_store_folder, verify
+from vibe_gate.adapters.bundles.verify import Verified, open_store_folder, verify_bundles
 from vibe_gate.errors import StorageError
 
 
@@ -41,7 +41,7 @@ class Repaired:
     quarantine: str
 
 
-def repair(
+def repair_bundles(
     root: Path,
     provenance: Provenance,
     now: datetime,
@@ -54,7 +54,7 @@ def repair(
     a committed change. StorageError where something cannot be read or moved; what was
     done until then is right, and repairing again goes on.
     """
-    found = verify(root, provenance, runs)
+    found = verify_bundles(root, provenance, runs)
     try:
         store = open_store_folder(root)
         if store is None:
@@ -62,10 +62,10 @@ def repair(
         work = _Work(root, store, now, elsewhere)
         work.heal(found.flaws)
         if work.done or not found.is_sound:
-            work.put_aside(verify(root, provenance, _remaining(runs)).flaws)
+            work.put_aside(verify_bundles(root, provenance, _remaining(runs)).flaws)
     except OSError as error:
         raise StorageError(f"{error.filename or names.STORE}: {error.strerror}; the repair stopped there.") from error
-    left = verify(root, provenance, _remaining(runs))
+    left = verify_bundles(root, provenance, _remaining(runs))
     return Repaired(tuple(work.done), left, work.quarantine.place if work.quarantine.is_used else "")
 
 
@@ -122,7 +122,7 @@ class _Work:
         if not run:
             yield True
             return
-        folder = descend(self._store, run)
+        folder = self._store.below(run)
         if folder.has(names.SUMMARY):
             yield True
             return
@@ -153,7 +153,7 @@ class _Work:
         if data is None:
             return ""
         parent, _, name = flaw.place.rpartition("/")
-        folder = self._made(parent)
+        folder = self._store.below(parent, create=True)
         if folder.has(name):
             if self._twins.intact(folder, name) is not None:
                 return ""  # mended with another flaw
@@ -161,15 +161,9 @@ class _Work:
         self._objects.put(data, folder)
         return "written anew from an intact copy"
 
-    def _made(self, place: str) -> Folder:
-        folder = self._store
-        for name in place.split("/"):
-            folder = folder.folder(name, create=True)
-        return folder
-
     def _relink(self, flaw: Flaw) -> str:
         parent, _, name = flaw.place.rpartition("/")
-        folder = descend(self._store, parent)
+        folder = self._store.below(parent)
         data = self._twins.intact(folder, name)
         return "linked to its object" if data is not None and self._objects.replace(data, folder) else ""
 
@@ -177,7 +171,7 @@ class _Work:
         if flaw.state != "untidy":
             return ""
         parent, _, name = flaw.place.rpartition("/")
-        descriptor = descend(self._store, parent).appending(name)
+        descriptor = self._store.below(parent).appending(name)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             size = os.fstat(descriptor).st_size
@@ -193,7 +187,7 @@ class _Work:
         parent, _, name = flaw.place.rpartition("/")
         if parent != flaw.run:
             return ""
-        folder = descend(self._store, flaw.run)
+        folder = self._store.below(flaw.run)
         data = rebuilt(folder, name)
         if data is None or (folder.has(names.SUMMARY) and vouched(folder, name) != digest_of(data)):
             return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,8 @@ from vibe_gate.errors import StorageError
 
 _IDS_TRIED = 1000  # runs of one change in one millisecond; beyond that something else is wrong
 
+_TIMES_BEGUN = 10  # a cleaner takes a folder without a lock at most once in a cleaning
+
 
 def open_store(root: Path, redact: Redactor, clock: Clock) -> Store:
     """The store below `root`, the top of the working tree; made on first use, ignoring itself.
@@ -28,9 +31,7 @@ def open_store(root: Path, redact: Redactor, clock: Clock) -> Store:
     unrecorded: nothing in a repository may keep a verdict from being said.
     """
     try:
-        folder = _store_folder(Folder.at(root), root)
-        if not folder.has(".gitignore"):
-            _ignore_itself(folder)
+        folder = store_folder(root)
     except StorageError as error:
         return Store(root, str(error), redact, clock)
     except OSError as error:
@@ -69,13 +70,25 @@ class Store:
         return RunRecorder(self._root, key, names.run_id(now, key.encode(), 0), None, Fate(lost=why))
 
     def _begin(self, store: Folder, key: str, now: datetime, safe: dict[str, Any]) -> RunRecorder:
-        runs = store.folder(key, create=True)
-        run_id, folder = _make_run(runs, key, now, encode_document(safe))
-        lock = Lock(folder)
+        run_id, folder, lock = _claim_run(store, key, now, encode_document(safe))
+        store.touch()  # a list need not look into every key to know that one has a new run
         own = {"schema": 1, "run_id": run_id, "key": key, "created_at": names.iso(now)}
         folder.place(names.RUN, encode_document(own | safe | own))
         parts = RunParts(folder, Objects(store), self._redact, self._clock, lock)
         return RunRecorder(self._root, key, run_id, parts, Fate())
+
+
+def _claim_run(store: Folder, key: str, now: datetime, seed: bytes) -> tuple[str, Folder, Lock]:
+    """A new run's folder under its lock; begun again where a cleaner took the folder before it was locked."""
+    for _ in range(_TIMES_BEGUN):
+        with contextlib.suppress(FileNotFoundError, BlockingIOError):
+            runs = store.folder(key, create=True)
+            run_id, folder = _make_run(runs, key, now, seed)
+            lock = Lock(folder)
+            if runs.has(run_id):
+                return run_id, folder, lock
+            lock.release()
+    raise OSError(errno.ENOENT, "the new run's folder is removed as soon as it is made", str(store.path / key))
 
 
 def _make_run(runs: Folder, key: str, now: datetime, seed: bytes) -> tuple[str, Folder]:
@@ -88,15 +101,19 @@ def _make_run(runs: Folder, key: str, now: datetime, seed: bytes) -> tuple[str, 
     raise OSError(f"{_IDS_TRIED} runs of {key} began in one millisecond")
 
 
-def _store_folder(top: Folder, root: Path) -> Folder:
+def store_folder(root: Path) -> Folder:
+    """The store's folder, made where it is missing, ignoring itself. OSError, StorageError."""
     try:
-        return top.folder(names.STORE, create=True)
+        folder = Folder.at(root).folder(names.STORE, create=True)
     except NotADirectoryError as error:
         what = "a symbolic link" if (root / names.STORE).is_symlink() else "not a directory"
         raise StorageError(
             f"{names.STORE} is {what}, so nothing is written there: it may lead anywhere. "
             f"Remove it (`git rm {names.STORE}` if it is committed) and review again."
         ) from error
+    if not folder.has(".gitignore"):
+        _ignore_itself(folder)
+    return folder
 
 
 def _ignore_itself(folder: Folder) -> None:

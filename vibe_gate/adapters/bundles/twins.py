@@ -15,7 +15,6 @@ from vibe_gate.adapters.bundles.log import lines
 from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT, content, digest_of
 from vibe_gate.adapters.bundles.reading import list_runs
 from vibe_gate.adapters.bundles.strict import parse_object
-from vibe_gate.adapters.bundles.verify import descend
 from vibe_gate.domain import paths
 
 Elsewhere = Callable[[str, str], bytes | None]
@@ -46,7 +45,7 @@ class Twins:
         for place in self._places(digest):
             parent, _, name = place.rpartition("/")
             with contextlib.suppress(OSError):
-                data = self.intact(descend(self._store, parent), name)
+                data = self.intact(self._store.below(parent), name)
                 if data is not None:
                     return data
         found = (data for data in self._from_elsewhere(digest) if data is not None and digest_of(data) == digest)
@@ -68,13 +67,13 @@ class Twins:
         for digest in self.wanted:
             with contextlib.suppress(OSError):
                 shelf = f"{names.OBJECTS}/{digest[:2]}"
-                here = descend(self._store, shelf).files()
+                here = self._store.below(shelf).files()
                 yield from (f"{shelf}/{name}" for name in here if name.startswith(digest))
         for run in list_runs(self._root):
             place = f"{run.key}/{run.run_id}"
             if place not in self.foreign:
                 with contextlib.suppress(OSError):  # cleaned meanwhile
-                    for entry in walk(descend(self._store, place)):
+                    for entry in walk(self._store.below(place)):
                         if entry.base[:64] in self.wanted and part_of(entry.name) == "content":
                             yield f"{place}/{entry.name}"
 
@@ -85,7 +84,7 @@ class Twins:
             if place in self.foreign:
                 continue
             with contextlib.suppress(OSError, ValueError):
-                folder = descend(self._store, place)
+                folder = self._store.below(place)
                 change = parse_object(folder.read(names.RUN)).get("change")
                 for side, path in _origins(folder, digest):
                     tree = change.get(side) if isinstance(change, dict) else None

@@ -33,7 +33,7 @@ class Verified:
         return not any(flaw.state in WRONG for flaw in self.flaws)
 
 
-def verify(root: Path, provenance: Provenance, runs: Sequence[RunView] | None = None) -> Verified:
+def verify_bundles(root: Path, provenance: Provenance, runs: Sequence[RunView] | None = None) -> Verified:
     """Look at the store below `root`: at all of it, or at some of its runs only. StorageError if it cannot be read."""
     try:
         store = open_store_folder(root)
@@ -151,21 +151,14 @@ class _Look:
             return False
         place, _, name = flaw.place.rpartition("/")
         try:
-            folder = descend(self._store, place)
+            folder = self._store.below(place)
             is_folder = stat.S_ISDIR(folder.status(name).st_mode)
         except OSError:
             return True
         return Lock.is_held(folder.folder(name)) if is_folder else alive
 
 
-def descend(folder: Folder, names_: str) -> Folder:
-    """The folder at `a/b/c` below another one. OSError."""
-    for name in filter(None, names_.split("/")):
-        folder = folder.folder(name)
-    return folder
-
-
 def _is_there(store: Folder, parts: list[str]) -> bool:
     with contextlib.suppress(OSError):
-        return descend(store, "/".join(parts[:-1])).has(parts[-1]) if parts else True
+        return store.below("/".join(parts[:-1])).has(parts[-1]) if parts else True
     return False

@@ -6,9 +6,17 @@ import argparse
 from collections.abc import Mapping
 from typing import Protocol
 
-from vibe_gate.errors import UsageError
-from vibe_gate.faces.cli.bundles import cleaning, keeping, listing, repairing, showing, usage, verifying
-from vibe_gate.version import VERSION
+from vibe_gate.faces.cli.bundles import (
+    cleaning,
+    exporting,
+    importing,
+    keeping,
+    listing,
+    repairing,
+    showing,
+    usage,
+    verifying,
+)
 
 SUMMARY = "Look at what was recorded, keep it, and clean it up."
 
@@ -21,6 +29,7 @@ examples:
   vibe-gate bundles clean --dry-run              what a cleaning would delete
   vibe-gate bundles verify                       everything that is wrong with the store, exit 5
   vibe-gate bundles repair                       heal it, or put it aside
+  vibe-gate bundles export HEAD -o run.tar.zst   one file to send; `import` takes it in elsewhere
 """
 
 
@@ -44,10 +53,9 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "du": usage,
     "verify": verifying,
     "repair": repairing,
+    "export": exporting,
+    "import": importing,
 }
-
-PLANNED = ("export", "import")
-"""Subcommands that the product names and a later version brings."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,12 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, module in SUBCOMMANDS.items():
         made = actions.add_parser(name, help=module.SUMMARY, description=module.SUMMARY, allow_abbrev=False)
         module.add_arguments(made)
-    for name in PLANNED:
-        actions.add_parser(name, allow_abbrev=False).add_argument("rest", nargs="*")
 
 
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Do what the subcommand says."""
-    if args.subcommand in PLANNED:
-        raise UsageError(f"'bundles {args.subcommand}' is not part of this version yet ({VERSION}).")
     return SUBCOMMANDS[args.subcommand].run(args, environ)

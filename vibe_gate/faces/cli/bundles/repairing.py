@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Mapping
 
-from vibe_gate.adapters.bundles.repair import Repaired, repair
+from vibe_gate.adapters.bundles.repair import Repaired, repair_bundles
 from vibe_gate.domain import paths
 from vibe_gate.errors import INTEGRITY, PASS
 from vibe_gate.faces.cli.bundles.naming import root_of
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     root = root_of(environ)
     known, chosen = provenance(root, environ), views(root, args.runs, environ)
     with elsewhere(root, environ) as content:
-        done = repair(root, known, now(), chosen, content)
+        done = repair_bundles(root, known, now(), chosen, content)
     exit_code = PASS if done.left.is_sound else INTEGRITY
     if args.json:
         mended = [{**as_json(mended.flaw), "done": mended.done} for mended in done.mended]

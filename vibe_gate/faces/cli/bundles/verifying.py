@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vibe_gate.adapters.bundles.flaws import Flaw
-from vibe_gate.adapters.bundles.verify import Verified, verify
+from vibe_gate.adapters.bundles.verify import Verified, verify_bundles
 from vibe_gate.domain import paths
 from vibe_gate.errors import INTEGRITY, PASS
 from vibe_gate.faces.cli.bundles.naming import root_of
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Look, tell, and return 0 or 5."""
     root = root_of(environ)
-    found = verify(root, provenance(root, environ), views(root, args.runs, environ))
+    found = verify_bundles(root, provenance(root, environ), views(root, args.runs, environ))
     exit_code = PASS if found.is_sound else INTEGRITY
     if args.json:
         emit(json.dumps({"schema": 1, "exit_code": exit_code, **counted(found)}, indent=2) + "\n")

@@ -1,0 +1,153 @@
+"""Runs into one archive: each content once, unpacked, with its versions side by side, so that zstd sees them."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vibe_gate.adapters.bundles import manifest, names
+from vibe_gate.adapters.bundles.archive import Distinct, Packer
+from vibe_gate.adapters.bundles.flaws import WRONG
+from vibe_gate.adapters.bundles.folder import Folder
+from vibe_gate.adapters.bundles.layout import part_of, walk
+from vibe_gate.adapters.bundles.log import lines
+from vibe_gate.adapters.bundles.manifest import Manifest, RunInArchive
+from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT, decode, encode
+from vibe_gate.adapters.bundles.provenance import Provenance
+from vibe_gate.adapters.bundles.reading import RunView
+from vibe_gate.adapters.bundles.strict import parse_object
+from vibe_gate.adapters.bundles.verify import open_store_folder, verify_bundles
+from vibe_gate.domain import paths
+from vibe_gate.errors import IntegrityError, StorageError, UsageError
+
+CONTENTS = "contents"
+"""The archive's folder of contents: `<sha256>.txt` as they are, `.gz` only where packing again gives other bytes."""
+
+_CHUNK = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """Counts, and the archive's size in bytes."""
+
+    runs: int
+    contents: int
+    size: int
+
+
+@dataclass(slots=True)
+class _Content:
+    """Where a content is shown first, and what it is sorted by: paths together, in the order of the runs."""
+
+    place: str
+    order: tuple[str, str]
+
+
+def export_bundles(root: Path, runs: Sequence[RunView], target: Path, provenance: Provenance) -> Exported:
+    """Write `runs` into the new file `target`, oldest first, each verified before.
+
+    UsageError: a run is being written, or `target` exists. IntegrityError: a run is
+    corrupt or foreign. StorageError.
+    """
+    chosen = sorted(dict.fromkeys(runs), key=lambda run: (run.run_id, run.key))
+    if os.path.lexists(target):
+        raise UsageError(f"{paths.quote(str(target))} exists already; name another file.")
+    _require_sound(root, chosen, provenance)
+    temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        store = open_store_folder(root)
+        if store is None:
+            raise UsageError(f"No run is recorded in {names.STORE} yet.")
+        try:
+            exported = _Export(store, chosen).write(temporary)
+            os.link(temporary, target)  # never over a file that appeared meanwhile
+        finally:
+            temporary.unlink(missing_ok=True)
+    except FileExistsError:
+        raise UsageError(f"{paths.quote(str(target))} exists already; name another file.") from None
+    except (OSError, ValueError) as error:
+        what = error.strerror if isinstance(error, OSError) else str(error)
+        raise StorageError(f"{paths.quote(str(target))} was not written: {what}.") from error
+    return exported
+
+
+def _require_sound(root: Path, runs: Sequence[RunView], provenance: Provenance) -> None:
+    for flaw in verify_bundles(root, provenance, runs).flaws:
+        if flaw.state in WRONG:
+            raise IntegrityError(
+                f"{paths.quote(flaw.place)}: {flaw.why}. It was not exported; `bundles verify` has more."
+            )
+        if flaw.state == "running":
+            raise UsageError(f"{paths.quote(flaw.place)} is still running; export it when it has ended.")
+
+
+class _Export:
+    def __init__(self, store: Folder, runs: Sequence[RunView]) -> None:
+        self._store = store
+        self._runs = runs
+        self._contents: dict[str, _Content] = {}
+
+    def write(self, target: Path) -> Exported:
+        whole = Manifest(runs=tuple(self._run(run) for run in self._runs))
+        with target.open("xb") as file:
+            packer = Packer(file)
+            head = json.dumps(whole.model_dump(mode="json", by_alias=True), separators=(",", ":")).encode()
+            packer.add(manifest.NAME, len(head), iter([head]))
+            for _, content in sorted(self._contents.items(), key=lambda item: (item[1].order, item[0])):
+                self._content(packer, content.place)
+            for run in self._runs:
+                self._files(packer, run)
+            packer.close()
+            file.flush()
+            os.fsync(file.fileno())
+            size = file.tell()
+        return Exported(len(self._runs), len(self._contents), size)
+
+    def _run(self, run: RunView) -> RunInArchive:
+        """Note the run's contents; IntegrityError where its names would be one on another disk."""
+        distinct = Distinct()
+        shown = []
+        folder = self._store.below(f"{run.key}/{run.run_id}")
+        path_of = _paths(folder)
+        for entry in walk(folder):
+            if entry.is_temporary or part_of(entry.name) is None:
+                continue
+            distinct.add(entry.name)
+            if part_of(entry.name) == "content":
+                shown.append(entry.name)
+                order = (path_of.get(entry.base[:64], ""), run.run_id)
+                self._contents.setdefault(entry.base, _Content(f"{run.key}/{run.run_id}/{entry.name}", order))
+        return RunInArchive(key=run.key, run_id=run.run_id, contents=tuple(shown))
+
+    def _content(self, packer: Packer, place: str) -> None:
+        parent, _, name = place.rpartition("/")
+        raw = self._store.below(parent).read(name)
+        data = decode(name, raw, LARGEST_CONTENT)
+        if data is None:
+            raise ValueError(f"{name} changed while it was read")
+        if name.endswith(".gz") and encode(name, data) == raw:
+            name, raw = name.removesuffix(".gz"), data
+        packer.add(f"{CONTENTS}/{name}", len(raw), iter([raw]))
+
+    def _files(self, packer: Packer, run: RunView) -> None:
+        place = f"{run.key}/{run.run_id}"
+        for entry in walk(self._store.below(place)):
+            if entry.is_temporary or part_of(entry.name) in {None, "content"} or entry.base == names.LOCK:
+                continue
+            with open(entry.folder.reading(entry.base), "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                packer.add(f"{place}/{entry.name}", size, iter(lambda: file.read(_CHUNK), b""))
+
+
+def _paths(bundle: Folder) -> dict[str, str]:
+    """The path that each content of the run's change was, by hash."""
+    found: dict[str, str] = {}
+    for line in lines(bundle, names.EVENTS) if names.EVENTS in bundle.files() else ():
+        data = parse_object(line).get("data") if b'"artifact.written"' in line else None
+        if isinstance(data, dict) and isinstance(path := data.get("path"), str):
+            found.setdefault(str(data.get("sha256")), path)
+    return found

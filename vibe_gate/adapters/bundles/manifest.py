@@ -1,0 +1,60 @@
+"""What an exported archive begins with: which runs it holds, and which contents each of them shows."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from vibe_gate.adapters.bundles import names
+from vibe_gate.adapters.bundles.layout import part_of
+from vibe_gate.adapters.bundles.strict import parse_object
+from vibe_gate.domain.model import Model
+
+NAME = "vibe-gate-bundles.json"
+MAX_BYTES = 256 << 20
+MAX_CONTENTS = 2_000_000
+"""Names of contents in all runs together."""
+
+
+class RunInArchive(Model):
+    """`contents` are names relative to the run, as `files/after/<sha256>.txt.gz`."""
+
+    key: str
+    run_id: str
+    contents: tuple[str, ...] = ()
+
+
+class Manifest(Model):
+    """The first member of the archive."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    runs: tuple[RunInArchive, ...]
+
+
+def parse(data: bytes) -> Manifest:
+    """A manifest that names runs and contents only; ValueError with the reason."""
+    try:
+        made = Manifest.model_validate(parse_object(data))
+    except ValidationError:
+        raise ValueError(f"its {NAME} is not of a known schema") from None
+    except ValueError as error:
+        raise ValueError(f"its {NAME} is wrong: {error}") from None
+    if not made.runs:
+        raise ValueError("it holds no runs")
+    if sum(len(run.contents) for run in made.runs) > MAX_CONTENTS:
+        raise ValueError(f"it shows more than {MAX_CONTENTS:,} contents")
+    for run in made.runs:
+        if not names.is_run_id(run.run_id) or not is_key(run.key):
+            raise ValueError("it names a run that none can be")
+        if any(part_of(name) != "content" for name in run.contents):
+            raise ValueError(f"its run {run.run_id} shows a content where no bundle has one")
+    return made
+
+
+def is_key(name: str) -> bool:
+    """Whether a folder of runs may have this name."""
+    try:
+        return names.as_folder_name(name, "a key") not in names.OWN_FOLDERS
+    except ValueError:
+        return False

@@ -1,0 +1,47 @@
+"""`vibe-gate bundles export RUN... -o FILE`: runs in one archive."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from vibe_gate.adapters import bundles
+from vibe_gate.domain import paths
+from vibe_gate.errors import PASS
+from vibe_gate.faces.cli.bundles.naming import root_of
+from vibe_gate.faces.cli.bundles.trusting import RUNS_HELP, provenance, views
+from vibe_gate.faces.cli.output import emit
+
+SUMMARY = "Write runs into one compressed archive, each verified before."
+
+DEFAULT = "bundles.tar.zst"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what `bundles export` takes."""
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"{RUNS_HELP}; by default the newest")
+    parser.add_argument("--all", action="store_true", help="every run that has ended")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", default=DEFAULT, help=f"the archive, a new file (default: {DEFAULT})"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Write it and say how large it is."""
+    root = root_of(environ)
+    known = provenance(root, environ)
+    if args.all:
+        chosen = [run for run in bundles.list_runs(root) if run.state != "running"]
+    else:
+        chosen = views(root, args.runs, environ) or [bundles.find_run(root, "", known)]
+    done = bundles.export_bundles(root, chosen, Path(args.output), known)
+    if args.json:
+        emit(json.dumps({"schema": 1, "file": paths.quote(args.output), **asdict(done)}, indent=2) + "\n")
+    else:
+        shown = paths.quote(args.output)
+        emit(f"{shown}: {done.runs} runs, {done.contents} contents, {done.size:,} bytes.\n")
+    return PASS
