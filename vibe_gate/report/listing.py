@@ -21,13 +21,12 @@ def lines(entries: Iterable[Entry]) -> str:
 
 def line(entry: Entry) -> str:
     """One run. An unsealed one has its state where the outcome would be, and nothing else to tell."""
-    run, key, outcome, author, files, added, deleted, findings, cost = entry.shown()
+    run, key, outcome, author, files, added, deleted, findings, cost, rubrics = entry.shown()
     head = f"{run[:4]}-{run[4:6]}-{run[6:8]} {run[9:11]}:{run[11:13]}:{run[13:15]}Z"
     if not outcome:
         return f"{head}  {entry.state:<12}  {'':<45}  {run}  {key[:_KEY]}"
     size = f"{files} file{'' if files == '1' else 's'} +{added} -{deleted}"
     found = f"{findings} finding{'' if findings == '1' else 's'}"
-    rubrics = ",".join(name for name, _ in entry.rubrics)
     told = f"{author:<5}  {size:<19} {found:<11} ${float(cost):.4f}"
     return f"{head}  {outcome:<12}  {told}  {run}  {key[:_KEY]:<17}  {rubrics}"
 
@@ -37,6 +36,13 @@ _KEY = 17  # "tree-" and twelve digits
 
 def _safe(text: str) -> str:
     return text if text.isascii() and text.isprintable() else safe(text)
+
+
+def documents(entries: Iterable[Entry]) -> str:
+    """All runs as one JSON document, a line each."""
+    json = __import__("json")  # which a list for people does not pay for
+    runs = ",\n".join(json.dumps(document(entry)) for entry in entries)
+    return f'{{"schema": 1, "bundles": [\n{runs}\n]}}\n' if runs else '{"schema": 1, "bundles": []}\n'
 
 
 def document(entry: Entry) -> dict[str, object]:

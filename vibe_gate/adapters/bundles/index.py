@@ -211,9 +211,11 @@ class Entry:
         return tuple(decoded(path) for path in self._fields[_FIELDS].split("\t")[:-1])
 
     def shown(self) -> list[str]:
-        """Run id, key, outcome, author, files, added, deleted, findings and cost, as texts: what a line shows."""
+        """What a line shows, as texts: run id, key, outcome, author, files, added, deleted, findings, cost, rubrics."""
         fields = self._fields
-        return [*fields[:3], fields[4], *fields[12:17]]
+        text = fields[_RUBRICS]
+        names = ",".join(name for name, _ in self.rubrics) if "\\" in text else text.rpartition("=")[0]
+        return [*fields[:3], fields[4], *fields[12:17], names]
 
     def line(self) -> bytes:
         """The line of the index."""

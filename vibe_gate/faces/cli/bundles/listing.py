@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import time
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from vibe_gate.adapters.bundles.indexing import listed
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.bundles.naming import root_of
 from vibe_gate.faces.cli.output import emit
-from vibe_gate.report.listing import NO_RUNS, NONE_FOUND, document, lines
+from vibe_gate.report.listing import NO_RUNS, NONE_FOUND, documents, lines
 
 SUMMARY = "List the runs, newest first: when, outcome, author, size, findings, cost, run id, key, rubrics."
 
@@ -44,7 +43,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     wanted = Wanted(**{name: getattr(args, name) for name in _FILTERS if getattr(args, name) is not None})  # type: ignore[typeddict-item]
     found = find_bundles(root, **wanted)[: args.limit] if wanted else listed(root, args.limit, time.time_ns())
     if args.json:
-        emit(json.dumps({"schema": 1, "bundles": [document(entry) for entry in found]}, indent=2) + "\n")
+        emit(documents(found))
     else:
         emit(lines(found) or (NONE_FOUND if wanted else NO_RUNS))
     return PASS

@@ -12,12 +12,15 @@ import time
 
 from vibe_gate.adapters.bundles.index import newest
 from vibe_gate.faces.cli.bundles.place import REDIRECTIONS, top
-from vibe_gate.report.listing import lines
+from vibe_gate.report.listing import documents, lines
+
+_DIGITS = 9
 
 
 def listed(arguments: list[str]) -> str | None:
-    """The text of `bundles list` or `bundles list --limit N`; None for any other question or any doubt."""
-    limit = _limit(arguments)
+    """The text of `bundles list [--limit N] [--json]`; None for any other question or any doubt."""
+    as_json = "--json" in arguments
+    limit = _limit([argument for argument in arguments if argument != "--json"])
     if limit == 0 or any(name in os.environ for name in REDIRECTIONS):
         return None
     gc.disable()  # ten thousand entries and no cycle among them
@@ -26,7 +29,7 @@ def listed(arguments: list[str]) -> str | None:
     if not found or not all(entry.state for entry in found):
         return None
     try:
-        return lines(found)
+        return documents(found) if as_json else lines(found)
     except ValueError:  # a line that no honest writer wrote
         return None
 
@@ -38,6 +41,3 @@ def _limit(arguments: list[str]) -> int | None:
     if len(arguments) == 2 and arguments[0] == "--limit" and arguments[1].isdecimal() and len(arguments[1]) < _DIGITS:
         return int(arguments[1])
     return 0
-
-
-_DIGITS = 9
