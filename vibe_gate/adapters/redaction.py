@@ -17,7 +17,9 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -48,14 +50,17 @@ _NOT_ASCII = bytes(range(0x80, 0x100))
 
 
 class Redactor:
-    """Replaces secrets; keeps every other character and byte as it is. `count` is how many it has replaced."""
+    """Replaces secrets; keeps every other character and byte as it is. Safe for several threads."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        self.count = 0
-        forms = {form: secret for secret in _environment_secrets(environ) for form in _forms(secret)}
-        # Longest first: a value must go whole, even where another is part of it.
-        self._forms = dict(sorted(forms.items(), key=lambda pair: -len(pair[0])))
-        self._known = re.compile("|".join(map(re.escape, self._forms))) if self._forms else None
+        self._forms = {form: secret for secret in _environment_secrets(environ) for form in _forms(secret)}
+        self._found: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    @property
+    def count(self) -> int:
+        """How many secrets it has replaced."""
+        return self._found.total()
 
     def text(self, text: str) -> str:
         """`text` with placeholders for its secrets."""
@@ -68,9 +73,9 @@ class Redactor:
 
     def data(self, data: bytes) -> bytes:
         """`data` with placeholders for its secrets; bytes of any encoding, the very object where nothing is found."""
-        before = self.count
-        redacted = self._redact(data.decode("latin-1"))
-        return data if self.count == before else redacted.encode("latin-1")
+        text = data.decode("latin-1")
+        redacted = self._redact(text)
+        return data if redacted is text else redacted.encode("latin-1")
 
     def value(self, value: Any) -> Any:  # noqa: ANN401 - JSON, as json.loads gives it
         """A JSON-like structure with every text in it redacted, keys too."""
@@ -95,20 +100,31 @@ class Redactor:
         return self.text(item)
 
     def _redact(self, text: str) -> str:
-        if self._known is not None and any(form in text for form in self._forms):
-            text = self._known.sub(lambda match: self._placeholder("environment", self._forms[match[0]]), text)
-        found = secrets.find(text)
+        found = secrets.find(text, self._known if self._forms else None)
         if not found:
             return text
         out: list[str] = []
         position = 0
         for match in found:
-            out += [text[position : match.start], self._placeholder(match.kind, text[match.start : match.end])]
+            placeholder = self._placeholder(match.kind, match.value)
+            if not text[match.start + 1 : match.end : 2].strip("\0"):
+                # UTF-16 stays UTF-16.
+                placeholder = "\0".join(placeholder) + "\0" * ((match.end - match.start) % 2 == 0)
+            out += [text[position : match.start], placeholder]
             position = match.end
         return "".join([*out, text[position:]])
 
+    def _known(self, text: str) -> Iterator[secrets.SecretMatch]:
+        """Where a known value stands, in whatever form."""
+        for form, secret in self._forms.items():
+            start = text.find(form)
+            while start >= 0:
+                yield secrets.SecretMatch("environment", start, start + len(form), secret)
+                start = text.find(form, start + len(form))
+
     def _placeholder(self, kind: str, secret: str) -> str:
-        self.count += 1
+        with self._lock:
+            self._found[kind] += 1
         told = secret if len(secret) >= MIN_TAGGED else ""
         tag = hashlib.sha256(f"vibe-gate redaction\0{kind}\0{told}".encode()).hexdigest()[:8]
         return f"[redacted:{kind}:{tag}]"

@@ -17,17 +17,23 @@ import contextlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from vibe_gate.domain import carriers
 
 
 @dataclass(frozen=True, slots=True)
 class SecretMatch:
-    """One secret: `text[start:end]` is the value itself, without its name or quotes."""
+    """One secret: `text[start:end]` is the value itself, without its name or quotes.
+
+    `value` is how it reads: without the escapes, or out of the base64, in which it was found.
+    """
 
     kind: str
     start: int
     end: int
+    value: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,9 @@ def _format(kind: str, lead: str, rest: str, *, inside: str = "A-Za-z0-9_") -> _
 
 _END = r"(?![A-Za-z0-9])"
 _WORD = "A-Za-z0-9_-"
-_PEM_BODY = r'(?:[A-Za-z0-9+/=\s\\,"' + r"'" + r"]|(?<=\n)-(?!----E))"
+_PEM_BODY = (
+    r"""(?:[A-Za-z0-9+/=\s\\,"'→]|\xe2\x86\x92|(?<=\n)[>#*|;]|(?<=\n)-(?!----E))"""  # quoted, commented, numbered
+)
 _PEM = (
     r"(?:(?:RSA|DSA|EC|OPENSSH|ENCRYPTED|PGP|SSH2|ANY) ){0,2}PRIVATE KEY(?: BLOCK)?-----(?:\\[nr]|\s|[\"'+]){0,40}"
     r"(?:[ +-]?[A-Za-z-]{1,30}: [^\n\\]{1,200}(?:\n|\\n)){0,5}"
@@ -143,24 +151,71 @@ _SAFE_PASSWORDS = frozenset(
     {"password", "foo", "bar", "baz", "pass", "passwd", "pwd", "secret", "user", "token", "test", "pw", "key"}
 )
 
+_CUT_ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{0,4}|[\"\\/bfnrt])\Z")
+"""The beginning of an escape, with the character after it."""
+
+_RANKS = {
+    kind: rank
+    for rank, kind in enumerate(
+        dict.fromkeys(
+            [form.kind for form in _FORMATS]
+            + ["discord-bot-token", "url-password", "bearer-token", "basic-auth", "aws-secret-key", "secret-assignment"]
+        )
+    )
+}
+"""Of two kinds that fit one place, the first names it."""
+
 QUOTED_BITS = 3.0
 """Shannon bits a character from which a quoted assigned value counts as random; English words in one case lie below."""
 BARE_BITS = 3.5
 """The same without quotes, where identifiers are the usual case."""
 
 
-def find(text: str) -> list[SecretMatch]:
-    """Every secret in `text`, in order and without overlaps; overlapping ones become one, under the named format."""
-    ranked = enumerate([*_known(text), *_discord(text), *_urls(text), *_headers(text), *_assigned(text)])
-    kept: list[tuple[int, SecretMatch]] = []
-    for rank, match in sorted(ranked, key=lambda pair: (pair[1].start, pair[0])):
-        if kept and match.start < kept[-1][1].end:
-            other_rank, other = kept.pop()
-            kind = match.kind if rank < other_rank else other.kind
-            kept.append((min(rank, other_rank), SecretMatch(kind, other.start, max(other.end, match.end))))
-        else:
-            kept.append((rank, match))
-    return [match for _, match in kept]
+def find(text: str, also: Callable[[str], Iterable[SecretMatch]] | None = None) -> list[SecretMatch]:
+    """Every secret in `text`, in order and without overlaps; overlapping ones become one, under the named format.
+
+    Secrets inside of carriers (see `carriers`) count as well: there the match is the
+    whole escape, or the base64, that stands for the value. `also` looks for more in
+    the same readings of the text; what it finds comes before every format.
+    """
+    found = [_whole(text, match) for match in _scan(text, also)]
+    for view in carriers.views(text):
+        for match in _scan(view.text, also):
+            start, end = view.origin(match.start, match.end)
+            found.append(replace(match, start=start, end=end))
+    return _apart(found)
+
+
+def _scan(text: str, also: Callable[[str], Iterable[SecretMatch]] | None) -> Iterator[SecretMatch]:
+    if also is not None:
+        yield from also(text)
+    for match in (*_known(text), *_discord(text), *_urls(text), *_headers(text), *_assigned(text)):
+        yield replace(match, value=text[match.start : match.end])
+
+
+def _apart(found: list[SecretMatch]) -> list[SecretMatch]:
+    """The matches in order; of those that overlap one over all of them, of the kind of the first rank."""
+    kept: list[SecretMatch] = []
+    for match in sorted(found, key=lambda match: (match.start, match.end)):
+        if kept and match.start < kept[-1].end:
+            last = kept.pop()
+            best = min(last, match, key=lambda one: (_RANKS.get(one.kind, -1), -len(one.value), one.value))
+            match = replace(best, start=last.start, end=max(last.end, match.end))
+        kept.append(match)
+    return kept
+
+
+def _whole(text: str, match: SecretMatch) -> SecretMatch:
+    """The match with the whole of an escape that it would cut: what is left of JSON must stay JSON."""
+    start, end = match.start, match.end
+    if head := _CUT_ESCAPE.search(text, max(0, start - 6), min(len(text), start + 1)):
+        lead = text[max(0, head.start() - 64) : head.start()]
+        if head.end() > start and (len(lead) - len(lead.rstrip("\\"))) % 2 == 0:
+            start = head.start()
+    inside = text[start:end]
+    if (len(inside) - len(inside.rstrip("\\"))) % 2:
+        end = min(len(text), end + (5 if text[end : end + 1] == "u" else 1))
+    return match if (start, end) == (match.start, match.end) else replace(match, start=start, end=end)
 
 
 def mask(value: str) -> str:
@@ -170,16 +225,7 @@ def mask(value: str) -> str:
 
 def kinds() -> frozenset[str]:
     """The kinds that `find` can name."""
-    extra = {
-        "discord-bot-token",
-        "url-password",
-        "bearer-token",
-        "basic-auth",
-        "aws-secret-key",
-        "heroku-key",
-        "secret-assignment",
-    }
-    return frozenset({form.kind for form in _FORMATS} | extra)
+    return frozenset(_RANKS)
 
 
 def _known(text: str) -> Iterator[SecretMatch]:
@@ -188,8 +234,21 @@ def _known(text: str) -> Iterator[SecretMatch]:
             start, end = match.span("value") if form.has_value else match.span()
             if form.kind == "telegram-bot-token":
                 start -= 8
+            if form.kind == "private-key":
+                end = _end_of_key(text, start, end)
             if form.kind == "private-key" or not _PLACEHOLDER.search(text[start:end].lower()):
                 yield SecretMatch(form.kind, start, end)
+
+
+def _end_of_key(text: str, start: int, end: int) -> int:
+    """Where a private key ends that has no end line: its string ends it, unless its lines are strings each."""
+    if text.endswith("-----", start, end):
+        return end
+    body = text.index("KEY", start) + 20
+    quote = next((found.start() for found in re.compile("[\"']").finditer(text, body, end)), end)
+    if quote - body >= 40:
+        return quote
+    return end if text.count('"', start, end) % 2 == 0 else text.rindex('"', start, end)
 
 
 def _discord(text: str) -> Iterator[SecretMatch]:

@@ -1,0 +1,283 @@
+r"""Carriers: the ways in which text travels inside other text, undone, with the way back to where it stood.
+
+A secret may be written `\u0067hp_...` in JSON, `%67hp_...` in a URL, cut by a colour
+or a line's continuation, or be part of something in base64. `views` gives the text
+as it reads with such a layer taken off, layer by layer, and each view knows which
+span of the scanned text stands for a span of its own.
+
+The text is hostile: every step is linear, views are pieces of a bounded size, and
+layers end at DEPTH. Only what is near an escape is in a view: text without any costs
+one search, and the way back is made only where something was found. Escapes become
+UTF-8 seen as Latin-1, as in `adapters.redaction`; for ASCII this is the same.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import functools
+import html
+import re
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+
+DEPTH = 4
+"""Layers that are taken off: JSON in JSON in JSON, or a URL encoded twice inside one, need no more."""
+REACH = 4096
+"""Characters around an escape in which a secret could be broken by it; a line's end is nearer as a rule."""
+BLOCK = 1 << 19
+"""Characters after which a view ends, so that a megabyte of escapes is never held several times over."""
+OVERLAP = 24_000
+"""Characters that two views of one long stretch share: more than the longest secret (a private key)."""
+SEPARATOR = "<\0<"
+"""Between pieces that do not touch: no rule for a secret crosses it."""
+
+CODED = 28
+"""Characters from which a run is decoded: base64 of the shortest known format (20 characters)."""
+CODED_HEX = 40
+
+_INVISIBLE = "\u200b-\u200f\u2060-\u2064\ufeff\u202a-\u202e\u2066-\u2069\xad"
+_ESCAPE = re.compile(
+    # A set first, which the search jumps to; what the character is decides how it goes on.
+    rf"[\\%=&\x1b\xc2\xe2\xef{_INVISIBLE}]"
+    r"(?:(?<=\\)(?:[nrtbf\"'/\\`$]|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[0-3][0-7]{2}|"
+    r"\r?\n[ \t]{0,200}[+-]?[ \t]{0,200})"
+    r"|(?<=%)[0-9A-Fa-f]{2}"
+    r"|(?<==)(?:\r?\n|3[Dd]|20)"
+    r"|(?<=&)(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|quot|apos|amp|lt|gt|sol|num|equals|colon|nbsp);"
+    r"|(?<=\x1b)(?:\[[0-?]{0,40}[ -/]{0,4}[@-~]|[\]PX^_][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[ -/]{0,4}[0-Z\\^-~])"
+    r"|(?<=\xc2)\xad|(?<=\xe2)(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xa9])|(?<=\xef)\xbb\xbf"
+    rf"|(?<=[{_INVISIBLE}]))"
+)
+_CONTROL = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+
+_RUN_CHARACTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
+_RUNS = bytes(0x78 if code in _RUN_CHARACTERS else 0x20 for code in range(256))
+_NEEDLE = b"x" * CODED
+_TO_STANDARD = str.maketrans("-_", "+/")
+_HEX = re.compile(r"[0-9a-f]+\Z|[0-9A-F]+\Z")
+_WIDE = re.compile(r"(?:[\t\n\r -~]\0){16,}+[\t\n\r -~]?")
+_UNPRINTABLE = re.compile(r"[^\t\n\r -~]")
+_LINE_BREAK = re.compile(r"\r?\n[ \t]{0,40}[+-]?[ \t]{0,40}\Z")
+
+Piece = tuple[int, int, int, int, int]
+"""Characters of the view, the span below that they stand for, and how many of each belong together.
+
+(1, 1): one for one. (3, 4): base64. (0, 0): all for all, as an escape.
+"""
+
+
+class View:
+    """Text with one layer taken off; `origin` leads back to the scanned text."""
+
+    __slots__ = ("_below", "_ends", "_origins", "_pieces", "_starts", "_steps", "_widths", "text")
+
+    def __init__(self, text: str, below: View | None, pieces: Callable[[], Iterable[Piece]]) -> None:
+        self.text = text
+        self._below = below
+        self._pieces: Callable[[], Iterable[Piece]] | None = pieces
+        self._starts, self._origins, self._ends = array("q"), array("q"), array("q")
+        self._steps, self._widths = array("b"), array("b")
+
+    def origin(self, start: int, end: int) -> tuple[int, int]:
+        """The span of the scanned text that stands for `text[start:end]`; `start < end`."""
+        if self._pieces is not None:
+            self._map(self._pieces())
+            self._pieces = None
+        first, last = bisect_right(self._starts, start) - 1, bisect_right(self._starts, end - 1) - 1
+        begin, stop = self._origins[first], self._ends[last]
+        if self._steps[first]:
+            begin += (start - self._starts[first]) // self._steps[first] * self._widths[first]
+        if self._steps[last]:
+            reached = -(-(end - self._starts[last]) // self._steps[last]) * self._widths[last]
+            stop = min(self._origins[last] + reached, stop)
+        return self._below.origin(begin, stop) if self._below is not None else (begin, stop)
+
+    def _map(self, pieces: Iterable[Piece]) -> None:
+        size = 0
+        for length, start, end, step, width in pieces:
+            if length:
+                self._starts.append(size)
+                self._origins.append(start)
+                self._ends.append(end)
+                self._steps.append(step)
+                self._widths.append(width)
+                size += length
+
+
+def views(text: str) -> Iterator[View]:
+    """Every reading of `text` with one to DEPTH layers taken off; nothing where there is no carrier in it."""
+    yield from _views(text, None, DEPTH)
+
+
+def _views(text: str, below: View | None, depth: int) -> Iterator[View]:
+    if not depth:
+        return
+    for find in (_escaped, _coded, _wide):
+        for view in find(text, below):
+            yield view
+            yield from _views(view.text, view, depth - 1)
+
+
+def _escaped(text: str, below: View | None) -> Iterator[View]:
+    """Views of the neighbourhood of escapes, these undone."""
+    gathered: list[tuple[int, int]] = []
+    size = 0
+    for low, high in _windows(text):
+        gathered.append((low, high))
+        size += high - low
+        if size > BLOCK:
+            yield _unescaped(text, below, gathered)
+            gathered, size = [], 0
+    if gathered:
+        yield _unescaped(text, below, gathered)
+
+
+def _unescaped(text: str, below: View | None, windows: list[tuple[int, int]]) -> View:
+    parts = [_ESCAPE.sub(lambda match: _undone(match[0]), text[low:high]) for low, high in windows]
+    return View(SEPARATOR.join(parts), below, lambda: _pieces_of_escapes(text, windows))
+
+
+def _pieces_of_escapes(text: str, windows: list[tuple[int, int]]) -> Iterator[Piece]:
+    for low, high in windows:
+        if low != windows[0][0]:
+            yield len(SEPARATOR), low, low, 0, 0
+        position = 0
+        stretch = text[low:high]
+        for match in _ESCAPE.finditer(stretch):
+            yield match.start() - position, low + position, low + match.start(), 1, 1
+            yield len(_undone(match[0])), low + match.start(), low + match.end(), 0, 0
+            position = match.end()
+        yield len(stretch) - position, low + position, high, 1, 1
+
+
+def _windows(text: str) -> Iterator[tuple[int, int]]:
+    """Stretches of text with everything that an escape could break: their lines, REACH at most; in order.
+
+    Stretches that touch are one as long as it is no longer than BLOCK; after that they share OVERLAP.
+    """
+    low = high = position = 0
+    match = _ESCAPE.search(text)
+    while match:
+        reach = max(high, match.start() - REACH)
+        start = max(text.rfind("\n", reach, match.start()) + 1, reach)
+        limit = match.end() + REACH
+        line_end = text.find("\n", match.end(), limit)
+        end = line_end if line_end >= 0 else min(limit, len(text))
+        if text.find("-----", start, end) >= 0:
+            end = min(match.end() + OVERLAP, len(text))  # a private key may begin here
+        if start > high + 1 or not high:
+            if high:
+                yield low, high
+            low = start
+        elif high - low > BLOCK:
+            yield low, high
+            low = high - OVERLAP
+        high = max(high, end)
+        # A continuation starts before the line's end; on an endless line the next escape may be anywhere.
+        position = match.end() if line_end < 0 else max(match.end(), line_end - 2)
+        match = _ESCAPE.search(text, position)
+    if high:
+        yield low, high
+
+
+@functools.lru_cache(maxsize=4096)
+def _undone(escape: str) -> str:
+    """What an escape stands for; "" for what is not seen."""
+    lead, told = escape[0], escape[1:]
+    if lead == "\\":
+        return _undone_backslash(told)
+    if lead == "%":
+        return chr(int(told, 16))
+    if lead == "=":
+        return {"3d": "=", "20": " "}.get(told.lower(), "")
+    return _latin(html.unescape(escape)) if lead == "&" else ""
+
+
+def _undone_backslash(told: str) -> str:
+    if told[0] in "ux":
+        code = int(told[1:].strip("{}"), 16)
+        return chr(code) if told[0] == "x" else _latin(chr(min(code, 0x10FFFF)))
+    if told[0].isdigit():
+        return chr(int(told, 8))
+    if len(told) > 1 or told == "\n":
+        return ""  # the line goes on
+    return _CONTROL.get(told, told)
+
+
+def _latin(text: str) -> str:
+    return text.encode("utf-8", "surrogatepass").decode("latin-1")
+
+
+def _coded(text: str, below: View | None) -> Iterator[View]:
+    """Views of everything that is printable text in base64 or hex."""
+    parts: list[str] = []
+    pieces: list[Piece] = []
+    size, reached, is_full = 0, 0, False
+    for start, end in _runs(text):
+        step, told = _decoded(text[start:end])
+        if not told:
+            continue
+        # A wrapped text goes on in the next line where this one is full.
+        goes_on = is_full and start - reached < 100 and _LINE_BREAK.match(text, reached, start)
+        if parts and not goes_on:
+            parts.append(SEPARATOR)
+            pieces.append((len(SEPARATOR), start, start, 0, 0))
+        parts.append(told)
+        pieces.append((len(told), start, end, step, 4 if step == 3 else 2))
+        size, reached, is_full = size + len(told), end, step == 3 and (end - start) % 4 == 0
+        if size > BLOCK:
+            yield View("".join(parts), below, pieces.copy)
+            parts, pieces, size, is_full = [], [], 0, False
+    if parts:
+        yield View("".join(parts), below, pieces.copy)
+
+
+def _runs(text: str) -> Iterator[tuple[int, int]]:
+    """Spans of at least CODED characters of base64, base64url or hex, in order."""
+    marks = text.encode("latin-1", "replace").translate(_RUNS)
+    start = marks.find(_NEEDLE)
+    while start >= 0:
+        end = marks.find(b" ", start)
+        end = end if end >= 0 else len(marks)
+        yield start, end
+        start = marks.find(_NEEDLE, end)
+
+
+def _decoded(run: str) -> tuple[int, str]:
+    """How many characters a group of the run gives, and all of them; (0, "") where that is no text."""
+    if len(run) >= CODED_HEX and len(run) % 2 == 0 and _HEX.match(run):
+        told = bytes.fromhex(run).decode("latin-1")
+        if not _UNPRINTABLE.search(told):
+            return 1, told
+    # A look at the beginning saves most of the work: a hash is no text from its first bytes on.
+    told = _from_base64(run[:24])
+    if not told or _UNPRINTABLE.search(told):
+        return 0, ""
+    told = _from_base64(run)
+    cut = _UNPRINTABLE.search(told)
+    return 3, told[: cut.start()] if cut else told
+
+
+def _from_base64(run: str) -> str:
+    padded = run[: len(run) - (len(run) % 4 == 1)].translate(_TO_STANDARD)
+    try:
+        return base64.b64decode(padded + "=" * (-len(padded) % 4)).decode("latin-1")
+    except binascii.Error:
+        return ""
+
+
+def _wide(text: str, below: View | None) -> Iterator[View]:
+    """A view of ASCII in UTF-16: every other character is NUL."""
+    found = list(_WIDE.finditer(text)) if "\0" in text else []
+    if found:
+        told = SEPARATOR.join(match[0][::2] for match in found)
+        yield View(told, below, lambda: _pieces_of_wide(found))
+
+
+def _pieces_of_wide(found: list[re.Match[str]]) -> Iterator[Piece]:
+    for match in found:
+        if match is not found[0]:
+            yield len(SEPARATOR), match.start(), match.start(), 0, 0
+        yield (match.end() - match.start() + 1) // 2, match.start(), match.end(), 1, 2
