@@ -86,6 +86,8 @@ def _begun(line: bytes) -> Section | None:
             return None
         old, new = (paths.unquote(paths.decode(half)) for half in halves.groups())
         return Section(old[2:], new[2:], REGULAR_MODE, REGULAR_MODE)
+    if not names.startswith(b"a/") or b" b/" not in names:
+        return None
     # Unquoted, the two names are equal unless a rename says otherwise further down, so they part in the middle.
     name = paths.decode(names[2 : 2 + max(0, len(names) - 5) // 2])
     return Section(name, name, REGULAR_MODE, REGULAR_MODE)
