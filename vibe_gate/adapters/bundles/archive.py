@@ -119,7 +119,8 @@ def members(file: BinaryIO) -> Iterator[Member]:
             continue
         name, long_name = long_name or name, None
         _look_at(kind, name)
-        distinct.add(name)
+        if not distinct.add(name):
+            raise refused(twice(name))
         if len(distinct) > MAX_MEMBERS:
             raise refused(f"it has more than {MAX_MEMBERS:,} files")
         member = Member(name, size, stream)
@@ -138,15 +139,19 @@ class Distinct:
     def __len__(self) -> int:
         return len(self._files)
 
-    def add(self, name: str) -> None:
-        """IntegrityError where the name, or a folder on its way, is there in another way already."""
+    def add(self, name: str) -> bool:
+        """False where the name, or a folder on its way, is there in another way already."""
         folded = name.casefold()
         twice = folded in self._files or folded in self._folders
         while not twice and (name := name.rpartition("/")[0]):
             twice = name.casefold() in self._files or self._folders.setdefault(name.casefold(), name) != name
-        if twice:
-            raise refused(f"the name {shown(folded)} is in it twice, if only in other case")
         self._files.add(folded)
+        return not twice
+
+
+def twice(name: str) -> str:
+    """What `Distinct` found, in a few words."""
+    return f"the name {shown(name)} is in it twice, if only in other case"
 
 
 def shown(name: str) -> str:

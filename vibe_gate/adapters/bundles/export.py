@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vibe_gate.adapters.bundles import manifest, names
-from vibe_gate.adapters.bundles.archive import Distinct, Packer
+from vibe_gate.adapters.bundles.archive import Distinct, Packer, twice
 from vibe_gate.adapters.bundles.flaws import WRONG
 from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.layout import part_of, walk
@@ -116,7 +116,8 @@ class _Export:
         for entry in walk(folder):
             if entry.is_temporary or part_of(entry.name) is None:
                 continue
-            distinct.add(entry.name)
+            if not distinct.add(entry.name):
+                raise IntegrityError(f"{run.run_id} cannot be exported: {twice(entry.name)}.")
             if part_of(entry.name) == "content":
                 shown.append(entry.name)
                 order = (path_of.get(entry.base[:64], ""), run.run_id)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from vibe_gate.adapters.bundles import manifest, names
-from vibe_gate.adapters.bundles.archive import Distinct, Member, members, refused, shown
+from vibe_gate.adapters.bundles.archive import Distinct, Member, members, refused, shown, twice
 from vibe_gate.adapters.bundles.audit import MAX_DOCUMENT_BYTES, audit
 from vibe_gate.adapters.bundles.durable import make_durable
 from vibe_gate.adapters.bundles.export import CONTENTS
@@ -92,7 +92,7 @@ class _Reading:
         for place, run in runs.items():
             self._stage.below(f"runs/{place}", create=True)
             for name in run.contents:
-                self._distinct.add(f"{place}/{name}")
+                self._add(f"{place}/{name}")
         if len(runs) != len(wanted):
             raise refused("it names a run twice")
         needed = {name.rpartition("/")[2] for run in wanted for name in run.contents}
@@ -146,7 +146,7 @@ class _Reading:
         limit = _LIMITS.get(part, MAX_LOG_BYTES)
         if member.size > limit:
             raise refused(f"{member.name} is larger than {limit:,} bytes")
-        self._distinct.add(f"{place}/{name}")
+        self._add(f"{place}/{name}")
         parent, _, base = f"runs/{place}/{name}".rpartition("/")
         descriptor = self._stage.below(parent, create=True).appending(base)
         try:
@@ -154,6 +154,10 @@ class _Reading:
                 write_all(descriptor, chunk)
         finally:
             let_go(descriptor)
+
+    def _add(self, name: str) -> None:
+        if not self._distinct.add(name):
+            raise refused(twice(name))
 
     def _show(self, place: str, name: str) -> None:
         parent, _, base = f"{place}/{name}".rpartition("/")
