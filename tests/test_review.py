@@ -344,6 +344,7 @@ def test_the_bundle_says_everything_and_is_sealed(walk):
     stored = json.loads((bundle / "summary.json").read_text())
     assert set(stored["digests"]) >= {"events.ndjson", "run.json", "graph.json", "change.patch"}
     stored.pop("digests")
+    stored.pop("redacted", None)
     assert stored == json.loads(summary.to_json())
     turn = bundle / "nodes/judge-quality/turn-001"
     assert json.loads((turn / "summary.json").read_text())["metrics"]["totalTokens"] > 0

@@ -20,6 +20,10 @@ class FolderTree:
         files = (place for place in places if place.is_file() and not place.is_symlink())
         return sorted(place.relative_to(self.root).as_posix() for place in files)
 
+    def links(self, prefix: str) -> list[str]:
+        places = [self.root / prefix, *(self.root / prefix).rglob("*")]
+        return sorted(place.relative_to(self.root).as_posix() for place in places if place.is_symlink())
+
 
 class TextTree:
     """Files given as text or bytes, below `.vibe-gate/`."""
@@ -34,3 +38,6 @@ class TextTree:
 
     def list(self, prefix: str) -> list[str]:
         return sorted(path for path in self.files if path.startswith(f"{prefix}/"))
+
+    def links(self, prefix: str) -> list[str]:
+        return []

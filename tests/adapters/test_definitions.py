@@ -103,9 +103,19 @@ def test_a_rubric_behind_a_symbolic_link_is_not_read(tmp_path: Path) -> None:
     (tmp_path / ".vibe-gate/gate.toml").write_text('schema = 1\nrubrics = ["quality"]\n')
     (tmp_path / ".vibe-gate/rubrics/quality.toml").symlink_to(tmp_path / "elsewhere.toml")
     assert mistakes(FolderTree(tmp_path)) == [
+        ".vibe-gate/rubrics/quality.toml: symbolic links (and submodules) are not followed; put the file itself here",
         '.vibe-gate/gate.toml: rubrics[0]: no rubric "quality": there is no file .vibe-gate/rubrics/quality.toml '
-        "(symbolic links are not followed); write it, or take the name out"
+        "(symbolic links are not followed); write it, or take the name out",
     ]
+
+
+@pytest.mark.parametrize("linked", [".vibe-gate", ".vibe-gate/gate.toml"])
+def test_a_link_in_the_gates_place_never_counts_as_no_gate(tmp_path: Path, linked: str) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / linked).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / linked).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(DefinitionError, match="symbolic links"):
+        load_gate(FolderTree(tmp_path), revision="", origin="trusted")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = ROOT / "scripts" / "vibe-gate"
 
 
 def vibe_gate(
@@ -17,7 +16,7 @@ def vibe_gate(
 ) -> subprocess.CompletedProcess[str]:
     """Run `vibe-gate ARGV` and return its exit code, stdout and stderr."""
     return subprocess.run(
-        [sys.executable, *python, str(SCRIPT), *argv],
+        [sys.executable, *python, "-m", "vibe_gate", *argv],
         cwd=cwd,
         env={**environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from program import ROOT, SCRIPT, repository, vibe_gate
+from program import ROOT, repository, vibe_gate
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import UsageError
@@ -97,7 +97,7 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path, environ):
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), "--help"],
+        [sys.executable, "-m", "vibe_gate", "--help"],
         stdout=write,
         stderr=subprocess.PIPE,
         env={**environ, "PYTHONPATH": str(ROOT)},
@@ -115,7 +115,7 @@ def test_a_stdout_that_cannot_be_written_is_no_traceback(tmp_path, environ, comm
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     done = subprocess.run(
-        ["sh", "-c", f'"$0" "$1" {command}', sys.executable, str(SCRIPT)],
+        ["sh", "-c", f'"$0" "$1" "$2" {command}', sys.executable, "-m", "vibe_gate"],
         env={**environ, "PYTHONPATH": str(ROOT)},
         cwd=tmp_path,
         capture_output=True,

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from program import ROOT, SCRIPT, git, repository, vibe_gate
+from program import ROOT, git, repository, vibe_gate
 
 HEAVY = {"claude_agent_sdk", "github3", "pydantic", "pygit2", "rich", "tomli_w", "asyncio", "requests", "httpx"}
 """Third-party packages, and asyncio, that a quick answer must not load."""
@@ -19,7 +19,7 @@ LIGHT = {"re", "typing", "argparse", "json", "dataclasses", "subprocess", "pathl
 def imported(*argv: str, cwd: Path, environ: dict[str, str]) -> set[str]:
     """Names of the modules that `vibe-gate ARGV` imports, site's own start aside (-S)."""
     done = subprocess.run(
-        [sys.executable, "-S", "-X", "importtime", str(SCRIPT), *argv],
+        [sys.executable, "-S", "-X", "importtime", "-m", "vibe_gate", *argv],
         cwd=cwd,
         env={**environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Iterator
 from importlib import resources
 from importlib.resources.abc import Traversable
-from itertools import islice
+from itertools import chain, islice
 
 from vibe_gate.adapters.definitions.meaning import gate_mistakes, rubric_mistakes
-from vibe_gate.adapters.definitions.reading import GATE_PATH, Source, Tree, definition_paths, misplaced, parse
+from vibe_gate.adapters.definitions.reading import GATE_PATH, Source, Tree, definition_paths, linked, misplaced, parse
 from vibe_gate.adapters.definitions.wording import ENOUGH, Location, M, at, dotted, parsed, quoted
 from vibe_gate.domain import paths
 from vibe_gate.domain.gate import Gate, GateFile, Origin
@@ -58,12 +58,15 @@ class _Resources:
         file: Traversable | None = self._files.get(path)
         return file.read_bytes() if file else None
 
+    def links(self, prefix: str) -> list[str]:
+        return []
+
     def list(self, prefix: str) -> list[str]:
         return sorted(path for path in self._files if path.startswith(f"{prefix}/"))
 
 
 def _read(tree: Tree, revision: str, origin: Origin) -> tuple[Gate | None, list[str]]:
-    found = list(islice(misplaced(tree), MISTAKES_SHOWN))
+    found = list(islice(chain(linked(tree), misplaced(tree)), MISTAKES_SHOWN))
     listed = definition_paths(tree)
     sources: list[Source] = []
     for path in listed:

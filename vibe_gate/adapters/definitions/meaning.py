@@ -15,6 +15,9 @@ from vibe_gate.adapters.definitions.wording import Location, parsed, quoted, sho
 from vibe_gate.domain import paths
 from vibe_gate.domain.checks import CHECKS
 
+_RANGE = re.compile(r"\[[^\]]*?([^\[\]!^])-([^\]])")
+"""The first range of a set in a glob, as its two ends."""
+
 GLOB_OPTIONS = ("paths", "exclude", "tests", "changed", "companion")
 """Options of checks that hold globs; one word for one thing, whatever the check."""
 
@@ -106,10 +109,8 @@ def _glob_mistake(pattern: str) -> str | None:
         return f"{quoted(pattern)} starts with ./; globs start at the repository's root: write {quoted(pattern[2:])}"
     if ".." in pattern.split("/"):
         return f"{quoted(pattern)} leaves the repository; globs start at its root"
-    try:
-        paths.matches("", (pattern,))
-    except re.error:
-        return f"{quoted(pattern)} has a set [...] that cannot be read"
+    if any(low > high for low, high in _RANGE.findall(pattern)):
+        return f"{quoted(pattern)} has a set [...] whose range runs backwards; nothing would match it"
     return None
 
 

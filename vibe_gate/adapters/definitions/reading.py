@@ -40,6 +40,10 @@ class Tree(Protocol):
         """The content of the regular file at `path`; None if there is none."""
         ...
 
+    def links(self, prefix: str) -> list[str]:
+        """The paths of symbolic links and submodules at `prefix` or below it."""
+        ...
+
     def list(self, prefix: str) -> list[str]:
         """The paths, from the root, of the regular files below the folder `prefix`."""
         ...
@@ -62,6 +66,13 @@ class Source:
 def definition_paths(tree: Tree) -> list[str]:
     """The paths of gate.toml and the rubrics, sorted."""
     return [path for path in _listed(tree) if path == GATE_PATH or _is_rubric(path)]
+
+
+def linked(tree: Tree) -> Iterator[str]:
+    """A mistake for every link where a definition could stand: it must not silently count as none."""
+    for path in tree.links(FOLDER):
+        if path in (FOLDER, GATE_PATH) or path.startswith(RUBRICS.removesuffix("/")) or path.endswith(".toml"):
+            yield f"{paths.quote(path)}: symbolic links (and submodules) are not followed; put the file itself here"
 
 
 def misplaced(tree: Tree) -> Iterator[str]:

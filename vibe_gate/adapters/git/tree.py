@@ -74,6 +74,17 @@ class Tree:
             return None
         return self._store.read(entry.id)[1]
 
+    def links(self, prefix: str) -> list[str]:
+        """Paths of what is neither file nor folder (symbolic links, submodules) at `prefix` or below, sorted."""
+        folder = paths.encode(prefix.strip("/"))
+        entry = self.entry(folder)
+        if entry is None:
+            return []
+        if not entry.is_tree:
+            return [] if entry.is_regular else [prefix.strip("/")]
+        found = self.walk(entry.id, folder + b"/")
+        return sorted(paths.decode(path) for path, below in found if not below.is_regular)
+
     def list(self, prefix: str) -> list[str]:
         """Paths of the regular files in the folder `prefix` and below ("" for all), sorted."""
         folder = paths.encode(prefix.strip("/"))
