@@ -18,7 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from vibe_gate.adapters.bundles import Store
-from vibe_gate.adapters.bundles import timeline as timeline_room
+from vibe_gate.adapters.bundles.blocks import BLOCK
 from vibe_gate.adapters.bundles.result import read_bundle
 from vibe_gate.adapters.bundles.timeline import HookEvent, RunEvent, SdkEvent, TimelineEvent
 from vibe_gate.errors import IntegrityError
@@ -119,7 +119,7 @@ def test_events_come_by_time_and_each_log_in_its_own_order(
 
 
 def test_lines_longer_than_any_block_are_read(tmp_path: Path) -> None:
-    size = timeline_room._BLOCK
+    size = BLOCK
     pads = [0, size, 10, 3 * size, size // 2, 0]
     folder = turn_folder(
         tmp_path,

@@ -8,13 +8,10 @@ in a thread meanwhile; and logs are merged block by block instead of event by ev
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import hashlib
-import os
 from bisect import bisect_left, bisect_right
-from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
@@ -24,24 +21,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 from vibe_gate.adapters.bundles import names
-from vibe_gate.adapters.bundles.folder import let_go
-from vibe_gate.adapters.bundles.place import (
-    MAX_LINE_BYTES,
-    Place,
-    corrupt,
-    json_object,
-    parsed,
-    turns_of,
-    unreadable,
-)
+from vibe_gate.adapters.bundles.blocks import Blocks
+from vibe_gate.adapters.bundles.place import Place, corrupt, json_object, parsed, turns_of
 
 Source = Literal["run", "sdk", "hook"]
-
-_BLOCK = 1 << 20
-"""Bytes read at once, for the way to the thread and back takes its time; a log has two such buffers."""
-
-_SLICE = 1 << 18
-"""Bytes decoded at once: their events fit in a processor's cache."""
 
 _TS = attrgetter("ts")
 
@@ -187,7 +170,9 @@ def _earliest(logs: list[_Log]) -> list[TimelineEvent]:
             parts.append(log.take(end))
     if len(parts) == 1:
         return parts[0].events
-    events = [event for part in parts for event in part.events]
+    events: list[TimelineEvent] = []
+    for part in parts:
+        events += part.events
     if all(part.as_dated for part in parts):
         events.sort(key=_TS)
         return events
@@ -219,31 +204,18 @@ class _Log:
         self._kind = kind
         self._decode = msgspec.json.Decoder(kind).decode_lines
         self._reading = reading
-        self._seen = hashlib.sha256()
-        # Buffers of our own: fresh memory for every block would cost more than reading it.
-        self._buffer, self._spare = bytearray(_BLOCK), bytearray(_BLOCK)
-        self._slices: Iterator[bytes | memoryview] = iter(())
-        self._rest: list[bytes] = []
         self._line = 0
-        try:
-            self._descriptor = place.open(name)
-        except OSError as error:
-            raise unreadable(place.path(name), error) from error
-        self._begun = self._descriptor is not None
-        reading.held.callback(self.close)
-        self._next: Future[int] = reading.pool.submit(self._read, self._spare)
-
-    def close(self) -> None:
-        """No more is read."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            let_go(descriptor)
+        self._blocks = Blocks(place, name, reading.pool)
+        reading.held.callback(self._blocks.close)
 
     def take(self, end: int) -> _Part:
         """The first `end` events, which are not held any more."""
+        if end == len(self.events):
+            part = _Part(self.events, self.times, self.as_dated)
+            self.events, self.times, self.as_dated = [], [], True
+            return part
         part = _Part(self.events[:end], self.times[:end], self.as_dated)
         del self.events[:end], self.times[:end]
-        self.as_dated = self.as_dated or not self.events
         return part
 
     def opened(self) -> list[_Log]:
@@ -252,26 +224,11 @@ class _Log:
 
     async def fill(self) -> None:
         """Decode one slice more. IntegrityError, StorageError."""
-        piece = next(self._slices, None)
-        if piece is None:
-            await self._turn_over()
+        lines = await self._blocks.next()
+        if lines is None:
+            self.ended = True
         else:
-            self._add(self._decoded(piece))
-
-    async def _turn_over(self) -> None:
-        try:
-            size = await asyncio.wrap_future(self._next)
-        except OSError as error:
-            raise unreadable(self._place.path(self._name), error) from error
-        self._buffer, self._spare = self._spare, self._buffer
-        if size:
-            self._next = self._reading.pool.submit(self._read, self._spare)
-            self._slices = self._cut(self._buffer, size)
-            return
-        self.ended = True
-        self.close()
-        if self._begun:
-            self._place.compare(self._name, self._seen.hexdigest())
+            self._add(self._decoded(lines))
 
     def _add(self, events: list[TimelineEvent]) -> None:
         times = list(map(_TS, events))
@@ -284,35 +241,9 @@ class _Log:
         if self.turn:
             for event in events:
                 event.turn = self.turn
-        self.events += events
-        self.times += times
-
-    def _read(self, buffer: bytearray) -> int:
-        """In the thread: the next block, counted into the hash; its size."""
-        if self._descriptor is None:
-            return 0
-        size = os.readv(self._descriptor, [buffer])
-        self._seen.update(memoryview(buffer)[:size])
-        return size
-
-    def _cut(self, block: bytearray, size: int) -> Iterator[bytes | memoryview]:
-        """Whole lines, about a slice at a time; what is behind the last one waits for the next block."""
-        end = block.rfind(b"\n", 0, size) + 1
-        start = 0
-        if self._rest or not end:
-            start = block.find(b"\n", 0, size) + 1
-            self._rest.append(bytes(block[: start or size]))
-            if sum(map(len, self._rest)) > MAX_LINE_BYTES:
-                raise corrupt(self._place.path(self._name), f"a line is longer than {MAX_LINE_BYTES:,} bytes")
-            if not end:
-                return
-            yield b"".join(self._rest)
-        self._rest = [bytes(block[end:size])] if end < size else []
-        view = memoryview(block)
-        while start < end:
-            stop = block.find(b"\n", min(start + _SLICE, end - 1), end) + 1
-            yield view[start:stop]
-            start = stop
+        if self.events:
+            events, times = self.events + events, self.times + times
+        self.events, self.times = events, times
 
     def _decoded(self, lines: bytes | memoryview) -> list[TimelineEvent]:
         try:
