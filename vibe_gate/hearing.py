@@ -85,7 +85,8 @@ def hear(case: Case, rubrics: list[Rubric], now: datetime) -> Heard:
         intact = export.unchanged()
     for name, said in judged.items():
         if intact and said.is_final and name in keys:
-            cache.put(keys[name], said.from_bundle(case.run.relative).model_dump(mode="json"), now)
+            kept = said.from_bundle(case.run.relative).model_dump(mode="json")
+            cache.put(keys[name], case.redactor.value(kept), now)
     cache.prune(now)
     ledger.add(spending.usd, case.run.run_id, now)
     return Heard(known | judged, _cost(spending), frozenset(known), notes, intact=intact)

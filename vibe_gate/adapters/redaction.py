@@ -56,6 +56,18 @@ class Redactor:
         self._forms = {form: secret for secret in _environment_secrets(environ) for form in _forms(secret)}
         self._found: Counter[str] = Counter()
         self._lock = threading.Lock()
+        self._whole: Redactor | None = None
+
+    @property
+    def found(self) -> Mapping[str, int]:
+        """How many secrets it has replaced, by kind."""
+        return dict(self._found)
+
+    def part(self) -> Redactor:
+        """A redactor of the same secrets with a count of its own; what it finds counts here too."""
+        part = Redactor({})
+        part._forms, part._whole = self._forms, self
+        return part
 
     @property
     def count(self) -> int:
@@ -122,9 +134,14 @@ class Redactor:
                 yield secrets.SecretMatch("environment", start, start + len(form), secret)
                 start = text.find(form, start + len(form))
 
-    def _placeholder(self, kind: str, secret: str) -> str:
+    def _count(self, kind: str) -> None:
         with self._lock:
             self._found[kind] += 1
+        if self._whole is not None:
+            self._whole._count(kind)
+
+    def _placeholder(self, kind: str, secret: str) -> str:
+        self._count(kind)
         told = secret if len(secret) >= MIN_TAGGED else ""
         tag = hashlib.sha256(f"vibe-gate redaction\0{kind}\0{told}".encode()).hexdigest()[:8]
         return f"[redacted:{kind}:{tag}]"

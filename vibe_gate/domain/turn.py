@@ -114,6 +114,13 @@ class HookCaptureStatus(_Seed):
     warnings: tuple[str, ...] = ()
 
 
+class Redacted(_Seed):
+    """How many secrets were replaced in what the turn wrote, in all and by kind."""
+
+    count: int = 0
+    kinds: dict[str, int] = Field(default_factory=dict)
+
+
 class TurnSummary(_Seed):
     """The document. `test_id` is `<run id>/<node id>/<turn>`, `status` and `detail` say how the session ended."""
 
@@ -129,6 +136,7 @@ class TurnSummary(_Seed):
     session_id: str = ""
     status: str = ""
     detail: str = ""
+    redacted: Redacted = Redacted()
 
 
 @dataclass(frozen=True, slots=True)

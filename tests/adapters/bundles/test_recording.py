@@ -90,6 +90,7 @@ def test_the_summary_is_the_document_with_the_digests_of_every_log(store: Store)
     run.seal(summary)
     written = document(run.directory / "summary.json")
     digests = written.pop("digests")
+    assert written.pop("redacted") == {"count": 0, "kinds": {}}
     assert written == json.loads(summary.to_json())
     turn = "nodes/judge-quality/turn-001/"
     assert set(digests) == {

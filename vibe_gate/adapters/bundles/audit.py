@@ -93,6 +93,7 @@ class _Audit:
         if document is None:
             return
         vouched = document.pop("digests", None)
+        document.pop("redacted", None)
         if isinstance(vouched, dict):
             self._vouched = vouched
         else:

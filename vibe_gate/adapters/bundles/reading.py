@@ -123,6 +123,7 @@ def read_summary(directory: Path) -> Summary:
         raise StorageError(f"The run in {_shown(directory)} {state}; there is no outcome to show.")
     document = _document(folder, names.SUMMARY)
     _compare(document.pop("digests", None), folder, directory)
+    document.pop("redacted", None)
     try:
         summary = Summary.model_validate_json(json.dumps(document))
     except ValidationError as error:

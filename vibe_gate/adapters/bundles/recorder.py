@@ -19,7 +19,7 @@ from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.log import Lock, Log, encode_document, lines
 from vibe_gate.adapters.bundles.objects import Objects, digest_of
 from vibe_gate.adapters.bundles.rebuilt import sessions
-from vibe_gate.adapters.bundles.redactor import Redactor
+from vibe_gate.adapters.bundles.redactor import CountingRedactor, tally
 from vibe_gate.adapters.bundles.turn import TurnParts, TurnRecorder
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.event import Event, EventType
@@ -27,6 +27,8 @@ from vibe_gate.domain.graph import fold
 from vibe_gate.domain.summary import Summary
 
 Clock = Callable[[], datetime]
+Attest = Callable[[Mapping[str, Any], Mapping[str, str]], bytes]
+"""Makes receipt.json from the sealed summary (redacted, without its digests) and the digests; must not raise."""
 
 
 @dataclass(slots=True)
@@ -35,7 +37,7 @@ class RunParts:
 
     folder: Folder
     objects: Objects
-    redact: Redactor
+    redact: CountingRedactor
     clock: Clock
     lock: Lock
     log: Log = field(init=False)
@@ -90,10 +92,10 @@ class RunRecorder:
         dead = TurnRecorder(self.run_id, node_id, number, None, self._fate)
         return self._fate.attempt(lambda: self._turn(node_id, number), dead)
 
-    def seal(self, summary: Summary) -> None:
-        """Say run.completed, fold the graph, write sessions.json, and summary.json last, durably."""
+    def seal(self, summary: Summary, attest: Attest | None = None) -> None:
+        """Say run.completed, fold the graph, write sessions.json and the receipt, and summary.json last, durably."""
         with self._fate.lock:
-            self._fate.attempt(lambda: self._seal(summary), None)
+            self._fate.attempt(lambda: self._seal(summary, attest), None)
             self.close()
 
     def abandon(self, reason: str, status: str = "incomplete") -> None:
@@ -154,9 +156,9 @@ class RunRecorder:
         name = names.turn(number)
         folder = parts.folder.folder("nodes", create=True).folder(node_id, create=True).make(name)
         self._append("turn.started", node_id, {"turn": name})
-        turn_parts = TurnParts(
-            folder, Contents(folder, parts.objects, parts.redact), parts.redact, parts.clock, self._turn_completed
-        )
+        redact = parts.redact.part()
+        contents = Contents(folder, parts.objects, redact)
+        turn_parts = TurnParts(folder, contents, redact, parts.clock, self._turn_completed)
         turn = TurnRecorder(self.run_id, node_id, number, turn_parts, self._fate)
         self._turns.append(turn)
         return turn
@@ -165,7 +167,7 @@ class RunRecorder:
         about = {"turn": names.turn(turn.number), "status": status, "session_id": turn.session_id}
         self._append("turn.completed", turn.node_id, about)
 
-    def _seal(self, summary: Summary) -> None:
+    def _seal(self, summary: Summary, attest: Attest | None) -> None:
         parts = self._parts
         done = {"status": "completed", "outcome": summary.outcome, "exit_code": summary.exit_code}
         self._append("run.completed", None, done)
@@ -174,7 +176,10 @@ class RunRecorder:
         parts.folder.place(names.SESSIONS, encode_document(self._sessions()))
         document = parts.redact.value(summary.model_dump(mode="json", by_alias=True))
         make_durable(parts.folder)
+        if attest is not None:
+            parts.folder.place(names.RECEIPT, attest(document, digests(parts.folder)), durable=True)
         document["digests"] = digests(parts.folder)
+        document["redacted"] = tally(parts.redact)
         parts.folder.place(names.SUMMARY, encode_document(document), durable=True)
 
     def _abandon(self, reason: str, status: str) -> None:

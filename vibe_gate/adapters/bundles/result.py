@@ -282,6 +282,7 @@ def _state(place: Place) -> RunState:
 def _parse_run(data: bytes) -> Summary:
     document = json_object(data)
     document.pop("digests", None)
+    document.pop("redacted", None)
     return Summary.model_validate(document)
 
 

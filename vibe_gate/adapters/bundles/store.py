@@ -15,7 +15,7 @@ from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.log import Lock, encode_document
 from vibe_gate.adapters.bundles.objects import Objects
 from vibe_gate.adapters.bundles.recorder import Clock, RunParts, RunRecorder
-from vibe_gate.adapters.bundles.redactor import Redactor
+from vibe_gate.adapters.bundles.redactor import CountingRedactor
 from vibe_gate.errors import StorageError
 
 _IDS_TRIED = 1000  # runs of one change in one millisecond; beyond that something else is wrong
@@ -23,7 +23,7 @@ _IDS_TRIED = 1000  # runs of one change in one millisecond; beyond that somethin
 _TIMES_BEGUN = 10  # a cleaner takes a folder without a lock at most once in a cleaning
 
 
-def open_store(root: Path, redact: Redactor, clock: Clock) -> Store:
+def open_store(root: Path, redact: CountingRedactor, clock: Clock) -> Store:
     """The store below `root`, the top of the working tree; made on first use, ignoring itself.
 
     Where it cannot be written (read-only, full, or a link that a hostile repository
@@ -42,7 +42,7 @@ def open_store(root: Path, redact: Redactor, clock: Clock) -> Store:
 class Store:
     """Where runs begin. Safe for several processes at once."""
 
-    def __init__(self, root: Path, folder: Folder | str, redact: Redactor, clock: Clock) -> None:
+    def __init__(self, root: Path, folder: Folder | str, redact: CountingRedactor, clock: Clock) -> None:
         """`folder` is the sentence that says why, where nothing can be written."""
         self._root = root
         self._folder = folder
@@ -60,7 +60,8 @@ class Store:
         if isinstance(self._folder, str):
             return self._unrecorded(key, now, self._folder)
         try:
-            recorder = self._begin(self._folder, key, now, self._redact.value(dict(about)))
+            redact = self._redact.part()
+            recorder = self._begin(self._folder, key, now, redact, redact.value(dict(about)))
         except OSError as error:
             return self._unrecorded(key, now, sentence(error))
         recorder.event("run.created", key=key)
@@ -69,12 +70,14 @@ class Store:
     def _unrecorded(self, key: str, now: datetime, why: str) -> RunRecorder:
         return RunRecorder(self._root, key, names.run_id(now, key.encode(), 0), None, Fate(lost=why))
 
-    def _begin(self, store: Folder, key: str, now: datetime, safe: dict[str, Any]) -> RunRecorder:
+    def _begin(
+        self, store: Folder, key: str, now: datetime, redact: CountingRedactor, safe: dict[str, Any]
+    ) -> RunRecorder:
         run_id, folder, lock = _claim_run(store, key, now, encode_document(safe))
         store.touch()  # a list need not look into every key to know that one has a new run
         own = {"schema": 1, "run_id": run_id, "key": key, "created_at": names.iso(now)}
         folder.place(names.RUN, encode_document(own | safe | own))
-        parts = RunParts(folder, Objects(store), self._redact, self._clock, lock)
+        parts = RunParts(folder, Objects(store), redact, self._clock, lock)
         return RunRecorder(self._root, key, run_id, parts, Fate())
 
 

@@ -10,10 +10,11 @@ from typing import Any, Protocol
 
 from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.contents import Contents
+from vibe_gate.adapters.bundles.deltas import Deltas
 from vibe_gate.adapters.bundles.fate import Fate
 from vibe_gate.adapters.bundles.folder import Folder, let_go, write_all
 from vibe_gate.adapters.bundles.log import Log, encode_document
-from vibe_gate.adapters.bundles.redactor import Redactor
+from vibe_gate.adapters.bundles.redactor import CountingRedactor, Redactor, tally
 from vibe_gate.domain import shown
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.turn import (
@@ -78,17 +79,19 @@ class TurnParts:
 
     folder: Folder
     contents: Contents
-    redact: Redactor
+    redact: CountingRedactor
     clock: Callable[[], datetime]
     completed: Callable[[TurnRecorder, str], None]
     events: Log = field(init=False)
     hooks: Log = field(init=False)
     transcript: Transcript = field(init=False)
+    deltas: Deltas = field(init=False)
 
     def __post_init__(self) -> None:
         self.events = Log(self.folder, names.EVENTS, first=0)
         self.hooks = Log(self.folder, names.HOOKS, first=0)
         self.transcript = Transcript(self.folder)
+        self.deltas = Deltas(self.redact.text)
 
 
 class TurnRecorder:
@@ -111,7 +114,10 @@ class TurnRecorder:
         self._todos: list[TurnTodo] = []
 
     def event(self, data: Mapping[str, Any]) -> None:
-        """Append one message, usage, todo ... of the SDK's stream; its own `ts` is kept if it has one."""
+        """Append one message, usage, todo ... of the SDK's stream; its own `ts` is kept if it has one.
+
+        Pieces of a message wait for its end, and what comes meanwhile waits behind them (see `deltas`).
+        """
         self._fate.attempt(lambda: self._event(data), None)
 
     def hook(self, data: Mapping[str, Any]) -> None:
@@ -144,6 +150,7 @@ class TurnRecorder:
         with self._fate.lock:
             parts, self._maybe_parts = self._maybe_parts, None
             if parts is not None:
+                self._fate.attempt(lambda: self._flush(parts), None)
                 parts.events.close()
                 parts.hooks.close()
                 parts.transcript.close()
@@ -151,19 +158,27 @@ class TurnRecorder:
     def _event(self, data: Mapping[str, Any]) -> None:
         if (parts := self._maybe_parts) is None:
             return
-        safe = _redacted(parts.redact, data)
+        for event in parts.deltas.feed({**data, "ts": _ts(data, parts.clock)}):
+            self._write(parts, event)
+
+    def _write(self, parts: TurnParts, event: Mapping[str, Any]) -> None:
+        safe = _redacted(parts.redact, event)
         ts = _ts(safe, parts.clock)
         parts.events.append(lambda seq: {"seq": seq, "ts": ts} | safe | {"seq": seq, "ts": ts})
         parts.transcript.append(readable(safe, ts))
         if safe.get("type") == "todo":
             self._todos = todos_after(self._todos, safe)
 
+    def _flush(self, parts: TurnParts) -> None:
+        for event in parts.deltas.rest():
+            self._write(parts, event)
+
     def _hook(self, data: Mapping[str, Any]) -> None:
         if (parts := self._maybe_parts) is None:
             return
         safe = _redacted(parts.redact, data)
         hook = shown.show_text(_text(safe, "hook_event_name") or _text(safe, "hook"))
-        tool_use_id = shown.show_text(_text(data, "tool_use_id"))
+        tool_use_id = shown.show_text(_text(safe, "tool_use_id"))
         ts = _ts(safe, parts.clock)
         own = {"ts": ts, "hook": hook, "tool_use_id": tool_use_id}
         seq = parts.hooks.append(lambda seq: {"seq": seq, **own} | safe | {"seq": seq, **own})
@@ -177,9 +192,11 @@ class TurnRecorder:
     def _seal(self, status: str, detail: str, metrics: TurnMetrics, made: TurnChange) -> None:
         if (parts := self._maybe_parts) is None:
             return
+        self._flush(parts)
         if made.patch:
             parts.folder.place(names.TURN_PATCH, parts.redact.data(made.patch))
-        calls, capture = correlate(self._marks, self._denied)
+        denied = frozenset(shown.show_text(parts.redact.text(tool_use_id)) for tool_use_id in self._denied)
+        calls, capture = correlate(self._marks, denied)
         counted = {"tool_calls": len(calls), "files_changed": len(made.files)}
         summary = TurnSummary(
             test_id=self._test_id,
@@ -195,7 +212,8 @@ class TurnRecorder:
             detail=shown.show_text(detail),
         )
         document = summary.model_dump(mode="json", by_alias=True, exclude_none=True)
-        parts.folder.place(names.SUMMARY, encode_document(parts.redact.value(document)))
+        safe = parts.redact.value(document)
+        parts.folder.place(names.SUMMARY, encode_document(safe | {"redacted": tally(parts.redact)}))
         parts.completed(self, status)
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import json
+import re
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -28,8 +29,13 @@ from vibe_gate.adapters.gateway.normal import Json, digest, mapped, replace
 from vibe_gate.errors import GatewayError
 
 SCHEMA = 1
+LONGEST_MEMBER = 500
+"""Characters of a value up to which its name may tell that it is a secret."""
 SHOWN_DIFFERENCE = 60
 """Lines of a difference to the nearest recorded request: one screen."""
+
+_KIND_OF_ID = re.compile(r"[a-z]{1,10}(?=_)")
+"""`toolu` of `toolu_01A...`; what a model calls otherwise is not kept."""
 
 _JOINED = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 
@@ -103,23 +109,27 @@ class Cassette:
 def joined(events: list[Json]) -> list[Json]:
     """The events of a stream with the deltas of each block joined, without pings and signatures."""
     result: list[Json] = []
+    places: dict[
+        tuple[str, object], int
+    ] = {}  # where the pieces of a block's kind are gathered; others may come in between
     for event in events:
         delta = event.get("delta")
         kind = delta.get("type") if isinstance(delta, dict) else None
         if event.get("type") == "ping" or kind == "signature_delta":
             continue
-        last = result[-1] if result else {}
-        if kind in _JOINED and last.get("index") == event.get("index") and _kind(last) == kind:
+        block = (str(event.get("index")), kind)
+        if kind in _JOINED and block in places:
             field = _JOINED[str(kind)]
-            result[-1] = {**last, "delta": {**last["delta"], field: last["delta"][field] + event["delta"][field]}}
-        else:
-            result.append(event)
+            first = result[places[block]]
+            whole = first["delta"][field] + event["delta"][field]
+            result[places[block]] = {**first, "delta": {**first["delta"], field: whole}}
+            continue
+        if kind in _JOINED:
+            places[block] = len(result)
+        elif event.get("type") in ("content_block_start", "content_block_stop"):
+            places = {other: place for other, place in places.items() if other[0] != block[0]}
+        result.append(event)
     return result
-
-
-def _kind(event: Json) -> object:
-    delta = event.get("delta")
-    return delta.get("type") if isinstance(delta, dict) else None
 
 
 def _read(path: Path) -> Json:
@@ -151,15 +161,24 @@ def _restored(response: Json, placeholders: Mapping[str, str]) -> Json:
 
 
 def _redacted(value: Any, redact: Callable[[str], str], field: str = "") -> Any:  # noqa: ANN401 any JSON
-    """Every string redacted; JSON within a string is redacted inside, so that it stays JSON."""
+    """Every string redacted, short ones with the name that makes them secret; JSON in a string stays JSON."""
     if isinstance(value, dict):
         return {redact(name): _redacted(item, redact, name) for name, item in value.items()}
     if isinstance(value, list):
         return [_redacted(item, redact) for item in value]
     if field == "partial_json":
         with contextlib.suppress(ValueError):
-            return json.dumps(mapped(json.loads(value), redact), ensure_ascii=False)
-    return redact(value) if isinstance(value, str) and field != "id" else value
+            return json.dumps(_redacted(json.loads(value), redact), ensure_ascii=False)
+    return _redacted_text(value, redact, field) if isinstance(value, str) else value
+
+
+def _redacted_text(value: str, redact: Callable[[str], str], field: str) -> str:
+    if field and len(value) <= LONGEST_MEMBER:
+        head, tail = f'"{field}": "', '"'
+        told = redact(head + value + tail)
+        if told.startswith(head) and told.endswith(tail):
+            value = told[len(head) : -len(tail)]
+    return redact(value)
 
 
 def _with_own_ids(response: Json, key: str, number: int) -> Json:
@@ -172,7 +191,8 @@ def _with_own_ids(response: Json, key: str, number: int) -> Json:
         if isinstance(value, list):
             return [rename(item) for item in value]
         if field == "id" and isinstance(value, str):
-            return ids.setdefault(value, f"{value.partition('_')[0]}_{key[:12]}_{number}_{len(ids) + 1}")
+            kind = found[0] if (found := _KIND_OF_ID.match(value)) else "id"
+            return ids.setdefault(value, f"{kind}_{key[:12]}_{number}_{len(ids) + 1}")
         return "" if field == "signature" else value
 
     renamed: Json = rename(response)
