@@ -19,11 +19,13 @@ from vibe_gate import trust
 from vibe_gate.adapters.bundles import open_store
 from vibe_gate.adapters.git import open_repository
 from vibe_gate.adapters.redaction import Redactor
+from vibe_gate.attest import Attest
 from vibe_gate.case import Case, Request
 from vibe_gate.checks import Checked, run_checks
 from vibe_gate.domain import account, paths, policy, shown
 from vibe_gate.domain.brief import concerns
 from vibe_gate.domain.decide import decide, exit_code, judged, run_outcome
+from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost, PolicyChange, Summary, Trusted, Unreviewed
@@ -44,10 +46,11 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """The outcome. `notes` are sentences for people; `summary.exit_code` is the process's."""
+    """The outcome. `notes` are sentences for people; `summary.exit_code` is the process's; `gate` was in force."""
 
     summary: Summary
     notes: tuple[str, ...] = ()
+    gate: Gate | None = None
 
 
 def review(
@@ -60,7 +63,7 @@ def review(
     is no error but an outcome.
     """
     began = time.monotonic()
-    with open_repository(start, environ) as repository:
+    with open_repository(start, environ, walk=request.selection.kind == "worktree") as repository:
         progress("change", "reading the change")
         change = repository.change(request.selection)
         if not change.files:
@@ -73,6 +76,8 @@ def review(
         run = open_store(repository.root, redactor, clock).begin(change.key, clock(), about)
         ends_at = began + (request.deadline_s or limits.deadline_s)
         commits = repository.commits(change)
+        if request.stage and not change.head_commit:
+            commits = (repository.draft(request.message),)
         message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
         authored = provenance(environ, commits, uncommitted=not change.head_commit)
         case = Case(request, repository, change, gate, rubrics, run, redactor, environ, ends_at, authored, message)
@@ -115,10 +120,16 @@ def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[],
         duration_ms=round((time.monotonic() - began) * 1000),
     )
     case.run.event("verdict.decided", outcome=outcome, exit_code=summary.exit_code)
-    case.run.seal(summary)
+    attest = Attest(case, summary, clock, heard.silence if heard.chosen and _asks(case) else "", ())
+    case.run.seal(summary, attest)
     if case.run.lost:
         summary = summary.model_copy(update={"bundle": ""})
-    return Review(summary, _notes(case, heard, intact))
+    notes = (*_notes(case, heard, intact), *filter(None, [attest.note]))
+    return Review(summary, notes, case.gate)
+
+
+def _asks(case: Case) -> bool:
+    return any(rubric.judged for rubric in case.rubrics)
 
 
 def _count(rubrics: tuple[Rubric, ...]) -> int:

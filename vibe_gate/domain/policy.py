@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Literal
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileChange
 from vibe_gate.domain.gate import Policy
 from vibe_gate.domain.verdict import Finding
+
+FINGERPRINT = 16
+"""Hex digits of a fingerprint, as of findings."""
 
 PolicyFiles = tuple[tuple[FileChange, Literal["block", "warn"]], ...]
 """Changed files that are policy, each with what its change means."""
@@ -27,6 +31,16 @@ def policy_files(change: Change, policy: Policy) -> PolicyFiles:
         elif touches(file, policy.warn):
             found.append((file, "warn"))
     return tuple(found)
+
+
+def fingerprint(files: PolicyFiles) -> str:
+    """What names the blocking changes among `files`: their paths and both contents, as 16 hex digits; "" for none."""
+    made = hashlib.sha256()
+    blocking = sorted((file for file, level in files if level == "block"), key=lambda file: file.path)
+    for file in blocking:
+        sides = [f"{side.mode:o} {side.blob}" if side else "-" for side in (file.before, file.after)]
+        made.update("\0".join((paths.quote(file.old_path or ""), file.shown_path, *sides, "")).encode())
+    return made.hexdigest()[:FINGERPRINT] if blocking else ""
 
 
 def warning(file: FileChange) -> Finding:

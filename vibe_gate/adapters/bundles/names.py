@@ -29,7 +29,7 @@ KEEP = ".vibe-keep"
 ANNOTATIONS = "annotations.ndjson"
 ATTACHED = "annotations"
 
-VOUCHED = (EVENTS, RUN, GRAPH, SESSIONS, PATCH)
+VOUCHED = (EVENTS, RUN, GRAPH, SESSIONS, PATCH, RECEIPT)
 """The run's own files whose digests its summary carries."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

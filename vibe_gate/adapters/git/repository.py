@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     # For types only: loading them would take as long as all else that a snapshot loads.
+    from vibe_gate.adapters.git.hooks import Made
     from vibe_gate.domain.change import Change, FileChange, FileVersion, Selection
     from vibe_gate.domain.provenance import Commit
 
@@ -119,6 +120,26 @@ class Repository:
             return ()
         return rooms.authors.commits(self._place.git, self._store, change)
 
+    def signed(self, commit: str) -> Commit:
+        """One commit by its id, as people and agents signed it."""
+        return rooms.authors.signed(self._store, commit)
+
+    def draft(self, message: str) -> Commit:
+        """The commit that git is about to make here, without an id, as its author and committer sign it."""
+        return rooms.authors.draft(self._place.git, message)
+
+    def unpushed(self, local: str, known: str, remote: str) -> Selection | None:
+        """What a push of `local` brings to `remote`, whose ref is at `known` ("": a new ref); None: nothing new."""
+        return rooms.hooks.unpushed(self._place.git, local, known, remote)
+
+    def made(self) -> Made:
+        """The commit at HEAD as a hook sees it that git runs after a commit. RevisionError without a commit."""
+        return rooms.hooks.made(self._place, self.resolve("HEAD"))
+
+    def hooks_folder(self) -> Path:
+        """Where git looks for this repository's hooks: core.hooksPath, or `hooks` in the common folder."""
+        return rooms.hooks.folder(self._place)
+
     def patch(self, change: Change) -> bytes:
         """The change as a patch that `git apply` accepts, binary files included."""
         return rooms.patch.unified(self._store.repository, change.before, change.after)
@@ -134,6 +155,10 @@ class Repository:
     def config(self, name: str) -> str | None:
         """One value of git's configuration, from every scope, as it stood when the repository was opened."""
         return self._place.settings.value(name)
+
+    def given(self, name: str) -> str | None:
+        """The same without what the repository's own configuration says: for what would be run or trusted."""
+        return self._place.settings.given(name)
 
     def upstream_base(self) -> str | None:
         """Merge base of HEAD with the remote's default branch, where HEAD's branch has an upstream."""

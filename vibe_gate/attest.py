@@ -1,0 +1,57 @@
+"""The receipt of a review: put together when the bundle is sealed, signed if a key is configured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from importlib import metadata
+from typing import Any
+
+from vibe_gate.adapters import receipts
+from vibe_gate.adapters.git import Repository
+from vibe_gate.adapters.receipts import Signing
+from vibe_gate.case import Case
+from vibe_gate.domain import policy
+from vibe_gate.domain.receipt import Circumstances, Waiver, envelope, exact, receipt_of, statement, to_sign
+from vibe_gate.domain.summary import Summary
+from vibe_gate.version import VERSION
+
+
+class Attest:
+    """Makes receipt.json for one run; the sealing calls it. `note` then says why it is not signed, if it was to be.
+
+    `unasked` says why no judge was asked where criteria want one; `waivers` took effect.
+    """
+
+    def __init__(
+        self, case: Case, summary: Summary, clock: Callable[[], datetime], unasked: str, waivers: tuple[Waiver, ...]
+    ) -> None:
+        self._case = case
+        self._summary = summary
+        self._clock = clock
+        self._unasked = unasked
+        self._waivers = waivers
+        self.note = ""
+
+    def __call__(self, document: Mapping[str, Any], files: Mapping[str, str]) -> bytes:
+        """The envelope, from the summary as it is stored and the digests of the bundle's other files."""
+        case = self._case
+        about = Circumstances(
+            exact=exact(case.change),
+            created_at=self._clock().isoformat(timespec="seconds"),
+            definitions=dict(case.gate.digests),
+            versions={"vibe-gate": VERSION, "claude-agent-sdk": metadata.version("claude-agent-sdk")},
+            policy=policy.fingerprint(policy.policy_files(case.change, case.gate.file.policy)),
+            unasked=self._unasked,
+            waivers=self._waivers,
+            signer=case.repository.config("user.email") or "",
+        )
+        payload = statement(receipt_of(self._summary, document, files, about))
+        signed = receipts.sign(to_sign(payload), signing_of(case.repository), case.environ)
+        self.note = signed.note
+        return envelope(payload, signed.signature, signed.key)
+
+
+def signing_of(repository: Repository) -> Signing:
+    """What git's configuration of the repository says about SSH signatures."""
+    return receipts.signing_of(repository.config, repository.given, repository.root)
