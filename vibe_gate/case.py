@@ -24,7 +24,9 @@ class Request:
     revision or "worktree" and overrides it. `wire` and `cassette` choose how the
     model is reached (None: `VIBE_GATE_WIRE` and `VIBE_GATE_CASSETTE`, else live).
     `force` asks again what an earlier run has answered. `stage` is the git hook that
-    asks: the gate's `[hooks.STAGE]` then says whether a judge is asked at all.
+    asks: the gate's `[hooks.STAGE]` then says whether a judge is asked at all, and the
+    author git would name is looked at; `message` is what the commit will say, as far
+    as the hook knows it.
     """
 
     selection: Selection
@@ -39,6 +41,7 @@ class Request:
     strict: bool = False
     force: bool = False
     stage: HookName | None = None
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)

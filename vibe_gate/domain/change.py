@@ -121,7 +121,8 @@ class Selection:
     `worktree`: from `left` to the working tree, untracked files included.
     `range`: `left`..`right`. `merge_base`: from the merge base of both to `right`.
     `staged`: the index against HEAD. `commit`: `left` against its first parent (the
-    empty tree for a root). An empty side of a range is HEAD, as in git.
+    empty tree for a root). An empty side of a range is HEAD, as in git; `left` may be
+    `EMPTY_TREE`: from nothing.
     """
 
     kind: Literal["worktree", "range", "merge_base", "staged", "commit"]

@@ -12,7 +12,7 @@ from vibe_gate.domain.summary import AgentAuthored
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit as far as people and agents sign it."""
+    """A commit as far as people and agents sign it. `id` is "" of one that is about to be made."""
 
     id: str
     author: str
@@ -63,7 +63,8 @@ def provenance(environ: Mapping[str, str], commits: Iterable[Commit], uncommitte
     if uncommitted:
         hints += [f"{name} is set: {agent} runs this" for name, agent in AGENT_VARIABLES.items() if environ.get(name)]
     for commit in commits:
-        hints += [f"commit {commit.id[:12]}: {hint}" for hint in _commit_hints(commit)]
+        name = f"commit {commit.id[:12]}" if commit.id else "this commit"
+        hints += [f"{name}: {hint}" for hint in _commit_hints(commit)]
     return AgentAuthored(decision=bool(hints), hints=tuple(dict.fromkeys(hints)))
 
 

@@ -14,13 +14,21 @@ MAX_COMMITS = 1_000
 def commits(git: Program, store: Store, change: Change) -> tuple[Commit, ...]:
     """The commits that the change's head has and its base has not, newest first; one for a single commit."""
     if change.kind == "commit":
-        return (_read(store, change.head_commit),)
+        return (signed(store, change.head_commit),)
     span = f"{change.base_commit}..{change.head_commit}" if change.base_commit else change.head_commit
     listed = git.run("rev-list", f"--max-count={MAX_COMMITS}", span, "--")
-    return tuple(_read(store, name) for name in listed.line.split("\n") if name)
+    return tuple(signed(store, name) for name in listed.line.split("\n") if name)
 
 
-def _read(store: Store, name: str) -> Commit:
+def draft(git: Program, message: str) -> Commit:
+    """The commit that git is about to make here: no id yet, and whom git would name as its author and committer."""
+    author, author_email = _person(git.run("var", "GIT_AUTHOR_IDENT").out)
+    _, committer_email = _person(git.run("var", "GIT_COMMITTER_IDENT").out)
+    return Commit("", author, author_email, committer_email, message)
+
+
+def signed(store: Store, name: str) -> Commit:
+    """The commit with this id."""
     header, _, message = store.read(name)[1].partition(b"\n\n")
     fields = dict(line.split(b" ", 1) for line in header.split(b"\n") if line.startswith((b"author ", b"committer ")))
     author, author_email = _person(fields.get(b"author", b""))

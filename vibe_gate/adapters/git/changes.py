@@ -7,7 +7,7 @@ from collections.abc import Callable
 from vibe_gate.adapters.git import diff, patch
 from vibe_gate.adapters.git.revisions import Revisions
 from vibe_gate.adapters.git.store import Store
-from vibe_gate.domain.change import Change, ChangeKind, Selection
+from vibe_gate.domain.change import EMPTY_TREE, Change, ChangeKind, Selection
 
 
 class Changes:
@@ -31,7 +31,10 @@ class Changes:
             return self._change("staged", (before, after), (head, ""), alone=True)
         if selection.kind == "commit":
             return self._commit(self._revisions.resolve(selection.left))
-        left, right = self._revisions.resolve(selection.left), self._revisions.resolve(selection.right)
+        right = self._revisions.resolve(selection.right)
+        if selection.left == EMPTY_TREE:  # from nothing: a first push
+            return self._range("", right)
+        left = self._revisions.resolve(selection.left)
         if selection.kind == "merge_base":
             shown = f"{selection.left or 'HEAD'}...{selection.right or 'HEAD'}"
             left = self._revisions.merge_base(left, right, shown)
@@ -52,7 +55,7 @@ class Changes:
 
     def _range(self, left: str, right: str) -> Change:
         trees = self._revisions.tree_of(left), self._revisions.tree_of(right)
-        alone = self._revisions.parents(right)[:1] == [left]
+        alone = (self._revisions.parents(right) or [""])[0] == left
         return self._change("range", trees, (left, right), alone=alone)
 
     def _change(self, kind: ChangeKind, trees: tuple[str, str], commits: tuple[str, str], *, alone: bool) -> Change:

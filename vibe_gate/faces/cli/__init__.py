@@ -23,6 +23,9 @@ Commands
   demo       a small repository and a recorded conversation, reviewed before your eyes
   config     show the gate in force, or check its definitions
   bundles    what was recorded: list, show, keep, clean, du
+  install    git: hooks for commit, merge and push (uninstall takes them away)
+  uninstall  what install put there; what was there before is back
+  hook       called by git and by hook frameworks, not by people
 
   vibe-gate COMMAND --help       options and examples of one command
   vibe-gate --version

@@ -26,6 +26,9 @@ COMMANDS = {
     "demo": "vibe_gate.faces.cli.demo",
     "config": "vibe_gate.faces.cli.config",
     "bundles": "vibe_gate.faces.cli.bundles.command",
+    "install": "vibe_gate.faces.cli.install",
+    "uninstall": "vibe_gate.faces.cli.uninstall",
+    "hook": "vibe_gate.faces.cli.hook",
 }
 """What this version can do: name -> module with SUMMARY, add_arguments(parser) and run(args, environ).
 
@@ -33,7 +36,7 @@ It may also have FORM, its form in one line, and EXAMPLES."""
 
 PLANNED = (
     "run", "resume", "viz", "report", "post", "verify", "stats", "replay", "calibrate", "test", "sessions",
-    "install", "uninstall", "hook", "capture", "guard", "action", "override", "suppress",
+    "capture", "guard", "action", "override", "suppress",
 )  # fmt: skip
 """Commands that the product names and a later version brings."""
 

@@ -1,0 +1,93 @@
+"""What git's own hooks ask of a repository: where they are, what was just committed, what a push brings."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from vibe_gate.adapters.git.detect import Place
+from vibe_gate.adapters.git.modes import EMPTY_TREE
+from vibe_gate.adapters.git.program import Program
+from vibe_gate.domain.change import Selection
+from vibe_gate.domain.record import Operation
+from vibe_gate.errors import InfrastructureError
+
+MAX_REFS = 500
+"""Refs of a remote that are taken for known to it, the newest first: as many arguments as any system takes."""
+
+_UNDER_WAY: tuple[tuple[str, Operation], ...] = (
+    ("rebase-merge", "rebase"),
+    ("rebase-apply/applying", "am"),
+    ("rebase-apply", "rebase"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("MERGE_HEAD", "merge"),
+)
+"""What git keeps in its folder while it is in the middle of something."""
+
+_ACTIONS: dict[str, Operation] = {
+    "rebase": "rebase", "cherry-pick": "cherry-pick", "revert": "revert", "merge": "merge", "pull": "merge", "am": "am"
+}  # fmt: skip
+"""First words of GIT_REFLOG_ACTION, which git sets for its hooks where it makes commits itself."""
+
+
+class Made(NamedTuple):
+    """A commit just made. `before` is the tree HEAD had until then (the empty tree at first), `old` its commit."""
+
+    commit: str
+    tree: str
+    before: str
+    old: str
+    during: Operation
+
+
+def made(place: Place, commit: str) -> Made:
+    """HEAD's commit `commit`, and what HEAD was before, by its reflog; without one, its first parent."""
+    tree = _name(place.git, f"{commit}^{{tree}}")
+    old = _name(place.git, "HEAD@{1}^{commit}") or _name(place.git, f"{commit}^1")
+    before = _name(place.git, f"{old}^{{tree}}") if old else EMPTY_TREE
+    return Made(commit, tree, before, old, under_way(place))
+
+
+def under_way(place: Place) -> Operation:
+    """What git is in the middle of, "" of an ordinary commit."""
+    for name, operation in _UNDER_WAY:
+        if (place.git_dir / name).exists():
+            return operation
+    words = place.git.environ.get("GIT_REFLOG_ACTION", "").split()
+    return _ACTIONS.get(words[0], "") if words else ""
+
+
+def unpushed(git: Program, local: str, known: str, remote: str) -> Selection | None:
+    """What is new to `remote` if it gets commit `local` where it has `known` ("": nothing there).
+
+    A new ref is compared with all that the remote is known to have; with none of
+    it in common the whole history is new.
+    """
+    if known and not git.run("merge-base", known, local).code:
+        return Selection("merge_base", known, local)
+    listed = git.run("for-each-ref", f"--count={MAX_REFS}", "--sort=-committerdate", "--format=%(objectname)",
+                     f"refs/remotes/{remote}/")  # fmt: skip
+    refs = listed.line.split()
+    # Of several commits git takes their (imagined) merge: the base is the best of all common ancestors.
+    base = git.run("merge-base", local, *refs).line.split("\n")[0] if refs else ""
+    if base == local:
+        return None
+    return Selection("range", base or EMPTY_TREE, local)
+
+
+def folder(place: Place) -> Path:
+    """The folder of hooks that git uses here.
+
+    Asked without our own `-c core.hooksPath=/dev/null`; `rev-parse` runs nothing.
+    """
+    asked = ["git", "rev-parse", "--path-format=absolute", "--git-path", "hooks"]
+    done = subprocess.run(asked, cwd=place.root, env=place.git.environ, capture_output=True, check=False)
+    if done.returncode:
+        raise InfrastructureError(f"git could not say where its hooks are: {done.stderr.decode(errors='replace')}")
+    return Path(done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n"))
+
+
+def _name(git: Program, revision: str) -> str:
+    return git.run("rev-parse", "--verify", "--quiet", "--end-of-options", revision).line

@@ -1,0 +1,79 @@
+"""What git's hooks saw: `<common git dir>/vibe-gate/records.ndjson`, one line a record, only ever appended to.
+
+The common git directory is shared by all worktrees of a repository. Damaged and
+foreign lines are skipped: no hook may fail because of what another one wrote.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from vibe_gate.domain.record import Record
+from vibe_gate.errors import StorageError
+
+NAME = "records.ndjson"
+
+MAX_LINE = 64_000
+"""A longer line is not ours: hints and reasons are sentences."""
+
+RECENT_BYTES = 1_000_000
+"""How far back a hook looks for a tree: some thousands of commits, in a few milliseconds."""
+
+
+class Records:
+    """The records of one repository."""
+
+    def __init__(self, common_dir: Path) -> None:
+        self.path = common_dir / "vibe-gate" / NAME
+
+    def append(self, record: Record) -> None:
+        """Add a record: one write of a whole line under a lock. StorageError."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(self.path, flags, 0o644)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                os.write(descriptor, _mended(descriptor) + record.to_line())
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise StorageError(f"{self.path} could not be written: {error.strerror}.") from error
+
+    def all(self) -> list[Record]:
+        """Every record, oldest first."""
+        return self._read(None)
+
+    def about(self, name: str) -> list[Record]:
+        """The records of late that mention an object id (a tree or a commit), oldest first."""
+        return self._read(RECENT_BYTES, name.encode()) if name else []
+
+    def _read(self, last: int | None, having: bytes = b"") -> list[Record]:
+        try:
+            with open(os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+                if last is not None:
+                    file.seek(max(os.fstat(file.fileno()).st_size - last, 0))
+                lines = file.read().split(b"\n")
+        except OSError:
+            return []
+        found = (_parsed(line) for line in lines if having in line and len(line) <= MAX_LINE)
+        return [record for record in found if record is not None]
+
+
+def _mended(descriptor: int) -> bytes:
+    """A newline where the last line was torn, so that it does not take the next one with it."""
+    size = os.fstat(descriptor).st_size
+    return b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""
+
+
+def _parsed(line: bytes) -> Record | None:
+    if not line.strip():
+        return None
+    try:
+        return Record.model_validate_json(line)
+    except ValidationError:
+        return None

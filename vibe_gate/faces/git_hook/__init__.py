@@ -1,0 +1,11 @@
+"""The face that git calls: `vibe-gate hook STAGE`, and the scripts that `vibe-gate install git` writes.
+
+call.py        one call by git: environment, arguments, time
+effect.py      what an exit code does here: stop git, warn, or pass (pure)
+stages.py      pre-commit, pre-merge-commit, manual, pre-push: which change
+message.py     commit-msg: what the message says of its author
+held.py        the review of that change, said and written down
+record.py      post-commit, post-rewrite: which commit a reviewed tree became, and what went past the gate
+scripts.py     the hooks as sh (pure)
+install.py     writing them beside others, and taking them away again
+"""

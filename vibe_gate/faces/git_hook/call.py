@@ -1,0 +1,65 @@
+"""One call of a hook by git: where and when it happens, and how it ends when no verdict comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from vibe_gate.adapters.git import open_repository
+from vibe_gate.adapters.records import Records
+from vibe_gate.domain.gate import HookName
+from vibe_gate.domain.record import Record
+from vibe_gate.errors import GateError
+from vibe_gate.faces.git_hook.effect import effect
+from vibe_gate.report.text import safe
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One call by git: its stage and arguments, and the world it is made in.
+
+    `stdin` reads what git writes to the hook, `say` prints lines for people.
+    """
+
+    stage: HookName
+    words: tuple[str, ...]
+    environ: Mapping[str, str]
+    start: Path
+    clock: Callable[[], datetime]
+    stdin: Callable[[], str]
+    say: Callable[[str], None]
+    strict: bool = False
+
+    @property
+    def now(self) -> str:
+        """The time as records carry it."""
+        return self.clock().isoformat(timespec="milliseconds")
+
+
+def not_reviewed(hook: Hook, error: GateError) -> int:
+    """A review that could not be carried out, or definitions that do not parse: said, recorded, and mapped."""
+    what = effect(error.exit_code, "warn", hook.environ, strict=hook.strict)
+    hook.say("\n".join(f"vibe-gate: {safe(line)}" for line in str(error).splitlines()))
+    if what.warning:
+        hook.say(loud(what.warning))
+    with suppress(GateError), open_repository(hook.start, hook.environ) as repository:
+        record = Record(
+            ts=hook.now,
+            kind="not-reviewed",
+            stage=hook.stage,
+            tree="" if hook.stage == "pre-push" else repository.index_tree(),
+            exit_code=error.exit_code,
+            blocked=what.blocks,
+            reason=str(error)[:2000],
+        )
+        Records(repository.common_dir).append(record)
+    return what.code
+
+
+def loud(sentence: str) -> str:
+    """The sentence, so that nobody overlooks it."""
+    rule = "!" * min(len(sentence) + 12, 100)
+    return f"{rule}\nvibe-gate: {sentence}\n{rule}"

@@ -1,0 +1,92 @@
+"""One change held against the gate for a hook: reviewed, said, and written down as seen."""
+
+from __future__ import annotations
+
+import importlib
+
+from vibe_gate.adapters.git import open_repository
+from vibe_gate.adapters.records import Records
+from vibe_gate.domain.change import Selection
+from vibe_gate.domain.record import Record, RecordKind
+from vibe_gate.domain.summary import Summary
+from vibe_gate.errors import PASS, StorageError
+from vibe_gate.faces.git_hook.call import Hook, loud
+from vibe_gate.faces.git_hook.effect import Effect, effect
+from vibe_gate.report.text import safe
+from vibe_gate.review import Request, Review, review
+
+PIPE_WIDTH = 1000
+"""Columns of a verdict in a hook's output, which frameworks keep until the end: wide enough to cut nothing."""
+
+
+def held(hook: Hook, selection: Selection, message: str = "") -> Effect:
+    """Review one change, say what came out, and write down that this hook saw it."""
+    request = Request(selection, stage=hook.stage, strict=hook.strict, message=message)
+    done = review(
+        request,
+        start=hook.start,
+        environ=hook.environ,
+        clock=hook.clock,
+        progress=lambda stage, what: hook.say(f"vibe-gate: {what} ...") if stage == "judge" else None,
+    )
+    rule = done.gate.file.on.inconclusive if done.gate else "warn"
+    what = effect(done.summary.exit_code, rule, hook.environ, strict=hook.strict)
+    _tell(hook, done, what)
+    if done.summary.run_id:
+        _write_down(hook, _of(hook, done.summary, what))
+    return what
+
+
+def _tell(hook: Hook, done: Review, what: Effect) -> None:
+    summary = done.summary
+    if not summary.run_id:
+        return hook.say("vibe-gate: nothing to review.")
+    if summary.exit_code != PASS and (what.blocks or what.warning):
+        # rich takes longer to load than most of a review takes: only where there is much to show.
+        screen = importlib.import_module("vibe_gate.report.terminal").render(summary, done.notes, PIPE_WIDTH, None)
+        hook.say(screen.plain)
+    else:
+        against = ", ".join(rubric.id for rubric in summary.rubrics) or "no rubric"
+        count = len(summary.change.files)
+        hook.say(f"vibe-gate: {summary.outcome}: {count} {'file' if count == 1 else 'files'} held against {against}")
+    hook.say("\n".join(_why(summary)))
+    if what.warning:
+        hook.say(loud(what.warning))
+    return None
+
+
+def _why(summary: Summary) -> list[str]:
+    """Whether a judge was asked, and because of what."""
+    hints = [f"    {safe(hint)}" for hint in summary.agent_authored.hints]
+    if _judged(summary):
+        paid = "" if summary.cache.misses else " (answered before; nothing was asked again)"
+        return [f"judged{paid} because:", *hints] if hints else [f"judged{paid}: the gate asks for every change"]
+    return ["not judged, though an agent's work by:", *hints] if hints else ["no judge: nothing hints at an agent"]
+
+
+def _judged(summary: Summary) -> bool:
+    return summary.cache.hits + summary.cache.misses > 0
+
+
+def _of(hook: Hook, summary: Summary, what: Effect) -> Record:
+    kind: RecordKind = "reviewed" if summary.outcome in ("pass", "fail") else "not-reviewed"
+    return Record(
+        ts=hook.now,
+        kind=kind,
+        stage=hook.stage,
+        commit=summary.change.head_commit,
+        tree=summary.change.after,
+        run=summary.run_id,
+        exit_code=summary.exit_code,
+        blocked=what.blocks,
+        judged=_judged(summary),
+        hints=summary.agent_authored.hints,
+    )
+
+
+def _write_down(hook: Hook, record: Record) -> None:
+    try:
+        with open_repository(hook.start, hook.environ) as repository:
+            Records(repository.common_dir).append(record)
+    except StorageError as error:
+        hook.say(f"vibe-gate: not recorded: {safe(str(error))}")

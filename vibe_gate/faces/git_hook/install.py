@@ -1,0 +1,89 @@
+"""`install git` and `uninstall git`: hooks for repositories without a framework."""
+
+from __future__ import annotations
+
+import shlex
+import site
+import sys
+from pathlib import Path
+
+from vibe_gate.adapters.git import Repository
+from vibe_gate.adapters.githooks import KEPT, Owner, owner, put, take_away
+from vibe_gate.errors import StorageError, UsageError
+from vibe_gate.faces.git_hook.scripts import HOOKS, Home, script
+from vibe_gate.report.text import safe
+
+PACKAGE = Path(__file__).resolve().parents[2]
+
+CONFIG = """\
+  - repo: https://github.com/vibe-gate/vibe-gate
+    rev: v{version}
+    hooks: [{{id: vibe-gate}}, {{id: vibe-gate-msg}}, {{id: vibe-gate-push}}, {{id: vibe-gate-record}}]"""
+
+ADVICE: dict[Owner, str] = {
+    "pre-commit": "add this to .pre-commit-config.yaml under `repos:`, then `pre-commit install -t pre-commit "
+    "-t pre-merge-commit -t commit-msg -t pre-push -t post-commit -t post-rewrite`:\n{config}",
+    "prek": "add this to .pre-commit-config.yaml under `repos:`, then `prek install -t pre-commit "
+    "-t pre-merge-commit -t commit-msg -t pre-push -t post-commit -t post-rewrite`:\n{config}",
+    "husky": 'add this line to .husky/{name}:\n  vibe-gate hook {name} -- "$@"',
+    "lefthook": "add this to lefthook.yml under `{name}:` `commands:`:\n  vibe-gate: {{run: vibe-gate hook {name}}}",
+}
+"""What to do instead where a framework owns a hook."""
+
+
+def install(repository: Repository, version: str) -> list[str]:
+    """Write the hooks; sentences for people. UsageError where they would not be ours to write."""
+    folder = _folder(repository)
+    for name in HOOKS:
+        whose = "husky" if ".husky" in folder.parts else owner(folder / name)
+        if whose in ADVICE:
+            advice = ADVICE[whose].format(name=name, config=CONFIG.format(version=version))
+            raise UsageError(f"{whose} looks after the hook {name} here. Instead of installing it, {advice}")
+    state = repository.common_dir / "vibe-gate"
+    try:
+        state.mkdir(exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"{state} could not be made: {error.strerror}.") from error
+    home = Home(sys.executable, _flags(), PACKAGE, _as_sh(state, folder, repository.common_dir))
+    said = [f"Hooks in {safe(str(folder))}: {', '.join(HOOKS)}"]
+    for name in HOOKS:
+        if put(folder, name, script(name, home)):
+            said.append(f"The hook {name} that was there is kept as {name}{KEPT}, and runs first.")
+    if folder.is_relative_to(repository.root) and not folder.is_relative_to(repository.common_dir):
+        said.append("They are in the working tree (core.hooksPath) and name this machine's paths: do not commit them.")
+    return said
+
+
+def uninstall(repository: Repository) -> list[str]:
+    """Take the hooks away and put back what was there before; sentences for people."""
+    folder = _folder(repository)
+    done = {name: take_away(folder, name) for name in HOOKS}
+    said = [f"The hook {name} that was there before is back." for name, how in done.items() if how == "restored"]
+    said += [f"The hook {name} is not ours; it stays." for name, how in done.items() if how == "foreign"]
+    gone = [name for name, how in done.items() if how in ("removed", "restored")]
+    what = f"Taken away from {safe(str(folder))}: {', '.join(gone)}" if gone else "None of our hooks is installed here."
+    return [what, *said]
+
+
+def _folder(repository: Repository) -> Path:
+    """Git's folder of hooks, which must belong to this repository alone."""
+    folder = repository.hooks_folder()
+    real = folder.resolve()
+    if not any(real.is_relative_to(own.resolve()) for own in (repository.common_dir, repository.root)):
+        raise UsageError(
+            f"git takes its hooks from {safe(str(folder))} (core.hooksPath), outside of this repository: hooks there "
+            "would run in others too. Use a folder of its own, `git config --local core.hooksPath .git/hooks`, or add "
+            'this line to each hook there: vibe-gate hook NAME -- "$@"'
+        )
+    return folder
+
+
+def _flags() -> str:
+    user = site.getusersitepackages()
+    return "-EP" if PACKAGE.is_relative_to(user) else "-I"
+
+
+def _as_sh(state: Path, folder: Path, common_dir: Path) -> str:
+    """The folder of records as sh reads it: beside the hooks where they are in their usual place, so that it moves
+    with them."""
+    return '"${0%/*}/../vibe-gate"' if folder == common_dir / "hooks" else shlex.quote(str(state))

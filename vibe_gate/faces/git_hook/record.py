@@ -1,0 +1,100 @@
+"""After the fact: which commit a reviewed tree became, and which commit no hook let through.
+
+Git runs post-commit for every commit that it makes itself, also with `--no-verify`
+and where it runs no pre-commit hook. Nothing can be stopped any more; it can be
+said, and `verify` and CI can act on it.
+"""
+
+from __future__ import annotations
+
+from vibe_gate.adapters.git import Repository, open_repository
+from vibe_gate.adapters.git.hooks import Made
+from vibe_gate.adapters.records import Records
+from vibe_gate.domain.provenance import provenance
+from vibe_gate.domain.record import Record, let_through
+from vibe_gate.errors import PASS, GateError
+from vibe_gate.faces.git_hook.call import Hook
+from vibe_gate.report.text import safe
+
+
+def after_commit(hook: Hook) -> int:
+    """post-commit: link the commit to its tree's review, or record that it went past the gate."""
+    try:
+        with open_repository(hook.start, hook.environ) as repository:
+            made = repository.made()
+            records = Records(repository.common_dir)
+            record = _linked(hook, made, records) or _unreviewed(hook, made, repository)
+            if record is not None:
+                records.append(record)
+    except GateError as error:
+        return _only_say(hook, error)
+    if record is not None and record.kind == "bypassed":
+        how = f"git ran no pre-commit hook during its {made.during}" if made.during else "no hook let its tree through"
+        hook.say(f"vibe-gate: commit {made.commit[:12]} was not reviewed ({how}); `vibe-gate verify` will show it.")
+    return PASS
+
+
+def after_rewrite(hook: Hook) -> int:
+    """post-rewrite: which commit became which. Frameworks keep git's list to themselves: the tips, then."""
+    try:
+        with open_repository(hook.start, hook.environ) as repository:
+            records = Records(repository.common_dir)
+            for old, new in _pairs(hook, repository):
+                records.append(_rewritten(hook, old, new, repository.tree(new).id))
+    except GateError as error:
+        return _only_say(hook, error)
+    return PASS
+
+
+def _linked(hook: Hook, made: Made, records: Records) -> Record | None:
+    seen = let_through(records.about(made.tree), made.tree)
+    if seen is None:
+        return None
+    now = hook.now
+    return seen.model_copy(update={"ts": now, "commit": made.commit, "during": made.during})
+
+
+def _unreviewed(hook: Hook, made: Made, repository: Repository) -> Record | None:
+    """A bypass; None where there was nothing to review: an empty commit, or an amended message."""
+    if made.tree == made.before:
+        return None
+    return Record(
+        ts=hook.now,
+        kind="bypassed",
+        stage="post-commit",
+        commit=made.commit,
+        tree=made.tree,
+        during=made.during,
+        hints=provenance(hook.environ, (repository.signed(made.commit),), uncommitted=True).hints,
+    )
+
+
+def _rewritten(hook: Hook, old: str, new: str, tree: str) -> Record:
+    return Record(
+        ts=hook.now,
+        kind="rewritten",
+        stage="post-rewrite",
+        commit=new,
+        tree=tree,
+        old=old,
+        during="rebase" if _command(hook) == "rebase" else "",
+    )
+
+
+def _pairs(hook: Hook, repository: Repository) -> list[tuple[str, str]]:
+    lines = [line.split(" ") for line in hook.stdin().splitlines()]
+    pairs = [(words[0], words[1]) for words in lines if len(words) >= 2]
+    if pairs:
+        return pairs
+    new = repository.resolve("HEAD")
+    old = repository.resolve("ORIG_HEAD" if _command(hook) == "rebase" else "HEAD@{1}")
+    return [(old, new)] if old != new else []
+
+
+def _command(hook: Hook) -> str:
+    return hook.words[0] if hook.words else hook.environ.get("PRE_COMMIT_REWRITE_COMMAND", "amend")
+
+
+def _only_say(hook: Hook, error: GateError) -> int:
+    hook.say(f"vibe-gate: not recorded: {safe(str(error))}")
+    return PASS

@@ -1,0 +1,101 @@
+"""The hooks that `vibe-gate install git` writes: small sh scripts, because sh starts in a tenth of Python's time. Pure.
+
+Where nothing is staged, git and sh alone say so. The settings that could hide a
+staged change are switched off for that look, as in `faces/cli/idle.py`. The number
+of the git process is left behind, so that the hooks that git runs after the commit
+need not look again.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from vibe_gate.adapters.githooks import KEPT
+
+HOOKS = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite")
+"""The hooks that are installed."""
+
+_HEAD = """\
+#!/bin/sh
+# vibe-gate: written by `vibe-gate install git`; `vibe-gate uninstall git` takes it away again.
+"""
+
+_CHAIN = """\
+before="${{0%/*}}/{name}{kept}"
+if [ -x "$before" ]; then "$before" "$@" || exit $?; fi
+"""
+
+_CHAIN_WITH_INPUT = """\
+before="${{0%/*}}/{name}{kept}"
+feed() {{ if [ -n "$input" ]; then printf '%s\\n' "$input"; fi; }}
+"""
+
+_STAGED = """\
+if GIT_NO_LAZY_FETCH=1 git --no-optional-locks --no-replace-objects -c core.fsmonitor=false diff --cached --quiet \\
+  --no-relative --ignore-submodules=none --no-ext-diff --no-textconv 2>/dev/null; then
+  echo "$PPID" 2>/dev/null >{state}/idle
+  exit 0
+fi
+"""
+
+_IDLE = """\
+if [ -r {state}/idle ] && read -r idle <{state}/idle && [ "$idle" = "$PPID" ]; then exit 0; fi
+"""
+
+_FIND = """\
+python={python}
+if [ ! -x "$python" ] || [ ! -f {package}/__main__.py ]; then
+  echo "vibe-gate: it is not at $python any more, so nothing was reviewed.{stopped}" >&2
+  echo "vibe-gate: repair: run 'vibe-gate install git' where vibe-gate is now, or delete the hook $0" >&2
+  exit 1
+fi
+"""
+
+_RUN = """\
+exec "$python" {flags} -m vibe_gate hook {name} -- "$@"
+"""
+
+_RUN_WITH_INPUT = """\
+if [ -x "$before" ]; then
+  input=$(cat)
+  feed | "$before" "$@" || exit $?
+  feed | "$python" {flags} -m vibe_gate hook {name} -- "$@"
+  exit $?
+fi
+exec "$python" {flags} -m vibe_gate hook {name} -- "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where vibe-gate is installed: the interpreter, its flags, and the package's folder.
+
+    `flags` is `-I` (nothing of the current folder or the environment is imported),
+    or `-EP` where the package is in the user's own site-packages, which `-I` hides.
+    `state` is the folder of records, as sh reads it.
+    """
+
+    python: str
+    flags: str
+    package: Path
+    state: str
+
+
+def script(name: str, home: Home) -> bytes:
+    """The text of one hook."""
+    reads, idle = name in ("pre-push", "post-rewrite"), name in ("commit-msg", "post-commit")
+    parts = [_HEAD, _CHAIN_WITH_INPUT if reads else _CHAIN]
+    parts += [_STAGED] if name in ("pre-commit", "pre-merge-commit") else [_IDLE] if idle else []
+    parts += [_FIND, _RUN_WITH_INPUT if reads else _RUN]
+    text = "".join(parts).format(
+        name=name,
+        kept=KEPT,
+        state=home.state,
+        python=shlex.quote(home.python),
+        package=shlex.quote(str(home.package)),
+        flags=home.flags,
+        stopped=" Git was stopped." if not name.startswith("post-") else "",
+    )
+    return text.encode("utf-8", "surrogateescape")
