@@ -1,0 +1,81 @@
+"""Refuse, before the tool runs, what would go around the gate; say nothing about everything else.
+
+    python -I -S .../guard.py < event.json
+
+Most calls end after a search for a few words in the event; only where one of them
+stands is it parsed and held against the rules. Whatever cannot be understood goes
+through, and is noted as a gap.
+"""
+
+import os
+import sys
+
+MARKS = (b"git", b"hook", b".vibe", b"vibe-gate", b"no-v", b"pre-commit", b"prek")
+"""One of them stands in everything that is refused, once quotes and backslashes are left out."""
+
+QUOTING = b"'\"\\"
+EDITING = {"Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
+
+
+def main() -> int:
+    """Judge the event on stdin; the decision, if there is one, goes to stdout."""
+    try:
+        event = read_all()
+        if worth_a_look(event):
+            judge(event)
+    except BaseException:  # noqa: BLE001, S110  the agent goes on whatever happens here
+        pass
+    return 0
+
+
+def worth_a_look(event: bytes) -> bool:
+    """Whether the tool's input may hold something to refuse."""
+    # A key is written with bare quotes, which no text inside the event can hold.
+    asked = event[max(event.find(b'"tool_input":'), 0) :].lower()
+    if any(mark in asked for mark in MARKS):
+        return True
+    plain = asked.translate(None, QUOTING)
+    return any(mark in plain for mark in MARKS)
+
+
+def judge(event: bytes) -> None:
+    """Print the refusal, if there is one, and keep it with the session; note what cannot be understood."""
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))))  # noqa: PTH100, PTH120
+    capture = load("capture")
+    spool = capture.spool_folder(os.environ)
+    try:
+        refusal = load("verdict").refusal(event)
+        if refusal:
+            speak(load("verdict").decision(refusal))
+    except BaseException as error:  # noqa: BLE001
+        if spool:
+            capture.note_gap(spool, f"guard: {type(error).__name__}: {error}")
+        return
+    if refusal and spool:
+        try:
+            capture.keep(spool, load("verdict").noted(event, refusal))
+        except BaseException as error:  # noqa: BLE001
+            capture.note_gap(spool, f"guard: {type(error).__name__}: {error}")
+
+
+def load(name: str):  # type: ignore[no-untyped-def]  # noqa: ANN201
+    """A module of this package, now that it is needed."""
+    return __import__("vibe_gate.faces.claude_hook." + name, fromlist=["_"])
+
+
+def speak(text: str) -> None:
+    """Write the decision in one piece."""
+    os.write(1, text.encode())
+
+
+def read_all() -> bytes:
+    """All of stdin."""
+    parts = []
+    while part := os.read(0, 1 << 20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+if __name__ == "__main__":
+    main()
+    os._exit(0)  # nothing is left to be flushed or cleaned up
