@@ -1,4 +1,4 @@
-"""`vibe-gate install git`: our hooks into a repository that has no framework for them."""
+"""`vibe-gate install git`: the gate into git's own hooks."""
 
 from __future__ import annotations
 
@@ -9,26 +9,25 @@ from pathlib import Path
 from vibe_gate.adapters.git import open_repository
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.output import emit
-from vibe_gate.faces.git_hook.install import install as put_hooks
-from vibe_gate.faces.git_hook.install import uninstall as take_hooks
+from vibe_gate.faces.git_hook import install as hooks
 from vibe_gate.version import VERSION
 
-SUMMARY = "git: hooks for a repository without a framework; hooks that are there run first."
+SUMMARY = "git's own hooks, for repositories without a hook framework; those that are there are kept and run first."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """It takes none."""
+    """`install git` takes no arguments: where hooks are is git's to say."""
 
 
 def install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Write the hooks."""
+    """Write the hooks; again is the same."""
     with open_repository(Path.cwd(), environ) as repository:
-        emit("\n".join(put_hooks(repository, VERSION)) + "\n")
+        emit("\n".join(hooks.install(repository, VERSION)) + "\n")
     return PASS
 
 
 def uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Take the hooks away; what was there before comes back."""
+    """Take the hooks away; what was there before is back."""
     with open_repository(Path.cwd(), environ) as repository:
-        emit("\n".join(take_hooks(repository)) + "\n")
+        emit("\n".join(hooks.uninstall(repository)) + "\n")
     return PASS

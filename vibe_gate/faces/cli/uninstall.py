@@ -11,7 +11,6 @@ SUMMARY = "Take the gate away again from where `install` put it; everything else
 
 EXAMPLES = """\
 examples:
-  vibe-gate uninstall git             our hooks away, those from before back
   vibe-gate uninstall git             git's hooks as they were before
   vibe-gate uninstall claude          our hooks out of .claude/settings.json
 """
