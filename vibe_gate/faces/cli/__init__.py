@@ -26,6 +26,8 @@ Commands
   install    git: hooks for commit, merge and push (uninstall takes them away)
   uninstall  what install put there; what was there before is back
   hook       called by git and by hook frameworks, not by people
+  capture    called by Claude Code: keeps what its session does
+  guard      called by Claude Code: refuses what would go around the gate
 
   vibe-gate COMMAND --help       options and examples of one command
   vibe-gate --version

@@ -29,6 +29,8 @@ COMMANDS = {
     "install": "vibe_gate.faces.cli.install",
     "uninstall": "vibe_gate.faces.cli.uninstall",
     "hook": "vibe_gate.faces.cli.hook",
+    "capture": "vibe_gate.faces.cli.capture",
+    "guard": "vibe_gate.faces.cli.guard",
 }
 """What this version can do: name -> module with SUMMARY, add_arguments(parser) and run(args, environ).
 
@@ -36,7 +38,7 @@ It may also have FORM, its form in one line, and EXAMPLES."""
 
 PLANNED = (
     "run", "resume", "viz", "report", "post", "verify", "stats", "replay", "calibrate", "test", "sessions",
-    "capture", "guard", "action", "override", "suppress",
+    "action", "override", "suppress",
 )  # fmt: skip
 """Commands that the product names and a later version brings."""
 
