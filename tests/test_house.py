@@ -21,6 +21,7 @@ PUBLIC = {
     *("review", "Request", "Review", "Progress", "Selection", "Summary", "GateError", "UsageError", "DefinitionError"),
     *("RevisionError", "UnsupportedRepository", "InfrastructureError", "AgentError", "GatewayError", "StorageError"),
     *("IntegrityError", "__version__", "find_bundles", "clean_bundles"),
+    *("read_bundle", "RunResult", "FileChange", "Attachment"),
 }
 
 MAX_LINES = 500

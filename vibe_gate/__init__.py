@@ -17,6 +17,8 @@ What scripts may rely on, loaded on first use so that `import vibe_gate` costs n
     Request, Review, Progress       what is asked, what comes back, who is told on the way
     Selection                       which change: working tree, index, commit, range
     Summary                         the document that `--json` prints and a bundle keeps
+    read_bundle, RunResult          what a recorded run or turn did, read lazily from its bundle (docs/api.md)
+    FileChange, Attachment          one changed file of a bundle; what `RunResult.annotate` attaches
     find_bundles, clean_bundles     recorded runs by commit, tree, patch-id, outcome ...; what is too old deleted
     GateError and its subclasses    everything raised on purpose (`vibe_gate.errors`)
     __version__
@@ -31,6 +33,10 @@ _HOMES = {
     "Progress": "vibe_gate.review",
     "Selection": "vibe_gate.domain.change",
     "Summary": "vibe_gate.domain.summary",
+    "read_bundle": "vibe_gate.adapters.bundles.result",
+    "RunResult": "vibe_gate.adapters.bundles.result",
+    "FileChange": "vibe_gate.adapters.bundles.changed",
+    "Attachment": "vibe_gate.adapters.bundles.remarks",
     "find_bundles": "vibe_gate.adapters.bundles.finding",
     "clean_bundles": "vibe_gate.adapters.bundles.retention",
     "GateError": "vibe_gate.errors",
@@ -49,7 +55,11 @@ _HOMES = {
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from vibe_gate import review as review
+    from vibe_gate.adapters.bundles.changed import FileChange as FileChange
     from vibe_gate.adapters.bundles.finding import find_bundles as find_bundles
+    from vibe_gate.adapters.bundles.remarks import Attachment as Attachment
+    from vibe_gate.adapters.bundles.result import RunResult as RunResult
+    from vibe_gate.adapters.bundles.result import read_bundle as read_bundle
     from vibe_gate.adapters.bundles.retention import clean_bundles as clean_bundles
     from vibe_gate.domain.change import Selection as Selection
     from vibe_gate.domain.summary import Summary as Summary
