@@ -88,7 +88,7 @@ def store(bundles: int, fresh: bool) -> Path:
     if not (where / "complete").exists():
         shutil.rmtree(where, ignore_errors=True)
         print(f"making {bundles:,} bundles ...", flush=True)
-        (where / ".git").mkdir(parents=True)
+        subprocess.run(["git", "init", "-q", where], check=True)
         template = json.loads(GOLDEN.read_bytes())
         for number in range(bundles):
             write_bundle(where / ".vibe-artifacts", template, number)

@@ -13,6 +13,8 @@ from vibe_gate.adapters.bundles import RunRecorder, open_store
 from vibe_gate.domain.summary import AgentAuthored, ChangedFile, Cost
 from vibe_gate.domain.verdict import RubricResult
 
+EXIT_CODES = {"pass": 0, "fail": 1, "inconclusive": 3, "error": 3}
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -39,7 +41,7 @@ def begun(root: Path, at: datetime = START, kind: Kind = Kind()) -> RunRecorder:
 def recorded(root: Path, at: datetime = START, kind: Kind = Kind()) -> str:
     """A sealed run; its id."""
     run = begun(root, at, kind)
-    base = summary_of(run, kind.outcome)
+    base = summary_of(run, kind.outcome, EXIT_CODES[kind.outcome])
     files = tuple(
         ChangedFile(path=path, old_path=None, change_type="modified", added=2, deleted=1, binary=False)
         for path in kind.files

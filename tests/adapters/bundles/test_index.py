@@ -57,7 +57,7 @@ def test_an_entry_says_what_the_summary_says(tmp_path):
     run_id = recorded(tmp_path, START, kind)
     for entry in (entries(tmp_path)[0], entries(tmp_path)[0]):  # from the bundle, then from the index
         assert (entry.run_id, entry.key, entry.state) == (run_id, KEY, "sealed")
-        assert (entry.outcome, entry.exit_code, entry.author, entry.workflow) == ("fail", 0, "agent", "review")
+        assert (entry.outcome, entry.exit_code, entry.author, entry.workflow) == ("fail", 1, "agent", "review")
         assert {name: getattr(entry, name) for name in ids} == ids
         assert (entry.head_commit, entry.base_commit) == (KEY, "")
         assert (entry.files, entry.added, entry.deleted, entry.findings) == (2, 4, 2, 0)

@@ -8,6 +8,7 @@ from typing import Literal, TypedDict, Unpack
 
 from vibe_gate.adapters.bundles.index import Entry
 from vibe_gate.adapters.bundles.indexing import entries
+from vibe_gate.adapters.bundles.provenance import Provenance
 from vibe_gate.domain import paths
 
 Match = Literal["commit", "tree", "patch_id", "range_patch_id"]
@@ -32,7 +33,7 @@ class Wanted(TypedDict, total=False):
     range_patch_id: str
     """The stable patch-id of the whole reviewed change."""
     outcome: str
-    """pass, fail, inconclusive or error; or a state: sealed, running, incomplete, corrupt."""
+    """pass, fail, inconclusive or error; or a state: sealed, running, incomplete, corrupt, foreign."""
     rubric: str
     """The id of a rubric that the change was held against."""
     author: Literal["agent", "human"]
@@ -43,15 +44,26 @@ class Wanted(TypedDict, total=False):
     """Not begun earlier."""
 
 
-def find_bundles(root: Path, **wanted: Unpack[Wanted]) -> list[Entry]:
+def find_bundles(root: Path, provenance: Provenance | None = None, **wanted: Unpack[Wanted]) -> list[Entry]:
     """The runs below `root` (the top of the repository) that are as `wanted`, newest first.
 
-    No sealed bundle is opened that the index knows. An empty id finds nothing.
+    No sealed bundle is opened that the index knows. An empty id finds nothing. With
+    `provenance`, runs that no review here wrote are "foreign" and have no outcome.
     Raises StorageError if the store cannot be read, TypeError for an unknown word.
     """
     if unknown := wanted.keys() - Wanted.__annotations__.keys():
         raise TypeError(f"find_bundles() knows no {sorted(unknown)[0]!r}")
-    return [entry for entry in entries(root) if is_wanted(entry, wanted)]
+    return [entry for entry in told_apart(entries(root), provenance) if is_wanted(entry, wanted)]
+
+
+def told_apart(found: list[Entry], provenance: Provenance | None) -> list[Entry]:
+    """The same runs, those that no review here wrote without what they say of themselves."""
+    if provenance is None:
+        return found
+    return [
+        Entry.unsealed(entry.run_id, entry.key, "foreign") if provenance.foreign(entry.key, entry.run_id) else entry
+        for entry in found
+    ]
 
 
 def is_wanted(entry: Entry, wanted: Wanted) -> bool:

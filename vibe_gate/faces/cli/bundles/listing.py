@@ -8,17 +8,17 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from vibe_gate.adapters.bundles.finding import Wanted, find_bundles
+from vibe_gate.adapters.bundles.finding import Wanted, find_bundles, told_apart
 from vibe_gate.adapters.bundles.index import OUTCOMES
 from vibe_gate.adapters.bundles.indexing import listed
 from vibe_gate.errors import PASS
-from vibe_gate.faces.cli.bundles.naming import root_of
+from vibe_gate.faces.cli.bundles.naming import provenance, root_of
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.report.listing import NO_RUNS, NONE_FOUND, documents, lines
 
 SUMMARY = "List the runs, newest first: when, outcome, author, size, findings, cost, run id, key, rubrics."
 
-STATES = ("running", "incomplete", "corrupt")
+STATES = ("running", "incomplete", "corrupt", "foreign")
 """Of runs that have no outcome to show."""
 
 _AGO = re.compile(r"([0-9]{1,6})([mhdw])")
@@ -41,7 +41,11 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Print the list."""
     root = root_of(environ)
     wanted = Wanted(**{name: getattr(args, name) for name in _FILTERS if getattr(args, name) is not None})  # type: ignore[typeddict-item]
-    found = find_bundles(root, **wanted)[: args.limit] if wanted else listed(root, args.limit, time.time_ns())
+    known = provenance(root, environ)
+    if wanted:
+        found = find_bundles(root, known, **wanted)[: args.limit]
+    else:
+        found = told_apart(listed(root, args.limit, time.time_ns()), known)
     if args.json:
         emit(documents(found))
     else:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
-from vibe_gate.adapters.bundles.finding import MATCHES, Match, is_about
+from vibe_gate.adapters.bundles.finding import MATCHES, Match, is_about, told_apart
 from vibe_gate.adapters.bundles.index import Entry
 from vibe_gate.adapters.bundles.indexing import entries
+from vibe_gate.adapters.bundles.provenance import Provenance
 from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Selection
@@ -21,11 +24,31 @@ _NAMED = 5  # candidates that an ambiguous prefix lists
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The run that was meant, by what it was found, and how many others were found by the same."""
+    """The run that was meant, by what it was found, and how many others were found by the same.
+
+    `foreign` says why no review here wrote it; only a run that was named by its id can be.
+    """
 
     entry: Entry
     matched: str
     others: int = 0
+    foreign: str = ""
+
+
+def provenance(root: Path, environ: Mapping[str, str]) -> Provenance:
+    """The time, and what git tracks of the store where `root` is a repository's. GateError."""
+    with repository_at(root, environ) as repository:
+        return Provenance(datetime.now(UTC), repository.tracked(STORE) if repository else ())
+
+
+@contextlib.contextmanager
+def repository_at(root: Path, environ: Mapping[str, str]) -> Iterator[Repository | None]:
+    """The repository of `root`; None for a downloaded artifact."""
+    if not os.path.lexists(root / ".git") and "GIT_DIR" not in environ:
+        yield None
+        return
+    with open_repository(root, environ) as repository:
+        yield repository
 
 
 def root_of(environ: Mapping[str, str]) -> Path:
@@ -41,15 +64,18 @@ def root_of(environ: Mapping[str, str]) -> Path:
 
 def named(root: Path, reference: str | None, environ: Mapping[str, str]) -> Named:
     """The run that `reference` means (None: the newest). UsageError if it means none or several."""
-    found = entries(root)
-    if not found:
-        raise UsageError(f"No run is recorded in {STORE} yet; `vibe-gate review` records one.")
-    if reference is None:
+    every, known = entries(root), provenance(root, environ)
+    found = [entry for entry in told_apart(every, known) if entry.state != "foreign"]
+    if reference is None and found:
         return Named(found[0], "newest")
-    by_id = [entry for entry in found if reference and entry.run_id.startswith(reference)]
+    if not every or reference is None:
+        raise UsageError(f"No run is recorded in {STORE} yet; `vibe-gate review` records one.")
+    by_id = [entry for entry in every if reference and entry.run_id.startswith(reference)]
     whole = [entry for entry in by_id if entry.run_id == reference]
     if len(whole or by_id) == 1:
-        return Named((whole or by_id)[0], "run id" if whole else "beginning of the run id")
+        entry = (whole or by_id)[0]
+        matched = "run id" if whole else "beginning of the run id"
+        return Named(entry, matched, foreign=known.foreign(entry.key, entry.run_id))
     if by_id:
         some = ", ".join(entry.run_id for entry in by_id[:_NAMED])
         raise UsageError(f"{paths.quote(reference)} is the beginning of {len(by_id)} runs ({some}, ...): give more.")

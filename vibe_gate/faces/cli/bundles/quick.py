@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import time
 
-from vibe_gate.adapters.bundles.index import newest
+from vibe_gate.adapters.bundles.index import Entry, newest
 from vibe_gate.faces.cli.bundles.place import REDIRECTIONS, top
 from vibe_gate.report.listing import documents, lines
 
@@ -26,12 +27,32 @@ def listed(arguments: list[str]) -> str | None:
     gc.disable()  # ten thousand entries and no cycle among them
     root = top(os.getcwd())  # noqa: PTH109  pathlib would cost its import
     found = None if root is None else newest(root, limit, time.time_ns())
-    if not found or not all(entry.state for entry in found):
+    if root is None or not found or not all(entry.state for entry in found) or _may_be_foreign(root, found):
         return None
     try:
         return documents(found) if as_json else lines(found)
     except ValueError:  # a line that no honest writer wrote
         return None
+
+
+def _may_be_foreign(root: str, found: list[Entry]) -> bool:
+    """Whether a run may have come with the repository, or is dated later than now: the full path looks closer."""
+    if time.strftime("%Y%m%dT%H%M%S", time.gmtime(time.time() + 1)) < found[0].run_id[:15]:
+        return True
+    git = os.path.join(root, ".git")  # noqa: PTH118
+    if not os.path.lexists(git):
+        return False
+    if sys.platform != "linux" or not os.path.isdir(git):  # noqa: PTH112
+        return True  # tracked in other letters perhaps, or a linked working tree
+    try:
+        if any(name.startswith("sharedindex.") for name in os.listdir(git)):  # noqa: PTH208
+            return True
+        with open(os.path.join(git, "index"), "rb") as file:  # noqa: PTH118
+            return b"vibe-artifacts" in file.read()
+    except FileNotFoundError:
+        return False  # nothing was ever added
+    except OSError:
+        return True
 
 
 def _limit(arguments: list[str]) -> int | None:

@@ -12,7 +12,7 @@ from vibe_gate.adapters.bundles import RunView
 from vibe_gate.adapters.bundles.retention import is_kept
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.summary import Summary
-from vibe_gate.errors import PASS, GateError, StorageError
+from vibe_gate.errors import PASS, GateError, IntegrityError, StorageError
 from vibe_gate.faces.cli.bundles.naming import Named, named, root_of
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.cli.review import present
@@ -34,6 +34,8 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Print the run; IntegrityError (5) where it was altered."""
     root = root_of(environ)
     meant = named(root, args.run, environ)
+    if meant.foreign:
+        raise IntegrityError(f"The run {meant.entry.run_id} is foreign: {meant.foreign}. No outcome is shown from it.")
     view = RunView(meant.entry.run_id, meant.entry.key, root / meant.entry.bundle)
     summary, state = _read(view)
     kept = is_kept(root, meant.entry)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from vibe_gate.adapters.bundles import RunView
-from vibe_gate.adapters.bundles.provenance import Provenance
 from vibe_gate.adapters.bundles.twins import Elsewhere, nowhere
-from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.adapters.redaction import Redactor
 from vibe_gate.errors import RevisionError
-from vibe_gate.faces.cli.bundles.naming import named
-from vibe_gate.faces.cli.bundles.place import STORE
+from vibe_gate.faces.cli.bundles.naming import named, repository_at
+from vibe_gate.faces.cli.bundles.naming import provenance as provenance
 
 RUNS_HELP = "run ids, unambiguous beginnings of them, or revisions"
 
@@ -25,17 +22,11 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def provenance(root: Path, environ: Mapping[str, str]) -> Provenance:
-    """The time, and what git tracks of the store where `root` is a repository's. GateError."""
-    with _repository(root, environ) as repository:
-        return Provenance(now(), repository.tracked(STORE) if repository else ())
-
-
 @contextlib.contextmanager
 def elsewhere(root: Path, environ: Mapping[str, str]) -> Iterator[Elsewhere]:
     """Contents of committed changes, from the repository and redacted as they were when they were kept."""
     redact = Redactor(environ)
-    with _repository(root, environ) as repository:
+    with repository_at(root, environ) as repository:
         if repository is None:
             yield nowhere
             return
@@ -57,12 +48,3 @@ def views(root: Path, references: Sequence[str], environ: Mapping[str, str]) -> 
         return None
     entries = dict.fromkeys(named(root, reference, environ).entry for reference in references)
     return [RunView(entry.run_id, entry.key, root / entry.bundle) for entry in entries]
-
-
-@contextlib.contextmanager
-def _repository(root: Path, environ: Mapping[str, str]) -> Iterator[Repository | None]:
-    if not os.path.lexists(root / ".git") and "GIT_DIR" not in environ:
-        yield None  # a downloaded artifact
-        return
-    with open_repository(root, environ) as repository:
-        yield repository

@@ -1,0 +1,558 @@
+"""`vibe-gate bundles` as people use it: a real process in a real repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from bundle_words import KEY, START
+from program import ROOT, git, repository
+from recorded import Kind, begun, recorded
+
+from vibe_gate.adapters.bundles.indexing import entries
+from vibe_gate.faces.cli import dispatch
+from vibe_gate.faces.cli.bundles import command
+from vibe_gate.report import listing
+from vibe_gate.report.text import safe
+
+STORE = ".vibe-artifacts"
+HOUR = timedelta(hours=1)
+ENTRY = "import sys; from vibe_gate.faces.cli import main; sys.exit(main())"
+
+
+@pytest.fixture
+def bundles(environ):
+    """Runs `vibe-gate bundles ...` in a folder."""
+
+    def run(cwd: Path, *argv: str, python: tuple[str, ...] = (), **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *python, "-c", ENTRY, "bundles", *argv],
+            cwd=cwd, env={**environ, "PYTHONPATH": str(ROOT), **more}, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture
+def repo(tmp_path) -> Path:
+    return repository(tmp_path / "r")
+
+
+def head(repo: Path, revision: str = "HEAD") -> str:
+    return git(repo, "rev-parse", revision)
+
+
+def reviewed(repo: Path, at: datetime = START, revision: str = "HEAD", **ids: str) -> str:
+    """A run about a commit, with the ids that a review of it would record."""
+    patch = git(repo, "show", "--format=", "--no-ext-diff", revision)
+    said = subprocess.run(["git", "patch-id", "--stable"], cwd=repo, input=patch + "\n", capture_output=True, text=True)
+    patch_id = said.stdout.split()[0] if said.stdout else ""
+    own = {"after": head(repo, revision + "^{tree}"), "patch_id": patch_id, "range_patch_id": patch_id}
+    return recorded(repo, at, Kind(key=head(repo, revision), ids={**own, **ids}))
+
+
+def edited(repo: Path, text: str, message: str = "edit") -> None:
+    (repo / "a.txt").write_text(text)
+    git(repo, "commit", "-q", "-a", "-m", message)
+
+
+# list
+
+
+def test_before_the_first_run_it_says_so(bundles, repo):
+    done = bundles(repo, "list")
+    assert (done.returncode, done.stdout, done.stderr) == (0, listing.NO_RUNS, "")
+    assert not (repo / STORE).exists()
+    assert json.loads(bundles(repo, "list", "--json").stdout) == {"schema": 1, "bundles": []}
+
+
+def test_a_line_a_run_the_newest_first(bundles, repo):
+    first = recorded(repo, START, Kind(agent=True, outcome="fail", rubrics=("quality", "safety")))
+    second = recorded(repo, START + HOUR, Kind(files=("a", "b")))
+    (repo / "sub").mkdir()
+    done = bundles(repo / "sub", "list")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [" ".join(line.split()) for line in done.stdout.splitlines()] == [
+        f"2026-01-02 04:04:05Z pass human 2 files +4 -2 0 findings $0.0125 {second} {KEY[:17]} quality",
+        f"2026-01-02 03:04:05Z fail agent 1 file +2 -1 0 findings $0.0125 {first} {KEY[:17]} quality,safety",
+    ]
+
+
+def test_an_unsealed_run_has_no_outcome(bundles, repo):
+    running = begun(repo, START + HOUR)
+    running.event("verdict.decided", outcome="pass", exit_code=0)
+    stopped = begun(repo, START)
+    stopped.event("verdict.decided", outcome="pass", exit_code=0)
+    stopped.abandon("stopped")
+    lines = bundles(repo, "list").stdout.splitlines()
+    assert [line.split()[2] for line in lines] == ["running", "incomplete"]
+    assert "pass" not in "".join(lines)
+    told = json.loads(bundles(repo, "list", "--json").stdout)["bundles"]
+    assert [(run["state"], run["outcome"], run["exit_code"]) for run in told] == [
+        ("running", None, None),
+        ("incomplete", None, None),
+    ]
+
+
+def test_the_document_of_a_list(bundles, repo):
+    run_id = recorded(repo, START, Kind(files=("a.py", '"caf\\351"'), agent=True))
+    (run,) = json.loads(bundles(repo, "list", "--json").stdout)["bundles"]
+    change = run.pop("change")
+    assert change["head_commit"] == KEY
+    assert run == {
+        "run_id": run_id,
+        "key": KEY,
+        "created_at": "2026-01-02T03:04:05.678Z",
+        "state": "sealed",
+        "bundle": f"{STORE}/{KEY}/{run_id}",
+        "outcome": "pass",
+        "exit_code": 0,
+        "author": "agent",
+        "workflow": "review",
+        "rubrics": [{"id": "quality", "outcome": "pass"}],
+        "paths": ["a.py", '"caf\\351"'],
+        "stats": {"files": 2, "added": 4, "deleted": 2},
+        "findings": 0,
+        "cost": {"usd": 0.0125, "basis": "known"},
+        "duration_ms": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ((), "cba"),
+        (("--limit", "2"), "cb"),
+        (("--outcome", "fail"), "b"),
+        (("--outcome", "incomplete"), ""),
+        (("--rubric", "payments"), "b"),
+        (("--author", "agent"), "a"),
+        (("--author", "human"), "cb"),
+        (("--path", "src/**"), "cb"),
+        (("--path", "src/**", "--limit", "1"), "c"),
+        (("--path", "*.md"), "a"),
+        (("--since", "2026-01-02T04:00"), "cb"),
+        (("--since", "2026-01-03"), "c"),
+        (("--since", "2026-01-02T05:04:05.678+01:00"), "cb"),
+        (("--since", "1w", "--outcome", "pass"), ""),
+        (("--since", "9999d"), "cba"),
+    ],
+)
+def test_the_filters(bundles, repo, options, found):
+    runs = {
+        recorded(repo, START, Kind(files=("README.md",), agent=True)): "a",
+        recorded(repo, START + HOUR, Kind(outcome="fail", files=("src/x.py",), rubrics=("quality", "payments"))): "b",
+        recorded(repo, START + 24 * HOUR, Kind(files=("src/y.py",))): "c",
+    }
+    told = json.loads(bundles(repo, "list", *options, "--json").stdout)["bundles"]
+    assert "".join(runs[run["run_id"]] for run in told) == found
+    assert bundles(repo, "list", *options).stdout.count("\n") == max(1, len(found))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--limit", "0"), ("--limit", "-1"), ("--limit", "x"), ("--limit", "²"), ("--limit", "9" * 5000),
+     ("--since", "soon"), ("--since", "999999w"), ("--outcome", "great"), ("--author", "me"), ("--outc", "fail"), ("extra",)],
+)  # fmt: skip
+def test_what_cannot_be_understood_is_a_usage_error(bundles, repo, options):
+    recorded(repo)
+    done = bundles(repo, "list", *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("vibe-gate: ")
+
+
+def test_what_a_hostile_bundle_says_is_shown_with_escapes(bundles, repo):
+    evil = "\x1b[2Jpass\u202e\u200b"
+    recorded(repo, START, Kind(rubrics=(evil, "b\tc\nd"), files=(evil,), workflow=evil))
+    for _ in range(2):  # from the bundle, then from the index
+        done = bundles(repo, "list")
+        assert "\x1b" not in done.stdout
+        assert "\u202e" not in done.stdout
+        assert safe(evil) in done.stdout
+        assert done.stdout.count("\n") == 1
+    (run,) = json.loads(bundles(repo, "list", "--json").stdout)["bundles"]
+    assert run["paths"] == [evil]
+    assert bundles(repo, "list", "--json").stdout.isascii()
+
+
+def test_a_forged_index_cannot_break_or_fool_the_terminal(bundles, repo):
+    recorded(repo)
+    bundles(repo, "list")
+    index = repo / STORE / "index/runs.tsv"
+    index.write_bytes(index.read_bytes().replace(b"quality", b"\x1b[2J") + b"\x1b]0;owned\x07\n")
+    done = bundles(repo, "list")
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1)
+    assert "\x1b" not in done.stdout
+    assert "quality" in done.stdout
+
+
+WEIGHTY = {"re", "json", "typing", "argparse", "dataclasses", "pathlib", "datetime", "pydantic", "pygit2", "rich"}
+
+
+def test_the_quick_list_imports_nothing_of_weight(bundles, repo):
+    for number in range(30):
+        recorded(repo, START + number * HOUR)
+    full = bundles(repo, "list")
+    time.sleep(0.1)
+    bundles(repo, "list")
+    for options in (("--limit", "20"), ()):
+        done = bundles(repo, "list", *options, python=("-S", "-X", "importtime"))
+        modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+        assert done.returncode == 0
+        assert not modules & {
+            "re",
+            "json",
+            "typing",
+            "argparse",
+            "dataclasses",
+            "pathlib",
+            "pydantic",
+            "pygit2",
+            "rich",
+        }
+        assert "vibe_gate.faces.cli.bundles.quick" in modules
+        assert "vibe_gate.faces.cli.dispatch" not in modules
+        assert done.stdout == "".join(full.stdout.splitlines(True)[: 20 if options else 30])
+
+
+def test_a_list_of_known_runs_opens_no_bundle(bundles, repo):
+    for number in range(5):
+        recorded(repo, START + number * HOUR)
+    bundles(repo, "list")
+    for summary in (repo / STORE).rglob("summary.json"):
+        summary.write_text("never read")
+    assert bundles(repo, "list", "--outcome", "pass").stdout.count("\n") == 5
+
+
+def test_a_closed_pipe_is_quiet(repo, environ):
+    for number in range(50):
+        recorded(repo, START + number * HOUR)
+    done = subprocess.run(
+        ["sh", "-c", f'"{sys.executable}" -c "{ENTRY}" bundles list | head -1'],
+        cwd=repo, env={**environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.stdout.count("\n"), done.stderr) == (1, "")
+
+
+def test_outside_a_repository_it_says_so(bundles, tmp_path):
+    done = bundles(tmp_path, "list")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no git repository here" in done.stderr
+
+
+def test_bundles_that_were_downloaded_are_listed_and_shown_without_a_repository(bundles, tmp_path):
+    run_id = recorded(tmp_path)
+    (tmp_path / "deep").mkdir()
+    assert run_id in bundles(tmp_path / "deep", "list").stdout
+    assert run_id in bundles(tmp_path, "show").stdout
+    assert run_id in bundles(tmp_path, "show", KEY).stdout
+    assert bundles(tmp_path, "clean", "--older-than", "0").returncode == 0
+    assert bundles(tmp_path, "show", "HEAD").returncode == 2
+
+
+def test_where_git_is_redirected_the_store_is_that_of_its_working_tree(bundles, repo, tmp_path):
+    run_id = recorded(repo)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    variables = {"GIT_DIR": str(repo / ".git"), "GIT_WORK_TREE": str(repo)}
+    assert run_id in bundles(elsewhere, "list", **variables).stdout
+
+
+# show
+
+
+def test_show_tells_the_newest_as_the_review_did(bundles, repo):
+    recorded(repo, START)
+    newest = recorded(repo, START + HOUR, Kind(outcome="fail"))
+    done = bundles(repo, "show")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "FAIL" in done.stdout.upper().splitlines()[0]
+    assert f"Run {newest} of 2026-01-02T04:04:05.678Z, found by: newest." in done.stdout
+
+
+def test_the_document_of_a_run(bundles, repo):
+    run_id = recorded(repo)
+    told = json.loads(bundles(repo, "show", run_id[:20], "--json").stdout)
+    summary = told.pop("summary")
+    assert (summary["run_id"], summary["outcome"]) == (run_id, "pass")
+    assert told == {
+        "schema": 1,
+        "run_id": run_id,
+        "key": KEY,
+        "created_at": "2026-01-02T03:04:05.678Z",
+        "bundle": f"{STORE}/{KEY}/{run_id}",
+        "state": "sealed",
+        "matched": "beginning of the run id",
+        "others": 0,
+        "kept": False,
+    }
+
+
+def matched(done: subprocess.CompletedProcess[str]) -> tuple[str, str]:
+    told = json.loads(done.stdout)
+    return told["run_id"], told["matched"]
+
+
+def test_a_revision_is_resolved_by_commit_then_tree_then_patch_ids(bundles, repo):
+    edited(repo, "one\ntwo\n", "two")
+    run_id = reviewed(repo)
+    assert matched(bundles(repo, "show", "HEAD", "--json")) == (run_id, "commit")
+    assert matched(bundles(repo, "show", head(repo)[:10], "--json")) == (run_id, "commit")
+    assert matched(bundles(repo, "show", head(repo, "HEAD^{tree}"), "--json")) == (run_id, "tree")
+    git(repo, "commit", "-q", "--amend", "-m", "another message")
+    assert matched(bundles(repo, "show", "HEAD", "--json")) == (run_id, "tree")
+    git(repo, "checkout", "-q", "-b", "other", "HEAD~1")
+    (repo / "b.txt").write_text("beside\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-q", "-m", "beside")
+    git(repo, "cherry-pick", "main")
+    assert matched(bundles(repo, "show", "HEAD", "--json")) == (run_id, "patch-id")
+    assert bundles(repo, "show", "HEAD~1").returncode == 2
+
+
+def test_a_squashed_range_is_found_by_its_range_patch_id(bundles, repo):
+    git(repo, "checkout", "-q", "-b", "topic")
+    edited(repo, "one\ntwo\n", "two")
+    edited(repo, "one\ntwo\nthree\n", "three")
+    diff = git(repo, "diff", "main", "topic")
+    said = subprocess.run(["git", "patch-id", "--stable"], cwd=repo, input=diff + "\n", capture_output=True, text=True)
+    run_id = reviewed(repo, range_patch_id=said.stdout.split()[0], patch_id="")
+    git(repo, "checkout", "-q", "main")
+    (repo / "b.txt").write_text("main moved on\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-q", "-m", "on")
+    git(repo, "merge", "-q", "--squash", "topic")
+    git(repo, "commit", "-q", "-m", "squashed")
+    assert matched(bundles(repo, "show", "HEAD", "--json")) == (run_id, "range patch-id")
+
+
+def test_a_staged_tree_is_found_once_it_is_committed(bundles, repo):
+    (repo / "a.txt").write_text("two\n")
+    git(repo, "add", "-A")
+    tree = git(repo, "write-tree")
+    run_id = recorded(repo, START, Kind(key=f"tree-{tree}", ids={"after": tree, "head_commit": ""}))
+    git(repo, "commit", "-q", "-m", "two")
+    assert matched(bundles(repo, "show", "HEAD", "--json")) == (run_id, "tree")
+    assert matched(bundles(repo, "show", tree, "--json")) == (run_id, "tree")
+    assert matched(bundles(repo, "show", f"tree-{tree}", "--json")) == (run_id, "tree")
+
+
+def test_of_several_runs_the_newest_with_a_verdict_is_shown_and_the_others_counted(bundles, repo):
+    recorded(repo, START, Kind(key=head(repo)))
+    second = recorded(repo, START + HOUR, Kind(key=head(repo)))
+    begun(repo, START + 2 * HOUR, Kind(key=head(repo))).abandon("stopped")
+    told = json.loads(bundles(repo, "show", "HEAD", "--json").stdout)
+    assert (told["run_id"], told["others"]) == (second, 2)
+    assert "2 other run(s) match, too" in bundles(repo, "show", "HEAD").stdout
+
+
+@pytest.mark.parametrize("reference", ["2026*", "[0-9]*", "", "no-such-thing", "HEAD~50", "../../etc", "\x1b[31m", "-"])
+def test_what_names_no_run_is_a_usage_error_and_no_pattern(bundles, repo, reference):
+    recorded(repo)
+    done = bundles(repo, "show", reference)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "\x1b" not in done.stderr
+
+
+def test_an_ambiguous_beginning_names_the_candidates(bundles, repo):
+    runs = [recorded(repo, START + number * HOUR) for number in range(2)]
+    done = bundles(repo, "show", "2026")
+    assert done.returncode == 2
+    assert "is the beginning of 2 runs" in done.stderr
+    assert all(run in done.stderr for run in runs)
+
+
+def test_an_unfinished_run_is_shown_without_a_verdict(bundles, repo):
+    run = begun(repo)
+    run.event("node.added", "judge-quality", kind="judge")
+    run.event("node.status", "judge-quality", status="RUNNING")
+    assert "is still running" in bundles(repo, "show").stdout
+    run.abandon("stopped")
+    done = bundles(repo, "show")
+    assert done.returncode == 0
+    assert "is incomplete" in done.stdout
+    assert "judge-quality" in done.stdout
+    told = json.loads(bundles(repo, "show", "--json").stdout)
+    assert (told["state"], told["summary"]) == ("incomplete", None)
+
+
+def test_an_altered_bundle_shows_no_outcome(bundles, repo):
+    run_id = recorded(repo)
+    bundles(repo, "list")
+    (repo / STORE / KEY / run_id / "graph.json").write_text("{}")
+    done = bundles(repo, "show")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "was changed after sealing" in done.stderr
+
+
+# Foreign runs
+
+
+def committed(repo: Path, at: datetime = START) -> str:
+    """A green run about HEAD that came with the repository."""
+    run_id = recorded(repo, at, Kind(key=head(repo)))
+    git(repo, "add", "-f", STORE)
+    return run_id
+
+
+def test_a_run_that_git_tracks_is_foreign_and_has_no_outcome(bundles, repo):
+    foreign = committed(repo)
+    own = recorded(repo, START - HOUR, Kind(outcome="fail"))
+    for _ in range(2):
+        assert [line.split()[2] for line in bundles(repo, "list").stdout.splitlines()] == ["foreign", "fail"]
+        time.sleep(0.1)
+    assert bundles(repo, "list", "--outcome", "pass").stdout == listing.NONE_FOUND
+    assert foreign in bundles(repo, "list", "--outcome", "foreign").stdout
+    assert matched(bundles(repo, "show", "--json")) == (own, "newest")
+    assert bundles(repo, "show", "HEAD").returncode == 2
+    done = bundles(repo, "show", foreign)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "git tracks it" in done.stderr
+
+
+def test_a_run_to_come_is_foreign(bundles, repo):
+    own = recorded(repo, START)
+    to_come = recorded(repo, datetime.now(UTC) + timedelta(days=2))
+    for _ in range(2):
+        assert [line.split()[2] for line in bundles(repo, "list").stdout.splitlines()] == ["foreign", "pass"]
+        time.sleep(0.1)
+    assert matched(bundles(repo, "show", "--json")) == (own, "newest")
+    assert bundles(repo, "show", to_come).returncode == 5
+
+
+def test_in_a_linked_working_tree_foreign_runs_are_told_apart_too(bundles, repo):
+    committed(repo)
+    git(repo, "commit", "-q", "-m", "with a bundle")
+    git(repo, "worktree", "add", "-q", "../linked")
+    linked = repo.parent / "linked"
+    for _ in range(2):
+        assert [line.split()[2] for line in bundles(linked, "list").stdout.splitlines()] == ["foreign"]
+        time.sleep(0.1)
+
+
+# keep, clean, du
+
+
+def test_keep_and_clean(bundles, repo):
+    kept, gone = recorded(repo, START, Kind(key=head(repo))), recorded(repo, START + HOUR)
+    assert bundles(repo, "keep", "HEAD").stdout == f"{kept} is kept (found by: commit).\n"
+    assert "Kept: cleaning leaves it alone." in bundles(repo, "show", kept).stdout
+    done = bundles(repo, "clean")
+    assert done.stdout.splitlines()[0] == f"{gone} deleted"
+    assert done.stdout.splitlines()[1].startswith("1 run deleted, 0.0")
+    assert bundles(repo, "keep", kept, "--off").returncode == 0
+    told = json.loads(bundles(repo, "clean", "--json").stdout)
+    assert (told["schema"], told["dry_run"], told["deleted"], told["errors"]) == (1, False, [kept], [])
+    assert told["freed_mb"] > 0
+    assert bundles(repo, "list").stdout == listing.NO_RUNS
+
+
+def test_keep_needs_a_run(bundles, repo):
+    recorded(repo)
+    assert bundles(repo, "keep").returncode == 2
+
+
+def test_a_dry_run_deletes_nothing(bundles, repo):
+    run_id = recorded(repo)
+    assert bundles(repo, "clean", "--dry-run").stdout.startswith(f"{run_id} would be deleted\n1 run would be deleted,")
+    assert run_id in bundles(repo, "list").stdout
+
+
+def test_what_is_young_stays(bundles, repo):
+    young = recorded(repo, datetime.now(UTC) - timedelta(days=2))
+    assert json.loads(bundles(repo, "clean", "--json").stdout)["deleted"] == []
+    assert json.loads(bundles(repo, "clean", "--older-than", "2.5", "--json").stdout)["deleted"] == []
+    assert json.loads(bundles(repo, "clean", "--older-than", "1.5", "--json").stdout)["deleted"] == [young]
+
+
+@pytest.mark.parametrize("days", ["-1", "x", "nan", "inf", ""])
+def test_days_that_are_none_are_refused(bundles, repo, days):
+    recorded(repo, datetime.now(UTC))
+    assert bundles(repo, "clean", f"--older-than={days}").returncode == 2
+    assert len(entries(repo)) == 1
+
+
+def gate(repo: Path, days: int) -> None:
+    (repo / ".vibe-gate").mkdir(exist_ok=True)
+    (repo / ".vibe-gate/gate.toml").write_text(
+        f"schema = 1\n[retention]\nmax_age_days = {days}\nmin_free_disk_mb = 0\n"
+    )
+
+
+def test_retention_is_read_at_the_trusted_revision(bundles, repo):
+    recorded(repo, datetime.now(UTC) - timedelta(days=40))
+    gate(repo, 50)
+    git(repo, "add", "-A")
+    git(repo, "commit", "-q", "-m", "gate")
+    gate(repo, 0)  # an uncommitted change cannot empty the store
+    assert json.loads(bundles(repo, "clean", "--json").stdout)["deleted"] == []
+    git(repo, "commit", "-q", "-a", "-m", "softer")
+    git(repo, "config", "vibe-gate.trust", "HEAD~1")
+    assert json.loads(bundles(repo, "clean", "--json").stdout)["deleted"] == []
+    git(repo, "config", "--unset", "vibe-gate.trust")
+    assert len(json.loads(bundles(repo, "clean", "--json").stdout)["deleted"]) == 1
+
+
+def test_before_the_first_commit_the_defaults_hold(bundles, tmp_path):
+    git(tmp_path, "init", "-q", "fresh")
+    recorded(tmp_path / "fresh", datetime.now(UTC) - timedelta(days=29))
+    recorded(tmp_path / "fresh", datetime.now(UTC) - timedelta(days=31))
+    assert len(json.loads(bundles(tmp_path / "fresh", "clean", "--json").stdout)["deleted"]) == 1
+
+
+def test_what_could_not_be_deleted_is_said_with_exit_code_3(bundles, repo):
+    recorded(repo)
+    (repo / STORE / "trash").write_text("in the way")
+    done = bundles(repo, "clean", "--json")
+    assert done.returncode == 3
+    assert "Not a directory" in json.loads(done.stdout)["errors"][0]
+
+
+def test_du_by_key_and_in_all(bundles, repo):
+    content = os.urandom(3_000_000)
+    recorded(repo, START, Kind(contents=(content,)))
+    recorded(repo, START, Kind(key="tree-" + KEY, contents=(content,)))
+    told = json.loads(bundles(repo, "du", "--json").stdout)
+    assert {key["key"]: key["runs"] for key in told["keys"]} == {KEY: 1, "tree-" + KEY: 1}
+    assert told["apparent"] > 6_000_000 > told["disk"] > 3_000_000
+    text = bundles(repo, "du").stdout
+    assert KEY in text
+    assert " apparent, of which " in text
+
+
+def test_in_an_empty_repository_du_and_clean_have_nothing_to_say(bundles, repo):
+    assert json.loads(bundles(repo, "du", "--json").stdout)["disk"] == 0
+    assert json.loads(bundles(repo, "clean", "--json").stdout)["deleted"] == []
+    assert not (repo / STORE).exists()
+
+
+def test_a_store_that_is_a_link_is_refused(bundles, repo, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    recorded(tmp_path / "elsewhere")
+    shutil.copytree(tmp_path / "elsewhere" / STORE, tmp_path / "copy")
+    (repo / STORE).symlink_to(tmp_path / "elsewhere" / STORE)
+    for argv in (("list",), ("show",), ("clean", "--older-than", "0"), ("du",)):
+        assert bundles(repo, *argv).returncode == 3
+    assert len(entries(tmp_path / "elsewhere")) == 1
+
+
+def test_every_subcommand_and_option_is_documented():
+    text = (ROOT / "docs" / "cli.md").read_text().split("## vibe-gate bundles\n")[1].split("\n## ")[0]
+    assert all(f"bundles {name}" in text for name in command.SUBCOMMANDS)
+    for name, module in command.SUBCOMMANDS.items():
+        parser = dispatch.Parser(prog=name)
+        module.add_arguments(parser)
+        options = {option for action in parser._actions for option in action.option_strings} - {"-h", "--help"}
+        assert {option for option in options if f"`{option}" not in text} == set()
+
+
+def test_a_subcommand_that_is_none_is_a_usage_error(bundles, repo):
+    assert bundles(repo, "lst").returncode == 2
+    assert bundles(repo).returncode == 2
