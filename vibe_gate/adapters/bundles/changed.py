@@ -6,7 +6,7 @@ git tells of one, with the hunks that judges see.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, overload
 
@@ -32,6 +32,28 @@ class LineStats:
     chunks: int
 
 
+class StoredPatch:
+    """The patch of a bundle, but for its lines: read once, when the first of its files is asked about."""
+
+    __slots__ = ("_place", "_sections")
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._sections: dict[str, Section] | None = None
+
+    def sections(self) -> dict[str, Section]:
+        """By path after the change (before it, if deleted). StorageError, IntegrityError."""
+        if self._sections is None:
+            name = patch_name(self._place)
+            found = patches.merged(patches.sections(line for _, line in self._place.lines(name)))
+            self._sections = {section.path: section for section in found}
+        return self._sections
+
+    def section(self, path: str) -> Section:
+        """Of one file; of a file that the patch leaves out, one that says nothing."""
+        return self.sections().get(path) or Section(path, path)
+
+
 @dataclass(frozen=True, slots=True)
 class FileChange:
     """One changed file. Paths are as shown (`paths.quote`): safe to print, and themselves unless git would quote them.
@@ -45,12 +67,12 @@ class FileChange:
     old_path: str | None
     before: StoredContent | None
     after: StoredContent | None
-    _place: Place
+    _patch: StoredPatch
 
     @property
     def stats(self) -> LineStats:
         """Counted in the stored patch, which is read for it. StorageError, IntegrityError."""
-        section = self._section()
+        section = self._patch.section(paths.unquote(self.path))
         return LineStats(section.added, section.deleted, section.chunks)
 
     @property
@@ -95,20 +117,13 @@ class FileChange:
             self.after is None and self.change_type != "deleted"
         ):
             raise StorageError(f"The bundle does not have both contents of {self.path}.")
-        section = self._section()
+        section = self._patch.section(paths.unquote(self.path))
         new_path = paths.encode(paths.unquote(self.path))
         old_path = paths.encode(paths.unquote(self.old_path)) if self.old_path else new_path
         return (
             patches.Version(old_path, section.old_mode or REGULAR_MODE, self.before.bytes()) if self.before else None,
             patches.Version(new_path, section.mode or REGULAR_MODE, self.after.bytes()) if self.after else None,
         )
-
-    def _section(self) -> Section:
-        path = paths.unquote(self.path)
-        for section in stored_sections(self._place):
-            if section.path == path:
-                return section
-        return Section(path, path)
 
 
 def _head(side: StoredContent) -> bytes:
@@ -120,11 +135,6 @@ def patch_name(place: Place) -> str:
     """The patch of a run or of a turn."""
     of_a_run = names.PATCH in (place.digests or ()) or place.has(names.PATCH)
     return names.PATCH if of_a_run else names.TURN_PATCH
-
-
-def stored_sections(place: Place) -> Iterator[Section]:
-    """The stored patch, file by file, streamed. StorageError, IntegrityError."""
-    return patches.merged(patches.sections(line for _, line in place.lines(patch_name(place))))
 
 
 class Files:
@@ -156,6 +166,7 @@ class Files:
 
 def of_turn(place: Place, files: Iterable[TurnFile]) -> list[FileChange]:
     """The files of a sealed turn."""
+    patch = StoredPatch(place)
     return [
         FileChange(
             file.path,
@@ -163,7 +174,7 @@ def of_turn(place: Place, files: Iterable[TurnFile]) -> list[FileChange]:
             file.old_path,
             StoredContent(file.before.sha256, file.before.size, place, "before") if file.before else None,
             StoredContent(file.after.sha256, file.after.size, place, "after") if file.after else None,
-            place,
+            patch,
         )
         for file in files
     ]
@@ -171,29 +182,31 @@ def of_turn(place: Place, files: Iterable[TurnFile]) -> list[FileChange]:
 
 def of_run(place: Place, files: Iterable[ChangedFile]) -> list[FileChange]:
     """The files of a sealed run's change; its event log says which content each has."""
-    sides = written_sides(place)
-    return [_with_sides(place, sides, file.path, file.change_type, file.old_path) for file in files]
+    sides, patch = written_sides(place), StoredPatch(place)
+    return [_with_sides(patch, sides, file.path, file.change_type, file.old_path) for file in files]
 
 
 def of_unfinished(place: Place) -> list[FileChange]:
     """As far as the patch and the event log of an unfinished bundle tell."""
-    sides = written_sides(place)
+    sides, patch = written_sides(place), StoredPatch(place)
     return [
         _with_sides(
-            place,
+            patch,
             sides,
             paths.quote(section.path),
             section.change_type,
             paths.quote(section.old_path) if section.change_type == "renamed" else None,
         )
-        for section in stored_sections(place)
+        for section in patch.sections().values()
     ]
 
 
-def _with_sides(place: Place, sides: Sides, path: str, change_type: ChangeType, old_path: str | None) -> FileChange:
+def _with_sides(
+    patch: StoredPatch, sides: Sides, path: str, change_type: ChangeType, old_path: str | None
+) -> FileChange:
     before = sides.get(("before", old_path or path)) if change_type != "added" else None
     after = sides.get(("after", path)) if change_type != "deleted" else None
-    return FileChange(path, change_type, old_path, before, after, place)
+    return FileChange(path, change_type, old_path, before, after, patch)
 
 
 def written_sides(place: Place) -> dict[tuple[Side, str], StoredContent]:
