@@ -29,7 +29,7 @@ _UNDER_WAY: tuple[tuple[str, Operation], ...] = (
 _ACTIONS: dict[str, Operation] = {
     "rebase": "rebase", "cherry-pick": "cherry-pick", "revert": "revert", "merge": "merge", "pull": "merge", "am": "am"
 }  # fmt: skip
-"""First words of GIT_REFLOG_ACTION, which git sets for its hooks where it makes commits itself."""
+"""First words of GIT_REFLOG_ACTION and of the reflog, by which git names the commits that it makes itself."""
 
 
 class Made(NamedTuple):
@@ -47,7 +47,9 @@ def made(place: Place, commit: str) -> Made:
     tree = _name(place.git, f"{commit}^{{tree}}")
     old = _name(place.git, "HEAD@{1}^{commit}") or _name(place.git, f"{commit}^1")
     before = _name(place.git, f"{old}^{{tree}}") if old else EMPTY_TREE
-    return Made(commit, tree, before, old, under_way(place))
+    # A clean revert leaves no other trace.
+    said = place.git.run("-c", "log.showSignature=false", "log", "-g", "-1", "--format=%gs", "HEAD").line
+    return Made(commit, tree, before, old, under_way(place) or _ACTIONS.get(_first_word(said), ""))
 
 
 def under_way(place: Place) -> Operation:
@@ -55,8 +57,11 @@ def under_way(place: Place) -> Operation:
     for name, operation in _UNDER_WAY:
         if (place.git_dir / name).exists():
             return operation
-    words = place.git.environ.get("GIT_REFLOG_ACTION", "").split()
-    return _ACTIONS.get(words[0], "") if words else ""
+    return _ACTIONS.get(_first_word(place.git.environ.get("GIT_REFLOG_ACTION", "")), "")
+
+
+def _first_word(text: str) -> str:
+    return text.partition(":")[0].partition(" ")[0]
 
 
 def unpushed(git: Program, local: str, known: str, remote: str) -> Selection | None:

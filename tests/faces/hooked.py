@@ -1,0 +1,107 @@
+"""Repositories with a gate at their commits: by `install git`, by pre-commit and by prek, each for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+STAGES = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite")
+WAYS_IN = ("install git", "pre-commit", "prek")
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended; its two outputs as one text."""
+
+    code: int
+    text: str
+
+
+@dataclass
+class Hooked:
+    """A working tree, and the environment that git is run in there."""
+
+    path: Path
+    environ: dict[str, str]
+    more: dict[str, str] = field(default_factory=dict)
+
+    def run(self, *argv: str, stdin: str = "", **environ: str) -> Done:
+        done = subprocess.run(
+            argv,
+            cwd=self.path,
+            env={**self.environ, **self.more, **environ},
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=100,
+        )
+        return Done(done.returncode, done.stdout)
+
+    def git(self, *argv: str, stdin: str = "", **environ: str) -> str:
+        """Run git, which must succeed; what it and its hooks said."""
+        done = self.run("git", *argv, stdin=stdin, **environ)
+        assert done.code == 0, done.text
+        return done.text.rstrip("\n")
+
+    def write(self, **files: str) -> None:
+        for name, text in files.items():
+            (self.path / name.replace("__", ".")).write_text(text)
+
+    def tree(self, revision: str = "HEAD") -> str:
+        return self.git("rev-parse", f"{revision}^{{tree}}")
+
+    def judged(self) -> set[str]:
+        """Trees that have a bundle here."""
+        folder = self.path / ".vibe-artifacts"
+        names = os.listdir(folder) if folder.is_dir() else []
+        return {name.removeprefix("tree-") for name in names if name.startswith("tree-")}
+
+    def records(self) -> list[dict[str, Any]]:
+        """What the hooks wrote down."""
+        common = self.path / self.git("rev-parse", "--git-common-dir")
+        file = common / "vibe-gate" / "records.ndjson"
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def started(path: Path, environ: dict[str, str]) -> Hooked:
+    """A repository with one commit of three files, and no hooks yet."""
+    path.mkdir(parents=True)
+    here = Hooked(path, {**environ, "PATH": f"{BIN}{os.pathsep}{environ['PATH']}", "GIT_EDITOR": "true"})
+    here.more["PRE_COMMIT_HOME"] = here.more["PREK_HOME"] = str(path.parent / "frameworks")
+    here.git("init", "-q")
+    here.write(a="".join(f"line {n}\n" for n in range(30)), b="b\n", c="c\n")
+    here.git("add", "-A")
+    here.git("commit", "-q", "-m", "start")
+    return here
+
+
+def local_config() -> str:
+    """The manifest's hooks as a `repo: local` of the interpreter at hand: the same entries, without an installation."""
+    text = (ROOT / ".pre-commit-hooks.yaml").read_text().replace("language: python", "language: system")
+    hooks = re.sub(r"^  minimum_pre_commit_version.*\n", "", text, flags=re.M)
+    indented = "".join(f"      {line}\n" for line in hooks.splitlines() if line and not line.startswith("#"))
+    return f"repos:\n  - repo: local\n    hooks:\n{indented}"
+
+
+def put_in(here: Hooked, way_in: str) -> Hooked:
+    """Put the gate at this repository's commits."""
+    if way_in == "install git":
+        done = here.run(sys.executable, "-I", "-m", "vibe_gate", "install", "git")
+        assert done.code == 0, done.text
+        return here
+    (here.path / ".pre-commit-config.yaml").write_text(local_config())
+    here.git("add", "-A")
+    here.git("commit", "-q", "-m", "hooks")
+    types = [word for stage in STAGES for word in ("-t", stage)]
+    done = here.run(str(BIN / way_in), "install", *types)
+    assert done.code == 0, done.text
+    return here

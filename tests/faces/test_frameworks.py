@@ -1,0 +1,207 @@
+"""Fifteen and more ways to commit, under pre-commit, under prek and with `install git`: what was judged is what was
+committed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hooked import BIN, WAYS_IN, Hooked, put_in, started
+
+Way = Callable[[Hooked], Hooked | None]
+WAYS: dict[str, Way] = {}
+UNHOOKED: dict[str, str] = {"no-verify": "", "cherry-pick": "cherry-pick", "revert": "revert"}
+"""Ways for which git runs no pre-commit hook -> what the record of the bypass says that git was doing."""
+
+
+def way(function: Way) -> Way:
+    WAYS[function.__name__.replace("_", "-")] = function
+    return function
+
+
+@pytest.fixture(params=WAYS_IN)
+def here(request: pytest.FixtureRequest, tmp_path: Path, environ: dict[str, str]) -> Hooked:
+    if request.param != "install git" and not (BIN / request.param).exists():
+        pytest.skip(f"{request.param} is not installed here (the extra `test` brings it)")
+    return put_in(started(tmp_path / "repository", environ), request.param)
+
+
+@way
+def commit(here):
+    here.write(a="staged\n")
+    here.git("add", "a")
+    here.write(a="staged\nand then edited\n", b="only in the working tree\n", new="untracked\n")
+    here.git("commit", "-m", "x")
+
+
+@way
+def commit_all(here):
+    here.write(a="1\n", b="2\n", new="untracked\n")
+    here.git("commit", "-a", "-m", "x")
+
+
+@way
+def commit_patch(here):
+    lines = (here.path / "a").read_text().splitlines()
+    here.write(a="\n".join(["first", *lines, "last"]) + "\n")
+    here.git("commit", "-p", "-m", "x", stdin="y\nn\n")
+    assert here.git("show", "HEAD:a").splitlines()[0] == "first"
+    assert here.git("show", "HEAD:a").splitlines()[-1] != "last"
+
+
+@way
+def only(here):
+    here.write(a="only this\n", b="staged, and left out\n")
+    here.git("add", "b")
+    here.git("commit", "--only", "a", "-m", "x")
+    assert here.git("show", "HEAD:b") == "b"
+
+
+@way
+def include(here):
+    here.write(a="this too\n", b="staged\n", c="neither\n")
+    here.git("add", "b")
+    here.git("commit", "--include", "a", "-m", "x")
+
+
+@way
+def amend(here):
+    here.write(a="amended\n")
+    here.git("add", "a")
+    here.git("commit", "--amend", "--no-edit")
+
+
+@way
+def no_verify(here):
+    here.write(a="unseen\n")
+    here.git("commit", "-a", "--no-verify", "-m", "x")
+
+
+@way
+def linked_worktree(here):
+    here.git("worktree", "add", "-q", "../linked", "-b", "topic")
+    there = Hooked(here.path.parent / "linked", here.environ, here.more)
+    there.write(a="in the linked worktree\n", b="unstaged\n")
+    there.git("add", "a")
+    there.git("commit", "-m", "x")
+    return there
+
+
+@way
+def deletion_only(here):
+    here.git("rm", "-q", "c")
+    here.git("commit", "-m", "x")
+
+
+@way
+def rebase_edit_and_amend(here):
+    _three_commits(here)
+    here.git("rebase", "-q", "-i", "HEAD~1", GIT_SEQUENCE_EDITOR="sed -i s/^pick/edit/")
+    here.write(c="edited on the way\n")
+    here.git("commit", "-a", "--amend", "--no-edit")
+    here.git("rebase", "--continue")
+
+
+@way
+def rebase_reword(here):
+    here.write(a="worded\n")
+    here.git("commit", "-a", "-m", "x")
+    before = here.judged()
+    here.git("rebase", "-q", "-i", "HEAD~1", GIT_SEQUENCE_EDITOR="sed -i s/^pick/reword/", GIT_EDITOR="sed -i 1s/x/y/")
+    assert here.git("log", "-1", "--format=%s") == "y"
+    assert here.judged() == before
+
+
+@way
+def merge_without_conflict(here):
+    _topic(here, c="topic\n")
+    here.write(b="main\n")
+    here.git("commit", "-a", "--no-verify", "-q", "-m", "main")
+    here.git("merge", "--no-ff", "-q", "topic", "-m", "merge")
+
+
+@way
+def merge_with_conflict(here):
+    _topic(here, b="topic\n")
+    here.write(b="main\n")
+    here.git("commit", "-a", "--no-verify", "-q", "-m", "main")
+    assert here.run("git", "merge", "-q", "topic").code == 1
+    here.write(b="both\n")
+    here.git("commit", "-a", "-m", "merge")
+
+
+@way
+def cherry_pick(here):
+    _topic(here, c="picked\n")
+    _three_commits(here)
+    here.git("cherry-pick", "topic")
+
+
+@way
+def revert(here):
+    here.git("revert", "--no-edit", _three_commits(here))
+
+
+@way
+def another_index(here):
+    other = str(here.path / ".git" / "other-index")
+    shutil.copy(here.path / ".git" / "index", other)
+    here.write(a="in the other index\n", b="in the usual index\n")
+    here.git("add", "b")
+    here.git("add", "a", GIT_INDEX_FILE=other)
+    here.git("commit", "-m", "x", GIT_INDEX_FILE=other)
+    assert here.git("show", "HEAD:a") == "in the other index"
+    assert here.git("show", "HEAD:b") == "b"
+
+
+def _topic(here: Hooked, **files: str) -> None:
+    here.git("checkout", "-q", "-b", "topic")
+    here.write(**files)
+    here.git("commit", "-a", "--no-verify", "-q", "-m", "topic")
+    here.git("checkout", "-q", "main")
+
+
+def _three_commits(here: Hooked) -> str:
+    for text in ("one\n", "two\n"):
+        here.write(b=text)
+        here.git("commit", "-a", "--no-verify", "-q", "-m", text.strip())
+    first = here.git("rev-parse", "HEAD")
+    here.write(a="three\n")
+    here.git("commit", "-a", "--no-verify", "-q", "-m", "three")
+    return first
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_what_was_judged_is_the_tree_that_was_committed(here, name):
+    there = WAYS[name](here) or here
+    tree, commit = there.tree(), there.git("rev-parse", "HEAD")
+    about = [record for record in there.records() if record.get("commit") == commit]
+    told = {record["kind"] for record in there.records() if record["tree"] == tree}
+    if name in UNHOOKED:
+        assert there.judged() == set()
+        assert [(record["kind"], record["tree"], record.get("during", "")) for record in about] == [
+            ("bypassed", tree, UNHOOKED[name])
+        ]
+        return
+    assert there.judged() == {tree}
+    assert {(record["kind"], record["tree"]) for record in about} <= {("reviewed", tree), ("rewritten", tree)}
+    assert told <= {"reviewed", "rewritten"}
+    assert "reviewed" in told
+
+
+@pytest.mark.parametrize("way_in", WAYS_IN)
+def test_a_commit_in_a_submodule_is_judged_there(tmp_path, environ, way_in):
+    if way_in != "install git" and not (BIN / way_in).exists():
+        pytest.skip(f"{way_in} is not installed here")
+    library = started(tmp_path / "library", environ)
+    outer = started(tmp_path / "outer", environ)
+    outer.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.path), "library")
+    outer.git("commit", "-q", "-m", "library")
+    inner = put_in(Hooked(outer.path / "library", outer.environ, outer.more), way_in)
+    inner.write(a="in the submodule\n", b="unstaged\n")
+    inner.git("add", "a")
+    inner.git("commit", "-m", "x")
+    assert inner.judged() == {inner.tree()}
+    assert outer.judged() == set()
