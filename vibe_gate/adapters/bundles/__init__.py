@@ -8,6 +8,8 @@
     finding   runs by what they are about      retention what stays and what goes
     verify    everything that is wrong         repair    heals, or puts aside
     export    runs into one archive            importing runs out of one, trusting nothing
+    result    what a run or turn did, lazily: messages, calls, changed (with stored, patches), remarks
+    timeline  its logs as one stream of events by time, in blocks of lines      place  where all of these read
 
 The format, file by file: docs/bundles.md.
 """

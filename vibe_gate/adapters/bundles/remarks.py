@@ -20,8 +20,6 @@ from vibe_gate.adapters.bundles.place import Place, json_object, open_folder, pa
 from vibe_gate.adapters.bundles.redactor import Redactor
 from vibe_gate.errors import StorageError, UsageError
 
-ANNOTATIONS = "annotations.ndjson"
-ATTACHED = "annotations"
 MAX_MESSAGE_CHARACTERS = 10_000
 
 
@@ -67,7 +65,7 @@ def annotate(
     try:
         if attachment is not None:
             record["attachment"] = _attach(folder, redact, attachment)
-        log = Log(folder, ANNOTATIONS, first=0)
+        log = Log(folder, names.ANNOTATIONS, first=0)
         try:
             log.append(lambda seq: {"seq": seq} | record)
         finally:
@@ -79,12 +77,12 @@ def annotate(
 def _attach(folder: Folder, redact: Redactor, attachment: Attachment) -> dict[str, Any]:
     body = redact.data(attachment.body)
     name = digest_of(body)
-    folder.folder(ATTACHED, create=True).place(name, body)
+    folder.folder(names.ATTACHED, create=True).place(name, body)
     return {
         "content_type": redact.text(attachment.content_type),
         "sha256": name,
         "size": len(body),
-        "name": f"{ATTACHED}/{name}",
+        "name": f"{names.ATTACHED}/{name}",
     }
 
 
@@ -92,11 +90,11 @@ def remarks_on(place: Place) -> Iterator[Annotation]:
     """The remarks on this bundle, oldest first; a run's include those on its turns. StorageError, IntegrityError."""
     beside = Place(place.root, "", None)  # nobody vouches for remarks
     try:
-        lines = [line for _, line in beside.lines(ANNOTATIONS)]
+        lines = [line for _, line in beside.lines(names.ANNOTATIONS)]
     except OSError as error:
-        raise unreadable(beside.path(ANNOTATIONS), error) from error
+        raise unreadable(beside.path(names.ANNOTATIONS), error) from error
     for line in lines:
-        record = parsed(beside.path(ANNOTATIONS), line, json_object)
+        record = parsed(beside.path(names.ANNOTATIONS), line, json_object)
         match record:
             case {"message": str(message), "type": str(type), "ts": int(ts), "turn": str(turn)}:
                 if place.inside in {"", turn}:
