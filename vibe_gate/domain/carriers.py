@@ -61,6 +61,9 @@ _WIDE = re.compile(r"(?:[\t\n\r -~]\0){16,}+[\t\n\r -~]?")
 _UNPRINTABLE = re.compile(r"[^\t\n\r -~]")
 _LINE_BREAK = re.compile(r"\r?\n[ \t]{0,40}[+-]?[ \t]{0,40}\Z")
 
+_LAST_LINE = re.compile(rf"\r?\n[ \t]{{0,40}}[+-]?[ \t]{{0,40}}([A-Za-z0-9+/_-]{{2,{CODED - 1}}})(?![A-Za-z0-9+/_-])")
+"""The rest of a wrapped text, which is too short to be a run of its own."""
+
 Piece = tuple[int, int, int, int, int]
 """Characters of the view, the span below that they stand for, and how many of each belong together.
 
@@ -227,6 +230,11 @@ def _coded(text: str, below: View | None) -> Iterator[View]:
         parts.append(told)
         pieces.append((len(told), start, end, step, 4 if step == 3 else 2))
         size, reached, is_full = size + len(told), end, step == 3 and (end - start) % 4 == 0
+        if is_full and (last := _LAST_LINE.match(text, end)):
+            told = _from_base64(last[1])
+            parts.append(told)
+            pieces.append((len(told), *last.span(1), 3, 4))
+            size, reached, is_full = size + len(told), last.end(), False
         if size > BLOCK:
             yield View("".join(parts), below, pieces.copy)
             parts, pieces, size, is_full = [], [], 0, False

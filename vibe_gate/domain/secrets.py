@@ -233,7 +233,8 @@ def _known(text: str) -> Iterator[SecretMatch]:
         for match in form.expression.finditer(text):
             start, end = match.span("value") if form.has_value else match.span()
             if form.kind == "telegram-bot-token":
-                start -= 8
+                digits = text[max(0, start - 12) : start]
+                start -= len(digits) - len(digits.rstrip("0123456789"))
             if form.kind == "private-key":
                 end = _end_of_key(text, start, end)
             if form.kind == "private-key" or not _PLACEHOLDER.search(text[start:end].lower()):
