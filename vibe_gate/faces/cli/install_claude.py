@@ -24,6 +24,9 @@ CAPTURED = (
 )  # fmt: skip
 """What is kept of a session. PostToolUse says all that PreToolUse does, and how long the call took."""
 
+LAST = frozenset({"Stop", "SessionEnd"})
+"""Claude Code may end right after them, and takes hooks in the background with it."""
+
 GUARDED_TOOLS = "Bash|Edit|MultiEdit|Write|NotebookEdit"
 
 CAPTURE_TIMEOUT_S = 10
@@ -83,8 +86,7 @@ def _hook(script: str, timeout_s: int) -> dict[str, Any]:
 
 
 def _in_background(event: str) -> dict[str, Any]:
-    # Nobody waits for a hook that outlives the session.
-    return {} if event == "SessionEnd" else {"async": True}
+    return {} if event in LAST else {"async": True}
 
 
 def _place(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Path, Path]:

@@ -1,0 +1,71 @@
+"""Claude Code itself, as a user would run it in a repository: project settings on, a scripted model, a home of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scripted_messages_api import Text, ToolUse, Turn
+from wire import answering
+
+from vibe_gate.adapters.agent import find_cli
+
+TOOLS = ("Bash", "Write", "Edit", "Read", "TaskCreate", "TaskUpdate", "NotebookEdit")
+
+
+def calls(*tools: ToolUse) -> list[Turn]:
+    """A conversation that makes these calls one after the other, and ends."""
+    return [*(Turn(tool) for tool in tools), Turn(Text("done"))]
+
+
+def claude(
+    where: Path, home: Path, turns: list[Turn], sources: str = "project,local", **environ: str
+) -> list[dict[str, Any]]:
+    """Run the conversation in `where`; the messages that the CLI prints. Fails the test if the CLI fails."""
+    with answering(*turns) as model:
+        done = subprocess.run(
+            [
+                *(str(find_cli(os.environ)), "-p", "go", "--output-format", "stream-json", "--verbose"),
+                *("--permission-mode", "acceptEdits", "--allowedTools", *TOOLS, "--setting-sources", sources),
+            ],
+            cwd=where,
+            env=cli_environ(home) | model.environ | environ,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=90,
+        )
+    assert done.returncode == 0, done.stderr + done.stdout[-2000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def cli_environ(home: Path) -> dict[str, str]:
+    """What the CLI needs and nothing that this machine would tell it."""
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "LC_ALL", "TMPDIR")}
+    return kept | {
+        **{name: value for name, value in os.environ.items() if name.startswith("GIT_")},
+        "HOME": str(home),
+        "CLAUDE_CONFIG_DIR": str(home / "claude"),
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_TELEMETRY": "1",
+        "DISABLE_ERROR_REPORTING": "1",
+        "DISABLE_AUTOUPDATER": "1",
+        "CLAUDE_CODE_MAX_RETRIES": "0",
+        "NO_PROXY": "127.0.0.1",
+    }
+
+
+def tool_results(messages: list[dict[str, Any]]) -> list[tuple[bool, str]]:
+    """Of each tool call in turn: whether it failed, and what the agent was told."""
+    blocks = [
+        block
+        for message in messages
+        if message["type"] == "user"
+        for block in message["message"]["content"]
+        if isinstance(block, Mapping) and block.get("type") == "tool_result"
+    ]
+    return [(bool(block.get("is_error")), str(block["content"])) for block in blocks]

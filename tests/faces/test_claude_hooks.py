@@ -1,0 +1,107 @@
+"""Claude Code itself, with our hooks installed: what it may not do, and what is kept of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from claude_cli import calls, claude, tool_results
+from program import git, repository, vibe_gate
+from scripted_messages_api import Text, ToolUse, Turn
+
+
+@pytest.fixture
+def installed(tmp_path, environ):
+    """A repository with `install claude` done."""
+    where = repository(tmp_path / "r")
+    done = vibe_gate("install", "claude", cwd=where, environ=environ)
+    assert done.returncode == 0, done.stderr
+    return where
+
+
+def events(where):
+    """All captured events of the repository, in the order of their files."""
+    lines = [
+        line
+        for spool in sorted((where / ".git" / "vibe-gate" / "sessions").glob("*/events.ndjson"))
+        for line in spool.read_text().splitlines()
+    ]
+    return [json.loads(line) for line in lines]
+
+
+def test_a_session_is_captured_from_its_start_to_its_end(installed, tmp_path):
+    claude(
+        installed,
+        tmp_path / "home",
+        calls(
+            ToolUse("Write", {"file_path": str(installed / "b.py"), "content": "x = 1\n"}),
+            ToolUse("Bash", {"command": "ls nowhere"}),
+            ToolUse("TaskCreate", {"subject": "tidy up", "description": "all of it"}),
+        ),
+    )
+    kept = [line["event"] for line in events(installed)]
+    assert {event["hook_event_name"] for event in kept} == {
+        *("SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop", "SessionEnd")
+    }
+    tools = [(event["hook_event_name"], event["tool_name"]) for event in kept if "tool_name" in event]
+    assert sorted(tools) == [("PostToolUse", "TaskCreate"), ("PostToolUse", "Write"), ("PostToolUseFailure", "Bash")]
+    assert all(line["ts"] > 1_700_000_000_000 for line in events(installed))
+
+
+def test_parallel_calls_are_all_captured(installed, tmp_path):
+    reads = [ToolUse("Read", {"file_path": str(installed / "a.txt")}) for _ in range(12)]
+    claude(installed, tmp_path / "home", [Turn(*reads), Turn(*reads), Turn(Text("done"))])
+    kept = [line["event"] for line in events(installed)]
+    assert sum(event["hook_event_name"] == "PostToolUse" for event in kept) == 24
+
+
+def test_a_commit_around_the_gate_is_refused_and_an_honest_one_is_not(installed, tmp_path):
+    messages = claude(
+        installed,
+        tmp_path / "home",
+        calls(
+            ToolUse("Bash", {"command": "git commit --allow-empty --no-verify -m sneaky"}),
+            ToolUse("Bash", {"command": "git -c core.hooksPath=/dev/null commit --allow-empty -m sneaky"}),
+            ToolUse("Bash", {"command": "git commit --allow-empty -m honest"}),
+        ),
+    )
+    (first, said), (second, _), (third, _) = tool_results(messages)
+    assert (first, second, third) == (True, True, False)
+    assert "skips the gate; run it without, read what the gate finds and fix that" in said
+    assert git(installed, "log", "--format=%s").splitlines() == ["honest", "start"]
+    refused = [line["event"]["tool_input"]["command"] for line in events(installed) if "refused" in line["event"]]
+    assert len(refused) == 2
+
+
+@pytest.mark.parametrize("tool", ["Write", "Edit"])
+def test_a_definition_of_the_gate_cannot_be_edited(installed, tmp_path, tool):
+    target = installed / ".vibe-gate" / "gate.toml"
+    target.parent.mkdir()
+    target.write_text("schema = 1\n")
+    given = {"content": "softer"} if tool == "Write" else {"old_string": "1", "new_string": "2"}
+    turns = calls(
+        ToolUse("Read", {"file_path": str(target)}), ToolUse(tool, {"file_path": str(target), **given})
+    )
+    _, (failed, said) = tool_results(claude(installed, tmp_path / "home", turns))
+    assert failed
+    assert "a human decides about the gate" in said
+    assert target.read_text() == "schema = 1\n"
+
+
+def test_a_session_in_a_linked_worktree_lands_in_the_shared_git_folder(installed, tmp_path):
+    git(installed, "add", "-A")
+    git(installed, "commit", "-q", "-m", "settings")
+    git(installed, "worktree", "add", "-q", str(tmp_path / "linked"))
+    below = tmp_path / "linked" / "deep" / "down"
+    below.mkdir(parents=True)
+    subprocess.run(["true"], check=True)
+    claude(tmp_path / "linked", tmp_path / "home", calls(ToolUse("Bash", {"command": f"cd {below} && pwd"})))
+    assert [line["event"]["hook_event_name"] for line in events(installed)].count("PostToolUse") == 1
+
+
+def test_after_uninstall_no_hook_runs(installed, tmp_path, environ):
+    assert vibe_gate("uninstall", "claude", cwd=installed, environ=environ).returncode == 0
+    claude(installed, tmp_path / "home", calls(ToolUse("Bash", {"command": "git commit --allow-empty -nm free"})))
+    assert git(installed, "log", "--format=%s").splitlines() == ["free", "start"]
+    assert not (installed / ".git" / "vibe-gate").exists()
