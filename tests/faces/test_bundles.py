@@ -158,9 +158,12 @@ def test_the_filters(bundles, repo, options, found):
 
 @pytest.mark.parametrize(
     "options",
-    [("--limit", "0"), ("--limit", "-1"), ("--limit", "x"), ("--limit", "²"), ("--limit", "9" * 5000),
-     ("--since", "soon"), ("--since", "999999w"), ("--outcome", "great"), ("--author", "me"), ("--outc", "fail"), ("extra",)],
-)  # fmt: skip
+    [
+        *(("--limit", number) for number in ("0", "-1", "x", "²", "9" * 5000)),
+        *(("--since", when) for when in ("soon", "999999w", "")),
+        *(("--outcome", "great"), ("--author", "me"), ("--outc", "fail"), ("extra",)),
+    ],
+)
 def test_what_cannot_be_understood_is_a_usage_error(bundles, repo, options):
     recorded(repo)
     done = bundles(repo, "list", *options)
