@@ -62,7 +62,7 @@ class Hooked:
     def judged(self) -> set[str]:
         """Trees that have a bundle here."""
         folder = self.path / ".vibe-artifacts"
-        names = os.listdir(folder) if folder.is_dir() else []
+        names = [found.name for found in folder.iterdir()] if folder.is_dir() else []
         return {name.removeprefix("tree-") for name in names if name.startswith("tree-")}
 
     def records(self) -> list[dict[str, Any]]:

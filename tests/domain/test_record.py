@@ -1,0 +1,44 @@
+"""Records of git's hooks: lines that come back as they were, and which review lets a tree through."""
+
+from __future__ import annotations
+
+import pytest
+
+from vibe_gate.domain.record import Record, let_through
+
+SEEN = Record(ts="2026-01-02T03:04:05.000+00:00", kind="reviewed", stage="pre-commit", tree="t", run="r")
+
+
+def test_a_line_comes_back_as_it_was():
+    record = SEEN.model_copy(update={"hints": ("trailer: \u2028 x\ny",), "exit_code": 1, "blocked": True})
+    line = record.to_line()
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert Record.model_validate_json(line) == record
+
+
+def test_a_line_says_its_schema_and_leaves_out_what_is_not_there():
+    assert SEEN.to_line() == (
+        b'{"schema":1,"ts":"2026-01-02T03:04:05.000+00:00","kind":"reviewed","stage":"pre-commit","tree":"t","run":"r"}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ([{}], 0),
+        ([{"tree": "other"}], None),
+        ([{"blocked": True}], None),
+        ([{}, {"blocked": True}], None),
+        ([{"blocked": True}, {}], 1),
+        ([{"kind": "not-reviewed"}], 0),
+        ([{"kind": "bypassed"}], None),
+        ([{"kind": "rewritten"}], None),
+        ([{"stage": "pre-push"}], None),
+        ([{}, {"stage": "pre-push", "blocked": True}], 0),
+        ([], None),
+    ],
+)
+def test_a_tree_is_let_through_by_the_last_hook_that_saw_it(changes, found):
+    records = [SEEN.model_copy(update=change) for change in changes]
+    assert let_through(records, "t") == (None if found is None else records[found])
