@@ -72,6 +72,8 @@ def _now() -> datetime:
 
 def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
     for entry in folder.iterdir():
+        if entry.name == "__pycache__":  # an installer's, not the demo's
+            continue
         if entry.is_dir():
             yield from _files(entry, f"{prefix}{entry.name}/")
         else:
