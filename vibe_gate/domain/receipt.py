@@ -47,6 +47,12 @@ class Waiver(Model):
     by: str
     expires: date | None
 
+    @property
+    def sentence(self) -> str:
+        """Who let it pass, until when, and why."""
+        until = f" until {self.expires}" if self.expires else ""
+        return f"overridden by {self.by or 'somebody'}{until}: {self.reason}"
+
 
 class RubricClaim(Model):
     """How one rubric came out; `digest` is that of its demands."""
@@ -332,11 +338,14 @@ class Signature:
     why: str = ""
 
 
-def reusable(receipt: Receipt, signature: Signature, authors: Sequence[str]) -> tuple[Reuse, str]:
+def reusable(
+    receipt: Receipt, signature: Signature, authors: Sequence[str], *, judge: bool = True
+) -> tuple[Reuse, str]:
     """What CI may do with the receipt of a change written by `authors` (addresses), and why, as a sentence.
 
     A pass counts only if its signer is listed and none of the authors. What was
     waived counts for nobody else: whoever waived it had this place's word for it.
+    `judge`: the gate demands a judge of this change.
     """
     if signature.state == "bad":
         return "nothing", f"its signature is bad: {signature.why}"
@@ -346,12 +355,11 @@ def reusable(receipt: Receipt, signature: Signature, authors: Sequence[str]) -> 
         return "nothing", "it reached no verdict that could be taken over"
     if signature.state != "listed":
         return "display", _WORTHLESS[signature.state]
-    own = next((author for author in authors if is_one_of(author, signature.principals)), None)
-    if own is not None:
+    if own := own_signer(signature, authors):
         return "display", f"its signer, {', '.join(signature.principals)}, may be its author, {own}"
     if receipt.waivers:
         return "display", "it passed by an override or a suppression"
-    if receipt.unasked:
+    if judge and receipt.unasked:
         return "display", f"no judge was asked: {receipt.unasked}"
     return "verdict", f"signed by {', '.join(signature.principals)}"
 
@@ -364,9 +372,10 @@ _WORTHLESS: dict[SignatureState, str] = {
 }
 
 
-def is_one_of(address: str, principals: Sequence[str]) -> bool:
-    """Whether one of the principals, which may be patterns with `*` and `?`, can be this address."""
-    return any(paths.matches(_flat(address), (_flat(principal),)) for principal in principals)
+def own_signer(signature: Signature, authors: Sequence[str]) -> str:
+    """The author who may have signed: whose address one of the principals (patterns with `*` and `?`) can be; or ""."""
+    flat = tuple(_flat(principal) for principal in signature.principals)
+    return next((author for author in authors if paths.matches(_flat(author), flat)), "")
 
 
 def _flat(text: str) -> str:

@@ -173,13 +173,13 @@ class RunRecorder:
         self._append("run.completed", None, done)
         events = (Event.model_validate(json.loads(line)) for line in lines(parts.folder, names.EVENTS))
         parts.folder.place(names.GRAPH, fold(events).to_json().encode())
-        parts.folder.place(names.SESSIONS, encode_document(self._sessions()))
+        parts.folder.place(names.SESSIONS, encode_document(parts.redact.value(self._sessions())))
         document = parts.redact.value(summary.model_dump(mode="json", by_alias=True))
+        document["redacted"] = tally(parts.redact)
         make_durable(parts.folder)
         if attest is not None:
             parts.folder.place(names.RECEIPT, attest(document, digests(parts.folder)), durable=True)
         document["digests"] = digests(parts.folder)
-        document["redacted"] = tally(parts.redact)
         parts.folder.place(names.SUMMARY, encode_document(document), durable=True)
 
     def _abandon(self, reason: str, status: str) -> None:

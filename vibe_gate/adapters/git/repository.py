@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vibe_gate.adapters import git as rooms
-from vibe_gate.adapters.git import detect, index, snapshot, status
+from vibe_gate.adapters.git import detect, history, index, snapshot, status
 from vibe_gate.adapters.git.detect import Place
 from vibe_gate.adapters.git.export import Export, export
 from vibe_gate.adapters.git.index import Flags
@@ -139,6 +139,30 @@ class Repository:
     def hooks_folder(self) -> Path:
         """Where git looks for this repository's hooks: core.hooksPath, or `hooks` in the common folder."""
         return rooms.hooks.folder(self._place)
+
+    def upstream(self) -> str | None:
+        """The commit of the upstream that HEAD's branch has; None without one."""
+        return self._revisions.upstream()
+
+    def merge_base(self, left: str, right: str, shown: str) -> str:
+        """The best common ancestor of two commits. RevisionError, naming `shown`, where there is none."""
+        return self._revisions.merge_base(left, right, shown)
+
+    def span(self, base: str, head: str) -> tuple[str, ...]:
+        """Ids of the commits that `head` has and `base` ("": nothing) has not, newest first; () if one is gone."""
+        return history.span(self._place.git, base, head)
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        """Whether the commit `new` has the commit `old` in its history."""
+        return history.is_ancestor(self._place.git, old, new)
+
+    def notes(self, ref: str) -> dict[str, bytes]:
+        """The git notes of `refs/notes/<ref>` by the id of what they are on."""
+        return history.notes(self._place.git, ref)
+
+    def add_note(self, ref: str, about: str, text: bytes) -> None:
+        """Put a git note on an object of the user's; no branch, index or working tree changes. StorageError."""
+        history.add_note(self._place.git, ref, about, text)
 
     def patch(self, change: Change) -> bytes:
         """The change as a patch that `git apply` accepts, binary files included."""

@@ -68,6 +68,10 @@ class Revisions:
             raise RevisionError(f"{paths.quote(shown)} has no merge base: the two share no history here.{more}")
         return found.line.split("\n")[0]
 
+    def upstream(self) -> str | None:
+        """The commit of the upstream that HEAD's branch has; None without one."""
+        return self._place.git.run("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}").line or None
+
     def upstream_base(self) -> str | None:
         """Merge base of HEAD with the remote's default branch, where HEAD's branch has an upstream."""
         branch = self._place.git.run("symbolic-ref", "--quiet", "HEAD").line.removeprefix("refs/heads/")

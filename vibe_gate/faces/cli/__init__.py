@@ -23,6 +23,7 @@ Commands
   demo       a small repository and a recorded conversation, reviewed before your eyes
   config     show the gate in force, or check its definitions
   bundles    what was recorded: list, show, keep, clean, du
+  verify     which commits of a range have a verdict that can be relied on
   install    git: hooks for commit, merge and push (uninstall takes them away)
   uninstall  what install put there; what was there before is back
   hook       called by git and by hook frameworks, not by people

@@ -26,6 +26,7 @@ COMMANDS = {
     "demo": "vibe_gate.faces.cli.demo",
     "config": "vibe_gate.faces.cli.config",
     "bundles": "vibe_gate.faces.cli.bundles.command",
+    "verify": "vibe_gate.faces.cli.verify",
     "install": "vibe_gate.faces.cli.install",
     "uninstall": "vibe_gate.faces.cli.uninstall",
     "hook": "vibe_gate.faces.cli.hook",
@@ -37,7 +38,7 @@ COMMANDS = {
 It may also have FORM, its form in one line, and EXAMPLES."""
 
 PLANNED = (
-    "run", "resume", "viz", "report", "post", "verify", "stats", "replay", "calibrate", "test", "sessions",
+    "run", "resume", "viz", "report", "post", "stats", "replay", "calibrate", "test", "sessions",
     "action", "override", "suppress",
 )  # fmt: skip
 """Commands that the product names and a later version brings."""

@@ -1,0 +1,40 @@
+"""What lies between commits, and git notes: the two things that a change of two trees does not say."""
+
+from __future__ import annotations
+
+from vibe_gate.adapters.git.program import Program
+from vibe_gate.errors import StorageError
+
+MAX_COMMITS = 10_000
+"""Commits of one range, newest first; whoever verifies more does so in parts."""
+
+MAX_NOTES = 10_000
+"""Notes of one ref that are read."""
+
+
+def span(git: Program, base: str, head: str) -> tuple[str, ...]:
+    """The commits that `head` has and `base` ("": nothing) has not, newest first; () where one of them is gone."""
+    listed = git.run("rev-list", "--topo-order", f"--max-count={MAX_COMMITS}", head, *([f"^{base}"] if base else []))
+    return tuple(name for name in listed.line.split("\n") if name) if not listed.code else ()
+
+
+def is_ancestor(git: Program, old: str, new: str) -> bool:
+    """Whether `new` has `old` in its history."""
+    return git.run("merge-base", "--is-ancestor", old, new).code == 0
+
+
+def notes(git: Program, ref: str) -> dict[str, bytes]:
+    """The notes of `refs/notes/<ref>`, by the id of what they are on; {} where there is no such ref."""
+    listed = git.run("notes", f"--ref={ref}", "list")
+    if listed.code:
+        return {}
+    pairs = [line.split() for line in listed.line.split("\n")[:MAX_NOTES] if line]
+    return {about: git.run("cat-file", "blob", note).out for note, about in pairs}
+
+
+def add_note(git: Program, ref: str, about: str, text: bytes) -> None:
+    """Put a note on an object, instead of the one it has. Only the notes' ref moves. StorageError."""
+    written = git.run("hash-object", "-w", "--stdin", stdin=text)
+    done = git.run("notes", f"--ref={ref}", "add", "-f", "-C", written.line, about) if not written.code else written
+    if done.code:
+        raise StorageError(f"The note on {about[:12]} was not written: {done.err.splitlines()[-1] if done.err else ''}")

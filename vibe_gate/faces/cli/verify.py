@@ -1,0 +1,48 @@
+"""`vibe-gate verify`: which commits of a range have a verdict that can be relied on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from vibe_gate.faces.cli.output import emit
+from vibe_gate.report import verified
+from vibe_gate.verify import Asked, verify
+
+SUMMARY = "Say of every commit of a range whether it was reviewed, and by which verdict."
+
+FORM = "vibe-gate verify [A..B | A...B | REV] [options]"
+
+EXAMPLES = """\
+examples:
+  vibe-gate verify                     what the upstream does not have yet; without an upstream, HEAD
+  vibe-gate verify main..HEAD          every commit since main
+  vibe-gate verify --strict main..HEAD as in CI: only what a listed signer, not the author, signed
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what `verify` takes."""
+    parser.add_argument("range", nargs="?", default="", metavar="RANGE", help="by default upstream..HEAD, else HEAD")
+    parser.add_argument("--strict", action="store_true", help="as in CI: a pass needs a listed signer, not the author")
+    parser.add_argument("--from-notes", action="store_true", help="receipts in refs/notes/vibe-gate count, too")
+    parser.add_argument("--base", metavar="REV", help="the trusted base: definitions and signers are read there")
+    parser.add_argument("--definitions", metavar="REV|worktree", help="read .vibe-gate at REV, or as it is on disk")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Look, tell, and return 0, 1 or 5."""
+    asked = Asked(
+        range=args.range, base=args.base, definitions=args.definitions, strict=args.strict, notes=args.from_notes
+    )
+    found = verify(asked, start=Path.cwd(), environ=environ, now=datetime.now(UTC))
+    told = (found.commits, found.trusted, found.listed, found.strict)
+    if args.json:
+        emit(json.dumps(verified.document(*told, found.exit_code), indent=2) + "\n")
+    else:
+        emit("".join(f"{line}\n" for line in verified.lines(*told)))
+    return found.exit_code
