@@ -1,0 +1,296 @@
+"""What each stage holds to the gate, what its exit code does to git, and when a judge is asked."""
+
+from __future__ import annotations
+
+import pytest
+from hooked import BIN, WAYS_IN, Hooked, put_in, started
+from wire import answering
+
+from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED, USAGE
+from vibe_gate.faces.git_hook.effect import Effect, effect
+
+CONFLICT = "<<<<<<< ours\n"
+GATE = """\
+schema = 1
+rubrics = ["quality"]
+"""
+RUBRIC = """\
+schema = 1
+id = "quality"
+[[criterion]]
+id = "clear"
+kind = "judge"
+must = true
+question = "Is every new line clear?"
+"""
+PASSES = {
+    "answers": [
+        {"criterion": "clear", "outcome": "pass", "reason": "So it is.", "counterexample": None, "evidence": []}
+    ]
+}
+AGENT = "x\n\nCo-authored-by: Claude <noreply@anthropic.com>\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "rule", "ci", "strict", "expected"),
+    [
+        (PASS, "warn", False, False, 0),
+        (FAIL, "warn", False, False, 1),
+        (USAGE, "warn", False, False, 2),
+        (INTEGRITY, "pass", False, False, 5),
+        (INCONCLUSIVE, "warn", False, False, 0),
+        (INCONCLUSIVE, "pass", False, False, 0),
+        (INCONCLUSIVE, "block", False, False, 3),
+        (INCONCLUSIVE, "pass", False, True, 3),
+        (INCONCLUSIVE, "pass", True, False, 3),
+        (POLICY_CHANGED, "warn", False, False, 0),
+        (POLICY_CHANGED, "block", False, False, 0),
+        (POLICY_CHANGED, "warn", False, True, 4),
+        (POLICY_CHANGED, "warn", True, False, 4),
+    ],
+)
+def test_an_exit_code_does_this_to_git(code, rule, ci, strict, expected):
+    assert effect(code, rule, {"CI": "true"} if ci else {}, strict=strict).code == expected
+
+
+def test_only_what_is_not_silently_passed_is_warned_of():
+    assert effect(INCONCLUSIVE, "pass", {}, strict=False) == Effect(0)
+    assert "NOT REVIEWED" in effect(INCONCLUSIVE, "warn", {}, strict=False).warning
+    assert "human" in effect(POLICY_CHANGED, "pass", {}, strict=False).warning
+
+
+@pytest.fixture
+def plain(tmp_path, environ) -> Hooked:
+    return put_in(started(tmp_path / "repository", environ), "install git")
+
+
+@pytest.fixture
+def judging(tmp_path, environ) -> Hooked:
+    """A repository with a gate whose only criterion is a judge's."""
+    here = started(tmp_path / "repository", environ)
+    (here.path / ".vibe-gate" / "rubrics").mkdir(parents=True)
+    (here.path / ".vibe-gate" / "gate.toml").write_text(GATE)
+    (here.path / ".vibe-gate" / "rubrics" / "quality.toml").write_text(RUBRIC)
+    here.git("add", "-A")
+    here.git("commit", "-q", "-m", "gate")
+    return put_in(here, "install git")
+
+
+def test_a_failing_check_stops_the_commit_and_says_where(plain):
+    plain.write(a=CONFLICT)
+    done = plain.run("git", "commit", "-a", "-m", "x")
+    assert done.code == 1
+    assert "a:1" in done.text
+    assert plain.git("log", "--format=%s") == "start"
+    assert [(r["kind"], r["exit_code"], r["blocked"]) for r in plain.records()] == [("reviewed", 1, True)]
+
+
+def test_a_commit_that_was_stopped_and_made_all_the_same_is_a_bypass(plain):
+    plain.write(a=CONFLICT)
+    plain.run("git", "commit", "-a", "-m", "x")
+    said = plain.git("commit", "-a", "--no-verify", "-m", "x")
+    assert "was not reviewed" in said
+    assert plain.records()[-1]["kind"] == "bypassed"
+
+
+def test_a_bypass_by_an_agent_names_the_agent(plain):
+    plain.write(a="x\n")
+    plain.git("commit", "-a", "--no-verify", "-m", "x", CLAUDECODE="1")
+    assert plain.records()[-1]["hints"] == ["CLAUDECODE is set: Claude Code runs this"]
+
+
+def test_a_human_change_costs_only_the_checks(judging):
+    judging.write(a="x\n")
+    with answering() as model:
+        said = judging.git("commit", "-a", "-m", "x", **model.environ)
+    assert "no judge: nothing hints at an agent" in said
+    assert model.script.requests == []
+
+
+def test_an_agents_change_is_judged_and_the_reason_is_said(judging):
+    judging.write(a="x\n")
+    with answering(PASSES) as model:
+        said = judging.git("commit", "-a", "-m", "x", **model.environ, CLAUDECODE="1")
+    assert "judged because:\n    CLAUDECODE is set: Claude Code runs this" in said
+    assert judging.records()[-1]["judged"] is True
+    assert len(model.script.requests) == 1
+
+
+def test_a_message_that_names_an_agent_has_the_judge_asked(judging):
+    judging.write(a="x\n")
+    with answering(PASSES) as model:
+        said = judging.git("commit", "-a", "-m", AGENT, **model.environ)
+    assert "judged because:\n    this commit: trailer Co-authored-by: Claude" in said
+    assert len(model.script.requests) == 1
+
+
+def test_an_agents_own_address_has_the_judge_asked(judging):
+    judging.write(a="x\n")
+    with answering(PASSES) as model:
+        said = judging.git(
+            "commit", "-a", "-m", "x", **model.environ, GIT_AUTHOR_EMAIL="noreply@anthropic.com", GIT_AUTHOR_NAME="C"
+        )
+    assert "this commit: author noreply@anthropic.com is Claude" in said
+    assert len(model.script.requests) == 1
+
+
+def test_comments_in_the_message_and_the_diff_below_the_scissors_are_not_the_message(judging):
+    judging.write(a="x\n")
+    editor = "sed -i '1i x'"
+    template = judging.path.parent / "template"
+    template.write_text(f"\n# {AGENT.splitlines()[-1]}\n")
+    with answering() as model:
+        judging.git("commit", "-a", "-v", "-t", str(template), GIT_EDITOR=editor, **model.environ)
+    assert model.script.requests == []
+
+
+def test_the_same_question_is_never_paid_twice(judging, tmp_path):
+    """Second attempt, amended message, rebase with equal trees, push, another worktree: one request in all."""
+    judging.git("init", "-q", "--bare", str(tmp_path / "remote"))
+    judging.git("remote", "add", "origin", str(tmp_path / "remote"))
+    judging.git("push", "-q", "--no-verify", "origin", "main")
+    judging.git("fetch", "-q", "origin")
+    judging.write(a="x\n")
+    with answering(PASSES) as model:
+        agent = {**model.environ, "CLAUDECODE": "1"}
+        judging.git("commit", "-a", "-m", "x", **agent)
+        assert len(model.script.requests) == 1
+        judging.git("reset", "-q", "--soft", "HEAD~1")
+        assert "nothing was asked again" in judging.git("commit", "-m", AGENT, **agent)
+        judging.git("commit", "--amend", "-m", "another message", **agent)
+        judging.git("rebase", "-q", "--force-rebase", "HEAD~1", **agent)
+        judging.git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"), "HEAD~1", **agent)
+        there = Hooked(tmp_path / "linked", judging.environ, judging.more)
+        there.write(a="x\n")
+        assert "nothing was asked again" in there.git("commit", "-a", "-m", AGENT, **agent)
+        assert "nothing was asked again" in there.git("push", "origin", "HEAD:refs/heads/other", **agent)
+    assert len(model.script.requests) == 1
+
+
+def test_no_credentials_is_a_loud_warning_and_a_record(judging):
+    judging.write(a="x\n")
+    said = judging.git("commit", "-a", "-m", "x", CLAUDECODE="1")
+    assert "NOT REVIEWED. Git goes on all the same" in said
+    record = judging.records()[0]
+    assert (record["kind"], record["exit_code"], record.get("blocked", False)) == ("not-reviewed", 3, False)
+
+
+def test_in_ci_the_code_is_kept(judging):
+    judging.write(a="x\n")
+    done = judging.run("git", "commit", "-a", "-m", "x", CLAUDECODE="1", CI="true")
+    assert done.code == 1  # git's own, for a hook that says 3
+    assert judging.records()[0]["blocked"] is True
+
+
+def test_a_change_of_the_gate_is_a_warning_here(judging):
+    (judging.path / ".vibe-gate" / "gate.toml").write_text(GATE + '[on]\ninconclusive = "block"\n')
+    said = judging.git("commit", "-a", "-m", "stricter")
+    assert "a human must approve" in said
+    assert judging.records()[0]["exit_code"] == 4
+
+
+def test_a_gate_that_says_block_blocks_what_could_not_be_reviewed(judging):
+    (judging.path / ".vibe-gate" / "gate.toml").write_text(GATE + '[on]\ninconclusive = "block"\n')
+    judging.git("commit", "-a", "-q", "--no-verify", "-m", "stricter")
+    judging.write(a="x\n")
+    assert judging.run("git", "commit", "-a", "-m", "x", CLAUDECODE="1").code == 1
+
+
+def test_definitions_that_do_not_parse_stop_the_commit_with_a_sentence(judging):
+    (judging.path / ".vibe-gate" / "gate.toml").write_text("schema = 1\nrubrick = []\n")
+    judging.git("commit", "-a", "-q", "--no-verify", "-m", "broken")
+    judging.write(a="x\n")
+    done = judging.run("git", "commit", "-a", "-m", "x")
+    assert done.code == 1
+    assert "rubrick" in done.text
+    assert judging.records()[-1]["exit_code"] == 2
+
+
+@pytest.fixture(params=WAYS_IN)
+def pushing(request, tmp_path, environ) -> Hooked:
+    """A repository with an empty remote, and the gate at its pushes."""
+    if request.param != "install git" and not (BIN / request.param).exists():
+        pytest.skip(f"{request.param} is not installed here")
+    here = started(tmp_path / "repository", environ)
+    here.git("init", "-q", "--bare", str(tmp_path / "remote"))
+    here.git("remote", "add", "origin", str(tmp_path / "remote"))
+    return put_in(here, request.param)
+
+
+def _commit(here: Hooked, name: str, text: str) -> str:
+    (here.path / name).write_text(text)
+    here.git("add", name)
+    here.git("commit", "-q", "--no-verify", "-m", name)
+    return here.git("rev-parse", "HEAD")
+
+
+def _pushed(here: Hooked) -> list[str]:
+    return [record["commit"] for record in here.records() if record["stage"] == "pre-push"]
+
+
+def test_a_first_push_is_held_to_the_gate_from_the_root_on(pushing):
+    bad = _commit(pushing, "bad", CONFLICT)
+    done = pushing.run("git", "push", "origin", "main")
+    assert done.code == 1
+    assert "bad:1" in done.text
+    assert _pushed(pushing) == [bad]
+
+
+def test_the_pushed_commits_are_judged_and_never_the_working_tree(pushing):
+    good = _commit(pushing, "good", "good\n")
+    pushing.write(a=CONFLICT)
+    pushing.git("add", "a")
+    pushing.write(b=CONFLICT)
+    pushing.git("push", "-q", "origin", "main")
+    assert _pushed(pushing) == [good]
+
+
+def test_only_what_is_new_to_the_remote_is_judged(pushing):
+    _commit(pushing, "bad", CONFLICT)
+    pushing.git("push", "-q", "--no-verify", "origin", "main")
+    _commit(pushing, "good", "good\n")
+    pushing.git("push", "-q", "origin", "main")
+    pushing.git("checkout", "-q", "-b", "topic")
+    topic = _commit(pushing, "topic", "topic\n")
+    pushing.git("push", "-q", "origin", "topic")
+    assert _pushed(pushing)[-1] == topic
+
+
+def test_a_rewritten_branch_is_judged_from_where_it_left(pushing):
+    base = _commit(pushing, "base", "base\n")
+    _commit(pushing, "old", "old\n")
+    pushing.git("push", "-q", "origin", "main")
+    pushing.git("reset", "-q", "--hard", base)
+    new = _commit(pushing, "new", CONFLICT)
+    done = pushing.run("git", "push", "--force", "origin", "main")
+    assert done.code == 1
+    assert _pushed(pushing)[-1] == new
+
+
+def test_a_deletion_brings_nothing(pushing):
+    pushing.git("push", "-q", "--no-verify", "origin", "main", "main:gone")
+    pushing.git("push", "-q", "origin", ":gone")
+    assert _pushed(pushing) == []
+
+
+def test_several_refs_are_each_judged(tmp_path, environ):
+    here = started(tmp_path / "repository", environ)
+    here.git("init", "-q", "--bare", str(tmp_path / "remote"))
+    here.git("remote", "add", "origin", str(tmp_path / "remote"))
+    put_in(here, "install git")
+    here.git("push", "-q", "--no-verify", "origin", "main", "main:gone")
+    here.git("checkout", "-q", "-b", "one")
+    one = _commit(here, "one", "one\n")
+    here.git("checkout", "-q", "-b", "two", "main")
+    two = _commit(here, "two", CONFLICT)
+    here.git("tag", "-a", "-m", "of one", "v1", "one")
+    done = here.run("git", "push", "origin", "one", "two", "v1", ":gone")
+    assert done.code == 1
+    assert set(_pushed(here)) == {one, two}
+
+
+def test_a_push_of_what_the_remote_has_says_nothing_new(pushing):
+    pushing.git("push", "-q", "--no-verify", "origin", "main")
+    pushing.git("fetch", "-q", "origin")
+    pushing.git("push", "origin", "main:again")
+    assert _pushed(pushing) == []
