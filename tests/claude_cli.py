@@ -1,4 +1,4 @@
-"""Claude Code itself, as a user would run it in a repository: project settings on, a scripted model, a home of its own."""
+"""Claude Code itself, as a user would run it: project settings on, a scripted model, a home of its own."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from vibe_gate import trust
+from vibe_gate.adapters import sessions
 from vibe_gate.adapters.bundles import open_store
 from vibe_gate.adapters.git import open_repository
 from vibe_gate.adapters.redaction import Redactor
@@ -26,7 +27,7 @@ from vibe_gate.domain import account, paths, policy, shown
 from vibe_gate.domain.brief import concerns
 from vibe_gate.domain.decide import decide, exit_code, judged, run_outcome
 from vibe_gate.domain.gate import Gate
-from vibe_gate.domain.provenance import provenance
+from vibe_gate.domain.provenance import provenance, written_hints
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost, PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
@@ -73,13 +74,16 @@ def review(
         redactor = Redactor(environ)
         limits = gate.file.budget
         about = account.about(change, gate, rubrics, limits.model_dump())
-        run = open_store(repository.root, redactor, clock).begin(change.key, clock(), about)
+        store = open_store(repository.root, redactor, clock)
+        run = store.begin(change.key, clock(), about)
         ends_at = began + (request.deadline_s or limits.deadline_s)
         commits = repository.commits(change)
         if request.stage and not change.head_commit:
             commits = (repository.draft(request.message),)
         message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
-        authored = provenance(environ, commits, uncommitted=not change.head_commit)
+        sessions.fold(repository.common_dir, store.sessions(), redactor, clock())
+        written = written_hints(change.files, sessions.written_blobs(repository.common_dir))
+        authored = provenance(environ, commits, uncommitted=not change.head_commit, written=written)
         case = Case(request, repository, change, gate, rubrics, run, redactor, environ, ends_at, authored, message)
         try:
             return _carry_out(case, progress, began, clock)

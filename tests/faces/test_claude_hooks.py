@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import time
 
 import pytest
 from claude_cli import calls, claude, tool_results
@@ -80,9 +82,7 @@ def test_a_definition_of_the_gate_cannot_be_edited(installed, tmp_path, tool):
     target.parent.mkdir()
     target.write_text("schema = 1\n")
     given = {"content": "softer"} if tool == "Write" else {"old_string": "1", "new_string": "2"}
-    turns = calls(
-        ToolUse("Read", {"file_path": str(target)}), ToolUse(tool, {"file_path": str(target), **given})
-    )
+    turns = calls(ToolUse("Read", {"file_path": str(target)}), ToolUse(tool, {"file_path": str(target), **given}))
     _, (failed, said) = tool_results(claude(installed, tmp_path / "home", turns))
     assert failed
     assert "a human decides about the gate" in said
@@ -105,3 +105,36 @@ def test_after_uninstall_no_hook_runs(installed, tmp_path, environ):
     claude(installed, tmp_path / "home", calls(ToolUse("Bash", {"command": "git commit --allow-empty -nm free"})))
     assert git(installed, "log", "--format=%s").splitlines() == ["free", "start"]
     assert not (installed / ".git" / "vibe-gate").exists()
+
+
+def test_the_review_says_which_session_wrote_the_files(installed, tmp_path, environ):
+    (installed / "by_hand.txt").write_text("written by a person\n")
+    turns = calls(
+        ToolUse("Write", {"file_path": str(installed / "b.py"), "content": "x = 1\n"}),
+        ToolUse("Read", {"file_path": str(installed / "a.txt")}),
+        ToolUse("Edit", {"file_path": str(installed / "a.txt"), "old_string": "one", "new_string": "two"}),
+    )
+    messages = claude(installed, tmp_path / "home", turns)
+    session = messages[0]["session_id"]
+    git(installed, "add", "a.txt", "b.py", "by_hand.txt")
+    done = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=installed, environ=environ)
+    authored = json.loads(done.stdout)["agent_authored"]
+    assert authored == {"decision": True, "hints": [f"Claude Code session {session[:8]} wrote 2 of 3 files"]}
+    (folder,) = (installed / ".vibe-artifacts" / "sessions").iterdir()
+    assert json.loads((folder / "meta.json").read_text())["session_id"] == session
+    assert events(installed) == []  # nothing that is not redacted stays
+
+    git(installed, "commit", "-q", "-m", "Both of us")
+    again = vibe_gate("review", "--commit", "HEAD", "--no-judge", "--json", cwd=installed, environ=environ)
+    assert json.loads(again.stdout)["agent_authored"] == authored
+
+
+def test_a_persons_own_change_has_no_hint_of_a_session(installed, tmp_path, environ):
+    turns = calls(ToolUse("Write", {"file_path": str(installed / "b.py"), "content": "x = 1\n"}))
+    claude(installed, tmp_path / "home", turns)
+    (installed / "b.py").write_text("x = 2  # by hand\n")
+    later = time.time() + 10  # no person is faster than that
+    os.utime(installed / "b.py", (later, later))
+    git(installed, "add", "b.py")
+    done = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=installed, environ=environ)
+    assert json.loads(done.stdout)["agent_authored"] == {"decision": False, "hints": []}

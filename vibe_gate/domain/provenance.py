@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from vibe_gate.domain.change import FileChange
 from vibe_gate.domain.shown import show_text
 from vibe_gate.domain.summary import AgentAuthored
 
@@ -35,6 +36,9 @@ AGENT_VARIABLES = {
 }
 """Variables that agents set for the commands they run, as their documentation names them."""
 
+AGENTS = {"claude": "Claude Code"}
+"""Agents whose sessions are captured, as people call them."""
+
 AGENT_ADDRESSES = (
     (re.compile(r"noreply@anthropic\.com\Z", re.I), "Claude"),
     (re.compile(r"cursoragent@cursor\.com\Z", re.I), "Cursor"),
@@ -53,8 +57,36 @@ _AGENT_TRAILERS = frozenset({"assisted-by", "generated-by", "entire-checkpoint",
 _GENERATED = re.compile(r"Generated with \[?(Claude Code|Codex|Cursor|opencode|Gemini CLI)", re.I)
 
 
-def provenance(environ: Mapping[str, str], commits: Iterable[Commit], uncommitted: bool) -> AgentAuthored:
-    """Whether an agent wrote the change, by what its environment and commits say.
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Who wrote a blob, and where: a captured session of a coding agent."""
+
+    agent: str
+    session: str
+    path: str
+
+
+def written_hints(files: Sequence[FileChange], blobs: Mapping[str, Written]) -> tuple[str, ...]:
+    """What captured sessions say about the files: a hint for each session whose blobs (by id) the change brings."""
+    counts: dict[tuple[str, str], int] = {}
+    for file in files:
+        if file.after is None or (file.before is not None and file.before.blob == file.after.blob):
+            continue  # only moved, or given another mode
+        if by := blobs.get(file.after.blob):
+            counts[by.agent, by.session] = counts.get((by.agent, by.session), 0) + 1
+    of = f"of {len(files)} files" if len(files) != 1 else "of 1 file"
+    return tuple(
+        f"{AGENTS.get(agent, agent)} session {show_text(session)[:8]} wrote {count} {of}"
+        for (agent, session), count in counts.items()
+    )
+
+
+def provenance(
+    environ: Mapping[str, str], commits: Iterable[Commit], uncommitted: bool, written: Iterable[str] = ()
+) -> AgentAuthored:
+    """Whether an agent wrote the change, by what its environment, commits and captured sessions say.
+
+    `written` is what `written_hints` found.
 
     The environment speaks only of work that is not committed yet: who runs a review
     later says nothing about who wrote the commit.
@@ -65,6 +97,7 @@ def provenance(environ: Mapping[str, str], commits: Iterable[Commit], uncommitte
     for commit in commits:
         name = f"commit {commit.id[:12]}" if commit.id else "this commit"
         hints += [f"{name}: {hint}" for hint in _commit_hints(commit)]
+    hints += written
     return AgentAuthored(decision=bool(hints), hints=tuple(dict.fromkeys(hints)))
 
 

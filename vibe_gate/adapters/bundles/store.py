@@ -67,6 +67,15 @@ class Store:
         recorder.event("run.created", key=key)
         return recorder
 
+    def sessions(self) -> Folder | None:
+        """The folder of captured sessions, made where it is missing; None where nothing can be written."""
+        if isinstance(self._folder, str):
+            return None
+        try:
+            return self._folder.folder("sessions", create=True)
+        except OSError:
+            return None
+
     def _unrecorded(self, key: str, now: datetime, why: str) -> RunRecorder:
         return RunRecorder(self._root, key, names.run_id(now, key.encode(), 0), None, Fate(lost=why))
 

@@ -1,0 +1,216 @@
+"""Captured sessions: what is kept of them, what never is, and which blobs they wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from vibe_gate.adapters import sessions
+from vibe_gate.adapters.bundles import open_store
+from vibe_gate.adapters.redaction import Redactor
+from vibe_gate.adapters.sessions.blobs import blob_id, blobs_of
+
+NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+TS = int(NOW.timestamp() * 1000)
+SESSION = "0f3c9a1e-1111-2222-3333-444455556666"
+
+
+@pytest.fixture
+def common(tmp_path):
+    """A git folder; `.vibe-artifacts` would be beside it."""
+    folder = tmp_path / ".git"
+    folder.mkdir()
+    return folder
+
+
+def spool(common, *events, session=SESSION, ts=TS):
+    """Leave events as capture does."""
+    folder = common / "vibe-gate" / "sessions" / session
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "events.ndjson", "a") as file:
+        for number, event in enumerate(events):
+            file.write(event if isinstance(event, str) else json.dumps({"ts": ts + number, "event": event}) + "\n")
+
+
+def fold(common, now=NOW, environ=None):
+    redactor = Redactor(environ or {})
+    shelf = open_store(common.parent, redactor, lambda: NOW).sessions()
+    return sessions.fold(common, shelf, redactor, now)
+
+
+def kept(common):
+    """The one session below `.vibe-artifacts/sessions`: its name, its meta and its messages."""
+    (folder,) = (common.parent / ".vibe-artifacts" / "sessions").iterdir()
+    messages = [json.loads(line) for line in (folder / "messages.jsonl").read_text().splitlines()]
+    return folder.name, json.loads((folder / "meta.json").read_text()), messages
+
+
+def wrote(path, content, **more):
+    return {
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Write",
+        "tool_input": {"file_path": path, "content": content},
+        "tool_response": {"type": "create", "content": content, **more},
+    }
+
+
+def edited(path, original, old, new, replace_all=False):
+    return {
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Edit",
+        "tool_input": {"file_path": path, "old_string": old, "new_string": new, "replace_all": replace_all},
+        "tool_response": {"originalFile": original, "oldString": old, "newString": new},
+    }
+
+
+def test_events_become_messages_and_the_raw_ones_go(common):
+    spool(common, {"hook_event_name": "SessionStart"}, {"hook_event_name": "UserPromptSubmit", "prompt": "go"})
+    assert fold(common) == 2
+    name, meta, messages = kept(common)
+    assert name == "claude_20260304_050607_0f3c9a1e"
+    assert [(message["ts"], message["type"]) for message in messages] == [
+        ("2026-03-04T05:06:07.000Z", "SessionStart"),
+        ("2026-03-04T05:06:07.001Z", "UserPromptSubmit"),
+    ]
+    assert (meta["schema"], meta["session_id"], meta["events"], meta["agent"]) == (1, SESSION, 2, "claude")
+    left = {path.name for path in (common / "vibe-gate" / "sessions" / SESSION).iterdir()}
+    assert left == {"name"}
+
+
+def test_what_comes_later_goes_to_the_same_session(common):
+    spool(common, {"hook_event_name": "SessionStart"})
+    fold(common)
+    spool(common, {"hook_event_name": "Stop"}, ts=TS + 90_000)
+    assert fold(common, NOW + timedelta(minutes=2)) == 1
+    _, meta, messages = kept(common)
+    assert [message["type"] for message in messages] == ["SessionStart", "Stop"]
+    assert (meta["started_at"], meta["updated_at"]) == ("2026-03-04T05:06:07.000Z", "2026-03-04T05:07:37.000Z")
+
+
+def test_a_secret_never_leaves_the_spool(common):
+    key = "sk-ant-api03-" + "Zq7" * 31 + "AA"
+    spool(common, wrote("/r/.env", f"KEY={key}\n"), {"hook_event_name": "UserPromptSubmit", "prompt": "tOp-sEcret-9"})
+    fold(common, environ={"MY_TOKEN": "tOp-sEcret-9"})
+    everything = b"".join(path.read_bytes() for path in common.parent.rglob("*") if path.is_file())
+    assert key.encode() not in everything
+    assert b"tOp-sEcret-9" not in everything
+
+
+def test_folding_that_was_interrupted_is_finished_once(common):
+    spool(common, {"hook_event_name": "SessionStart"}, {"hook_event_name": "Stop"})
+    folder = common / "vibe-gate" / "sessions" / SESSION
+    raw = (folder / "events.ndjson").read_bytes()
+    fold(common)
+    (folder / f"taken-{TS:015d}.ndjson").write_bytes(raw)  # killed before the raw events were deleted
+    place = next((common.parent / ".vibe-artifacts" / "sessions").iterdir())
+    with open(place / "messages.jsonl", "ab") as file:
+        file.write(b'{"half of a li')  # and again while it wrote
+    fold(common)
+    spool(common, {"hook_event_name": "SessionEnd"})
+    fold(common, NOW + timedelta(seconds=1))
+    assert [message["type"] for message in kept(common)[2]] == ["SessionStart", "Stop", "SessionEnd"]
+
+
+def test_a_line_that_is_no_event_is_counted_and_costs_no_other(common):
+    spool(common, {"hook_event_name": "SessionStart"}, '{"ts":1,"event":{"torn\n', "\n", {"hook_event_name": "Stop"})
+    assert fold(common) == 2
+    assert kept(common)[1]["damaged"] == 2
+
+
+def test_where_nothing_can_be_written_the_blobs_are_known_and_the_events_wait(common):
+    (common.parent / ".vibe-artifacts").symlink_to("/tmp")
+    spool(common, wrote("/r/a.py", "x = 1\n"))
+    assert fold(common) == 0
+    assert blob_id(b"x = 1\n") in sessions.written_blobs(common)
+    (common.parent / ".vibe-artifacts").unlink()
+    assert fold(common) == 1
+
+
+def test_without_sessions_nothing_is_made(common):
+    assert fold(common) == 0
+    assert sessions.written_blobs(common) == {}
+    assert not (common / "vibe-gate").exists()
+
+
+def test_sessions_are_forgotten_after_a_month(common):
+    spool(common, wrote("/r/a.py", "x = 1\n"))
+    fold(common)
+    assert sessions.written_blobs(common)
+    fold(common, datetime.now(UTC) + timedelta(days=31))
+    assert sessions.written_blobs(common) == {}
+
+
+def test_another_process_that_folds_is_left_to_it(common):
+    spool(common, {"hook_event_name": "SessionStart"})
+    with sessions._alone(common / "vibe-gate" / "sessions"):
+        assert fold(common) == 0
+    assert fold(common) == 1
+
+
+def test_todos_of_both_kinds_are_in_the_meta(common):
+    def used(tool, asked, answer=None):
+        return {"hook_event_name": "PostToolUse", "tool_name": tool, "tool_input": asked, "tool_response": answer}
+
+    spool(
+        common,
+        used("TaskCreate", {"subject": "one"}, {"task": {"id": "1"}}),
+        used("TaskCreate", {"subject": "two"}, {"task": {"id": "2"}}),
+        used("TaskUpdate", {"taskId": "2", "status": "completed"}),
+    )
+    fold(common)
+    assert [(todo["text"], todo["status"]) for todo in kept(common)[1]["todos"]] == [
+        ("one", "pending"),
+        ("two", "completed"),
+    ]
+
+
+def test_blob_ids_are_those_of_git(tmp_path, environ):
+    for data in (b"", b"x = 1\n", b"\x00\xff" * 999):
+        done = subprocess.run(["git", "hash-object", "--stdin"], input=data, capture_output=True, cwd=tmp_path)
+        assert blob_id(data) == done.stdout.decode().strip()
+
+
+@pytest.mark.parametrize(
+    ("event", "content"),
+    [
+        (wrote("/r/a", "one\ntwo\n"), b"one\ntwo\n"),
+        (wrote("/r/a", "one\ntwo\n"), b"one\r\ntwo\r\n"),
+        (edited("/r/a", "one\none\n", "one", "two"), b"two\none\n"),
+        (edited("/r/a", "one\none\n", "one", "two", replace_all=True), b"two\ntwo\n"),
+        (edited("/r/a", "", "", "two\n"), b"two\n"),
+        (wrote("/r/a", "grün\n"), "grün\n".encode()),
+    ],
+)
+def test_the_content_after_the_call_is_what_counts(event, content):
+    assert blob_id(content) in dict(blobs_of(event, TS))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        wrote("/r/a", "x") | {"hook_event_name": "PreToolUse"},
+        wrote("/r/a", "x") | {"tool_name": "Read"},
+        wrote("/r/a", "x") | {"tool_input": None},
+        wrote(7, "x"),
+        wrote("/r/a", ""),
+        edited("/r/a", "abc", "not there", "x"),
+        edited("/r/a", None, "a", "b"),
+        wrote("/r/a", None),
+        wrote("/r/\0", None),
+    ],
+)
+def test_a_call_that_wrote_nothing_has_no_blobs(event):
+    assert dict(blobs_of(event, TS)) == {}
+
+
+def test_a_file_that_a_formatter_changed_at_once_is_still_the_agents(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text("x = 1\n")
+    at = path.stat().st_mtime_ns // 1_000_000
+    assert blob_id(b"x = 1\n") in dict(blobs_of(wrote(str(path), "x=1\n"), at - 200))
+    os.utime(path, ((at + 60_000) / 1000,) * 2)
+    assert blob_id(b"x = 1\n") not in dict(blobs_of(wrote(str(path), "x=1\n"), at - 200))

@@ -1,0 +1,310 @@
+"""Captured sessions of coding agents: raw events are folded into what may be kept.
+
+`capture` leaves raw events in the git folder that all worktrees share, private and not
+redacted (it has no time for it): `<common dir>/vibe-gate/sessions/<session id>/`.
+
+    events.ndjson         what capture appends to; renamed before it is read
+    taken-<ms>.ndjson     being folded; deleted when that is done
+    written               ids of the blobs that the agent wrote, one a line with its path
+    name                  the session's folder below `.vibe-artifacts/sessions`
+
+The next run of vibe-gate folds it: the ids of written blobs stay there, the events go, redacted, to
+`.vibe-artifacts/sessions/<name>/` as messages.jsonl and meta.json, and the raw events are deleted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+from vibe_gate.adapters.sessions.blobs import blobs_of
+from vibe_gate.domain.provenance import Written
+
+MAX_LINE_BYTES = 96 << 20
+"""Of one event; capture keeps none that is larger."""
+
+MAX_AGE = timedelta(days=30)
+"""After that a session's blobs say nothing about a change any more."""
+
+MAX_WRITTEN_BYTES = 16 << 20
+"""Of the list of one session: some two hundred thousand blobs."""
+
+AGENT = "claude"
+
+
+class Shelf(Protocol):
+    """A folder in which nothing is followed; `adapters.bundles` has one."""
+
+    def folder(self, name: str, create: bool = False) -> Any:  # noqa: ANN401 - a Shelf again
+        """The folder of that name."""
+
+    def appending(self, name: str) -> int:
+        """A descriptor for reading and appending."""
+
+    def read(self, name: str) -> bytes:
+        """The whole file."""
+
+    def place(self, name: str, data: bytes) -> None:
+        """The file, whole or not at all."""
+
+
+class Redact(Protocol):
+    """What takes secrets out of JSON."""
+
+    def value(self, value: Any) -> Any:  # noqa: ANN401 - JSON
+        """The same, with placeholders for secrets."""
+
+
+@dataclass
+class Told:
+    """What meta.json says of a session. Milliseconds since 1970; `bytes` is how far messages.jsonl is valid."""
+
+    started: int = 0
+    updated: int = 0
+    events: int = 0
+    tool_calls: int = 0
+    refused: int = 0
+    damaged: int = 0
+    bytes: int = 0
+    folded: str = ""
+    todos: list[dict[str, str]] = field(default_factory=list)
+
+
+def fold(common_dir: Path, shelf: Shelf | None, redact: Redact, now: datetime) -> int:
+    """Fold every session with news; how many events that were. Never raises for what it finds there.
+
+    `shelf` is `.vibe-artifacts/sessions`; None where nothing can be written, then
+    the written blobs are noted and the raw events wait. Another process that folds
+    at the same time is left to it.
+    """
+    sessions = common_dir / "vibe-gate" / "sessions"
+    if not sessions.is_dir():
+        return 0
+    count = 0
+    with contextlib.suppress(OSError), _alone(sessions):
+        for folder in _folders(sessions):
+            with contextlib.suppress(OSError):
+                count += _fold_session(folder, shelf, redact, now)
+    return count
+
+
+def written_blobs(common_dir: Path) -> dict[str, Written]:
+    """Blob id -> which session wrote it, and where. Empty where nothing was captured."""
+    found: dict[str, Written] = {}
+    for folder in _folders(common_dir / "vibe-gate" / "sessions"):
+        with contextlib.suppress(OSError):
+            for blob, path in _noted(folder):
+                found[blob] = Written(AGENT, folder.name, path)
+    return found
+
+
+def gaps(common_dir: Path) -> list[str]:
+    """When and why an event was not kept, as capture and guard noted it."""
+    try:
+        text = (common_dir / "vibe-gate" / "sessions" / "gaps").read_text("ascii", "replace")
+    except OSError:
+        return []
+    return text.splitlines()
+
+
+def _folders(sessions: Path) -> list[Path]:
+    try:
+        with os.scandir(sessions) as entries:
+            return sorted(Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+@contextlib.contextmanager
+def _alone(sessions: Path) -> Iterator[None]:
+    """Hold the lock of all folding; BlockingIOError where another process does."""
+    descriptor = os.open(sessions / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _fold_session(folder: Path, shelf: Shelf | None, redact: Redact, now: datetime) -> int:
+    _take(folder, now)
+    count = 0
+    for taken in sorted(folder.glob("taken-*.ndjson")):
+        _note_written(folder, taken)
+        if shelf is not None:
+            count += _keep(folder, taken, shelf, redact)
+            taken.unlink()
+    if _is_over(folder, now):
+        shutil.rmtree(folder, ignore_errors=True)
+    return count
+
+
+def _take(folder: Path, now: datetime) -> None:
+    """Rename the spool under its lock: who appends looks, under the same lock, whether it is still there."""
+    spool = folder / "events.ndjson"
+    try:
+        descriptor = os.open(spool, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        spool.rename(folder / f"taken-{int(now.timestamp() * 1000):015d}.ndjson")
+    finally:
+        os.close(descriptor)
+
+
+def _events(taken: Path) -> Iterator[tuple[int, Mapping[str, Any]] | None]:
+    """Time and event of each line; None for a line that is none."""
+    descriptor = os.open(taken, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        while line := file.readline(MAX_LINE_BYTES):
+            try:
+                document = json.loads(line)
+                yield int(document["ts"]), dict(document["event"])
+            except (ValueError, KeyError, TypeError, RecursionError):
+                yield None
+
+
+def _note_written(folder: Path, taken: Path) -> None:
+    known = set(_noted(folder))
+    new = [(blob, path) for event in _events(taken) if event is not None for blob, path in blobs_of(event[1], event[0])]
+    fresh = [pair for pair in dict.fromkeys(new) if pair not in known]
+    if fresh:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(folder / "written", flags, 0o600), "wb") as file:
+            file.write(b"".join(f"{blob} {json.dumps(path)}\n".encode() for blob, path in fresh))
+
+
+def _noted(folder: Path) -> list[tuple[str, str]]:
+    try:
+        descriptor = os.open(folder / "written", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return []
+    with open(descriptor, "rb") as file:
+        lines = file.read(MAX_WRITTEN_BYTES).decode("utf-8", "replace").splitlines()
+    found = []
+    for line in lines:
+        blob, _, path = line.partition(" ")
+        with contextlib.suppress(ValueError):  # a torn line
+            found.append((blob, str(json.loads(path))))
+    return found
+
+
+def _keep(folder: Path, taken: Path, shelf: Shelf, redact: Redact) -> int:
+    """Append the events, redacted, to the session's messages; done once even where it is interrupted."""
+    name = _name(folder, taken)
+    place = shelf.folder(name, create=True)
+    told = _told(place)
+    if told.folded == taken.name:
+        return 0
+    descriptor = place.appending("messages.jsonl")
+    with open(descriptor, "ab") as file:
+        file.truncate(told.bytes)
+        count = 0
+        for event in _events(taken):
+            if event is None:
+                told.damaged += 1
+                continue
+            line = _message(told, *event, redact)
+            file.write(line)
+            told.bytes += len(line)
+            count += 1
+    told.folded = taken.name
+    place.place("meta.json", _meta(folder, told, redact))
+    return count
+
+
+def _message(told: Told, ts: int, event: Mapping[str, Any], redact: Redact) -> bytes:
+    kind = str(event.get("hook_event_name", ""))
+    told.started = min(told.started or ts, ts)
+    told.updated = max(told.updated, ts)
+    told.events += 1
+    told.tool_calls += kind in ("PostToolUse", "PostToolUseFailure")
+    told.refused += "refused" in event
+    told.todos = _todos(told.todos, event)
+    message = {"ts": _iso(ts), "type": kind, "data": redact.value(event)}
+    return json.dumps(message, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _todos(todos: list[dict[str, str]], event: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The agent's list after an event, of either kind of todo tool."""
+    asked, answer = event.get("tool_input"), event.get("tool_response")
+    if event.get("hook_event_name") != "PostToolUse" or not isinstance(asked, dict):
+        return todos
+    if event.get("tool_name") == "TodoWrite" and isinstance(asked.get("todos"), list):
+        return [
+            {"id": str(number), "text": str(todo.get("content", "")), "status": str(todo.get("status", ""))}
+            for number, todo in enumerate(asked["todos"], 1)
+            if isinstance(todo, dict)
+        ]
+    if event.get("tool_name") == "TaskCreate":
+        task = answer.get("task") if isinstance(answer, dict) else None
+        number = str(task.get("id")) if isinstance(task, dict) else str(len(todos) + 1)
+        return [*todos, {"id": number, "text": str(asked.get("subject", "")), "status": "pending"}]
+    if event.get("tool_name") == "TaskUpdate" and "status" in asked:
+        number = str(asked.get("taskId", asked.get("id", "")))
+        return [todo | {"status": str(asked["status"])} if todo["id"] == number else todo for todo in todos]
+    return todos
+
+
+def _told(place: Shelf) -> Told:
+    try:
+        document = json.loads(place.read("meta.json"))
+        return Told(**document["told"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return Told()
+
+
+def _meta(folder: Path, told: Told, redact: Redact) -> bytes:
+    document = {
+        "schema": 1,
+        "agent": AGENT,
+        "session_id": folder.name,
+        "parent_session_id": None,
+        "started_at": _iso(told.started),
+        "updated_at": _iso(told.updated),
+        "events": told.events,
+        "tool_calls": told.tool_calls,
+        "refused": told.refused,
+        "damaged": told.damaged,
+        "todos": redact.value(told.todos),
+        "written": [{"blob": blob, "path": path} for blob, path in redact.value(_noted(folder))],
+        "told": {**vars(told), "todos": redact.value(told.todos)},
+    }
+    return (json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace")
+
+
+def _name(folder: Path, taken: Path) -> str:
+    """`claude_{YYYYMMDD_HHMMSS}_{short-id}`, by the first event; the same for all that follow."""
+    note = folder / "name"
+    with contextlib.suppress(OSError):
+        name = note.read_text("ascii", "replace").strip()
+        if name.startswith(f"{AGENT}_") and name.replace("_", "").replace("-", "").isalnum() and len(name) < 64:
+            return name
+    first = next((event[0] for event in _events(taken) if event is not None), 0)
+    began = datetime.fromtimestamp(min(max(first, 0), 4102444800000) / 1000, UTC)
+    name = f"{AGENT}_{began:%Y%m%d_%H%M%S}_{folder.name[:8].strip('-_') or 'unknown'}"
+    note.write_text(name)
+    return name
+
+
+def _is_over(folder: Path, now: datetime) -> bool:
+    """Whether nothing was appended for so long that no change can be about it any more."""
+    times = [entry.stat(follow_symlinks=False).st_mtime for entry in os.scandir(folder)]
+    return not times or now.timestamp() - max(times) > MAX_AGE.total_seconds()
+
+
+def _iso(ms: int) -> str:
+    try:
+        moment = datetime.fromtimestamp(ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        moment = datetime.fromtimestamp(0, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
