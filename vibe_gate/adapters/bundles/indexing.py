@@ -261,6 +261,8 @@ def _read(store: int, place: Place) -> Entry | None:
         return Entry.unsealed(run, key, "corrupt")
     try:
         data = _summary(bundle)
+        if data is None and _is_gone(store, place):
+            return None  # a cleaner has it: what is missing is only the first that went
         if data is None:
             return Entry.unsealed(run, key, "running" if _is_running(bundle) else "incomplete")
         return Entry.sealed(_fields(json.loads(data), place))
@@ -268,6 +270,14 @@ def _read(store: int, place: Place) -> Entry | None:
         return Entry.unsealed(run, key, "corrupt")
     finally:
         os.close(bundle)
+
+
+def _is_gone(store: int, place: Place) -> bool:
+    try:
+        os.close(_bundle(store, *place))
+    except OSError:
+        return True
+    return False
 
 
 def _bundle(store: int, run: str, key: str) -> int:

@@ -69,6 +69,7 @@ def clean(root: Path, rules: Retention, now: datetime, dry_run: bool = False) ->
             return Cleaned()
         if not dry_run:
             _empty_trash(store)
+            _tidy_index(store, now)
         plan = _plan(store, found, rules, now)
         if dry_run:
             return Cleaned(tuple(entry.run_id for entry in plan.doomed), _mb(plan.freed), tuple(plan.errors))
@@ -317,6 +318,19 @@ def _empty_trash(store: int) -> None:
         for name in index.names_in(store, TRASH):
             with contextlib.suppress(OSError):
                 _remove(store, name)
+
+
+def _tidy_index(store: int, now: datetime) -> None:
+    """Remove what listers left in the index that died."""
+    with contextlib.suppress(OSError):
+        folder = os.open(index.FOLDER, _READ_DIRECTORY, dir_fd=store)
+        try:
+            for name in os.listdir(folder):  # noqa: PTH208  an open folder has no path
+                about = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                if name.startswith(TEMPORARY) and _is_unused(name, about, now):
+                    os.unlink(name, dir_fd=folder)
+        finally:
+            os.close(folder)
 
 
 def _sweep(store: int, now: datetime, errors: list[str]) -> int:
