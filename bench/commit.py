@@ -1,0 +1,165 @@
+"""What the gate costs at `git commit`: interleaved pairs, medians, and ratios to the same commit without it.
+
+    python bench/commit.py [--pairs 25]
+
+Self-contained: makes small repositories under bench/.work and commits in them. The
+interpreter that runs it must have vibe-gate, and pre-commit and prek to be compared.
+
+Lines: nothing for the gate to do (`--allow-empty`), with the hooks of `install git`
+against none, and under each framework against an empty hook of it (`true`); then a
+human-only change of one file, which costs the checks, against the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+WORK = ROOT / "bench" / ".work" / "commit"
+BIN = Path(sys.executable).parent
+FRAMEWORKS = ("pre-commit", "prek")
+
+IDLE_GOAL = 1.6
+FRAMEWORK_GOAL = 1.1
+CHECKS_GOAL = 3.0
+
+EMPTY = """\
+repos:
+  - repo: local
+    hooks:
+      - {id: empty, name: empty, entry: "true", language: system, pass_filenames: false, always_run: true}
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=25, help="pairs a line (at least 15 for a median worth the name)")
+    pairs = parser.parse_args().pairs
+    shutil.rmtree(WORK, ignore_errors=True)
+    print(f"{pairs} interleaved pairs each; {sys.platform}, {_said(sys.executable, '--version')}")
+    bare, gated = repository("bare"), repository("gated")
+    subprocess.run(
+        [sys.executable, "-I", "-m", "vibe_gate", "install", "git"], cwd=gated, check=True, capture_output=True
+    )
+    lines = [
+        ("nothing to do: install git", idle, gated, "no hook", bare, IDLE_GOAL),
+        ("human change: install git", change, gated, "no hook", bare, None),
+    ]
+    for name in FRAMEWORKS:
+        if not (BIN / name).exists():
+            print(f"{name} is not beside this interpreter; left out")
+            continue
+        ours, empty = framework(name, "gate", manifest()), framework(name, "empty", EMPTY)
+        peer = f"{name}, an empty hook"
+        lines.append((f"nothing to do: {name}", idle, ours, peer, empty, FRAMEWORK_GOAL))
+        lines.append((f"human change: {name}", change, ours, peer, empty, CHECKS_GOAL))
+    missed = [line[0] for line in lines if not compare(*line, pairs)]
+    print("all goals reached" if not missed else f"goal missed: {', '.join(missed)}")
+    return 1 if missed else 0
+
+
+def environ() -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "CLAUDE", "ANTHROPIC_")) and k != "CI"}
+    person = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in
+              (("NAME", "Bench"), ("EMAIL", "bench@example.org"))}  # fmt: skip
+    return kept | person | {
+        "PATH": f"{BIN}{os.pathsep}{kept['PATH']}",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "PRE_COMMIT_HOME": str(WORK / "pre-commit"),
+        "PREK_HOME": str(WORK / "prek"),
+    }  # fmt: skip
+
+
+def repository(name: str) -> Path:
+    """A repository of a hundred files."""
+    where = WORK / name
+    where.mkdir(parents=True)
+    for number in range(100):
+        (where / f"file{number}.txt").write_text(f"content {number}\n")
+    for command in (["init", "-q"], ["config", "gc.auto", "0"], ["add", "-A"], ["commit", "-q", "-m", "start"]):
+        subprocess.run(["git", *command], cwd=where, check=True, env=environ())
+    return where
+
+
+def framework(name: str, kind: str, config: str) -> Path:
+    """A repository with a framework's pre-commit hook."""
+    where = repository(f"{name}-{kind}")
+    (where / ".pre-commit-config.yaml").write_text(config)
+    for command in (["git", "add", "-A"], ["git", "commit", "-q", "-m", "hooks"], [str(BIN / name), "install"]):
+        subprocess.run(command, cwd=where, check=True, env=environ(), capture_output=True)
+    return where
+
+
+def manifest() -> str:
+    """The hook `vibe-gate` as our manifest has it, of the interpreter at hand."""
+    text = (ROOT / ".pre-commit-hooks.yaml").read_text()
+    first = text.split("- id: ", 2)[1].replace("language: python", "language: system")
+    lines = [line for line in first.splitlines() if line.strip() and "minimum_pre_commit_version" not in line]
+    return "repos:\n  - repo: local\n    hooks:\n" + "".join(
+        f"      {line}\n" for line in ["- id: " + lines[0], *lines[1:]]
+    )
+
+
+def idle(where: Path, number: int) -> list[str]:
+    """A commit with nothing staged."""
+    return ["git", "commit", "-q", "--allow-empty", "-m", "idle"]
+
+
+def change(where: Path, number: int) -> list[str]:
+    """A commit of one changed file."""
+    (where / "file1.txt").write_text(f"changed {number}\n")
+    subprocess.run(["git", "add", "file1.txt"], cwd=where, check=True, env=environ())
+    return ["git", "commit", "-q", "-m", "change"]
+
+
+def compare(
+    name: str,
+    act: Callable[[Path, int], list[str]],
+    ours: Path,
+    peer: str,
+    theirs: Path,
+    goal: float | None,
+    pairs: int,
+) -> bool:
+    """Time both sides in turn, print one line, and say whether the goal is reached."""
+    spent: dict[Path, list[float]] = {ours: [], theirs: []}
+    for number in range(-2, pairs):  # two rounds to warm up
+        for where in (ours, theirs) if number % 2 else (theirs, ours):
+            command = act(where, number)
+            took = spend(command, where)
+            if number >= 0:
+                spent[where].append(took)
+    ratio = statistics.median(a / b for a, b in zip(spent[ours], spent[theirs], strict=True))
+    left, right = (statistics.median(spent[where]) * 1e3 for where in (ours, theirs))
+    wanted = "" if goal is None else f"  goal <= {goal}: {'yes' if ratio <= goal else 'NO'}"
+    print(f"{name:<28} {left:7.1f} ms   {peer:<26} {right:7.1f} ms   ratio {ratio:6.2f}{wanted}", flush=True)
+    return goal is None or ratio <= goal
+
+
+def spend(command: list[str], where: Path) -> float:
+    """Seconds of wall clock of a command that must succeed."""
+    os.chdir(where)
+    silence = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
+    began = time.perf_counter()
+    _, status = os.waitpid(os.posix_spawnp(command[0], command, environ(), file_actions=silence), 0)
+    took = time.perf_counter() - began
+    if status != 0:
+        raise SystemExit(f"{' '.join(command)} failed with status {status} in {where}")
+    return took
+
+
+def _said(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
