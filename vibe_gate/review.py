@@ -9,7 +9,7 @@ The faces differ only in where the selection comes from and where the summary go
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -31,6 +31,7 @@ from vibe_gate.domain.provenance import provenance, written_hints
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost, PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
+from vibe_gate.domain.waiver import Waivers, apply_overrides, spares
 from vibe_gate.errors import GateError
 from vibe_gate.hearing import Heard, hear
 
@@ -97,14 +98,20 @@ def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[],
     progress("checks", f"{len(case.change.files)} files, {_count(case.rubrics)} criteria")
     _write_down(case)
     checked = run_checks(case)
-    heard = _hear(case, checked, progress, clock())
+    waivers = trust.waivers(case.repository, case.gate, case.environ, clock().date())
+    heard = _hear(case, _blocking(checked, waivers), progress, clock())
     progress("seal", "writing the verdict down")
     rubrics = tuple(_rubric_result(case, rubric, checked, heard) for rubric in case.rubrics)
+    waived = apply_overrides(case.rubrics, rubrics, account.fingerprinted(_findings(case, checked, rubrics)), waivers)
     changes = _policy_changes(case)
+    approved = tuple(filter(None, [waivers.of_policy(policy.fingerprint(_policy_files(case)))]))
+    effective = (*waived.effective, *approved)
     intact = heard.intact and _still_there(case)
-    outcome = run_outcome(rubrics) if intact else "error"
+    outcome = run_outcome(waived.rubrics) if intact else "error"
     bootstrap = case.gate.origin == "bootstrap"
-    blocks = (bootstrap and "CI" in case.environ) or any(_blocks(change, bootstrap) for change in changes)
+    blocks = (bootstrap and "CI" in case.environ) or (
+        not approved and any(_blocks(change, bootstrap) for change in changes)
+    )
     summary = Summary(
         run_id=case.run.run_id,
         key=case.change.key,
@@ -114,8 +121,8 @@ def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[],
         bundle=case.run.relative,
         trusted=Trusted(revision=case.gate.revision, bootstrap=bootstrap),
         change=account.of_change(case.change),
-        rubrics=rubrics,
-        findings=account.fingerprinted(_findings(case, checked, rubrics)),
+        rubrics=waived.rubrics,
+        findings=(*waived.findings, *(policy.approval(waiver.sentence) for waiver in approved)),
         policy_changes=changes,
         agent_authored=case.authored,
         unreviewed=_unreviewed(case, heard),
@@ -124,12 +131,15 @@ def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[],
         duration_ms=round((time.monotonic() - began) * 1000),
     )
     case.run.event("verdict.decided", outcome=outcome, exit_code=summary.exit_code)
-    attest = Attest(case, summary, clock, heard.silence if heard.chosen and _asks(case) else "", ())
+    for waiver in effective:
+        case.run.event("override.recorded", **waiver.model_dump(mode="json"))
+    attest = Attest(case, summary, clock, heard.silence if heard.chosen and _asks(case) else "", effective)
     case.run.seal(summary, attest)
     if case.run.lost:
         summary = summary.model_copy(update={"bundle": ""})
-    notes = (*_notes(case, heard, intact), *filter(None, [attest.note]))
-    return Review(summary, notes, case.gate)
+    remarks = waivers.remarks(summary.findings, [file.path for file in case.change.files])
+    notes = (*(f"{waiver.finding}: {waiver.sentence}" for waiver in effective), *remarks, *filter(None, [attest.note]))
+    return Review(summary, (*_notes(case, heard, intact), *notes), case.gate)
 
 
 def _asks(case: Case) -> bool:
@@ -150,16 +160,23 @@ def _write_down(case: Case) -> None:
             case.run.content("after", case.repository.read(file.after), file.shown_path)
 
 
-def _hear(case: Case, checked: Checked, progress: Progress, now: datetime) -> Heard:
+def _blocking(checked: Checked, waivers: Waivers) -> str | None:
+    """The first `must` check that fails and that nobody lets pass: then no judge has to be asked."""
+    findings = account.fingerprinted(_ordered(checked.findings))
+    failed = [result.id for result in checked.results.values() if result.must and result.outcome == "fail"]
+    return next((name for name in failed if not spares(name, findings, waivers)), None)
+
+
+def _hear(case: Case, blocking: str | None, progress: Progress, now: datetime) -> Heard:
     """Ask the judges, unless nothing is to be asked or the outcome cannot change any more."""
     asking = [rubric for rubric in case.rubrics if rubric.judged]
     if not asking:
         return Heard({}, Cost(), silence="no criterion asks a judge", chosen=True)
     if case.unasked:
         return Heard({}, Cost(), silence=case.unasked, chosen=True)
-    if checked.blocking is not None:
+    if blocking is not None:
         # Nothing a judge says can turn this into a pass, and a secret must not travel to a model.
-        return Heard({}, Cost(), silence=f"not asked: the check {checked.blocking!r} fails already")
+        return Heard({}, Cost(), silence=f"not asked: the check {blocking!r} fails already")
     progress("judge", f"asking about {', '.join(rubric.id for rubric in asking)}")
     return hear(case, asking, now)
 
@@ -186,6 +203,10 @@ def _findings(case: Case, checked: Checked, rubrics: tuple[RubricResult, ...]) -
         for criterion, outcome in zip(rubric.criterion, result.criteria, strict=True):
             found += account.findings_of(criterion, outcome)
     found += [policy.warning(file) for file, level in _policy_files(case) if level == "warn"]
+    return _ordered(found)
+
+
+def _ordered(found: Iterable[Finding]) -> list[Finding]:
     order = {"failure": 0, "warning": 1, "notice": 2}
     return sorted(found, key=lambda finding: (order[finding.level], finding.path, finding.line))
 

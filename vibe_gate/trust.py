@@ -9,12 +9,16 @@ default branch, the change's before commit.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
+from datetime import date
 
 from vibe_gate.adapters.definitions import built_in_gate, load_gate
 from vibe_gate.adapters.git import Repository
+from vibe_gate.adapters.overrides import Overrides
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.waiver import Waivers, agent_behind
 from vibe_gate.errors import UsageError
 
 WORKTREE = "worktree"
@@ -44,6 +48,12 @@ def trusted_revision(repository: Repository, change: Change, *, base: str | None
     if named:
         return repository.resolve(named)
     return repository.upstream_base() or change.base_commit
+
+
+def waivers(repository: Repository, gate: Gate, environ: Mapping[str, str], today: date) -> Waivers:
+    """What may be let pass: the gate's suppressions, and here, but never in CI, the overrides that people recorded."""
+    local = () if environ.get("CI") else Overrides(repository.common_dir).all()
+    return Waivers(today, tuple(one for one in local if not agent_behind({}, (one.email,))), gate.suppressions)
 
 
 def chosen(gate: Gate, change: Change, wanted: tuple[str, ...]) -> tuple[Rubric, ...]:

@@ -11,6 +11,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Identifier, Rubric
+from vibe_gate.domain.suppression import Suppression
 
 DEFAULT_MODEL = "claude-sonnet-5"
 
@@ -112,6 +113,7 @@ class Gate:
     origin: Origin
     revision: str
     digests: tuple[tuple[str, str], ...] = ()
+    suppressions: tuple[Suppression, ...] = ()
 
     def for_change(self, change: Change) -> tuple[Rubric, ...]:
         """The rubrics that this change is held against, in the order of the file."""

@@ -53,3 +53,8 @@ def warning(file: FileChange) -> Finding:
         criterion="policy",
         message="This file steers agents, diffs or test runs; a human should look at its change.",
     )
+
+
+def approval(sentence: str) -> Finding:
+    """The finding that says who let blocking changes of the gate itself pass; they are still listed."""
+    return Finding(path="", line=0, end_line=0, level="notice", criterion="policy", message=sentence[:280])

@@ -40,18 +40,20 @@ MAX_BYTES = 4 << 20
 
 
 class Waiver(Model):
-    """Something that failed and was let pass by somebody: an override or a suppression that took effect."""
+    """Something that failed and was let pass: an override (`local`: one person's word, here) or a suppression."""
 
     finding: str
     reason: str
     by: str
     expires: date | None
+    local: bool = False
 
     @property
     def sentence(self) -> str:
         """Who let it pass, until when, and why."""
+        how = "overridden" if self.local else "suppressed"
         until = f" until {self.expires}" if self.expires else ""
-        return f"overridden by {self.by or 'somebody'}{until}: {self.reason}"
+        return f"{how} by {self.by}{until}: {self.reason}"
 
 
 class RubricClaim(Model):
@@ -343,8 +345,8 @@ def reusable(
 ) -> tuple[Reuse, str]:
     """What CI may do with the receipt of a change written by `authors` (addresses), and why, as a sentence.
 
-    A pass counts only if its signer is listed and none of the authors. What was
-    waived counts for nobody else: whoever waived it had this place's word for it.
+    A pass counts only if its signer is listed and none of the authors. A pass by an
+    override counts for nobody else: it is one person's word, where that person was.
     `judge`: the gate demands a judge of this change.
     """
     if signature.state == "bad":
@@ -357,8 +359,8 @@ def reusable(
         return "display", _WORTHLESS[signature.state]
     if own := own_signer(signature, authors):
         return "display", f"its signer, {', '.join(signature.principals)}, may be its author, {own}"
-    if receipt.waivers:
-        return "display", "it passed by an override or a suppression"
+    if any(waiver.local for waiver in receipt.waivers):
+        return "display", "it passed by an override"
     if judge and receipt.unasked:
         return "display", f"no judge was asked: {receipt.unasked}"
     return "verdict", f"signed by {', '.join(signature.principals)}"

@@ -194,8 +194,9 @@ def _passed(paper: Paper, receipt: Receipt, subject: Subject, demands: Demands) 
     expired = [waiver for waiver in receipt.waivers if waiver.expires is not None and waiver.expires < demands.today]
     if expired:
         return "failed", f"what let it pass expired on {expired[0].expires}: {expired[0].reason}"
-    if receipt.waivers:
-        return "overridden", "; ".join(waiver.sentence for waiver in receipt.waivers)
+    local = [waiver for waiver in receipt.waivers if waiver.local]
+    if local:
+        return "overridden", "; ".join(waiver.sentence for waiver in local)
     checks = "; checks only: no judge was asked" if receipt.unasked else ""
     return "reviewed", (why if use == "verdict" else f"display only: {why}") + checks
 

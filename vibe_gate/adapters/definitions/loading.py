@@ -7,13 +7,25 @@ from collections.abc import Iterator
 from importlib import resources
 from importlib.resources.abc import Traversable
 from itertools import chain, islice
+from typing import NamedTuple
 
-from vibe_gate.adapters.definitions.meaning import gate_mistakes, rubric_mistakes
-from vibe_gate.adapters.definitions.reading import GATE_PATH, Source, Tree, definition_paths, linked, misplaced, parse
+from vibe_gate.adapters.definitions.meaning import gate_mistakes, rubric_mistakes, suppression_mistakes
+from vibe_gate.adapters.definitions.reading import (
+    GATE_PATH,
+    SUPPRESSIONS,
+    Source,
+    Tree,
+    definition_paths,
+    linked,
+    misplaced,
+    parse,
+    with_dates_as_text,
+)  # fmt: skip
 from vibe_gate.adapters.definitions.wording import ENOUGH, Location, M, at, dotted, parsed, quoted
 from vibe_gate.domain import paths
 from vibe_gate.domain.gate import Gate, GateFile, Origin
 from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.suppression import Suppression, SuppressionsFile
 from vibe_gate.errors import DefinitionError
 
 MISTAKES_SHOWN = 50
@@ -78,10 +90,32 @@ def _read(tree: Tree, revision: str, origin: Origin) -> tuple[Gate | None, list[
     names = [path.rsplit("/", 1)[-1].removesuffix(".toml") for path in listed if path != GATE_PATH]
     file = _gate_file(sources, names, found)
     rubrics = [_rubric(source, found) for source in sources if source.path != GATE_PATH]
+    suppressed = suppressions_of(tree, found)
     if found or not listed:
         return None, found
-    digests = tuple((source.path, source.digest) for source in sources)
-    return Gate(file, tuple(r for r in rubrics if r), origin, revision, digests), []
+    digests = tuple((source.path, source.digest) for source in [*sources, *filter(None, [suppressed.source])])
+    return Gate(file, tuple(r for r in rubrics if r), origin, revision, digests, suppressed.rules), []
+
+
+class Suppressed(NamedTuple):
+    """What suppressions.toml says; nothing where there is none."""
+
+    source: Source | None = None
+    rules: tuple[Suppression, ...] = ()
+
+
+def suppressions_of(tree: Tree, found: list[str]) -> Suppressed:
+    """The tree's suppressions; their mistakes go to `found`."""
+    raw = tree.read(SUPPRESSIONS)
+    if raw is None:
+        return Suppressed()
+    source = parse(SUPPRESSIONS, raw)
+    if isinstance(source, str):
+        found.append(source)
+        return Suppressed()
+    source = dataclasses.replace(source, tables=with_dates_as_text(source.tables))
+    file = _model(SuppressionsFile, source, suppression_mistakes(source), found)
+    return Suppressed(source, file.suppression) if file else Suppressed()
 
 
 def _gate_file(sources: list[Source], names: list[str], found: list[str]) -> GateFile:

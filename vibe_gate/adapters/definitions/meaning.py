@@ -65,6 +65,13 @@ def rubric_mistakes(rubric: Source) -> Found:
             yield (*where, "question"), "must not be blank"
 
 
+def suppression_mistakes(file: Source) -> Found:
+    """What is wrong with suppressions.toml."""
+    yield from _schema(file)
+    for index, rule in enumerate(_tables(file.tables.get("suppression"))):
+        yield from _globs(rule.get("paths"), ("suppression", index, "paths"))
+
+
 def _schema(source: Source) -> Found:
     value = source.tables.get("schema")
     if value == 1 and type(value) is not int:  # true and 1.0 equal 1 in Python, but not in TOML

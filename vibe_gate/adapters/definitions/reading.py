@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Protocol
 
 from vibe_gate.adapters.definitions.wording import inline, quoted
@@ -16,6 +17,7 @@ from vibe_gate.domain import paths
 FOLDER = ".vibe-gate"
 GATE_PATH = f"{FOLDER}/gate.toml"
 RUBRICS = f"{FOLDER}/rubrics/"
+SUPPRESSIONS = f"{FOLDER}/suppressions.toml"
 
 MAX_BYTES = 1_000_000
 """A definition is written by people; one larger than this is a mistake or an attack."""
@@ -78,7 +80,7 @@ def linked(tree: Tree) -> Iterator[str]:
 def misplaced(tree: Tree) -> Iterator[str]:
     """A mistake for every TOML file that nothing would ever read."""
     for path in _listed(tree):
-        if path.lower().endswith(".toml") and path != GATE_PATH and not _is_rubric(path):
+        if path.lower().endswith(".toml") and path not in (GATE_PATH, SUPPRESSIONS) and not _is_rubric(path):
             advice = _right_place(path)
             if advice:
                 yield f"{paths.quote(path)}: no definition is read from here; {advice}"
@@ -110,6 +112,15 @@ def parse(path: str, raw: bytes) -> Source | str:
     return Source(path, tables, hashlib.sha256(raw).hexdigest())
 
 
+def with_dates_as_text(value: Any) -> Any:  # noqa: ANN401  whatever TOML holds
+    """The tables with TOML's dates as ISO text: nobody should have to know whether a date wants quotes."""
+    if isinstance(value, dict):
+        return {key: with_dates_as_text(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [with_dates_as_text(inner) for inner in value]
+    return value.isoformat() if type(value) is date else value
+
+
 def _listed(tree: Tree) -> list[str]:
     return sorted(path for path in tree.list(FOLDER) if path.startswith(f"{FOLDER}/"))
 
@@ -123,8 +134,8 @@ def _right_place(path: str) -> str | None:
     """What to do with a TOML file in the wrong place; None where it belongs to another feature."""
     *folders, name = path.split("/")[1:]
     if not folders:
-        if difflib.get_close_matches(name.lower()[:64], ["gate.toml"], cutoff=0.7):
-            return f"did you mean {GATE_PATH}?"
+        if near := difflib.get_close_matches(name.lower()[:64], ["gate.toml", "suppressions.toml"], cutoff=0.7):
+            return f"did you mean {FOLDER}/{near[0]}?"
         return f"the gate is {GATE_PATH}, a rubric belongs in {RUBRICS}"
     if folders[0] in OTHER_FOLDERS:
         return None
