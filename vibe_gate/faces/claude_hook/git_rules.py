@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 NO_VERIFY = "vibe-gate: `{0}` skips the gate; run it without, read what the gate finds and fix that."
 HOOKS_PATH = "vibe-gate: {0} would switch the git hooks off; leave it, and fix what the hooks complain about."
 TRUST = "vibe-gate: {0} decides which definitions bind; ask the user to set it."
+RECEIPTS = "vibe-gate: refs/vibe-gate holds receipts that only vibe-gate writes; run `vibe-gate verify` to read them."
 AROUND = "vibe-gate: `git {0}` makes commits that no hook sees; use `git add` and `git commit`."
 
 _WITH_VALUE = frozenset(
@@ -92,9 +93,11 @@ def refused_variable(name: str, value: str) -> str | None:
     if name.startswith("GIT_CONFIG_KEY_"):
         return _refused_setting(value.lower(), name)
     if name == "GIT_CONFIG_PARAMETERS":
-        known = ("core.hookspath", "vibe-gate.")
+        known = ("core.hookspath", "vibe-gate.", "include.path")
         return next((_refused_setting(key, name) for key in known if key in value.lower()), None)
     if name in ("SKIP", "PREK_SKIP") and any(word.strip().startswith("vibe-gate") for word in value.split(",")):
+        return NO_VERIFY.format(f"{name}={value}")
+    if name in ("HUSKY", "LEFTHOOK") and value.lower() in ("0", "false"):
         return NO_VERIFY.format(f"{name}={value}")
     return None
 
@@ -108,6 +111,8 @@ def new_alias(call: Call) -> str | None:
 def _refused_setting(name: str, how: str) -> str | None:
     if name == "core.hookspath":
         return HOOKS_PATH.format(f"core.hooksPath ({how})")
+    if name == "include.path" or name.startswith("includeif."):
+        return HOOKS_PATH.format(f"a file of settings ({how})").replace("would", "could")
     if name.startswith("vibe-gate."):
         return TRUST.format(f"{name} ({how})")
     return None
@@ -175,11 +180,11 @@ def _refused_config(arguments: list[str]) -> str | None:
 def _refused_update_ref(arguments: list[str]) -> str | None:
     if "--stdin" in arguments:
         return AROUND.format("update-ref --stdin")
+    named = [word for word in arguments if not word.startswith("-")]
+    if any(word.startswith(("refs/vibe-gate", "refs/notes/vibe-gate")) for word in named):
+        return RECEIPTS
     if "-d" in arguments or "--delete" in arguments:
         return None
-    named = [word for word in arguments if not word.startswith("-")]
-    if any(word.startswith(("refs/vibe-gate", "refs/notes/vibe-gate")) for word in named[-3:]):
-        return TRUST.format(f"`git update-ref {named[0]}`")
     if any(word == "HEAD" or word.startswith("refs/heads/") for word in named[:2]):
         return AROUND.format("update-ref")
     return None

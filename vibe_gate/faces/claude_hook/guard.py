@@ -10,9 +10,10 @@ through, and is noted as a gap.
 import os
 import sys
 
-MARKS = (b"git", b"hook", b".vibe", b"vibe-gate", b"no-v", b"pre-commit", b"prek")
+MARKS = (b"git", b"hook", b".vibe", b"vibe-gate", b"no-v", b"pre-commit", b"prek", b"husky")
 """One of them stands in everything that is refused, once quotes and backslashes are left out."""
 
+CONTINUED = b"\\\\\\n"  # a backslash and a line feed, as JSON writes them
 QUOTING = b"'\"\\"
 EDITING = {"Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
 
@@ -34,7 +35,7 @@ def worth_a_look(event: bytes) -> bool:
     asked = event[max(event.find(b'"tool_input":'), 0) :].lower()
     if any(mark in asked for mark in MARKS):
         return True
-    plain = asked.translate(None, QUOTING)
+    plain = asked.replace(CONTINUED, b"").translate(None, QUOTING)
     return any(mark in plain for mark in MARKS)
 
 

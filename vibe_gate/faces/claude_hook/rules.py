@@ -14,7 +14,7 @@ from vibe_gate.faces.claude_hook import git_rules
 from vibe_gate.faces.claude_hook.shell import MAX_DEPTH, UNKNOWN, WRITING, Command, Unreadable, commands
 
 GUARDED = "a human decides about the gate: say what should change and why, and let the user edit it"
-BUNDLES = ".vibe-artifacts holds evidence that only vibe-gate writes; run `vibe-gate bundles` to look at it or clean it"
+BUNDLES = ".vibe-artifacts holds evidence that only vibe-gate writes; run `vibe-gate bundles` to look at it"
 HOOKS = "the git hooks run the gate; leave them, and fix what they complain about"
 SETTINGS = "edit git's settings with `git config`; core.hooksPath and vibe-gate.* belong to the user"
 
@@ -41,7 +41,7 @@ _MAKING = frozenset({"cp", "ln", "install", "rsync", "link"})
 """Only the last path that they are given changes, or the one of -t."""
 
 _IN_PLACE = {"sed": ("-i", "--in-place"), "perl": ("-i",), "gawk": ("-i",), "awk": ("-i",), "sponge": ("",)}
-_OWN = frozenset({"vibe-gate", "pre-commit", "prek"})
+_OWN = frozenset({"vibe-gate", "pre-commit", "prek", "lefthook", "husky"})
 
 
 def refused_edit(path: str, cwd: str) -> str | None:
@@ -55,9 +55,8 @@ def refused_command(line: str, cwd: str, depth: int = 0) -> str | None:
         raise Unreadable("too deep")
     here = cwd
     for command in commands(line):
-        if command.words[:1] in (["cd"], ["pushd"]):
-            target = command.words[-1]
-            here = os.path.join(here, target)  # noqa: PTH118
+        if command.words[:1] in (["cd"], ["pushd"]) and len(command.words) > 1:
+            here = os.path.join(here, os.path.expanduser(command.words[-1]))  # noqa: PTH118, PTH111
         if refusal := _refused(command, here, depth):
             return refusal
     return None
