@@ -7,8 +7,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pydantic
 import pytest
-from hooked import BIN, WAYS_IN, Hooked, put_in, started
+from hooked import BIN, ROOT, WAYS_IN, Hooked, put_in, started
 
 Way = Callable[[Hooked], Hooked | None]
 WAYS: dict[str, Way] = {}
@@ -205,3 +206,38 @@ def test_a_commit_in_a_submodule_is_judged_there(tmp_path, environ, way_in):
     inner.git("commit", "-m", "x")
     assert inner.judged() == {inner.tree()}
     assert outer.judged() == set()
+
+
+@pytest.mark.parametrize("tool", ["pre-commit", "prek"])
+def test_the_manifest_is_valid(tool, environ):
+    if not (BIN / tool).exists():
+        pytest.skip(f"{tool} is not installed here")
+    manifest = str(ROOT / ".pre-commit-hooks.yaml")
+    done = Hooked(ROOT, environ).run(str(BIN / tool), "validate-manifest", manifest)
+    assert done.code == 0, done.text
+
+
+@pytest.mark.timeout(300)
+def test_the_real_manifest_installs_and_runs(tmp_path, environ):
+    """As `repo: <our address>` would: pre-commit builds and installs this tree. Only what it needs is lent to it."""
+    if not (BIN / "pre-commit").exists():
+        pytest.skip("pre-commit is not installed here")
+    pytest.importorskip("hatchling", reason="building needs hatchling, which is not installed here")
+    source = tmp_path / "vibe-gate"
+    shutil.copytree(ROOT / "vibe_gate", source / "vibe_gate", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml"):
+        shutil.copy(ROOT / name, source / name)
+    published = Hooked(source, environ)
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "release"]):
+        published.git(*command)
+    here = started(tmp_path / "repository", environ)
+    here.write(a="<<<<<<< ours\n")
+    here.git("add", "a")
+    offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", "PYTHONNOUSERSITE": "1"}
+    lent = {"PYTHONPATH": str(Path(pydantic.__file__).parents[1])}
+    done = here.run(str(BIN / "pre-commit"), "try-repo", str(source), "vibe-gate", **offline, **lent)
+    if "CalledProcessError" in done.text:
+        pytest.skip(f"pre-commit could not build an environment here: {done.text[-500:]}")
+    assert done.code == 1, done.text
+    assert "a:1  A conflict marker" in done.text
+    assert here.judged() == {here.git("write-tree")}
