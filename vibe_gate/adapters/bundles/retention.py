@@ -63,17 +63,16 @@ def clean(root: Path, rules: Retention, now: datetime, dry_run: bool = False) ->
     less than `min_free_disk_mb` is free. With `dry_run` nothing is deleted, and
     `freed_mb` is what would be. StorageError if the store cannot be read.
     """
-    found = entries(root)
     with _store(root) as store:
         if store is None:
             return Cleaned()
-        if not dry_run:
+        if dry_run:
+            plan = _plan(store, entries(root), rules, now)
+            return Cleaned(tuple(entry.run_id for entry in plan.doomed), _mb(plan.freed), tuple(plan.errors))
+        with _alone(store):
             _empty_trash(store)
             _tidy_index(store, now)
-        plan = _plan(store, found, rules, now)
-        if dry_run:
-            return Cleaned(tuple(entry.run_id for entry in plan.doomed), _mb(plan.freed), tuple(plan.errors))
-        return _carry_out(store, root, plan)
+            return _carry_out(store, root, _plan(store, entries(root), rules, now))
 
 
 def clean_bundles(
@@ -233,6 +232,8 @@ def _plan(store: int, found: list[Entry], rules: Retention, now: datetime) -> _P
             continue
         try:
             measure(store, f"{entry.key}/{entry.run_id}", links)
+        except FileNotFoundError:
+            continue  # removed meanwhile
         except OSError as error:
             plan.errors.append(_sentence(entry, error))
             continue
@@ -302,11 +303,10 @@ def _remove(store: int, name: str) -> int:
     trash = os.open(TRASH, _READ_DIRECTORY, dir_fd=store)
     try:
         size = 0
-        with contextlib.suppress(FileNotFoundError):  # another cleaner empties the trash, too
-            for _, _, files, opened in os.fwalk(name, dir_fd=trash, follow_symlinks=False, onerror=_raise):
-                stats = [os.stat(file, dir_fd=opened, follow_symlinks=False) for file in files]
-                size += sum(about.st_size for about in stats if about.st_nlink == 1)
-            shutil.rmtree(name, dir_fd=trash)
+        for _, _, files, opened in os.fwalk(name, dir_fd=trash, follow_symlinks=False, onerror=_raise):
+            stats = [os.stat(file, dir_fd=opened, follow_symlinks=False) for file in files]
+            size += sum(about.st_size for about in stats if about.st_nlink == 1)
+        shutil.rmtree(name, dir_fd=trash)
         return size
     finally:
         os.close(trash)
@@ -318,6 +318,19 @@ def _empty_trash(store: int) -> None:
         for name in index.names_in(store, TRASH):
             with contextlib.suppress(OSError):
                 _remove(store, name)
+
+
+@contextlib.contextmanager
+def _alone(store: int) -> Iterator[None]:
+    """One cleaner at a time: what the first has in the trash is no left-over. The second waits."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(index.FOLDER, 0o700, dir_fd=store)
+    folder = os.open(index.FOLDER, _READ_DIRECTORY, dir_fd=store)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)  # gone with the process, whatever it dies of
+        yield
+    finally:
+        os.close(folder)
 
 
 def _tidy_index(store: int, now: datetime) -> None:
