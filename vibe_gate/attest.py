@@ -14,7 +14,11 @@ from vibe_gate.case import Case
 from vibe_gate.domain import policy
 from vibe_gate.domain.receipt import Circumstances, Waiver, envelope, exact, receipt_of, statement, to_sign
 from vibe_gate.domain.summary import Summary
+from vibe_gate.errors import StorageError
 from vibe_gate.version import VERSION
+
+NOTES = "vibe-gate"
+"""The notes' ref, `refs/notes/vibe-gate`: one receipt a line."""
 
 
 class Attest:
@@ -48,10 +52,25 @@ class Attest:
         )
         payload = statement(receipt_of(self._summary, document, files, about))
         signed = receipts.sign(to_sign(payload), signing_of(case.repository), case.environ)
-        self.note = signed.note
-        return envelope(payload, signed.signature, signed.key)
+        made = envelope(payload, signed.signature, signed.key)
+        shared = share(case.repository, case.change.head_commit, made) if case.change.head_commit else ""
+        self.note = " ".join(filter(None, [signed.note, shared]))
+        return made
 
 
 def signing_of(repository: Repository) -> Signing:
     """What git's configuration of the repository says about SSH signatures."""
     return receipts.signing_of(repository.config, repository.given, repository.root)
+
+
+def share(repository: Repository, commit: str, raw: bytes) -> str:
+    """Add a receipt to the commit's git note, if `git config vibe-gate.receipts` is `notes`; why not, as a sentence."""
+    if repository.config("vibe-gate.receipts") != "notes":
+        return ""
+    old = repository.note(NOTES, commit)
+    try:
+        if raw.strip() not in old.split(b"\n"):
+            repository.add_note(NOTES, commit, old + raw)
+    except StorageError as error:
+        return str(error)
+    return ""

@@ -22,7 +22,7 @@ from vibe_gate.adapters.bundles.provenance import Provenance
 from vibe_gate.adapters.definitions import GATE_PATH
 from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.adapters.records import Records
-from vibe_gate.attest import signing_of
+from vibe_gate.attest import NOTES, signing_of
 from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
 from vibe_gate.domain.gate import Gate, HookRule
 from vibe_gate.domain.provenance import provenance
@@ -32,9 +32,6 @@ from vibe_gate.domain.standing import GOOD, Demands, Match, Paper, Standing, Sub
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, IntegrityError, StorageError, UsageError
 
 STORE = ".vibe-artifacts"
-NOTES = "vibe-gate"
-"""The notes' ref, `refs/notes/vibe-gate`."""
-
 SIGNERS = ".vibe-gate/allowed_signers"
 """Who may sign receipts, as ssh-keygen reads it; at the trusted revision."""
 

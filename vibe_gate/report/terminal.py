@@ -30,6 +30,9 @@ LEAST_FINDINGS = 4
 SHORT_ID = 12
 """Characters of a commit or tree id that are shown: enough to be unique, and to paste."""
 
+SHORT_FINGERPRINT = 8
+"""Characters of a finding's fingerprint: what `override` and `suppress` are told."""
+
 LABEL = 10
 """Columns of a label such as "change" before its text."""
 
@@ -176,7 +179,8 @@ def _finding(finding: Finding) -> Row:
     place = safe(finding.path) or "the change"
     if finding.line:
         place += f":{finding.line}"
-    line = Text.assemble((f"{mark} ", style), (place, "bold"), "  ", safe(finding.message))
+    name = (f"  [{safe(finding.fingerprint[:SHORT_FINGERPRINT])}]", "dim") if finding.fingerprint else ""
+    line = Text.assemble((f"{mark} ", style), (place, "bold"), "  ", safe(finding.message), name)
     return Row(_GRAVITY[finding.level], line)
 
 

@@ -32,6 +32,12 @@ def notes(git: Program, ref: str) -> dict[str, bytes]:
     return {about: git.run("cat-file", "blob", note).out for note, about in pairs}
 
 
+def note(git: Program, ref: str, about: str) -> bytes:
+    """The note on one object, b"" without one."""
+    found = git.run("notes", f"--ref={ref}", "list", about)
+    return git.run("cat-file", "blob", found.line).out if not found.code else b""
+
+
 def add_note(git: Program, ref: str, about: str, text: bytes) -> None:
     """Put a note on an object, instead of the one it has. Only the notes' ref moves. StorageError."""
     written = git.run("hash-object", "-w", "--stdin", stdin=text)

@@ -160,6 +160,10 @@ class Repository:
         """The git notes of `refs/notes/<ref>` by the id of what they are on."""
         return history.notes(self._place.git, ref)
 
+    def note(self, ref: str, about: str) -> bytes:
+        """The git note of `refs/notes/<ref>` on one object, b"" without one."""
+        return history.note(self._place.git, ref, about)
+
     def add_note(self, ref: str, about: str, text: bytes) -> None:
         """Put a git note on an object of the user's; no branch, index or working tree changes. StorageError."""
         history.add_note(self._place.git, ref, about, text)

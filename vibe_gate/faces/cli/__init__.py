@@ -24,6 +24,8 @@ Commands
   config     show the gate in force, or check its definitions
   bundles    what was recorded: list, show, keep, clean, du
   verify     which commits of a range have a verdict that can be relied on
+  override   let a finding pass here for a while, with a reason; people only
+  suppress   write into .vibe-gate what the repository decides to live with
   install    git: hooks for commit, merge and push (uninstall takes them away)
   uninstall  what install put there; what was there before is back
   hook       called by git and by hook frameworks, not by people

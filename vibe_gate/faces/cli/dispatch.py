@@ -27,6 +27,8 @@ COMMANDS = {
     "config": "vibe_gate.faces.cli.config",
     "bundles": "vibe_gate.faces.cli.bundles.command",
     "verify": "vibe_gate.faces.cli.verify",
+    "override": "vibe_gate.faces.cli.override",
+    "suppress": "vibe_gate.faces.cli.suppress",
     "install": "vibe_gate.faces.cli.install",
     "uninstall": "vibe_gate.faces.cli.uninstall",
     "hook": "vibe_gate.faces.cli.hook",
@@ -39,7 +41,7 @@ It may also have FORM, its form in one line, and EXAMPLES."""
 
 PLANNED = (
     "run", "resume", "viz", "report", "post", "stats", "replay", "calibrate", "test", "sessions",
-    "action", "override", "suppress",
+    "action",
 )  # fmt: skip
 """Commands that the product names and a later version brings."""
 
