@@ -82,7 +82,9 @@ def planted(seed: str) -> Iterator[Planted]:
     yield alone("digitalocean-token", "do" + "p_v1_" + run(HEX, 64))
     yield alone("telegram-bot-token", run("123456789", 10) + ":A" + "A" + run(URL64, 33))
     yield alone("discord-bot-token", "M" + run(WORD, 25) + "." + run(WORD, 6) + "." + run(URL64, 38))
-    yield Planted("discord-webhook", "https://discord.com", "/api/web" + "hooks/" + run(DIGITS, 18) + "/" + run(URL64, 68))
+    yield Planted(
+        "discord-webhook", "https://discord.com", "/api/web" + "hooks/" + run(DIGITS, 18) + "/" + run(URL64, 68)
+    )
     yield alone("hugging-face-token", "h" + "f_" + run(string.ascii_letters, 34))
     yield alone("databricks-token", "da" + "pi" + run(HEX, 32))
     yield alone("shopify-token", "shp" + "at_" + run(HEX, 32))
@@ -157,6 +159,10 @@ def _base64(p: Planted, encode: Callable[[bytes], bytes], group: int, width: int
     return f"data: {full}\n", full[first * width : last * width]
 
 
+def _documented(carried: Carried) -> Carried:
+    return json.dumps({"data": carried[0]}), carried[1]
+
+
 def _wrapped(p: Planted) -> Carried:
     full = base64.b64encode((p.before + p.secret + p.after + "and more of it\n").encode()).decode()
     first, last = -(-len(p.before) // 3) * 4, (len(p.before) + len(p.secret)) // 3 * 4
@@ -194,7 +200,7 @@ CARRIERS: dict[str, Callable[[Planted], Carried]] = {
     "base64": lambda p: _base64(p, base64.b64encode, 3, 4),
     "base64url": lambda p: _base64(p, base64.urlsafe_b64encode, 3, 4),
     "base64, wrapped": _wrapped,
-    "base64 in JSON": lambda p: (json.dumps({"data": _base64(p, base64.b64encode, 3, 4)[0]}), _base64(p, base64.b64encode, 3, 4)[1]),
+    "base64 in JSON": lambda p: _documented(_base64(p, base64.b64encode, 3, 4)),
     "hex": lambda p: _base64(p, lambda raw: raw.hex().encode(), 1, 2),
     "patch": lambda p: _around(lambda text: text.replace("\n", "\n+"), p, "@@ -0,0 +1 @@\n+", "\n"),
     "numbered lines": lambda p: _around(lambda text: text.replace("\n", "\n   12→"), p, "   11→"),
@@ -207,4 +213,6 @@ def leaks(carried: Carried, redacted: str) -> bool:
     text, coded = carried
     around = text.replace(coded, "\0")
     pieces = {coded[start : start + 10] for start in range(max(1, len(coded) - 9))}
-    return any(piece in redacted and piece not in around for piece in pieces if "KEY" not in piece and "-----" not in piece)
+    return any(
+        piece in redacted and piece not in around for piece in pieces if "KEY" not in piece and "-----" not in piece
+    )

@@ -209,3 +209,42 @@ def test_a_hostile_megabyte_takes_no_more_than_linear_time(unit: str) -> None:
 
     small = max(seconds(125_000), 0.01)
     assert seconds(1_000_000) < 8 * small * 5
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (
+            "@@ -3,2 +3,2 @@ {0}\n {0}\n {0}\n -----END RSA PRIVATE " + "KEY-----\n+after\n",
+            "{0}\n {0}\n {0}\n -----END",
+        ),
+        ("  12  3  |{0}\n  13  4  |{0}\n  14  5  |-----END PRIVATE " + "KEY-----", "{0}\n  13  4  |{0}\n"),
+        ("x = 1\n{0}\n-----END PRIVATE " + "KEY-----", "{0}\n-----END"),
+    ],
+)
+def test_the_rest_of_a_private_key_is_found_from_its_end(text: str, value: str) -> None:
+    line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7"
+    text = text.format(line)
+    (match,) = secrets.find(text)
+    assert match.kind == "private-key"
+    assert text[match.start : match.end].startswith(value.format(line))
+
+
+@pytest.mark.parametrize("mark", ["...", "…", "", "… and so on"])
+@pytest.mark.parametrize("kind", ["github-token", "anthropic-key", "google-api-key"])
+def test_the_beginning_of_a_secret_that_a_limit_has_cut_is_found(kind: str, mark: str) -> None:
+    begun = SAMPLES[kind][:26]
+    assert [(m.kind, m.start, m.end) for m in secrets.find(f"no {begun}{mark}")] == [(kind, 3, 29)]
+
+
+def test_a_secret_in_a_carrier_is_the_whole_of_what_stands_for_it() -> None:
+    token = SAMPLES["github-token"]
+    text = '{"a": "' + "".join(f"\\u{ord(char):04x}" for char in token) + '"}'
+    (match,) = secrets.find(text)
+    assert (match.value, text[: match.start], text[match.end :]) == (token, '{"a": "', '"}')
+
+
+def test_a_key_without_end_ends_with_its_string() -> None:
+    text = '{"key": "' + PEM.replace("\n", "\\n") + '", "next": "value"}'
+    (match,) = secrets.find(text)
+    assert text[match.end :] == '", "next": "value"}'

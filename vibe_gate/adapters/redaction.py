@@ -53,7 +53,10 @@ class Redactor:
     """Replaces secrets; keeps every other character and byte as it is. Safe for several threads."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        self._forms = {form: secret for secret in _environment_secrets(environ) for form in _forms(secret)}
+        known = _environment_secrets(environ)
+        self._forms = {form: secret for secret in known for form in _forms(secret)}
+        # What a limit has cut: half of a value and more, at the end or before the dots that say so.
+        self._beginnings = {_plain(secret)[: max(MIN_VALUE, len(secret) // 2)]: _plain(secret) for secret in known}
         self._found: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._whole: Redactor | None = None
@@ -66,7 +69,7 @@ class Redactor:
     def part(self) -> Redactor:
         """A redactor of the same secrets with a count of its own; what it finds counts here too."""
         part = Redactor({})
-        part._forms, part._whole = self._forms, self
+        part._forms, part._beginnings, part._whole = self._forms, self._beginnings, self
         return part
 
     @property
@@ -90,16 +93,27 @@ class Redactor:
         return data if redacted is text else redacted.encode("latin-1")
 
     def value(self, value: Any) -> Any:  # noqa: ANN401 - JSON, as json.loads gives it
-        """A JSON-like structure with every text in it redacted, keys too."""
+        """A JSON-like structure with every text in it redacted, keys too.
+
+        What JSON does not know is written as its repr, so it is looked at as that.
+        """
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, bytes):
             return self.data(value)
         if isinstance(value, Mapping):
-            return {self.value(key): self._member(key, item) for key, item in value.items()}
+            named = _named(value)
+            return {self._key(key): self._member(named.get(key, key), item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.value(item) for item in value]
-        return value
+        if value is None or isinstance(value, (bool, int, float)):
+            return value
+        written = repr(value)
+        redacted = self.text(written)
+        return value if redacted == written else redacted
+
+    def _key(self, key: object) -> object:
+        return key if key is None or isinstance(key, (bool, int, float)) else self.text(str(key))
 
     def _member(self, key: object, item: object) -> object:
         """The value of a key; a random-looking text under a secret's name is a secret by its name."""
@@ -133,6 +147,15 @@ class Redactor:
             while start >= 0:
                 yield secrets.SecretMatch("environment", start, start + len(form), secret)
                 start = text.find(form, start + len(form))
+        for begin, secret in self._beginnings.items():
+            start = text.find(begin)
+            while start >= 0:
+                end = start + len(begin)
+                rest = secret[len(begin) :]
+                more = next((n for n in range(len(rest)) if text[end + n : end + n + 1] != rest[n]), len(rest))
+                if secrets.CUTS.match(text, end + more):
+                    yield secrets.SecretMatch("environment", start, end + more, secret)
+                start = text.find(begin, end)
 
     def _count(self, kind: str) -> None:
         with self._lock:
@@ -147,6 +170,12 @@ class Redactor:
         return f"[redacted:{kind}:{tag}]"
 
 
+def _named(value: Mapping[Any, Any]) -> dict[str, str]:
+    """{"value": NAME} of a pair such as {"name": "API_KEY", "value": ...}: the name says what the value is."""
+    name = value.get("name", value.get("key"))
+    return {"value": name} if isinstance(name, str) else {}
+
+
 def _environment_secrets(environ: Mapping[str, str]) -> list[str]:
     return [
         value
@@ -156,13 +185,20 @@ def _environment_secrets(environ: Mapping[str, str]) -> list[str]:
     ]  # fmt: skip
 
 
+def _raw(secret: str) -> bytes:
+    raw = secret.encode("utf-8", "surrogateescape")
+    # A value that is no UTF-8 must not match half a character of a text that is.
+    return raw if secret.isprintable() else raw.strip(_NOT_ASCII)
+
+
+def _plain(secret: str) -> str:
+    return _raw(secret).decode("latin-1")
+
+
 def _forms(secret: str) -> set[str]:
     """How a secret may be written, each as UTF-8 seen as Latin-1."""
-    raw = secret.encode("utf-8", "surrogateescape")
-    if not secret.isprintable():
-        # A value that is no UTF-8 must not match half a character of a text that is.
-        raw = raw.strip(_NOT_ASCII)
-    plain = raw.decode("latin-1")
+    raw = _raw(secret)
+    plain = _plain(secret)
     escaped = (json.dumps(plain, ensure_ascii=False), json.dumps(secret, ensure_ascii=True))
     percent = quote(raw, safe="")
     forms = {

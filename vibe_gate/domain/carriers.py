@@ -36,18 +36,21 @@ SEPARATOR = "<\0<"
 CODED = 28
 """Characters from which a run is decoded: base64 of the shortest known format (20 characters)."""
 CODED_HEX = 40
+_BEGINNING = 15  # of the 18 bytes in 24 characters of base64; the last of them may begin a character
 
 _INVISIBLE = "\u200b-\u200f\u2060-\u2064\ufeff\u202a-\u202e\u2066-\u2069\xad"
 _ESCAPE = re.compile(
     # A set first, which the search jumps to; what the character is decides how it goes on.
-    rf"[\\%=&\x1b\xc2\xe2\xef{_INVISIBLE}]"
+    rf"[\\%=&\x1b\xc2\xe2\xef⟦{_INVISIBLE}]"
     r"(?:(?<=\\)(?:[nrtbf\"'/\\`$]|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[0-3][0-7]{2}|"
-    r"\r?\n[ \t]{0,200}[+-]?[ \t]{0,200})"
+    r"\r?\n(?:[ \t]{0,20}[0-9]{1,7}(?:[ \t]?[ +-]?\||→|\xe2\x86\x92|\t))?[ \t]{0,200}[+-]?[ \t]{0,200})"
     r"|(?<=%)[0-9A-Fa-f]{2}"
     r"|(?<==)(?:\r?\n|3[Dd]|20)"
     r"|(?<=&)(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|quot|apos|amp|lt|gt|sol|num|equals|colon|nbsp);"
     r"|(?<=\x1b)(?:\[[0-?]{0,40}[ -/]{0,4}[@-~]|[\]PX^_][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[ -/]{0,4}[0-Z\\^-~])"
     r"|(?<=\xc2)\xad|(?<=\xe2)(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xa9])|(?<=\xef)\xbb\xbf"
+    # As `shown` writes what cannot be seen.
+    r"|(?<=⟦)U\+[0-9A-F]{4,6}⟧|(?<=\xe2)\x9f\xa6U\+[0-9A-F]{4,6}\xe2\x9f\xa7"
     rf"|(?<=[{_INVISIBLE}]))"
 )
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
@@ -58,7 +61,7 @@ _NEEDLE = b"x" * CODED
 _TO_STANDARD = str.maketrans("-_", "+/")
 _HEX = re.compile(r"[0-9a-f]+\Z|[0-9A-F]+\Z")
 _WIDE = re.compile(r"(?:[\t\n\r -~]\0){16,}+[\t\n\r -~]?")
-_UNPRINTABLE = re.compile(r"[^\t\n\r -~]")
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]")
 _LINE_BREAK = re.compile(r"\r?\n[ \t]{0,40}[+-]?[ \t]{0,40}\Z")
 
 _LAST_LINE = re.compile(rf"\r?\n[ \t]{{0,40}}[+-]?[ \t]{{0,40}}([A-Za-z0-9+/_-]{{2,{CODED - 1}}})(?![A-Za-z0-9+/_-])")
@@ -119,8 +122,9 @@ def _views(text: str, below: View | None, depth: int) -> Iterator[View]:
         return
     for find in (_escaped, _coded, _wide):
         for view in find(text, below):
-            yield view
-            yield from _views(view.text, view, depth - 1)
+            if view.text:
+                yield view
+                yield from _views(view.text, view, depth - 1)
 
 
 def _escaped(text: str, below: View | None) -> Iterator[View]:
@@ -195,7 +199,10 @@ def _undone(escape: str) -> str:
         return chr(int(told, 16))
     if lead == "=":
         return {"3d": "=", "20": " "}.get(told.lower(), "")
-    return _latin(html.unescape(escape)) if lead == "&" else ""
+    if lead == "&":
+        return _latin(html.unescape(escape))
+    shown = escape.partition("U+")[2].rstrip("⟧\xe2\x9f\xa7")
+    return _latin(chr(min(int(shown, 16), 0x10FFFF))) if shown else ""
 
 
 def _undone_backslash(told: str) -> str:
@@ -256,24 +263,30 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
 def _decoded(run: str) -> tuple[int, str]:
     """How many characters a group of the run gives, and all of them; (0, "") where that is no text."""
     if len(run) >= CODED_HEX and len(run) % 2 == 0 and _HEX.match(run):
-        told = bytes.fromhex(run).decode("latin-1")
-        if not _UNPRINTABLE.search(told):
+        told = _text_of(bytes.fromhex(run))
+        if len(told) == len(run) // 2:
             return 1, told
     # A look at the beginning saves most of the work: a hash is no text from its first bytes on.
-    told = _from_base64(run[:24])
-    if not told or _UNPRINTABLE.search(told):
-        return 0, ""
-    told = _from_base64(run)
-    cut = _UNPRINTABLE.search(told)
-    return 3, told[: cut.start()] if cut else told
+    return (3, _from_base64(run)) if len(_from_base64(run[:24])) >= _BEGINNING else (0, "")
 
 
 def _from_base64(run: str) -> str:
     padded = run[: len(run) - (len(run) % 4 == 1)].translate(_TO_STANDARD)
     try:
-        return base64.b64decode(padded + "=" * (-len(padded) % 4)).decode("latin-1")
+        return _text_of(base64.b64decode(padded + "=" * (-len(padded) % 4)))
     except binascii.Error:
         return ""
+
+
+def _text_of(data: bytes) -> str:
+    """The beginning of `data` that is UTF-8 without control characters, seen as Latin-1."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        data = data[: error.start]
+    told = data.decode("latin-1")
+    cut = _UNPRINTABLE.search(told)
+    return told[: cut.start()] if cut else told
 
 
 def _wide(text: str, below: View | None) -> Iterator[View]:

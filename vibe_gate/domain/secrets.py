@@ -55,8 +55,8 @@ def _format(kind: str, lead: str, rest: str, *, inside: str = "A-Za-z0-9_") -> _
 
 _END = r"(?![A-Za-z0-9])"
 _WORD = "A-Za-z0-9_-"
-_PEM_BODY = (
-    r"""(?:[A-Za-z0-9+/=\s\\,"'→]|\xe2\x86\x92|(?<=\n)[>#*|;]|(?<=\n)-(?!----E))"""  # quoted, commented, numbered
+_PEM_BODY = (  # with what stands before its lines where they are quoted, commented or numbered
+    r"""(?:[A-Za-z0-9+/=\s\\,"'→]|\xe2\x86\x92|(?<=\n)[>#*|;]|(?<=[ +-])\||(?<=\n)-(?!----E))"""
 )
 _PEM = (
     r"(?:(?:RSA|DSA|EC|OPENSSH|ENCRYPTED|PGP|SSH2|ANY) ){0,2}PRIVATE KEY(?: BLOCK)?-----(?:\\[nr]|\s|[\"'+]){0,40}"
@@ -64,6 +64,12 @@ _PEM = (
     + _PEM_BODY
     + r"{40,20000}(?:-----END [A-Z0-9 ]{1,40}-----)?"
 )
+
+_PEM_END = re.compile(r"-----END (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_LINE = re.compile(r"(?P<lead>[^\n]{0,60}?)(?P<body>[A-Za-z0-9+/]{16,120}={0,2})[\s\\\"',]{0,10}\Z")
+_PEM_CODED = re.compile(r"[A-Za-z0-9+/=]{16,}")
+_OTHER_LEAD = re.compile("[A-Za-z@]")  # more than a number: the line where a hunk or a sentence begins
+_PEM_LINES = 400  # 16,384 bits have 270
 
 _FORMATS: tuple[_Format, ...] = (
     _format("aws-access-key-id", "A", r"(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}(?![A-Za-z0-9])"),
@@ -108,6 +114,23 @@ _FORMATS: tuple[_Format, ...] = (
 _DISCORD_TAIL = re.compile(rf"\.[{_WORD}]{{6}}\.[{_WORD}]{{27,38}}(?![{_WORD}])")
 _DISCORD_HEAD = re.compile(rf"(?<![{_WORD}])[MNO][{_WORD}]{{23,27}}\Z")
 
+# A secret that a limit has cut has lost its form: what leads to one counts up to the mark of the cut.
+CUTS = re.compile(r"…|\xe2\x80\xa6|\.{3,}+|<\0<|\Z")
+_TOKEN_BEFORE = re.compile(r"[A-Za-z0-9_.-]{14}", re.ASCII)
+_CUT_LEADS = {
+    "ghp_": "github-token", "gho_": "github-token", "ghu_": "github-token", "ghs_": "github-token",
+    "ghr_": "github-token", "github_pat_": "github-token", "glpat-": "gitlab-token", "xoxb-": "slack-token",
+    "xoxp-": "slack-token", "sk_live_": "stripe-key", "rk_live_": "stripe-key", "whsec_": "stripe-webhook-secret",
+    "AIza": "google-api-key", "GOCSPX-": "google-oauth-secret", "sk-ant-": "anthropic-key", "sk-proj-": "openai-key",
+    "npm_": "npm-token", "pypi-AgE": "pypi-token", "SG.": "sendgrid-key", "HRKU-": "heroku-key",
+    "dop_v1_": "digitalocean-token", "hf_": "hugging-face-token", "dapi": "databricks-token",
+    "shpat_": "shopify-token", "hvs.": "vault-token", "glsa_": "grafana-token", "lin_api_": "linear-key",
+    "gsk_": "groq-key", "AGE-SECRET-KEY-1": "age-secret-key",
+}  # fmt: skip
+_CUT_SHORT = re.compile(
+    rf"(?<![A-Za-z0-9_])(?P<lead>{'|'.join(map(re.escape, _CUT_LEADS))})(?P<rest>[A-Za-z0-9_.-]{{10,300}})\Z", re.ASCII
+)
+
 _URL = re.compile(
     r"://(?P<user>[^\s:/@\"'<>]{0,100}):(?P<value>[^\s/@\"'<>]{4,200})@(?P<host>[A-Za-z0-9.\[-]{0,100})", re.ASCII
 )
@@ -142,6 +165,7 @@ _REFERENCE = re.compile(
     r"^none$|^null$|^undefined$|/.*/.*/|^[a-z]+:"
 )
 _CAMEL = re.compile(r"[A-Z][a-z]{2,}[A-Z][a-z]{2,}\Z")  # a type: `private_key: Ed25519PrivateKey`
+_CHAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z_][A-Za-z0-9_]*+){2,}\Z")  # `data.secret.main_1.value`
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORDS = re.compile(r"[A-Za-z]++[0-9]{0,4}+(?:[-_./:@ ][A-Za-z]++[0-9]{0,4}+)*+(?:[-_./][0-9]{0,4})?\Z")
 _SAFE_HOSTS = frozenset({"localhost", "127.0.0.1", "host", "hostname"})
@@ -189,8 +213,19 @@ def find(text: str, also: Callable[[str], Iterable[SecretMatch]] | None = None) 
 def _scan(text: str, also: Callable[[str], Iterable[SecretMatch]] | None) -> Iterator[SecretMatch]:
     if also is not None:
         yield from also(text)
-    for match in (*_known(text), *_discord(text), *_urls(text), *_headers(text), *_assigned(text)):
-        yield replace(match, value=text[match.start : match.end])
+    for match in (
+        *_known(text),
+        *_key_tails(text),
+        *_cut_short(text),
+        *_discord(text),
+        *_urls(text),
+        *_headers(text),
+        *_assigned(text),
+    ):
+        value = text[match.start : match.end]
+        if match.kind == "private-key":
+            value = "".join(_PEM_CODED.findall(value))  # the same key, however its lines are written
+        yield replace(match, value=value)
 
 
 def _apart(found: list[SecretMatch]) -> list[SecretMatch]:
@@ -250,6 +285,37 @@ def _end_of_key(text: str, start: int, end: int) -> int:
     if quote - body >= 40:
         return quote
     return end if text.count('"', start, end) % 2 == 0 else text.rindex('"', start, end)
+
+
+def _key_tails(text: str) -> Iterator[SecretMatch]:
+    """The rest of a private key whose beginning is not shown, as in a hunk of a patch: upwards from its end line."""
+    for end in _PEM_END.finditer(text):
+        above = start = text.rfind("\n", max(0, end.start() - 200), end.start())
+        for _ in range(_PEM_LINES):
+            if above < 0:
+                break
+            begin = text.rfind("\n", max(0, above - 200), above)
+            line = _PEM_LINE.match(text, max(begin + 1, above - 200), above)
+            if line is None:
+                break
+            start, above = line.start("body"), begin
+            if _OTHER_LEAD.search(line["lead"]):
+                break
+        if start >= 0 and start < end.start() and text[start] != "\n":
+            yield SecretMatch("private-key", start, end.end())
+
+
+def _cut_short(text: str) -> Iterator[SecretMatch]:
+    """The beginning of a secret at the text's end, or before dots that say that something is left out."""
+    for cut in CUTS.finditer(text):
+        end = cut.start()
+        if end < 14 or not _TOKEN_BEFORE.match(text, end - 14, end):
+            continue
+        found = _CUT_SHORT.search(text, max(0, end - 320), end)
+        if found is None or _WORDS.match(found[0]) or _PLACEHOLDER.search(found[0].lower()):
+            continue
+        if any(char.isdigit() for char in found["rest"]):
+            yield SecretMatch(_CUT_LEADS[found["lead"]], found.start(), end)
 
 
 def _discord(text: str) -> Iterator[SecretMatch]:
@@ -318,6 +384,8 @@ def _assigned_kind(before: str, tail: str, value: str, *, is_quoted: bool) -> st
         return None
     lowered = value.lower()
     if _HARMLESS_TAIL.search(tail) or _PLACEHOLDER.search(lowered) or _REFERENCE.search(lowered):
+        return None
+    if not is_quoted and _CHAIN.match(value):
         return None
     if not any(char.isdigit() for char in value) or _WORDS.match(value) or _CAMEL.search(value):
         return None

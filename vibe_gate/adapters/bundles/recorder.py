@@ -106,11 +106,11 @@ class RunRecorder:
     def close(self) -> None:
         """Let go of the run's files and of its lock; nothing is written afterwards."""
         with self._fate.lock:
+            for turn in self._turns:
+                turn.close()
             self._fate.closed = True
             parts, self._maybe_parts = self._maybe_parts, None
             if parts is not None:
-                for turn in self._turns:
-                    turn.close()
                 parts.log.close()
                 parts.lock.release()
 
@@ -169,6 +169,8 @@ class RunRecorder:
 
     def _seal(self, summary: Summary, attest: Attest | None) -> None:
         parts = self._parts
+        for turn in self._turns:
+            turn.flush()
         done = {"status": "completed", "outcome": summary.outcome, "exit_code": summary.exit_code}
         self._append("run.completed", None, done)
         events = (Event.model_validate(json.loads(line)) for line in lines(parts.folder, names.EVENTS))

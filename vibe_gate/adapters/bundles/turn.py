@@ -145,6 +145,11 @@ class TurnRecorder:
         self._fate.attempt(lambda: self._seal("died", reason, TurnMetrics(), NOTHING), None)
         self.close()
 
+    def flush(self) -> None:
+        """Write what still waits for its message's end."""
+        if (parts := self._maybe_parts) is not None:
+            self._fate.attempt(lambda: self._flush(parts), None)
+
     def close(self) -> None:
         """Let go of the turn's files; nothing is written afterwards."""
         with self._fate.lock:

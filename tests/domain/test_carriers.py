@@ -1,0 +1,98 @@
+"""Carriers: what is read is what was written, and every character knows where it came from."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vibe_gate.domain import carriers
+
+SECRET = "q8Zvv2LmQ1-and-more-of-it"
+
+
+def readings(text: str) -> list[tuple[str, str]]:
+    """Every place where SECRET can be read, as (what stands for it, what the first reading around it is)."""
+    found = []
+    for view in carriers.views(text):
+        start = view.text.find(SECRET)
+        if start >= 0:
+            begin, end = view.origin(start, start + len(SECRET))
+            found.append((text[begin:end], view.text))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "origin"),
+    [
+        (f"a\\n{SECRET}\\tb", SECRET),
+        (f"a\\u0071{SECRET[1:]} b", "\\u0071" + SECRET[1:]),
+        (f"%71{SECRET[1:]}", "%71" + SECRET[1:]),
+        (f"%2571{SECRET[1:]}", "%2571" + SECRET[1:]),
+        (f"&#113;{SECRET[1:]}", "&#113;" + SECRET[1:]),
+        (f"{SECRET[:5]}\x1b[0m{SECRET[5:]}", f"{SECRET[:5]}\x1b[0m{SECRET[5:]}"),
+        (f"{SECRET[:5]}⟦U+001B⟧[0m{SECRET[5:]}", f"{SECRET[:5]}⟦U+001B⟧[0m{SECRET[5:]}"),
+        (f"x {SECRET[:5]}\\\n  12 +|{SECRET[5:]}", f"{SECRET[:5]}\\\n  12 +|{SECRET[5:]}"),
+        (f"{SECRET[:5]}=\r\n{SECRET[5:]}", f"{SECRET[:5]}=\r\n{SECRET[5:]}"),
+        (base64.b64encode(b"abc" + SECRET.encode() + b"def").decode(), base64.b64encode(SECRET.encode()).decode()[:-4]),
+        ("=" + (b"ab" * 9 + SECRET.encode()).hex(), SECRET.encode().hex()),
+    ],
+)
+def test_what_a_carrier_holds_is_read_and_leads_back(text: str, origin: str) -> None:
+    ((found, _), *_) = readings(text)
+    assert found.startswith(origin)
+    assert len(found) <= len(origin) + 4
+
+
+def test_text_without_a_carrier_has_no_other_reading() -> None:
+    assert list(carriers.views("def f(x):\n    return x + 1  # nothing here\n" * 1000)) == []
+
+
+_LAYERS = {
+    "json": lambda text: json.dumps({"a": text, "b": 1}),
+    "url": lambda text: "/?q=" + quote(text),
+    "base64": lambda text: "d: " + base64.b64encode(text.encode()).decode(),
+    "colour": lambda text: f"\x1b[1m{text}\x1b[0m",
+    "hex": lambda text: text.encode().hex() if len(text) > 20 else text,
+}
+
+
+@given(st.text('ab c\n"\\%é=', max_size=30), st.lists(st.sampled_from(sorted(_LAYERS)), min_size=1, max_size=3))
+def test_layers_come_off_in_any_order(around: str, layers: list[str]) -> None:
+    text = f"{around} {SECRET} {around}"
+    for layer in layers:
+        text = _LAYERS[layer](text)
+    assert SECRET in text or readings(text)
+
+
+@given(st.text('\\u0061n%41&#;x1b[\x1b=\n"AbZ9 <\0', max_size=200))
+def test_origins_are_spans_of_the_text_in_order(text: str) -> None:
+    for view in carriers.views(text):
+        size = len(view.text)
+        spans = [view.origin(at, at + 1) for at in range(size)]
+        assert all(0 <= start <= end <= len(text) for start, end in spans)
+        assert not size or view.origin(0, size)[1] <= len(text)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "\\", "\\\\u", "\\u0041", "%", "%41", "%2541", "&#65;", "\x1b[", "\x1b]", "\x1b[31m", "=\n", "\\\n", "\u200b",
+        "\xe2\x80\x8b", "A" * 28 + " ", "QUJD", "41" * 20 + "-", "a\0", "\0", "⟦U+001B⟧", "-----\\n", "\\\n 1 +|",
+    ],
+)  # fmt: skip
+def test_a_hostile_megabyte_is_read_in_linear_time(unit: str) -> None:
+    def seconds(size: int) -> float:
+        text = unit * (size // len(unit))
+        begin = time.process_time()
+        for view in carriers.views(text):
+            view.origin(0, len(view.text))
+        return time.process_time() - begin
+
+    small = max(seconds(125_000), 0.02)
+    assert seconds(1_000_000) < 8 * small * 4

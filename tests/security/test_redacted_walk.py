@@ -1,0 +1,185 @@
+"""No secret is written: planted wherever a review reads, in every carrier, and looked for in everything it leaves."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from repos import GATE, RUBRIC, SWALLOWS, Repo
+from scripted_messages_api import ApiError, Text, Thinking, ToolUse, Turn
+from wire import answer, answering
+
+from vibe_gate.domain.change import Selection
+from vibe_gate.review import Request, Review, review
+
+TOKEN = "gh" + "p_" + "Zq8vW3nB5mK7xL2cR9tY4uI6oP1aS0dF3gH5"
+HELD = "vY7-kq4zPm9.wLt3xRb"
+"""The value of a variable of the environment; of no known format."""
+PEM = (
+    "-----BEGIN "
+    + "PRIVATE KEY-----\n"
+    + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\n" * 4
+    + "-----END PRIVATE KEY-----"
+)
+BOTH = (TOKEN, HELD)
+
+CHECK = """
+[[criterion]]
+id = "says-nothing"
+kind = "check"
+command = ["sh", "-c", "cat planted.txt; cat planted.txt >&2; exit 1"]
+"""
+
+
+def carriers(secret: str) -> list[str]:
+    """How a secret may be written: each must be gone."""
+    raw = secret.encode()
+    return [
+        secret,
+        base64.b64encode(b"key: " + raw + b" and so on").decode(),
+        base64.b64encode(raw).decode(),
+        base64.urlsafe_b64encode(b"k=" + raw + b" and so on").decode(),
+        raw.hex(),
+        raw.hex().upper(),
+        "".join(f"%{byte:02X}" for byte in raw),
+        quote("".join(f"%{byte:02x}" for byte in raw)),
+        "".join(f"\\u{ord(char):04x}" for char in secret),
+        f"\\u{ord(secret[0]):04x}" + secret[1:],
+        f"{secret[:8]}\x1b[0m{secret[8:]}",
+        f"{secret[:8]}\\\n{secret[8:]}",
+        json.dumps(json.dumps({"a": f'"{secret}"\n'})),
+    ]
+
+
+PLANTED = "\n".join(f"line {number}: {form} ;" for s in BOTH for number, form in enumerate(carriers(s))) + f"\n{PEM}\n"
+
+
+def traces(secret: str) -> Iterator[bytes]:
+    """What must be nowhere: either half of the secret in every code."""
+    raw = secret.encode()
+    forms = [secret, raw.hex(), "".join(f"%{byte:02x}" for byte in raw), "".join(f"\\u{byte:04x}" for byte in raw)]
+    forms += [base64.b64encode(bytes(shift) + raw).decode()[4 * bool(shift) : -4] for shift in range(3)]
+    for form in forms:
+        yield form[: len(form) // 2].encode()
+        yield form[len(form) // 2 :].encode()
+
+
+def written(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    for path in sorted(folder.rglob("*")):
+        yield path, str(path).encode()
+        if path.is_file() and not path.is_symlink():
+            data = path.read_bytes()
+            yield path, gzip.decompress(data) if path.suffix == ".gz" else data
+
+
+def assert_clean(folder: Path) -> None:
+    marks = [mark for secret in BOTH for mark in traces(secret)] + [b"BAQEFAASCBKcwggSj"]
+    found = [(path, mark) for path, data in written(folder) for mark in marks if mark.lower() in data.lower()]
+    assert found == []
+
+
+def planted_repo(path: Path, environ: dict[str, str]) -> Repo:
+    repo = Repo(path, environ)
+    repo.write(".vibe-gate/gate.toml", GATE)
+    repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC + CHECK)
+    repo.write("planted.txt", "before\n" + PLANTED)
+    repo.write("wide.txt", PLANTED.encode("utf-16"))
+    repo.write("src/load.py", "pass\n")
+    repo.commit("First")
+    repo.write("planted.txt", PLANTED + "after\n")
+    repo.write("wide.txt", (PLANTED + "after\n").encode("utf-16"))
+    repo.write("large.txt", PLANTED * 20)
+    repo.write("src/load.py", SWALLOWS)
+    repo.write(f"src/{TOKEN}.py", "x = 1\n")
+    repo.write(f"src/{HELD}.py", "x = 1\n")
+    repo.commit(f"Say {TOKEN} and {HELD}\n\n{PLANTED}")
+    return repo
+
+
+def script() -> list[Any]:
+    """A judge that says and does everything with the secrets in it."""
+    verdict = {
+        "criterion": "errors-not-swallowed",
+        "outcome": "fail",
+        "reason": f"It drops {TOKEN} and {HELD}.",
+        "counterexample": f"{HELD} -> {TOKEN}",
+        "evidence": [{"path": "src/load.py", "line": 4, "end_line": 5, "quote": "    except OSError:\n        pass"}],
+    }
+    other = verdict | {"criterion": "names-are-clear", "outcome": "pass", "evidence": [], "counterexample": None}
+    return [
+        Turn(
+            Thinking(f"so {TOKEN} {HELD}"),
+            Text(f"I see\n{PLANTED}"),
+            ToolUse("Read", {"file_path": "planted.txt"}),
+            ToolUse("Grep", {"pattern": TOKEN, "path": f"src/{HELD}"}),
+            ToolUse("Glob", {"pattern": f"**/{HELD}*", "unknown": {"password": HELD, "id": TOKEN}}),
+            ToolUse("Bash", {"command": f"echo {carriers(HELD)[7]}"}),
+            characters_per_delta=5,
+        ),
+        answer({"answers": [verdict, other]}, characters_per_delta=3),
+    ]
+
+
+def walk(repo: Repo, environ: dict[str, str], **request: Any) -> Review:
+    return review(
+        Request(Selection("commit"), **request),
+        start=repo.path,
+        environ=environ,
+        clock=lambda: datetime.now(UTC),
+        progress=lambda stage, text: None,
+    )
+
+
+@pytest.fixture
+def environ(environ: dict[str, str]) -> dict[str, str]:
+    return environ | {"SERVICE_TOKEN": HELD}
+
+
+@pytest.mark.parametrize("wire", ["live", "record"])
+def test_nothing_secret_is_left_on_disk_by_a_review(tmp_path: Path, environ: dict[str, str], wire: Any) -> None:
+    repo = planted_repo(tmp_path / "repo", environ)
+    with answering(*script(), repeat_last=True) as model:
+        told = walk(repo, environ | model.environ, wire=wire, cassette=tmp_path / "cassette")
+    assert told.summary.outcome == "fail"
+    assert_clean(repo.path / ".vibe-artifacts")
+    if wire == "live":
+        assert list((repo.path / ".git/vibe-gate/verdicts").iterdir())
+        assert_clean(repo.path / ".git/vibe-gate")
+    else:
+        assert list((tmp_path / "cassette").iterdir())
+        assert_clean(tmp_path / "cassette")
+    bundle = repo.path / told.summary.bundle
+    run = json.loads((bundle / "summary.json").read_bytes())["redacted"]
+    turn = json.loads(next(bundle.glob("nodes/*/turn-001/summary.json")).read_bytes())["redacted"]
+    assert run["count"] == sum(run["kinds"].values()) > turn["count"] == sum(turn["kinds"].values()) > 0
+    assert {"environment", "github-token", "private-key"} <= set(run["kinds"])
+
+
+def test_nothing_secret_is_left_by_a_review_whose_model_fails(tmp_path: Path, environ: dict[str, str]) -> None:
+    repo = planted_repo(tmp_path / "repo", environ)
+    with answering(ApiError(400, message=f"no {TOKEN} for {HELD}: {PLANTED}"), repeat_last=True) as model:
+        told = walk(repo, environ | model.environ)
+    assert told.summary.outcome in ("error", "fail")
+    assert_clean(repo.path / ".vibe-artifacts")
+    assert (
+        not list((repo.path / ".git").glob("vibe-gate/verdicts/*"))
+        or assert_clean(repo.path / ".git/vibe-gate") is None
+    )
+
+
+def test_the_search_of_these_tests_finds_every_carrier(tmp_path: Path) -> None:
+    for secret in BOTH:
+        for number, form in enumerate(carriers(secret)):
+            place = tmp_path / f"{number}"
+            place.mkdir(exist_ok=True)
+            (place / "file").write_text(form)
+            if number not in (2, 7):  # seen by their neighbours: the same base64, and percent signs encoded again
+                with pytest.raises(AssertionError):
+                    assert_clean(place)
