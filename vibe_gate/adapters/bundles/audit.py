@@ -57,7 +57,7 @@ class _Audit:
 
     def flaws(self) -> list[Flaw]:
         if self._sealed:
-            self._summary()
+            self._guarded(names.SUMMARY, self._summary)
         else:
             self._say("incomplete", "run", "", "it ended before its verdict")
         if names.EVENTS in self._bundle.files():
@@ -82,7 +82,7 @@ class _Audit:
         try:
             look()
         except OSError as error:
-            self._say("corrupt", "digest", name, f"it cannot be read: {error.strerror}")
+            self._say("corrupt", "unreadable", name, f"it cannot be read: {error.strerror}")
 
     def _say(self, state: State, what: What, name: str, why: str) -> None:
         place = f"{self._run}/{name}" if name else self._run
@@ -93,6 +93,7 @@ class _Audit:
         if document is None:
             return
         vouched = document.pop("digests", None)
+        document.pop("redacted", None)
         document.pop("redacted", None)
         if isinstance(vouched, dict):
             self._vouched = vouched
@@ -283,8 +284,6 @@ class _Audit:
             if len(data) > MAX_DOCUMENT_BYTES:
                 raise ValueError(f"it is larger than {MAX_DOCUMENT_BYTES:,} bytes")
             return parse_object(data)
-        except OSError as error:
-            self._say("corrupt", "document", name, f"it cannot be read: {error.strerror}")
         except ValueError as error:
             self._say("corrupt", "document", name, _reason(error))
         return None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vibe_gate.adapters.bundles import manifest, names
 from vibe_gate.adapters.bundles.archive import Distinct, Packer, twice
-from vibe_gate.adapters.bundles.flaws import WRONG
+from vibe_gate.adapters.bundles.flaws import WRONG, Flaw
 from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.layout import part_of, walk
 from vibe_gate.adapters.bundles.log import lines
@@ -76,13 +76,22 @@ def export_bundles(root: Path, runs: Sequence[RunView], target: Path, provenance
 
 
 def _require_sound(root: Path, runs: Sequence[RunView], provenance: Provenance) -> None:
-    for flaw in verify_bundles(root, provenance, runs).flaws:
+    flaws = verify_bundles(root, provenance, runs).flaws
+    require_readable(flaws)
+    for flaw in flaws:
         if flaw.state in WRONG:
             raise IntegrityError(
                 f"{paths.quote(flaw.place)}: {flaw.why}. It was not exported; `bundles verify` has more."
             )
         if flaw.state == "running":
             raise UsageError(f"{paths.quote(flaw.place)} is still running; export it when it has ended.")
+
+
+def require_readable(flaws: Sequence[Flaw]) -> None:
+    """StorageError where something could not be read: nothing is known of it then."""
+    for flaw in flaws:
+        if flaw.what == "unreadable":
+            raise StorageError(f"{paths.quote(flaw.place)}: {flaw.why}. Nothing was done; try again.")
 
 
 class _Export:

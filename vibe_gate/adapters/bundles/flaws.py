@@ -14,7 +14,7 @@ a copy made without links. `incomplete` and `running` are states that a run may 
 
 What = Literal[
     "run", "entry", "temporary", "digest", "document", "log", "torn", "graph", "sessions", "turn", "content",
-    "missing", "unlinked", "object", "tracked",
+    "missing", "unlinked", "object", "unreadable", "tracked",
 ]  # fmt: skip
 
 WRONG: frozenset[State] = frozenset({"corrupt", "foreign"})

@@ -34,14 +34,19 @@ TEMPORARY = ".tmp-"
 class Folder:
     """One open directory. `path` is for messages and for people; nothing is opened through it."""
 
-    def __init__(self, descriptor: int, path: Path) -> None:
+    def __init__(self, descriptor: int, place: str) -> None:
         self._descriptor = descriptor
-        self.path = path
+        self._place = place
+
+    @property
+    def path(self) -> Path:
+        """Made when it is asked for: a store opens a folder for every content."""
+        return Path(self._place)
 
     @classmethod
     def at(cls, path: Path) -> Folder:
         """The directory at a path that the user named (links on the way to it are the user's own)."""
-        return cls(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), path)
+        return cls(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), str(path))
 
     def __del__(self) -> None:
         let_go(self._descriptor)
@@ -49,7 +54,7 @@ class Folder:
     def folder(self, name: str, create: bool = False) -> Folder:
         """The directory `name` in this one; `create` makes it where it is missing."""
         try:
-            return Folder(self._open(name, _READ_DIRECTORY), self.path / name)
+            return Folder(self._open(name, _READ_DIRECTORY), f"{self._place}/{name}")
         except FileNotFoundError:
             if not create:
                 raise

@@ -8,7 +8,7 @@ import os
 from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.layout import is_object
-from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT, content, digest_of, suffix_of
+from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT, digest_of, read_content, suffix_of
 
 _MANY_LINKS = 30_000
 """Names of one file; file systems allow 32,000 or more, and beyond that the store keeps copies."""
@@ -27,7 +27,7 @@ class Hashes:
         self._objects: dict[str, os.stat_result | None] = {}
 
     def fault(self, folder: Folder, name: str, status: os.stat_result) -> str:
-        """What is wrong with the content `name`, in a few words; "" where nothing is."""
+        """What is wrong with the content `name`, in a few words; "" where nothing is. OSError."""
         key = (name, status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns)
         if key not in self._known:
             self._known[key] = fault(folder, name)
@@ -54,10 +54,10 @@ class Hashes:
 
 
 def fault(folder: Folder, name: str) -> str:
-    """What is wrong with the content `name`, read now."""
+    """What is wrong with the content `name`, read now. OSError."""
     if not is_object(name):
         return "its name is no content's"
-    data = content(folder, name, LARGEST_CONTENT)
+    data = read_content(folder, name, LARGEST_CONTENT)
     if data is None:
         return "it cannot be unpacked"
     if digest_of(data) != name[:64]:

@@ -13,7 +13,7 @@ from vibe_gate.adapters.bundles import manifest, names
 from vibe_gate.adapters.bundles.archive import Distinct, Member, members, refused, shown, twice
 from vibe_gate.adapters.bundles.audit import MAX_DOCUMENT_BYTES, audit
 from vibe_gate.adapters.bundles.durable import make_durable
-from vibe_gate.adapters.bundles.export import CONTENTS
+from vibe_gate.adapters.bundles.export import CONTENTS, require_readable
 from vibe_gate.adapters.bundles.flaws import WRONG
 from vibe_gate.adapters.bundles.folder import CANNOT_LINK, Folder, let_go, temporary_name, write_all
 from vibe_gate.adapters.bundles.hashes import Hashes
@@ -177,7 +177,9 @@ def _verify(stage: Folder, wanted: tuple[RunInArchive, ...], provenance: Provena
         foreign = provenance.foreign(run.key, run.run_id)
         if foreign:
             raise refused(f"{run.key}/{run.run_id}: {foreign}")
-        for flaw in audit(runs.folder(run.key).folder(run.run_id), run.key, run.run_id, hashes):
+        flaws = audit(runs.folder(run.key).folder(run.run_id), run.key, run.run_id, hashes)
+        require_readable(flaws)
+        for flaw in flaws:
             if flaw.state in WRONG or flaw.what == "torn":
                 raise refused(f"{paths.quote(flaw.place)}: {flaw.why}")
 

@@ -22,12 +22,12 @@ def sessions(completed: list[tuple[str, str]]) -> dict[str, Any]:
 
 
 def rebuilt(bundle: Folder, name: str) -> bytes | None:
-    """The bytes of graph.json or sessions.json; None for another file, or where the events do not tell."""
+    """The bytes of graph.json or sessions.json; None for another file, or where the events do not tell. OSError."""
     if name not in {names.GRAPH, names.SESSIONS}:
         return None
     try:
         events = [Event.model_validate(parse_object(line)) for line in lines(bundle, names.EVENTS)]
-    except (OSError, ValueError):
+    except (FileNotFoundError, ValueError):
         return None
     if name == names.GRAPH:
         return fold(events).to_json().encode()
@@ -35,10 +35,10 @@ def rebuilt(bundle: Folder, name: str) -> bytes | None:
 
 
 def vouched(bundle: Folder, name: str) -> str:
-    """The sha-256 that the summary has for a file; "" where it has none or is no summary."""
+    """The sha-256 that the summary has for a file; "" where it has none or is no summary. OSError."""
     try:
         digests = parse_object(bundle.read(names.SUMMARY)).get("digests")
-    except (OSError, ValueError):
+    except ValueError:
         return ""
     return str(digests.get(name, "")) if isinstance(digests, dict) else ""
 

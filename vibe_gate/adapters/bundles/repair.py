@@ -60,9 +60,12 @@ def repair_bundles(
         if store is None:
             return Repaired((), found, "")
         work = _Work(root, store, now, elsewhere)
-        work.heal(found.flaws)
-        if work.done or not found.is_sound:
-            work.put_aside(verify_bundles(root, provenance, _remaining(runs)).flaws)
+        flaws = found.flaws
+        for _ in range(_PASSES):
+            if not work.heal(flaws):
+                break
+            flaws = verify_bundles(root, provenance, _remaining(runs)).flaws
+        work.put_aside(flaws)  # nothing of it could be healed
     except OSError as error:
         raise StorageError(f"{error.filename or names.STORE}: {error.strerror}; the repair stopped there.") from error
     left = verify_bundles(root, provenance, _remaining(runs))
@@ -71,6 +74,11 @@ def repair_bundles(
 
 def _remaining(runs: Sequence[RunView] | None) -> Sequence[RunView] | None:
     return None if runs is None else [run for run in runs if run.directory.exists()]
+
+
+def _unreadable(flaws: Sequence[Flaw]) -> set[str]:
+    """Runs and other places of which nobody can say what is wrong with them."""
+    return {flaw.run or flaw.place for flaw in flaws if flaw.what == "unreadable"}
 
 
 class _Work:
@@ -92,23 +100,30 @@ class _Work:
             "digest": self._rebuild,
         }
 
-    def heal(self, flaws: Sequence[Flaw]) -> None:
-        """What can be healed in its place."""
+    def heal(self, flaws: Sequence[Flaw]) -> bool:
+        """What can be healed in its place; whether anything was."""
+        before = len(self.done)
         foreign = {flaw.run for flaw in flaws if flaw.state == "foreign"}
         self._twins.wanted = {flaw.place.rpartition("/")[2][:64] for flaw in flaws if flaw.what in _OF_CONTENTS}
-        self._twins.foreign = foreign
+        self._twins.forget(foreign)
+        left = foreign | _unreadable(flaws)
         for flaw in sorted(flaws, key=lambda flaw: _FIRST.get(flaw.what, len(_FIRST))):
             healer = self._healers.get(flaw.what)
-            if healer is None or flaw.run in foreign:
+            if healer is None or flaw.run in left:
                 continue
             with self._alone(flaw.run) as alone:
                 done = healer(flaw) if alone else ""
             if done:
                 self.done.append(Mended(flaw, done))
+        return len(self.done) > before
 
     def put_aside(self, flaws: Sequence[Flaw]) -> None:
-        """What is still wrong: whole runs, for a bundle that is not whole is none; and objects."""
-        wrong = [flaw for flaw in flaws if flaw.state in WRONG]
+        """What is still wrong: whole runs, for a bundle that is not whole is none; and objects.
+
+        What cannot be read now may be read tomorrow, and stays.
+        """
+        unreadable = _unreadable(flaws)
+        wrong = [flaw for flaw in flaws if flaw.state in WRONG and (flaw.run or flaw.place) not in unreadable]
         for place in dict.fromkeys(flaw.run or flaw.place for flaw in wrong):
             first = next(flaw for flaw in wrong if (flaw.run or flaw.place) == place)
             with self._alone(first.run) as alone:
@@ -198,6 +213,9 @@ class _Work:
         folder.place(name, data, durable=True)
         return "made again from the events"
 
+
+_PASSES = 10
+"""Healing one thing may show another; beyond this something undoes what is done."""
 
 _FIRST: dict[What, int] = {"entry": 0, "object": 1}
 """What is in the way goes first, then come the objects: the bundles' contents link to them."""

@@ -12,7 +12,7 @@ from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.hashes import fault
 from vibe_gate.adapters.bundles.layout import part_of, walk
 from vibe_gate.adapters.bundles.log import lines
-from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT, content, digest_of
+from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT, digest_of, read_content
 from vibe_gate.adapters.bundles.reading import list_runs
 from vibe_gate.adapters.bundles.strict import parse_object
 from vibe_gate.domain import paths
@@ -39,12 +39,17 @@ class Twins:
         self._elsewhere = elsewhere
         self._copies: dict[str, list[str]] | None = None
 
+    def forget(self, foreign: Collection[str]) -> None:
+        """Look anew at what is asked next: the store has changed."""
+        self.foreign = foreign
+        self._copies = None
+
     def find(self, flaw: Flaw) -> bytes | None:
-        """The content that should be at the flaw's place; None: it is nowhere."""
+        """The content that should be at the flaw's place; None: it is nowhere. OSError: nobody can say."""
         digest = flaw.place.rpartition("/")[2][:64]
         for place in self._places(digest):
             parent, _, name = place.rpartition("/")
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(FileNotFoundError):
                 data = self.intact(self._store.below(parent), name)
                 if data is not None:
                     return data
@@ -53,8 +58,8 @@ class Twins:
 
     @staticmethod
     def intact(folder: Folder, name: str) -> bytes | None:
-        """The content of a file, if it is what its name says."""
-        return None if fault(folder, name) else content(folder, name, LARGEST_CONTENT)
+        """The content of a file, if it is what its name says. OSError."""
+        return None if fault(folder, name) else read_content(folder, name, LARGEST_CONTENT)
 
     def _places(self, digest: str) -> list[str]:
         if self._copies is None:
@@ -65,14 +70,14 @@ class Twins:
 
     def _walked(self) -> Iterator[str]:
         for digest in self.wanted:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 shelf = f"{names.OBJECTS}/{digest[:2]}"
                 here = self._store.below(shelf).files()
                 yield from (f"{shelf}/{name}" for name in here if name.startswith(digest))
         for run in list_runs(self._root):
             place = f"{run.key}/{run.run_id}"
             if place not in self.foreign:
-                with contextlib.suppress(OSError):  # cleaned meanwhile
+                with contextlib.suppress(FileNotFoundError):  # cleaned meanwhile
                     for entry in walk(self._store.below(place)):
                         if entry.base[:64] in self.wanted and part_of(entry.name) == "content":
                             yield f"{place}/{entry.name}"
@@ -83,7 +88,7 @@ class Twins:
             place = f"{run.key}/{run.run_id}"
             if place in self.foreign:
                 continue
-            with contextlib.suppress(OSError, ValueError):
+            with contextlib.suppress(FileNotFoundError, ValueError):
                 folder = self._store.below(place)
                 change = parse_object(folder.read(names.RUN)).get("change")
                 for side, path in _origins(folder, digest):

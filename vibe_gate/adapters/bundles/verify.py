@@ -85,7 +85,7 @@ class _Look:
         except FileNotFoundError:
             return None
         except OSError as error:
-            flaws = [Flaw("corrupt", "run", name, f"it cannot be read: {error.strerror}", name)]
+            flaws = [Flaw("corrupt", "unreadable", name, f"it cannot be read: {error.strerror}", name)]
         foreign = self._provenance.foreign(run.key, run.run_id)
         is_here = flaws and flaws[0].state == "running" and not self._provenance.tracked
         if foreign and not is_here:
@@ -124,7 +124,13 @@ class _Look:
                     yield self._stray(name, f"{place}/{name}")
                     continue
                 self._objects += 1
-                why = self._hashes.fault(folder, name, own)
+                try:
+                    why = self._hashes.fault(folder, name, own) if stat.S_ISREG(own.st_mode) else "it is no file"
+                except FileNotFoundError:
+                    continue  # cleaned meanwhile
+                except OSError as error:
+                    yield Flaw("corrupt", "unreadable", f"{place}/{name}", f"it cannot be read: {error.strerror}")
+                    continue
                 if not why and not name.startswith(shelf):
                     why = "it is on another's shelf"
                 if why and folder.has(name):

@@ -1,0 +1,130 @@
+"""`bundles verify|repair|export|import` as a user runs them: what is said, on which stream, with which exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from bundle_words import KEY, START, Clock, Hush, record_a_review, summary_of
+from program import git, repository, vibe_gate
+
+from vibe_gate.adapters.bundles import RunRecorder, open_store
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return repository(tmp_path / "repo")
+
+
+@pytest.fixture
+def run(repo: Path) -> RunRecorder:
+    """A sealed run in the repository's store."""
+    return sealed(repo)
+
+
+def sealed(repo: Path, prompt: str = "p") -> RunRecorder:
+    run = open_store(repo, Hush(), Clock()).begin(KEY, START, {"prompt": prompt})
+    record_a_review(run)
+    run.seal(summary_of(run))
+    assert run.lost is None
+    return run
+
+
+def test_a_whole_store_is_said_to_be_well(repo: Path, run: RunRecorder, environ: dict[str, str]) -> None:
+    done = vibe_gate("bundles", "verify", cwd=repo, environ=environ)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "1 runs and 4 contents looked at: all is well.\n"
+
+
+def test_a_repository_without_a_store_is_well_too(repo: Path, environ: dict[str, str]) -> None:
+    assert vibe_gate("bundles", "verify", cwd=repo, environ=environ).returncode == 0
+    done = vibe_gate("bundles", "repair", cwd=repo, environ=environ)
+    assert (done.returncode, done.stdout) == (0, "Nothing to repair.\n")
+
+
+def test_corruption_is_exit_5_until_it_is_repaired(repo: Path, run: RunRecorder, environ: dict[str, str]) -> None:
+    (run.directory / "graph.json").write_text("{}")
+    done = vibe_gate("bundles", "verify", "--json", cwd=repo, environ=environ)
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["exit_code"], document["runs"]) == (5, 5, 1)
+    assert {(flaw["state"], flaw["run_id"]) for flaw in document["flaws"]} == {("corrupt", run.run_id)}
+    done = vibe_gate("bundles", "repair", cwd=repo, environ=environ)
+    assert done.returncode == 0
+    assert "graph.json: it was changed after sealing; made again from the events" in done.stdout
+    assert "What was moved is in .vibe-artifacts/quarantine/" in done.stdout
+    assert vibe_gate("bundles", "verify", cwd=repo, environ=environ).returncode == 0
+    assert vibe_gate("bundles", "repair", cwd=repo, environ=environ).stdout == "Nothing to repair.\n"
+
+
+def test_one_run_can_be_named_by_the_beginning_of_its_id(repo: Path, run: RunRecorder, environ: dict[str, str]) -> None:
+    other = sealed(repo, "q")
+    (other.directory / "run.json").write_text("{}")
+    assert vibe_gate("bundles", "verify", run.run_id[:22], cwd=repo, environ=environ).returncode == 0
+    assert vibe_gate("bundles", "verify", other.run_id, cwd=repo, environ=environ).returncode == 5
+    assert vibe_gate("bundles", "verify", "20270101", cwd=repo, environ=environ).returncode == 2
+
+
+def test_a_bundle_that_the_repository_committed_is_foreign(
+    repo: Path, run: RunRecorder, environ: dict[str, str]
+) -> None:
+    git(repo, "add", "-f", str(run.directory / "summary.json"))
+    done = vibe_gate("bundles", "verify", cwd=repo, environ=environ)
+    assert done.returncode == 5
+    assert "git tracks it: it came with the repository, no review here wrote it" in done.stdout
+    assert vibe_gate("bundles", "export", cwd=repo, environ=environ).returncode == 2  # no newest run that is ours
+    assert vibe_gate("bundles", "export", run.run_id, cwd=repo, environ=environ).returncode == 5
+    assert vibe_gate("bundles", "repair", cwd=repo, environ=environ).returncode == 0
+    assert not run.directory.exists()
+
+
+def test_a_lost_content_of_a_commit_comes_back_from_git(repo: Path, environ: dict[str, str]) -> None:
+    tree = git(repo, "rev-parse", "HEAD^{tree}")
+    run = open_store(repo, Hush(), Clock()).begin(KEY, START, {"change": {"before": "", "after": tree}})
+    run.content("after", b"one\n", "a.txt")
+    run.seal(summary_of(run))
+    path = next((run.directory / "files/after").iterdir())
+    path.write_bytes(b"damaged")
+    assert vibe_gate("bundles", "repair", cwd=repo, environ=environ).returncode == 0
+    assert path.read_bytes() == b"one\n"
+
+
+def test_a_run_travels_to_another_repository(
+    repo: Path, run: RunRecorder, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    other = repository(tmp_path / "other")
+    done = vibe_gate("bundles", "export", run.run_id, "-o", "../run.tar.zst", cwd=repo, environ=environ)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("../run.tar.zst: 1 runs, 4 contents, ")
+    done = vibe_gate("bundles", "import", "../run.tar.zst", cwd=other, environ=environ)
+    assert (done.returncode, done.stdout) == (0, f"{run.run_id} imported, about {KEY}\n")
+    done = vibe_gate("bundles", "import", "../run.tar.zst", "--json", cwd=other, environ=environ)
+    assert json.loads(done.stdout) == {
+        "schema": 1, "imported": [], "already": [{"run_id": run.run_id, "key": KEY}],
+    }  # fmt: skip
+    assert vibe_gate("bundles", "verify", cwd=other, environ=environ).returncode == 0
+    assert git(other, "status", "--porcelain") == ""
+
+
+def test_all_runs_that_ended_go_into_one_archive(repo: Path, run: RunRecorder, environ: dict[str, str]) -> None:
+    sealed(repo, "q")
+    at_it = open_store(repo, Hush(), Clock()).begin(KEY, START, {"prompt": "still at it"})
+    done = vibe_gate("bundles", "export", "--all", "--json", cwd=repo, environ=environ)
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["file"], document["runs"]) == (0, "bundles.tar.zst", 2)
+    assert document["size"] == (repo / "bundles.tar.zst").stat().st_size
+    at_it.close()
+    done = vibe_gate("bundles", "export", "--all", cwd=repo, environ=environ)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "vibe-gate: bundles.tar.zst exists already; name another file.\n"
+
+
+def test_a_hostile_archive_is_one_sentence_and_exit_5(repo: Path, run: RunRecorder, environ: dict[str, str]) -> None:
+    (repo / "x.tar.zst").write_bytes(b"PK\3\4")
+    done = vibe_gate("bundles", "import", "x.tar.zst", cwd=repo, environ=environ)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr == (
+        "vibe-gate: The archive is refused: it is no whole zstd archive. Nothing was imported.\n"
+    )  # fmt: skip
+    done = vibe_gate("bundles", "import", "none.tar.zst", cwd=repo, environ=environ)
+    assert (done.returncode, done.stderr) == (2, "vibe-gate: none.tar.zst cannot be read: No such file or directory.\n")

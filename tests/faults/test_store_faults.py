@@ -1,0 +1,240 @@
+"""Faults while a store is repaired, exported or imported: it stays sound, and doing it again goes through.
+
+Here, too, every call into the system fails once, or the process dies at it once; and
+once the kernel itself injects the fault, under strace.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from bundle_words import KEY, START, Clock, Hush
+from faults.test_bundle_faults import AtCall, _fail_with, assert_heals, assert_sound, review
+
+from vibe_gate.adapters.bundles import (
+    Provenance,
+    export_bundles,
+    import_bundles,
+    list_runs,
+    open_store,
+    repair_bundles,
+    verify_bundles,
+)
+from vibe_gate.errors import GateError, StorageError
+
+TESTS = Path(__file__).parents[1]
+NOW = Provenance(START + timedelta(days=1))
+LATER = START + timedelta(hours=1)
+
+
+def broken(root: Path) -> None:
+    """A store with something for every hand that heals: a bad object with a twin, a graph, a tail, strays."""
+    one = review(root)
+    two = open_store(root, Hush(), Clock()).begin(KEY, START, {})
+    two.content("after", b"new\n" * 4000, "a")
+    two.event("node.added", "judge", kind="judge")
+    two.close()
+    twin = next((two.directory / "files/after").iterdir())
+    data = twin.read_bytes()
+    twin.unlink()
+    twin.write_bytes(data)
+    (one.directory / "files/after" / twin.name).write_bytes(b"damaged")
+    (one.directory / "graph.json").unlink()
+    with (two.directory / "events.ndjson").open("ab") as log:
+        log.write(b'{"seq"')
+    (root / ".vibe-artifacts/objects/.tmp-1").write_text("half")
+
+
+def mend(root: Path) -> None:
+    repair_bundles(root, NOW, LATER)
+
+
+def assert_mended(root: Path) -> None:
+    """Once more goes through, and all is as it was before the damage."""
+    mend(root)
+    assert verify_bundles(root, NOW).is_sound
+    assert not [flaw for flaw in verify_bundles(root, NOW).flaws if flaw.state == "untidy"]
+    assert_sound(root) if not (root / ".vibe-artifacts/quarantine").exists() else None
+    (sealed,) = [run for run in list_runs(root) if run.state == "sealed"]
+    assert sealed.summary.outcome == "pass"
+    assert len(list_runs(root)) == 2
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A broken store, an archive, made once and copied for every fault."""
+    root = tmp_path_factory.mktemp("stores")
+    (root / "broken").mkdir()
+    broken(root / "broken")
+    (root / "whole").mkdir()
+    review(root / "whole")
+    export_bundles(root / "whole", list_runs(root / "whole"), root / "archive", NOW)
+    return root
+
+
+def copy(source: Path, target: Path) -> Path:
+    """With its hard links."""
+    subprocess.run(["cp", "-a", str(source), str(target)], check=True)
+    return target
+
+
+def bring_in(archive: Path) -> Callable[[Path], None]:
+    return lambda root: import_bundles(root, archive, NOW) and None
+
+
+def assert_imported(root: Path, archive: Path) -> None:
+    for run in list_runs(root):
+        assert run.summary.outcome == "pass"
+    assert verify_bundles(root, NOW).is_sound
+    import_bundles(root, archive, NOW)
+    assert verify_bundles(root, NOW).is_sound
+    repair_bundles(root, NOW, LATER)
+    assert verify_bundles(root, NOW).flaws == ()
+    assert list_runs(root)[0].summary.outcome == "pass"
+
+
+def each_call_fails(do: Callable[[Path], None], made: Callable[[int], Path], after: Callable[[Path], None]) -> int:
+    """`do` with its n-th call into the system failing, for every third n; how many calls there are."""
+    for number in itertools.count(1, 3):
+        root = made(number)
+        fault = AtCall(number, _fail_with(errno.EIO), but="let_go")
+        sys.setprofile(fault)
+        try:
+            do(root)
+        except StorageError:
+            pass
+        finally:
+            sys.setprofile(None)
+        if not fault.where:
+            return number
+        try:
+            after(root)
+        except Exception as error:
+            raise AssertionError(fault.where) from error
+    raise AssertionError
+
+
+def each_call_kills(do: Callable[[Path], None], made: Callable[[int], Path], after: Callable[[Path], None]) -> int:
+    for number in itertools.count(1, 5):
+        root = made(number)
+        child = os.fork()
+        if child == 0:
+            sys.setprofile(AtCall(number, lambda: os.kill(os.getpid(), signal.SIGKILL)))
+            try:
+                do(root)
+            finally:
+                os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if status == 0:
+            return number
+        after(root)
+    raise AssertionError
+
+
+@pytest.mark.parametrize("fault", [each_call_fails, each_call_kills])
+def test_whichever_call_of_a_repair_fails_or_kills_a_second_repair_ends_it(
+    tmp_path: Path, stores: Path, fault: Callable[..., int]
+) -> None:
+    calls = fault(mend, lambda number: copy(stores / "broken", tmp_path / str(number)), assert_mended)
+    assert calls > 100
+
+
+@pytest.mark.parametrize("fault", [each_call_fails, each_call_kills])
+def test_whichever_call_of_an_import_fails_or_kills_nothing_half_is_seen(
+    tmp_path: Path, stores: Path, fault: Callable[..., int]
+) -> None:
+    archive = stores / "archive"
+
+    def empty(number: int) -> Path:
+        (tmp_path / str(number)).mkdir()
+        return tmp_path / str(number)
+
+    calls = fault(bring_in(archive), empty, lambda root: assert_imported(root, archive))
+    assert calls > 100
+
+
+def test_whichever_call_of_an_export_fails_there_is_no_archive_or_a_whole_one(tmp_path: Path, stores: Path) -> None:
+    root = copy(stores / "whole", tmp_path / "whole")
+
+    def write(place: Path) -> None:
+        export_bundles(root, list_runs(root), place / "a.tar.zst", NOW)
+
+    def look(place: Path) -> None:
+        for path in place.glob("*.tar.zst"):
+            other = place / "other"
+            other.mkdir()
+            import_bundles(other, path, NOW)
+
+    def empty(number: int) -> Path:
+        (tmp_path / str(number)).mkdir()
+        return tmp_path / str(number)
+
+    assert each_call_fails(write, empty, look) > 50
+
+
+INJECTED = [
+    ("write", "error=ENOSPC"), ("openat", "error=EIO"), ("linkat", "error=EIO"), ("renameat", "error=EIO"),
+    ("rename", "error=EIO"), ("fsync", "error=EIO"), ("mkdirat", "error=ENOSPC"), ("unlinkat", "error=EIO"),
+    ("flock", "error=ENOLCK"), ("write", "signal=KILL"), ("linkat", "signal=KILL"), ("renameat", "signal=KILL"),
+    ("fsync", "signal=KILL"), ("unlinkat", "signal=KILL"),
+]  # fmt: skip
+
+_REVIEW = """
+import os, sys
+from pathlib import Path
+from faults.test_bundle_faults import review
+root = Path(sys.argv[1])
+os.mkdir(root / "begins")  # what strace counts from: the interpreter's own calls are over
+review(root)
+"""
+
+
+@pytest.fixture(scope="module")
+def strace(tmp_path_factory: pytest.TempPathFactory) -> str:
+    program = shutil.which("strace")
+    if program is None:
+        pytest.skip("strace is not installed")
+    tried = subprocess.run([program, "-o", "/dev/null", "true"], capture_output=True)
+    if tried.returncode != 0:
+        pytest.skip("strace may not trace here: ptrace is forbidden")
+    return program
+
+
+@pytest.mark.parametrize(("call", "what"), INJECTED)
+def test_faults_that_the_kernel_injects_leave_no_corrupt_object_and_no_false_seal(
+    tmp_path: Path, strace: str, call: str, what: str
+) -> None:
+    path = os.pathsep.join(map(str, (TESTS, TESTS.parent)))
+    trace = tmp_path / "trace"
+    hit = 0
+    for number in (1, 2, 3, 5, 8, 13, 21):
+        root = tmp_path / str(number)
+        root.mkdir()
+        command = [
+            strace, "-f", "-qq", "-o", str(trace), "-P", str(root / ".vibe-artifacts"), "-P", str(root),
+            "-e", f"trace={call}", "-e", f"inject={call}:{what}:when={number}",
+            sys.executable, "-c", _REVIEW, str(root),
+        ]  # fmt: skip
+        env = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=60)
+        injected = "INJECTED" in trace.read_text() or "killed by SIGKILL" in trace.read_text()
+        hit += injected
+        assert done.returncode in {0, 1, -signal.SIGKILL, 128 + signal.SIGKILL}, done.stderr
+        assert_sound(root)
+        assert_heals(root)
+        try:
+            assert verify_bundles(root, NOW).is_sound
+        except GateError as error:
+            raise AssertionError(f"{call} {what} {number}: {error}") from error
+        if not injected:
+            break
