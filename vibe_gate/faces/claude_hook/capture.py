@@ -29,7 +29,7 @@ def main() -> int:
         try:
             keep(spool, read_all())
         except BaseException as error:  # noqa: BLE001  the agent goes on whatever happens here
-            note_gap(spool, type(error).__name__ + ": " + str(getattr(error, "strerror", error)))
+            note_gap(spool, type(error).__name__ + ": " + str(getattr(error, "strerror", None) or error))
     except BaseException:  # noqa: BLE001, S110  where not even the gap can be noted
         pass
     return 0
@@ -55,6 +55,8 @@ def append(spool: bytes, session: bytes, line: bytes) -> None:
         try:
             lock(descriptor)
             held = os.fstat(descriptor)
+            if held.st_mode & 0o170000 != 0o100000:  # S_ISREG, without the import
+                raise OSError("no file lies in the place of the spool")
             if not same_file(path, held):  # a reader has taken it since it was opened: begin the next one
                 continue
             if held.st_size + len(line) > MAX_SPOOL_BYTES:
@@ -68,7 +70,7 @@ def append(spool: bytes, session: bytes, line: bytes) -> None:
 
 def open_spool(folder: bytes, path: bytes) -> int:
     """The session's spool, made where it is missing; private, never through a link."""
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         return os.open(path, flags, 0o600)
     except FileNotFoundError:
@@ -157,7 +159,7 @@ def first_line(path: bytes) -> bytes:
 def note_gap(spool: bytes, reason: str) -> None:
     """Leave a line that says when an event was not kept, and why."""
     os.makedirs(spool, 0o700, exist_ok=True)  # noqa: PTH103
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(spool + b"/gaps", flags, 0o600)
     try:
         if os.fstat(descriptor).st_size < MAX_GAPS_BYTES:

@@ -1,0 +1,145 @@
+"""Capture: every event whole and once, wherever the agent stands, and never a fault of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+import pytest
+from program import git, repository
+
+from vibe_gate.adapters import sessions
+from vibe_gate.adapters.bundles.folder import Folder
+from vibe_gate.adapters.redaction import Redactor
+from vibe_gate.faces.claude_hook import capture
+
+BARE = [sys.executable, "-I", "-S", capture.__file__]
+
+
+def keep(given: bytes, where, environ) -> None:
+    done = subprocess.run(BARE, input=given, cwd=where, env=environ, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def event(session="s1", **more) -> bytes:
+    return json.dumps({"session_id": session, "hook_event_name": "PostToolUse", **more}).encode()
+
+
+def spooled(where, session="s1"):
+    lines = (where / ".git" / "vibe-gate" / "sessions" / session / "events.ndjson").read_bytes().splitlines()
+    return [json.loads(line)["event"] for line in lines]
+
+
+def test_an_event_is_one_line_with_its_time(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    keep(event(tool_name="Read"), where, environ)
+    (line,) = (where / ".git/vibe-gate/sessions/s1/events.ndjson").read_text().splitlines()
+    document = json.loads(line)
+    assert abs(document["ts"] / 1000 - datetime.now(UTC).timestamp()) < 60
+    assert document["event"]["tool_name"] == "Read"
+
+
+def test_nobody_else_may_read_it(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    keep(event(), where, environ)
+    spool = where / ".git/vibe-gate/sessions/s1/events.ndjson"
+    assert spool.stat().st_mode & 0o077 == 0
+    assert spool.parent.stat().st_mode & 0o077 == 0
+
+
+def test_an_event_over_several_lines_becomes_one(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    document = {"session_id": "s1", "text": "with\nline feeds\r\nof its own", "more": [1, {"a": "b"}]}
+    for newline in ("\n", "\r\n"):
+        keep((json.dumps(document, indent=2).replace("\n", newline) + "\n").encode(), where, environ)
+    assert spooled(where) == [document, document]
+
+
+@pytest.mark.parametrize("place", ["sub folder", "linked", "submodule", "elsewhere"])
+def test_the_repository_is_found_from_wherever_the_agent_stands(tmp_path, environ, place):
+    where = repository(tmp_path / "r")
+    start, home = where / "deep" / "down", where / ".git"
+    if place == "linked":
+        git(where, "worktree", "add", "-q", "../linked")
+        start = tmp_path / "linked"
+    if place == "submodule":
+        inner = repository(tmp_path / "inner")
+        git(where, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "sub")
+        start, home = where / "sub", where / ".git" / "modules" / "sub"
+    if place == "elsewhere":
+        start, environ = tmp_path / "other", environ | {"CLAUDE_PROJECT_DIR": str(where)}
+    start.mkdir(parents=True, exist_ok=True)
+    keep(event(), start, environ)
+    assert (home / "vibe-gate" / "sessions" / "s1" / "events.ndjson").exists()
+
+
+@pytest.mark.parametrize(
+    ("session", "folder"),
+    [("../../../etc", "_________etc"), ("a/b", "a_b"), ("", "unknown"), (".", "_"), ("x" * 500, "x" * 64)],
+)
+def test_a_session_id_cannot_lead_out_of_its_folder(tmp_path, environ, session, folder):
+    where = repository(tmp_path / "r")
+    keep(event(session), where, environ)
+    assert [path.name for path in (where / ".git/vibe-gate/sessions").iterdir()] == [folder]
+
+
+def test_a_session_id_inside_of_a_text_is_not_the_sessions(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    given = {"prompt": 'my "session_id": "evil"', "session_id": "good"}
+    keep(json.dumps(given).encode(), where, environ)
+    assert spooled(where, "good") == [given]
+
+
+def test_a_hundred_parallel_calls_lose_nothing_and_tear_nothing(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    sizes = [10, 3_000, 70_000, 300_000]
+
+    def call(number: int) -> None:
+        keep(event(number=number, text="x" * sizes[number % 4]), where, environ)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(call, range(100)))
+    found = spooled(where)
+    assert sorted(line["number"] for line in found) == list(range(100))
+    assert all(len(line["text"]) == sizes[line["number"] % 4] for line in found)
+
+
+def test_folding_in_the_middle_of_it_loses_nothing(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    store = tmp_path / "store"
+    store.mkdir()
+    shelf = Folder.at(store)
+
+    def call(number: int) -> None:
+        keep(event(number=number), where, environ)
+        if number % 10 == 0:
+            sessions.fold(where / ".git", shelf, Redactor({}), datetime.now(UTC))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(call, range(80)))
+    sessions.fold(where / ".git", shelf, Redactor({}), datetime.now(UTC))
+    (messages,) = store.glob("*/messages.jsonl")
+    kept = [json.loads(line)["data"]["number"] for line in messages.read_text().splitlines()]
+    assert sorted(kept) == list(range(80))
+
+
+def test_it_imports_next_to_nothing(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    done = subprocess.run([*BARE[:3], "-X", "importtime", BARE[3]], input=event(), cwd=where, capture_output=True)
+    imported = {line.rsplit("|")[-1].strip() for line in done.stderr.decode().splitlines()}
+    assert not {"json", "re", "site", "vibe_gate", "pathlib", "datetime"} & imported
+
+
+@pytest.mark.parametrize("command", ["capture", "guard"])
+def test_the_commands_do_what_the_scripts_do(tmp_path, environ, command):
+    where = repository(tmp_path / "r")
+    given = event(tool_name="Bash", tool_input={"command": "git commit -n"})
+    program = [sys.executable, "-m", "vibe_gate", command]
+    root = str(capture.__file__).split("/vibe_gate/faces")[0]
+    done = subprocess.run(program, input=given, cwd=where, env=environ | {"PYTHONPATH": root}, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (b"deny" in done.stdout) is (command == "guard")
+    assert len(spooled(where)) == 1

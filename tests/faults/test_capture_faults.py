@@ -1,0 +1,180 @@
+"""Capture and guard where nothing works: the agent is never the one to suffer."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+
+import pytest
+
+from vibe_gate.faces.claude_hook import capture, guard
+
+SCRIPTS = [capture.__file__, guard.__file__]
+EVENT = json.dumps(
+    {"session_id": "s1", "tool_name": "Bash", "tool_input": {"command": "git commit -m 'unclosed"}}
+).encode()
+
+
+def run(script, given, where, **more):
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", script], input=given, cwd=where, capture_output=True, timeout=30, **more
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    return time.monotonic() - began
+
+
+@pytest.fixture
+def where(tmp_path, environ):
+    """A repository."""
+    subprocess.run(["git", "init", "-q", "r"], cwd=tmp_path, check=True)
+    return tmp_path / "r"
+
+
+def gaps(where):
+    return (where / ".git" / "vibe-gate" / "sessions" / "gaps").read_text()
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_outside_of_a_repository_nothing_happens(tmp_path, environ, script):
+    run(script, EVENT, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("given", [b"", b"\n", b"null", b"git garbage \xff\x00", b"{", b"[]git", b"{" + b"x" * 100])
+def test_garbage_on_stdin_is_not_kept(where, script, given):
+    run(script, given, where)
+    assert not (where / ".git" / "vibe-gate" / "sessions" / "unknown").exists()
+    if script == capture.__file__:
+        assert "not a hook event" in gaps(where)
+
+
+def test_ten_megabytes_are_kept_quickly(where):
+    given = json.dumps({"session_id": "s1", "tool_input": {"content": "git " * 2_500_000}}).encode()
+    assert run(capture.__file__, given, where) < 5
+    kept = (where / ".git/vibe-gate/sessions/s1/events.ndjson").read_bytes()
+    assert len(kept) > len(given)
+    assert run(guard.__file__, given, where) < 5
+
+
+def test_a_full_disk_leaves_no_half_line(where):
+    run(capture.__file__, EVENT, where)
+    spool = where / ".git/vibe-gate/sessions/s1/events.ndjson"
+    before = spool.read_bytes()
+    limit = len(before) + 100
+
+    def full() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    run(capture.__file__, EVENT, where, preexec_fn=full)
+    assert spool.read_bytes() == before
+    assert "no space" in gaps(where)
+    run(capture.__file__, EVENT, where)
+    assert spool.read_bytes().count(b"\n") == 2
+
+
+def test_not_a_byte_of_space_is_a_gap_or_nothing(where):
+    def full() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    for script in SCRIPTS:
+        run(script, EVENT, where, preexec_fn=full)
+
+
+def test_a_line_that_was_torn_takes_no_other_with_it(where):
+    run(capture.__file__, EVENT, where)
+    spool = where / ".git/vibe-gate/sessions/s1/events.ndjson"
+    with open(spool, "ab") as file:
+        file.write(b'{"ts":1,"eve')
+    run(capture.__file__, EVENT, where)
+    lines = spool.read_bytes().split(b"\n")
+    assert [bool(line) and line.endswith(b"}}") for line in lines] == [True, False, True, False]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_folder_that_cannot_be_written_is_no_fault(where, script):
+    (where / ".git").chmod(0o500)
+    try:
+        run(script, EVENT, where)
+    finally:
+        (where / ".git").chmod(0o700)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("lies", ["file", "link", "dangling", "fifo"])
+def test_whatever_lies_in_the_place_of_the_spool_is_no_fault(where, tmp_path, script, lies):
+    state, outside = where / ".git" / "vibe-gate", tmp_path / "outside"
+    if lies == "file":
+        state.write_text("in the way")
+    else:
+        spool = state / "sessions" / "s1" / "events.ndjson"
+        spool.parent.mkdir(parents=True)
+        if lies == "fifo":
+            os.mkfifo(spool)
+        else:
+            spool.symlink_to(outside)
+        if lies == "link":
+            outside.write_text("mine")
+    assert run(script, EVENT, where) < 10
+    if lies == "link":
+        assert outside.read_text() == "mine"
+    assert lies != "dangling" or not outside.exists()
+
+
+@pytest.mark.parametrize("pointer", ["", "gitdir: ", "gitdir: nowhere", "gitdir: .git", "gitdir: /proc", "\x00", "x" * 10_000])
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_git_file_that_points_nowhere_is_no_fault(tmp_path, environ, script, pointer):
+    (tmp_path / ".git").write_text(pointer)
+    run(script, EVENT, tmp_path)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_folder_that_was_deleted_is_no_fault(tmp_path, environ, script):
+    program = f"mkdir gone && cd gone && rmdir ../gone && {sys.executable} -I -S {script}"
+    done = subprocess.run(["sh", "-c", program], input=EVENT, cwd=tmp_path, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_lock_that_is_never_released_costs_half_a_second(where):
+    run(capture.__file__, EVENT, where)
+    spool = where / ".git/vibe-gate/sessions/s1/events.ndjson"
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import fcntl,sys;f=open(sys.argv[1]);fcntl.flock(f,2);print(1,flush=True);input()",
+            spool,
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert holder.stdout is not None and holder.stdout.readline()
+        assert run(capture.__file__, EVENT, where) < 5
+    finally:
+        holder.communicate(b"\n")
+    assert spool.read_bytes().count(b"\n") == 2
+
+
+def test_a_closed_stdin_or_stdout_is_no_fault(where):
+    for script in SCRIPTS:
+        done = subprocess.run(
+            ["sh", "-c", f"{sys.executable} -I -S {script} <&- >&-"], cwd=where, capture_output=True, timeout=30
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_gaps_stay_small(where):
+    for _ in range(3):
+        run(capture.__file__, b"garbage", where)
+    path = where / ".git/vibe-gate/sessions/gaps"
+    assert path.read_text().count("not a hook event") == 3
+    path.write_text("x" * (64 << 10))
+    run(capture.__file__, b"garbage", where)
+    assert path.stat().st_size == 64 << 10
