@@ -41,5 +41,5 @@ def floors(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Every benchmark; figures are ratios against a named peer in the same run."""
     session.install(".")
-    for script in ("startup", "snapshot", "patches"):
+    for script in ("startup", "snapshot", "patches", "storage"):
         session.run("python", f"bench/{script}.py", *session.posargs)
