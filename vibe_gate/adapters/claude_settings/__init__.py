@@ -129,21 +129,25 @@ def _with_group(text: str, event: str, group: Mapping[str, Any]) -> str:
     return appended(text, groups.value, 2, None, group)
 
 
-def _last_of_ours(text: str) -> tuple[str, int] | None:
-    """Event and index of our last group."""
+def _last_of_ours(text: str) -> tuple[str, int, int] | None:
+    """Event, group and place in the group of our last hook."""
     for event, groups in json.loads(text).get("hooks", {}).items():
         for index in reversed(range(len(groups))):
             if _is_ours(groups[index]):
-                return event, index
+                ours = [place for place, hook in enumerate(groups[index]["hooks"]) if _runs_ours(hook)]
+                return event, index, ours[-1]
     return None
 
 
-def _without(text: str, place: tuple[str, int]) -> str:
-    """The text without that group, and without the lists and objects that only held it."""
-    event, index = place
+def _without(text: str, place: tuple[str, int, int]) -> str:
+    """The text without that hook, and without the lists and objects that only held it."""
+    event, index, inside = place
     root = skip(text, 0)
     at_root, hooks = _named(text, root, "hooks")
     at_hooks, groups = _named(text, hooks, event)
+    _, group = _named(text, parts(text, groups)[index].value, "hooks")
+    if len(parts(text, group)) > 1:
+        return removed(text, group, inside)
     if len(parts(text, groups)) > 1:
         return removed(text, groups, index)
     if len(parts(text, hooks)) > 1:
