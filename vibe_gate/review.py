@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,14 +18,15 @@ from typing import Protocol
 
 from vibe_gate import trust
 from vibe_gate.adapters import sessions
-from vibe_gate.adapters.bundles import open_store
-from vibe_gate.adapters.git import open_repository
+from vibe_gate.adapters.bundles import clean_if_due, open_store
+from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.adapters.redaction import Redactor
 from vibe_gate.attest import Attest
 from vibe_gate.case import Case, Request
 from vibe_gate.checks import Checked, run_checks
 from vibe_gate.domain import account, paths, policy, shown
 from vibe_gate.domain.brief import concerns
+from vibe_gate.domain.change import Change
 from vibe_gate.domain.decide import decide, exit_code, judged, run_outcome
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.provenance import provenance, written_hints
@@ -32,7 +34,7 @@ from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost, PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.domain.waiver import Waivers, apply_overrides, spares
-from vibe_gate.errors import GateError
+from vibe_gate.errors import GateError, StorageError
 from vibe_gate.hearing import Heard, hear
 
 __all__ = ["Progress", "Request", "Review", "review"]
@@ -70,28 +72,51 @@ def review(
         change = repository.change(request.selection)
         if not change.files:
             return Review(account.nothing(change))
-        gate = trust.gate_for(repository, change, base=request.base, definitions=request.definitions)
-        rubrics = trust.chosen(gate, change, request.rubrics)
-        redactor = Redactor(environ)
-        limits = gate.file.budget
-        about = account.about(change, gate, rubrics, limits.model_dump())
-        store = open_store(repository.root, redactor, clock)
-        run = store.begin(change.key, clock(), about)
-        ends_at = began + (request.deadline_s or limits.deadline_s)
-        commits = repository.commits(change)
-        if request.stage and not change.head_commit:
-            commits = (repository.draft(request.message),)
-        message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
-        sessions.fold(repository.common_dir, store.sessions(), redactor, clock())
-        written = written_hints(change.files, sessions.written_blobs(repository.common_dir))
-        authored = provenance(environ, commits, uncommitted=not change.head_commit, written=written)
-        case = Case(request, repository, change, gate, rubrics, run, redactor, environ, ends_at, authored, message)
+        case = _open(request, repository, change, environ, (clock, began))
         try:
-            return _carry_out(case, progress, began, clock)
+            done = _carry_out(case, progress, began, clock)
         except BaseException as error:
             # Interrupted or broken: what was written until now stays, marked, and is never read as a verdict.
-            run.abandon(str(error) if isinstance(error, GateError) else type(error).__name__)
+            case.run.abandon(str(error) if isinstance(error, GateError) else type(error).__name__)
             raise
+        if not case.run.lost:
+            with suppress(StorageError):  # a store that cannot be cleaned is no reason to lose a verdict
+                clean_if_due(repository.root, case.gate.file.retention, clock())
+        return done
+
+
+def _open(
+    request: Request,
+    repository: Repository,
+    change: Change,
+    environ: Mapping[str, str],
+    time: tuple[Callable[[], datetime], float],
+) -> Case:
+    """Everything about the change that is known before anything is asked, and the run it is written down in."""
+    clock, began = time
+    gate = trust.gate_for(repository, change, base=request.base, definitions=request.definitions)
+    rubrics = trust.chosen(gate, change, request.rubrics)
+    redactor = Redactor(environ)
+    store = open_store(repository.root, redactor, clock)
+    commits = repository.commits(change)
+    if request.stage and not change.head_commit:
+        commits = (repository.draft(request.message),)
+    sessions.fold(repository.common_dir, store.sessions(), redactor, clock())
+    written = written_hints(change.files, sessions.written_blobs(repository.common_dir))
+    limits = gate.file.budget
+    return Case(
+        request=request,
+        repository=repository,
+        change=change,
+        gate=gate,
+        rubrics=rubrics,
+        run=store.begin(change.key, clock(), account.about(change, gate, rubrics, limits.model_dump())),
+        redactor=redactor,
+        environ=environ,
+        ends_at=began + (request.deadline_s or limits.deadline_s),
+        authored=provenance(environ, commits, uncommitted=not change.head_commit, written=written),
+        message="\n\n".join(commit.message.strip() for commit in reversed(commits)),
+    )
 
 
 def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[], datetime]) -> Review:

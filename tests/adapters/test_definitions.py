@@ -285,7 +285,7 @@ def test_starters_explain_every_key() -> None:
         assert [key for key in keys(model) if key not in texts] == []
 
 
-@pytest.mark.parametrize("example", sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir()))
+@pytest.mark.parametrize("example", sorted(path.parent.name for path in (ROOT / "examples").glob("*/.vibe-gate")))
 def test_examples_hold_no_mistake(example: str) -> None:
     tree = FolderTree(ROOT / "examples" / example)
     assert mistakes(tree) == []

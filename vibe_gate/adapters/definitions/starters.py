@@ -25,13 +25,13 @@ max_cost_usd = 0.50                      # US dollars for the language model
 max_turns = 20                           # requests to the model in one judge's session
 deadline_s = 300                         # seconds, by the clock on the wall
 
-[hooks.pre-commit]                       # (later) also pre-merge-commit, pre-push, commit-msg, manual
+[hooks.pre-commit]                       # also pre-merge-commit, pre-push, commit-msg, manual
 judge = "agent-authored"                 # always | agent-authored | never; checks always run
 
-[on]                                     # (later)
+[on]
 inconclusive = "warn"                    # pass | warn | block, in local hooks; CI always blocks
 
-[retention]                              # (later) of .vibe-artifacts/
+[retention]                              # of .vibe-artifacts/: bundles older go, once a day, after a review
 max_age_days = 30
 min_free_disk_mb = 1000
 
