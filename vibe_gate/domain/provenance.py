@@ -76,7 +76,7 @@ def written_hints(files: Sequence[FileChange], blobs: Mapping[str, Written]) -> 
             counts[by.agent, by.session] = counts.get((by.agent, by.session), 0) + 1
     of = f"of {len(files)} files" if len(files) != 1 else "of 1 file"
     return tuple(
-        f"{AGENTS.get(agent, agent)} session {show_text(session)[:8]} wrote {count} {of}"
+        f"{AGENTS.get(agent, agent)} session {show_text(session[:8])} wrote {count} {of}"
         for (agent, session), count in counts.items()
     )
 
