@@ -26,7 +26,7 @@ Commands
   verify     which commits of a range have a verdict that can be relied on
   override   let a finding pass here for a while, with a reason; people only
   suppress   write into .vibe-gate what the repository decides to live with
-  install    git: hooks for commit, merge and push (uninstall takes them away)
+  install    git: hooks for commit, merge and push; claude: capture and guard for Claude Code
   uninstall  what install put there; what was there before is back
   hook       called by git and by hook frameworks, not by people
   capture    called by Claude Code: keeps what its session does
