@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
+import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -76,7 +78,17 @@ def written(folder: Path) -> Iterator[tuple[Path, bytes]]:
         yield path, str(path).encode()
         if path.is_file() and not path.is_symlink():
             data = path.read_bytes()
+            yield from ((path, section) for section in unpacked(data) if path.suffix == ".patch")
             yield path, gzip.decompress(data) if path.suffix == ".gz" else data
+
+
+def unpacked(patch: bytes) -> Iterator[bytes]:
+    """What the binary sections of a patch hold."""
+    for section in re.findall(rb"^(?:literal|delta) [0-9]+\n((?:.+\n)+)", patch, re.MULTILINE):
+        if b"[redacted" not in section:
+            lines = [line for line in section.splitlines() if line]
+            packed = b"".join(base64.b85decode(line[1:])[: line[0] - (64 if line[0] <= 90 else 70)] for line in lines)
+            yield zlib.decompress(packed).replace(b"\0", b"")
 
 
 def assert_clean(folder: Path) -> None:
@@ -172,6 +184,18 @@ def test_nothing_secret_is_left_by_a_review_whose_model_fails(tmp_path: Path, en
         not list((repo.path / ".git").glob("vibe-gate/verdicts/*"))
         or assert_clean(repo.path / ".git/vibe-gate") is None
     )
+
+
+def test_a_binary_file_without_a_secret_keeps_its_place_in_the_patch(tmp_path: Path, environ: dict[str, str]) -> None:
+    repo = planted_repo(tmp_path / "repo", environ)
+    repo.write("logo.bin", bytes(range(256)) * 300)
+    repo.write("wide.txt", b"\0" + PLANTED.encode())
+    repo.commit("Add a logo")
+    told = walk(repo, environ, judge=False)
+    patch = (repo.path / told.summary.bundle / "change.patch").read_bytes()
+    assert [section.count(bytes(range(1, 256))) for section in unpacked(patch)].count(300) == 1
+    assert patch.count(b"[redacted:binary-patch]") == 2
+    assert_clean(repo.path / ".vibe-artifacts")
 
 
 def test_the_search_of_these_tests_finds_every_carrier(tmp_path: Path) -> None:

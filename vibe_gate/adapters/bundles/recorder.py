@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from vibe_gate.adapters.bundles import names
+from vibe_gate.adapters.bundles.binary import redact_sections
 from vibe_gate.adapters.bundles.contents import Contents
 from vibe_gate.adapters.bundles.digests import digests
 from vibe_gate.adapters.bundles.durable import make_durable
@@ -141,7 +142,8 @@ class RunRecorder:
         parts.log.append(line)
 
     def _patch(self, data: bytes) -> None:
-        safe = self._parts.redact.data(data)
+        redact = self._parts.redact.data
+        safe = redact(redact_sections(data, redact))
         self._parts.folder.place(names.PATCH, safe)
         self._append("artifact.written", None, _artifact(names.PATCH, digest_of(safe), len(safe)))
 

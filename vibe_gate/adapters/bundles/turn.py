@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from vibe_gate.adapters.bundles import names
+from vibe_gate.adapters.bundles.binary import redact_sections
 from vibe_gate.adapters.bundles.contents import Contents
 from vibe_gate.adapters.bundles.deltas import Deltas
 from vibe_gate.adapters.bundles.fate import Fate
@@ -199,7 +200,8 @@ class TurnRecorder:
             return
         self._flush(parts)
         if made.patch:
-            parts.folder.place(names.TURN_PATCH, parts.redact.data(made.patch))
+            redact = parts.redact.data
+            parts.folder.place(names.TURN_PATCH, redact(redact_sections(made.patch, redact)))
         denied = frozenset(shown.show_text(parts.redact.text(tool_use_id)) for tool_use_id in self._denied)
         calls, capture = correlate(self._marks, denied)
         counted = {"tool_calls": len(calls), "files_changed": len(made.files)}
