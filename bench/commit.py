@@ -2,7 +2,7 @@
 
     python bench/commit.py [--pairs 25]
 
-Self-contained: makes small repositories under bench/.work and commits in them. The
+Self-contained: makes repositories of 1,000 files under bench/.work and commits in them. The
 interpreter that runs it must have vibe-gate, and pre-commit and prek to be compared.
 
 Lines: nothing for the gate to do (`--allow-empty`), with the hooks of `install git`
@@ -27,6 +27,9 @@ WORK = ROOT / "bench" / ".work" / "commit"
 BIN = Path(sys.executable).parent
 FRAMEWORKS = ("pre-commit", "prek")
 
+FILES = 1_000
+"""Of each repository: git looks at each of them at every commit, hook or not."""
+
 IDLE_GOAL = 1.6
 FRAMEWORK_GOAL = 1.1
 CHECKS_GOAL = 3.0
@@ -45,12 +48,10 @@ def main() -> int:
     pairs = parser.parse_args().pairs
     shutil.rmtree(WORK, ignore_errors=True)
     print(f"{pairs} interleaved pairs each; {sys.platform}, {_said(sys.executable, '--version')}")
-    bare, gated = repository("bare"), repository("gated")
-    subprocess.run(
-        [sys.executable, "-I", "-m", "vibe_gate", "install", "git"], cwd=gated, check=True, capture_output=True
-    )
+    bare, gated, tiny, tiny_gated = repository("bare"), gate("gated"), repository("tiny", 10), gate("tiny-gated", 10)
     lines = [
         ("nothing to do: install git", idle, gated, "no hook", bare, IDLE_GOAL),
+        ("  the same, with 10 files", idle, tiny_gated, "no hook", tiny, None),
         ("human change: install git", change, gated, "no hook", bare, None),
     ]
     for name in FRAMEWORKS:
@@ -79,14 +80,23 @@ def environ() -> dict[str, str]:
     }  # fmt: skip
 
 
-def repository(name: str) -> Path:
-    """A repository of a hundred files."""
+def repository(name: str, files: int = FILES) -> Path:
+    """A repository of so many files, twenty to a folder."""
     where = WORK / name
-    where.mkdir(parents=True)
-    for number in range(100):
-        (where / f"file{number}.txt").write_text(f"content {number}\n")
+    for number in range(files):
+        file = where / f"folder{number // 20}" / f"file{number}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"content {number}\n")
     for command in (["init", "-q"], ["config", "gc.auto", "0"], ["add", "-A"], ["commit", "-q", "-m", "start"]):
         subprocess.run(["git", *command], cwd=where, check=True, env=environ())
+    return where
+
+
+def gate(name: str, files: int = FILES) -> Path:
+    """A repository with the hooks of `install git`."""
+    where = repository(name, files)
+    command = [sys.executable, "-I", "-m", "vibe_gate", "install", "git"]
+    subprocess.run(command, cwd=where, check=True, capture_output=True)
     return where
 
 
@@ -116,8 +126,8 @@ def idle(where: Path, number: int) -> list[str]:
 
 def change(where: Path, number: int) -> list[str]:
     """A commit of one changed file."""
-    (where / "file1.txt").write_text(f"changed {number}\n")
-    subprocess.run(["git", "add", "file1.txt"], cwd=where, check=True, env=environ())
+    (where / "folder0" / "file1.txt").write_text(f"changed {number}\n")
+    subprocess.run(["git", "add", "folder0/file1.txt"], cwd=where, check=True, env=environ())
     return ["git", "commit", "-q", "-m", "change"]
 
 
@@ -149,8 +159,9 @@ def spend(command: list[str], where: Path) -> float:
     """Seconds of wall clock of a command that must succeed."""
     os.chdir(where)
     silence = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
+    environment = environ()
     began = time.perf_counter()
-    _, status = os.waitpid(os.posix_spawnp(command[0], command, environ(), file_actions=silence), 0)
+    _, status = os.waitpid(os.posix_spawnp(command[0], command, environment, file_actions=silence), 0)
     took = time.perf_counter() - began
     if status != 0:
         raise SystemExit(f"{' '.join(command)} failed with status {status} in {where}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -10,6 +12,9 @@ from pathlib import Path
 
 import pytest
 from hooked import BIN, STAGES, Done, Hooked, started
+
+from vibe_gate.domain import provenance
+from vibe_gate.faces.git_hook.scripts import HINTS
 
 LOGGING = '#!/bin/sh\necho "{name} ran with $# arguments" >> "$LOG"\ncat >> "$LOG"\n'
 
@@ -276,3 +281,38 @@ def test_code_of_the_reviewed_repository_is_never_imported(here):
     here.git("add", "-A")
     assert "hostile" not in here.git("commit", "-m", "x", PYTHONPATH=str(here.path))
     assert here.judged() == {here.tree()}
+
+
+def test_after_a_human_change_no_python_is_started_again(here):
+    installed(here)
+    for name in ("commit-msg", "post-commit"):
+        hook = here.path / ".git" / "hooks" / name
+        hook.write_text(hook.read_text().replace(sys.executable, "/gone/bin/python"))
+    here.write(a="x\n")
+    here.git("commit", "-a", "-m", "x")
+    first, second = here.records()
+    assert second == {**first, "commit": here.git("rev-parse", "HEAD")}
+    assert first["tree"] == here.tree()
+
+
+def test_a_commit_of_another_tree_than_the_one_that_passed_is_a_bypass(here):
+    """As if the number of the git process came again."""
+    installed(here)
+    here.write(a="x\n")
+    here.git("commit", "-a", "-m", "x")
+    passed = here.path / ".git" / "vibe-gate" / "passed"
+    rest = passed.read_text().split(" ", 1)[1]
+    hook = here.path / ".git" / "hooks" / "post-commit"
+    hook.write_text(
+        hook.read_text().replace("#!/bin/sh\n", f'#!/bin/sh\nprintf "%s %s" $PPID {shlex.quote(rest)} >{passed}\n')
+    )
+    here.write(a="y\n")
+    here.git("commit", "-a", "--no-verify", "-m", "y")
+    assert here.records()[-1]["kind"] == "bypassed"
+
+
+def test_sh_looks_for_every_word_that_provenance_knows():
+    known = provenance._TRAILER.pattern[2:].split(")")[0].split("|")
+    assert len(known) > 4
+    assert all(re.search(HINTS, word) for word in known)
+    assert re.search(HINTS, provenance._GENERATED.pattern.lower())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -46,6 +47,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         environ=environ,
         start=Path.cwd(),
         clock=lambda: datetime.now(UTC),
+        parent=os.getppid(),
         stdin=_stdin,
         say=lambda text: emit(text + "\n"),
         strict=args.strict,

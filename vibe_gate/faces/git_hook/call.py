@@ -21,7 +21,8 @@ from vibe_gate.report.text import safe
 class Hook:
     """One call by git: its stage and arguments, and the world it is made in.
 
-    `stdin` reads what git writes to the hook, `say` prints lines for people.
+    `parent` is the process that called, git itself with `install git`. `stdin` reads
+    what git writes to the hook, `say` prints lines for people.
     """
 
     stage: HookName
@@ -29,6 +30,7 @@ class Hook:
     environ: Mapping[str, str]
     start: Path
     clock: Callable[[], datetime]
+    parent: int
     stdin: Callable[[], str]
     say: Callable[[str], None]
     strict: bool = False

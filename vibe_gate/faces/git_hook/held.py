@@ -15,6 +15,8 @@ from vibe_gate.faces.git_hook.effect import Effect, effect
 from vibe_gate.report.text import safe
 from vibe_gate.review import Request, Review, review
 
+_BEFORE_COMMITS = ("pre-commit", "pre-merge-commit")
+
 PIPE_WIDTH = 1000
 """Columns of a verdict in a hook's output, which frameworks keep until the end: wide enough to cut nothing."""
 
@@ -87,6 +89,9 @@ def _of(hook: Hook, summary: Summary, what: Effect) -> Record:
 def _write_down(hook: Hook, record: Record) -> None:
     try:
         with open_repository(hook.start, hook.environ) as repository:
-            Records(repository.common_dir).append(record)
+            records = Records(repository.common_dir)
+            records.append(record)
+            if hook.stage in _BEFORE_COMMITS and not (record.exit_code or record.judged or record.hints):
+                records.mark_passed(hook.parent, record)
     except StorageError as error:
         hook.say(f"vibe-gate: not recorded: {safe(str(error))}")

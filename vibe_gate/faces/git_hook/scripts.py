@@ -2,8 +2,9 @@
 
 Where nothing is staged, git and sh alone say so. The settings that could hide a
 staged change are switched off for that look, as in `faces/cli/idle.py`. The number
-of the git process is left behind, so that the hooks that git runs after the commit
-need not look again.
+of the git process is left behind in `idle`, so that the hooks that the same process
+runs afterwards need not look again; a review that asked no judge leaves it in
+`passed`, with the tree (`held.py`), and sh does what is left to do.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vibe_gate.adapters.githooks import KEPT
+from vibe_gate.adapters.records import NAME
 
 HOOKS = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite")
 """The hooks that are installed."""
+
+HINTS = "co-authored-by|assisted-by|generated-by|entire-checkpoint|claude-session|agent-session|generated with"
+"""Words without which no message hints at an agent (`domain/provenance.py`), as `grep -iE` reads them."""
 
 _HEAD = """\
 #!/bin/sh
@@ -42,6 +47,21 @@ fi
 
 _IDLE = """\
 if [ -r {state}/idle ] && read -r idle <{state}/idle && [ "$idle" = "$PPID" ]; then exit 0; fi
+"""
+
+_PASSED_MESSAGE = """\
+if [ -r {state}/passed ] && read -r pid rest <{state}/passed && [ "$pid" = "$PPID" ]; then
+  grep -aqiE {words} "$1"
+  if [ $? -eq 1 ]; then exit 0; fi
+fi
+"""
+
+_PASSED_COMMIT = """\
+if [ -r {state}/passed ] && {{ read -r pid tree && read -r line; }} <{state}/passed && [ "$pid" = "$PPID" ]; then
+  set -- $(git --no-replace-objects rev-parse HEAD 'HEAD^{{tree}}' 2>/dev/null)
+  if [ "$2" = "$tree" ] && printf '%s,"commit":"%s"}}\\n' "$line" "$1" >>{state}/{records}; then exit 0; fi
+  set --
+fi
 """
 
 _FIND = """\
@@ -88,11 +108,14 @@ def script(name: str, home: Home) -> bytes:
     reads, idle = name in ("pre-push", "post-rewrite"), name in ("commit-msg", "post-commit")
     parts = [_HEAD, _CHAIN_WITH_INPUT if reads else _CHAIN]
     parts += [_STAGED] if name in ("pre-commit", "pre-merge-commit") else [_IDLE] if idle else []
+    parts += {"commit-msg": [_PASSED_MESSAGE], "post-commit": [_PASSED_COMMIT]}.get(name, [])
     parts += [_FIND, _RUN_WITH_INPUT if reads else _RUN]
     text = "".join(parts).format(
         name=name,
         kept=KEPT,
         state=home.state,
+        records=NAME,
+        words=shlex.quote(HINTS),
         python=shlex.quote(home.python),
         package=shlex.quote(str(home.package)),
         flags=home.flags,
