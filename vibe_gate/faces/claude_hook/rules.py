@@ -41,6 +41,12 @@ _MAKING = frozenset({"cp", "ln", "install", "rsync", "link"})
 """Only the last path that they are given changes, or the one of -t."""
 
 _IN_PLACE = {"sed": ("-i", "--in-place"), "perl": ("-i",), "gawk": ("-i",), "awk": ("-i",), "sponge": ("",)}
+_LINE_OPTION = {"su": "-c", "runuser": "-c", "script": "-c", "flock": "-c", "env": "-S"}
+"""Programs besides shells that take a line of shell, and the option before it."""
+
+_INTO = {"tar": ("-C", "--directory"), "unzip": ("-d",)}
+"""Programs that write below a folder which an option names."""
+
 _OWN = frozenset({"vibe-gate", "pre-commit", "prek", "lefthook", "husky"})
 
 
@@ -53,8 +59,14 @@ def refused_command(line: str, cwd: str, depth: int = 0) -> str | None:
     """Why the agent may not run the line, if it may not. Unreadable where it cannot be understood."""
     if depth > MAX_DEPTH:
         raise Unreadable("too deep")
-    here = cwd
+    here, aliases = cwd, dict[str, str]()
     for command in commands(line):
+        if command.words[:1] == ["alias"]:
+            aliases.update((name, value) for name, _, value in (word.partition("=") for word in command.words[1:]))
+        elif command.words and (alias := aliases.get(command.words[0])):
+            inner = alias + " " + _quoted(command.words[1:])
+            if refusal := refused_command(inner, here, depth + 1):
+                return refusal
         if command.words[:1] in (["cd"], ["pushd"]) and len(command.words) > 1:
             here = os.path.join(here, os.path.expanduser(command.words[-1]))  # noqa: PTH118, PTH111
         if refusal := _refused(command, here, depth):
@@ -109,7 +121,12 @@ def _refused_words(words: list[str], command: Command, cwd: str, depth: int) -> 
             name, equals, value = word.partition("=")
             if equals and (refusal := git_rules.refused_variable(name, value)):
                 return refusal
-    if program in _SHELLS or program in ("eval", "source", "."):
+    if option := _LINE_OPTION.get(program):
+        for at, word in enumerate(arguments[:-1]):
+            clustered = word[:1] == "-" and word[1:2] != "-" and word.endswith(option[1])
+            if clustered and (refusal := refused_command(arguments[at + 1], cwd, depth + 1)):
+                return refusal
+    if program in _SHELLS or program == "eval":
         return _refused_script(program, arguments, command, cwd, depth)
     if program == "find":
         return _refused_find(arguments, cwd, depth)
@@ -139,9 +156,12 @@ def _refused_git(arguments: list[str], cwd: str, depth: int) -> str | None:
 
 
 def _refused_alias(alias: str, arguments: list[str], cwd: str, depth: int) -> str | None:
-    rest = " ".join("'" + word.replace("'", "'\\''") + "'" for word in arguments)
     line = alias[1:] if alias.startswith("!") else "git " + alias
-    return refused_command(f"{line} {rest}", cwd, depth + 1)
+    return refused_command(f"{line} {_quoted(arguments)}", cwd, depth + 1)
+
+
+def _quoted(words: list[str]) -> str:
+    return " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
 
 
 def _refused_nested(call: git_rules.Call, cwd: str, depth: int) -> str | None:
@@ -156,8 +176,9 @@ def _refused_nested(call: git_rules.Call, cwd: str, depth: int) -> str | None:
 
 
 def _refused_script(program: str, arguments: list[str], command: Command, cwd: str, depth: int) -> str | None:
-    """`sh -c LINE`, `eval LINE`, and a here-document that a shell reads."""
-    line = command.fed if program in _SHELLS else ""
+    """`sh -c LINE`, `eval LINE`, and what a shell without a script reads from its stdin."""
+    named = any(not word.startswith("-") for word in arguments) and "-s" not in arguments
+    line = "" if named else command.fed
     if program == "eval":
         line = " ".join(arguments)
     for at, word in enumerate(arguments[:-1]):
@@ -204,6 +225,8 @@ def _changed_paths(program: str, arguments: list[str]) -> list[str]:
         target = [arguments[at + 1] for at, word in enumerate(arguments[:-1]) if word == "-t"]
         target += [word.partition("=")[2] for word in arguments if word.startswith("--target-directory=")]
         return target or paths[-1:]
+    if program in _INTO:
+        return [arguments[at + 1] for at, word in enumerate(arguments[:-1]) if word in _INTO[program]]
     if program == "dd":
         return [word[3:] for word in arguments if word.startswith("of=")]
     if program in _IN_PLACE:

@@ -19,7 +19,9 @@ _REDIRECTIONS = frozenset({"<<<", "<<-", "<<", "<", ">", ">>", ">|", "<>", ">&",
 WRITING = frozenset({">", ">>", ">|", "<>", ">&", "&>", "&>>"})
 """Redirections that write to the file they name."""
 
-_KEYWORDS = frozenset({"if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "!", "time"})
+_KEYWORDS = frozenset(
+    {"if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "!", "time", "function"}
+)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "e": "\x1b", "0": "\0"}
 
 
@@ -30,14 +32,27 @@ class Unreadable(ValueError):
 class Command:
     """One simple command: `words` as they would be passed, `assigned` in front of it, `redirected` (operator, target).
 
-    `fed` is the text of here-documents and here-strings on its stdin.
+    `here` is the text of its here-documents and here-strings, `source` the command that its pipe comes from.
     """
 
     def __init__(self) -> None:
         self.words: list[str] = []
         self.assigned: dict[str, str] = {}
         self.redirected: list[tuple[str, str]] = []
-        self.fed = ""
+        self.here = ""
+        self.source: Command | None = None
+
+    @property
+    def fed(self) -> str:
+        """What it reads from its stdin, as far as it is known."""
+        return self.here or (self.source.printed if self.source else "")
+
+    @property
+    def printed(self) -> str:
+        """What it prints, as far as it is known: of `echo`, `printf`, and of `cat` with nothing but its stdin."""
+        if self.words[:1] in (["echo"], ["printf"]):
+            return " ".join(self.words[1:]).replace("\\n", "\n") + "\n"
+        return self.fed if self.words in (["cat"], ["tee"]) else ""
 
 
 def commands(line: str, depth: int = 0, variables: dict[str, str] | None = None) -> list[Command]:
@@ -69,7 +84,9 @@ class _Reader:
             elif operator in _REDIRECTIONS:
                 self._redirect(current, operator)
             elif operator:
-                current = self._finish(current)
+                before, current = current, self._finish(current)
+                if operator in ("|", "|&"):
+                    current.source = before
                 if operator == ")" and self._closes():
                     break
                 self.parentheses += operator == "("
@@ -127,6 +144,9 @@ class _Reader:
             return  # the number of a descriptor
         if not current.words and not quoted and raw in _KEYWORDS:
             return
+        if raw == "{" and not quoted:  # `function f {`: what follows is a command
+            current.words = []
+            return
         if not current.words and raw in ("case", "esac"):
             self.cases += 1 if raw == "case" else -1
         name, equals, _ = raw.partition("=")
@@ -146,7 +166,7 @@ class _Reader:
         if operator in ("<<", "<<-"):
             self.here.append((current, operator, target, quoted))
         elif operator == "<<<":
-            current.fed += target + "\n"
+            current.here += target + "\n"
         else:
             current.redirected.append((operator, target))
 
@@ -161,9 +181,9 @@ class _Reader:
                 if (text.lstrip("\t") if operator == "<<-" else text) == delimiter:
                     break
                 body.append(text)
-            command.fed += "\n".join(body) + "\n"
+            command.here += "\n".join(body) + "\n"
             if not quoted:
-                self._inner_substitutions(command.fed)
+                self._inner_substitutions(command.here)
         self.here = []
 
     def _inner_substitutions(self, text: str) -> None:
