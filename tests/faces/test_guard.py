@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shlex
 import subprocess
 import sys
+import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from vibe_gate.faces.claude_hook import guard
 from vibe_gate.faces.claude_hook.rules import refused_command, refused_edit
@@ -336,8 +341,8 @@ def event(**asked: str) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode()
 
 
-def guarded(given: bytes, where) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(BARE, input=given, cwd=where, capture_output=True)
+def guarded(data: bytes, where) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(BARE, input=data, cwd=where, capture_output=True)
 
 
 def test_a_refusal_is_a_decision_in_the_form_that_claude_code_reads(tmp_path):
@@ -349,7 +354,7 @@ def test_a_refusal_is_a_decision_in_the_form_that_claude_code_reads(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "given",
+    "data",
     [
         event(command="git status"),
         event(command="ls"),
@@ -363,8 +368,8 @@ def test_a_refusal_is_a_decision_in_the_form_that_claude_code_reads(tmp_path):
         b"\xff\xfe git",
     ],
 )
-def test_everything_else_goes_through_in_silence(tmp_path, given):
-    done = guarded(given, tmp_path)
+def test_everything_else_goes_through_in_silence(tmp_path, data):
+    done = guarded(data, tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
@@ -378,3 +383,43 @@ def test_an_ordinary_call_imports_nothing():
     done = subprocess.run([*BARE[:3], "-X", "importtime", BARE[3]], input=event(command="ls"), capture_output=True)
     imported = {line.rsplit("|")[-1].strip() for line in done.stderr.decode().splitlines()}
     assert not {"json", "re", "vibe_gate", "pathlib", "dataclasses"} & imported
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=12), min_size=1, max_size=6))
+def test_quoted_words_come_back_as_they_were(words):
+    (command,) = commands("run " + shlex.join(words))
+    assert command.words == ["run", *words]
+
+
+LETTERS = "git commit -n'\"\\$(){}`;|&<>\n#= \t.vibe*/EOF"
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.text(st.sampled_from(LETTERS), max_size=80))
+def test_whatever_the_line_it_is_read_or_said_to_be_unreadable(line):
+    with contextlib.suppress(Unreadable):
+        refused_command(line, "/r")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git " * 60_000,
+        "git '" * 40_000,
+        "git ;" * 40_000,
+        "git $x" * 30_000,
+        "echo " + "${x:-" * 20_000 + "git",
+        "git <<A\n" * 5_000,
+        "git | cat " * 20_000,
+        "cat <<'EOF'\n" + "git's (line\n" * 20_000 + "EOF\n",
+        "a=b$a; " * 20_000 + "git $a",
+        "a=xx; " + "a=$a$a; " * 60 + "git",
+        "git [" + "*" * 2_000 + "] .vibe" + "?*" * 200,
+    ],
+    ids=lambda line: line[:12],
+)
+def test_no_line_takes_the_guard_long(line):
+    began = time.process_time()
+    with contextlib.suppress(Unreadable, RecursionError):
+        refused_command(line, "/r")
+    assert time.process_time() - began < 3

@@ -10,6 +10,9 @@ UNKNOWN = "\0"
 MAX_DEPTH = 12
 MAX_LENGTH = 1 << 18
 
+MAX_VALUE = 1024
+"""Of a variable that is looked into: `a=$a$a` a few times over would not fit into any memory."""
+
 _SPACE = " \t"
 _OPERATORS = (
     "<<<", "<<-", "&>>", "<<", ">>", "&>", ">|", "<>", ">&", "<&", "&&", "||", ";;", "|&",
@@ -111,7 +114,8 @@ class _Reader:
                     name, equals, value = word.partition("=")
                     if equals and name.isidentifier():
                         current.assigned[name] = value
-                self.variables.update(current.assigned)
+                short = {name: value for name, value in current.assigned.items() if len(value) <= MAX_VALUE}
+                self.variables.update(dict.fromkeys(current.assigned, UNKNOWN) | short)
             self.found.append(current)
         return Command()
 
