@@ -7,7 +7,7 @@ Reads only. What a receipt is worth is decided in `domain.standing`; here it is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -29,7 +29,7 @@ from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.receipt import Receipt, contradiction, exact, parse
 from vibe_gate.domain.record import Record
 from vibe_gate.domain.standing import GOOD, Demands, Match, Paper, Standing, Subject, best, judged, match
-from vibe_gate.errors import FAIL, INTEGRITY, PASS, IntegrityError, StorageError, UsageError
+from vibe_gate.errors import FAIL, INTEGRITY, PASS, IntegrityError, RevisionError, StorageError, UsageError
 
 STORE = ".vibe-artifacts"
 SIGNERS = ".vibe-gate/allowed_signers"
@@ -37,6 +37,8 @@ SIGNERS = ".vibe-gate/allowed_signers"
 
 SUPPRESSIONS = ".vibe-gate/suppressions.toml"
 BUILT_IN_GATE = "built-in/gate.toml"
+
+SHORT_ID = 12
 
 RECEIPTS_PER_NOTE = 100
 """Receipts of one note that are read."""
@@ -162,7 +164,7 @@ class _Look:
             found += self._noted()
         for claim in found:
             if claim.paper.receipt is not None and not claim.paper.flaw:
-                self._cover(claim.paper.receipt, changes)
+                self._cover(claim.paper.receipt, [change.head_commit for change in changes])
         return found
 
     def row(self, change: Change, claims: Sequence[_Claim]) -> tuple[Subject, Standing]:
@@ -231,21 +233,28 @@ class _Look:
         signature = receipts.check(sealed.signed_bytes, sealed.signature, self._signers, self._signing, self._environ)
         return Paper(sealed.receipt.run_id, place, sealed.receipt, signature)
 
-    def _cover(self, receipt: Receipt, changes: Sequence[Change]) -> None:
-        """Which of today's commits the receipt's range has: as it stands in history, or rewritten as a whole."""
-        covered = self._covered.setdefault(receipt.run_id, set())
-        if receipt.exact == exact(self._whole) and receipt.range_patch_id == self._whole.range_patch_id:
-            covered.update(change.head_commit for change in changes)
-        for change in changes:
-            if receipt.after == change.after and receipt.before != change.before and self._reaches(receipt, change):
-                covered.update(self._repository.span(receipt.base_commit, change.head_commit))
+    def _cover(self, receipt: Receipt, names: Collection[str]) -> None:
+        """Which of the commits the receipt's range has.
 
-    def _reaches(self, receipt: Receipt, change: Change) -> bool:
-        """Whether the receipt is about everything between its base and this commit."""
-        base = receipt.base_commit
-        if not base or not self._repository.is_ancestor(base, change.head_commit):
+        Either the whole range that is verified has the change that was reviewed, or the
+        reviewed range is a part of it, commit by commit. A range that begins earlier
+        proves nothing: it could hide that something was put back that is older.
+        """
+        covered = self._covered.setdefault(receipt.run_id, set())
+        whole = self._whole
+        if receipt.exact == exact(whole) and receipt.range_patch_id == whole.range_patch_id:
+            covered.update(names)
+        base, head = receipt.base_commit, receipt.head_commit
+        if head in names and (base in names or (base and base == whole.base_commit)) and self._is_so(receipt):
+            covered.update(self._repository.span(base, head))
+
+    def _is_so(self, receipt: Receipt) -> bool:
+        """Whether the receipt's commits have the receipt's trees."""
+        try:
+            trees = [self._repository.tree(name).id for name in (receipt.base_commit, receipt.head_commit)]
+        except RevisionError:
             return False
-        return self._repository.tree(base).id == receipt.before
+        return trees == [receipt.before, receipt.after]
 
     def _demands(self, change: Change, agent: bool) -> Demands:
         digests = dict(self.gate.digests)
@@ -280,6 +289,10 @@ class _Look:
         if record is not None and not record.during:
             return Standing("bypassed", f"committed past the hook (--no-verify, or it was switched off) on {record.ts}")
         near = [claim.paper.receipt for claim in claims if claim.paper.receipt is not None]
+        part = next((receipt for receipt in near if receipt.head_commit == subject.commit), None)
+        if part is not None:
+            span = f"{part.base_commit[:SHORT_ID]}..{part.head_commit[:SHORT_ID]}"
+            return Standing("missing", f"it was reviewed only as the end of {span}: verify that range")
         if any(receipt.patch_id == subject.patch_id for receipt in near if receipt.patch_id):
             return Standing("missing", "a review of the same patch-id is about other white space")
         if any(receipt.after == subject.after for receipt in near):

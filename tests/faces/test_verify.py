@@ -1,0 +1,395 @@
+"""`vibe-gate verify` with real git: which verdict is about a rewritten commit, and which is not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import signing
+from standing import CODE, TIDY, Gated, predicate, statement
+
+CHANGED = CODE.replace("> 0", ">= 0")
+
+
+@pytest.fixture
+def gated(tmp_path, environ) -> Gated:
+    return Gated(tmp_path / "repo", environ)
+
+
+def change(gated: Gated, text: str = CHANGED) -> None:
+    gated.write("src/pay.py", text)
+
+
+def test_a_commit_that_nobody_reviewed_is_missing(gated):
+    gated.commit("Change", **{"src/pay.py": CHANGED})
+    assert gated.stand() == (1, "missing", None)
+
+
+def test_a_reviewed_commit_is_found_by_its_id(gated):
+    gated.commit("Change", **{"src/pay.py": CHANGED})
+    gated.review("--commit", "HEAD")
+    assert gated.stand() == (0, "reviewed", "commit")
+
+
+@pytest.mark.parametrize("how", [("--staged",), ("HEAD",)])
+def test_what_was_reviewed_before_the_commit_is_found_by_its_tree(gated, how):
+    change(gated)
+    gated.git("add", "-A")
+    gated.review(*how)
+    gated.git("commit", "-q", "-m", "Change")
+    assert gated.stand() == (0, "reviewed", "tree")
+
+
+def test_an_amended_message_keeps_the_verdict_by_the_tree(gated):
+    gated.reviewed(**{"src/pay.py": CHANGED})
+    gated.git("commit", "-q", "--amend", "-m", "Better words")
+    assert gated.stand() == (0, "reviewed", "tree")
+
+
+def test_an_amended_file_loses_the_verdict(gated):
+    gated.reviewed(**{"src/pay.py": CHANGED})
+    change(gated, CHANGED.replace("log", "lug"))
+    gated.git("commit", "-q", "-a", "--amend", "-m", "More")
+    assert gated.stand() == (1, "missing", None)
+
+
+def test_a_rebased_commit_keeps_the_verdict_by_its_patch_id(gated):
+    gated.git("checkout", "-q", "-b", "topic")
+    gated.reviewed(**{"src/pay.py": CHANGED})
+    gated.git("checkout", "-q", "main")
+    gated.commit("Elsewhere", README="read\n")
+    gated.git("rebase", "-q", "main", "topic")
+    assert gated.stand() == (0, "reviewed", "patch-id")
+
+
+def test_a_rebase_that_changes_the_patch_loses_the_verdict(gated):
+    gated.git("checkout", "-q", "-b", "topic")
+    gated.reviewed(**{"src/pay.py": CHANGED})
+    gated.git("checkout", "-q", "main")
+    gated.commit("Near", **{"src/pay.py": CODE.replace("def pay(amount)", "def pay(sum)")})
+    gated.git("-c", "merge.conflictStyle=merge", "rebase", "-q", "-X", "theirs", "main", "topic")
+    assert gated.stand()[:2] == (1, "missing")
+
+
+def test_a_cherry_pick_keeps_the_verdict_by_its_patch_id(gated):
+    gated.git("checkout", "-q", "-b", "topic")
+    picked = gated.reviewed(**{"src/pay.py": CHANGED})
+    gated.git("checkout", "-q", "main")
+    gated.commit("Elsewhere", README="read\n")
+    gated.git("cherry-pick", picked)
+    assert gated.stand() == (0, "reviewed", "patch-id")
+
+
+def test_a_squash_of_a_reviewed_range_is_found_by_the_range(gated):
+    gated.git("checkout", "-q", "-b", "topic")
+    gated.commit("One", **{"src/pay.py": CHANGED})
+    gated.commit("Two", **{"src/log.py": "def log(amount):\n    print('paid', amount)\n"})
+    gated.review("main..topic")
+    gated.git("checkout", "-q", "main")
+    gated.commit("Elsewhere", README="read\n")
+    gated.git("merge", "-q", "--squash", "topic")
+    gated.git("commit", "-q", "-m", "Both")
+    assert gated.stand() == (0, "reviewed", "range patch-id")
+
+
+def test_a_squash_of_commits_that_were_reviewed_one_by_one_was_not_reviewed_as_one(gated):
+    gated.git("checkout", "-q", "-b", "topic")
+    gated.reviewed("One", **{"src/pay.py": CHANGED})
+    gated.reviewed("Two", **{"src/log.py": "def log(amount):\n    print('paid', amount)\n"})
+    gated.git("checkout", "-q", "main")
+    gated.commit("Elsewhere", README="read\n")
+    gated.git("merge", "-q", "--squash", "topic")
+    gated.git("commit", "-q", "-m", "Both")
+    assert gated.stand() == (1, "missing", None)
+
+
+def test_every_commit_of_a_reviewed_range_is_covered_also_after_a_rebase_of_the_whole(gated):
+    gated.git("checkout", "-q", "-b", "topic")
+    gated.commit("One", **{"src/pay.py": CHANGED})
+    gated.commit("Two", **{"src/log.py": "def log(amount):\n    print('paid', amount)\n"})
+    gated.review("main..topic")
+    code, rows = gated.verify("main..topic")
+    assert (code, [row["match"] for row in rows]) == (0, ["range patch-id"] * 2)
+    gated.git("checkout", "-q", "main")
+    gated.commit("Elsewhere", README="read\n")
+    gated.git("rebase", "-q", "main", "topic")
+    code, rows = gated.verify("main..topic")
+    assert (code, [row["match"] for row in rows]) == (0, ["range patch-id"] * 2)
+    gated.commit("Three", **{"src/log.py": "log = print\n"})
+    code, rows = gated.verify("main..topic")
+    assert (code, [row["status"] for row in rows]) == (1, ["missing"] * 3)
+
+
+def test_a_range_reviewed_up_to_the_last_commit_but_one_leaves_the_last_missing(gated):
+    gated.commit("One", **{"src/pay.py": CHANGED})
+    gated.commit("Two", **{"src/log.py": "log = print\n"})
+    gated.review(f"{gated.first}..HEAD")
+    gated.commit("Three", **{"src/log.py": "log = repr\n"})
+    code, rows = gated.verify(f"{gated.first}..")
+    assert (code, [row["status"] for row in rows]) == (1, ["missing", "reviewed", "reviewed"])
+
+
+def test_a_range_that_begins_before_what_it_puts_back_says_nothing_about_the_commit(gated):
+    gated.commit("Fix", **{"src/log.py": "def log(amount):\n    print(masked(amount))\n"})
+    gated.commit("Put back", **{"src/log.py": "def log(amount):\n    print(amount)\n", "src/pay.py": CHANGED})
+    gated.review(f"{gated.first}..HEAD")
+    code, [row] = gated.verify("HEAD~1..HEAD")
+    assert (code, row["status"]) == (1, "missing")
+    assert "only as the end of" in row["why"]
+    code, rows = gated.verify(f"{gated.first}..HEAD")
+    assert (code, [row["match"] for row in rows]) == (0, ["range patch-id"] * 2)
+
+
+def test_a_review_of_the_last_step_to_the_same_tree_is_not_one_of_the_commit(gated):
+    change(gated, CHANGED.replace("charge", "refund"))
+    gated.git("add", "-A")
+    step = gated.git("commit-tree", gated.git("write-tree"), "-p", "HEAD", "-m", "aside")
+    change(gated, CHANGED.replace("charge", "refund") + "# one more line\n")
+    gated.review(step)
+    gated.commit("All of it")
+    code, [row] = gated.verify()
+    assert (code, row["status"], row["why"]) == (
+        1, "missing", "its tree was reviewed, but only part of what it changes",
+    )  # fmt: skip
+
+
+def test_the_same_patch_id_with_other_white_space_is_another_change(gated):
+    gated.git("checkout", "-q", "-b", "topic")
+    gated.reviewed(**{"src/pay.py": CODE.replace("        log", "        audit(amount)\n        log")})
+    gated.git("checkout", "-q", "main")
+    gated.commit("Dedented", **{"src/pay.py": CODE.replace("        log", "    audit(amount)\n        log")})
+    ids = {
+        gated.git("patch-id", "--stable", stdin=gated.git("show", branch).encode()).split()[0]
+        for branch in ("main", "topic")
+    }
+    assert len(ids) == 1
+    code, [row] = gated.verify()
+    assert (code, row["status"]) == (1, "missing")
+    assert row["why"] == "a review of the same patch-id is about other white space"
+
+
+def test_a_root_commit_is_verified_against_nothing(tmp_path, environ):
+    gated = Gated(tmp_path / "repo", environ)
+    gated.review("--commit", "HEAD")
+    code, status, match = gated.stand(gated.first)
+    assert (status, match) == ("reviewed", "commit")
+    assert code == 0
+
+
+def test_an_empty_commit_needs_no_review(gated):
+    gated.git("commit", "-q", "--allow-empty", "-m", "Nothing")
+    assert gated.stand() == (0, "empty", None)
+
+
+def test_the_default_range_is_what_the_upstream_does_not_have(gated, tmp_path):
+    gated.git("clone", "-q", "--bare", ".", str(tmp_path / "there"))
+    gated.git("remote", "add", "origin", str(tmp_path / "there"))
+    gated.git("fetch", "-q")
+    gated.git("branch", "-q", "-u", "origin/main")
+    assert gated.run("verify").out == "Nothing to verify: the range has no commits.\n"
+    gated.reviewed("One", **{"src/pay.py": CHANGED})
+    gated.reviewed("Two", **{"src/log.py": "log = print\n"})
+    code, rows = gated.verify()
+    assert (code, [row["title"] for row in rows]) == (0, ["Two", "One"])
+
+
+def test_a_failed_review_fails_and_says_so_in_the_table(gated):
+    gated.commit("Change\x1b[31m", **{"src/pay.py": CHANGED + "# TODO\n"})
+    gated.review("--commit", "HEAD")
+    done = gated.run("verify")
+    assert done.code == 1
+    assert "failed" in done.out
+    assert "\x1b" not in done.out
+
+
+def test_of_two_verdicts_on_the_same_question_the_newer_decides(gated):
+    gated.commit("Change", **{"src/pay.py": CHANGED})
+    gated.review("--commit", "HEAD")
+    gated.review("--commit", "HEAD", "--no-judge")
+    _, [row] = gated.verify()
+    assert row["run_id"] == gated.bundles()[-1].name
+
+
+def test_an_exact_fail_outweighs_a_later_pass_on_another_base(gated):
+    gated.git("checkout", "-q", "-b", "topic")
+    picked = gated.commit("Change", **{"src/pay.py": CHANGED + "# TODO\n"})
+    assert gated.review("--commit", picked)["exit_code"] == 1
+    gated.git("checkout", "-q", "main")
+    gated.commit("Soft", **{".vibe-gate/rubrics/tidy.toml": TIDY.replace("TODO", "FIXME")})
+    gated.git("cherry-pick", picked)
+    assert gated.review("--commit", "HEAD")["exit_code"] == 0
+    assert gated.stand(picked)[:2] == (1, "failed")
+
+
+def test_a_rubric_that_changed_since_makes_the_verdict_stale(gated):
+    gated.reviewed(**{"src/pay.py": CHANGED})
+    gated.write(".vibe-gate/rubrics/tidy.toml", TIDY.replace("TODO", "FIXME"))
+    code, [row] = gated.verify("--definitions", "worktree")
+    assert (code, row["status"], row["why"]) == (1, "stale", "the rubric tidy has changed since")
+
+
+def test_a_gate_that_changed_since_makes_the_verdict_stale(gated):
+    gated.reviewed(**{"src/pay.py": CHANGED})
+    gated.write(".vibe-gate/gate.toml", "schema = 1\nrubrics = ['tidy']\n")
+    code, [row] = gated.verify("--definitions", "worktree")
+    assert (code, row["status"], row["why"]) == (1, "stale", ".vibe-gate/gate.toml has changed since")
+
+
+def test_a_review_against_fewer_rubrics_than_the_gate_demands_is_incomplete(tmp_path, environ):
+    more = {
+        ".vibe-gate/rubrics/more.toml": TIDY.replace('"tidy"', '"more"'),
+        ".vibe-gate/gate.toml": 'schema = 1\nrubrics = ["tidy"]\n[[scope]]\npaths = ["**"]\nrubrics = ["more"]\n',
+    }
+    gated = Gated(tmp_path / "repo", environ, **more)
+    gated.commit("Change", **{"src/pay.py": CHANGED})
+    gated.review("--commit", "HEAD", "--rubric", "tidy")
+    code, [row] = gated.verify()
+    assert (code, row["status"], row["why"]) == (1, "incomplete", "not held against: more")
+
+
+def test_a_review_without_the_judge_that_the_gate_demands_is_incomplete(tmp_path, environ):
+    asks = TIDY + '[[criterion]]\nid = "clear"\nkind = "judge"\nquestion = "Is it clear?"\n'
+    always = 'schema = 1\nrubrics = ["tidy"]\n[hooks.pre-commit]\njudge = "always"\n'
+    gated = Gated(tmp_path / "repo", environ, **{".vibe-gate/rubrics/tidy.toml": asks, ".vibe-gate/gate.toml": always})
+    gated.commit("Change", **{"src/pay.py": CHANGED})
+    gated.review("--commit", "HEAD", "--no-judge")
+    code, [row] = gated.verify()
+    assert (code, row["status"]) == (1, "incomplete")
+    assert "--no-judge" in row["why"]
+
+
+def test_an_agents_commit_that_was_only_checked_is_incomplete_and_a_humans_is_not(tmp_path, environ):
+    asks = TIDY + '[[criterion]]\nid = "clear"\nkind = "judge"\nquestion = "Is it clear?"\n'
+    gated = Gated(tmp_path / "repo", environ, **{".vibe-gate/rubrics/tidy.toml": asks})
+    gated.commit("Change", **{"src/pay.py": CHANGED})
+    gated.review("--commit", "HEAD", "--no-judge")
+    assert gated.stand() == (0, "reviewed", "commit")
+    gated.git("commit", "-q", "--amend", "-m", "Change\n\nCo-authored-by: Claude <noreply@anthropic.com>")
+    assert gated.stand()[:2] == (1, "incomplete")
+
+
+def test_a_change_of_the_gate_itself_waits_for_approval(gated):
+    gated.commit("Soften", **{".vibe-gate/rubrics/tidy.toml": TIDY.replace("TODO", "FIXME")})
+    gated.review("--commit", "HEAD")
+    assert gated.stand()[:2] == (1, "approval")
+
+
+def test_the_receipt_is_an_in_toto_statement_about_tree_and_commit(gated):
+    commit = gated.commit("Change", **{"src/pay.py": CHANGED})
+    summary = gated.review("--commit", "HEAD")
+    said = statement(gated.bundles()[-1])
+    assert said["_type"] == "https://in-toto.io/Statement/v1"
+    assert said["predicateType"] == "urn:vibe-gate:receipt:v1"
+    assert [subject["digest"] for subject in said["subject"]] == [
+        {"gitTree": summary["change"]["after"]},
+        {"gitCommit": commit},
+    ]
+    receipt = predicate(gated.bundles()[-1])
+    assert receipt["rubrics"][0]["digest"] == summary["rubrics"][0]["digest"]
+    assert set(receipt["definitions"]) == {".vibe-gate/gate.toml", ".vibe-gate/rubrics/tidy.toml"}
+    assert receipt["signer"] == "ada@example.org"
+
+
+SIGNERS = ".vibe-gate/allowed_signers"
+
+
+@pytest.fixture
+def signed(tmp_path, environ) -> Gated:
+    """A repository whose gate lists Bob, who reviews; Ada writes."""
+    key = signing.key(tmp_path / "keys")
+    gated = Gated(tmp_path / "repo", environ, **{SIGNERS: f"bob@example.org {signing.public(key)}\n"})
+    signing.sign_with(gated.repo, key)
+    return gated
+
+
+def test_in_ci_a_pass_counts_that_a_listed_signer_who_is_not_the_author_signed(signed):
+    signed.reviewed(**{"src/pay.py": CHANGED})
+    code, [row] = signed.verify(CI="true")
+    assert (code, row["status"], row["why"]) == (0, "reviewed", "signed by bob@example.org")
+    assert row["signature"]["principals"] == ["bob@example.org"]
+    assert row["signature"]["key"].startswith("SHA256:")
+
+
+def test_in_ci_an_unsigned_pass_does_not_count_and_here_it_is_for_display(signed):
+    signed.git("config", "--unset", "gpg.format")
+    signed.reviewed(**{"src/pay.py": CHANGED})
+    assert signed.stand("--strict")[:2] == (1, "unsigned")
+    code, [row] = signed.verify()
+    assert (code, row["why"]) == (0, "display only: it is not signed")
+
+
+def test_in_ci_an_authors_own_signature_is_refused_as_forged(signed, tmp_path):
+    signed.write(SIGNERS, f"ada@example.org {signing.public(tmp_path / 'keys' / 'key')}\n")
+    signed.commit("List Ada")
+    signed.reviewed(**{"src/pay.py": CHANGED})
+    code, [row] = signed.verify("--strict")
+    assert (code, row["status"]) == (5, "forged")
+    assert "may be its author, ada@example.org" in row["why"]
+    assert signed.stand()[:2] == (0, "reviewed")
+
+
+def test_a_pattern_that_could_be_the_author_is_taken_for_the_author(signed, tmp_path):
+    signed.write(SIGNERS, f"*@EXAMPLE.org {signing.public(tmp_path / 'keys' / 'key')}\n")
+    signed.commit("List all")
+    signed.reviewed(**{"src/pay.py": CHANGED})
+    assert signed.stand("--strict")[:2] == (5, "forged")
+
+
+def test_a_key_that_is_not_listed_is_forged_everywhere(signed, tmp_path):
+    signing.sign_with(signed.repo, signing.key(tmp_path / "keys", "other"))
+    signed.reviewed(**{"src/pay.py": CHANGED})
+    assert signed.stand()[:2] == (5, "forged")
+
+
+def test_a_change_cannot_list_its_own_signer(signed, tmp_path):
+    mine = signing.key(tmp_path / "keys", "mine")
+    signing.sign_with(signed.repo, mine)
+    signed.commit("List Eve", **{SIGNERS: f"eve@example.org {signing.public(mine)}\n"})
+    signed.review("--commit", "HEAD")
+    assert signed.stand()[:2] == (5, "forged")
+
+
+def test_receipts_travel_by_notes_only_when_signed_by_a_listed_key(signed, tmp_path):
+    signed.git("config", "vibe-gate.receipts", "notes")
+    before = signed.git("status", "--porcelain=v2", "--branch")
+    signed.commit("Change", **{"src/pay.py": CHANGED})
+    signed.review("--commit", "HEAD")
+    assert signed.git("symbolic-ref", "HEAD") == "refs/heads/main"
+    assert before.splitlines()[1] == signed.git("status", "--porcelain=v2", "--branch").splitlines()[1]
+    there = tmp_path / "there"
+    signed.git("clone", "-q", ".", str(there))
+    clone = Gated.__new__(Gated)
+    clone.environ, clone.path = signed.environ, there
+    assert clone.stand("HEAD")[:2] == (1, "missing")
+    signed.git("-C", str(there), "fetch", "-q", "origin", "refs/notes/vibe-gate:refs/notes/vibe-gate")
+    assert clone.stand("HEAD")[:2] == (1, "missing")
+    assert clone.stand("HEAD", "--from-notes", "--strict") == (0, "reviewed", "commit")
+
+
+def test_an_unsigned_receipt_in_a_note_counts_nowhere(gated):
+    gated.git("config", "vibe-gate.receipts", "notes")
+    gated.commit("Change", **{"src/pay.py": CHANGED})
+    gated.review("--commit", "HEAD")
+    gated.git("rev-parse", "refs/notes/vibe-gate")
+    for bundle in gated.bundles():
+        for file in sorted(bundle.rglob("*"), reverse=True):
+            file.rmdir() if file.is_dir() else file.unlink()
+        bundle.rmdir()
+    assert gated.stand("--from-notes")[:2] == (1, "unsigned")
+
+
+def test_verify_leaves_everything_as_it_is(gated):
+    gated.reviewed(**{"src/pay.py": CHANGED})
+    gated.write("new.txt", "new\n")
+    before = gated.git("status", "--porcelain=v2", "--branch"), gated.git("for-each-ref"), len(gated.bundles())
+    gated.verify("HEAD~1..HEAD")
+    assert before == (
+        gated.git("status", "--porcelain=v2", "--branch"),
+        gated.git("for-each-ref"),
+        len(gated.bundles()),
+    )
+
+
+def test_a_range_that_names_nothing_is_a_usage_error(gated):
+    assert gated.run("verify", "nowhere..HEAD").code == 2
+    assert json.loads(gated.run("verify", "--json", "--", "-x..HEAD").out)["error"]["exit_code"] == 2
