@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import nox
 
 nox.options.sessions = ["lint", "types", "floors", "tests"]
@@ -41,5 +43,5 @@ def floors(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Every benchmark; figures are ratios against a named peer in the same run."""
     session.install(".")
-    for script in ("startup", "snapshot", "patches", "storage"):
-        session.run("python", f"bench/{script}.py", *session.posargs)
+    for script in sorted(Path("bench").glob("*.py")):
+        session.run("python", str(script), *session.posargs)
