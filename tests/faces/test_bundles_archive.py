@@ -73,6 +73,8 @@ def test_a_bundle_that_the_repository_committed_is_foreign(
     assert done.returncode == 5
     assert "git tracks it: it came with the repository, no review here wrote it" in done.stdout
     assert vibe_gate("bundles", "export", cwd=repo, environ=environ).returncode == 2  # no newest run that is ours
+    assert vibe_gate("bundles", "show", cwd=repo, environ=environ).returncode == 2
+    assert vibe_gate("bundles", "show", run.run_id, cwd=repo, environ=environ).returncode == 5
     assert vibe_gate("bundles", "export", run.run_id, cwd=repo, environ=environ).returncode == 5
     assert vibe_gate("bundles", "repair", cwd=repo, environ=environ).returncode == 0
     assert not run.directory.exists()
