@@ -1,0 +1,268 @@
+"""`override` and `suppress`: who may let something pass, for how long, and that nothing is hidden by it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from standing import CODE, TIDY, Gated, predicate
+
+BAD = CODE + "# TODO\n"
+ALSO_BAD = BAD + "# TODO more\n"
+SOON = str((datetime.now(UTC) + timedelta(days=5)).date())
+
+
+@pytest.fixture
+def gated(tmp_path, environ) -> Gated:
+    return Gated(tmp_path / "repo", environ)
+
+
+def fail(gated: Gated, text: str = BAD) -> list[str]:
+    """A failing review of what is staged; the fingerprints of its failures."""
+    gated.write("src/pay.py", text)
+    gated.git("add", "-A")
+    summary = gated.review("--staged")
+    assert summary["exit_code"] == 1
+    return [finding["fingerprint"] for finding in summary["findings"] if finding["level"] == "failure"]
+
+
+def criterion(summary, name):
+    return next(one for rubric in summary["rubrics"] for one in rubric["criteria"] if one["id"] == name)
+
+
+def test_an_overridden_finding_no_longer_blocks_and_stays_visible(gated):
+    [name] = fail(gated)
+    done = gated.run("override", name[:8], "--reason", "the marker is meant", "--expires", SOON)
+    assert done.code == 0, done.err
+    assert f"{name} is overridden by Ada <ada@example.org> until {SOON}: the marker is meant" in done.out
+    summary = gated.review("--staged")
+    assert (summary["exit_code"], summary["outcome"]) == (0, "pass")
+    told = f"overridden by Ada <ada@example.org> until {SOON}: the marker is meant"
+    assert criterion(summary, "no-todo")["outcome"] == "fail"
+    assert criterion(summary, "no-todo")["reason"].startswith(told)
+    assert [(finding["level"], finding["message"].startswith(told)) for finding in summary["findings"]] == [
+        ("notice", True)
+    ]
+    screen = gated.run("review", "--staged")
+    assert told in screen.out
+
+
+def test_the_receipt_says_who_let_it_pass_and_verify_shows_it(gated):
+    [name] = fail(gated)
+    gated.run("override", name, "--reason", "the marker is meant", "--expires", SOON)
+    gated.review("--staged")
+    gated.git("commit", "-q", "-m", "Change")
+    said = {"finding": name, "reason": "the marker is meant", "by": "Ada <ada@example.org>"}
+    assert predicate(gated.bundles()[-1])["waivers"] == [said | {"expires": SOON, "local": True}]
+    code, [row] = gated.verify()
+    assert (code, row["status"]) == (0, "overridden")
+    assert row["why"] == f"overridden by Ada <ada@example.org> until {SOON}: the marker is meant"
+    assert gated.stand("--strict")[:2] == (1, "failed")
+
+
+def test_the_bundle_that_was_overridden_carries_a_remark_and_stays_whole(gated):
+    [name] = fail(gated)
+    gated.run("override", name, "--reason", "the marker is meant")
+    [bundle] = gated.bundles()
+    assert "the marker is meant" in (bundle / "annotations.ndjson").read_text()
+    assert gated.run("bundles", "verify").code == 0
+
+
+def test_by_default_an_override_holds_for_thirty_days(gated):
+    [name] = fail(gated)
+    until = (datetime.now(UTC) + timedelta(days=30)).date()
+    assert f"until {until}" in gated.run("override", name, "--reason", "x").out
+
+
+def test_an_expired_override_has_no_effect_and_is_told(gated):
+    [name] = fail(gated)
+    gated.run("override", name, "--reason", "x")
+    file = gated.path / ".git/vibe-gate/overrides.ndjson"
+    record = json.loads(file.read_text())
+    file.write_text(json.dumps(record | {"expires": "2026-01-01"}) + "\n")
+    done = gated.run("review", "--staged")
+    assert done.code == 1
+    assert f"The override of {name} by Ada <ada@example.org> expired on 2026-01-01." in done.out
+
+
+def test_one_finding_overridden_leaves_the_others_blocking(gated):
+    first, second = fail(gated, ALSO_BAD)
+    gated.run("override", first, "--reason", "x")
+    summary = gated.review("--staged")
+    assert summary["exit_code"] == 1
+    assert sorted(finding["level"] for finding in summary["findings"]) == ["failure", "notice"]
+    gated.run("override", second, "--reason", "x")
+    assert gated.review("--staged")["exit_code"] == 0
+
+
+def test_an_override_in_ci_has_no_effect(gated):
+    [name] = fail(gated)
+    gated.run("override", name, "--reason", "x")
+    assert gated.review("--staged", CI="true")["exit_code"] == 1
+
+
+def test_a_change_of_the_gate_can_be_approved_until_it_changes_again(gated):
+    softer = TIDY.replace("TODO", "FIXME")
+    gated.write(".vibe-gate/rubrics/tidy.toml", softer)
+    gated.git("add", "-A")
+    assert gated.review("--staged")["exit_code"] == 4
+    done = gated.run("override", "policy", "--reason", "agreed in the meeting")
+    assert "changes of .vibe-gate/rubrics/tidy.toml" in done.out
+    summary = gated.review("--staged")
+    assert summary["exit_code"] == 0
+    assert any("agreed in the meeting" in finding["message"] for finding in summary["findings"])
+    assert summary["policy_changes"][0]["level"] == "block"
+    gated.write("src/pay.py", CODE.replace("> 0", ">= 0"))
+    gated.git("add", "-A")
+    assert gated.review("--staged")["exit_code"] == 0
+    gated.write(".vibe-gate/rubrics/tidy.toml", softer + "# softer\n")
+    gated.git("add", "-A")
+    assert gated.review("--staged")["exit_code"] == 4
+
+
+@pytest.mark.parametrize(
+    ("environment", "sign"),
+    [
+        ({"CLAUDECODE": "1"}, "CLAUDECODE is set"),
+        ({"CODEX_SANDBOX": "seatbelt"}, "CODEX_SANDBOX is set"),
+        ({"GIT_AUTHOR_EMAIL": "noreply@anthropic.com"}, "noreply@anthropic.com is Claude"),
+    ],
+)
+@pytest.mark.parametrize("command", ["override", "suppress"])
+def test_an_agent_is_refused_with_a_sentence(gated, command, environment, sign):
+    [name] = fail(gated)
+    done = gated.run(command, name, "--reason", "trust me", **environment)
+    assert done.code == 2
+    assert f"Only a person can let something pass, and {sign}" in done.err
+    assert gated.review("--staged")["exit_code"] == 1
+
+
+def test_an_agents_address_in_gits_configuration_is_refused_and_in_the_file_ignored(gated):
+    [name] = fail(gated)
+    gated.run("override", name, "--reason", "x")
+    file = gated.path / ".git/vibe-gate/overrides.ndjson"
+    file.write_text(file.read_text().replace("ada@example.org", "cursoragent@cursor.com"))
+    assert gated.review("--staged")["exit_code"] == 1
+    gated.git("config", "user.email", "cursoragent@cursor.com")
+    assert "cursoragent@cursor.com is Cursor" in gated.run("override", name, "--reason", "x").err
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["0000000000000000", "--reason", "x"], "No run here has a finding 0000000000000000."),
+        (["ab", "--reason", "x"], "is no fingerprint"),
+        (["*", "--reason", "x"], "is no fingerprint"),
+        (["NAME", "--reason", "  "], "The reason is empty"),
+        (["NAME"], "--reason"),
+        (["NAME", "--reason", "x", "--expires", "2020-01-01"], "2020-01-01 is over"),
+        (["NAME", "--reason", "x", "--expires", "soon"], "'soon' is no date"),
+        (["policy", "--reason", "x"], "No run here found a change of the gate itself."),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_sentence(gated, argv, sentence):
+    [name] = fail(gated)
+    done = gated.run("override", *(name if word == "NAME" else word for word in argv))
+    assert done.code == 2
+    assert sentence in done.err
+
+
+def test_damaged_lines_let_nothing_pass(gated):
+    [name] = fail(gated)
+    gated.run("override", name, "--reason", "x")
+    file = gated.path / ".git/vibe-gate/overrides.ndjson"
+    file.write_text(file.read_text()[:-20])
+    assert gated.review("--staged")["exit_code"] == 1
+    gated.run("override", name, "--reason", "again")
+    assert gated.review("--staged")["exit_code"] == 0
+
+
+def suppressed(gated: Gated, *argv: str) -> None:
+    """A suppression, merged: on disk and committed, so that it is at the trusted revision."""
+    done = gated.run("suppress", *argv)
+    assert done.code == 0, done.err
+    gated.git("reset", "-q")
+    gated.git("add", ".vibe-gate")
+    gated.git("commit", "-q", "-m", "Suppress")
+    gated.git("add", "-A")
+
+
+def test_a_suppression_has_an_effect_once_it_is_merged_and_is_shown(gated):
+    [name] = fail(gated)
+    gated.run("suppress", name, "--reason", "a marker of the format")
+    gated.git("add", "-A")
+    assert gated.review("--staged")["exit_code"] == 1
+    gated.git("reset", "-q")
+    gated.git("add", ".vibe-gate")
+    gated.git("commit", "-q", "-m", "Suppress")
+    gated.git("add", "-A")
+    summary = gated.review("--staged")
+    assert summary["exit_code"] == 0
+    assert criterion(summary, "no-todo")["outcome"] == "fail"
+    assert "suppressed by Ada <ada@example.org>: a marker of the format" in criterion(summary, "no-todo")["reason"]
+
+
+def test_a_pattern_suppresses_what_a_criterion_finds_at_some_paths_only(gated):
+    fail(gated)
+    suppressed(gated, "no-todo:src/p*.py", "--reason", "generated")
+    assert gated.review("--staged")["exit_code"] == 0
+    gated.write("src/log.py", "# TODO\n")
+    gated.git("add", "-A")
+    assert gated.review("--staged")["exit_code"] == 1
+
+
+def test_a_suppression_that_nothing_needs_and_one_that_has_expired_are_told(gated):
+    gated.write(
+        ".vibe-gate/suppressions.toml",
+        'schema = 1\n[[suppression]]\ncriterion = "no-todo"\npaths = ["src/**"]\nreason = "x"\n'
+        '[[suppression]]\ncriterion = "no-tabs"\nreason = "y"\nexpires = 2020-01-01\n',
+    )
+    gated.commit("Suppress")
+    gated.write("src/pay.py", CODE.replace("> 0", ">= 0"))
+    gated.git("add", "-A")
+    done = gated.run("review", "--staged")
+    assert done.code == 0
+    assert "The suppression of no-todo:src/** suppressed nothing here: is it needed any more?" in done.out
+    assert "The suppression of no-tabs expired on 2020-01-01 and has no effect." in done.out
+
+
+def test_a_suppression_makes_ci_no_less_sure(gated):
+    fail(gated)
+    suppressed(gated, "no-todo:src/**", "--reason", "generated")
+    assert gated.review("--staged", CI="true")["exit_code"] == 0
+    gated.git("commit", "-q", "-m", "Change")
+    assert gated.stand()[:2] == (0, "reviewed")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('[[suppression]]\nreason = "x"\n', "schema: is missing"),
+        ('schema = 1\n[[suppression]]\nreason = "x"\n', "needs a finding, a criterion or paths"),
+        ('schema = 1\n[[suppression]]\ncriterion = "a"\n', "suppression[0].reason: is missing"),
+        ('schema = 1\n[[suppression]]\ncriterion = "a"\nreasn = "x"\n', 'did you mean "reason"?'),
+        ('schema = 1\n[[suppression]]\ncriterion = "a"\nreason = "x"\nexpires = "soon"\n', "expires"),
+        ('schema = 1\n[[suppression]]\npaths = ["../x"]\nreason = "x"\n', "leaves the repository"),
+        ("schema = 1\n[[suppression\n", "not TOML"),
+    ],
+)
+def test_mistakes_in_the_file_are_told_with_file_and_key(gated, text, sentence):
+    gated.write(".vibe-gate/suppressions.toml", text)
+    done = gated.run("config", "check")
+    assert done.code == 2
+    assert ".vibe-gate/suppressions.toml" in done.out + done.err
+    assert sentence in done.out + done.err
+
+
+def test_suppressing_leaves_comments_and_follows_no_link(gated, tmp_path):
+    gated.write(".vibe-gate/suppressions.toml", "# ours\nschema = 1\n")
+    assert gated.run("suppress", "*:docs/**", "--reason", 'it says "TODO"\nand more').code == 0
+    text = (gated.path / ".vibe-gate/suppressions.toml").read_text()
+    assert text.startswith("# ours\nschema = 1\n")
+    assert gated.run("config", "check").code == 0
+    (tmp_path / "there.toml").write_text("schema = 1\n")
+    (gated.path / ".vibe-gate/suppressions.toml").unlink()
+    (gated.path / ".vibe-gate/suppressions.toml").symlink_to(tmp_path / "there.toml")
+    assert gated.run("suppress", "*:docs/**", "--reason", "x").code == 2
+    assert (tmp_path / "there.toml").read_text() == "schema = 1\n"
