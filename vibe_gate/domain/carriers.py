@@ -36,7 +36,8 @@ SEPARATOR = "<\0<"
 CODED = 28
 """Characters from which a run is decoded: base64 of the shortest known format (20 characters)."""
 CODED_HEX = 40
-_BEGINNING = 15  # of the 18 bytes in 24 characters of base64; the last of them may begin a character
+_BEGINNING = 15
+_PRINTABLE = bytes(range(0x20, 0x7F)) + b"\t\n\r\x1b"
 
 _INVISIBLE = "\u200b-\u200f\u2060-\u2064\ufeff\u202a-\u202e\u2066-\u2069\xad"
 _ESCAPE = re.compile(
@@ -262,12 +263,20 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
 
 def _decoded(run: str) -> tuple[int, str]:
     """How many characters a group of the run gives, and all of them; (0, "") where that is no text."""
-    if len(run) >= CODED_HEX and len(run) % 2 == 0 and _HEX.match(run):
+    if len(run) >= CODED_HEX and len(run) % 2 == 0 and _HEX.match(run) and _may_be_text(bytes.fromhex(run[:24])):
         told = _text_of(bytes.fromhex(run))
         if len(told) == len(run) // 2:
             return 1, told
     # A look at the beginning saves most of the work: a hash is no text from its first bytes on.
-    return (3, _from_base64(run)) if len(_from_base64(run[:24])) >= _BEGINNING else (0, "")
+    if not _may_be_text(binascii.a2b_base64(run[:24].translate(_TO_STANDARD))):
+        return 0, ""
+    told = _from_base64(run)
+    return (3, told) if len(told) >= _BEGINNING else (0, "")
+
+
+def _may_be_text(data: bytes) -> bool:
+    """Whether most of these bytes are printable ASCII: of random ones four in ten are."""
+    return len(data.translate(None, _PRINTABLE)) * 3 < len(data)
 
 
 def _from_base64(run: str) -> str:

@@ -116,6 +116,7 @@ _DISCORD_HEAD = re.compile(rf"(?<![{_WORD}])[MNO][{_WORD}]{{23,27}}\Z")
 
 # A secret that a limit has cut has lost its form: what leads to one counts up to the mark of the cut.
 CUTS = re.compile(r"…|\xe2\x80\xa6|\.{3,}+|<\0<|\Z")
+_CUT_MARK = re.compile(r"(?:…|\xe2\x80\xa6|\.\.\.|<\0<)")  # without the end, for which a search must look everywhere
 _TOKEN_BEFORE = re.compile(r"[A-Za-z0-9_-]{10}", re.ASCII)
 _CUT_LEADS = {
     "ghp_": "github-token", "gho_": "github-token", "ghu_": "github-token", "ghs_": "github-token",
@@ -307,8 +308,7 @@ def _key_tails(text: str) -> Iterator[SecretMatch]:
 
 def _cut_short(text: str) -> Iterator[SecretMatch]:
     """The beginning of a secret at the text's end, or before dots that say that something is left out."""
-    for cut in CUTS.finditer(text):
-        end = cut.start()
+    for end in (*(cut.start() for cut in _CUT_MARK.finditer(text)), len(text)):
         if end < 14 or not _TOKEN_BEFORE.match(text, end - 10, end):
             continue
         found = _CUT_SHORT.search(text, max(0, end - 320), end)
