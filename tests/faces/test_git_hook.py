@@ -7,6 +7,7 @@ from hooked import BIN, WAYS_IN, Hooked, put_in, started
 from wire import answering
 
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED, USAGE
+from vibe_gate.faces.cli import hook as command
 from vibe_gate.faces.git_hook.effect import Effect, effect
 
 CONFLICT = "<<<<<<< ours\n"
@@ -294,3 +295,80 @@ def test_a_push_of_what_the_remote_has_says_nothing_new(pushing):
     pushing.git("fetch", "-q", "origin")
     pushing.git("push", "origin", "main:again")
     assert _pushed(pushing) == []
+
+
+def test_a_remote_without_a_name_is_taken_to_have_what_any_remote_has(pushing, tmp_path):
+    _commit(pushing, "bad", CONFLICT)
+    pushing.git("push", "-q", "--no-verify", "origin", "main")
+    pushing.git("fetch", "-q", "origin")
+    good = _commit(pushing, "good", "good\n")
+    pushing.git("push", "-q", str(tmp_path / "remote"), "main:another")
+    assert _pushed(pushing) == [good]
+
+
+@pytest.mark.parametrize("way_in", WAYS_IN[1:])
+def test_a_range_given_to_a_framework_is_what_is_judged(tmp_path, environ, way_in):
+    if not (BIN / way_in).exists():
+        pytest.skip(f"{way_in} is not installed here")
+    here = put_in(started(tmp_path / "repository", environ), way_in)
+    base = here.git("rev-parse", "HEAD")
+    bad = _commit(here, "bad", CONFLICT)
+    done = here.run(str(BIN / way_in), "run", "vibe-gate", "--from-ref", base, "--to-ref", bad, CI="true")
+    assert done.code == 1
+    assert "bad:1" in done.text
+    assert [record.get("commit") for record in here.records() if record["stage"] == "pre-commit"] == [bad]
+
+
+@pytest.mark.parametrize("way_in", WAYS_IN[1:])
+def test_a_stage_that_is_run_by_hand_judges_the_index(tmp_path, environ, way_in):
+    if not (BIN / way_in).exists():
+        pytest.skip(f"{way_in} is not installed here")
+    here = put_in(started(tmp_path / "repository", environ), way_in)
+    here.write(a=CONFLICT)
+    here.git("add", "a")
+    done = here.run(str(BIN / way_in), "run", "--hook-stage", "manual", "vibe-gate")
+    assert done.code == 1
+    assert here.judged() == {here.git("write-tree")}
+
+
+def test_what_a_powerless_hook_did_not_see_the_next_one_does(plain):
+    (plain.path / ".git" / "hooks" / "pre-commit").chmod(0o644)
+    plain.write(a=CONFLICT)
+    assert plain.run("git", "commit", "-a", "-m", "x").code == 1
+    assert [(record["kind"], record["stage"]) for record in plain.records()] == [("reviewed", "commit-msg")]
+    (plain.path / ".git" / "hooks" / "commit-msg").chmod(0o644)
+    assert "was not reviewed" in plain.git("commit", "-a", "-m", "x")
+    assert plain.records()[-1]["kind"] == "bypassed"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], ((), False)),
+        (["--"], ((), False)),
+        (["--strict"], ((), True)),
+        (["--strict", "--"], ((), True)),
+        (["--strict", "message"], (("message",), True)),
+        (["--", "--strict"], (("--strict",), False)),
+        (["--", "origin", "-u"], (("origin", "-u"), False)),
+    ],
+)
+def test_options_of_ours_and_arguments_of_gits_are_told_apart(words, expected):
+    assert command._parted(words) == expected
+
+
+def test_an_option_that_nobody_knows_stops_git(plain):
+    done = plain.run("vibe-gate", "hook", "pre-commit", "--lenient")
+    assert (done.code, done.text.splitlines()[0].startswith("vibe-gate: unknown option '--lenient'")) == (2, True)
+
+
+def test_a_hook_line_of_ones_own_stops_git_too(tmp_path, environ):
+    here = started(tmp_path / "repository", environ)
+    hook = here.path / ".git" / "hooks" / "pre-commit"
+    hook.write_text('#!/bin/sh\nvibe-gate hook pre-commit --strict -- "$@"\n')
+    hook.chmod(0o755)
+    here.write(a="x\n")
+    done = here.run("git", "commit", "-a", "-m", "x", CLAUDECODE="1")
+    assert done.code == 1
+    assert "NOT REVIEWED (inconclusive)" in done.text
+    assert here.records()[0]["blocked"] is True

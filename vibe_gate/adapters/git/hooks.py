@@ -67,13 +67,13 @@ def _first_word(text: str) -> str:
 def unpushed(git: Program, local: str, known: str, remote: str) -> Selection | None:
     """What is new to `remote` if it gets commit `local` where it has `known` ("": nothing there).
 
-    A new ref is compared with all that the remote is known to have; with none of
-    it in common the whole history is new.
+    A new ref is compared with all that the remote is known to have, or all remotes
+    where it has no name (""); with none of it in common the whole history is new.
     """
     if known and not git.run("merge-base", known, local).code:
         return Selection("merge_base", known, local)
     listed = git.run("for-each-ref", f"--count={MAX_REFS}", "--sort=-committerdate", "--format=%(objectname)",
-                     f"refs/remotes/{remote}/")  # fmt: skip
+                     f"refs/remotes/{remote}/" if remote else "refs/remotes/")  # fmt: skip
     refs = listed.line.split()
     # Of several commits git takes their (imagined) merge: the base is the best of all common ancestors.
     base = git.run("merge-base", local, *refs).line.split("\n")[0] if refs else ""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from vibe_gate.domain.gate import HookName
-from vibe_gate.errors import GateError
+from vibe_gate.errors import GateError, UsageError
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.git_hook.call import Hook, not_reviewed
 
@@ -35,22 +35,23 @@ STAGES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what `hook` takes."""
     parser.add_argument("stage", choices=tuple(STAGES), metavar="STAGE", help=", ".join(STAGES))
-    parser.add_argument("words", nargs="*", metavar="ARGUMENT", help="what git passes to the hook")
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what git passes to the hook")
     parser.add_argument("--strict", action="store_true", help="block where the hook would only warn")
 
 
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Carry the stage out; what comes back is for git: 0 lets it go on."""
+    words, strict = _parted(args.words)
     hook = Hook(
         stage=stage_of(args.stage, environ),
-        words=tuple(args.words),
+        words=words,
         environ=environ,
         start=Path.cwd(),
         clock=lambda: datetime.now(UTC),
         parent=os.getppid(),
         stdin=_stdin,
         say=lambda text: emit(text + "\n"),
-        strict=args.strict,
+        strict=strict or args.strict,
     )
     module, _, name = STAGES[args.stage].partition(":")
     carry_out: Callable[[Hook], int] = getattr(importlib.import_module(f"vibe_gate.faces.git_hook.{module}"), name)
@@ -58,6 +59,18 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         return carry_out(hook)
     except GateError as error:
         return not_reviewed(hook, error)
+
+
+def _parted(words: list[str]) -> tuple[tuple[str, ...], bool]:
+    """Git's own arguments, and whether `--strict` stands before them.
+
+    By hand: argparse stumbles over an option before `--` with nothing behind it, as most hooks are called.
+    """
+    own, rest = (words[: words.index("--")], words[words.index("--") + 1 :]) if "--" in words else (words, [])
+    unknown = [word for word in own if word.startswith("-") and word != "--strict"]
+    if unknown:
+        raise UsageError(f"unknown option {unknown[0]!r} (`vibe-gate hook --help` shows what it takes)")
+    return (*(word for word in own if word != "--strict"), *rest), "--strict" in own
 
 
 def stage_of(name: str, environ: Mapping[str, str]) -> HookName:

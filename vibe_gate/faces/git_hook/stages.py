@@ -40,14 +40,14 @@ def push(hook: Hook) -> int:
 
 def _pushed(hook: Hook, repository: Repository) -> list[Selection]:
     found = []
-    remote = hook.words[0] if hook.words else hook.environ.get("PRE_COMMIT_REMOTE_NAME", "")
+    remote = _remote(hook)
     for local, known in _refs(hook):
         try:
             commit = repository.resolve(local)
         except RevisionError:
             hook.say(f"vibe-gate: {safe(local)} is no commit; nothing to review in it.")
             continue
-        selection = repository.unpushed(commit, known, remote or "origin")
+        selection = repository.unpushed(commit, known, remote)
         if selection is not None:
             found.append(selection)
     return found
@@ -62,3 +62,11 @@ def _refs(hook: Hook) -> list[tuple[str, str]]:
     lines = [line.split(" ") for line in hook.stdin().splitlines()]
     pairs = [(line[1], line[3]) for line in lines if len(line) == 4]
     return [(new, "" if old == _NO_COMMIT else old) for new, old in pairs if new != _NO_COMMIT]
+
+
+def _remote(hook: Hook) -> str:
+    """The remote's name; "" of one that is pushed to by its address alone, which git passes twice then."""
+    if len(hook.words) > 1:
+        return "" if hook.words[0] == hook.words[1] else hook.words[0]
+    name = hook.environ.get("PRE_COMMIT_REMOTE_NAME", "")
+    return "" if name == hook.environ.get("PRE_COMMIT_REMOTE_URL") else name
