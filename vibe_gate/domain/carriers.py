@@ -37,7 +37,7 @@ CODED = 28
 """Characters from which a run is decoded: base64 of the shortest known format (20 characters)."""
 CODED_HEX = 40
 _BEGINNING = 15
-_PRINTABLE = bytes(range(0x20, 0x7F)) + b"\t\n\r\x1b"
+_CONTROLS = bytes({*range(0x20), 0x7F} - {*b"\t\n\r\x1b"})
 
 _INVISIBLE = "\u200b-\u200f\u2060-\u2064\ufeff\u202a-\u202e\u2066-\u2069\xad"
 _ESCAPE = re.compile(
@@ -275,8 +275,10 @@ def _decoded(run: str) -> tuple[int, str]:
 
 
 def _may_be_text(data: bytes) -> bool:
-    """Whether most of these bytes are printable ASCII: of random ones four in ten are."""
-    return len(data.translate(None, _PRINTABLE)) * 3 < len(data)
+    """Whether this is UTF-8 without control characters, cut at its end; for random bytes the first look says no."""
+    if len(data.translate(None, _CONTROLS)) < len(data):
+        return False
+    return len(data.decode("utf-8", "ignore").encode()) >= len(data) - 3
 
 
 def _from_base64(run: str) -> str:
