@@ -1,9 +1,5 @@
 """How git is asked to go around its hooks, and what to do instead."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
-
 NO_VERIFY = "vibe-gate: `{0}` skips the gate; run it without, read what the gate finds and fix that."
 HOOKS_PATH = "vibe-gate: {0} would switch the git hooks off; leave it, and fix what the hooks complain about."
 TRUST = "vibe-gate: {0} decides which definitions bind; ask the user to set it."
@@ -34,14 +30,15 @@ _CONFIG_WITH_VALUE = frozenset({"-f", "--file", "--blob", "--type", "-t", "--def
 _SECTIONS = frozenset({"--remove-section", "--rename-section", "remove-section", "rename-section"})
 
 
-@dataclass
 class Call:
     """One call of git: the subcommand and what follows it; `settings` of -c, `folders` of -C."""
 
-    subcommand: str = ""
-    arguments: list[str] = field(default_factory=list)
-    settings: list[tuple[str, str]] = field(default_factory=list)
-    folders: list[str] = field(default_factory=list)
+    # No dataclass: this is imported at a tool call, and dataclasses costs more than all the rest.
+    def __init__(self) -> None:
+        self.subcommand = ""
+        self.arguments: list[str] = []
+        self.settings: list[tuple[str, str]] = []
+        self.folders: list[str] = []
 
     @property
     def aliases(self) -> list[str]:

@@ -40,33 +40,28 @@ def worth_a_look(event: bytes) -> bool:
 
 
 def judge(event: bytes) -> None:
-    """Print the refusal, if there is one, and keep it with the session; note what cannot be understood."""
+    """Refuse the call, if it is one to refuse; note what cannot be understood."""
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))))  # noqa: PTH100, PTH120
-    capture = load("capture")
-    spool = capture.spool_folder(os.environ)
     try:
-        refusal = load("verdict").refusal(event)
-        if refusal:
-            speak(load("verdict").decision(refusal))
+        if refusal := load("verdict").refusal(event):
+            refuse(event, refusal)
     except BaseException as error:  # noqa: BLE001
-        if spool:
-            capture.note_gap(spool, f"guard: {type(error).__name__}: {error}")
-        return
-    if refusal and spool:
-        try:
-            capture.keep(spool, load("verdict").noted(event, refusal))
-        except BaseException as error:  # noqa: BLE001
-            capture.note_gap(spool, f"guard: {type(error).__name__}: {error}")
+        spool = load("spool")
+        if folder := spool.spool_folder(os.environ):
+            spool.note_gap(folder, f"guard: {type(error).__name__}: {error}")
+
+
+def refuse(event: bytes, reason: str) -> None:
+    """Say so, and keep it with the session: a refused call has no event of its own afterwards."""
+    words, spool = load("refusal"), load("spool")
+    os.write(1, words.decision(reason))
+    if folder := spool.spool_folder(os.environ):
+        spool.keep(folder, words.noted(event, reason))
 
 
 def load(name: str):  # type: ignore[no-untyped-def]  # noqa: ANN201
     """A module of this package, now that it is needed."""
     return __import__("vibe_gate.faces.claude_hook." + name, fromlist=["_"])
-
-
-def speak(text: str) -> None:
-    """Write the decision in one piece."""
-    os.write(1, text.encode())
 
 
 def read_all() -> bytes:

@@ -4,11 +4,7 @@ A refusal is one sentence for the agent. It is None for everything else: nothing
 approved here, the agent's own permissions decide about it.
 """
 
-from __future__ import annotations
-
 import os.path
-from collections.abc import Iterator
-from fnmatch import fnmatchcase
 
 from vibe_gate.faces.claude_hook import git_rules
 from vibe_gate.faces.claude_hook.shell import MAX_DEPTH, UNKNOWN, WRITING, Command, Unreadable, commands
@@ -87,14 +83,14 @@ def _refused(command: Command, cwd: str, depth: int) -> str | None:
     return None
 
 
-def _stages(words: list[str]) -> Iterator[list[str]]:
-    """The command, and the command that it runs, and so on: `env A=b nice git push` gives three."""
+def _stages(words: list[str]) -> list[list[str]]:
+    """The command, and the command that it runs, and so on: `nice env A=b git push` gives three."""
+    stages = []
     while words:
-        yield words
+        stages.append(words)
         program = os.path.basename(words[0])  # noqa: PTH119
-        if program not in _BEFORE:
-            return
-        words = _inside(program, words[1:])
+        words = _inside(program, words[1:]) if program in _BEFORE else []
+    return stages
 
 
 def _inside(program: str, words: list[str]) -> list[str]:
@@ -280,7 +276,26 @@ def _matches(name: str, wanted: str) -> bool:
     # A pattern of stars alone means what is there, not this; and a leading dot is never matched by one.
     literal = name.strip("*?")
     pattern = any(letter in name for letter in "*?[")
-    return pattern and len(literal) > 1 and name[:1] == wanted[:1] and fnmatchcase(wanted, name)
+    return pattern and len(literal) > 1 and name[:1] == wanted[:1] and _expands(name, wanted)
+
+
+def _expands(pattern: str, name: str) -> bool:
+    """Whether a shell's pattern could stand for the name; a class of letters is taken for any letter."""
+    places = {0}  # of the name that the pattern so far may have reached
+    at = 0
+    while at < len(pattern) and places:
+        letter = pattern[at]
+        if letter == "*":
+            places = set(range(min(places), len(name) + 1))
+        else:
+            closing = pattern.find("]", at + 2) if letter == "[" else -1
+            any_letter = letter == "?" or closing > 0
+            at = max(at, closing)
+            places = {
+                place + 1 for place in places if name[place : place + 1] and (any_letter or name[place] == letter)
+            }
+        at += 1
+    return len(name) in places
 
 
 def _shown(path: str) -> str:

@@ -1,16 +1,23 @@
-"""From a PreToolUse event to a refusal, in the words that Claude Code understands."""
-
-from __future__ import annotations
-
-import json
+"""From a PreToolUse event to a refusal."""
 
 from vibe_gate.faces.claude_hook.guard import EDITING
 from vibe_gate.faces.claude_hook.rules import refused_command, refused_edit
 
 
+class Reading:
+    """What CPython's scanner of JSON wants to be told."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = float
+
+
 def refusal(event: bytes) -> str | None:
-    """Why the tool may not run, if it may not. ValueError where the event or its command cannot be understood."""
-    call = json.loads(event)
+    """Why the tool may not run, if it may not. An exception where the event or its command cannot be understood."""
+    call = read(event.decode().strip())
     tool, asked, cwd = call.get("tool_name"), call.get("tool_input"), call.get("cwd") or "/"
     if tool == "Bash":
         return refused_command(asked["command"], cwd)
@@ -19,12 +26,10 @@ def refusal(event: bytes) -> str | None:
     return None
 
 
-def decision(reason: str) -> str:
-    """What PreToolUse prints to refuse a call."""
-    output = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason}
-    return json.dumps({"hookSpecificOutput": output})
-
-
-def noted(event: bytes, reason: str) -> bytes:
-    """The event as the session keeps it: refused calls have no event of their own afterwards."""
-    return json.dumps({**json.loads(event), "refused": reason}).encode()
+def read(text: str):  # type: ignore[no-untyped-def]  # noqa: ANN201 - JSON
+    """The JSON document. To import `json` takes as long as all the rest of the call: it brings `re` with it."""
+    try:
+        document, _ = __import__("_json").make_scanner(Reading)(text, 0)
+    except (ImportError, TypeError, AttributeError):  # it is not public, and may want something else one day
+        document = __import__("json").loads(text)
+    return document

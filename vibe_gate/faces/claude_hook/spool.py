@@ -1,0 +1,186 @@
+"""The spool: hook events of Claude Code as they come, until vibe-gate folds them (`adapters.sessions`).
+
+One event becomes one line of `<common git dir>/vibe-gate/sessions/<session id>/events.ndjson`,
+written by one call under a lock. It never speaks and never fails; an event that cannot be kept is a
+line in `gaps` beside the sessions. A process at every tool call: no JSON, no regular
+expressions, no pathlib.
+"""
+
+import fcntl
+import os
+import time
+
+MAX_EVENT_BYTES = 64 << 20  # the CLI caps its own messages at 16 MiB, and JSON may write a byte as six
+MAX_SPOOL_BYTES = 256 << 20  # of one session between two runs of vibe-gate
+MAX_GAPS_BYTES = 64 << 10
+LOCK_TRIES = 100  # of 5 ms: whoever reads the spool holds its lock only while it renames the file
+SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+
+
+def main() -> int:
+    """Keep the event on stdin."""
+    try:
+        spool = spool_folder(os.environ)
+        if spool is None:
+            drain()
+            return 0
+        try:
+            keep(spool, read_all())
+        except BaseException as error:  # noqa: BLE001  the agent goes on whatever happens here
+            note_gap(spool, type(error).__name__ + ": " + str(getattr(error, "strerror", None) or error))
+    except BaseException:  # noqa: BLE001, S110  where not even the gap can be noted
+        pass
+    return 0
+
+
+def keep(spool: bytes, event: bytes) -> None:
+    """Append the event to the spool of its session. OSError, ValueError."""
+    event = event.strip()
+    if not (event.startswith(b"{") and event.endswith(b"}")):
+        raise ValueError("not a hook event")
+    if b"\n" in event or b"\r" in event:
+        # Within a JSON string a line feed is always escaped: these stand between tokens.
+        event = event.replace(b"\n", b" ").replace(b"\r", b" ")
+    append(spool, session_of(event), b'{"ts":%d,"event":%b}\n' % (time.time_ns() // 1_000_000, event))
+
+
+def append(spool: bytes, session: bytes, line: bytes) -> None:
+    """Append one whole line, or nothing."""
+    folder = spool + b"/" + session
+    path = folder + b"/events.ndjson"
+    for _ in range(LOCK_TRIES):
+        descriptor = open_spool(folder, path)
+        try:
+            lock(descriptor)
+            held = os.fstat(descriptor)
+            if held.st_mode & 0o170000 != 0o100000:  # S_ISREG, without the import
+                raise OSError("no file lies in the place of the spool")
+            if not same_file(path, held):  # a reader has taken it since it was opened: begin the next one
+                continue
+            if held.st_size + len(line) > MAX_SPOOL_BYTES:
+                raise ValueError("the session's spool is full")
+            write_whole(descriptor, line, held.st_size)
+            return
+        finally:
+            os.close(descriptor)
+    raise OSError("the spool is taken away as fast as it is made")
+
+
+def open_spool(folder: bytes, path: bytes) -> int:
+    """The session's spool, made where it is missing; private, never through a link."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        os.makedirs(folder, 0o700, exist_ok=True)  # noqa: PTH103  pathlib would cost its import
+        return os.open(path, flags, 0o600)
+
+
+def same_file(path: bytes, held: os.stat_result) -> bool:
+    """Whether the path still names the open file."""
+    try:
+        return os.path.samestat(os.stat(path), held)  # noqa: PTH116
+    except FileNotFoundError:
+        return False
+
+
+def lock(descriptor: int) -> None:
+    """Take the lock; after half a second go on without: one write of a whole line is safe enough."""
+    for _ in range(LOCK_TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            time.sleep(0.005)
+
+
+def write_whole(descriptor: int, line: bytes, size: int) -> None:
+    """One write; where the disk takes only a part of the line, that part goes again."""
+    if size and os.pread(descriptor, 1, size - 1) != b"\n":
+        line = b"\n" + line  # a line that was torn must not take this one with it
+    written = os.write(descriptor, line)
+    if written != len(line):
+        os.ftruncate(descriptor, size)
+        raise OSError("no space for the event")
+
+
+def session_of(event: bytes) -> bytes:
+    """The session id as a name of a folder; a key of the event itself can only be written with bare quotes."""
+    start = event.find(b'"session_id"')
+    colon = event.find(b":", start)
+    opening = event.find(b'"', colon)
+    closing = event.find(b'"', opening + 1)
+    if start < 0 or colon < 0 or opening < 0 or closing < 0:
+        return b"unknown"
+    return bytes(byte if byte in SAFE else 95 for byte in event[opening + 1 : closing][:64]) or b"unknown"
+
+
+def spool_folder(environ: "os._Environ[str]") -> bytes | None:
+    """The folder of all spools, in the git folder that every worktree shares; None outside a repository."""
+    for start in (environ.get("CLAUDE_PROJECT_DIR"), "."):
+        common = common_dir(os.fsencode(start)) if start else None
+        if common is not None:
+            return common + b"/vibe-gate/sessions"
+    return None
+
+
+def common_dir(start: bytes) -> bytes | None:
+    """The shared git folder of the repository around `start`, found without git."""
+    place = os.path.abspath(start)  # noqa: PTH100
+    while True:
+        git = place + b"/.git"
+        if os.path.exists(git + b"/HEAD"):  # noqa: PTH110
+            return git
+        pointer = first_line(git)
+        if pointer.startswith(b"gitdir: "):
+            git = os.path.normpath(os.path.join(place, pointer[8:]))  # noqa: PTH118
+            return os.path.normpath(os.path.join(git, first_line(git + b"/commondir")))  # noqa: PTH118
+        if len(place) <= 1:
+            return None
+        place = os.path.dirname(place)  # noqa: PTH120
+
+
+def first_line(path: bytes) -> bytes:
+    """The first line of a small file; b"" where there is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, 4096).split(b"\n", 1)[0].strip()
+    except OSError:  # a folder
+        return b""
+    finally:
+        os.close(descriptor)
+
+
+def note_gap(spool: bytes, reason: str) -> None:
+    """Leave a line that says when an event was not kept, and why."""
+    os.makedirs(spool, 0o700, exist_ok=True)  # noqa: PTH103
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(spool + b"/gaps", flags, 0o600)
+    try:
+        if os.fstat(descriptor).st_size < MAX_GAPS_BYTES:
+            text = "".join(letter if " " <= letter <= "~" else "?" for letter in reason[:200])
+            os.write(descriptor, b"%d %b\n" % (time.time_ns() // 1_000_000, text.encode()))
+    finally:
+        os.close(descriptor)
+
+
+def read_all() -> bytes:
+    """All of stdin. ValueError where it is larger than any event."""
+    parts = []
+    size = 0
+    while part := os.read(0, 1 << 20):
+        parts.append(part)
+        size += len(part)
+        if size > MAX_EVENT_BYTES:
+            drain()
+            raise ValueError("the event is too large to be kept")
+    return b"".join(parts)
+
+
+def drain() -> None:
+    """Read stdin to its end, so that who writes there sees no broken pipe."""
+    while os.read(0, 1 << 20):
+        pass
