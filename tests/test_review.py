@@ -572,3 +572,11 @@ def test_a_day_that_is_spent_sends_no_request_and_says_budget(walk):
         summary = walk(Selection("worktree")).summary
     assert model.script.requests == []
     assert (summary.exit_code, "budget" in summary.unreviewed[0].reason) == (3, True)
+
+
+def test_a_secret_that_a_model_repeats_reaches_neither_the_bundle_nor_the_screen(walk):
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    told = fails() | {"reason": f"The token {token} is dropped."}
+    done = judged(walk, answers(told, said("names-are-clear")))
+    assert token not in done.to_json()
+    assert "[redacted:" in done.findings[0].message

@@ -160,6 +160,7 @@ def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[],
         case.run.event("override.recorded", **waiver.model_dump(mode="json"))
     attest = Attest(case, summary, clock, heard.silence if heard.chosen and _asks(case) else "", effective)
     case.run.seal(summary, attest)
+    summary = account.redacted(summary, case.redactor.value)
     if case.run.lost:
         summary = summary.model_copy(update={"bundle": ""})
     remarks = waivers.remarks(summary.findings, [file.path for file in case.change.files])

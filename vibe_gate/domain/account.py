@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileChange
+from vibe_gate.domain.decide import short
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted, Unreviewed
@@ -127,6 +128,14 @@ def fingerprinted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         digest = hashlib.sha256(f"{basis}\0{seen[basis]}".encode()).hexdigest()[:FINGERPRINT]
         made.append(finding.model_copy(update={"fingerprint": digest}))
     return tuple(made)
+
+
+def redacted(summary: Summary, redact: Callable[[Any], Any]) -> Summary:
+    """The summary as it may be shown: a terminal is often a public log. `redact` takes and gives JSON values."""
+    document = redact(summary.model_dump(mode="json", by_alias=True))
+    for finding in document["findings"]:
+        finding["message"] = short(finding["message"])  # a placeholder may be longer than what it stands for
+    return Summary.model_validate(document)
 
 
 def unasked(files: Iterable[FileChange], why: str) -> tuple[Unreviewed, ...]:
