@@ -1,0 +1,165 @@
+"""Receipts: what they say, what is none, and what CI may do with one."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from vibe_gate.domain.change import Change, FileChange, FileVersion, Hunk, Line
+from vibe_gate.domain.receipt import (
+    PAYLOAD_TYPE,
+    Receipt,
+    Signature,
+    Waiver,
+    canonical,
+    envelope,
+    exact,
+    own_signer,
+    parse,
+    reusable,
+    statement,
+    to_sign,
+)  # fmt: skip
+
+RECEIPT = Receipt(
+    run_id="20260102T030405678Z-00000000", key="c" * 40, created_at="2026-01-02T03:04:05+00:00", before="a" * 40,
+    after="b" * 40, base_commit="", head_commit="c" * 40, patch_id="d" * 40, range_patch_id="d" * 40, exact="e" * 64,
+    trusted_revision="", bootstrap=False, definitions={}, rubrics=(), votes="", findings="", summary="", files={},
+    outcome="pass", exit_code=0,
+)  # fmt: skip
+FAILED = RECEIPT.model_copy(update={"outcome": "fail", "exit_code": 1})
+UNCLEAR = RECEIPT.model_copy(update={"outcome": "inconclusive", "exit_code": 3})
+POLICY = RECEIPT.model_copy(update={"exit_code": 4})
+UNASKED = RECEIPT.model_copy(update={"unasked": "not asked (--no-judge)"})
+OVERRIDDEN = RECEIPT.model_copy(
+    update={"waivers": (Waiver(finding="f", reason="r", by="Ada", expires=date(2026, 2, 1), local=True),)}
+)
+SUPPRESSED = RECEIPT.model_copy(update={"waivers": (Waiver(finding="f", reason="r", by="Ada", expires=None),)})
+BOB = Signature("listed", "SHA256:bob", ("bob@example.org",))
+UNSIGNED, BAD = Signature("unsigned"), Signature("bad", why="incorrect signature")
+UNLISTED, VALID, UNCHECKED = Signature("unlisted"), Signature("valid", "SHA256:x"), Signature("unchecked")
+ADA = ("ada@example.org",)
+
+
+@pytest.mark.parametrize(
+    ("receipt", "signature", "authors", "use"),
+    [
+        (RECEIPT, BOB, ADA, "verdict"),
+        (RECEIPT, BOB, ("bob@example.org",), "display"),
+        (RECEIPT, BOB, ("ada@example.org", "Bob@Example.ORG "), "display"),
+        (RECEIPT, replace(BOB, principals=("*@example.org",)), ADA, "display"),
+        (RECEIPT, replace(BOB, principals=("bob@example.org", "ada@example.org")), ADA, "display"),
+        (RECEIPT, UNSIGNED, ADA, "display"),
+        (RECEIPT, UNLISTED, ADA, "display"),
+        (RECEIPT, VALID, ADA, "display"),
+        (RECEIPT, UNCHECKED, ADA, "display"),
+        (RECEIPT, BAD, ADA, "nothing"),
+        (FAILED, UNSIGNED, ADA, "saves-a-run"),
+        (FAILED, BOB, ADA, "saves-a-run"),
+        (FAILED, BAD, ADA, "nothing"),
+        (UNCLEAR, BOB, ADA, "nothing"),
+        (POLICY, BOB, ADA, "nothing"),
+        (OVERRIDDEN, BOB, ADA, "display"),
+        (SUPPRESSED, BOB, ADA, "verdict"),
+        (UNASKED, BOB, ADA, "display"),
+    ],
+)
+def test_what_ci_may_do_with_a_verdict_from_elsewhere(receipt, signature, authors, use):
+    assert reusable(receipt, signature, authors)[0] == use
+
+
+def test_checks_alone_are_a_verdict_where_no_judge_is_demanded():
+    assert reusable(UNASKED, BOB, ADA, judge=False)[0] == "verdict"
+
+
+def test_a_principal_with_a_slash_or_a_bracket_is_matched_as_it_stands():
+    assert own_signer(Signature("listed", principals=("a/b@example.org",)), ("a/b@example.org",))
+    assert not own_signer(Signature("listed", principals=("b@example.org",)), ("a/b@example.org",))
+
+
+def test_what_was_sealed_is_read_back():
+    sealed = parse(envelope(statement(RECEIPT), b"-----BEGIN SSH SIGNATURE-----", "SHA256:bob"))
+    assert (sealed.receipt, sealed.signature) == (RECEIPT, b"-----BEGIN SSH SIGNATURE-----")
+    assert sealed.signed_bytes == to_sign(statement(RECEIPT))
+    assert parse(envelope(statement(RECEIPT))).signature == b""
+
+
+def test_the_signed_bytes_are_those_of_dsse():
+    # The example of the DSSE specification, with our own type.
+    assert to_sign(b"hello world") == b"DSSEv1 %d %s 11 hello world" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode())
+
+
+def wrapped(payload: bytes) -> bytes:
+    return canonical({"payloadType": PAYLOAD_TYPE, "payload": base64.b64encode(payload).decode(), "signatures": []})
+
+
+def edited(**changes: object) -> bytes:
+    return wrapped(canonical(json.loads(statement(RECEIPT)) | changes))
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"", "JSON"),
+        (b"null", "Input should be"),
+        (wrapped(b"{}"), "_type"),
+        (edited(predicateType="https://slsa.dev/provenance/v1"), "predicateType"),
+        (edited(subject=[]), "its subject is not what its predicate speaks of"),
+        (edited(extra=1), "extra"),
+        (wrapped(statement(RECEIPT) + b" "), "not in the canonical form"),
+        (wrapped(statement(RECEIPT).replace(b'"policy":""', b'"policy":"","policy":""')), "not in the canonical form"),
+        (wrapped(statement(RECEIPT)).replace(b"ey", b"!!"), "not base64"),
+        (envelope(statement(RECEIPT), b"x").replace(b'"eA=="', b'""'), "its signature is empty"),
+        (b"x" * 5_000_000, "larger than"),
+    ],
+)
+def test_what_is_no_receipt_is_refused_with_a_reason(raw, why):
+    with pytest.raises(ValueError, match=why):
+        parse(raw)
+
+
+def test_two_signatures_are_refused():
+    two = json.loads(envelope(statement(RECEIPT), b"x"))
+    two["signatures"] *= 2
+    with pytest.raises(ValueError, match="signatures"):
+        parse(json.dumps(two).encode())
+
+
+def changed(*lines: tuple[str, bytes], mode: int = 0o100644, start: int = 1, path: str = "a.py") -> Change:
+    hunk = Hunk(start, 1, start, 1, tuple(Line(origin, content) for origin, content in lines))
+    sides = FileVersion("1" * 40, 0o100644, 1), FileVersion("2" * 40, mode, 1)
+    file = FileChange(path, None, "modified", *sides, binary=False, added=1, deleted=1, hunks=(hunk,))
+    return Change("commit", "a" * 40, "b" * 40, "", "", "d" * 40, "d" * 40, (file,))
+
+
+ONE = (("-", b"  x\n"), ("+", b"  y\n"))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        changed(("-", b"  x\n"), ("+", b"    y\n")),
+        changed(("-", b"  x\n"), ("+", b"  y\r\n")),
+        changed(("-", b"  x\n"), ("+", b"  y")),
+        changed(*ONE, mode=0o100755),
+        changed(*ONE, path="b.py"),
+        changed((" ", b"  x\n"), ("+", b"  y\n")),
+        changed(*ONE, ("+", b"")),
+    ],
+)
+def test_the_exact_digest_counts_what_a_patch_id_leaves_out(other):
+    assert exact(other) != exact(changed(*ONE))
+
+
+def test_the_exact_digest_holds_where_only_line_numbers_move():
+    assert exact(changed(*ONE, start=40)) == exact(changed(*ONE))
+
+
+def test_what_has_no_lines_counts_by_its_contents():
+    file = replace(changed(*ONE).files[0], hunks=(), binary=True)
+    other = replace(file, after=FileVersion("3" * 40, 0o100644, 1))
+    assert exact(replace(changed(*ONE), files=(file,))) != exact(replace(changed(*ONE), files=(other,)))

@@ -1,0 +1,150 @@
+"""Waivers: what is let pass, what is not, and what stays visible."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from vibe_gate.domain.checks.answer import MAX_FINDINGS
+from vibe_gate.domain.decide import decide
+from vibe_gate.domain.rubric import Criterion, Rubric
+from vibe_gate.domain.suppression import Suppression
+from vibe_gate.domain.verdict import CriterionResult, Finding
+from vibe_gate.domain.waiver import Override, Waivers, agent_behind, apply_overrides, spares
+
+TODAY = date(2026, 3, 1)
+RUBRIC = Rubric(
+    schema=1,
+    id="r",
+    criterion=tuple(Criterion(id=name, kind="check", check="no-secrets", must=name != "c") for name in "abc"),
+)
+
+
+def finding(criterion: str, number: int = 1, path: str = "src/x.py") -> Finding:
+    name = f"{criterion}{number:03d}".ljust(16, "0")
+    return Finding(path=path, line=1, end_line=1, level="failure", criterion=criterion, message="bad", fingerprint=name)
+
+
+def result(name: str, outcome: str) -> CriterionResult:
+    return CriterionResult(
+        id=name, kind="check", must=name != "c", weight=1, outcome=outcome, decided_by="check", reason="why"
+    )
+
+
+def override(one: Finding | str, expires: date = TODAY) -> Override:
+    name = one if isinstance(one, str) else one.fingerprint
+    return Override(ts="", finding=name, reason="meant", by="Ada <ada@x>", email="ada@x", expires=expires)
+
+
+def decided(*outcomes: str):
+    return decide(RUBRIC, [result(name, outcome) for name, outcome in zip("abc", outcomes, strict=True)])
+
+
+def applied(outcomes, findings, *overrides: Override, suppressions: tuple[Suppression, ...] = ()):
+    return apply_overrides([RUBRIC], [decided(*outcomes)], findings, Waivers(TODAY, overrides, suppressions))
+
+
+def test_without_waivers_nothing_changes():
+    waived = applied(("fail", "pass", "pass"), [finding("a")])
+    assert (waived.rubrics, waived.findings, waived.effective) == (
+        (decided("fail", "pass", "pass"),),
+        (finding("a"),),
+        (),
+    )
+
+
+def test_a_waived_must_leaves_the_arithmetic_and_stays_a_fail():
+    waived = applied(("fail", "pass", "pass"), [finding("a")], override(finding("a")))
+    (rubric,) = waived.rubrics
+    assert (rubric.outcome, rubric.score, rubric.criteria[0].outcome) == ("pass", 1.0, "fail")
+    assert rubric.criteria[0].reason == "overridden by Ada <ada@x> until 2026-03-01: meant | why"
+    assert waived.findings[0].level == "notice"
+    assert [waiver.finding for waiver in waived.effective] == [finding("a").fingerprint]
+
+
+def test_what_else_failed_still_fails():
+    waived = applied(("fail", "fail", "pass"), [finding("a"), finding("b")], override(finding("a")))
+    assert waived.rubrics[0].outcome == "fail"
+
+
+def test_all_findings_of_a_criterion_must_be_waived():
+    two = [finding("a", 1), finding("a", 2)]
+    assert applied(("fail", "pass", "pass"), two, override(two[0])).rubrics[0].outcome == "fail"
+    assert applied(("fail", "pass", "pass"), two, *map(override, two)).rubrics[0].outcome == "pass"
+
+
+def test_a_failure_without_findings_cannot_be_waived():
+    assert applied(("fail", "pass", "pass"), [finding("b")], override(finding("b"))).rubrics[0].outcome == "fail"
+
+
+def test_where_there_may_be_more_findings_than_are_kept_nothing_is_waived():
+    many = [finding("a", number) for number in range(MAX_FINDINGS)]
+    assert applied(("fail", "pass", "pass"), many, *map(override, many)).rubrics[0].outcome == "fail"
+    assert applied(("fail", "pass", "pass"), many[1:], *map(override, many)).rubrics[0].outcome == "pass"
+
+
+def test_a_waiver_of_what_did_not_fail_has_no_effect_on_the_receipt():
+    waived = applied(("pass", "pass", "pass"), [finding("a")], override(finding("a")))
+    assert (waived.effective, waived.findings[0].level) == ((), "notice")
+
+
+@pytest.mark.parametrize(("expires", "outcome"), [(date(2026, 2, 28), "fail"), (TODAY, "pass")])
+def test_a_waiver_holds_until_its_last_day(expires, outcome):
+    waived = applied(("fail", "pass", "pass"), [finding("a")], override(finding("a"), expires))
+    assert waived.rubrics[0].outcome == outcome
+
+
+def test_abstentions_and_errors_cannot_be_waived():
+    for outcome in ("abstain", "error"):
+        waived = applied((outcome, "pass", "pass"), [finding("a")], override(finding("a")))
+        assert waived.rubrics == (decided(outcome, "pass", "pass"),)
+
+
+@pytest.mark.parametrize(
+    ("rule", "covered"),
+    [
+        ({"finding": "a001000000000000"}, True),
+        ({"finding": "a002000000000000"}, False),
+        ({"criterion": "a"}, True),
+        ({"criterion": "b"}, False),
+        ({"paths": ("src/**",)}, True),
+        ({"paths": ("docs/**",)}, False),
+        ({"criterion": "a", "paths": ("src/*.py",)}, True),
+        ({"criterion": "b", "paths": ("src/*.py",)}, False),
+    ],
+)
+def test_a_suppression_covers_what_it_says(rule, covered):
+    assert Suppression(reason="x", **rule).covers(finding("a")) is covered
+
+
+def test_a_finding_about_the_whole_change_is_at_no_path():
+    assert not Suppression(reason="x", paths=("**",)).covers(finding("a", path=""))
+
+
+def test_a_failed_check_that_is_waived_keeps_no_judge_from_being_asked():
+    assert spares("a", [finding("a")], Waivers(TODAY, (override(finding("a")),)))
+    assert not spares("a", [finding("a"), finding("a", 2)], Waivers(TODAY, (override(finding("a")),)))
+    assert not spares("a", [], Waivers(TODAY))
+
+
+def test_the_gate_itself_is_waived_by_its_fingerprint_only():
+    waivers = Waivers(TODAY, (override("policy-0123456789abcdef"),))
+    assert waivers.of_policy("0123456789abcdef") is not None
+    assert waivers.of_policy("0123456789abcdee") is None
+    assert waivers.of_policy("") is None
+
+
+@pytest.mark.parametrize(
+    ("environ", "emails", "found"),
+    [
+        ({}, ["ada@example.org"], ""),
+        ({"CLAUDECODE": ""}, [], ""),
+        ({"CLAUDECODE": "1"}, [], "CLAUDECODE is set"),
+        ({}, ["x@y", "noreply@aider.chat"], "is Aider"),
+        ({}, ["12345+Copilot@users.noreply.github.com"], "is Copilot"),
+    ],
+)
+def test_an_agent_is_known_by_its_environment_or_address(environ, emails, found):
+    said = agent_behind(environ, emails)
+    assert said == found if not found else found in said

@@ -1,0 +1,322 @@
+"""Ways around the gate. For each: what stops it, or which line of `verify` names it. None is silent.
+
+The hooks are those of `vibe-gate install git`; what goes past them is named afterwards.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import signing
+from standing import CODE, TIDY, Gated
+from wire import answering
+
+BAD = CODE + "# TODO: check who pays\n"
+GOOD = CODE.replace("> 0", ">= 0")
+SIGNERS = ".vibe-gate/allowed_signers"
+
+
+@pytest.fixture
+def gated(tmp_path: Path, environ: dict[str, str]) -> Gated:
+    """A repository whose hooks stop what fails."""
+    made = Gated(tmp_path / "repo", environ)
+    done = made.run("install", "git")
+    assert done.code == 0, done.err
+    return made
+
+
+def git(gated: Gated, *argv: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Git, whatever comes of it."""
+    return subprocess.run(
+        ["git", *argv], cwd=gated.path, env={**gated.environ, **environ}, capture_output=True, text=True
+    )
+
+
+def stage(gated: Gated, **files: str) -> None:
+    for name, text in files.items():
+        gated.write(name, text)
+    gated.git("add", "-A")
+
+
+def named(gated: Gated, *argv: str, since: str = "") -> tuple[int, list[str]]:
+    """The exit code of `verify`, and each commit's status, newest first."""
+    code, rows = gated.verify(f"{since or gated.first}..HEAD", *argv)
+    for row in rows:
+        assert row["status"] in ("reviewed", "empty") or row["why"], row
+    return code, [row["status"] for row in rows]
+
+
+def test_the_straight_way_is_stopped_and_an_honest_one_is_not(gated):
+    stage(gated, **{"src/pay.py": BAD})
+    done = git(gated, "commit", "-m", "Bad")
+    assert done.returncode != 0
+    assert gated.git("rev-parse", "HEAD") == gated.first
+    stage(gated, **{"src/pay.py": GOOD})
+    assert git(gated, "commit", "-m", "Good").returncode == 0
+    assert named(gated) == (0, ["reviewed"])
+
+
+def test_1_no_verify_is_recorded_as_a_bypass(gated):
+    stage(gated, **{"src/pay.py": GOOD.replace("charge", "refund")})
+    done = git(gated, "commit", "--no-verify", "-m", "Past it")
+    assert "was not reviewed" in done.stderr
+    assert named(gated) == (1, ["bypassed"])
+
+
+def test_1b_no_verify_after_the_hook_said_no_shows_the_verdict(gated):
+    stage(gated, **{"src/pay.py": BAD})
+    assert git(gated, "commit", "-m", "Bad").returncode != 0
+    assert git(gated, "commit", "--no-verify", "-m", "Bad all the same").returncode == 0
+    assert named(gated) == (1, ["failed"])
+
+
+@pytest.mark.parametrize("way", ["-c", "configured", "environment"])
+def test_2_to_4_another_hooks_path_leaves_the_commit_missing(gated, tmp_path, way):
+    (tmp_path / "none").mkdir()
+    stage(gated, **{"src/pay.py": BAD})
+    options, environ = [], {}
+    if way == "-c":
+        options = ["-c", f"core.hooksPath={tmp_path / 'none'}"]
+    elif way == "configured":
+        gated.git("config", "core.hooksPath", str(tmp_path / "none"))
+    else:
+        environ = {
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "core.hooksPath",
+            "GIT_CONFIG_VALUE_0": str(tmp_path / "none"),
+        }
+    assert git(gated, *options, "commit", "-m", "Past it", **environ).returncode == 0
+    assert named(gated) == (1, ["missing"])
+
+
+def test_5_amending_a_reviewed_commit_past_the_hook_is_a_bypass(gated):
+    stage(gated, **{"src/pay.py": GOOD})
+    git(gated, "commit", "-m", "Good")
+    stage(gated, **{"src/pay.py": BAD})
+    assert git(gated, "commit", "--amend", "--no-edit").returncode != 0
+    assert git(gated, "commit", "--amend", "--no-edit", "--no-verify").returncode == 0
+    code, [status] = named(gated)
+    assert (code, status) in ((1, "bypassed"), (1, "failed"))
+
+
+def test_6_what_a_rebase_changes_on_the_way_is_missing(gated):
+    gated.git("checkout", "-q", "-b", "topic")
+    stage(gated, **{"src/pay.py": GOOD})
+    git(gated, "commit", "-m", "Good")
+    slip = "printf 'x = 1\\n' >> src/log.py && git commit -q -a --amend --no-edit --no-verify"
+    assert git(gated, "rebase", "--force-rebase", "--exec", slip, "main").returncode == 0
+    code, [status] = named(gated)
+    assert code == 1
+    assert status in ("bypassed", "missing")
+
+
+def test_7_a_cherry_pick_of_what_nobody_reviewed_is_missing(gated):
+    gated.git("checkout", "-q", "-b", "aside")
+    stage(gated, **{"src/pay.py": BAD})
+    git(gated, "-c", "core.hooksPath=/dev/null", "commit", "-m", "Bad")
+    gated.git("checkout", "-q", "main")
+    assert git(gated, "cherry-pick", "aside").returncode == 0
+    code, [row] = gated.verify(f"{gated.first}..HEAD")
+    assert (code, row["status"]) == (1, "missing")
+
+
+def test_8_plumbing_runs_no_hook_and_leaves_the_commit_missing(gated):
+    stage(gated, **{"src/pay.py": BAD})
+    made = gated.git("commit-tree", gated.git("write-tree"), "-p", "HEAD", "-m", "Plumbing")
+    gated.git("update-ref", "refs/heads/main", made)
+    assert named(gated) == (1, ["missing"])
+
+
+def test_9_fast_import_leaves_the_commit_missing(gated):
+    stream = (
+        "commit refs/heads/main\ncommitter Ada <ada@example.org> 1767323045 +0000\ndata 6\nImport\n"
+        f"from {gated.first}\nM 100644 inline src/pay.py\ndata {len(BAD)}\n{BAD}\n"
+    )
+    gated.git("fast-import", "--quiet", stdin=stream.encode())
+    assert named(gated) == (1, ["missing"])
+
+
+def test_10_a_hook_that_cannot_be_executed_leaves_the_commit_missing(gated):
+    for hook in (gated.path / ".git" / "hooks").iterdir():
+        hook.chmod(0o644)
+    stage(gated, **{"src/pay.py": BAD})
+    assert git(gated, "commit", "-m", "Past it").returncode == 0
+    assert named(gated) == (1, ["missing"])
+
+
+def test_11_a_softened_rubric_needs_approval_and_what_it_lets_through_is_stale(gated):
+    stage(gated, **{".vibe-gate/rubrics/tidy.toml": TIDY.replace("TODO", "FIXME")})
+    git(gated, "commit", "-m", "Soften")
+    stage(gated, **{"src/pay.py": BAD})
+    git(gated, "commit", "-m", "Use it")
+    assert named(gated) == (1, ["stale", "approval"])
+
+
+def test_11b_softened_and_used_in_one_commit_is_judged_by_the_old_rubric(gated):
+    stage(gated, **{".vibe-gate/rubrics/tidy.toml": TIDY.replace("TODO", "FIXME"), "src/pay.py": BAD})
+    assert git(gated, "commit", "-m", "Both").returncode != 0
+
+
+def test_12_definitions_that_are_renamed_away_need_approval_and_bind_all_the_same(gated):
+    gated.git("mv", ".vibe-gate", "vibe-gate-of-old")
+    git(gated, "commit", "-m", "Rename away")
+    stage(gated, **{"src/pay.py": BAD})
+    git(gated, "commit", "--no-verify", "-m", "Bad")
+    code, [bad, renamed] = named(gated)
+    assert (code, renamed) == (1, "approval")
+    assert bad in ("bypassed", "stale", "incomplete")
+
+
+def test_13_deleted_definitions_need_approval_and_deleted_bundles_leave_the_commit_missing(gated):
+    gated.git("rm", "-rq", ".vibe-gate")
+    git(gated, "commit", "-m", "Delete the gate")
+    assert named(gated) == (1, ["approval"])
+    subprocess.run(["rm", "-rf", ".vibe-artifacts"], cwd=gated.path, check=True)
+    assert named(gated) == (1, ["missing"])
+
+
+def test_14_an_empty_answer_of_the_reviewer_is_no_pass(tmp_path, environ):
+    asks = TIDY + '[[criterion]]\nid = "clear"\nkind = "judge"\nmust = true\nquestion = "Is it clear?"\n'
+    gated = Gated(tmp_path / "repo", environ, **{".vibe-gate/rubrics/tidy.toml": asks})
+    gated.commit("Change", **{"src/pay.py": GOOD})
+    with answering({"answers": []}) as model:
+        assert gated.review("--commit", "HEAD", **model.environ)["exit_code"] == 3
+    assert gated.stand() == (1, "inconclusive", "commit")
+
+
+def reviewed(gated: Gated, text: str = BAD) -> Path:
+    """A commit past the hooks whose review failed; the bundle."""
+    stage(gated, **{"src/pay.py": text})
+    gated.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", "Change")
+    gated.review("--commit", "HEAD")
+    return gated.bundles()[-1]
+
+
+def rewrite(file: Path, change: Any) -> None:
+    document = json.loads(file.read_bytes())
+    change(document)
+    file.write_text(json.dumps(document))
+
+
+def pass_it(document: dict[str, Any]) -> None:
+    document.update(outcome="pass", exit_code=0, findings=[])
+
+
+def test_15_a_summary_that_was_made_green_is_forged(gated):
+    bundle = reviewed(gated)
+    rewrite(bundle / "summary.json", pass_it)
+    subprocess.run(["rm", "-rf", ".vibe-artifacts/index"], cwd=gated.path, check=True)
+    code, [row] = gated.verify(f"{gated.first}..HEAD")
+    assert (code, row["status"], row["why"]) == (5, "forged", "its receipt is another run's")
+
+
+def test_15b_a_bundle_that_was_altered_is_forged(gated):
+    bundle = reviewed(gated)
+    (bundle / "change.patch").write_text("nothing to see\n")
+    code, [row] = gated.verify(f"{gated.first}..HEAD")
+    assert (code, row["status"]) == (5, "forged")
+    assert "it was changed after sealing" in row["why"]
+
+
+def test_15c_a_bundle_without_its_receipt_is_forged(gated):
+    bundle = reviewed(gated, GOOD)
+    (bundle / "receipt.json").unlink()
+    rewrite(bundle / "summary.json", lambda document: document["digests"].pop("receipt.json"))
+    code, [row] = gated.verify(f"{gated.first}..HEAD")
+    assert (code, row["status"], row["why"]) == (5, "forged", "its bundle has no receipt")
+
+
+def test_15d_a_bundle_that_came_with_the_repository_is_forged(gated):
+    reviewed(gated, GOOD)
+    gated.git("add", "-A", "-f", ".vibe-artifacts")
+    code, [row] = gated.verify(f"{gated.first}..HEAD")
+    assert (code, row["status"]) == (5, "forged")
+    assert "git tracks it" in row["why"]
+
+
+def test_15e_a_bundle_dated_in_the_future_is_forged(gated):
+    bundle = reviewed(gated, GOOD)
+    bundle.rename(bundle.with_name("2099" + bundle.name[4:]))
+    subprocess.run(["rm", "-rf", ".vibe-artifacts/index"], cwd=gated.path, check=True)
+    code, [row] = gated.verify(f"{gated.first}..HEAD")
+    assert (code, row["status"]) == (5, "forged")
+
+
+def forge(bundle: Path, change: Any, signature: bytes | None = None) -> None:
+    """Another receipt in a bundle, with a summary that vouches for it."""
+    envelope = json.loads((bundle / "receipt.json").read_bytes())
+    said = json.loads(base64.b64decode(envelope["payload"]))
+    change(said)
+    payload = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
+    envelope["payload"] = base64.b64encode(payload).decode()
+    if signature is not None:
+        envelope["signatures"] = [{"keyid": "", "sig": base64.b64encode(signature).decode()}]
+    (bundle / "receipt.json").write_text(json.dumps(envelope))
+    digest = subprocess.run(["sha256sum", bundle / "receipt.json"], capture_output=True, text=True).stdout.split()[0]
+    rewrite(bundle / "summary.json", lambda document: document["digests"].update({"receipt.json": digest}))
+
+
+@pytest.fixture
+def signed(tmp_path: Path, environ: dict[str, str]) -> Gated:
+    """A repository whose gate lists Bob; Bob's key signs."""
+    key = signing.key(tmp_path / "keys", "bob")
+    made = Gated(tmp_path / "repo", environ, **{SIGNERS: f"bob@example.org {signing.public(key)}\n"})
+    signing.sign_with(made.repo, key)
+    return made
+
+
+def test_16_a_signed_receipt_that_was_altered_is_forged(signed):
+    bundle = reviewed(signed)
+    forge(bundle, lambda said: said["predicate"].update(outcome="pass", exit_code=0))
+    rewrite(bundle / "summary.json", lambda document: document.update(outcome="pass", exit_code=0))
+    code, [row] = signed.verify(f"{signed.first}..HEAD")
+    assert (code, row["status"]) == (5, "forged")
+
+
+def test_16b_a_receipt_of_another_commit_is_forged_where_it_is_put(signed):
+    good = reviewed(signed, GOOD)
+    bad = reviewed(signed)
+    (bad / "receipt.json").write_bytes((good / "receipt.json").read_bytes())
+    forge(bad, lambda said: None)
+    code, rows = signed.verify(f"{signed.first}..HEAD")
+    assert (code, rows[0]["status"]) == (5, "forged")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"", b"{}", b"[" * 100_000, b'{"payloadType": 1}', b"\xff\xfe", b'{"payloadType":"application/vnd.in-toto+json"}'],
+)
+def test_16c_a_receipt_that_is_none_is_forged_and_no_crash(signed, raw):
+    bundle = reviewed(signed, GOOD)
+    (bundle / "receipt.json").write_bytes(raw)
+    digest = subprocess.run(["sha256sum", bundle / "receipt.json"], capture_output=True, text=True).stdout.split()[0]
+    rewrite(bundle / "summary.json", lambda document: document["digests"].update({"receipt.json": digest}))
+    code, [row] = signed.verify(f"{signed.first}..HEAD")
+    assert (code, row["status"]) == (5, "forged")
+
+
+def test_17_an_authors_own_key_counts_for_nobody_else(signed, tmp_path):
+    mine = signing.key(tmp_path / "keys", "ada")
+    signing.sign_with(signed.repo, mine)
+    reviewed(signed, GOOD)
+    assert named(signed) == (5, ["forged"])
+    signed.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "--amend", "-m", "Change", "--author", "X <x@y.z>")
+    signed.write(SIGNERS, (signed.path / SIGNERS).read_text() + f"ada@example.org {signing.public(mine)}\n")
+    code, [row] = signed.verify("HEAD", "--strict", "--definitions", "worktree")
+    assert (code, row["status"]) == (5, "forged")
+    assert "may be its author, ada@example.org" in row["why"]
+
+
+def test_18_an_agent_that_writes_its_own_override_is_not_believed(gated):
+    stage(gated, **{"src/pay.py": BAD})
+    [finding] = gated.review("--staged")["findings"]
+    line = {"schema": 1, "ts": "2026-01-01T00:00:00+00:00", "finding": finding["fingerprint"], "reason": "fine"}
+    line |= {"by": "Claude <noreply@anthropic.com>", "email": "noreply@anthropic.com", "expires": "2099-01-01"}
+    (gated.path / ".git/vibe-gate").mkdir(exist_ok=True)
+    (gated.path / ".git/vibe-gate/overrides.ndjson").write_text(json.dumps(line) + "\n")
+    assert gated.review("--staged")["exit_code"] == 1
