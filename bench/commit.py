@@ -2,7 +2,7 @@
 
     python bench/commit.py [--pairs 25]
 
-Self-contained: makes repositories of 1,000 files under bench/.work and commits in them. The
+Self-contained: makes repositories of 3,000 files under bench/.work and commits in them. The
 interpreter that runs it must have vibe-gate, and pre-commit and prek to be compared.
 
 Lines: nothing for the gate to do (`--allow-empty`), with the hooks of `install git`
@@ -27,7 +27,7 @@ WORK = ROOT / "bench" / ".work" / "commit"
 BIN = Path(sys.executable).parent
 FRAMEWORKS = ("pre-commit", "prek")
 
-FILES = 1_000
+FILES = 3_000
 """Of each repository: git looks at each of them at every commit, hook or not."""
 
 IDLE_GOAL = 1.6
