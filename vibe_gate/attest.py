@@ -14,11 +14,8 @@ from vibe_gate.case import Case
 from vibe_gate.domain import policy
 from vibe_gate.domain.receipt import Circumstances, Waiver, envelope, exact, receipt_of, statement, to_sign
 from vibe_gate.domain.summary import Summary
-from vibe_gate.errors import StorageError
+from vibe_gate.share import share
 from vibe_gate.version import VERSION
-
-NOTES = "vibe-gate"
-"""The notes' ref, `refs/notes/vibe-gate`: one receipt a line."""
 
 
 class Attest:
@@ -61,16 +58,3 @@ class Attest:
 def signing_of(repository: Repository) -> Signing:
     """What git's configuration of the repository says about SSH signatures."""
     return receipts.signing_of(repository.config, repository.given, repository.root)
-
-
-def share(repository: Repository, commit: str, raw: bytes) -> str:
-    """Add a receipt to the commit's git note, if `git config vibe-gate.receipts` is `notes`; why not, as a sentence."""
-    if repository.config("vibe-gate.receipts") != "notes":
-        return ""
-    old = repository.note(NOTES, commit)
-    try:
-        if raw.strip() not in old.split(b"\n"):
-            repository.add_note(NOTES, commit, old + raw)
-    except StorageError as error:
-        return str(error)
-    return ""

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from vibe_gate import trust
-from vibe_gate.adapters import receipts
+from vibe_gate.adapters import receipts, sessions
 from vibe_gate.adapters.bundles.finding import is_about
 from vibe_gate.adapters.bundles.index import Entry
 from vibe_gate.adapters.bundles.indexing import entries
@@ -22,14 +22,15 @@ from vibe_gate.adapters.bundles.provenance import Provenance
 from vibe_gate.adapters.definitions import GATE_PATH
 from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.adapters.records import Records
-from vibe_gate.attest import NOTES, signing_of
+from vibe_gate.attest import signing_of
 from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
 from vibe_gate.domain.gate import Gate, HookRule
-from vibe_gate.domain.provenance import provenance
+from vibe_gate.domain.provenance import provenance, written_hints
 from vibe_gate.domain.receipt import Receipt, contradiction, exact, parse
 from vibe_gate.domain.record import Record
 from vibe_gate.domain.standing import GOOD, Demands, Match, Paper, Standing, Subject, best, judged, match
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, IntegrityError, RevisionError, StorageError, UsageError
+from vibe_gate.share import NOTES
 
 STORE = ".vibe-artifacts"
 SIGNERS = ".vibe-gate/allowed_signers"
@@ -148,6 +149,7 @@ class _Look:
         self._whole = whole
         self._signing = signing_of(repository)
         self._signers, self.listed = self._allowed()
+        self._written = sessions.written_blobs(repository.common_dir)
         self._records = Records(repository.common_dir).all()
         self._covered: dict[str, set[str]] = {}  # run id -> commits that its range has
 
@@ -181,7 +183,8 @@ class _Look:
         )
         if not change.files:
             return subject, Standing("empty", "it changes no file")
-        demands = self._demands(change, provenance({}, (made,), uncommitted=False).decision)
+        written = written_hints(change.files, self._written)
+        demands = self._demands(change, provenance({}, (made,), uncommitted=False, written=written).decision)
         standings = []
         for claim in claims:
             found = self._match(subject, claim)

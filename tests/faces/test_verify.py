@@ -393,3 +393,12 @@ def test_verify_leaves_everything_as_it_is(gated):
 def test_a_range_that_names_nothing_is_a_usage_error(gated):
     assert gated.run("verify", "nowhere..HEAD").code == 2
     assert json.loads(gated.run("verify", "--json", "--", "-x..HEAD").out)["error"]["exit_code"] == 2
+
+
+def test_a_receipt_made_before_the_commit_is_noted_by_the_hook_after_it(signed):
+    signed.git("config", "vibe-gate.receipts", "notes")
+    assert signed.run("install", "git").code == 0
+    signed.write("src/pay.py", CHANGED)
+    signed.git("commit", "-q", "-a", "-m", "Change")
+    note = signed.git("notes", "--ref", "vibe-gate", "show", "HEAD")
+    assert note.encode() + b"\n" == (signed.bundles()[-1] / "receipt.json").read_bytes()

@@ -32,7 +32,7 @@ _GZIP_OVERHEAD = 1024
 _LIMITS = {"document": MAX_DOCUMENT_BYTES, "attached": LARGEST_CONTENT, "mark": 0}
 """Bytes of a file by its part; of logs and texts MAX_LOG_BYTES."""
 
-_LATER = frozenset({names.RECEIPT, names.ANNOTATIONS, names.KEEP, names.LOCK})
+_LATER = frozenset({names.ANNOTATIONS, names.KEEP, names.LOCK})
 """What may come and go after a run has ended: two runs are the same without regard to it."""
 
 

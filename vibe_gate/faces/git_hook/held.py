@@ -14,6 +14,7 @@ from vibe_gate.faces.git_hook.call import Hook, loud
 from vibe_gate.faces.git_hook.effect import Effect, effect
 from vibe_gate.report.text import safe
 from vibe_gate.review import Request, Review, review
+from vibe_gate.share import is_wanted
 
 _BEFORE_COMMITS = ("pre-commit", "pre-merge-commit")
 
@@ -91,7 +92,8 @@ def _write_down(hook: Hook, record: Record) -> None:
         with open_repository(hook.start, hook.environ) as repository:
             records = Records(repository.common_dir)
             records.append(record)
-            if hook.stage in _BEFORE_COMMITS and not (record.exit_code or record.judged or record.hints):
+            noted = is_wanted(repository)  # a note can only be put on a commit: post-commit has more to do than sh can
+            if hook.stage in _BEFORE_COMMITS and not (record.exit_code or record.judged or record.hints or noted):
                 records.mark_passed(hook.parent, record)
     except StorageError as error:
         hook.say(f"vibe-gate: not recorded: {safe(str(error))}")

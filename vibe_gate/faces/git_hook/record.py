@@ -15,10 +15,12 @@ from vibe_gate.domain.record import Record, let_through
 from vibe_gate.errors import PASS, GateError
 from vibe_gate.faces.git_hook.call import Hook
 from vibe_gate.report.text import safe
+from vibe_gate.share import share_run
 
 
 def after_commit(hook: Hook) -> int:
     """post-commit: link the commit to its tree's review, or record that it went past the gate."""
+    unshared = ""
     try:
         with open_repository(hook.start, hook.environ) as repository:
             made = repository.made()
@@ -26,8 +28,11 @@ def after_commit(hook: Hook) -> int:
             record = _linked(hook, made, records) or _unreviewed(hook, made, repository)
             if record is not None:
                 records.append(record)
+                unshared = share_run(repository, record.run, made.tree, made.commit)
     except GateError as error:
         return _only_say(hook, error)
+    if unshared:
+        hook.say(f"vibe-gate: its receipt is in no note: {safe(unshared)}")
     if record is not None and record.kind == "bypassed":
         how = f"git ran no pre-commit hook during its {made.during}" if made.during else "no hook let its tree through"
         hook.say(f"vibe-gate: commit {made.commit[:12]} was not reviewed ({how}); `vibe-gate verify` will show it.")
