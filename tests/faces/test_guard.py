@@ -423,3 +423,11 @@ def test_no_line_takes_the_guard_long(line):
     with contextlib.suppress(Unreadable, RecursionError):
         refused_command(line, "/r")
     assert time.process_time() - began < 3
+
+
+def test_even_a_close_look_imports_no_more_than_it_needs():
+    program = [*BARE[:3], "-X", "importtime", BARE[3]]
+    done = subprocess.run(program, input=event(command="git status && rm -f a*"), capture_output=True)
+    imported = {line.rsplit("|")[-1].strip() for line in done.stderr.decode().splitlines()}
+    assert "vibe_gate.faces.claude_hook.rules" in imported
+    assert not {"json", "re", "dataclasses", "fnmatch", "collections", "typing"} & imported

@@ -16,6 +16,11 @@ MAX_GAPS_BYTES = 64 << 10
 LOCK_TRIES = 100  # of 5 ms: whoever reads the spool holds its lock only while it renames the file
 SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
+LAST = (b'"hook_event_name":"Stop"', b'"hook_event_name":"SessionEnd"')
+"""After these the program may end, and take calls in the background with it that have not written yet."""
+
+PATIENCE_S = 1.0
+
 
 def main() -> int:
     """Keep the event on stdin."""
@@ -25,7 +30,10 @@ def main() -> int:
             drain()
             return 0
         try:
-            keep(spool, read_all())
+            event = read_all()
+            keep(spool, event)
+            if any(kind in event for kind in LAST):
+                wait_for_others()
         except BaseException as error:  # noqa: BLE001  the agent goes on whatever happens here
             note_gap(spool, type(error).__name__ + ": " + str(getattr(error, "strerror", None) or error))
     except BaseException:  # noqa: BLE001, S110  where not even the gap can be noted
@@ -152,6 +160,26 @@ def first_line(path: bytes) -> bytes:
         return b""
     finally:
         os.close(descriptor)
+
+
+def wait_for_others() -> None:
+    """Wait until no other capture of this program is at work, where the system tells (Linux)."""
+    ends = time.monotonic() + PATIENCE_S
+    while time.monotonic() < ends and others():
+        time.sleep(0.005)
+
+
+def others() -> bool:
+    """Whether the program that started this call has started another one that still runs."""
+    try:
+        tasks = b"/proc/%d/task/" % os.getppid()
+        for task in os.listdir(tasks):  # noqa: PTH208
+            for child in first_line(tasks + task + b"/children").split():
+                if int(child) != os.getpid() and b"claude_hook/capture.py" in first_line(b"/proc/%b/cmdline" % child):
+                    return True
+    except OSError:  # it is gone, or this is no Linux
+        return False
+    return False
 
 
 def note_gap(spool: bytes, reason: str) -> None:
