@@ -147,6 +147,7 @@ class _Look:
         self._now = now
         self._asked = asked
         self._whole = whole
+        self._whole_exact = exact(whole)
         self._signing = signing_of(repository)
         self._signers, self.listed = self._allowed()
         self._written = sessions.written_blobs(repository.common_dir)
@@ -245,7 +246,7 @@ class _Look:
         """
         covered = self._covered.setdefault(receipt.run_id, set())
         whole = self._whole
-        if receipt.exact == exact(whole) and receipt.range_patch_id == whole.range_patch_id:
+        if receipt.exact == self._whole_exact and receipt.range_patch_id == whole.range_patch_id:
             covered.update(names)
         base, head = receipt.base_commit, receipt.head_commit
         if head in names and (base in names or (base and base == whole.base_commit)) and self._is_so(receipt):

@@ -12,6 +12,9 @@ MAX_NOTES = 10_000
 """Notes of one ref that are read."""
 
 
+MAX_NOTE_BYTES = 4 << 20
+
+
 def span(git: Program, base: str, head: str) -> tuple[str, ...]:
     """The commits that `head` has and `base` ("": nothing) has not, newest first; () where one of them is gone."""
     listed = git.run("rev-list", "--topo-order", f"--max-count={MAX_COMMITS}", head, *([f"^{base}"] if base else []))
@@ -29,7 +32,22 @@ def notes(git: Program, ref: str) -> dict[str, bytes]:
     if listed.code:
         return {}
     pairs = [line.split() for line in listed.line.split("\n")[:MAX_NOTES] if line]
-    return {about: git.run("cat-file", "blob", note).out for note, about in pairs}
+    found = _blobs(git, [note for note, _ in pairs])
+    return {about: found[note] for note, about in pairs if note in found}
+
+
+def _blobs(git: Program, names: list[str]) -> dict[str, bytes]:
+    """Contents by id, in two calls; what is larger than a note may be is left out."""
+    asked = "".join(f"{name}\n" for name in names).encode()
+    sizes = [line.split() for line in git.run("cat-file", "--batch-check", stdin=asked).line.split("\n")]
+    wanted = [fields[0] for fields in sizes if fields[1:2] == ["blob"] and int(fields[2]) <= MAX_NOTE_BYTES]
+    out = git.run("cat-file", "--batch", stdin="".join(f"{name}\n" for name in wanted).encode()).out
+    found, start = {}, 0
+    for name in wanted:
+        content = out.index(b"\n", start) + 1
+        end = content + int(out[start:content].split()[2])
+        found[name], start = out[content:end], end + 1
+    return found
 
 
 def note(git: Program, ref: str, about: str) -> bytes:
