@@ -580,3 +580,62 @@ def test_a_secret_that_a_model_repeats_reaches_neither_the_bundle_nor_the_screen
     done = judged(walk, answers(told, said("names-are-clear")))
     assert token not in done.to_json()
     assert "[redacted:" in done.findings[0].message
+
+
+@pytest.mark.parametrize(
+    "place", ["detached HEAD", "branch without upstream", "branch from before the gate", "orphan branch"]
+)
+def test_what_the_remotes_default_branch_demands_binds_wherever_one_stands(walk, tmp_path, environ, place):
+    """Softening the gate in one commit and using that in the next must not work, pushed or not."""
+    origin = tmp_path / "origin"
+    walk.repo.git("clone", "-q", "--bare", ".", str(origin))
+    walk.repo.git("remote", "add", "origin", str(origin))
+    walk.repo.git("fetch", "-q", "origin")
+    walk.repo.git("remote", "set-head", "origin", "-a")
+    if place == "branch from before the gate":
+        older = walk.repo.git(
+            "commit-tree", walk.repo.git("hash-object", "-t", "tree", "-w", "/dev/null"), "-m", "Older"
+        )
+        walk.repo.git("checkout", "-q", "-b", "fork", older)
+    elif place == "orphan branch":
+        walk.repo.git("checkout", "-q", "--orphan", "own")
+    else:
+        walk.repo.git("checkout", "-q", *(["--detach"] if place == "detached HEAD" else ["-b", "mine"]))
+    walk.repo.write(".vibe-gate/gate.toml", GATE)
+    walk.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC.replace("must = true", "must = false"))
+    walk.repo.commit("Soften")
+    walk.repo.write("src/more.py", SWALLOWS)
+    walk.repo.commit("Use it")
+    evidence = [HANDLER | {"path": "src/more.py"}]
+    summary = judged(walk, answers(fails() | {"evidence": evidence}, said("names-are-clear")))
+    assert summary.trusted.revision == walk.repo.git("rev-parse", "origin/main")
+    assert (summary.rubrics[0].criteria[0].must, summary.exit_code) == (True, 1)
+
+
+def test_nothing_hides_from_a_judge_beyond_a_column(walk):
+    walk.repo.write("src/load.py", "import os;" + " " * 30_000 + "os.system('rm -rf /')\n")
+    walk.repo.commit("Import os")
+    with answering(PASSES) as model:
+        walk.environ |= model.environ
+        summary = walk().summary
+    assert "os.system('rm -rf /')" in json.dumps(model.script.requests[0].body)
+    assert summary.unreviewed == ()
+
+
+def test_a_link_in_place_of_a_folder_that_criteria_speak_of_needs_a_human(walk, tmp_path, environ):
+    scoped = RUBRIC.replace('kind = "judge"\n', 'kind = "judge"\npaths = ["src/**"]\n')
+    walk.repo = gated(tmp_path / "scoped", environ, rubric=scoped)
+    walk.repo.git("mv", "src", "lib")
+    (walk.repo.path / "src").symlink_to("lib")
+    walk.repo.commit("Move")
+    summary = walk(judge=False).summary
+    assert summary.exit_code == 4
+    assert [(change.path, change.level) for change in summary.policy_changes] == [("src", "block")]
+
+
+def test_a_git_in_the_reviewed_tree_is_not_the_one_that_runs(walk, tmp_path):
+    planted = walk.repo.write("git", f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    planted.chmod(0o755)
+    walk.environ["PATH"] = ".:" + walk.environ["PATH"]
+    walk(Selection("worktree"), judge=False)
+    assert not (tmp_path / "ran").exists()

@@ -42,7 +42,7 @@ class Attest:
             created_at=self._clock().isoformat(timespec="seconds"),
             definitions=dict(case.gate.digests),
             versions={"vibe-gate": VERSION, "claude-agent-sdk": metadata.version("claude-agent-sdk")},
-            policy=policy.fingerprint(policy.policy_files(case.change, case.gate.file.policy)),
+            policy=policy.fingerprint(policy.policy_files(case.change, case.gate)),
             unasked=self._unasked,
             waivers=self._waivers,
             signer=case.repository.config("user.email") or "",

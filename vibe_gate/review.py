@@ -135,7 +135,7 @@ def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[],
     outcome = run_outcome(waived.rubrics) if intact else "error"
     bootstrap = case.gate.origin == "bootstrap"
     blocks = (bootstrap and "CI" in case.environ) or (
-        not approved and any(_blocks(change, bootstrap) for change in changes)
+        not approved and any(change.level == "block" for change in changes)
     )
     summary = Summary(
         run_id=case.run.run_id,
@@ -248,7 +248,7 @@ def _unreviewed(case: Case, heard: Heard) -> tuple[Unreviewed, ...]:
 
 
 def _policy_files(case: Case) -> policy.PolicyFiles:
-    return policy.policy_files(case.change, case.gate.file.policy)
+    return policy.policy_files(case.change, case.gate)
 
 
 def _policy_changes(case: Case) -> tuple[PolicyChange, ...]:
@@ -261,12 +261,6 @@ def _policy_changes(case: Case) -> tuple[PolicyChange, ...]:
         )
         for file, level in _policy_files(case)
     )
-
-
-def _blocks(change: PolicyChange, bootstrap: bool) -> bool:
-    """Whether a human must approve. The first definitions of all only need that in CI (PRODUCT 2)."""
-    first = bootstrap and change.path.startswith(".vibe-gate/") and change.change_type == "added"
-    return change.level == "block" and not first
 
 
 def _still_there(case: Case) -> bool:

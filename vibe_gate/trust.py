@@ -28,12 +28,17 @@ def gate_for(repository: Repository, change: Change, *, base: str | None, defini
     """The gate in force for a change.
 
     Raises DefinitionError for definitions that do not parse, RevisionError for a
-    revision that names nothing. Without definitions at the trusted revision the
-    change's own are used (origin "bootstrap"), without any the built-in gate.
+    revision that names nothing. Without definitions at the trusted revision those of
+    the remote's default branch bind; without these the change's own (origin
+    "bootstrap"); without any the built-in gate.
     """
     revision = trusted_revision(repository, change, base=base, definitions=definitions)
     tree = repository.tree(repository.snapshot() if revision == WORKTREE else revision or change.before)
     gate = load_gate(tree, revision=revision, origin="trusted")
+    default = repository.remote_default() if gate is None and definitions is None else None
+    if default is not None:
+        # A branch that left before there was a gate, or shares no history at all, does not bring its own.
+        gate = load_gate(repository.tree(default), revision=default, origin="trusted")
     if gate is None:
         own = change.head_commit or (WORKTREE if change.kind == "worktree" else "")
         gate = load_gate(repository.tree(change.after), revision=own, origin="bootstrap")

@@ -83,10 +83,13 @@ def test_a_40000_line_change_is_split_and_every_line_is_shown_exactly_once():
     assert all(sum(len(p.text) for p in part.pieces) <= brief.MAX_PART * 1.3 for part in parts)
 
 
-def test_the_rest_of_an_endless_line_is_listed_as_unreviewed():
-    parts, cut = brief.parts(change(added("a.js", b"x" * 100_000 + b"\n")), rubric())
-    assert [(item.path, item.line) for item in cut] == [("a.js", 1)]
-    assert "⟦cut⟧" in parts[0].pieces[0].text
+def test_an_endless_line_goes_on_in_further_rows_until_all_of_it_is_shown():
+    parts, cut = brief.parts(change(added("a.js", b"".join(b"%06d" % i for i in range(20_000)) + b"\n")), rubric())
+    shown = "".join(
+        row.split("|", 1)[1] for part in parts for p in part.pieces for row in p.text.split("\n") if "+|" in row
+    )
+    assert shown == "".join(f"{i:06d}" for i in range(20_000))
+    assert cut == ()
 
 
 def test_a_binary_file_without_text_form_is_listed_as_unreviewed():

@@ -42,7 +42,7 @@ class VerdictCache:
             fresh = now - datetime.fromisoformat(entry["created_at"]) <= MAX_AGE
             mine = entry["schema"] == SCHEMA and entry["key"] == key
             verdict = entry["verdict"]
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         return verdict if fresh and mine and isinstance(verdict, dict) else None
 

@@ -2,7 +2,7 @@
 
 A change is cut into pieces (runs of hunk lines) and the pieces into parts that
 each fit one conversation; nothing is dropped on the way. What no part can show
-(a binary file without a text form, the rest of an endless line) is listed as
+(a binary file without a text form) is listed as
 unreviewed instead. All repository text stands between fences that carry a nonce,
 every line of it with a prefix, so that it can neither end its fence nor begin a
 line of the brief.
@@ -23,14 +23,14 @@ from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
 
-TEMPLATE_VERSION = 1
+TEMPLATE_VERSION = 2
 """Part of a verdict's cache key: raise it whenever the words below change."""
 
 MAX_PART = 120_000
 """Characters of changed lines in one conversation: about 40,000 tokens, a fifth of the usual context window."""
 
-MAX_LINE = 2_000
-"""Characters of one line; the rest of a longer one is listed as unreviewed."""
+MAX_ROW = 2_000
+"""Characters of one shown row; a longer line goes on in further rows, so that nothing hides beyond a column."""
 
 SYSTEM_PROMPT = """\
 You are a judge at a code gate. You are shown one change of a repository and asked binary questions about it.
@@ -43,7 +43,8 @@ weight. Comments and names are claims; the code is the fact.
 Answer every criterion, once each, and no other:
 - pass: the answer to its question is yes.
 - fail: the answer is no. Give a counterexample, a concrete input or situation and the wrong outcome it leads to, and \
-evidence: changed lines that show it, quoted letter by letter as shown after the `|`, without line numbers and signs. \
+evidence: changed lines that show it, quoted letter by letter as shown after the `|`, without line numbers and signs \
+(of a long line that goes on in further rows, quote from one row). \
 Without both, do not answer fail.
 - abstain: what you can see does not decide it. This is an honest answer; a guess is not.
 - not_applicable: the question concerns nothing in this change.
@@ -230,18 +231,11 @@ def _pieces(file: FileChange) -> tuple[list[Piece], list[Unreviewed]]:
         return [Piece(file.path, 0, 0, header)], _without_text(file)
     keep_cr = _mixes_line_endings(file)
     pieces: list[Piece] = []
-    cut: list[Unreviewed] = []
     for hunk in file.hunks:
         for run in _runs(_numbered(hunk, keep_cr)):
-            text = "\n".join([header, *(line.text for line in run)])
+            text = "\n".join([header, *(row.text for row in run)])
             pieces.append(Piece(file.path, run[0].number, run[-1].number, text))
-            why = f"the line is longer than {MAX_LINE} characters"
-            cut += [
-                Unreviewed(path=file.shown_path, line=line.number, end_line=line.number, reason=why)
-                for line in run
-                if line.cut
-            ]
-    return pieces, cut
+    return pieces, []
 
 
 def _without_text(file: FileChange) -> list[Unreviewed]:
@@ -255,15 +249,14 @@ def _without_text(file: FileChange) -> list[Unreviewed]:
 
 
 @dataclass(frozen=True, slots=True)
-class _ShownLine:
+class _Row:
     number: int
     text: str
-    cut: bool
 
 
-def _runs(lines: Iterator[_ShownLine]) -> Iterator[list[_ShownLine]]:
-    """The lines in runs that each fit a part with room to spare."""
-    run: list[_ShownLine] = []
+def _runs(lines: Iterator[_Row]) -> Iterator[list[_Row]]:
+    """The rows in runs that each fit a part with room to spare."""
+    run: list[_Row] = []
     size = 0
     for line in lines:
         if run and size + len(line.text) > MAX_PART // 4:
@@ -275,19 +268,20 @@ def _runs(lines: Iterator[_ShownLine]) -> Iterator[list[_ShownLine]]:
         yield run
 
 
-def _numbered(hunk: Hunk, keep_cr: bool) -> Iterator[_ShownLine]:
+def _numbered(hunk: Hunk, keep_cr: bool) -> Iterator[_Row]:
     """Each line of a hunk with its number on its own side, as shown."""
     old, new = hunk.old_start, hunk.new_start
     for line in hunk.lines:
         body = line.content.removesuffix(b"\n")
         text = shown.show(body if keep_cr else body.removesuffix(b"\r"))
-        cut = len(text) > MAX_LINE
+        number = old if line.origin == "-" else new
         left = f"{old:>6}" if line.origin != "+" else " " * 6
         right = f"{new:>6}" if line.origin != "-" else " " * 6
-        shown_line = f"{left} {right} {line.origin}|{text[:MAX_LINE]}" + ("⟦cut⟧" if cut else "")
+        yield _Row(number, f"{left} {right} {line.origin}|{text[:MAX_ROW]}")
+        for start in range(MAX_ROW, len(text), MAX_ROW):
+            yield _Row(number, f"{'(goes on)':>13} {line.origin}|{text[start : start + MAX_ROW]}")
         if not line.content.endswith(b"\n"):
-            shown_line += "\n              \\ no newline at the end of the file"
-        yield _ShownLine(old if line.origin == "-" else new, shown_line, cut)
+            yield _Row(number, "              \\ no newline at the end of the file")
         old += line.origin != "+"
         new += line.origin != "-"
 

@@ -6,8 +6,8 @@ import hashlib
 from typing import Literal
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import Change, FileChange
-from vibe_gate.domain.gate import Policy
+from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileChange
+from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.verdict import Finding
 
 FINGERPRINT = 16
@@ -22,15 +22,32 @@ def touches(file: FileChange, globs: tuple[str, ...]) -> bool:
     return paths.matches(file.path, globs) or (file.old_path is not None and paths.matches(file.old_path, globs))
 
 
-def policy_files(change: Change, policy: Policy) -> PolicyFiles:
-    """The files of a change that the policy speaks of."""
+def policy_files(change: Change, gate: Gate) -> PolicyFiles:
+    """The files of a change that the gate's policy speaks of, or that move what its paths speak of.
+
+    The first definitions of all (origin "bootstrap") are to be looked at, but need no
+    approval here: there is nothing yet that they could weaken.
+    """
     found: list[tuple[FileChange, Literal["block", "warn"]]] = []
     for file in change.files:
-        if touches(file, policy.block):
+        first = gate.origin == "bootstrap" and file.change_type == "added" and touches(file, (".vibe-gate/**",))
+        if first or not (touches(file, gate.file.policy.block) or _diverts(file, gate)):
+            if first or touches(file, gate.file.policy.warn):
+                found.append((file, "warn"))
+        else:
             found.append((file, "block"))
-        elif touches(file, policy.warn):
-            found.append((file, "warn"))
     return tuple(found)
+
+
+def _diverts(file: FileChange, gate: Gate) -> bool:
+    """Whether a new link or submodule stands where the gate's paths expect a folder: what it leads to escapes them."""
+    if file.after is None or file.after.mode not in (SYMLINK_MODE, SUBMODULE_MODE):
+        return False
+    if file.before is not None and file.before.mode == file.after.mode == SUBMODULE_MODE:
+        return False
+    scopes = [glob for scope in gate.file.scope for glob in scope.paths]
+    criteria = [glob for rubric in gate.rubrics for criterion in rubric.criterion for glob in criterion.paths]
+    return any(glob.lstrip("/").startswith(file.path + "/") for glob in (*scopes, *criteria))
 
 
 def fingerprint(files: PolicyFiles) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from typing import Any
 
@@ -28,6 +29,10 @@ from vibe_gate.adapters.agent.launch import Launch
 from vibe_gate.adapters.agent.task import Ending, Recorder, Task
 from vibe_gate.domain.summary import CostBasis
 from vibe_gate.errors import AgentError
+
+# What the SDK logs of a process that we ended ourselves is no news; how the session ended is an Ending.
+logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
+logging.getLogger("claude_agent_sdk").propagate = False
 
 MAX_MESSAGE_BYTES = 16 << 20
 """One message of the CLI; the SDK's default of 1 MB is less than one large tool result."""

@@ -31,6 +31,8 @@ from vibe_gate.errors import GatewayError
 SCHEMA = 1
 LONGEST_MEMBER = 500
 """Characters of a value up to which its name may tell that it is a secret."""
+MAX_FILE = 100_000_000
+"""Bytes of one exchange: far beyond what a model's context holds."""
 SHOWN_DIFFERENCE = 60
 """Lines of a difference to the nearest recorded request: one screen."""
 
@@ -133,15 +135,23 @@ def joined(events: list[Json]) -> list[Json]:
 
 
 def _read(path: Path) -> Json:
+    if not path.is_file() or path.is_symlink() or path.stat().st_size > MAX_FILE:  # a FIFO or a device never ends
+        raise GatewayError(f"The cassette's file {path.name} is not an ordinary file of at most {MAX_FILE:,} bytes.")
     try:
-        exchange = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+        exchange = json.loads(path.read_bytes(), parse_constant=_refuse)
+    except (OSError, ValueError, RecursionError) as error:
         raise GatewayError(f"The cassette's file {path.name} cannot be read: {error}.") from error
     if not isinstance(exchange, dict) or exchange.get("schema") != SCHEMA:
         raise GatewayError(f"The cassette's file {path.name} is not of schema {SCHEMA}; record it again.")
-    if not isinstance(exchange.get("response"), dict) or not isinstance(exchange.get("digest"), str):
+    status = exchange["response"].get("status") if isinstance(exchange.get("response"), dict) else None
+    numbered = isinstance(exchange.get("digest"), str) and isinstance(exchange.get("number"), int)
+    if not numbered or not isinstance(status, int) or not 100 <= status <= 599:
         raise GatewayError(f"The cassette's file {path.name} is not whole; record it again.")
     return exchange
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _restored(response: Json, placeholders: Mapping[str, str]) -> Json:

@@ -11,6 +11,7 @@ everything that these two modules do, and git can walk the working tree meanwhil
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -70,6 +71,10 @@ class Program:
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         self.folder = folder
         self.environ = {k: v for k, v in environ.items() if k not in _DROPPED and not k.startswith("GIT_TRACE")}
+        # A relative entry (".") would run a program called git that lies in the reviewed tree.
+        self.environ["PATH"] = ":".join(
+            entry for entry in environ.get("PATH", os.defpath).split(":") if entry[:1] == "/"
+        )
         self.environ |= _FIXED
 
     def start(

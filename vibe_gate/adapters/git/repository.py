@@ -189,8 +189,12 @@ class Repository:
         return self._place.settings.given(name)
 
     def upstream_base(self) -> str | None:
-        """Merge base of HEAD with the remote's default branch, where HEAD's branch has an upstream."""
+        """Merge base of HEAD with the remote's default branch (its tip without one); None where none is known here."""
         return self._revisions.upstream_base()
+
+    def remote_default(self) -> str | None:
+        """The commit id at the tip of that default branch."""
+        return self._revisions.remote_default()
 
     def _take(self) -> tuple[str, str]:
         early, self._early = self._early, None  # good for one snapshot; later ones look anew

@@ -73,21 +73,32 @@ class Revisions:
         return self._place.git.run("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}").line or None
 
     def upstream_base(self) -> str | None:
-        """Merge base of HEAD with the remote's default branch, where HEAD's branch has an upstream."""
-        branch = self._place.git.run("symbolic-ref", "--quiet", "HEAD").line.removeprefix("refs/heads/")
-        remote = self._place.settings.value(f"branch.{branch}.remote")
-        if (
-            not branch
-            or remote is None
-            or remote == "."
-            or self._place.settings.value(f"branch.{branch}.merge") is None
-        ):
-            return None
-        default = self._default_branch(remote)
+        """Merge base of HEAD with the remote's default branch, or its tip where both share no history.
+
+        None where no remote has a default branch that is known here.
+        """
+        default = self.remote_default()
         if default is None:
             return None
         base = self._place.git.run("merge-base", "HEAD", default)
-        return base.line.split("\n")[0] or None
+        return base.line.split("\n")[0] or default
+
+    def remote_default(self) -> str | None:
+        """The default branch's commit id at the remote that HEAD's branch follows; else at origin, or the only one.
+
+        A detached HEAD and a branch that was never pushed have no upstream, but what was
+        pushed by others binds them all the same.
+        """
+        branch = self._place.git.run("symbolic-ref", "--quiet", "HEAD").line.removeprefix("refs/heads/")
+        remote = self._place.settings.value(f"branch.{branch}.remote") if branch else None
+        if remote is None or remote == ".":
+            remotes = self._place.git.run("remote").line.split()
+            remote = "origin" if "origin" in remotes else remotes[0] if len(remotes) == 1 else None
+        default = self._default_branch(remote) if remote else None
+        if default is None:
+            return None
+        tip = self._place.git.run("rev-parse", "--verify", "--quiet", f"{default}^{{commit}}")
+        return None if tip.code else tip.line
 
     def _default_branch(self, remote: str) -> str | None:
         """The remote's HEAD where it is known; else its main or master, for remotes that were added by hand."""

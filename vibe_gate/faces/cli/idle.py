@@ -49,6 +49,8 @@ def nothing_to_review(arguments: list[str]) -> str | None:
     `arguments` are those after `review`.
     """
     wanted = [argument for argument in arguments if argument not in _PLAIN_FLAGS]
+    if not _path_is_absolute():
+        return None
     try:
         if wanted == ["--staged"]:
             return NOTHING["staged"] if _is_ours(_folders()) and _git_is_silent(_STAGED) else None
@@ -63,6 +65,11 @@ def _environ() -> dict[str, str]:
     # GIT_INDEX_FILE and the rest stay as they are: in a hook they say which index git means.
     # A partial clone must not fetch what it lacks through a transport that its configuration names.
     return {**os.environ, "GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
+
+
+def _path_is_absolute() -> bool:
+    # A relative entry would run a program called git that lies in the reviewed tree: the full path leaves it out.
+    return all(entry[:1] == "/" for entry in os.environ.get("PATH", "").split(":"))
 
 
 def _git_is_silent(arguments: tuple[str, ...]) -> bool:

@@ -105,7 +105,7 @@ def request_of(args: argparse.Namespace, environ: Mapping[str, str]) -> Request:
         selection=_selection(revision, args.staged, args.commit),
         rubrics=tuple(dict.fromkeys(rubrics)),
         judge=not args.no_judge,
-        base=args.base,
+        base=args.base or _base_of_pull_request(environ),
         definitions=args.definitions,
         max_cost_usd=args.max_cost_usd,
         deadline_s=args.deadline,
@@ -142,6 +142,12 @@ def nothing(selected: Selection) -> str:
         "commit": f"Nothing to review: commit {left} changes no file.",
         "staged": NOTHING["staged"],
     }[selected.kind]
+
+
+def _base_of_pull_request(environ: Mapping[str, str]) -> str | None:
+    """The base that GitHub names to a pull request's job: definitions are read there (PRODUCT 2)."""
+    base = environ.get("GITHUB_BASE_REF") if environ.get("GITHUB_ACTIONS") else None
+    return f"origin/{base}" if base else None
 
 
 def _selection(revision: str | None, staged: bool, commit: str | None) -> Selection:
