@@ -18,6 +18,7 @@ from typing import Protocol
 
 from vibe_gate import trust
 from vibe_gate.adapters import sessions
+from vibe_gate.adapters.alarm import alarm
 from vibe_gate.adapters.bundles import clean_if_due, open_store
 from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.adapters.redaction import Redactor
@@ -28,7 +29,7 @@ from vibe_gate.domain import account, paths, policy, shown
 from vibe_gate.domain.brief import concerns
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.decide import decide, exit_code, judged, run_outcome
-from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.provenance import provenance, written_hints
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost, PolicyChange, Summary, Trusted, Unreviewed
@@ -38,6 +39,10 @@ from vibe_gate.errors import GateError, StorageError
 from vibe_gate.hearing import Heard, hear
 
 __all__ = ["Progress", "Request", "Review", "review"]
+
+
+GRACE_S = 10.0
+"""Seconds beyond the deadline for what ends by itself: a judge's partial verdict, a command's processes, the seal."""
 
 
 class Progress(Protocol):
@@ -67,12 +72,15 @@ def review(
     is no error but an outcome.
     """
     began = time.monotonic()
-    with open_repository(start, environ, walk=request.selection.kind == "worktree") as repository:
+    walk = request.selection.kind == "worktree"
+    with alarm() as bell, open_repository(start, environ, walk=walk) as repository:
+        bell.ring_in(request.deadline_s or Budget().deadline_s)
         progress("change", "reading the change")
         change = repository.change(request.selection)
         if not change.files:
             return Review(account.nothing(change))
         case = _open(request, repository, change, environ, (clock, began))
+        bell.ring_in(max(case.ends_at - time.monotonic(), 0) + GRACE_S)
         try:
             done = _carry_out(case, progress, began, clock)
         except BaseException as error:
@@ -90,10 +98,10 @@ def _open(
     repository: Repository,
     change: Change,
     environ: Mapping[str, str],
-    time: tuple[Callable[[], datetime], float],
+    moment: tuple[Callable[[], datetime], float],
 ) -> Case:
     """Everything about the change that is known before anything is asked, and the run it is written down in."""
-    clock, began = time
+    clock, began = moment
     gate = trust.gate_for(repository, change, base=request.base, definitions=request.definitions)
     rubrics = trust.chosen(gate, change, request.rubrics)
     redactor = Redactor(environ)
