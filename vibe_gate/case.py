@@ -15,6 +15,9 @@ from vibe_gate.domain.gate import Gate, HookName, HookRule
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored
 
+CHECKS_NODE = "checks"
+"""The graph's node of the checks, which every judge's node comes after."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vibe_gate.adapters import sandbox
+from vibe_gate.case import CHECKS_NODE as NODE
 from vibe_gate.case import Case
 from vibe_gate.domain.checks import run_check
 from vibe_gate.domain.checks.contract import CheckInput, CheckResult, CommandResult
 from vibe_gate.domain.decide import short
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.domain.verdict import CriterionResult, Finding
-from vibe_gate.judge import CHECKS_NODE as NODE
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ import secrets
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from importlib import metadata
@@ -26,9 +25,9 @@ from vibe_gate.adapters.gateway import Gateway, Spending, Upstream, Wire, find_u
 from vibe_gate.adapters.spending import DayLedger
 from vibe_gate.adapters.verdicts import VerdictCache
 from vibe_gate.case import Case
-from vibe_gate.domain.question import Judged, Question
+from vibe_gate.domain.question import Heard, Judged, Question
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.summary import CacheUse, Cost
+from vibe_gate.domain.summary import Cost
 from vibe_gate.judge import SESSIONS_AT_ONCE, TOOLS, Courtroom, judge
 from vibe_gate.version import VERSION
 
@@ -37,29 +36,6 @@ ADVICE = (
     "No judge was asked: set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN, or "
     "ANTHROPIC_BASE_URL for a local model; or leave the judge out with --no-judge."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """What the judges said, by rubric id; `cached` are the rubrics answered by an earlier run.
-
-    `silence` says why none was asked, and `chosen` that this is what the user
-    wanted. `intact`: the exported tree is still what it was.
-    """
-
-    judged: dict[str, Judged]
-    cost: Cost
-    cached: frozenset[str] = frozenset()
-    notes: tuple[str, ...] = ()
-    silence: str = ""
-    chosen: bool = False
-    intact: bool = True
-
-    @property
-    def cache(self) -> CacheUse:
-        """Criteria answered by an earlier run, and criteria that had to be asked."""
-        hits = sum(len(said.votes) for name, said in self.judged.items() if name in self.cached)
-        return CacheUse(hits=hits, misses=sum(len(said.votes) for said in self.judged.values()) - hits)
 
 
 def hear(case: Case, rubrics: list[Rubric], now: datetime) -> Heard:

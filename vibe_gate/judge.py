@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from vibe_gate.adapters import agent
 from vibe_gate.adapters.bundles import RunRecorder
+from vibe_gate.case import CHECKS_NODE
 from vibe_gate.domain import brief, paths
 from vibe_gate.domain.brief import Answer, Part
 from vibe_gate.domain.change import Change, FileVersion
@@ -37,9 +38,6 @@ SESSIONS_AT_ONCE = 4
 
 LEAST_SECONDS = 1.0
 """A conversation with less time left than this is not begun."""
-
-CHECKS_NODE = "checks"
-"""The node that every judge's node comes after."""
 
 _INFRASTRUCTURE = frozenset({"api_error", "died"})
 _LIMITS = frozenset({"budget", "timeout"})

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
@@ -31,12 +32,12 @@ from vibe_gate.domain.change import Change
 from vibe_gate.domain.decide import decide, exit_code, judged, run_outcome
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.provenance import provenance, written_hints
+from vibe_gate.domain.question import Heard
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost, PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.domain.waiver import Waivers, apply_overrides, spares
 from vibe_gate.errors import GateError, StorageError
-from vibe_gate.hearing import Heard, hear
 
 __all__ = ["Progress", "Request", "Review", "review"]
 
@@ -212,7 +213,9 @@ def _hear(case: Case, blocking: str | None, progress: Progress, now: datetime) -
         # Nothing a judge says can turn this into a pass, and a secret must not travel to a model.
         return Heard({}, Cost(), silence=f"not asked: the check {blocking!r} fails already")
     progress("judge", f"asking about {', '.join(rubric.id for rubric in asking)}")
-    return hear(case, asking, now)
+    # Loaded here because most reviews at a commit ask nobody, and the judge's side costs a tenth of such a review.
+    heard: Heard = import_module("vibe_gate.hearing").hear(case, asking, now)
+    return heard
 
 
 def _rubric_result(case: Case, rubric: Rubric, checked: Checked, heard: Heard) -> RubricResult:

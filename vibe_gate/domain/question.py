@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from vibe_gate.domain.brief import TEMPLATE_VERSION
 from vibe_gate.domain.model import Model
-from vibe_gate.domain.summary import Unreviewed
+from vibe_gate.domain.summary import CacheUse, Cost, Unreviewed
 from vibe_gate.domain.verdict import Vote
 
 
@@ -64,3 +64,26 @@ class Judged(Model):
             for name, votes in self.votes.items()
         }
         return self.model_copy(update={"votes": moved})
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What the judges said, by rubric id; `cached` are the rubrics answered by an earlier run.
+
+    `silence` says why none was asked, and `chosen` that this is what the user
+    wanted. `intact`: the exported tree is still what it was.
+    """
+
+    judged: dict[str, Judged]
+    cost: Cost
+    cached: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+    silence: str = ""
+    chosen: bool = False
+    intact: bool = True
+
+    @property
+    def cache(self) -> CacheUse:
+        """Criteria answered by an earlier run, and criteria that had to be asked."""
+        hits = sum(len(said.votes) for name, said in self.judged.items() if name in self.cached)
+        return CacheUse(hits=hits, misses=sum(len(said.votes) for said in self.judged.values()) - hits)
