@@ -33,9 +33,10 @@ from vibe_gate.domain.decide import decide, exit_code, judged, run_outcome
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.provenance import provenance, written_hints
 from vibe_gate.domain.question import Heard
+from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost, PolicyChange, Summary, Trusted, Unreviewed
-from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
+from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
 from vibe_gate.domain.waiver import Waivers, apply_overrides, spares
 from vibe_gate.errors import GateError, StorageError
 
@@ -135,46 +136,73 @@ def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[],
     waivers = trust.waivers(case.repository, case.gate, case.environ, clock().date())
     heard = _hear(case, _blocking(checked, waivers), progress, clock())
     progress("seal", "writing the verdict down")
-    rubrics = tuple(_rubric_result(case, rubric, checked, heard) for rubric in case.rubrics)
-    waived = apply_overrides(case.rubrics, rubrics, account.fingerprinted(_findings(case, checked, rubrics)), waivers)
-    changes = _policy_changes(case)
-    approved = tuple(filter(None, [waivers.of_policy(policy.fingerprint(_policy_files(case)))]))
-    effective = (*waived.effective, *approved)
-    intact = heard.intact and _still_there(case)
-    outcome = run_outcome(waived.rubrics) if intact else "error"
-    bootstrap = case.gate.origin == "bootstrap"
-    blocks = (bootstrap and "CI" in case.environ) or (
-        not approved and any(change.level == "block" for change in changes)
-    )
-    summary = Summary(
-        run_id=case.run.run_id,
-        key=case.change.key,
-        workflow=account.WORKFLOW,
-        outcome=outcome,
-        exit_code=exit_code(outcome, policy_blocks=blocks, intact=intact),
-        bundle=case.run.relative,
-        trusted=Trusted(revision=case.gate.revision, bootstrap=bootstrap),
-        change=account.of_change(case.change),
-        rubrics=waived.rubrics,
-        findings=(*waived.findings, *(policy.approval(waiver.sentence) for waiver in approved)),
-        policy_changes=changes,
-        agent_authored=case.authored,
-        unreviewed=_unreviewed(case, heard),
-        cost=heard.cost,
-        cache=heard.cache,
-        duration_ms=round((time.monotonic() - began) * 1000),
-    )
-    case.run.event("verdict.decided", outcome=outcome, exit_code=summary.exit_code)
-    for waiver in effective:
+    verdict = _weigh(case, checked, heard, waivers)
+    summary = _sum_up(case, heard, verdict, time.monotonic() - began)
+    case.run.event("verdict.decided", outcome=summary.outcome, exit_code=summary.exit_code)
+    for waiver in verdict.waivers:
         case.run.event("override.recorded", **waiver.model_dump(mode="json"))
-    attest = Attest(case, summary, clock, heard.silence if heard.chosen and _asks(case) else "", effective)
+    attest = Attest(case, summary, clock, heard.silence if heard.chosen and _asks(case) else "", verdict.waivers)
     case.run.seal(summary, attest)
     summary = account.redacted(summary, case.redactor.value)
     if case.run.lost:
         summary = summary.model_copy(update={"bundle": ""})
+    waived = (f"{waiver.finding}: {waiver.sentence}" for waiver in verdict.waivers)
     remarks = waivers.remarks(summary.findings, [file.path for file in case.change.files])
-    notes = (*(f"{waiver.finding}: {waiver.sentence}" for waiver in effective), *remarks, *filter(None, [attest.note]))
-    return Review(summary, (*_notes(case, heard, intact), *notes), case.gate)
+    notes = (*_notes(case, heard, verdict.intact), *waived, *remarks, *filter(None, [attest.note]))
+    return Review(summary, notes, case.gate)
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What all answers come to, after what people have let pass (`waivers`: those that took effect)."""
+
+    rubrics: tuple[RubricResult, ...]
+    findings: tuple[Finding, ...]
+    policy_changes: tuple[PolicyChange, ...]
+    waivers: tuple[Waiver, ...]
+    intact: bool
+    needs_approval: bool
+
+    @property
+    def outcome(self) -> RunOutcome:
+        return run_outcome(self.rubrics) if self.intact else "error"
+
+
+def _weigh(case: Case, checked: Checked, heard: Heard, waivers: Waivers) -> _Verdict:
+    rubrics = tuple(_rubric_result(case, rubric, checked, heard) for rubric in case.rubrics)
+    waived = apply_overrides(case.rubrics, rubrics, account.fingerprinted(_findings(case, checked, rubrics)), waivers)
+    changes = _policy_changes(case)
+    approved = tuple(filter(None, [waivers.of_policy(policy.fingerprint(_policy_files(case)))]))
+    unapproved = not approved and any(change.level == "block" for change in changes)
+    return _Verdict(
+        rubrics=waived.rubrics,
+        findings=(*waived.findings, *(policy.approval(waiver.sentence) for waiver in approved)),
+        policy_changes=changes,
+        waivers=(*waived.effective, *approved),
+        intact=heard.intact and _still_there(case),
+        needs_approval=unapproved or (case.gate.origin == "bootstrap" and "CI" in case.environ),
+    )
+
+
+def _sum_up(case: Case, heard: Heard, verdict: _Verdict, seconds: float) -> Summary:
+    return Summary(
+        run_id=case.run.run_id,
+        key=case.change.key,
+        workflow=account.WORKFLOW,
+        outcome=verdict.outcome,
+        exit_code=exit_code(verdict.outcome, policy_blocks=verdict.needs_approval, intact=verdict.intact),
+        bundle=case.run.relative,
+        trusted=Trusted(revision=case.gate.revision, bootstrap=case.gate.origin == "bootstrap"),
+        change=account.of_change(case.change),
+        rubrics=verdict.rubrics,
+        findings=verdict.findings,
+        policy_changes=verdict.policy_changes,
+        unreviewed=_unreviewed(case, heard),
+        agent_authored=case.authored,
+        cost=heard.cost,
+        cache=heard.cache,
+        duration_ms=round(seconds * 1000),
+    )
 
 
 def _asks(case: Case) -> bool:

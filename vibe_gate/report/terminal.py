@@ -110,7 +110,8 @@ def _why(summary: Summary) -> str:
         return {"pass": "nothing in this change has to be judged", "fail": "a finding blocks"}.get(summary.outcome, "")
     if summary.outcome == "pass":
         unseen = f"; {_count(len(summary.unreviewed), 'place')} no judge saw" if summary.unreviewed else ""
-        return safe(", ".join(rubric.id for rubric in decisive if _applies(rubric))) + unseen
+        names = safe(", ".join(rubric.id for rubric in decisive if _applies(rubric)))
+        return (names or "no criterion applies to this change") + unseen
     return "; ".join(f"{safe(rubric.id)}: {_cause(rubric)}" for rubric in decisive)
 
 
@@ -149,9 +150,10 @@ def _gate(summary: Summary) -> str:
 def _rubric(rubric: RubricResult) -> list[Row]:
     mark, style = _MARKS[rubric.outcome]
     figures = f"score {rubric.score:.2f} · coverage {rubric.coverage:.0%}" if rubric.coverage else "nothing decided"
-    if not _applies(rubric):
-        figures = "nothing to decide"
-    header = Text.assemble((f"{mark} ", style), (safe(rubric.id), "bold"), f"  {rubric.outcome} · {figures}")
+    said = f"{rubric.outcome} · {figures}"
+    if not _applies(rubric):  # a "pass" here would read as if somebody had looked
+        (mark, style), said = _MARKS["not_applicable"], "nothing was asked or checked"
+    header = Text.assemble((f"{mark} ", style), (safe(rubric.id), "bold"), f"  {said}")
     widest = max((cell_len(safe(c.id)) for c in rubric.criteria), default=0)
     reasons = [criterion.reason for criterion in rubric.criteria]
     told = ["as above" if reason and reason == before else reason for before, reason in pairwise(["", *reasons])]
