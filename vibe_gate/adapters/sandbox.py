@@ -54,6 +54,7 @@ def run_command(argv: Sequence[str], *, cwd: Path, timeout_s: float, environ: Ma
         program, why = _program(argv[0], cwd, env["PATH"])
         if why:
             return CommandResult(None, "", why, _since(started))
+        tail = _Tail()
         try:
             process = subprocess.Popen(
                 [program, *argv[1:]], cwd=cwd, env=env, stdin=subprocess.DEVNULL,
@@ -61,7 +62,9 @@ def run_command(argv: Sequence[str], *, cwd: Path, timeout_s: float, environ: Ma
             )  # fmt: skip
         except (OSError, ValueError) as error:
             return CommandResult(None, "", f"could not be started: {error}", _since(started))
-        tail = _Tail()
+        except BaseException:  # interrupted between its start and our knowing of it
+            _end_strays(home)
+            raise
         try:
             finished = _drain(process, tail, started + timeout_s)
         finally:

@@ -340,7 +340,11 @@ def test_the_upstream_base(seeded: Bench, tmp_path: Path) -> None:
     clone.git("checkout", "-qb", "feature")
     clone.commit("soften", a="a")
     with clone.open() as repository:
-        assert repository.upstream_base() is None
+        assert repository.upstream_base() == base  # never pushed, but what others pushed binds
+    clone.git("checkout", "-q", "--detach")
+    with clone.open() as repository:
+        assert repository.upstream_base() == base
+    clone.git("checkout", "-q", "feature")
     clone.git("push", "-qu", "origin", "feature")
     clone.commit("use", b="b")
     with clone.open() as repository:
@@ -348,6 +352,11 @@ def test_the_upstream_base(seeded: Bench, tmp_path: Path) -> None:
     clone.git("remote", "set-head", "origin", "-d")
     with clone.open() as repository:
         assert repository.upstream_base() == base
+
+
+def test_without_a_remote_there_is_no_upstream_base(seeded: Bench) -> None:
+    with seeded.open() as repository:
+        assert (repository.upstream_base(), repository.remote_default()) == (None, None)
 
 
 def test_nothing_is_left_behind(seeded: Bench, tmp_path: Path) -> None:
