@@ -21,6 +21,7 @@ from vibe_gate import trust
 from vibe_gate.adapters import sessions
 from vibe_gate.adapters.alarm import alarm
 from vibe_gate.adapters.bundles import clean_if_due, open_store
+from vibe_gate.adapters.bundles.names import STORE
 from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.adapters.redaction import Redactor
 from vibe_gate.attest import Attest
@@ -38,7 +39,7 @@ from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost, PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
 from vibe_gate.domain.waiver import Waivers, apply_overrides, spares
-from vibe_gate.errors import GateError, StorageError
+from vibe_gate.errors import GateError, InfrastructureError, StorageError
 
 __all__ = ["Progress", "Request", "Review", "review"]
 
@@ -90,8 +91,10 @@ def review(
             case.run.abandon(str(error) if isinstance(error, GateError) else type(error).__name__)
             raise
         if not case.run.lost:
-            with suppress(StorageError):  # a store that cannot be cleaned is no reason to lose a verdict
-                clean_if_due(repository.root, case.gate.file.retention, clock())
+            with suppress(
+                StorageError, InfrastructureError
+            ):  # a store that cannot be cleaned is no reason to lose a verdict
+                clean_if_due(repository.root, case.gate.file.retention, clock(), lambda: repository.tracked(STORE))
         return done
 
 

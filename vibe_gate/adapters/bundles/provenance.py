@@ -20,6 +20,13 @@ class Provenance:
         # Without case: on a disk that ignores it, a tracked .VIBE-ARTIFACTS is the store.
         parts = [path.casefold().split("/") for path in self.tracked]
         self._places = {tuple(part[:3]) for part in parts}
+        self._whole = {tuple(part) for part in parts}
+        self._above = {whole[:length] for whole in self._whole for length in range(1, len(whole))}
+
+    def tracks(self, place: str) -> bool:
+        """Whether git tracks `place`, relative to the store, anything in it, or what it is in (a submodule, a link)."""
+        parts = (names.STORE, *place.casefold().split("/"))
+        return parts in self._above or any(parts[:length] in self._whole for length in range(1, len(parts) + 1))
 
     def foreign(self, key: str, run_id: str) -> str:
         """Why the run is foreign, in a few words; "" where nothing speaks against it."""

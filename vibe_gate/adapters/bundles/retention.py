@@ -2,7 +2,8 @@
 
 A bundle is first renamed into `trash/`, so that nobody ever sees half of one, and
 then removed. `.vibe-keep` in a run's folder, or in its key's, keeps it. A run whose
-lock is held is being written and is left alone.
+lock is held is being written and is left alone. So is whatever git tracks, and every
+foreign run: a repository may have committed files under any of these names.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import secrets
 import shutil
 import stat
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,13 +24,14 @@ from pathlib import Path
 from vibe_gate.adapters.bundles import index
 from vibe_gate.adapters.bundles.index import Entry
 from vibe_gate.adapters.bundles.indexing import entries
+from vibe_gate.adapters.bundles.leftovers import sweep, tidy_index, tidy_store, unused
+from vibe_gate.adapters.bundles.provenance import Provenance
+from vibe_gate.adapters.bundles.tracked import may_be_tracked
 from vibe_gate.domain.gate import Retention
 from vibe_gate.errors import StorageError
 
 KEEP = ".vibe-keep"
 TRASH = "trash"
-OBJECTS = "objects"
-TEMPORARY = ".tmp-"
 CLEANED = "cleaned"
 MB = 1_000_000
 
@@ -38,9 +41,9 @@ CLEAN_EVERY = timedelta(days=1)
 FRESH = timedelta(hours=1)
 """A full disk takes no run that is younger: whoever waits for its verdict must be able to look at it."""
 
-STALE_S = 86_400
-"""A temporary file of the object store that is older was left by a process that died."""
+UNKNOWN = f"git may track files of {index.STORE}: nothing is deleted unless it is said which (`provenance`)"
 
+_TRASHED = re.compile(r"[0-9]{8}T[0-9]{9}Z-[0-9a-f]{8}\.[0-9a-f]{8}")
 _READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LOCK_FILE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -56,41 +59,62 @@ class Cleaned:
     errors: tuple[str, ...] = ()
 
 
-def clean(root: Path, rules: Retention, now: datetime, dry_run: bool = False) -> Cleaned:
+def clean(
+    root: Path, rules: Retention, now: datetime, dry_run: bool = False, provenance: Provenance | None = None
+) -> Cleaned:
     """Delete the runs below `root` that `rules` give up, then the contents that nobody shows any more.
 
     Ages are counted from the time in the run id. Of what is left, the oldest go while
     less than `min_free_disk_mb` is free. With `dry_run` nothing is deleted, and
-    `freed_mb` is what would be. StorageError if the store cannot be read.
+    `freed_mb` is what would be. Foreign runs stay, and whatever git tracks; without
+    `provenance` everything stays where git's index may name the store, and `errors`
+    says so. StorageError if the store cannot be read.
     """
     with _store(root) as store:
         if store is None:
             return Cleaned()
+        if provenance is None and may_be_tracked(os.fspath(root)):
+            return Cleaned(errors=(UNKNOWN,))
+        known = provenance or Provenance(now)
         if dry_run:
-            plan = _plan(store, entries(root), rules, now)
+            plan = _plan(store, entries(root), rules, (now, known))
             return Cleaned(tuple(entry.run_id for entry in plan.doomed), _mb(plan.freed), tuple(plan.errors))
         with _alone(store):
-            _empty_trash(store)
-            _tidy_index(store, now)
-            return _carry_out(store, root, _plan(store, entries(root), rules, now))
+            _empty_trash(store, known)
+            tidy_index(store, now, known)
+            tidy_store(store, now, known)
+            return _carry_out(store, root, _plan(store, entries(root), rules, (now, known)))
 
 
 def clean_bundles(
-    root: Path, *, now: datetime, max_age_days: float = 30, min_free_disk_mb: float = 1000, dry_run: bool = False
+    root: Path,
+    *,
+    now: datetime,
+    max_age_days: float = 30,
+    min_free_disk_mb: float = 1000,
+    dry_run: bool = False,
+    provenance: Provenance | None = None,
 ) -> Cleaned:
     """`clean` for scripts: the limits are arguments, by default those of a gate without `[retention]`."""
-    return clean(root, Retention(max_age_days=max_age_days, min_free_disk_mb=min_free_disk_mb), now, dry_run)
+    rules = Retention(max_age_days=max_age_days, min_free_disk_mb=min_free_disk_mb)
+    return clean(root, rules, now, dry_run, provenance)
 
 
-def clean_if_due(root: Path, rules: Retention, now: datetime) -> Cleaned | None:
+def clean_if_due(
+    root: Path, rules: Retention, now: datetime, tracked: Callable[[], Collection[str]] | None = None
+) -> Cleaned | None:
     """`clean` if the last cleaning is a day ago or more; None if it was not due.
 
-    For after a review, never before one: creating files right after a mass delete is
+    `tracked` says what git tracks of the store; it is asked only if it is due. For
+    after a review, never before one: creating files right after a mass delete is
     30-40 times slower on ext4 for a minute.
     """
     with _store(root) as store:
         if store is None or not _is_due(store, now):
             return None
+        known = None if tracked is None else Provenance(now, tracked())
+        if known is not None and known.tracks(f"{index.FOLDER}/{CLEANED}"):
+            return None  # when the last one was is not ours to write down
         with contextlib.suppress(FileExistsError):
             os.mkdir(index.FOLDER, 0o700, dir_fd=store)
         folder = os.open(index.FOLDER, _READ_DIRECTORY, dir_fd=store)
@@ -98,7 +122,7 @@ def clean_if_due(root: Path, rules: Retention, now: datetime) -> Cleaned | None:
             _write(folder, CLEANED, f"{now.astimezone(UTC).isoformat()}\n".encode())
         finally:
             os.close(folder)
-    return clean(root, rules, now)
+    return clean(root, rules, now, provenance=known)
 
 
 def keep(root: Path, entry: Entry, off: bool = False) -> None:
@@ -215,13 +239,17 @@ class _Plan:
     freed: int
     errors: list[str]
     now: datetime
+    known: Provenance
 
 
-def _plan(store: int, found: list[Entry], rules: Retention, now: datetime) -> _Plan:
+def _plan(store: int, found: list[Entry], rules: Retention, moment: tuple[datetime, Provenance]) -> _Plan:
+    now, known = moment
     links = Links()
-    free = _free(store) + sum(size for _, _, size in _unused(store, now))
-    plan = _Plan([], 0, [], now)
+    free = _free(store) + sum(size for _, _, size in unused(store, now, known))
+    plan = _Plan([], 0, [], now, known)
     for entry in reversed(found):  # the oldest first
+        if known.tracks(f"{entry.key}/{entry.run_id}"):
+            continue
         began = recorded_at(entry.run_id)
         if began is None:
             plan.errors.append(f"{entry.run_id}: its id holds no date, so its age is not known")
@@ -259,7 +287,7 @@ def _carry_out(store: int, root: Path, plan: _Plan) -> Cleaned:
         with contextlib.suppress(OSError):  # other runs are in it
             os.rmdir(key, dir_fd=store)
     if not any(entry.state == "running" for entry in entries(root)):
-        freed += _sweep(store, plan.now, errors)
+        freed += sweep(store, plan.now, plan.known, errors)
     return Cleaned(tuple(deleted), _mb(freed), tuple(errors))
 
 
@@ -312,12 +340,13 @@ def _remove(store: int, name: str) -> int:
         os.close(trash)
 
 
-def _empty_trash(store: int) -> None:
+def _empty_trash(store: int, known: Provenance) -> None:
     """Finish what a cleaner began that died."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         for name in index.names_in(store, TRASH):
-            with contextlib.suppress(OSError):
-                _remove(store, name)
+            if _TRASHED.fullmatch(name) and not known.tracks(f"{TRASH}/{name}"):
+                with contextlib.suppress(OSError):
+                    _remove(store, name)
 
 
 @contextlib.contextmanager
@@ -331,76 +360,6 @@ def _alone(store: int) -> Iterator[None]:
         yield
     finally:
         os.close(folder)
-
-
-def _tidy_index(store: int, now: datetime) -> None:
-    """Remove what listers left in the index that died."""
-    with contextlib.suppress(OSError):
-        folder = os.open(index.FOLDER, _READ_DIRECTORY, dir_fd=store)
-        try:
-            for name in os.listdir(folder):  # noqa: PTH208  an open folder has no path
-                about = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                if name.startswith(TEMPORARY) and _is_unused(name, about, now):
-                    os.unlink(name, dir_fd=folder)
-        finally:
-            os.close(folder)
-
-
-def _sweep(store: int, now: datetime, errors: list[str]) -> int:
-    """Remove the objects that no bundle links to; the bytes freed.
-
-    A writer that is about to link one stores it anew where it is gone.
-    """
-    freed = 0
-    for shelf, name, size in list(_unused(store, now)):
-        try:
-            folder = _shelf(store, shelf)
-            try:
-                if name.startswith(TEMPORARY) or os.stat(name, dir_fd=folder, follow_symlinks=False).st_nlink == 1:
-                    os.unlink(name, dir_fd=folder)
-                    freed += size
-            finally:
-                os.close(folder)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            errors.append(f"objects/{shelf}/{name}: {error.strerror}")
-    return freed
-
-
-def _unused(store: int, now: datetime) -> Iterator[tuple[str, str, int]]:
-    """Shelf, name and size of every object that no bundle links to, and of temporary files left over."""
-    try:
-        shelves = index.names_in(store, OBJECTS)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    for shelf in sorted(shelves):
-        try:
-            folder = _shelf(store, shelf)
-        except OSError:
-            continue  # no folder of ours
-        try:
-            for name in sorted(os.listdir(folder)):  # noqa: PTH208  an open folder has no path
-                with contextlib.suppress(FileNotFoundError):
-                    about = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                    if stat.S_ISREG(about.st_mode) and _is_unused(name, about, now):
-                        yield shelf, name, about.st_size if about.st_nlink == 1 else 0
-        finally:
-            os.close(folder)
-
-
-def _is_unused(name: str, about: os.stat_result, now: datetime) -> bool:
-    if name.startswith(TEMPORARY):
-        return now.timestamp() - about.st_mtime > STALE_S
-    return about.st_nlink == 1
-
-
-def _shelf(store: int, name: str) -> int:
-    objects = os.open(OBJECTS, _READ_DIRECTORY, dir_fd=store)
-    try:
-        return os.open(name, _READ_DIRECTORY, dir_fd=objects)
-    finally:
-        os.close(objects)
 
 
 def _run(store: int, entry: Entry) -> int:

@@ -15,7 +15,7 @@ from vibe_gate.adapters.definitions import load_gate
 from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.domain.gate import Retention
 from vibe_gate.errors import INCONCLUSIVE, PASS, RevisionError
-from vibe_gate.faces.cli.bundles.naming import root_of
+from vibe_gate.faces.cli.bundles.naming import provenance, root_of
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.report.text import safe
 
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     rules = retention_of(root, environ)
     if args.older_than is not None:
         rules = rules.model_copy(update={"max_age_days": args.older_than})
-    done = clean(root, rules, datetime.now(UTC), args.dry_run)
+    done = clean(root, rules, datetime.now(UTC), args.dry_run, provenance(root, environ))
     if args.json:
         emit(json.dumps({"schema": 1, "dry_run": args.dry_run, **asdict(done)}, indent=2) + "\n")
     else:

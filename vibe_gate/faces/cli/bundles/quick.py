@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 import time
 
 from vibe_gate.adapters.bundles.index import Entry, newest
+from vibe_gate.adapters.bundles.tracked import may_be_tracked
 from vibe_gate.faces.cli.bundles.place import REDIRECTIONS, top
 from vibe_gate.report.listing import documents, lines
 
@@ -39,20 +39,7 @@ def _may_be_foreign(root: str, found: list[Entry]) -> bool:
     """Whether a run may have come with the repository, or is dated later than now: the full path looks closer."""
     if time.strftime("%Y%m%dT%H%M%S", time.gmtime(time.time() + 1)) < found[0].run_id[:15]:
         return True
-    git = os.path.join(root, ".git")  # noqa: PTH118
-    if not os.path.lexists(git):
-        return False
-    if sys.platform != "linux" or not os.path.isdir(git):  # noqa: PTH112
-        return True  # tracked in other letters perhaps, or a linked working tree
-    try:
-        if any(name.startswith("sharedindex.") for name in os.listdir(git)):  # noqa: PTH208
-            return True
-        with open(os.path.join(git, "index"), "rb") as file:  # noqa: PTH118
-            return b"vibe-artifacts" in file.read()
-    except FileNotFoundError:
-        return False  # nothing was ever added
-    except OSError:
-        return True
+    return may_be_tracked(root)
 
 
 def _limit(arguments: list[str]) -> int | None:
