@@ -194,6 +194,8 @@ def test_matches_are_in_order_apart_and_inside_the_text(before: str, after: str,
         "ey" + "J", "eyJaaaaaaaaa.eyJ", "sk-" + "ant-", "-----BEGIN " + "PRIVATE KEY-----", "token=", "token='",
         "password:", "://",
         "://a:b", "a.", ".aaaaaa.", "M" * 27 + ".", "-----BEGIN PRIVATE KEY-----\nA: b\n", "secret.secret",
+        "-----BEGIN PRIVATE KEY-----\n\n", "-----BEGIN PRIVATE KEY-----\n" + ("k:" + "aB3/" * 16 + "\n") * 9,
+        "k:" + "aB3/" * 16 + "\n", ("k:" + "aB3/" * 16 + "\n") * 9 + "-----END PRIVATE KEY-----\n",
         "SG.", ":AA", "gh" + "p_",
         "secret\u0130",
         "Bearer ", "Basic AAAA", "token='" + "a" * 30,
@@ -248,3 +250,46 @@ def test_a_key_without_end_ends_with_its_string() -> None:
     text = '{"key": "' + PEM.replace("\n", "\\n") + '", "next": "value"}'
     (match,) = secrets.find(text)
     assert text[match.end :] == '", "next": "value"}'
+
+
+KEY_LINES = [*PEM.split("\n"), _run(WORD, 12) + "Qw==", PEM_END[1:]]
+LED = {
+    "grep -n": lambda number, line: f"src/keys/k.pem:{number}:{line}",
+    "grep -C": lambda number, line: f"k.pem:{number}:{line}" if number == 1 else f"k.pem-{number}-{line}",
+    "git blame": lambda number, line: (
+        f"{'^abc123' if number % 3 else 'def4567'} ({('Ada', 'Bob')[number % 2]} 2026-01-02 03:04:05 {number:2}) {line}"
+    ),
+    "a log": lambda number, line: (
+        f"2026-01-02T03:04:{number:02}Z {('INFO', 'WARNING')[number % 2]} app[{number * 7}]: {line}"
+    ),
+    "cat -A": lambda number, line: f"{line}$",
+    "grep of CRLF by cat -A": lambda number, line: f"k.pem:{number}:{line}^M$",
+    "containers": lambda number, line: f"web_1  | {line}",
+}
+
+
+@pytest.mark.parametrize("lead", LED)
+@pytest.mark.parametrize(("first", "last"), [(0, None), (0, -1), (0, -3), (1, None), (4, None)])
+def test_a_private_key_is_found_whatever_stands_before_each_of_its_lines(
+    lead: str, first: int, last: int | None
+) -> None:
+    lines = [LED[lead](number, line) for number, line in enumerate(KEY_LINES, 1)][first:last]
+    text = "\n".join(["to begin", *lines, "the end", ""])
+    spans = [(match.start, match.end) for match in secrets.find(text) if match.kind == "private-key"]
+    left = "".join(
+        text[end:start] for (_, end), (start, _) in zip([(0, 0), *spans], [*spans, (len(text), 0)], strict=True)
+    )
+    assert not [body for body in KEY_LINES if body[:12] in left]
+    assert left.startswith("to begin\n")
+    assert "the end" in left or lead == "cat -A"
+
+
+def test_a_private_key_is_one_value_whatever_stands_before_its_lines() -> None:
+    texts = ["\n".join(LED[lead](number, line) for number, line in enumerate(KEY_LINES, 1)) for lead in LED]
+    assert len({match.value for text in texts for match in secrets.find(text)}) == 1
+
+
+def test_lines_that_only_speak_of_a_private_key_stay() -> None:
+    begin, end = KEY_LINES[0], KEY_LINES[-1]
+    text = f"a.py:3:{begin}\na.py:9:  return understandingEverythingAtOnce\nb.py:4:{'ab12' * 10}\nb.py:5:{end}\n"
+    assert all("return" not in text[match.start : match.end] for match in secrets.find(text))
