@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redaction_set import CARRIERS, leaks, planted
 
+from vibe_gate.adapters.bundles.result import KnownFormats
 from vibe_gate.adapters.redaction import Redactor
 
 VALUE = "pL4+in/té s3cret"
@@ -300,3 +301,14 @@ def test_ten_hostile_megabytes_take_a_bounded_multiple_of_clean_ones(unit: str) 
 
 HOSTILE = 60
 """Clean text needs two searches; one that is all escapes is read DEPTH times over, at some 100 ns a character."""
+
+
+@pytest.mark.parametrize(
+    "text", [TOKEN, f"é {TOKEN}", f"é password = 'äh{RANDOM}{RANDOM}{RANDOM}'", f"\\u0067{TOKEN[1:]}"]
+)
+def test_a_reader_of_bundles_writes_the_same_placeholders(text: str) -> None:
+    told = Redactor({}).text(text)
+    assert "[redacted:" in told
+    assert KnownFormats().text(text) == told
+    assert KnownFormats().data(text.encode()) == told.encode()
+    assert KnownFormats().value({text: [text]}) == {told: [told]}

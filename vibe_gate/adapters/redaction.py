@@ -4,17 +4,14 @@ Two nets. *Known values*: what the environment holds under a secret's name, in t
 forms in which it travels (plain, base64 at each alignment, hex, URL-encoded,
 JSON-escaped). *Known formats*: `domain.secrets`.
 
-A secret becomes `[redacted:KIND:TAG]`. The same secret gives the same placeholder in
-every run and on every machine, so redacted contents still deduplicate and cassettes
-still match. TAG is 8 hex digits of a sha-256, which tells nothing about a random
-value of 20 characters or more; a shorter one could be guessed against it, so there
-the TAG is that of the KIND alone.
+A secret becomes `[redacted:KIND:TAG]` (see `domain.placeholders`). The same secret gives
+the same placeholder in every run and on every machine, so redacted contents still
+deduplicate and cassettes still match.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 import threading
@@ -24,11 +21,10 @@ from typing import Any
 from urllib.parse import quote
 
 from vibe_gate.domain import secrets
+from vibe_gate.domain.placeholders import as_bytes_seen, placeholder, replaced
 
 MIN_VALUE = 8
 """Characters of an environment's value below which it is too common to be searched for."""
-MIN_TAGGED = 20
-"""Characters from which a placeholder may tell secrets apart: fewer could be guessed against 32 bits of a hash."""
 
 _SECRET_NAME = re.compile(
     r"KEY|TOKEN|SECRET|PASSW|PWD\Z|PASSPHRASE|CREDENTIAL|AUTH\Z|_PAT\Z|DSN\Z|(?:DATABASE|REDIS|MONGO\w*|AMQP)_UR[IL]\Z|"
@@ -79,12 +75,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """`text` with placeholders for its secrets."""
-        # One way for text and bytes: UTF-8 seen as Latin-1, so that a known value that is
-        # not ASCII has the same form in both. ASCII, the usual case, needs no copy.
-        if text.isascii():
-            return self._redact(text)
-        redacted = self._redact(text.encode("utf-8", "surrogatepass").decode("latin-1"))
-        return redacted.encode("latin-1").decode("utf-8", "surrogatepass")
+        return as_bytes_seen(text, self._redact)
 
     def data(self, data: bytes) -> bytes:
         """`data` with placeholders for its secrets; bytes of any encoding, the very object where nothing is found."""
@@ -122,23 +113,15 @@ class Redactor:
         head = f'"{key}": "'
         for match in secrets.find(head + item + '"'):
             if match.start == len(head) and match.end == len(head) + len(item):
-                return self._placeholder(match.kind, item)
+                self._count(match.kind)
+                return placeholder(match.kind, item)
         return self.text(item)
 
     def _redact(self, text: str) -> str:
         found = secrets.find(text, self._known if self._forms else None)
-        if not found:
-            return text
-        out: list[str] = []
-        position = 0
         for match in found:
-            placeholder = self._placeholder(match.kind, match.value)
-            if not text[match.start + 1 : match.end : 2].strip("\0"):
-                # UTF-16 stays UTF-16.
-                placeholder = "\0".join(placeholder) + "\0" * ((match.end - match.start) % 2 == 0)
-            out += [text[position : match.start], placeholder]
-            position = match.end
-        return "".join([*out, text[position:]])
+            self._count(match.kind)
+        return replaced(text, found)
 
     def _known(self, text: str) -> Iterator[secrets.SecretMatch]:
         """Where a known value stands, in whatever form."""
@@ -162,12 +145,6 @@ class Redactor:
             self._found[kind] += 1
         if self._whole is not None:
             self._whole._count(kind)
-
-    def _placeholder(self, kind: str, secret: str) -> str:
-        self._count(kind)
-        told = secret if len(secret) >= MIN_TAGGED else ""
-        tag = hashlib.sha256(f"vibe-gate redaction\0{kind}\0{told}".encode()).hexdigest()[:8]
-        return f"[redacted:{kind}:{tag}]"
 
 
 def _named(value: Mapping[Any, Any]) -> dict[str, str]:

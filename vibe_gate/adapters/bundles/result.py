@@ -28,6 +28,7 @@ from vibe_gate.adapters.bundles.remarks import Annotation, Attachment
 from vibe_gate.adapters.bundles.timeline import Timeline
 from vibe_gate.domain import secrets
 from vibe_gate.domain.change import ChangeType
+from vibe_gate.domain.placeholders import as_bytes_seen, replaced
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.turn import (
     FileStats,
@@ -322,21 +323,20 @@ def _usage(turn: Place) -> tuple[int | None, float | None]:
     return tokens, usd
 
 
+def _without_secrets(text: str) -> str:
+    return replaced(text, secrets.find(text))
+
+
 class KnownFormats:
     """Redacts secrets of known formats; who knows the environment's secrets hands in `adapters.redaction.Redactor`."""
 
     def text(self, text: str, /) -> str:
         """`text` without secrets."""
-        out: list[str] = []
-        position = 0
-        for match in secrets.find(text):
-            out += [text[position : match.start], f"[redacted:{match.kind}]"]
-            position = match.end
-        return "".join([*out, text[position:]])
+        return as_bytes_seen(text, _without_secrets)
 
     def data(self, data: bytes, /) -> bytes:
         """Bytes of any encoding without secrets."""
-        return self.text(data.decode("latin-1")).encode("latin-1")
+        return _without_secrets(data.decode("latin-1")).encode("latin-1")
 
     def value(self, value: Any, /) -> Any:  # noqa: ANN401 - any JSON
         """JSON without secrets."""
