@@ -6,6 +6,7 @@ import base64
 import json
 import threading
 import time
+from collections.abc import Callable
 from pathlib import PurePath
 from urllib.parse import quote
 
@@ -312,3 +313,40 @@ def test_a_reader_of_bundles_writes_the_same_placeholders(text: str) -> None:
     assert KnownFormats().text(text) == told
     assert KnownFormats().data(text.encode()) == told.encode()
     assert KnownFormats().value({text: [text]}) == {told: [told]}
+
+
+@pytest.mark.parametrize("between", [":", " ", "-", ",0x", ", 0x", " 0x", ","])
+@pytest.mark.parametrize("case", [str.lower, str.upper])
+def test_a_known_value_is_found_in_hex_with_something_between_the_bytes(
+    between: str, case: Callable[[str], str]
+) -> None:
+    coded = between.join(case(f"{byte:02x}") for byte in VALUE.encode())
+    told = Redactor(ENVIRON).text(f"bytes: {coded}.")
+    assert told.startswith("bytes: [redacted:environment:")
+    assert told.endswith("].")
+
+
+@pytest.mark.parametrize("size", range(18, 24))
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+@pytest.mark.parametrize("padding", ["=", ""])
+def test_base64_of_a_known_value_alone_goes_wholly(size: int, encode: Callable[[bytes], bytes], padding: str) -> None:
+    value = "vY7-kq4zPm9.wLt3xRb?Zs8d"[:size]
+    coded = encode(value.encode()).decode()
+    told = Redactor({"A_KEY": value}).text(f"({coded if padding else coded.rstrip('=')})")
+    assert told.startswith("([redacted:environment:")
+    assert told.endswith("])")
+
+
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [
+        ("DATABASE_URL", "postgres://ada:{}@db.internal:5432/app"),
+        ("REDIS_URL", "redis://:{}@cache.internal/0"),
+        ("HTTPS_PROXY", "http://ada:{}@proxy.internal:3128"),
+    ],
+)
+def test_the_password_of_an_address_in_the_environment_goes_alone(name: str, address: str) -> None:
+    redactor = Redactor({name: address.format("wLt3%21xRbq9")})
+    told = redactor.text("login with wLt3!xRbq9 failed, wLt3%21xRbq9 sent to db.internal for ada")
+    assert "wLt3" not in told
+    assert told.endswith(" sent to db.internal for ada")

@@ -18,7 +18,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from vibe_gate.domain import secrets
 from vibe_gate.domain.placeholders import as_bytes_seen, placeholder, replaced
@@ -37,10 +37,14 @@ _NOT_SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _PLAIN_PATH = re.compile(r"[~.]?/[a-z0-9._/-]*|/\S+\.[a-z]{1,5}")
+_ADDRESS = re.compile(r"://[^\s/:@]{0,200}:(?P<password>[^\s/]{1,1000})@")
 _TRIVIAL = frozenset(
     {"password", "changeme", "disabled", "required", "optional", "undefined", "localhost", "anonymous"}
 )
 
+
+_BETWEEN_HEX = (":", " ", "-", ",", ", ", ",0x", ", 0x", " 0x")
+"""What stands between the bytes of a value that is written in hex: a dump's, a debugger's, a program's."""
 
 _NOT_ASCII = bytes(range(0x80, 0x100))
 
@@ -154,11 +158,15 @@ def _named(value: Mapping[Any, Any]) -> dict[str, str]:
 
 
 def _environment_secrets(environ: Mapping[str, str]) -> list[str]:
+    held = [value for name, value in environ.items() if _SECRET_NAME.search(name) and not _NOT_SECRET_NAME.match(name)]
+    # The password in an address is a secret of its own, as a client's error names it, whatever the variable's name.
+    passwords = [found["password"] for value in environ.values() if (found := _ADDRESS.search(value))]
+    held += passwords + [unquote(password) for password in passwords]
     return [
         value
-        for name, value in environ.items()
-        if len(value) >= MIN_VALUE and _SECRET_NAME.search(name) and not _NOT_SECRET_NAME.match(name)
-        and value.lower() not in _TRIVIAL and len(set(value)) > 2 and not _PLAIN_PATH.fullmatch(value)
+        for value in dict.fromkeys(held)
+        if len(value) >= MIN_VALUE and value.lower() not in _TRIVIAL
+        and len(set(value)) > 2 and not _PLAIN_PATH.fullmatch(value)
     ]  # fmt: skip
 
 
@@ -189,15 +197,21 @@ def _forms(secret: str) -> set[str]:
     forms |= {plain.encode(wide).decode("latin-1") for wide in ("utf-16-le", "utf-16-be")}
     forms |= {re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), percent)}
     forms |= {text[1:-1] for text in escaped} | {text[1:-1].replace("/", "\\/") for text in escaped}
+    forms |= {raw.hex(" ").replace(" ", between) for between in _BETWEEN_HEX}
+    forms |= {raw.hex(" ").upper().replace(" ", between) for between in _BETWEEN_HEX}
     for shift in range(3):
         forms |= _base64_core(raw, shift)
     return {form for form in forms if len(form) >= MIN_VALUE}
 
 
 def _base64_core(raw: bytes, shift: int) -> set[str]:
-    """The characters of base64 that depend on `raw` alone, when it starts `shift` bytes into a group of three."""
-    encoded = base64.b64encode(bytes(shift) + raw).decode("ascii").rstrip("=")
+    """The characters of base64 that depend on `raw` alone, when it starts `shift` bytes into a group of three.
+
+    Where nothing follows `raw` the last one and the padding do, too.
+    """
+    padded = base64.b64encode(bytes(shift) + raw).decode("ascii")
+    encoded = padded.rstrip("=")
     first = (0, 2, 3)[shift]
     last = len(encoded) - ((len(raw) + shift) % 3 != 0)
-    core = encoded[first:last]
-    return {core, core.replace("+", "-").replace("/", "_")}
+    cores = {encoded[first:last], encoded[first:], padded[first:]}
+    return cores | {core.replace("+", "-").replace("/", "_") for core in cores}

@@ -148,6 +148,16 @@ _URL = re.compile(
 _BEARER = re.compile(r"earer (?<=[Bb]earer )\s{0,3}(?P<value>[A-Za-z0-9._~+/-]{20,4000}={0,2})", re.ASCII)
 _BASIC = re.compile(r"asic (?<=[Bb]asic )\s{0,3}(?P<value>[A-Za-z0-9+/]{12,400}={0,2})(?![A-Za-z0-9+/=])", re.ASCII)
 
+_CURL = re.compile(
+    r"-u(?<=[\s\"'-]-u)(?:ser)?[\s\"',=]{0,6}(?P<user>[^\s:\"'=,]{1,100}):(?P<value>[^\s\"']{4,200})", re.ASCII
+)
+_NETRC = re.compile(
+    r"machine\s{1,9}[^\s.]{1,100}\.\S{1,200}\s{1,9}login\s{1,9}(?P<user>\S{1,100})\s{1,9}password\s{1,9}"
+    r"(?P<value>[^\s\"'<>]{4,200})",
+    re.ASCII,
+)
+_TAGGED = re.compile(r"ass(?:word|phrase)>(?P<value>[^\s<>]{4,200})</", re.ASCII)
+
 _NAMES = ("pass", "pwd", "secret", "token", "credential", "key")
 _KEY_OF = re.compile(r"(?:api|access|auth|private|client|encryption|signing|master|account|service|secret)[-_]?key\Z")
 """A key that is secret; others open dictionaries."""
@@ -231,6 +241,7 @@ def _scan(text: str, also: Callable[[str], Iterable[SecretMatch]] | None) -> Ite
         *_discord(text),
         *_urls(text),
         *_headers(text),
+        *_handed_over(text),
         *_assigned(text),
     ):
         value = text[match.start : match.end]
@@ -449,6 +460,17 @@ def _headers(text: str) -> Iterator[SecretMatch]:
             user, colon, password = base64.b64decode(match["value"], validate=True).decode().partition(":")
             if colon and len(password) >= 4 and not _is_sample(user, password):
                 yield SecretMatch("basic-auth", *match.span("value"))
+
+
+def _handed_over(text: str) -> Iterator[SecretMatch]:
+    """Passwords after a user's name: of `curl -u`, of a .netrc; and those between the tags of XML."""
+    for match in _CURL.finditer(text) if "curl" in text else ():
+        is_curl = "curl" in text[max(0, match.start() - 300) : match.start()].rpartition("\n\n")[2]
+        if is_curl and not _is_sample(match["user"], match["value"]):
+            yield SecretMatch("basic-auth", *match.span("value"))
+    for match in (*_NETRC.finditer(text), *_TAGGED.finditer(text)):
+        if not _is_sample(match.groupdict().get("user", ""), match["value"]):
+            yield SecretMatch("secret-assignment", *match.span("value"))
 
 
 def _urls(text: str) -> Iterator[SecretMatch]:
