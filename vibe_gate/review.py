@@ -39,7 +39,7 @@ from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost, PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
 from vibe_gate.domain.waiver import Waivers, apply_overrides, spares
-from vibe_gate.errors import GateError, InfrastructureError, StorageError
+from vibe_gate.errors import GateError, InfrastructureError
 
 __all__ = ["Progress", "Request", "Review", "review"]
 
@@ -91,9 +91,7 @@ def review(
             case.run.abandon(str(error) if isinstance(error, GateError) else type(error).__name__)
             raise
         if not case.run.lost:
-            with suppress(
-                StorageError, InfrastructureError
-            ):  # a store that cannot be cleaned is no reason to lose a verdict
+            with suppress(InfrastructureError):  # a store that cannot be cleaned is no reason to lose a verdict
                 clean_if_due(repository.root, case.gate.file.retention, clock(), lambda: repository.tracked(STORE))
         return done
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from vibe_gate.adapters.bundles import names
+from vibe_gate.adapters.bundles import agreement, names
 from vibe_gate.adapters.bundles.digests import digest
 from vibe_gate.adapters.bundles.flaws import Flaw, State, What
 from vibe_gate.adapters.bundles.folder import Folder
@@ -54,6 +54,9 @@ class _Audit:
         self._completed: set[str] = set()
         self._graph: str | None = None
         self._patch = ""
+        self._stored: dict[str, Any] = {}
+        self._verdict: agreement.Verdict | None = None
+        self._has_ended = False
 
     def flaws(self) -> list[Flaw]:
         if self._sealed:
@@ -62,6 +65,8 @@ class _Audit:
             self._say("incomplete", "run", "", "it ended before its verdict")
         if names.EVENTS in self._bundle.files():
             self._guarded(names.EVENTS, self._events)
+        elif self._verdict:
+            self._say("corrupt", "document", names.SUMMARY, f"it has a verdict, and there is no {names.EVENTS}")
         seen: set[str] = set()
         self._guarded("", lambda: self._walk(seen))
         for name in sorted(set(self._vouched) - seen):
@@ -93,7 +98,7 @@ class _Audit:
         if document is None:
             return
         vouched = document.pop("digests", None)
-        document.pop("redacted", None)
+        self._stored = dict(document)
         document.pop("redacted", None)
         if isinstance(vouched, dict):
             self._vouched = vouched
@@ -105,6 +110,9 @@ class _Audit:
         summary = Summary.model_validate_json(_json(document))
         if (summary.run_id, summary.key) != (self._run_id, self._key):
             raise ValueError("it belongs to another run")
+        self._verdict = (summary.outcome, summary.exit_code)
+        if why := agreement.impossible(self._verdict):
+            raise ValueError(why)
 
     def _events(self) -> None:
         """The run's own log: numbers, types, and what it says about artifacts and turns."""
@@ -122,10 +130,14 @@ class _Audit:
                     right = self._wrong_line(names.EVENTS, number, f"it has seq {event.seq}")
                 elif event.run_id != self._run_id:
                     right = self._wrong_line(names.EVENTS, number, "it belongs to another run")
+                if self._verdict and (why := agreement.contradicted(event, self._verdict)):
+                    right = self._wrong_line(names.EVENTS, number, why)
                 self._note(event)
                 yield event
 
         graph = fold(events())
+        if self._verdict and not self._has_ended:
+            right = self._wrong_line(names.EVENTS, 0, "no run.completed is in it, and the summary has a verdict")
         if right and graph.run_id:
             self._graph = graph.to_json()
 
@@ -135,6 +147,8 @@ class _Audit:
             self._shown.add(name)
             if name == names.PATCH:
                 self._patch = str(data.get("sha256"))
+        elif event.type == "run.completed":
+            self._has_ended = True
         elif event.type == "turn.started":
             self._turns.setdefault(f"nodes/{event.node_id}/{data['turn']}", False)
         elif event.type == "turn.completed":
@@ -195,8 +209,10 @@ class _Audit:
                 self._say("corrupt", "digest", entry.name, "it is not what the events say was written")
         elif base == names.GRAPH:
             self._compare_graph(entry)
-        elif base in {names.SESSIONS, names.RECEIPT}:
+        elif base == names.SESSIONS:
             self._document(entry.folder, base, entry.name)
+        elif base == names.RECEIPT:
+            self._receipt(entry)
 
     def _about(self, entry: Entry) -> None:
         document = self._document(entry.folder, entry.base, entry.name)
@@ -206,6 +222,13 @@ class _Audit:
             self._say("corrupt", "document", entry.name, "it belongs to another run")
         elif names.began(self._run_id) != document.get("created_at"):
             self._say("corrupt", "document", entry.name, "its created_at is not the time in the run's id")
+
+    def _receipt(self, entry: Entry) -> None:
+        if self._document(entry.folder, entry.base, entry.name) is None or self._verdict is None:
+            return
+        files = {name: found for name, found in self._vouched.items() if name != names.RECEIPT}
+        if why := agreement.receipt_fault(entry.folder.read(entry.base), self._stored, files):
+            self._say("corrupt", "document", entry.name, why)
 
     def _compare_graph(self, entry: Entry) -> None:
         if self._graph is not None and entry.folder.read(entry.base) != self._graph.encode():

@@ -1,0 +1,144 @@
+"""A summary that contradicts its own log or receipt is corrupt, however right its digests are."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bundle_words import START
+from program import git, repository, vibe_gate
+from recorded import Kind, recorded
+
+from vibe_gate.adapters.bundles import Provenance, RunView, export_bundles
+from vibe_gate.adapters.bundles.archive import zstd
+from vibe_gate.adapters.bundles.verify import verify_bundles
+
+NOW = Provenance(START.replace(year=2100))
+
+
+def changed(bundle: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    path = bundle / "summary.json"
+    document = json.loads(path.read_bytes())
+    change(document)
+    path.write_text(json.dumps(document))
+
+
+def resealed(bundle: Path) -> None:
+    def seal(document: dict[str, Any]) -> None:
+        for name in document["digests"]:
+            document["digests"][name] = hashlib.sha256((bundle / name).read_bytes()).hexdigest()
+
+    changed(bundle, seal)
+
+
+def forged(outcome: str, exit_code: int) -> Callable[[dict[str, Any]], None]:
+    return lambda document: document.update(outcome=outcome, exit_code=exit_code)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("made")
+
+
+@pytest.fixture
+def reviewed(made: Path, tmp_path: Path, environ: dict[str, str]) -> tuple[Path, Path]:
+    """A repository with one real review, and its bundle."""
+    if not (made / "r").exists():
+        vibe_gate("review", "--commit", "HEAD", "--no-judge", cwd=repository(made / "r"), environ=environ)
+    root = tmp_path / "r"
+    shutil.copytree(made / "r", root)
+    return root, next((root / ".vibe-artifacts" / git(root, "rev-parse", "HEAD")).iterdir())
+
+
+def whys(root: Path) -> list[str]:
+    return [flaw.why for flaw in verify_bundles(root, NOW).flaws if flaw.state == "corrupt"]
+
+
+def test_a_real_review_agrees_with_itself(reviewed: tuple[Path, Path], environ: dict[str, str]) -> None:
+    assert whys(reviewed[0]) == []
+    assert vibe_gate("bundles", "verify", cwd=reviewed[0], environ=environ).returncode == 0
+
+
+def test_another_outcome_contradicts_the_log_and_the_receipt(
+    reviewed: tuple[Path, Path], environ: dict[str, str]
+) -> None:
+    root, bundle = reviewed
+    outcome = json.loads((bundle / "summary.json").read_bytes())["outcome"]
+    changed(bundle, forged(*(("fail", 1) if outcome == "pass" else ("pass", 0))))
+    text = " ".join(whys(root))
+    assert "says another outcome or exit code than the summary" in text
+    assert "its receipt is another run's" in text
+    assert vibe_gate("bundles", "verify", cwd=root, environ=environ).returncode == 5
+
+
+def test_a_receipt_of_another_summary_or_none_at_all_is_told(reviewed: tuple[Path, Path]) -> None:
+    root, bundle = reviewed
+    changed(bundle, lambda document: document.update(workflow="other"))
+    assert whys(root) == ["its receipt vouches for another summary"]
+    envelope = json.loads((bundle / "receipt.json").read_bytes())
+    envelope["payload"] = base64.b64encode(b"{}").decode()
+    (bundle / "receipt.json").write_text(json.dumps(envelope))
+    resealed(bundle)
+    (why,) = whys(root)
+    assert why.startswith("it is no receipt: ")
+
+
+@pytest.mark.parametrize("verdict", [("pass", 1), ("pass", 3), ("fail", 0), ("error", 0), ("inconclusive", 1)])
+def test_an_exit_code_that_is_none_of_the_outcome_is_told(tmp_path: Path, verdict: tuple[str, int]) -> None:
+    run = recorded(tmp_path)
+    bundle = next((tmp_path / ".vibe-artifacts").glob(f"*/{run}"))
+    changed(bundle, forged(*verdict))
+    assert f"its exit code {verdict[1]} is none of the outcome {verdict[0]}" in whys(tmp_path)
+
+
+@pytest.mark.parametrize("log", [b"", None])
+def test_a_verdict_without_a_log_that_ended_is_told(tmp_path: Path, log: bytes | None) -> None:
+    run = recorded(tmp_path)
+    bundle = next((tmp_path / ".vibe-artifacts").glob(f"*/{run}"))
+    if log is None:
+        (bundle / "events.ndjson").unlink()
+        changed(bundle, lambda document: document["digests"].pop("events.ndjson"))
+    else:
+        (bundle / "events.ndjson").write_bytes(log)
+        resealed(bundle)
+    assert any("verdict" in why for why in whys(tmp_path))
+
+
+def test_an_archive_with_such_a_run_is_refused(tmp_path: Path, environ: dict[str, str]) -> None:
+    here, there = repository(tmp_path / "here"), repository(tmp_path / "there")
+    run = recorded(here, START, Kind(outcome="fail"))
+    bundle = next((here / ".vibe-artifacts").glob(f"*/{run}"))
+    archive = tmp_path / "a.tar.zst"
+    export_bundles(here, [RunView(run, bundle.parent.name, bundle)], archive, NOW)
+    members = unpacked(archive)
+    for number, (info, data) in enumerate(members):
+        if info.name.endswith(f"{run}/summary.json"):
+            document = json.loads(data) | {"outcome": "pass", "exit_code": 0}
+            members[number] = (info, json.dumps(document).encode())
+    done = vibe_gate("bundles", "import", str(packed(tmp_path / "b.tar.zst", members)), cwd=there, environ=environ)
+    assert done.returncode == 5
+    assert "says another outcome" in done.stderr
+    assert not list(there.glob(".vibe-artifacts/*/2*"))
+
+
+def unpacked(path: Path) -> list[tuple[tarfile.TarInfo, bytes]]:
+    with tarfile.open(fileobj=io.BytesIO(zstd.decompress(path.read_bytes()))) as tar:
+        return [(info, tar.extractfile(info).read()) for info in tar.getmembers()]  # type: ignore[union-attr]
+
+
+def packed(path: Path, members: list[tuple[tarfile.TarInfo, bytes]]) -> Path:
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for info, data in members:
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    path.write_bytes(zstd.compress(raw.getvalue()))
+    return path
