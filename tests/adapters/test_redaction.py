@@ -350,3 +350,9 @@ def test_the_password_of_an_address_in_the_environment_goes_alone(name: str, add
     told = redactor.text("login with wLt3!xRbq9 failed, wLt3%21xRbq9 sent to db.internal for ada")
     assert "wLt3" not in told
     assert told.endswith(" sent to db.internal for ada")
+
+
+@pytest.mark.parametrize("password", ["postgres", "Postgres", "internal", "development"])
+def test_a_word_that_is_the_password_of_an_address_is_left_alone(password: str) -> None:
+    redactor = Redactor({"DATABASE_URL": f"postgres://postgres:{password}@db.internal/app"})
+    assert redactor.text(f"a {password} here") == f"a {password} here"

@@ -160,7 +160,11 @@ def _named(value: Mapping[Any, Any]) -> dict[str, str]:
 def _environment_secrets(environ: Mapping[str, str]) -> list[str]:
     held = [value for name, value in environ.items() if _SECRET_NAME.search(name) and not _NOT_SECRET_NAME.match(name)]
     # The password in an address is a secret of its own, as a client's error names it, whatever the variable's name.
-    passwords = [found["password"] for value in environ.values() if (found := _ADDRESS.search(value))]
+    passwords = [
+        found["password"]
+        for value in environ.values()
+        if (found := _ADDRESS.search(value)) and not _is_word(found["password"], value)
+    ]
     held += passwords + [unquote(password) for password in passwords]
     return [
         value
@@ -168,6 +172,13 @@ def _environment_secrets(environ: Mapping[str, str]) -> list[str]:
         if len(value) >= MIN_VALUE and value.lower() not in _TRIVIAL
         and len(set(value)) > 2 and not _PLAIN_PATH.fullmatch(value)
     ]  # fmt: skip
+
+
+def _is_word(password: str, address: str) -> bool:
+    """Whether it stands in every text for other reasons: `postgres://postgres:postgres@db/`, or one plain word."""
+    return address.lower().count(password.lower()) > 1 or (
+        password.isalpha() and password.islower() and len(password) < 12
+    )
 
 
 def _raw(secret: str) -> bytes:
