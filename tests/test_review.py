@@ -278,12 +278,17 @@ def test_the_first_definitions_of_all_are_used_and_said_to_be_the_changes_own(tm
     assert in_ci.summary.exit_code == 4
 
 
-def test_definitions_that_do_not_parse_stop_the_review(walk):
+def test_definitions_that_do_not_parse_are_not_let_in_and_stop_later_reviews_until_they_are_repaired(walk):
     walk.repo.write(".vibe-gate/gate.toml", 'schema = 1\nrubric = ["quality"]\n')
     walk.repo.commit("Break the gate")
+    with pytest.raises(DefinitionError, match="rubrics"):
+        walk()
     walk.repo.commit("Next", a="x\n")
     with pytest.raises(DefinitionError, match="rubrics"):
         walk()
+    walk.repo.write(".vibe-gate/gate.toml", GATE)
+    walk.repo.commit("Repair the gate")
+    assert judged(walk, PASSES).exit_code == 4
 
 
 def test_an_unknown_rubric_is_answered_with_the_nearest(walk):

@@ -12,14 +12,15 @@ import difflib
 from collections.abc import Mapping
 from datetime import date
 
-from vibe_gate.adapters.definitions import built_in_gate, load_gate
+from vibe_gate.adapters.definitions import built_in_gate, load_gate, mistakes
 from vibe_gate.adapters.git import Repository
 from vibe_gate.adapters.overrides import Overrides
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.policy import touches
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.waiver import Waivers, agent_behind
-from vibe_gate.errors import UsageError
+from vibe_gate.errors import DefinitionError, UsageError
 
 WORKTREE = "worktree"
 
@@ -27,22 +28,44 @@ WORKTREE = "worktree"
 def gate_for(repository: Repository, change: Change, *, base: str | None, definitions: str | None) -> Gate:
     """The gate in force for a change.
 
-    Raises DefinitionError for definitions that do not parse, RevisionError for a
-    revision that names nothing. Without definitions at the trusted revision those of
-    the remote's default branch bind; without these the change's own (origin
-    "bootstrap"); without any the built-in gate.
+    Raises DefinitionError for definitions that do not parse, the change's own included;
+    RevisionError for a revision that names nothing. Without definitions at the trusted
+    revision those of the remote's default branch bind; without these the change's own
+    (origin "bootstrap"); without any the built-in gate.
     """
-    revision = trusted_revision(repository, change, base=base, definitions=definitions)
-    tree = repository.tree(repository.snapshot() if revision == WORKTREE else revision or change.before)
-    gate = load_gate(tree, revision=revision, origin="trusted")
-    default = repository.remote_default() if gate is None and definitions is None else None
-    if default is not None:
-        # A branch that left before there was a gate, or shares no history at all, does not bring its own.
-        gate = load_gate(repository.tree(default), revision=default, origin="trusted")
+    own_mistakes = _mistakes_made(repository, change) if definitions is None else []
+    if own_mistakes:
+        raise DefinitionError(own_mistakes)
+    try:
+        gate = _trusted_gate(repository, change, base=base, definitions=definitions)
+    except DefinitionError:
+        if definitions is not None or not _touches_definitions(change):
+            raise
+        gate = None  # the change repairs them: its own are read, and as a change of the gate it needs approval
     if gate is None:
         own = change.head_commit or (WORKTREE if change.kind == "worktree" else "")
         gate = load_gate(repository.tree(change.after), revision=own, origin="bootstrap")
     return gate or built_in_gate()
+
+
+def _trusted_gate(repository: Repository, change: Change, *, base: str | None, definitions: str | None) -> Gate | None:
+    revision = trusted_revision(repository, change, base=base, definitions=definitions)
+    tree = repository.tree(repository.snapshot() if revision == WORKTREE else revision or change.before)
+    gate = load_gate(tree, revision=revision, origin="trusted")
+    default = repository.remote_default() if gate is None and definitions is None else None
+    if default is None:
+        return gate
+    # A branch that left before there was a gate, or shares no history at all, does not bring its own.
+    return load_gate(repository.tree(default), revision=default, origin="trusted")
+
+
+def _touches_definitions(change: Change) -> bool:
+    return any(touches(file, (".vibe-gate/**",)) for file in change.files)
+
+
+def _mistakes_made(repository: Repository, change: Change) -> list[str]:
+    """What a change of the definitions leaves wrong: let in, it would stop every later review."""
+    return mistakes(repository.tree(change.after)) if _touches_definitions(change) else []
 
 
 def trusted_revision(repository: Repository, change: Change, *, base: str | None, definitions: str | None) -> str:

@@ -220,8 +220,9 @@ def _cost(summary: Summary) -> str:
     cost = summary.cost
     cached = f" · {_count(summary.cache.hits, 'answer')} from earlier verdicts" if summary.cache.hits else ""
     if cost.basis == "none":
-        answers = any(criterion.votes for rubric in summary.rubrics for criterion in rubric.criteria)
-        if answers and summary.cache.misses:
+        criteria = [criterion for rubric in summary.rubrics for criterion in rubric.criteria]
+        asked = [vote for criterion in criteria if criterion.decided_by != "cache" for vote in criterion.votes]
+        if any(vote.said is not None for vote in asked):
             return "none: the model's answers come from a recording" + cached
         return "none: no model was asked" + cached
     tokens = f"{cost.input_tokens:,} tokens in, {cost.output_tokens:,} out"
