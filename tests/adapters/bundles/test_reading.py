@@ -238,3 +238,41 @@ def test_linked_object_folders_end_the_recording_and_write_nothing_outside(tmp_p
     assert run.lost is not None
     assert name in run.lost
     assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_name_twice_in_the_summary_is_an_integrity_error(store: Store) -> None:
+    run = sealed(store)
+    place = run.directory / "summary.json"
+    place.write_bytes(place.read_bytes().replace(b"{", b'{"outcome": "fail",', 1))
+    with pytest.raises(IntegrityError, match="a name twice"):
+        read_summary(run.directory)
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "nodes/notes.txt", "files/after/notes.txt", "other/run.json"])
+def test_a_file_that_no_bundle_has_is_an_integrity_error(store: Store, name: str) -> None:
+    run = sealed(store)
+    (run.directory / name).parent.mkdir(exist_ok=True)
+    (run.directory / name).write_text("added")
+    with pytest.raises(IntegrityError, match="no bundle has a file of that name"):
+        read_summary(run.directory)
+
+
+def test_a_document_without_end_is_refused_before_it_is_read(store: Store) -> None:
+    run = sealed(store)
+    with (run.directory / "summary.json").open("r+b") as file:
+        file.truncate(3 << 30)  # sparse: it takes no disk
+    with pytest.raises(IntegrityError, match="larger than 67,108,864 bytes"):
+        read_summary(run.directory)
+
+
+def test_a_line_without_end_is_not_read_whole(store: Store) -> None:
+    run = sealed(store)
+    with (run.directory / "events.ndjson").open("r+b") as file:
+        file.truncate(3 << 30)
+    with pytest.raises(IntegrityError, match=r"events\.ndjson"):
+        run_view = find_run(store_root(run.directory), run.run_id)
+        list(run_view.events())
+
+
+def store_root(bundle: Path) -> Path:
+    return bundle.parents[2]

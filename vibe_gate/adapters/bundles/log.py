@@ -18,6 +18,7 @@ from typing import Any
 
 from vibe_gate.adapters.bundles.folder import Folder, let_go, write_all
 from vibe_gate.adapters.bundles.names import LOCK
+from vibe_gate.adapters.bundles.place import MAX_LINE_BYTES
 
 _TAIL = 1 << 16  # bytes read from the end at first; doubled until a whole line is in them
 
@@ -115,11 +116,13 @@ def whole_lines(descriptor: int, size: int) -> tuple[int, bytes]:
 
 
 def lines(folder: Folder, name: str) -> Iterator[bytes]:
-    """The whole lines of a log; a torn last line is left out. Streams; OSError."""
+    """The whole lines of a log; a torn last line is left out. Streams; OSError, ValueError for a line without end."""
     with open(folder.reading(name), "rb") as file:
-        for line in file:
+        while line := file.readline(MAX_LINE_BYTES):
             if line.endswith(b"\n"):
                 yield line
+            elif len(line) == MAX_LINE_BYTES:
+                raise ValueError(f"a line is longer than {MAX_LINE_BYTES:,} bytes")
 
 
 def encode_line(value: dict[str, Any]) -> bytes:

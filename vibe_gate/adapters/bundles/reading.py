@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,11 @@ from pydantic import ValidationError
 from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.digests import digests
 from vibe_gate.adapters.bundles.folder import Folder
+from vibe_gate.adapters.bundles.layout import part_of, walk
 from vibe_gate.adapters.bundles.log import Lock, lines
+from vibe_gate.adapters.bundles.place import MAX_DOCUMENT_BYTES
 from vibe_gate.adapters.bundles.provenance import Provenance
+from vibe_gate.adapters.bundles.strict import parse_object
 from vibe_gate.domain import paths
 from vibe_gate.domain.event import Event
 from vibe_gate.domain.graph import Graph, fold
@@ -146,13 +150,25 @@ def _compare(expected: object, folder: Folder, directory: Path) -> None:
         if expected.get(name) != present[name]:
             changed = "it was changed after sealing" if name in expected else "it was added after sealing"
             raise _corrupt(directory / name, changed)
+    _require_known(folder, expected)
+
+
+def _require_known(folder: Folder, vouched: dict[str, Any]) -> None:
+    """IntegrityError where something lies in the bundle that no bundle has."""
+    try:
+        for entry in walk(folder):
+            is_known = entry.is_file and (part_of(entry.name) is not None or entry.name in vouched)
+            if not is_known and not entry.is_temporary:
+                raise _corrupt(folder.path / entry.name, "no bundle has a file of that name")
+    except OSError as error:
+        raise _corrupt(Path(error.filename or folder.path), error.strerror or "cannot be read") from error
 
 
 def _events(folder: Folder) -> Iterator[Event]:
     number = 0
     try:
         for number, line in enumerate(lines(folder, names.EVENTS), start=1):
-            event = Event.model_validate(json.loads(line))
+            event = Event.model_validate(parse_object(line))
             if event.seq != number:
                 raise _corrupt(folder.path / names.EVENTS, f"line {number} has seq {event.seq}")
             yield event
@@ -164,14 +180,14 @@ def _events(folder: Folder) -> Iterator[Event]:
 
 def _document(folder: Folder, name: str) -> dict[str, Any]:
     try:
-        document = json.loads(folder.read(name))
+        with open(folder.reading(name), "rb") as file:
+            if os.fstat(file.fileno()).st_size > MAX_DOCUMENT_BYTES:
+                raise ValueError(f"it is larger than {MAX_DOCUMENT_BYTES:,} bytes")
+            return parse_object(file.read(MAX_DOCUMENT_BYTES))
     except OSError as error:
         raise StorageError(f"{_shown(folder.path / name)} cannot be read: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise _corrupt(folder.path / name, "it is not JSON") from error
-    if not isinstance(document, dict):
-        raise _corrupt(folder.path / name, "it is not a JSON object")
-    return document
+    except ValueError as error:
+        raise _corrupt(folder.path / name, str(error)) from error
 
 
 def _open(directory: Path) -> Folder:
