@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bundle_words import START
+from bundle_words import START, summary_of
 from program import git, repository, vibe_gate
-from recorded import Kind, recorded
+from recorded import Kind, begun, recorded
 
 STORE = ".vibe-artifacts"
 
@@ -28,6 +28,15 @@ def test_a_review_and_a_cleaning_leave_a_clone_as_it_was(tmp_path: Path, environ
     done = vibe_gate("bundles", "clean", "--older-than", "0", cwd=clone, environ=environ)
     assert " 1 run deleted" in f" {done.stdout.splitlines()[-1]}"
     assert git(clone, "status", "--short") == ""
+
+
+def test_a_pass_that_needs_approval_is_no_pass_in_the_list(tmp_path: Path, environ: dict[str, str]) -> None:
+    repo = repository(tmp_path / "r")
+    run = begun(repo, START, Kind())
+    run.seal(summary_of(run, "pass", 4))
+    for _ in range(2):
+        (line,) = vibe_gate("bundles", "list", cwd=repo, environ=environ).stdout.splitlines()
+        assert line.split()[2] == "approval"
 
 
 @pytest.mark.parametrize("version", ["2", "3", "4"])
