@@ -6,6 +6,8 @@
     fate      one failure ends the recording   digests   what a summary vouches for
     reading   runs read back                   index     one line a run, for lists; indexing mends it
     finding   runs by what they are about      retention what stays and what goes
+    leftovers what nobody needs besides runs   tracked   whether git may track a store, told without git
+    agreement summary, log and receipt alike   provenance runs that no review here wrote
     verify    everything that is wrong         repair    heals, or puts aside
     export    runs into one archive            importing runs out of one, trusting nothing
     result    what a run or turn did, lazily: messages, calls, changed (with stored, patches), remarks
