@@ -23,6 +23,7 @@ from vibe_gate.adapters.alarm import alarm
 from vibe_gate.adapters.bundles import clean_if_due, open_store
 from vibe_gate.adapters.bundles.names import STORE
 from vibe_gate.adapters.git import Repository, open_repository
+from vibe_gate.adapters.records import Records
 from vibe_gate.adapters.redaction import Redactor
 from vibe_gate.attest import Attest
 from vibe_gate.case import Case, Request
@@ -32,11 +33,12 @@ from vibe_gate.domain.brief import concerns
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.decide import decide, exit_code, judged, run_outcome
 from vibe_gate.domain.gate import Budget, Gate
-from vibe_gate.domain.provenance import provenance, written_hints
+from vibe_gate.domain.provenance import Commit, provenance, written_hints
 from vibe_gate.domain.question import Heard
 from vibe_gate.domain.receipt import Waiver
+from vibe_gate.domain.record import Hints
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.summary import Cost, PolicyChange, Summary, Trusted, Unreviewed
+from vibe_gate.domain.summary import AgentAuthored, Cost, PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
 from vibe_gate.domain.waiver import Waivers, apply_overrides, spares
 from vibe_gate.errors import GateError, InfrastructureError
@@ -113,7 +115,6 @@ def _open(
     if request.stage and not change.head_commit:
         commits = (repository.draft(request.message),)
     sessions.fold(repository.common_dir, store.sessions(), redactor, clock())
-    written = written_hints(change.files, sessions.written_blobs(repository.common_dir))
     limits = gate.file.budget
     return Case(
         request=request,
@@ -125,9 +126,26 @@ def _open(
         redactor=redactor,
         environ=environ,
         ends_at=began + (request.deadline_s or limits.deadline_s),
-        authored=provenance(environ, commits, uncommitted=not change.head_commit, written=written),
+        authored=_authored(repository, change, commits, environ),
         message="\n\n".join(commit.message.strip() for commit in reversed(commits)),
     )
+
+
+def _authored(
+    repository: Repository, change: Change, commits: tuple[Commit, ...], environ: Mapping[str, str]
+) -> AgentAuthored:
+    """What says that an agent wrote the change: today's signs, and those that the hooks recorded when it was made."""
+    written = written_hints(change.files, sessions.written_blobs(repository.common_dir))
+    seen = provenance(environ, commits, uncommitted=not change.head_commit, written=written)
+    records = Records(repository.common_dir)
+    if not change.head_commit:
+        recorded = Hints(records.about(change.after)).of("", change.after, seen.hints)
+    else:
+        hints = Hints(records.all())
+        found = (hints.of(made.id, repository.tree(made.id).id, seen.hints) for made in commits)
+        recorded = tuple(hint for some in found for hint in some)
+    every = tuple(dict.fromkeys((*seen.hints, *recorded)))
+    return AgentAuthored(decision=bool(every), hints=every)
 
 
 def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[], datetime]) -> Review:

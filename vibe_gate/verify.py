@@ -27,7 +27,7 @@ from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
 from vibe_gate.domain.gate import Gate, HookRule
 from vibe_gate.domain.provenance import provenance, written_hints
 from vibe_gate.domain.receipt import Receipt, contradiction, exact, parse
-from vibe_gate.domain.record import Record
+from vibe_gate.domain.record import Hints, Record
 from vibe_gate.domain.standing import GOOD, Demands, Match, Paper, Standing, Subject, best, judged, match
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, IntegrityError, RevisionError, StorageError, UsageError
 from vibe_gate.share import NOTES
@@ -152,6 +152,7 @@ class _Look:
         self._signers, self.listed = self._allowed()
         self._written = sessions.written_blobs(repository.common_dir)
         self._records = Records(repository.common_dir).all()
+        self._hints = Hints(self._records)
         self._covered: dict[str, set[str]] = {}  # run id -> commits that its range has
 
     def claims(self, changes: Sequence[Change]) -> list[_Claim]:
@@ -185,7 +186,9 @@ class _Look:
         if not change.files:
             return subject, Standing("empty", "it changes no file")
         written = written_hints(change.files, self._written)
-        demands = self._demands(change, provenance({}, (made,), uncommitted=False, written=written).decision)
+        seen = provenance({}, (made,), uncommitted=False, written=written)
+        recorded = self._hints.of(subject.commit, subject.after, seen.hints)
+        demands = self._demands(change, (*seen.hints, *recorded))
         standings = []
         for claim in claims:
             found = self._match(subject, claim)
@@ -260,7 +263,7 @@ class _Look:
             return False
         return trees == [receipt.before, receipt.after]
 
-    def _demands(self, change: Change, agent: bool) -> Demands:
+    def _demands(self, change: Change, hints: tuple[str, ...]) -> Demands:
         digests = dict(self.gate.digests)
         built_in = self.gate.origin == "built-in"
         watched = (BUILT_IN_GATE,) if built_in else (GATE_PATH, SUPPRESSIONS)
@@ -269,7 +272,7 @@ class _Look:
             definitions={path: digests.get(path, "") for path in watched},
             today=self._now.date(),
             judge=self.gate.file.hooks.get("pre-commit", HookRule()).judge,
-            agent=agent,
+            hints=hints,
             strict=self.strict,
         )
 

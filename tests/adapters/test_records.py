@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,15 @@ def test_a_link_in_the_place_of_the_file_is_not_followed(tmp_path):
         records.append(SEEN)
     assert records.all() == []
     assert target.read_text() == "precious\n"
+
+
+def test_a_pipe_in_the_place_of_the_file_keeps_nobody_waiting(tmp_path):
+    records = Records(tmp_path)
+    records.path.parent.mkdir(parents=True)
+    os.mkfifo(records.path)
+    with pytest.raises(StorageError):
+        records.append(SEEN)
+    assert records.all() == records.about("t" * 40) == []
 
 
 WRITER = """

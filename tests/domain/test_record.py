@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vibe_gate.domain.record import Record, let_through
+from vibe_gate.domain.record import Hints, Record, let_through
 
 SEEN = Record(ts="2026-01-02T03:04:05.000+00:00", kind="reviewed", stage="pre-commit", tree="t", run="r")
 
@@ -42,3 +42,36 @@ def test_a_line_says_its_schema_and_leaves_out_what_is_not_there():
 def test_a_tree_is_let_through_by_the_last_hook_that_saw_it(changes, found):
     records = [SEEN.model_copy(update=change) for change in changes]
     assert let_through(records, "t") == (None if found is None else records[found])
+
+
+ENV = "CLAUDECODE is set: Claude Code runs this"
+RECORDED = f"commit c: recorded: {ENV}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ([{"kind": "bypassed", "commit": "c", "hints": (ENV,)}], (RECORDED,)),
+        ([{"kind": "not-reviewed", "hints": (ENV,)}], (RECORDED,)),
+        ([{"hints": (ENV,)}, {"commit": "c", "hints": (ENV,)}, {}], (RECORDED,)),
+        ([{"hints": ("this commit: trailer Assisted-by: x",)}], ("commit c: trailer Assisted-by: x",)),
+        ([{"commit": "c", "hints": (RECORDED, "commit d: trailer Assisted-by: x")}], (RECORDED,)),
+        ([{"commit": "d", "tree": "u", "hints": (ENV,)}], ()),
+        (
+            [{"commit": "d", "tree": "u", "hints": (ENV,)}, {"kind": "rewritten", "commit": "c", "old": "d"}],
+            (RECORDED,),
+        ),
+        ([{"kind": "rewritten", "commit": "c", "old": "d"}, {"kind": "rewritten", "commit": "d", "old": "c"}], ()),
+        ([{"stage": "pre-push", "commit": "c", "hints": (ENV,)}], ()),
+        ([{}], ()),
+    ],
+)
+def test_hints_are_those_recorded_of_the_commit_of_what_it_was_and_of_its_tree(changes, found):
+    hints = Hints(SEEN.model_copy(update=change) for change in changes)
+    assert hints.of("c", "t") == found
+
+
+def test_a_hint_that_is_seen_anyway_is_not_told_as_a_recorded_one():
+    hints = Hints([SEEN.model_copy(update={"hints": (ENV, "this commit: trailer Assisted-by: x")})])
+    assert hints.of("", "t", (ENV,)) == ("this commit: trailer Assisted-by: x",)
+    assert hints.of("c", "t", (ENV, "commit c: trailer Assisted-by: x")) == ()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+
 import pytest
 from hooked import BIN, WAYS_IN, Hooked, put_in, started
 from wire import answering
@@ -23,6 +26,27 @@ id = "clear"
 kind = "judge"
 must = true
 question = "Is every new line clear?"
+"""
+CHECKS = """\
+schema = 1
+id = "quality"
+[[criterion]]
+id = "no-todo"
+kind = "check"
+check = "forbidden-pattern"
+must = true
+options = { pattern = "TODO" }
+"""
+SUPPRESSED = """\
+schema = 1
+[[suppression]]
+criterion = "no-todo"
+paths = ["a"]
+reason = "known for long"
+[[suppression]]
+criterion = "no-todo"
+paths = ["b"]
+reason = "a false alarm"
 """
 PASSES = {
     "answers": [
@@ -372,3 +396,89 @@ def test_a_hook_line_of_ones_own_stops_git_too(tmp_path, environ):
     assert done.code == 1
     assert "NOT REVIEWED (inconclusive)" in done.text
     assert here.records()[0]["blocked"] is True
+
+
+def _standing(here: Hooked) -> dict[str, str]:
+    done = here.run("vibe-gate", "verify", "--json", "HEAD~1..HEAD")
+    found: dict[str, str] = json.loads(done.text)["commits"][0]
+    return found
+
+
+@pytest.fixture
+def shared(judging, tmp_path) -> Hooked:
+    """With a remote that has everything until now."""
+    judging.git("init", "-q", "--bare", str(tmp_path / "remote"))
+    judging.git("remote", "add", "origin", str(tmp_path / "remote"))
+    judging.git("push", "-q", "--no-verify", "origin", "main")
+    return judging
+
+
+def test_an_agents_bypass_is_judged_when_it_is_pushed(shared):
+    shared.write(a="x\n")
+    shared.git("commit", "-q", "-a", "--no-verify", "-m", "byp", CLAUDECODE="1")
+    commit = shared.git("rev-parse", "HEAD")
+    assert _standing(shared)["status"] == "bypassed"
+    with answering(PASSES) as model:
+        said = shared.git("push", "origin", "main", **model.environ)
+    assert f"judged because:\n    commit {commit[:12]}: recorded: CLAUDECODE is set: Claude Code runs this" in said
+    assert len(model.script.requests) == 1
+    assert _standing(shared)["status"] == "reviewed"
+
+
+def test_a_review_by_checks_alone_does_not_launder_an_agents_bypass(shared):
+    shared.write(a="x\n")
+    shared.git("commit", "-q", "-a", "--no-verify", "-m", "byp", CLAUDECODE="1")
+    shared.run("vibe-gate", "review", "--no-judge", "--commit", "HEAD")
+    found = _standing(shared)
+    assert found["status"] == "incomplete"
+    assert "CLAUDECODE" in found["why"]
+
+
+def test_a_tree_that_a_person_had_checked_is_an_agents_once_an_agent_commits_it(shared):
+    shared.write(a="x\n")
+    shared.git("add", "a")
+    shared.git("hook", "run", "pre-commit")
+    assert shared.records()[-1]["kind"] == "reviewed"
+    shared.git("commit", "-q", "--no-verify", "-m", "x", CLAUDECODE="1")
+    assert _standing(shared)["status"] == "incomplete"
+
+
+def test_an_agent_whose_review_broke_is_recorded_as_one(judging):
+    (judging.path / ".vibe-gate" / "gate.toml").write_text("schema = \n")
+    judging.run("git", "commit", "-a", "-m", "x", CLAUDECODE="1")
+    last = judging.records()[-1]
+    assert (last["kind"], last["hints"]) == ("not-reviewed", ["CLAUDECODE is set: Claude Code runs this"])
+
+
+def test_what_was_let_pass_and_what_is_unused_is_said_of_a_pass(plain):
+    (plain.path / ".vibe-gate").mkdir()
+    (plain.path / ".vibe-gate" / "gate.toml").write_text(GATE)
+    (plain.path / ".vibe-gate" / "rubrics").mkdir()
+    (plain.path / ".vibe-gate" / "rubrics" / "quality.toml").write_text(CHECKS)
+    (plain.path / ".vibe-gate" / "suppressions.toml").write_text(SUPPRESSED)
+    plain.git("add", "-A")
+    plain.git("commit", "-q", "--no-verify", "-m", "gate")
+    plain.write(a="TODO\n", b="fine\n")
+    said = plain.git("commit", "-a", "-m", "x")
+    assert "vibe-gate: pass:" in said
+    assert "known for long" in said
+    assert "suppressed nothing here" in said
+
+
+def test_a_run_that_is_not_written_down_is_said_of_a_pass(plain):
+    (plain.path / ".vibe-artifacts").write_text("in the way\n")
+    plain.write(a="x\n")
+    said = plain.git("commit", "-m", "x", "a")
+    assert "vibe-gate: pass:" in said
+    assert "vibe-gate: note: Unrecorded: " in said
+
+
+@pytest.mark.parametrize("name", ["records.ndjson", "idle", "passed"])
+def test_a_pipe_in_the_folder_of_records_keeps_no_commit_waiting(plain, name):
+    folder = plain.path / ".git" / "vibe-gate"
+    folder.mkdir(exist_ok=True)
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    plain.git("commit", "-q", "--allow-empty", "-m", "nothing")
+    plain.write(a="x\n")
+    plain.git("commit", "-q", "-a", "-m", "x")

@@ -6,8 +6,10 @@ foreign lines are skipped: no hook may fail because of what another one wrote.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -24,6 +26,10 @@ RECENT_BYTES = 1_000_000
 """How far back a hook looks for a tree: some thousands of commits, in a few milliseconds."""
 
 
+_CAREFULLY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""No link is followed, and a pipe in the place of the file keeps nobody waiting."""
+
+
 class Records:
     """The records of one repository."""
 
@@ -34,9 +40,10 @@ class Records:
         """Add a record: one write of a whole line under a lock. StorageError."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _CAREFULLY
             descriptor = os.open(self.path, flags, 0o644)
             try:
+                _regular(descriptor)
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
                 os.write(descriptor, _mended(descriptor) + record.to_line())
             finally:
@@ -66,7 +73,8 @@ class Records:
 
     def _read(self, last: int | None, having: bytes = b"") -> list[Record]:
         try:
-            with open(os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            with open(os.open(self.path, os.O_RDONLY | _CAREFULLY), "rb") as file:
+                _regular(file.fileno())
                 if last is not None:
                     file.seek(max(os.fstat(file.fileno()).st_size - last, 0))
                 lines = file.read().split(b"\n")
@@ -74,6 +82,12 @@ class Records:
             return []
         found = (_parsed(line) for line in lines if having in line and len(line) <= MAX_LINE)
         return [record for record in found if record is not None]
+
+
+def _regular(descriptor: int) -> None:
+    """Refuse what is no ordinary file: OSError."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise OSError(errno.EINVAL, "it is no ordinary file")
 
 
 def _mended(descriptor: int) -> bytes:

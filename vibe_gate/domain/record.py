@@ -2,12 +2,12 @@
 
 A record says that a hook ran, or that it should have and did not. It is local and
 unsigned: whoever can write the git directory can write records. `verify` shows
-them; nothing that must hold is decided by them.
+them; nothing is let pass because of them. Hints in them can make a later review stricter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Literal
 
 from pydantic import Field
@@ -71,3 +71,57 @@ def let_through(records: Iterable[Record], tree: str) -> Record | None:
         if record.tree == tree and record.kind in ("reviewed", "not-reviewed") and record.stage != "pre-push":
             found = None if record.blocked else record
     return found
+
+
+MAX_HINTS = 20
+"""Recorded hints that are told of one commit: one is enough to be strict."""
+
+
+class Hints:
+    """What hooks wrote down about who made a commit, or a tree that became one.
+
+    A later review cannot see the environment in which a commit was made; the hooks
+    did. What a push recorded is left out: it speaks of a whole range.
+    """
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self._by_object: dict[str, list[str]] = {}
+        self._before: dict[str, set[str]] = {}
+        for record in records:
+            if record.kind == "rewritten":
+                self._before.setdefault(record.commit, set()).add(record.old)
+            elif record.stage != "pre-push" and record.hints:
+                for name in filter(None, {record.commit, record.tree}):
+                    self._by_object.setdefault(name, []).extend(record.hints)
+
+    def of(self, commit: str, tree: str, known: Container[str] = ()) -> tuple[str, ...]:
+        """The hints about a commit ("": one that is about to be made), those it was rewritten from, and its tree.
+
+        What is `known` already is left out.
+        """
+        names, waiting = {tree}, [commit]
+        while waiting:
+            name = waiting.pop()
+            if name and name not in names:
+                names.add(name)
+                waiting += sorted(self._before.get(name, ()))
+        # A hook that reviewed a range recorded what other commits say, too.
+        own_names = tuple(f"commit {name[:12]}: " for name in names)
+        own = f"commit {commit[:12]}" if commit else "this commit"
+        found = [
+            hint
+            for name in sorted(names)
+            for hint in self._by_object.get(name, ())
+            if not hint.startswith("commit ") or hint.startswith(own_names)
+        ]
+        said = dict.fromkeys(_of_commit(own, hint) for hint in found if hint not in known)
+        return tuple(hint for hint in said if hint not in known)[:MAX_HINTS]
+
+
+def _of_commit(own: str, hint: str) -> str:
+    """The hint as it reads later: of the commit by its name, as `provenance` words it, or as what a hook recorded."""
+    if hint.startswith("commit "):
+        return hint
+    if hint.startswith("this commit: "):
+        return f"{own}: {hint.removeprefix('this commit: ')}"
+    return f"{own}: recorded: {hint}"

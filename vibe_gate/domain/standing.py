@@ -72,20 +72,23 @@ class Paper:
 class Demands:
     """What the gate demands of a commit today: digests of rubrics by id and of definitions by path ("": not there).
 
-    `judge` is the gate's rule about asking one, and `agent` whether the commit says that
-    an agent wrote it. `strict`: as in CI, only a listed signer who is not the author counts.
+    `judge` is the gate's rule about asking one, and `hints` what says that an agent wrote
+    the commit: itself, or what hooks recorded of it. `strict`: as in CI, only a listed
+    signer who is not the author counts.
     """
 
     rubrics: Mapping[str, str]
     definitions: Mapping[str, str]
     today: date
     judge: JudgeWhen = "agent-authored"
-    agent: bool = False
+    hints: tuple[str, ...] = ()
     strict: bool = False
 
     def judge_for(self, receipt: Receipt) -> bool:
         """Whether a judge must have been asked; a hint of then counts as much as one of today."""
-        return self.judge == "always" or (self.judge == "agent-authored" and (self.agent or receipt.agent_authored))
+        return self.judge == "always" or (
+            self.judge == "agent-authored" and (bool(self.hints) or receipt.agent_authored)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +181,8 @@ def _worth(paper: Paper, receipt: Receipt, subject: Subject, demands: Demands) -
     if receipt.exit_code != 0:
         return "inconclusive", f"the review reached no verdict (exit code {receipt.exit_code})"
     if demands.judge_for(receipt) and receipt.unasked:
-        return "incomplete", f"checks only; {receipt.unasked}"
+        hint = f"; but {demands.hints[0]}" if demands.hints else ""
+        return "incomplete", f"checks only; {receipt.unasked}{hint}"
     return _passed(paper, receipt, subject, demands)
 
 

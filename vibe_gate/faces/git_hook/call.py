@@ -11,6 +11,7 @@ from pathlib import Path
 from vibe_gate.adapters.git import open_repository
 from vibe_gate.adapters.records import Records
 from vibe_gate.domain.gate import HookName
+from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.record import Record
 from vibe_gate.errors import GateError
 from vibe_gate.faces.git_hook.effect import effect
@@ -55,6 +56,7 @@ def not_reviewed(hook: Hook, error: GateError) -> int:
             tree="" if hook.stage == "pre-push" else repository.index_tree(),
             exit_code=error.exit_code,
             blocked=what.blocks,
+            hints=() if hook.stage == "pre-push" else provenance(hook.environ, (), uncommitted=True).hints,
             reason=str(error)[:2000],
         )
         Records(repository.common_dir).append(record)

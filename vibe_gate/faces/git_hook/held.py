@@ -52,6 +52,8 @@ def _tell(hook: Hook, done: Review, what: Effect) -> None:
         against = ", ".join(rubric.id for rubric in summary.rubrics) or "no rubric"
         count = len(summary.change.files)
         hook.say(f"vibe-gate: {summary.outcome}: {count} {'file' if count == 1 else 'files'} held against {against}")
+        for note in done.notes:
+            hook.say(f"vibe-gate: note: {safe(note)}")
     hook.say("\n".join(_why(summary)))
     if what.warning:
         hook.say(loud(what.warning))

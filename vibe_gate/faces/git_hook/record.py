@@ -55,8 +55,10 @@ def _linked(hook: Hook, made: Made, records: Records) -> Record | None:
     seen = let_through(records.about(made.tree), made.tree)
     if seen is None:
         return None
+    # Who looked at the tree need not be who commits it: an agent can commit what a person had reviewed.
+    hints = tuple(dict.fromkeys((*seen.hints, *provenance(hook.environ, (), uncommitted=True).hints)))
     now = hook.now
-    return seen.model_copy(update={"ts": now, "commit": made.commit, "during": made.during})
+    return seen.model_copy(update={"ts": now, "commit": made.commit, "during": made.during, "hints": hints})
 
 
 def _unreviewed(hook: Hook, made: Made, repository: Repository) -> Record | None:

@@ -40,24 +40,25 @@ feed() {{ if [ -n "$input" ]; then printf '%s\\n' "$input"; fi; }}
 _STAGED = """\
 if GIT_NO_LAZY_FETCH=1 git --no-optional-locks --no-replace-objects -c core.fsmonitor=false diff --cached --quiet \\
   --no-relative --ignore-submodules=none --no-ext-diff --no-textconv 2>/dev/null; then
-  echo "$PPID" 2>/dev/null >{state}/idle
+  if [ ! -e {state}/idle ] || [ -f {state}/idle ]; then echo "$PPID" 2>/dev/null >{state}/idle; fi
   exit 0
 fi
 """
 
 _IDLE = """\
-if [ -r {state}/idle ] && read -r idle <{state}/idle && [ "$idle" = "$PPID" ]; then exit 0; fi
+if [ -f {state}/idle ] && [ -r {state}/idle ] && read -r idle <{state}/idle && [ "$idle" = "$PPID" ]; then exit 0; fi
 """
 
 _PASSED_MESSAGE = """\
-if [ -r {state}/passed ] && read -r pid rest <{state}/passed && [ "$pid" = "$PPID" ]; then
+if [ -f {state}/passed ] && [ -r {state}/passed ] && read -r pid rest <{state}/passed && [ "$pid" = "$PPID" ]; then
   grep -aqiE {words} "$1"
   if [ $? -eq 1 ]; then exit 0; fi
 fi
 """
 
 _PASSED_COMMIT = """\
-if [ -r {state}/passed ] && {{ read -r pid tree && read -r line; }} <{state}/passed && [ "$pid" = "$PPID" ]; then
+if [ -f {state}/passed ] && [ -r {state}/passed ] && {{ read -r pid tree && read -r line; }} <{state}/passed &&
+  [ "$pid" = "$PPID" ] && [ -f {state}/{records} ]; then
   set -- $(git --no-replace-objects rev-parse HEAD 'HEAD^{{tree}}' 2>/dev/null)
   if [ "$2" = "$tree" ] && printf '%s,"commit":"%s"}}\\n' "$line" "$1" >>{state}/{records}; then exit 0; fi
   set --
