@@ -9,7 +9,7 @@ The faces differ only in where the selection comes from and where the summary go
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,21 +27,18 @@ from vibe_gate.adapters.records import Records
 from vibe_gate.adapters.redaction import Redactor
 from vibe_gate.attest import Attest
 from vibe_gate.case import Case, Request
-from vibe_gate.checks import Checked, run_checks
-from vibe_gate.domain import account, paths, policy, shown
-from vibe_gate.domain.brief import concerns
+from vibe_gate.checks import run_checks
+from vibe_gate.domain import account, paths
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.decide import decide, exit_code, judged, run_outcome
+from vibe_gate.domain.decide import exit_code
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.provenance import Commit, provenance, written_hints
 from vibe_gate.domain.question import Heard
-from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.record import Hints
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.summary import AgentAuthored, Cost, PolicyChange, Summary, Trusted, Unreviewed
-from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
-from vibe_gate.domain.waiver import Waivers, apply_overrides, spares
+from vibe_gate.domain.summary import AgentAuthored, Cost, Summary, Trusted
 from vibe_gate.errors import GateError, InfrastructureError
+from vibe_gate.weigh import Weighed, blocking_check, unreviewed, weigh
 
 __all__ = ["Progress", "Request", "Review", "review"]
 
@@ -153,9 +150,9 @@ def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[],
     _write_down(case)
     checked = run_checks(case)
     waivers = trust.waivers(case.repository, case.gate, case.environ, clock().date())
-    heard = _hear(case, _blocking(checked, waivers), progress, clock())
+    heard = _hear(case, blocking_check(checked, waivers), progress, clock())
     progress("seal", "writing the verdict down")
-    verdict = _weigh(case, checked, heard, waivers)
+    verdict = weigh(case, checked, heard, waivers, intact=heard.intact and _still_there(case))
     summary = _sum_up(case, heard, verdict, time.monotonic() - began)
     case.run.event("verdict.decided", outcome=summary.outcome, exit_code=summary.exit_code)
     for waiver in verdict.waivers:
@@ -171,39 +168,7 @@ def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[],
     return Review(summary, notes, case.gate)
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    """What all answers come to, after what people have let pass (`waivers`: those that took effect)."""
-
-    rubrics: tuple[RubricResult, ...]
-    findings: tuple[Finding, ...]
-    policy_changes: tuple[PolicyChange, ...]
-    waivers: tuple[Waiver, ...]
-    intact: bool
-    needs_approval: bool
-
-    @property
-    def outcome(self) -> RunOutcome:
-        return run_outcome(self.rubrics) if self.intact else "error"
-
-
-def _weigh(case: Case, checked: Checked, heard: Heard, waivers: Waivers) -> _Verdict:
-    rubrics = tuple(_rubric_result(case, rubric, checked, heard) for rubric in case.rubrics)
-    waived = apply_overrides(case.rubrics, rubrics, account.fingerprinted(_findings(case, checked, rubrics)), waivers)
-    changes = _policy_changes(case)
-    approved = tuple(filter(None, [waivers.of_policy(policy.fingerprint(_policy_files(case)))]))
-    unapproved = not approved and any(change.level == "block" for change in changes)
-    return _Verdict(
-        rubrics=waived.rubrics,
-        findings=(*waived.findings, *(policy.approval(waiver.sentence) for waiver in approved)),
-        policy_changes=changes,
-        waivers=(*waived.effective, *approved),
-        intact=heard.intact and _still_there(case),
-        needs_approval=unapproved or (case.gate.origin == "bootstrap" and "CI" in case.environ),
-    )
-
-
-def _sum_up(case: Case, heard: Heard, verdict: _Verdict, seconds: float) -> Summary:
+def _sum_up(case: Case, heard: Heard, verdict: Weighed, seconds: float) -> Summary:
     return Summary(
         run_id=case.run.run_id,
         key=case.change.key,
@@ -216,7 +181,7 @@ def _sum_up(case: Case, heard: Heard, verdict: _Verdict, seconds: float) -> Summ
         rubrics=verdict.rubrics,
         findings=verdict.findings,
         policy_changes=verdict.policy_changes,
-        unreviewed=_unreviewed(case, heard),
+        unreviewed=unreviewed(case, heard),
         agent_authored=case.authored,
         cost=heard.cost,
         cache=heard.cache,
@@ -242,13 +207,6 @@ def _write_down(case: Case) -> None:
             case.run.content("after", case.repository.read(file.after), file.shown_path)
 
 
-def _blocking(checked: Checked, waivers: Waivers) -> str | None:
-    """The first `must` check that fails and that nobody lets pass: then no judge has to be asked."""
-    findings = account.fingerprinted(_ordered(checked.findings))
-    failed = [result.id for result in checked.results.values() if result.must and result.outcome == "fail"]
-    return next((name for name in failed if not spares(name, findings, waivers)), None)
-
-
 def _hear(case: Case, blocking: str | None, progress: Progress, now: datetime) -> Heard:
     """Ask the judges, unless nothing is to be asked or the outcome cannot change any more."""
     asking = [rubric for rubric in case.rubrics if rubric.judged]
@@ -263,62 +221,6 @@ def _hear(case: Case, blocking: str | None, progress: Progress, now: datetime) -
     # Loaded here because most reviews at a commit ask nobody, and the judge's side costs a tenth of such a review.
     heard: Heard = import_module("vibe_gate.hearing").hear(case, asking, now)
     return heard
-
-
-def _rubric_result(case: Case, rubric: Rubric, checked: Checked, heard: Heard) -> RubricResult:
-    results: list[CriterionResult] = []
-    for criterion in rubric.criterion:
-        said = heard.judged.get(rubric.id)
-        if criterion.kind == "check":
-            results.append(checked.results[rubric.id, criterion.id])
-        elif not any(concerns(criterion, file) for file in case.change.files):
-            results.append(account.not_asked(criterion, "no changed file matches its paths", chosen=True))
-        elif said is None:
-            results.append(account.not_asked(criterion, heard.silence, chosen=heard.chosen))
-        else:
-            result = judged(criterion, said.votes.get(criterion.id, ()), rubric.votes, said.stopped)
-            results.append(result.model_copy(update={"decided_by": "cache"}) if rubric.id in heard.cached else result)
-    return decide(rubric, results)
-
-
-def _findings(case: Case, checked: Checked, rubrics: tuple[RubricResult, ...]) -> list[Finding]:
-    found = list(checked.findings)
-    for rubric, result in zip(case.rubrics, rubrics, strict=True):
-        for criterion, outcome in zip(rubric.criterion, result.criteria, strict=True):
-            found += account.findings_of(criterion, outcome)
-    found += [policy.warning(file) for file, level in _policy_files(case) if level == "warn"]
-    return _ordered(found)
-
-
-def _ordered(found: Iterable[Finding]) -> list[Finding]:
-    order = {"failure": 0, "warning": 1, "notice": 2}
-    return sorted(found, key=lambda finding: (order[finding.level], finding.path, finding.line))
-
-
-def _unreviewed(case: Case, heard: Heard) -> tuple[Unreviewed, ...]:
-    """Everything that no judge was shown, with the reason: silence about it would look like approval."""
-    if heard.silence:
-        return account.unasked(case.change.files, heard.silence)
-    questions = [criterion for rubric in case.rubrics for criterion in rubric.judged]
-    nobodys = [file for file in case.change.files if not any(concerns(criterion, file) for criterion in questions)]
-    unanswered = [item for said in heard.judged.values() for item in said.unreviewed]
-    return (*dict.fromkeys(unanswered), *account.unasked(nobodys, "no judge criterion concerns this path"))
-
-
-def _policy_files(case: Case) -> policy.PolicyFiles:
-    return policy.policy_files(case.change, case.gate)
-
-
-def _policy_changes(case: Case) -> tuple[PolicyChange, ...]:
-    return tuple(
-        PolicyChange(
-            path=file.shown_path,
-            change_type=file.change_type,
-            level=level,
-            diff=shown.show_block(case.repository.file_patch(file)),
-        )
-        for file, level in _policy_files(case)
-    )
 
 
 def _still_there(case: Case) -> bool:
