@@ -1,0 +1,41 @@
+"""Addresses on the forge: the only links that a comment holds. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from vibe_gate.domain import paths
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Where things are: `server` ("https://github.com"), `repository` ("owner/name"), head and base commit ids.
+
+    `base` is for lines that the change removed, "" where they cannot be linked;
+    `run_url` is the job's page, "" outside of one.
+    """
+
+    server: str
+    repository: str
+    head: str
+    run_url: str = ""
+    base: str = ""
+
+    def permalink(self, path: str, line: int = 0, end_line: int = 0, *, before: bool = False) -> str:
+        """The lines of a file (shown path) at the head commit, or at the base; "" where that is not known."""
+        commit = self.base if before else self.head
+        if not commit or not path:
+            return ""
+        lines = f"#L{line}" + (f"-L{end_line}" if end_line > line else "") if line else ""
+        # Without plain=1 a rendered file (Markdown) has no lines to point at.
+        plain = "?plain=1" if line and path.lower().endswith((".md", ".markdown", '.md"')) else ""
+        return f"{self._root}/blob/{commit}/{quote(paths.encode(paths.unquote(path)), safe='/')}{plain}{lines}"
+
+    def commit(self, id: str) -> str:
+        """A commit's page."""
+        return f"{self._root}/commit/{quote(id, safe='')}"
+
+    @property
+    def _root(self) -> str:
+        return f"{self.server.rstrip('/')}/{quote(self.repository, safe='/')}"
