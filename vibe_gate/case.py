@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,6 +12,7 @@ from vibe_gate.adapters.git import Repository
 from vibe_gate.adapters.redaction import Redactor
 from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.gate import Gate, HookName, HookRule
+from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored
 
@@ -29,7 +30,8 @@ class Request:
     `force` asks again what an earlier run has answered. `stage` is the git hook that
     asks: the gate's `[hooks.STAGE]` then says whether a judge is asked at all, and the
     author git would name is looked at; `message` is what the commit will say, as far
-    as the hook knows it.
+    as the hook knows it. `approval` is asked where the change needs a person's approval,
+    and nowhere else: whose word lets it pass (a forge's approving review), or None.
     """
 
     selection: Selection
@@ -45,6 +47,7 @@ class Request:
     force: bool = False
     stage: HookName | None = None
     message: str = ""
+    approval: Callable[[], Waiver | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,7 @@ def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[],
     progress("checks", f"{len(case.change.files)} files, {_count(case.rubrics)} criteria")
     _write_down(case)
     checked = run_checks(case)
-    waivers = trust.waivers(case.repository, case.gate, case.environ, clock().date())
+    waivers = trust.approved(case, trust.waivers(case.repository, case.gate, case.environ, clock().date()))
     heard = _hear(case, blocking_check(checked, waivers), progress, clock())
     progress("seal", "writing the verdict down")
     verdict = weigh(case, checked, heard, waivers, intact=heard.intact and _still_there(case))

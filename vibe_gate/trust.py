@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 
 from vibe_gate.adapters.definitions import built_in_gate, load_gate, mistakes
 from vibe_gate.adapters.git import Repository
 from vibe_gate.adapters.overrides import Overrides
+from vibe_gate.case import Case
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.gate import Gate
-from vibe_gate.domain.policy import touches
+from vibe_gate.domain.policy import fingerprint, policy_files, touches
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.waiver import Waivers, agent_behind
+from vibe_gate.domain.waiver import POLICY, Waivers, agent_behind
 from vibe_gate.errors import DefinitionError, UsageError
 
 WORKTREE = "worktree"
@@ -82,6 +84,21 @@ def waivers(repository: Repository, gate: Gate, environ: Mapping[str, str], toda
     """What may be let pass: the gate's suppressions, and here, but never in CI, the overrides that people recorded."""
     local = () if environ.get("CI") else Overrides(repository.common_dir).all()
     return Waivers(today, tuple(one for one in local if not agent_behind({}, (one.email,))), gate.suppressions)
+
+
+def is_first_gate(case: Case) -> bool:
+    """Whether the change brings the first definitions of all, and this is CI: then, too, a person must approve."""
+    return case.gate.origin == "bootstrap" and "CI" in case.environ
+
+
+def approved(case: Case, waivers: Waivers) -> Waivers:
+    """The waivers with a person's approval of the changes of the gate itself, asked for only where it is needed."""
+    named = fingerprint(policy_files(case.change, case.gate))
+    needed = (bool(named) or is_first_gate(case)) and waivers.of_policy(named) is None
+    word = case.request.approval() if needed and case.request.approval is not None else None
+    if word is None:
+        return waivers
+    return replace(waivers, approval=word.model_copy(update={"finding": POLICY + named}))
 
 
 def chosen(gate: Gate, change: Change, wanted: tuple[str, ...]) -> tuple[Rubric, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from vibe_gate import trust
 from vibe_gate.case import Case
 from vibe_gate.checks import Checked
 from vibe_gate.domain import account, policy, shown
@@ -41,14 +42,14 @@ def weigh(case: Case, checked: Checked, heard: Heard, waivers: Waivers, *, intac
     waived = apply_overrides(case.rubrics, rubrics, account.fingerprinted(_findings(case, checked, rubrics)), waivers)
     changes = _policy_changes(case)
     approved = tuple(filter(None, [waivers.of_policy(policy.fingerprint(_policy_files(case)))]))
-    unapproved = not approved and any(change.level == "block" for change in changes)
+    blocking = any(change.level == "block" for change in changes)
     return Weighed(
         rubrics=waived.rubrics,
         findings=(*waived.findings, *(policy.approval(waiver.sentence) for waiver in approved)),
         policy_changes=changes,
         waivers=(*waived.effective, *approved),
         intact=intact,
-        needs_approval=unapproved or (case.gate.origin == "bootstrap" and "CI" in case.environ),
+        needs_approval=not approved and (blocking or trust.is_first_gate(case)),
     )
 
 

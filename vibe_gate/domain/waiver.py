@@ -61,6 +61,8 @@ class Waivers:
     today: date
     overrides: tuple[Override, ...] = ()
     suppressions: tuple[Suppression, ...] = ()
+    approval: Waiver | None = None
+    """Of the changes of the gate itself that are under review, by a person who may approve them."""
 
     def of(self, finding: Finding) -> Waiver | None:
         """What lets the finding pass today, or None."""
@@ -73,7 +75,7 @@ class Waivers:
     def of_policy(self, fingerprint: str) -> Waiver | None:
         """What lets the changes of the gate itself pass today, or None."""
         found = self._override(POLICY + fingerprint) if fingerprint else None
-        return found.waiver if found else None
+        return found.waiver if found else self.approval
 
     def remarks(self, findings: Sequence[Finding], touched: Iterable[str]) -> list[str]:
         """Sentences about waivers that have run out although they are wanted, and suppressions that nothing needs.
