@@ -1,0 +1,408 @@
+"""A GitHub on loopback that keeps state and holds every request and response to GitHub's own description.
+
+    from contract.github import loopback_github
+
+    with loopback_github() as github:                       # ghes=True: below /api/v3, as GitHub Enterprise Server
+        github.add_pull(7, base_sha="b" * 40, head_sha="a" * 40, author="ada", diff=PATCH)
+        run(api_url=github.url, token=github.token, repository=github.repository)
+        assert github.comments[0].body.startswith("<!-- marker")
+        assert github.writes == 2
+
+What can be looked at and set while it runs (state.py has the shapes):
+`pulls[number]`, `comments`, `check_runs`, `reviews`, `review_comments`, `statuses`: lists of what is there now;
+`add_comment(number, author, body)`, `add_review(number, author, state, commit)`, `add_review_comment(...)`: by others;
+`permissions["eve"] = "write"`: admin, maintain, write, triage, read, none; an account that is not there is a 404;
+`tokens[token] = login`: whose a token is; a login that ends in `[bot]` is an app's. `token` is `github-actions[bot]`'s,
+`person("ada")` gives a token of a person; `read_only.add(token)`: what a fork's token is (every write is a 403).
+
+`log`: every request as `(method, path, status)`, status 0 where the connection was cut; `requests`, `writes`: how many
+there were, and how many changed something. `violations`: sentences about what broke the description, in requests
+and in our own responses; leaving the `with` block raises them, so clear the list where they are meant.
+
+Faults, for the next `times` requests (None: all) of an operation (`"*"`: any):
+
+    github.fail("POST", "/repos/{owner}/{repo}/check-runs", 403)                    # with GitHub's usual message
+    github.fail("PATCH", "*", 403, headers={"retry-after": "60"}, message="You have exceeded a secondary rate limit.")
+    github.fail("GET", "*", 502, times=2, body=b"<html>")                           # any bytes, or JSON
+    github.fail("POST", COMMENTS, cut="before")      # the connection is reset, nothing happened
+    github.fail("POST", COMMENTS, cut="after")       # it happened, and the connection is reset
+    github.fail("POST", COMMENTS, 502, after=True)   # it happened, and the answer is a 502
+    github.fail("GET", "*", delay=0.2)               # a slow answer, otherwise as always
+    github.limit(retry_after=60)                     # a secondary rate limit for the next write
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+
+from contract.description import Description
+from contract.operations import NOT_BY_INTEGRATION, Answer, Asked, Operations, Refused
+from contract.state import CheckRun, Comment, Pull, Review, ReviewComment, Status, anchors_of
+
+Json = Any
+
+ACTIONS = "github-actions[bot]"
+SECONDARY_LIMIT = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+
+_USUAL = {
+    401: "Bad credentials",
+    403: NOT_BY_INTEGRATION,
+    404: "Not Found",
+    422: "Validation Failed",
+    429: SECONDARY_LIMIT,
+    500: "Server Error",
+    502: "Server Error",
+    503: "Service Unavailable",
+}
+_DESCRIPTION = Description()
+
+
+class Entry(NamedTuple):
+    """One request: status 0 where the connection was cut."""
+
+    method: str
+    path: str
+    status: int
+
+
+@dataclass
+class Fault:
+    """What goes wrong with the next requests of an operation."""
+
+    method: str
+    path: str
+    status: int | None
+    times: int | None
+    headers: Mapping[str, str]
+    body: Json
+    after: bool
+    cut: str
+    delay: float
+
+    def meets(self, method: str, template: str) -> bool:
+        """Whether this is one of its requests."""
+        return self.times != 0 and self.method in {"*", method} and self.path in {"*", template}
+
+
+@dataclass
+class Reply:
+    """Bytes that go back; `cut`: none do."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    cut: bool = False
+
+
+class LoopbackGitHub:
+    """The server, what it remembers and what it saw. See the module's docstring."""
+
+    def __init__(self, repository: str = "octo/hello", *, ghes: bool = False) -> None:
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+        self.server_url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._base = "/api/v3" if ghes else ""
+        self._graphql = "/api/graphql" if ghes else "/graphql"
+        self.url = self.server_url + self._base
+        self.repository = repository
+        self.token = "ghs_" + "L" * 36
+        self.tokens = {self.token: ACTIONS}
+        self.read_only: set[str] = set()
+        self.log: list[Entry] = []
+        self.writes = 0
+        self.violations: list[str] = []
+        self._faults: list[Fault] = []
+        self._lock = threading.Lock()
+        self._operations = Operations(_DESCRIPTION, self.url, repository)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+
+    # What is there
+
+    @property
+    def requests(self) -> int:
+        """How many requests there were."""
+        return len(self.log)
+
+    @property
+    def pulls(self) -> dict[int, Pull]:
+        """Pull requests by number."""
+        return self._operations.pulls
+
+    @property
+    def comments(self) -> list[Comment]:
+        """Comments of the conversations, oldest first."""
+        return self._operations.comments
+
+    @property
+    def check_runs(self) -> list[CheckRun]:
+        """Check runs, oldest first."""
+        return self._operations.check_runs
+
+    @property
+    def reviews(self) -> list[Review]:
+        """Reviews, oldest first."""
+        return self._operations.reviews
+
+    @property
+    def review_comments(self) -> list[ReviewComment]:
+        """Comments at lines, oldest first."""
+        return self._operations.review_comments
+
+    @property
+    def statuses(self) -> list[Status]:
+        """Commit statuses, oldest first."""
+        return self._operations.statuses
+
+    @property
+    def permissions(self) -> dict[str, str]:
+        """Role by login."""
+        return self._operations.permissions
+
+    # What others do
+
+    def person(self, login: str) -> str:
+        """A token of a person."""
+        token = f"ghp_{login}" + "P" * 30
+        self.tokens[token] = login
+        return token
+
+    def app(self, slug: str) -> str:
+        """An installation token of an app."""
+        token = f"ghs_{slug}" + "A" * 30
+        self.tokens[token] = f"{slug}[bot]"
+        return token
+
+    def add_pull(self, number: int = 7, *, diff: str = "", **more: Any) -> Pull:
+        """A pull request; `diff` (unified) says where review comments may stand, more: fields of `Pull`."""
+        values = {"base_sha": "b" * 40, "head_sha": "a" * 40, "anchors": anchors_of(diff)} | more
+        self.pulls[number] = Pull(number, **values)
+        return self.pulls[number]
+
+    def add_comment(self, number: int, author: str | None, body: str) -> Comment:
+        """A comment by somebody; None: an account that is gone."""
+        now = self._operations.now()
+        comment = Comment(self._operations.new_id(), number, author, body, now, now)
+        self.comments.append(comment)
+        return comment
+
+    def add_review(self, number: int, author: str | None, state: str = "APPROVED", commit: str | None = None) -> Review:
+        """A review by somebody, of the pull's head unless another commit is given."""
+        commit = commit or self.pulls[number].head_sha
+        review = Review(self._operations.new_id(), number, author, state, commit, "", self._operations.now())
+        self.reviews.append(review)
+        return review
+
+    def add_review_comment(self, number: int, author: str | None, body: str, **more: Any) -> ReviewComment:
+        """A comment at a line by somebody; more: fields of `ReviewComment`, `line=None` for an outdated one."""
+        values = {"path": "a.py", "line": 1, "side": "RIGHT", "start_line": None, "start_side": None, "review": None,
+                  "commit": self.pulls[number].head_sha} | more  # fmt: skip
+        comment = ReviewComment(
+            id=self._operations.new_id(),
+            number=number,
+            author=author,
+            body=body,
+            created=self._operations.now(),
+            **values,
+        )
+        self.review_comments.append(comment)
+        return comment
+
+    # What goes wrong
+
+    def fail(
+        self,
+        method: str,
+        path: str,
+        status: int | None = None,
+        *,
+        times: int | None = 1,
+        headers: Mapping[str, str] | None = None,
+        message: str = "",
+        body: Json = None,
+        after: bool = False,
+        cut: str = "",
+        delay: float = 0.0,
+    ) -> None:
+        """Let the next `times` requests of an operation fail; later calls come after earlier ones."""
+        if body is None and status is not None:
+            body = {
+                "message": message or _USUAL.get(status, "Error"),
+                "documentation_url": "https://docs.github.example",
+            }
+        self._faults.append(Fault(method, path, status, times, headers or {}, body, after, cut, delay))
+
+    def limit(self, *, retry_after: int | None = 60, status: int = 403, times: int = 1, method: str = "POST") -> None:
+        """A secondary rate limit."""
+        headers = {} if retry_after is None else {"retry-after": str(retry_after)}
+        self.fail(method, "*", status, times=times, headers=headers, message=SECONDARY_LIMIT)
+
+    def heal(self) -> None:
+        """Forget all faults that are still to come."""
+        self._faults.clear()
+
+    # How it answers
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop answering."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        """What a request gets; waits for its turn, so that state is never seen half changed."""
+        with self._lock:
+            path = urlsplit(target).path
+            operation = _DESCRIPTION.operation(method, path.removeprefix(self._base))
+            fault = self._fault(method, operation.path if operation else path)
+            if fault and not fault.after and fault.cut != "after" and (fault.status or fault.cut):
+                reply = _faulty(fault)
+            else:
+                reply = self._right(method, target, headers, body)
+                if fault and (fault.status or fault.cut):
+                    reply = _faulty(fault)
+            self.log.append(Entry(method, target, 0 if reply.cut else reply.status))
+        if fault and fault.delay:
+            time.sleep(fault.delay)
+        return reply
+
+    def _fault(self, method: str, template: str) -> Fault | None:
+        found = next((fault for fault in self._faults if fault.meets(method, template)), None)
+        if found and found.times is not None:
+            found.times -= 1
+        return found
+
+    def _right(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        parts = urlsplit(target)
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        path = parts.path.removeprefix(self._base)
+        try:
+            login = self._who(headers, method, parts.path)
+            if parts.path == self._graphql:
+                return _reply(self._viewer(login, body))
+            if not parts.path.startswith(f"{self._base}/"):
+                raise Refused(404, "Not Found")
+            return self._described(login, method, path, query, body)
+        except Refused as refused:
+            return _reply(Answer(refused.status, refused.body()))
+
+    def _who(self, headers: Mapping[str, str], method: str, path: str) -> str:
+        token = headers.get("Authorization", "").partition(" ")[2]
+        if token not in self.tokens:
+            raise Refused(401, "Bad credentials")
+        if token in self.read_only and method != "GET" and path != self._graphql:
+            raise Refused(403, NOT_BY_INTEGRATION)
+        return self.tokens[token]
+
+    def _viewer(self, login: str, body: bytes) -> Answer:
+        query = "".join(json.loads(body)["query"].split())
+        if query not in {"{viewer{login}}", "query{viewer{login}}"}:
+            self.violations.append(f"GraphQL that is not known here: {query}")
+            return Answer(200, {"errors": [{"message": "Parse error"}]})
+        return Answer(200, {"data": {"viewer": {"login": login}}})
+
+    def _described(self, login: str, method: str, path: str, query: Mapping[str, str], body: bytes) -> Reply:
+        operation = _DESCRIPTION.operation(method, path)
+        act = self._operations.table.get((method, operation.path)) if operation else None
+        if operation is None or act is None:
+            self.violations.append(f"{method} {path}: no such operation here")
+            raise Refused(404, "Not Found")
+        named = f"{operation.values.get('owner')}/{operation.values.get('repo')}"
+        if "owner" in operation.values and unquote(named).lower() != self.repository.lower():
+            raise Refused(404, "Not Found")
+        try:
+            flaws = _DESCRIPTION.flaws_of_request(operation, path, query, body)
+            if flaws:
+                self.violations += [f"{method} {path}: {flaw}" for flaw in flaws]
+                raise Refused(422, "Invalid request.", [])
+            answer = act(Asked(login, operation, query, json.loads(body) if body else None))
+            self.writes += method != "GET"
+        except Refused as refused:
+            answer = Answer(refused.status, refused.body())
+        if answer.pages:
+            self._page(answer, path, query)
+        flaws = _DESCRIPTION.flaws_of_response(operation, path, answer.status, answer.body)
+        self.violations += [f"response to {method} {path}: {flaw}" for flaw in flaws]
+        return _reply(answer)
+
+    def _page(self, answer: Answer, path: str, query: Mapping[str, str]) -> None:
+        size, page = min(int(query.get("per_page", 30)), 100), int(query.get("page", 1))
+        whole = answer.body
+        last = max(1, -(-len(whole) // size))
+        answer.body = whole[(page - 1) * size : page * size]
+        if answer.inside:
+            answer.body = {"total_count": len(whole), answer.inside: answer.body}
+        links = {"prev": page - 1, "next": page + 1, "last": last, "first": 1}
+        wanted = (["prev", "first"] if page > 1 else []) + (["next", "last"] if page < last else [])
+        shown = [
+            f'<{self.url}{path}?{urlencode(dict(query) | {"page": links[name]})}>; rel="{name}"' for name in wanted
+        ]
+        if shown:
+            answer.headers["Link"] = ", ".join(shown)
+
+
+def _faulty(fault: Fault) -> Reply:
+    body = fault.body if isinstance(fault.body, bytes) else json.dumps(fault.body).encode()
+    return Reply(fault.status or 0, {"Content-Type": "application/json", **fault.headers}, body, cut=bool(fault.cut))
+
+
+def _reply(answer: Answer) -> Reply:
+    headers = {"Content-Type": "application/json; charset=utf-8", "X-RateLimit-Limit": "5000",
+               "X-RateLimit-Remaining": "4999", "X-RateLimit-Reset": "1900000000", **answer.headers}  # fmt: skip
+    return Reply(answer.status, headers, b"" if answer.body is None else json.dumps(answer.body).encode())
+
+
+def _handler(github: LoopbackGitHub) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            reply = github.answer(self.command, self.path, self.headers, body)  # type: ignore[arg-type]
+            if reply.cut:
+                self._reset()
+                return
+            self.send_response(reply.status)
+            for name, value in reply.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(reply.body)))
+            self.end_headers()
+            self.wfile.write(reply.body)
+
+        do_POST = do_PATCH = do_DELETE = do_PUT = do_GET
+
+        def _reset(self) -> None:
+            self.close_connection = True
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
+
+    return Handler
+
+
+@contextmanager
+def loopback_github(repository: str = "octo/hello", *, ghes: bool = False) -> Iterator[LoopbackGitHub]:
+    """A GitHub that runs inside the block; AssertionError at its end where something broke the description."""
+    github = LoopbackGitHub(repository, ghes=ghes)
+    github.start()
+    try:
+        yield github
+    finally:
+        github.stop()
+    assert not github.violations, "\n".join(github.violations)

@@ -1,0 +1,184 @@
+"""The loopback GitHub itself: what it keeps, what it refuses, what it calls a violation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import requests
+
+from contract.github import ACTIONS, LoopbackGitHub, loopback_github
+
+DIFF = """diff --git a/a.py b/a.py
+--- a/a.py
++++ b/a.py
+@@ -1,3 +1,4 @@
+ one
+-two
++TWO
++more
+ three
+"""
+SHA = "a" * 40
+
+
+class Client:
+    """One token's way of asking."""
+
+    def __init__(self, github: LoopbackGitHub, token: str) -> None:
+        self._root = github.url
+        self._session = requests.Session()
+        self._session.headers["Authorization"] = f"token {token}"
+
+    def __call__(self, method: str, path: str, body: object = None) -> requests.Response:
+        url = path if path.startswith("http") else self._root + path.replace("REPO", "/repos/octo/hello")
+        return self._session.request(method, url, json=body, timeout=5)
+
+
+@pytest.fixture
+def github() -> Iterator[LoopbackGitHub]:
+    with loopback_github() as github:
+        github.add_pull(7, diff=DIFF)
+        yield github
+
+
+def annotation(line: int = 1) -> dict[str, object]:
+    return {"path": "a.py", "start_line": line, "end_line": line, "annotation_level": "warning", "message": "m"}
+
+
+def test_every_reading_operation_answers_within_the_description(github: LoopbackGitHub) -> None:
+    ask = Client(github, github.token)
+    github.permissions["eve"] = "maintain"
+    github.add_review(7, "eve")
+    github.add_review(7, None, "COMMENTED")
+    github.add_review_comment(7, None, "old", line=None)
+    github.add_comment(7, None, "gone")
+    pull, commit = "REPO/pulls/7", f"REPO/commits/{SHA}"
+    paths = ["/rate_limit", "REPO", pull, *(f"{pull}/{name}" for name in ("commits", "files", "reviews", "comments"))]
+    paths += ["REPO/issues/7/comments", *(f"{commit}/{name}" for name in ("pulls", "check-runs", "statuses"))]
+    for path in [*paths, "REPO/collaborators/eve/permission"]:
+        assert ask("GET", path).status_code == 200, path
+    assert ask("GET", "REPO/collaborators/eve/permission").json()["permission"] == "write"
+    assert ask("GET", "REPO/collaborators/nobody/permission").status_code == 404
+    assert Client(github, github.person("ada"))("GET", "/user").json()["login"] == "ada"
+    assert Client(github, "none")("GET", "/user").status_code == 401
+    assert github.writes == 0
+
+
+def test_an_apps_token_is_nobody_at_user_and_itself_to_graphql(github: LoopbackGitHub) -> None:
+    ask = Client(github, github.token)
+    assert ask("GET", "/user").json()["message"] == "Resource not accessible by integration"
+    viewer = ask("POST", "/graphql", {"query": "query { viewer { login } }"}).json()
+    assert viewer == {"data": {"viewer": {"login": ACTIONS}}}
+
+
+def test_comments_are_kept_paged_and_changed_by_their_author_alone(github: LoopbackGitHub) -> None:
+    ask, ada = Client(github, github.token), Client(github, github.person("ada"))
+    for number in range(31):
+        github.add_comment(7, "eve", f"comment {number}")
+    made = ask("POST", "REPO/issues/7/comments", {"body": "ours"}).json()
+    assert (made["user"]["login"], made["user"]["type"]) == (ACTIONS, "Bot")
+    first = ask("GET", "REPO/issues/7/comments")
+    second = ask("GET", first.links["next"]["url"])
+    assert [len(first.json()), len(second.json()), "next" in second.links] == [30, 2, False]
+    assert ada("PATCH", f"REPO/issues/comments/{made['id']}", {"body": "mine"}).status_code == 403
+    assert ask("PATCH", f"REPO/issues/comments/{made['id']}", {"body": "new"}).json()["body"] == "new"
+    assert ask("DELETE", f"REPO/issues/comments/{made['id']}").status_code == 204
+    assert ask("PATCH", f"REPO/issues/comments/{made['id']}", {"body": "new"}).status_code == 404
+    assert ask("POST", "REPO/issues/7/comments", {"body": "x" * 65537}).status_code == 422
+    assert github.writes == 3
+
+
+def test_check_runs_are_an_apps_and_take_fifty_annotations_at_a_time(github: LoopbackGitHub) -> None:
+    ask, ada = Client(github, github.token), Client(github, github.person("ada"))
+    output = {"title": "t", "summary": "s", "annotations": [annotation()] * 50}
+    run = {"name": "gate", "head_sha": SHA, "status": "in_progress", "output": output}
+    assert ada("POST", "REPO/check-runs", run).status_code == 403
+    made = ask("POST", "REPO/check-runs", run).json()
+    more = {"conclusion": "failure", "output": output | {"annotations": [annotation(2)]}}
+    assert ask("PATCH", f"REPO/check-runs/{made['id']}", more).json()["output"]["annotations_count"] == 51
+    assert len(ask("GET", f"REPO/check-runs/{made['id']}/annotations?per_page=100").json()) == 51
+    assert (
+        ask("POST", "REPO/check-runs", run | {"output": output | {"annotations": [annotation()] * 51}}).status_code
+        == 422
+    )
+    assert len(github.violations) == 1
+    github.violations.clear()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"body": "x", "colour": "red"},
+        {"text": "x"},
+        {"body": 5},
+    ],
+    ids=["unknown field", "missing field", "wrong type"],
+)
+def test_what_the_description_does_not_know_is_a_violation(github: LoopbackGitHub, body: object) -> None:
+    assert Client(github, github.token)("POST", "REPO/issues/7/comments", body).status_code == 422
+    assert github.violations
+    assert not github.comments
+    github.violations.clear()
+
+
+def test_an_unknown_query_parameter_or_operation_is_a_violation(github: LoopbackGitHub) -> None:
+    ask = Client(github, github.token)
+    ask("GET", "REPO/issues/7/comments?colour=red")
+    ask("GET", "REPO/stargazers")
+    assert len(github.violations) == 2
+    github.violations.clear()
+
+
+def test_a_review_with_one_anchor_off_the_diff_is_refused_whole(github: LoopbackGitHub) -> None:
+    ask = Client(github, github.token)
+    right = {"path": "a.py", "body": "b", "line": 3, "side": "RIGHT", "start_line": 2, "start_side": "RIGHT"}
+    deleted = {"path": "a.py", "body": "b", "line": 2, "side": "LEFT"}
+    wrong = {"path": "a.py", "body": "b", "line": 9, "side": "RIGHT"}
+    review = {"commit_id": SHA, "event": "COMMENT", "body": "Round 1", "comments": [right, deleted, wrong]}
+    refused = ask("POST", "REPO/pulls/7/reviews", review)
+    assert refused.status_code == 422
+    assert refused.json()["errors"] == ["pull_request_review_thread.line must be part of the diff"]
+    assert not github.review_comments
+    assert ask("POST", "REPO/pulls/7/reviews", review | {"comments": [right, deleted]}).status_code == 200
+    assert [(each.line, each.side) for each in github.review_comments] == [(3, "RIGHT"), (2, "LEFT")]
+    edited = ask("PATCH", f"REPO/pulls/comments/{github.review_comments[0].id}", {"body": "fixed"})
+    assert edited.json()["body"] == "fixed" == github.review_comments[0].body
+
+
+def test_faults_come_when_told_and_the_effect_with_them_where_told(github: LoopbackGitHub) -> None:
+    ask = Client(github, github.token)
+    comments = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
+    github.fail("POST", comments, cut="before")
+    github.fail("POST", comments, cut="after")
+    github.fail("POST", comments, 502, after=True)
+    github.limit(retry_after=7)
+    for there in (0, 1):
+        with pytest.raises(requests.ConnectionError):
+            ask("POST", "REPO/issues/7/comments", {"body": "x"})
+        assert len(github.comments) == there
+    assert ask("POST", "REPO/issues/7/comments", {"body": "x"}).status_code == 502
+    limited = ask("POST", "REPO/issues/7/comments", {"body": "x"})
+    assert (limited.status_code, limited.headers["retry-after"]) == (403, "7")
+    assert ask("POST", "REPO/issues/7/comments", {"body": "x"}).status_code == 201
+    assert [entry.status for entry in github.log] == [0, 0, 502, 403, 201]
+    assert github.writes == 3
+
+
+def test_a_forks_token_reads_and_never_writes(github: LoopbackGitHub) -> None:
+    github.read_only.add(github.token)
+    ask = Client(github, github.token)
+    assert ask("GET", "REPO/issues/7/comments").status_code == 200
+    assert ask("POST", "REPO/issues/7/comments", {"body": "x"}).status_code == 403
+
+
+def test_an_enterprise_server_has_its_api_below_a_path() -> None:
+    with loopback_github(ghes=True) as github:
+        github.add_pull(7)
+        ask = Client(github, github.token)
+        assert github.url.endswith("/api/v3")
+        made = ask("POST", "REPO/issues/7/comments", {"body": "x"}).json()
+        assert made["url"].startswith(github.url)
+        viewer = requests.post(f"{github.server_url}/api/graphql", json={"query": "{viewer{login}}"},
+                               headers={"Authorization": f"token {github.token}"}, timeout=5)  # fmt: skip
+        assert viewer.json()["data"]["viewer"]["login"] == ACTIONS
