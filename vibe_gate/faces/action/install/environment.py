@@ -25,28 +25,29 @@ LOCKED = ("--require-hashes", "--only-binary", ":all:", "--no-deps", "--requirem
 
 
 def main(place: Path, key: str) -> int:
-    """Make `place`/venv ready; 0, or pip's exit code after it said why not."""
+    """Make `place`/venv ready; 0, or the exit code of what could not be done, after it said why not."""
     began = time.monotonic()
     venv, wheels = place / "venv", place / "wheels"
-    stamp, mark = venv / "vibe-gate-ready", f"{key} {PROJECT}\n"
-    if stamp.is_file() and stamp.read_text() == mark:
+    stamp = venv / "vibe-gate-ready"
+    if stamp.is_file() and stamp.read_text() == key:
+        _use_package(venv)
         _say("The environment of an earlier step of this job is used again.")
         return 0
     place.mkdir(parents=True, exist_ok=True)
-    _run(sys.executable, "-I", "-m", "venv", "--clear", str(venv))
-    fetched = not _install_cached(venv, wheels)
+    code = _run(sys.executable, "-I", "-m", "venv", "--clear", str(venv))
+    fetched = not code and not _install_cached(venv, wheels)
     if fetched:
         shutil.rmtree(wheels, ignore_errors=True)
         code = _pip(venv, "download", "--dest", str(wheels), *LOCKED) or _install(venv, wheels)
-        if code:
-            _say("::error title=vibe-gate::The locked packages could not be installed; pip says why above.")
-            return code
-    _own_package(venv).write_text(f"{PROJECT}\n")
-    stamp.write_text(mark)
-    _say(f"Ready after {time.monotonic() - began:.0f} s, {'fetched' if fetched else 'from the cache'}, every hash checked.")
-    if fetched and "GITHUB_OUTPUT" in os.environ:
-        with open(os.environ["GITHUB_OUTPUT"], "a", encoding="utf-8") as outputs:
-            outputs.write("fetched=true\n")
+    if code:
+        _say("::error title=vibe-gate::The locked packages could not be installed; the lines above say why.")
+        return code
+    _use_package(venv)
+    stamp.write_text(key)
+    whence = "fetched" if fetched else "from the cache"
+    _say(f"Ready after {time.monotonic() - began:.0f} s: packages {whence}, every hash checked.")
+    if fetched:
+        _output("fetched=true")
     return 0
 
 
@@ -70,9 +71,11 @@ def _pip(venv: Path, *arguments: str) -> int:
     return _run(str(venv / "bin" / "python"), "-I", "-m", "pip", arguments[0], *quiet, *arguments[1:])
 
 
-def _own_package(venv: Path) -> Path:
-    """A .pth file: the package is read from the Action's path, with no build and nothing to fetch for one."""
-    return next((venv / "lib").glob("python3.*/site-packages")) / "vibe-gate.pth"
+def _use_package(venv: Path) -> None:
+    """Let the environment read the package from the Action's path: nothing to build, nothing to fetch for a build."""
+    link = next((venv / "lib").glob("python3.*/site-packages")) / "vibe-gate.pth"
+    link.unlink(missing_ok=True)
+    link.write_text(f"{PROJECT}\n")
 
 
 def _run(*argv: str) -> int:
@@ -83,6 +86,12 @@ def _run(*argv: str) -> int:
 def _say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
+
+
+def _output(line: str) -> None:
+    if path := os.environ.get("GITHUB_OUTPUT"):
+        with open(path, "a", encoding="utf-8") as outputs:
+            outputs.write(f"{line}\n")
 
 
 def _arguments(argv: Sequence[str]) -> tuple[Path, str]:
