@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from summaries import changed, criterion, failed, finding, policy, rubric, summary, unseen
@@ -210,6 +210,7 @@ def test_markup_and_escapes_of_others_are_shown_and_never_obeyed():
     assert not set(text) & {"\x1b", "\u202e", "\u200b"}
 
 
+@settings(deadline=None)  # on a busy machine a screen may take its time
 @given(
     st.text(max_size=280),
     st.integers(1, 200),

@@ -16,8 +16,8 @@ from rich.text import Text
 
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
-from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
-from vibe_gate.report import page
+from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED
+from vibe_gate.report import page, words
 from vibe_gate.report.page import Row
 from vibe_gate.report.text import safe
 
@@ -26,12 +26,6 @@ MIN_WIDTH = 40
 
 LEAST_FINDINGS = 4
 """Findings that get their lines before passed criteria do."""
-
-SHORT_ID = 12
-"""Characters of a commit or tree id that are shown: enough to be unique, and to paste."""
-
-SHORT_FINGERPRINT = 8
-"""Characters of a finding's fingerprint: what `override` and `suppress` are told."""
 
 LABEL = 10
 """Columns of a label such as "change" before its text."""
@@ -82,76 +76,35 @@ def render(summary: Summary, notes: Sequence[str], width: int, height: int | Non
 
 def _head(summary: Summary) -> list[Text]:
     word, style = _verdict(summary)
-    verdict = Text.assemble((word, style), "  ", _why(summary))
-    return [verdict, _fact("change", _change(summary)), _fact("gate", _gate(summary))]
+    verdict = Text.assemble((word, style), "  ", safe(words.why(summary)))
+    return [verdict, _fact("change", _change(summary)), _fact("gate", safe(words.gate(summary)))]
 
 
 def _verdict(summary: Summary) -> tuple[str, str]:
-    if summary.exit_code == PASS:
-        return "✓ PASS", "bold green"
-    if summary.exit_code == FAIL:
-        return "✗ FAIL", "bold red"
-    if summary.exit_code == POLICY_CHANGED:
-        return "! APPROVAL NEEDED", "bold yellow"
-    if summary.exit_code == INTEGRITY:
-        return "! INTEGRITY", "bold red"
-    if summary.outcome == "inconclusive":
-        return "? NOT REVIEWED (inconclusive)", "bold yellow"
-    return "! ERROR", "bold red"
-
-
-def _why(summary: Summary) -> str:
-    if summary.exit_code == POLICY_CHANGED:
-        return f'the gate itself changed; the verdict "{summary.outcome}" is advisory'
-    if summary.exit_code == INTEGRITY:
-        return "what was reviewed is not what is there"
-    decisive = [rubric for rubric in summary.rubrics if rubric.outcome == summary.outcome]
-    if not decisive:
-        return {"pass": "nothing in this change has to be judged", "fail": "a finding blocks"}.get(summary.outcome, "")
-    if summary.outcome == "pass":
-        unseen = f"; {_count(len(summary.unreviewed), 'place')} no judge saw" if summary.unreviewed else ""
-        names = safe(", ".join(rubric.id for rubric in decisive if _applies(rubric)))
-        return (names or "no criterion applies to this change") + unseen
-    return "; ".join(f"{safe(rubric.id)}: {_cause(rubric)}" for rubric in decisive)
-
-
-def _applies(rubric: RubricResult) -> bool:
-    return any(criterion.outcome != "not_applicable" for criterion in rubric.criteria)
-
-
-def _cause(rubric: RubricResult) -> str:
-    wanted = {"fail": "fail", "inconclusive": "abstain", "error": "error"}[rubric.outcome]
-    ids = [safe(c.id) for c in rubric.criteria if c.outcome == wanted and c.must]
-    verb = {"fail": "failed", "abstain": "undecided", "error": "could not be decided"}[wanted]
-    if ids:
-        return f"{', '.join(ids)} {verb} (must)"
-    if rubric.outcome == "fail":
-        return f"score {rubric.score:.2f} is under the threshold"
-    return f"only {rubric.coverage:.0%} could be decided"
+    mark, style = {PASS: ("✓", "bold green"), FAIL: ("✗", "bold red"), INTEGRITY: ("!", "bold red")}.get(
+        summary.exit_code, ("!", "bold yellow")
+    )
+    if summary.exit_code == INCONCLUSIVE:
+        mark, style = ("?", "bold yellow") if summary.outcome == "inconclusive" else ("!", "bold red")
+    return f"{mark} {words.verdict(summary)}", style
 
 
 def _change(summary: Summary) -> str:
     key = summary.key
-    shown = key[: len("tree-") + SHORT_ID] + " (uncommitted)" if key.startswith("tree-") else key[:SHORT_ID]
+    shown = (
+        key[: len("tree-") + words.SHORT_ID] + " (uncommitted)" if key.startswith("tree-") else key[: words.SHORT_ID]
+    )
     files = summary.change.files
     added, deleted = sum(f.added for f in files), sum(f.deleted for f in files)
     names = ", ".join(safe(f.path) for f in files[:3]) + (", …" if len(files) > 3 else "")
-    return f"{safe(shown)} · {_count(len(files), 'file')} +{added} −{deleted}" + (f" · {names}" if names else "")
-
-
-def _gate(summary: Summary) -> str:
-    if summary.trusted.bootstrap:
-        return "the change's own definitions: there are none yet where they could be trusted"
-    if not summary.trusted.revision:
-        return "built in: there is no .vibe-gate where it could be trusted"
-    return f".vibe-gate at {safe(summary.trusted.revision[:SHORT_ID])}"
+    return f"{safe(shown)} · {words.count(len(files), 'file')} +{added} −{deleted}" + (f" · {names}" if names else "")
 
 
 def _rubric(rubric: RubricResult) -> list[Row]:
     mark, style = _MARKS[rubric.outcome]
     figures = f"score {rubric.score:.2f} · coverage {rubric.coverage:.0%}" if rubric.coverage else "nothing decided"
     said = f"{rubric.outcome} · {figures}"
-    if not _applies(rubric):  # a "pass" here would read as if somebody had looked
+    if not words.applies(rubric):  # a "pass" here would read as if somebody had looked
         (mark, style), said = _MARKS["not_applicable"], "nothing was asked or checked"
     header = Text.assemble((f"{mark} ", style), (safe(rubric.id), "bold"), f"  {said}")
     widest = max((cell_len(safe(c.id)) for c in rubric.criteria), default=0)
@@ -181,7 +134,7 @@ def _finding(finding: Finding) -> Row:
     place = safe(finding.path) or "the change"
     if finding.line:
         place += f":{finding.line}"
-    name = (f"  [{safe(finding.fingerprint[:SHORT_FINGERPRINT])}]", "dim") if finding.fingerprint else ""
+    name = (f"  [{safe(finding.fingerprint[: words.SHORT_FINGERPRINT])}]", "dim") if finding.fingerprint else ""
     line = Text.assemble((f"{mark} ", style), (place, "bold"), "  ", safe(finding.message), name)
     return Row(_GRAVITY[finding.level], line)
 
@@ -190,7 +143,7 @@ def _tail(summary: Summary, notes: Sequence[str]) -> list[Row]:
     facts = [_fact("policy", text, "yellow") for text in _policy(summary)]
     if summary.unreviewed:
         facts.append(_fact("unseen", _unreviewed(summary), "yellow"))
-    facts.append(_fact("cost", _cost(summary)))
+    facts.append(_fact("cost", words.cost(summary)))
     bundle = _fact("bundle", safe(summary.bundle) or "none: nothing was recorded")
     last = [*(_fact("note", safe(note)) for note in notes), _fact("next", _next(summary))]
     rows = [Row(0, fact, LABEL) for fact in (*facts, *last)]
@@ -213,23 +166,7 @@ def _unreviewed(summary: Summary) -> str:
     place = safe(first.path) + (f":{first.line}-{first.end_line}" if first.line else "")
     reasons = Counter(safe(part.reason) for part in summary.unreviewed)
     often = page.crop(reasons.most_common(1)[0][0], MAX_REASON_SHOWN)
-    return f"{_count(len(summary.unreviewed), 'place')} that no judge saw, first {place}: {often}"
-
-
-def _cost(summary: Summary) -> str:
-    cost = summary.cost
-    cached = f" · {_count(summary.cache.hits, 'answer')} from earlier verdicts" if summary.cache.hits else ""
-    if cost.basis == "none":
-        criteria = [criterion for rubric in summary.rubrics for criterion in rubric.criteria]
-        asked = [vote for criterion in criteria if criterion.decided_by != "cache" for vote in criterion.votes]
-        if any(vote.said is not None for vote in asked):
-            return "none: the model's answers come from a recording" + cached
-        return "none: no model was asked" + cached
-    tokens = f"{cost.input_tokens:,} tokens in, {cost.output_tokens:,} out"
-    price = f"${cost.usd:.4f}"
-    if cost.basis == "unknown":
-        price = f"{price} at most (a model without a listed price counts as the dearest)"
-    return f"{price} · {tokens}{cached}"
+    return f"{words.count(len(summary.unreviewed), 'place')} that no judge saw, first {place}: {often}"
 
 
 def _next(summary: Summary) -> str:
@@ -246,7 +183,3 @@ def _next(summary: Summary) -> str:
 
 def _fact(label: str, text: str, style: str = "") -> Text:
     return Text.assemble((f"  {label}".ljust(LABEL), "dim"), (text, style))
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"

@@ -1,0 +1,184 @@
+"""Text of others as GitHub Markdown that shows it and never obeys it. Pure.
+
+GitHub first renders Markdown, then looks for mentions, references, addresses and
+emoji in what has been rendered, but for `code` and `pre`. An escape is gone by then,
+so whatever it could act upon stands in code, and what is left is plain words.
+
+    prose   one line of words; those that GitHub would act upon stand in code
+    code    one line, all of it in code
+    fence   many lines
+    html    one line within our own HTML (a fold's title)
+    cell    finished Markdown as a table's cell
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from vibe_gate.report.text import safe
+
+MAX_PROSE = 1_000
+"""Characters of one text among others; a reason has 280."""
+
+MAX_CODE = 300
+"""Characters of a path or a name."""
+
+MAX_FENCED_LINE = 400
+"""Characters of a line in a fence: minified files have lines of megabytes."""
+
+_NOTE = 400
+"""Bytes kept free for each sentence about what was left out."""
+
+_ACTS = re.compile(r"[@#$&<>\\`*_~\[\]|/]|:.|www\.|\b[0-9a-fA-F]{7,}\b|[A-Za-z]-[0-9]", re.IGNORECASE)
+"""Within a word: what Markdown or GitHub acts upon; `:` at its end does nothing."""
+
+_OPENS = re.compile(r"[-+=.:]+\Z|[0-9]+[.)]\Z")
+"""A first word that would begin a list, a heading's line or a table's."""
+
+
+def prose(text: str, limit: int = MAX_PROSE) -> str:
+    """Words on one line, `limit` characters at most; "" for blank text."""
+    words = safe(" ".join(_cut(text, 4 * limit).split()))
+    return "".join(_phrases(_cut(words, limit)))
+
+
+def _phrases(text: str) -> Iterable[str]:
+    first = True
+    for acts, group in groupby(text.split(" "), lambda word: bool(_ACTS.search(word))):
+        run = " ".join(group)
+        if not run:
+            continue
+        if first and not acts and _OPENS.match(run.split(" ")[0]):
+            opening, _, rest = run.partition(" ")
+            yield _span(opening) + (f" {rest}" if rest else "")
+        else:
+            yield ("" if first else " ") + (_span(run) if acts else run)
+        first = False
+
+
+def code(text: str, limit: int = MAX_CODE) -> str:
+    """The text in code, on one line; "" for empty text. No break stands in it, so it cannot leave its place."""
+    return _span(_cut(safe(_cut(text, 4 * limit)), limit)) if text else ""
+
+
+def _span(text: str) -> str:
+    ticks = "`" * (_longest("`", text) + 1)
+    pad = " " if text[:1] in ("`", " ") or text[-1:] in ("`", " ") else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def fence(text: str, language: str = "", *, whole: bool = False) -> str:
+    """Lines as a block of code; `language` is ours. Long lines are cut, unless the text is wanted `whole`."""
+    lines = [_line(line, None if whole else MAX_FENCED_LINE) for line in text.removesuffix("\n").split("\n")]
+    ticks = "`" * max(3, _longest("`", "\n".join(lines)) + 1)
+    return "\n".join((ticks + language, *lines, ticks))
+
+
+def _line(line: str, limit: int | None) -> str:
+    kept = line if limit is None or len(line) <= limit else line[:limit]
+    visible = "\t".join(safe(part) for part in kept.removesuffix("\r").split("\t"))
+    return visible + (f" … {len(line) - len(kept):,} more characters" if len(kept) < len(line) else "")
+
+
+def html(text: str, limit: int = MAX_CODE) -> str:
+    """The text within our own HTML, as code: there Markdown is not read, and GitHub looks for mentions all the same."""
+    return f"<code>{escaped(_cut(safe(_cut(text, 4 * limit)), limit))}</code>"
+
+
+def escaped(text: str) -> str:
+    """Our own words within HTML."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
+def link(text: str, address: str) -> str:
+    """Code that leads to one of our own addresses (percent-encoded); plain code where there is none."""
+    return f"[{code(text)}]({address})" if address else code(text)
+
+
+def cell(markdown: str) -> str:
+    """Finished inline Markdown as a cell: a `|` in code is escaped for the table, which takes that back."""
+    return markdown.replace("|", "\\|")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of finished inline Markdown."""
+    lines = [head, ["---"] * len(head), *([cell(text) for text in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def fold(title: str, body: str) -> str:
+    """A fold; `title` is our own HTML, made of `escaped` words and `html`."""
+    return f"<details>\n<summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def cut_lines(text: str, limit: int) -> tuple[str, int]:
+    """The first whole lines that fit `limit` characters, and how many are left out; at least one line is kept."""
+    if len(text) <= limit:
+        return text, 0
+    end = text.rfind("\n", 0, limit)
+    if end < 0:
+        end = text.find("\n")
+        if end < 0:
+            return text, 0
+    return text[:end], text.count("\n", end + 1) + (not text.endswith("\n"))
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of a document that stands or is left out as a whole; its fences and folds are closed.
+
+    `rank`: how soon it is left out (0 last). `what`: what it is, in the plural, for
+    the sentence that counts what was left out.
+    """
+
+    text: str
+    rank: int = 0
+    what: str = "parts"
+
+
+def fit(blocks: Sequence[Block], limit: int, say: Callable[[str, int], str]) -> str:
+    """The blocks as one document of `limit` bytes (UTF-8) at most, in their order.
+
+    Where not all fit, those of low rank go first, and of equals the last; where the
+    first of a kind is missing, `say(what, number)` stands in its place.
+    """
+    blocks = [block for block in blocks if block.text]
+    sizes = [len(block.text.encode("utf-8", "replace")) + 2 for block in blocks]
+    kept = set(range(len(blocks)))
+    if sum(sizes) > limit:
+        kept = _kept(blocks, sizes, limit - _NOTE * len({block.what for block in blocks}))
+    missing = Counter(block.what for index, block in enumerate(blocks) if index not in kept)
+    said: set[str] = set()
+    parts = []
+    for index, block in enumerate(blocks):
+        if index in kept:
+            parts.append(block.text)
+        elif block.what not in said:
+            said.add(block.what)
+            parts.append(say(block.what, missing[block.what]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _kept(blocks: Sequence[Block], sizes: Sequence[int], room: int) -> set[int]:
+    kept: set[int] = set()
+    full: set[tuple[int, str]] = set()
+    for index in sorted(range(len(blocks)), key=lambda index: (blocks[index].rank, index)):
+        kind = (blocks[index].rank, blocks[index].what)
+        if kind in full or sizes[index] > room:
+            full.add(kind)  # no later one of its kind: a reader could not tell which are missing
+            continue
+        kept.add(index)
+        room -= sizes[index]
+    return kept
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _longest(char: str, text: str) -> int:
+    return max((len(run) for run in re.findall(re.escape(char) + "+", text)), default=0)

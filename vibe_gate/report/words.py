@@ -1,0 +1,128 @@
+"""The sentences of a verdict, the same on the terminal, in a comment and in a file: plain text, not made safe. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import Finding, RubricResult
+from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
+
+SHORT_ID = 12
+"""Characters of a commit or tree id that are shown: enough to be unique, and to paste."""
+
+SHORT_FINGERPRINT = 8
+"""Characters of a finding's fingerprint: what `override` and `suppress` are told."""
+
+_WAIVED = re.compile(r"(?:overridden|suppressed) by ")
+"""How a waiver's sentence begins (domain.receipt.Waiver)."""
+
+
+def verdict(summary: Summary) -> str:
+    """One or two words in capitals."""
+    if summary.exit_code == PASS:
+        return "PASS"
+    if summary.exit_code == FAIL:
+        return "FAIL"
+    if summary.exit_code == POLICY_CHANGED:
+        return "APPROVAL NEEDED"
+    if summary.exit_code == INTEGRITY:
+        return "INTEGRITY"
+    return "NOT REVIEWED (inconclusive)" if summary.outcome == "inconclusive" else "ERROR"
+
+
+def why(summary: Summary) -> str:
+    """What decided, as a part of a sentence; "" where nothing more can be said."""
+    if summary.exit_code == POLICY_CHANGED:
+        return f'the gate itself changed; the verdict "{summary.outcome}" is advisory'
+    if summary.exit_code == INTEGRITY:
+        return "what was reviewed is not what is there"
+    decisive = [rubric for rubric in summary.rubrics if rubric.outcome == summary.outcome]
+    if not decisive:
+        return {"pass": "nothing in this change has to be judged", "fail": "a finding blocks"}.get(summary.outcome, "")
+    if summary.outcome == "pass":
+        unseen = f"; {count(len(summary.unreviewed), 'place')} no judge saw" if summary.unreviewed else ""
+        names = ", ".join(rubric.id for rubric in decisive if applies(rubric))
+        return (names or "no criterion applies to this change") + unseen
+    return "; ".join(f"{rubric.id}: {_cause(rubric)}" for rubric in decisive)
+
+
+def applies(rubric: RubricResult) -> bool:
+    """Whether any criterion of it concerns the change."""
+    return any(criterion.outcome != "not_applicable" for criterion in rubric.criteria)
+
+
+def _cause(rubric: RubricResult) -> str:
+    wanted = {"fail": "fail", "inconclusive": "abstain", "error": "error"}[rubric.outcome]
+    ids = [c.id for c in rubric.criteria if c.outcome == wanted and c.must]
+    verb = {"fail": "failed", "abstain": "undecided", "error": "could not be decided"}[wanted]
+    if ids:
+        return f"{', '.join(ids)} {verb} (must)"
+    if rubric.outcome == "fail":
+        return f"score {rubric.score:.2f} is under the threshold"
+    return f"only {rubric.coverage:.0%} could be decided"
+
+
+def gate(summary: Summary) -> str:
+    """Where the definitions were read."""
+    if summary.trusted.bootstrap:
+        return "the change's own definitions: there are none yet where they could be trusted"
+    if not summary.trusted.revision:
+        return "built in: there is no .vibe-gate where it could be trusted"
+    return f".vibe-gate at {summary.trusted.revision[:SHORT_ID]}"
+
+
+def scores(rubrics: Sequence[RubricResult]) -> str:
+    """The score of one rubric, or of the first of several by name; "" where nothing was decided."""
+    decided = [rubric for rubric in rubrics if applies(rubric) and rubric.coverage]
+    if len(decided) == 1:
+        return f"score {decided[0].score:.2f}"
+    shown = ", ".join(f"{rubric.id} {rubric.score:.2f}" for rubric in decided[:3])
+    return f"scores {shown}" + (", …" if len(decided) > 3 else "") if shown else ""
+
+
+def price(summary: Summary) -> str:
+    """What the models cost, in US dollars, and what that figure is worth."""
+    if summary.cost.basis == "none":
+        return "none: the model's answers come from a recording" if recorded(summary) else "none: no model was asked"
+    return f"${summary.cost.usd:.4f}" + (
+        " at most (a model without a listed price counts as the dearest)" if summary.cost.basis == "unknown" else ""
+    )
+
+
+def recorded(summary: Summary) -> bool:
+    """Whether a model answered although nothing was paid."""
+    criteria = [criterion for rubric in summary.rubrics for criterion in rubric.criteria]
+    asked = [vote for criterion in criteria if criterion.decided_by != "cache" for vote in criterion.votes]
+    return summary.cost.basis == "none" and any(vote.said is not None for vote in asked)
+
+
+def cost(summary: Summary) -> str:
+    """The price, the tokens, and what earlier verdicts answered."""
+    hits = summary.cache.hits
+    cached = f" · {count(hits, 'answer')} from earlier verdicts" if hits else ""
+    spent = summary.cost
+    if spent.basis == "none":
+        return price(summary) + cached
+    return f"{price(summary)} · {spent.input_tokens:,} tokens in, {spent.output_tokens:,} out{cached}"
+
+
+def waiver(finding: Finding) -> str:
+    """Who let the finding pass, until when and why; "" where nobody did."""
+    if finding.level != "notice" or not _WAIVED.match(finding.message):
+        return ""
+    return finding.message.partition(" | ")[0]
+
+
+def place(path: str, line: int, end_line: int) -> str:
+    """`path:line-end`, as far as there is a line; "the change" without a path."""
+    if not path:
+        return "the change"
+    lines = f"{line}-{end_line}" if end_line > line else str(line)
+    return f"{path}:{lines}" if line else path
+
+
+def count(number: int, word: str) -> str:
+    """ "1 place", "2 places"."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
