@@ -8,7 +8,8 @@
     ├── InfrastructureError         3   the review could not be carried out
     │   ├── AgentError              3   the agent's process could not be started or died
     │   ├── GatewayError            3   the model's wire: credentials, cassette, connection
-    │   └── StorageError            3   a bundle could not be written or read
+    │   ├── StorageError            3   a bundle could not be written or read
+    │   └── ForgeError              3   the forge refused, or gave no answer that can be read
     └── IntegrityError              5   what was reviewed is not what is there
 
 Faces catch `GateError` once, print its sentence and return `exit_code`; nothing
@@ -73,6 +74,18 @@ class GatewayError(InfrastructureError):
 
 class StorageError(InfrastructureError):
     """A bundle could not be written or read."""
+
+
+class ForgeError(InfrastructureError):
+    """The forge refused something, or gave no answer that can be read; it never changes a verdict.
+
+    `status` is HTTP's, 0 where there was no answer. `uncertain`: what was asked may have been done all the same.
+    """
+
+    def __init__(self, sentence: str, status: int = 0, *, uncertain: bool = False) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.uncertain = uncertain
 
 
 class IntegrityError(GateError):
