@@ -12,6 +12,7 @@ from vibe_gate.adapters.git import Repository
 from vibe_gate.adapters.receipts import Signing
 from vibe_gate.case import Case
 from vibe_gate.domain import policy
+from vibe_gate.domain.question import Heard
 from vibe_gate.domain.receipt import Circumstances, Waiver, envelope, exact, receipt_of, statement, to_sign
 from vibe_gate.domain.summary import Summary
 from vibe_gate.share import share
@@ -21,16 +22,17 @@ from vibe_gate.version import VERSION
 class Attest:
     """Makes receipt.json for one run; the sealing calls it. `note` then says why it is not signed, if it was to be.
 
-    `unasked` says why no judge was asked where criteria want one; `waivers` took effect.
+    `heard` says why no judge was asked where criteria want one, and what was answered; `waivers` took effect.
     """
 
     def __init__(
-        self, case: Case, summary: Summary, clock: Callable[[], datetime], unasked: str, waivers: tuple[Waiver, ...]
+        self, case: Case, summary: Summary, clock: Callable[[], datetime], heard: Heard, waivers: tuple[Waiver, ...]
     ) -> None:
         self._case = case
         self._summary = summary
         self._clock = clock
-        self._unasked = unasked
+        self._unasked = heard.silence if heard.chosen and any(rubric.judged for rubric in case.rubrics) else ""
+        self._questions = heard.questions
         self._waivers = waivers
         self.note = ""
 
@@ -44,6 +46,7 @@ class Attest:
             versions={"vibe-gate": VERSION, "claude-agent-sdk": metadata.version("claude-agent-sdk")},
             policy=policy.fingerprint(policy.policy_files(case.change, case.gate)),
             unasked=self._unasked,
+            questions=self._questions,
             waivers=self._waivers,
             signer=case.repository.config("user.email") or "",
         )

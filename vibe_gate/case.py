@@ -32,6 +32,9 @@ class Request:
     author git would name is looked at; `message` is what the commit will say, as far
     as the hook knows it. `approval` is asked where the change needs a person's approval,
     and nowhere else: whose word lets it pass (a forge's approving review), or None.
+    `settled` is called just before a judge would be asked, and says why none has to be,
+    or "". `reuse` takes over a pass that somebody who is listed, and is not the author,
+    signed for exactly this question (receipts in bundles and notes).
     """
 
     selection: Selection
@@ -48,6 +51,8 @@ class Request:
     stage: HookName | None = None
     message: str = ""
     approval: Callable[[], Waiver | None] | None = None
+    settled: Callable[[], str] | None = None
+    reuse: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,11 +46,11 @@ def hear(case: Case, rubrics: list[Rubric], now: datetime) -> Heard:
     wire = wire_from(case.environ, case.request.wire, case.request.cassette)
     cache, ledger = VerdictCache(case.repository.common_dir), DayLedger(case.repository.common_dir)
     # A recording must hold the conversation and a replay must show it: neither uses what is known.
-    keys = {rubric.id: _key(case, rubric) for rubric in rubrics} if wire.mode == "live" else {}
+    keys = questions(case, rubrics) if wire.mode == "live" else {}
     known = {} if case.request.force else _known(cache, keys, now)
     asking = [rubric for rubric in rubrics if rubric.id not in known]
     if not asking:
-        return Heard(known, Cost(), cached=frozenset(known))
+        return Heard(known, Cost(), cached=frozenset(known), questions=keys)
     upstream = find_upstream(case.environ)
     if upstream is None and wire.mode != "replay":
         return Heard(known, Cost(), cached=frozenset(known), notes=(ADVICE,), silence=NO_KEY)
@@ -65,12 +65,18 @@ def hear(case: Case, rubrics: list[Rubric], now: datetime) -> Heard:
             cache.put(keys[name], case.redactor.value(kept), now)
     cache.prune(now)
     ledger.add(spending.usd, case.run.run_id, now)
-    return Heard(known | judged, _cost(spending), frozenset(known), notes, intact=intact)
+    final = {name: keys[name] for name, said in (known | judged).items() if intact and said.is_final and name in keys}
+    return Heard(known | judged, _cost(spending), frozenset(known), notes, intact=intact, questions=final)
 
 
 def _left_today(case: Case, ledger: DayLedger, now: datetime) -> float:
     a_day = case.gate.file.budget.per_day_usd
     return math.inf if a_day is None else max(a_day - ledger.spent(now), 0.0)
+
+
+def questions(case: Case, rubrics: list[Rubric]) -> dict[str, str]:
+    """What is asked about each rubric, as keys by rubric id: the same key, the same question."""
+    return {rubric.id: _key(case, rubric) for rubric in rubrics}
 
 
 def _key(case: Case, rubric: Rubric) -> str:

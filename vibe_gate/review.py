@@ -23,22 +23,21 @@ from vibe_gate.adapters.alarm import alarm
 from vibe_gate.adapters.bundles import clean_if_due, open_store
 from vibe_gate.adapters.bundles.names import STORE
 from vibe_gate.adapters.git import Repository, open_repository
-from vibe_gate.adapters.records import Records
 from vibe_gate.adapters.redaction import Redactor
 from vibe_gate.attest import Attest
+from vibe_gate.authorship import Authorship
 from vibe_gate.case import Case, Request
-from vibe_gate.checks import run_checks
+from vibe_gate.checks import Checked, run_checks
 from vibe_gate.domain import account, paths
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.decide import exit_code
 from vibe_gate.domain.gate import Budget, Gate
-from vibe_gate.domain.provenance import Commit, provenance, written_hints
 from vibe_gate.domain.question import Heard
-from vibe_gate.domain.record import Hints
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.summary import AgentAuthored, Cost, Summary, Trusted
+from vibe_gate.domain.summary import Cost, Summary, Trusted
+from vibe_gate.domain.waiver import Waivers
 from vibe_gate.errors import GateError, InfrastructureError
-from vibe_gate.weigh import Weighed, blocking_check, unreviewed, weigh
+from vibe_gate.weigh import Weighed, blocking_check, passes_alone, unreviewed, weigh
 
 __all__ = ["Progress", "Request", "Review", "review"]
 
@@ -123,26 +122,9 @@ def _open(
         redactor=redactor,
         environ=environ,
         ends_at=began + (request.deadline_s or limits.deadline_s),
-        authored=_authored(repository, change, commits, environ),
+        authored=Authorship(repository, environ).of(change, commits),
         message="\n\n".join(commit.message.strip() for commit in reversed(commits)),
     )
-
-
-def _authored(
-    repository: Repository, change: Change, commits: tuple[Commit, ...], environ: Mapping[str, str]
-) -> AgentAuthored:
-    """What says that an agent wrote the change: today's signs, and those that the hooks recorded when it was made."""
-    written = written_hints(change.files, sessions.written_blobs(repository.common_dir))
-    seen = provenance(environ, commits, uncommitted=not change.head_commit, written=written)
-    records = Records(repository.common_dir)
-    if not change.head_commit:
-        recorded = Hints(records.about(change.after)).of("", change.after, seen.hints)
-    else:
-        hints = Hints(records.all())
-        found = (hints.of(made.id, repository.tree(made.id).id, seen.hints) for made in commits)
-        recorded = tuple(hint for some in found for hint in some)
-    every = tuple(dict.fromkeys((*seen.hints, *recorded)))
-    return AgentAuthored(decision=bool(every), hints=every)
 
 
 def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[], datetime]) -> Review:
@@ -150,14 +132,14 @@ def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[],
     _write_down(case)
     checked = run_checks(case)
     waivers = trust.approved(case, trust.waivers(case.repository, case.gate, case.environ, clock().date()))
-    heard = _hear(case, blocking_check(checked, waivers), progress, clock())
+    heard = _hear(case, checked, waivers, progress, clock())
     progress("seal", "writing the verdict down")
     verdict = weigh(case, checked, heard, waivers, intact=heard.intact and _still_there(case))
     summary = _sum_up(case, heard, verdict, time.monotonic() - began)
     case.run.event("verdict.decided", outcome=summary.outcome, exit_code=summary.exit_code)
     for waiver in verdict.waivers:
         case.run.event("override.recorded", **waiver.model_dump(mode="json"))
-    attest = Attest(case, summary, clock, heard.silence if heard.chosen and _asks(case) else "", verdict.waivers)
+    attest = Attest(case, summary, clock, heard, verdict.waivers)
     case.run.seal(summary, attest)
     summary = account.redacted(summary, case.redactor.value)
     if case.run.lost:
@@ -189,10 +171,6 @@ def _sum_up(case: Case, heard: Heard, verdict: Weighed, seconds: float) -> Summa
     )
 
 
-def _asks(case: Case) -> bool:
-    return any(rubric.judged for rubric in case.rubrics)
-
-
 def _count(rubrics: tuple[Rubric, ...]) -> int:
     return sum(len(rubric.criterion) for rubric in rubrics)
 
@@ -207,9 +185,10 @@ def _write_down(case: Case) -> None:
             case.run.content("after", case.repository.read(file.after), file.shown_path)
 
 
-def _hear(case: Case, blocking: str | None, progress: Progress, now: datetime) -> Heard:
+def _hear(case: Case, checked: Checked, waivers: Waivers, progress: Progress, now: datetime) -> Heard:
     """Ask the judges, unless nothing is to be asked or the outcome cannot change any more."""
     asking = [rubric for rubric in case.rubrics if rubric.judged]
+    blocking = blocking_check(checked, waivers)
     if not asking:
         return Heard({}, Cost(), silence="no criterion asks a judge", chosen=True)
     if case.unasked:
@@ -217,10 +196,22 @@ def _hear(case: Case, blocking: str | None, progress: Progress, now: datetime) -
     if blocking is not None:
         # Nothing a judge says can turn this into a pass, and a secret must not travel to a model.
         return Heard({}, Cost(), silence=f"not asked: the check {blocking!r} fails already")
+    if known := _elsewhere(case, asking, checked, now):
+        return known
     progress("judge", f"asking about {', '.join(rubric.id for rubric in asking)}")
     # Loaded here because most reviews at a commit ask nobody, and the judge's side costs a tenth of such a review.
     heard: Heard = import_module("vibe_gate.hearing").hear(case, asking, now)
     return heard
+
+
+def _elsewhere(case: Case, asking: list[Rubric], checked: Checked, now: datetime) -> Heard | None:
+    """Why nobody has to be asked after all: each pushed commit was, or somebody else's signed pass is taken over."""
+    if case.request.settled is not None and not case.request.force and (why := case.request.settled()):
+        return Heard({}, Cost(), silence=why, chosen=True)
+    if case.request.reuse and not case.request.force and all(passes_alone(case, rubric, checked) for rubric in asking):
+        vouched: Heard | None = import_module("vibe_gate.vouch").heard_elsewhere(case, asking, now)
+        return vouched
+    return None
 
 
 def _still_there(case: Case) -> bool:

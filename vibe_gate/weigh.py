@@ -14,7 +14,7 @@ from vibe_gate.domain.decide import decide, judged, run_outcome
 from vibe_gate.domain.question import Heard
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.summary import PolicyChange, Unreviewed
+from vibe_gate.domain.summary import Cost, PolicyChange, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
 from vibe_gate.domain.waiver import Waivers, apply_overrides, spares
 
@@ -69,11 +69,21 @@ def _rubric_result(case: Case, rubric: Rubric, checked: Checked, heard: Heard) -
         elif not any(concerns(criterion, file) for file in case.change.files):
             results.append(account.not_asked(criterion, "no changed file matches its paths", chosen=True))
         elif said is None:
-            results.append(account.not_asked(criterion, heard.silence, chosen=heard.chosen))
+            result = account.not_asked(criterion, heard.silence, chosen=heard.chosen)
+            known = rubric.id in heard.vouched
+            results.append(result.model_copy(update={"decided_by": "cache"}) if known else result)
         else:
             result = judged(criterion, said.votes.get(criterion.id, ()), rubric.votes, said.stopped)
             results.append(result.model_copy(update={"decided_by": "cache"}) if rubric.id in heard.cached else result)
-    return decide(rubric, results)
+    decided = decide(rubric, results)
+    if rubric.id in heard.vouched and decided.outcome == "pass":
+        return decided.model_copy(update={"score": heard.vouched[rubric.id]})
+    return decided
+
+
+def passes_alone(case: Case, rubric: Rubric, checked: Checked) -> bool:
+    """Whether the rubric would pass by its checks alone: only then can its judges' answers be taken over unseen."""
+    return _rubric_result(case, rubric, checked, Heard({}, Cost(), chosen=True)).outcome == "pass"
 
 
 def _findings(case: Case, checked: Checked, rubrics: tuple[RubricResult, ...]) -> list[Finding]:

@@ -50,7 +50,7 @@ def test_an_amended_file_loses_the_verdict(gated):
     gated.reviewed(**{"src/pay.py": CHANGED})
     change(gated, CHANGED.replace("log", "lug"))
     gated.git("commit", "-q", "-a", "--amend", "-m", "More")
-    assert gated.stand() == (1, "missing", None)
+    assert gated.stand() == (1, "stale", None)
 
 
 def test_a_rebased_commit_keeps_the_verdict_by_its_patch_id(gated):

@@ -104,7 +104,7 @@ def test_5_amending_a_reviewed_commit_past_the_hook_is_a_bypass(gated):
     assert (code, status) in ((1, "bypassed"), (1, "failed"))
 
 
-def test_6_what_a_rebase_changes_on_the_way_is_missing(gated):
+def test_6_what_a_rebase_changes_on_the_way_is_stale(gated):
     gated.git("checkout", "-q", "-b", "topic")
     stage(gated, **{"src/pay.py": GOOD})
     git(gated, "commit", "-m", "Good")
@@ -112,7 +112,7 @@ def test_6_what_a_rebase_changes_on_the_way_is_missing(gated):
     assert git(gated, "rebase", "--force-rebase", "--exec", slip, "main").returncode == 0
     code, [status] = named(gated)
     assert code == 1
-    assert status in ("bypassed", "missing")
+    assert status in ("bypassed", "stale")
 
 
 def test_7_a_cherry_pick_of_what_nobody_reviewed_is_missing(gated):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from vibe_gate.domain.brief import TEMPLATE_VERSION
 from vibe_gate.domain.model import Model
@@ -71,7 +71,9 @@ class Heard:
     """What the judges said, by rubric id; `cached` are the rubrics answered by an earlier run.
 
     `silence` says why none was asked, and `chosen` that this is what the user
-    wanted. `intact`: the exported tree is still what it was.
+    wanted. `intact`: the exported tree is still what it was. `questions` are the keys
+    of what was answered for good. `vouched` are the scores of rubrics whose pass was
+    taken from a receipt: `silence` then says whose.
     """
 
     judged: dict[str, Judged]
@@ -81,6 +83,8 @@ class Heard:
     silence: str = ""
     chosen: bool = False
     intact: bool = True
+    questions: Mapping[str, str] = field(default_factory=dict)
+    vouched: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def cache(self) -> CacheUse:

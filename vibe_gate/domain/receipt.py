@@ -11,7 +11,7 @@ import binascii
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Literal
 
@@ -73,7 +73,8 @@ class Receipt(Model):
     summary has it, `summary` of the whole summary, `files` of the bundle's other
     files by name. `policy` is the fingerprint of blocking policy changes, "" without
     any. `unasked` says why no judge was asked although criteria want one. `waivers`
-    took effect: without them the run would not have passed.
+    took effect: without them the run would not have passed. `questions` are the keys of
+    the questions that judges answered, by rubric id (`domain.question`).
     """
 
     schema_: Literal[1] = Field(default=1, alias="schema")
@@ -107,6 +108,7 @@ class Receipt(Model):
     signer: str = ""
     """Who reviewed, by git's user.email: a claim. Who signed, the signature's key says."""
 
+    questions: dict[str, str] = Field(default_factory=dict)
 
 class _Resource(Model):
     name: str
@@ -165,6 +167,7 @@ def receipt_of(
     """The receipt of a run; `document` is the summary as it is stored, without digests, and `files` the digests."""
     change = summary.change
     votes, findings, whole = digests_of(document)
+    questions: Mapping[str, str] = field(default_factory=dict)
     return Receipt(
         run_id=summary.run_id,
         key=summary.key,
@@ -199,6 +202,7 @@ def receipt_of(
         signer=about.signer,
     )
 
+        questions=dict(about.questions),
 
 def digests_of(document: Mapping[str, Any]) -> tuple[str, str, str]:
     """sha-256 of the votes, the findings and the whole of a summary as it is stored (without `digests`)."""

@@ -19,8 +19,8 @@ TITLE = 50
 Rows = Sequence[tuple[Subject, Standing]]
 
 
-def lines(rows: Rows, trusted: str, listed: str, strict: bool) -> list[str]:
-    """The table, then what it comes to."""
+def lines(rows: Rows, trusted: str, listed: str, strict: bool, remark: str = "") -> list[str]:
+    """The table, then what it comes to; `remark` says what could not be looked at."""
     if not rows:
         return ["Nothing to verify: the range has no commits."]
     told = [line for subject, standing in rows for line in _told(subject, standing)]
@@ -29,10 +29,11 @@ def lines(rows: Rows, trusted: str, listed: str, strict: bool) -> list[str]:
     signers = f"signers: {listed}" if listed else "no list of signers: signatures prove nobody"
     strictly = "; strict: only what somebody else signed counts" if strict else ""
     gate = f"gate at {trusted[:SHORT_ID]}" if trusted else "built-in gate"
-    return [*map(safe, told), "", safe(f"{len(rows)} commit(s): {whole}"), safe(f"{gate}; {signers}{strictly}")]
+    below = [f"{len(rows)} commit(s): {whole}", f"{gate}; {signers}{strictly}", *filter(None, [remark])]
+    return [*map(safe, told), "", *map(safe, below)]
 
 
-def document(rows: Rows, trusted: str, listed: str, strict: bool, exit_code: int) -> dict[str, Any]:
+def document(rows: Rows, trusted: str, listed: str, strict: bool, remark: str, exit_code: int) -> dict[str, Any]:
     """The same as one JSON document."""
     return {
         "schema": 1,
@@ -40,6 +41,7 @@ def document(rows: Rows, trusted: str, listed: str, strict: bool, exit_code: int
         "trusted": trusted,
         "signers": listed or None,
         "strict": strict,
+        "remark": safe(remark) or None,
         "commits": [_commit(subject, standing) for subject, standing in rows],
     }
 

@@ -8,6 +8,9 @@ from vibe_gate.errors import StorageError
 MAX_COMMITS = 10_000
 """Commits of one range, newest first; whoever verifies more does so in parts."""
 
+MAX_REFLOG = 2_000
+"""Entries of HEAD's reflog that are looked at: some months of a busy person."""
+
 MAX_NOTES = 10_000
 """Notes of one ref that are read."""
 
@@ -19,6 +22,25 @@ def span(git: Program, base: str, head: str) -> tuple[str, ...]:
     """The commits that `head` has and `base` ("": nothing) has not, newest first; () where one of them is gone."""
     listed = git.run("rev-list", "--topo-order", f"--max-count={MAX_COMMITS}", head, *([f"^{base}"] if base else []))
     return tuple(name for name in listed.line.split("\n") if name) if not listed.code else ()
+
+
+def earlier(git: Program, commit: str) -> tuple[str, ...]:
+    """Commits of HEAD's reflog that became this one by amend, rebase or pick, the latest first.
+
+    Git keeps author and time then, and the parent, or else the title. What it comes after is none of them.
+    """
+    form = ("-c", "log.showSignature=false", "log", f"--max-count={MAX_REFLOG}")
+    form = (*form, "--format=%H%x00%P%x00%s%x00%at %an <%ae>")
+    own = git.run(*form, "--no-walk", commit).line.split("\0")
+    lines = (line.split("\0") for line in git.run(*form, "--walk-reflogs", "HEAD").line.split("\n"))
+    found = dict.fromkeys(line[0] for line in lines if _became(line, own))
+    return tuple(name for name in found if not is_ancestor(git, name, commit))
+
+
+def _became(old: list[str], new: list[str]) -> bool:
+    if len(old) != 4 or len(new) != 4 or old[0] == new[0]:
+        return False
+    return old[3] == new[3] and (old[1] == new[1] or old[2] == new[2])
 
 
 def is_ancestor(git: Program, old: str, new: str) -> bool:

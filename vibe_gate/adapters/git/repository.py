@@ -166,6 +166,10 @@ class Repository:
 
     def add_note(self, ref: str, about: str, text: bytes) -> None:
         """Put a git note on an object of the user's; no branch, index or working tree changes. StorageError."""
+    def earlier(self, commit: str) -> tuple[str, ...]:
+        """What this commit was here before it was amended or rebased, by HEAD's reflog: ids, the latest first."""
+        return history.earlier(self._place.git, commit)
+
         history.add_note(self._place.git, ref, about, text)
 
     def patch(self, change: Change) -> bytes:

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         range=args.range, base=args.base, definitions=args.definitions, strict=args.strict, notes=args.from_notes
     )
     found = verify(asked, start=Path.cwd(), environ=environ, now=datetime.now(UTC))
-    told = (found.commits, found.trusted, found.listed, found.strict)
+    told = (found.commits, found.trusted, found.listed, found.strict, found.remark)
     if args.json:
         emit(json.dumps(verified.document(*told, found.exit_code), indent=2) + "\n")
     else:

@@ -1,0 +1,53 @@
+"""Who wrote a change: the one place that decides whether an agent did. A hint makes the gate stricter, never laxer.
+
+Three witnesses: the commits and, of work that is not committed yet, the environment
+(`domain.provenance`); captured sessions whose blobs the change brings; and what hooks
+wrote down when the commit, or the one it was rewritten from, was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from vibe_gate.adapters import sessions
+from vibe_gate.adapters.git import Repository
+from vibe_gate.adapters.records import Records
+from vibe_gate.domain.change import Change
+from vibe_gate.domain.provenance import Commit, provenance, written_hints
+from vibe_gate.domain.record import Hints, Record
+from vibe_gate.domain.summary import AgentAuthored
+
+
+class Authorship:
+    """The witnesses of one repository, read once for as many changes as are asked about."""
+
+    def __init__(self, repository: Repository, environ: Mapping[str, str]) -> None:
+        self._repository = repository
+        self._environ = environ
+        self._records = Records(repository.common_dir)
+        self._written = sessions.written_blobs(repository.common_dir)
+        self._all: list[Record] | None = None
+        self._hints: Hints | None = None
+
+    @property
+    def records(self) -> list[Record]:
+        """Every record of the hooks, oldest first."""
+        if self._all is None:
+            self._all = self._records.all()
+        return self._all
+
+    def of(self, change: Change, commits: Sequence[Commit]) -> AgentAuthored:
+        """Today's signs, then those that hooks recorded; `commits` are the change's, or the one about to be made."""
+        written = written_hints(change.files, self._written)
+        seen = provenance(self._environ, commits, uncommitted=not change.head_commit, written=written).hints
+        every = tuple(dict.fromkeys((*seen, *self._recorded(change, commits, seen))))
+        return AgentAuthored(decision=bool(every), hints=every)
+
+    def _recorded(self, change: Change, commits: Sequence[Commit], seen: tuple[str, ...]) -> tuple[str, ...]:
+        if not change.head_commit:
+            return Hints(self._records.about(change.after)).of("", change.after, seen)
+        if self._hints is None:
+            self._hints = Hints(self.records)
+        hints = self._hints
+        found = (hints.of(made.id, self._repository.tree(made.id).id, seen) for made in commits)
+        return tuple(hint for some in found for hint in some)
