@@ -2,8 +2,8 @@
 
     python -I environment.py PLACE KEY
 
-PLACE/wheels may hold what a cache brought. Nothing of it is believed: every wheel, cached or fetched, is installed only if
-its SHA-256 stands in requirements.txt, which comes with the Action itself, at the commit the workflow names.
+PLACE/wheels may hold what a cache brought. Nothing of it is believed: every wheel, cached or fetched, is installed only
+if its SHA-256 stands in requirements.txt, which comes with the Action itself, at the commit the workflow names.
 PLACE/venv is the result. GITHUB_OUTPUT learns `fetched=true` where the wheels are worth saving.
 """
 
@@ -62,8 +62,9 @@ def _install_cached(venv: Path, wheels: Path) -> bool:
 
 
 def _install(venv: Path, wheels: Path) -> int:
-    # Compiling all of it takes longer than compiling what a run imports.
-    return _pip(venv, "install", "--no-index", "--find-links", str(wheels), "--no-compile", *LOCKED)
+    # Compiling all of it takes longer than compiling what a run imports. Isolated: from this folder, whatever pip's
+    # configuration adds; it has its say where packages are fetched.
+    return _pip(venv, "install", "--isolated", "--no-index", "--find-links", str(wheels), "--no-compile", *LOCKED)
 
 
 def _pip(venv: Path, *arguments: str) -> int:

@@ -3,7 +3,7 @@
 # Works with the bash 3.2 of macOS. Every input comes through the environment.
 set -euo pipefail
 
-here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+here=$(cd -P "${BASH_SOURCE[0]%/*}" && pwd)
 OLDEST=11    # minor version of Python 3; pyproject.toml says the same
 NEWEST=14    # the newest that the lock holds wheels for
 FALLBACK=13  # what actions/setup-python brings where nothing was found; action.yml says the same
@@ -39,6 +39,7 @@ find_python() {
       suits "$name" && { command -v "$name"; return; }
     done
   done
+  return 0
 }
 
 digest() {

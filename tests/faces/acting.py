@@ -1,0 +1,183 @@
+"""Workflows executed by act (the real nektos/act) without Docker, with this project's own action.yml.
+
+act clones the actions that a workflow uses, which needs a network; it reads folders in their place where it is told to.
+So GitHub's own actions are stand-ins here, a few lines each, and record what they were given. Ours is the real one,
+copied from the working tree: its steps, its scripts, its lock, the real CLI. What the stand-ins replace:
+
+  actions/checkout            act itself: it copies the checkout that the test made (its own rule for this action)
+  actions/cache/restore       brings the environment that `environment()` built, as if an earlier step of the job had
+  actions/cache/save          records
+  actions/upload-artifact     copies the folder to `Job.artifacts`/<name>, hidden files only if it was told to
+  actions/download-artifact   copies the artifacts that match `pattern` back
+  actions/setup-python        records; must not be needed
+  codeql-action/upload-sarif  records
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from repos import Repo
+
+ROOT = Path(__file__).resolve().parents[2]
+INSTALL = ROOT / "vibe_gate" / "faces" / "action" / "install"
+EXAMPLES = ROOT / "examples" / "workflows"
+OURS = "vibe-gate/vibe-gate@v0.1.0"
+PINNED = re.compile(r"uses: ([\w.-]+/[\w.-]+)((?:/[\w.-]+)*)@([0-9a-f]{40}) # v\d+\.\d+\.\d+")
+
+SAY = """\
+name: stand-in
+inputs: {{{inputs}}}
+outputs: {{cache-hit: {{value: ""}}, python-path: {{value: ""}}, artifact-url: {{value: ""}}}}
+runs:
+  using: composite
+  steps:
+    - shell: bash
+      env:
+        GIVEN: ${{{{ toJSON(inputs) }}}}
+      run: |
+        printf '%s\\n' "$GIVEN" | tr -d '\\n' >>"$STAND_INS/{name}.ndjson"; echo >>"$STAND_INS/{name}.ndjson"
+        "{python}" -I "{this}" {name}
+"""
+
+STAND_INS = {
+    "actions/setup-python": ("", "python-version", "update-environment"),
+    "actions/cache": ("restore", "path", "key"),
+    "actions/cache/save": ("save", "path", "key"),
+    "actions/upload-artifact": ("", "name", "path", "include-hidden-files", "if-no-files-found"),
+    "actions/download-artifact": ("", "run-id", "github-token", "pattern", "merge-multiple", "path"),
+    "github/codeql-action": ("upload-sarif", "sarif_file", "category"),
+}
+"""Of each action: its folder below the repository, and the inputs that we give it."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """How a workflow ended: act's exit code, its log, what the stand-ins were given, the artifacts."""
+
+    code: int
+    log: str
+    records: Path
+
+    @property
+    def artifacts(self) -> Path:
+        return self.records / "artifacts"
+
+    def given(self, action: str) -> list[dict[str, Any]]:
+        """The inputs of each use of this stand-in."""
+        path = self.records / f"{action}.ndjson"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """Our action's outputs as act prints them, those with text in them."""
+        return dict(re.findall(r"::set-output:: ([a-z-]+)=(.+)", self.log))
+
+
+def environment(shared: Path, environ: Mapping[str, str]) -> Path:
+    """The Action's own environment, installed for real from the lock, hashes checked; once for all tests.
+
+    Fetches packages from the registry as `pip install '.[test]'` does, with `environ` to say where that is.
+    """
+    place = shared / "vibe-gate-environment"
+    with (shared / "vibe-gate-environment.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "said").exists():
+            found = run_step("find", environ, RUNNER_TEMP=str(shared), GITHUB_OUTPUT=str(shared / "found"))
+            assert found.returncode == 0, found.stdout + found.stderr
+            outputs = dict(line.split("=", 1) for line in (shared / "found").read_text().splitlines())
+            done = run_step(
+                "build",
+                environ,
+                VIBE_GATE_PYTHON=outputs["python"],
+                VIBE_GATE_PLACE=str(place),
+                VIBE_GATE_KEY=outputs["key"],
+                GITHUB_OUTPUT=str(shared / "found"),
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            (place / "said").write_text(done.stdout)
+    return place
+
+
+def run_step(
+    step: str, environ: Mapping[str, str], script: Path = INSTALL / "step.sh", **more: str
+) -> subprocess.CompletedProcess[str]:
+    """One step of the Action by itself."""
+    return subprocess.run(
+        ["bash", str(script), step],
+        env={**environ, "RUNNER_OS": "Linux", "RUNNER_ARCH": "X64", **more},
+        cwd=more.get("GITHUB_WORKSPACE", "/"),
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=110,
+    )
+
+
+class Runner:
+    """A machine that runs workflows: act, our action, the stand-ins, and an environment that is already installed."""
+
+    def __init__(self, place: Path, built: Path, environ: Mapping[str, str]) -> None:
+        self.place, self.built, self.environ = place, built, dict(environ)
+        self.records = place / "records"
+        (self.records / "artifacts").mkdir(parents=True)
+        self.action = place / "action"
+        self.action.mkdir()
+        shutil.copy(ROOT / "action.yml", self.action)
+        shutil.copytree(ROOT / "vibe_gate", self.action / "vibe_gate", ignore=shutil.ignore_patterns("__pycache__"))
+
+    def run(self, checkout: Path, event: str, payload: Mapping[str, Any], workflow: str, **environ: str) -> Job:
+        """Execute `workflow`, a file of the checkout. Names that end in _KEY or _TOKEN are secrets."""
+        path = self.place / "event.json"
+        path.write_text(json.dumps(payload))
+        secrets = {name: value for name, value in environ.items() if name.endswith(("_KEY", "_TOKEN"))}
+        plain = {name: value for name, value in environ.items() if name not in secrets}
+        argv = [str(Path(sys.executable).with_name("act")), event, "--eventpath", str(path), "--workflows", workflow]
+        argv += ["--platform", "ubuntu-latest=-self-hosted", "--no-cache-server"]
+        for name, value in ({"STAND_INS": str(self.records), "BUILT": str(self.built)} | plain).items():
+            argv += ["--env", f"{name}={value}"]
+        for name, value in secrets.items():
+            argv += ["--secret", f"{name}={value}"]
+        for name, folder in self._local(checkout / workflow).items():
+            argv += ["--local-repository", f"{name}={folder}"]
+        done = subprocess.run(
+            argv, cwd=checkout, env=self.environ, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=110
+        )
+        return Job(done.returncode, done.stdout + done.stderr, self.records)
+
+    def _local(self, workflow: Path) -> dict[str, Path]:
+        """Every action that is used, to the folder that stands in for it."""
+        found = {OURS: self.action}
+        for text in (workflow.read_text(), (self.action / "action.yml").read_text()):
+            for repository, folder, commit in PINNED.findall(text):
+                found[f"{repository}@{commit}"] = self._stand_in(repository, folder)
+        return found
+
+    def _stand_in(self, repository: str, folder: str) -> Path:
+        known = STAND_INS.get(repository + folder) or STAND_INS.get(repository)
+        root = self.place / "stand-ins" / repository
+        if known is not None:
+            name = (folder or repository).rsplit("/", 1)[-1]
+            inputs = ", ".join(f"{given}: {{}}" for given in known[1:])
+            target = root / folder.lstrip("/")
+            target.mkdir(parents=True, exist_ok=True)
+            text = SAY.format(
+                name=name, inputs=inputs, python=sys.executable, this=Path(__file__).with_name("stand_in.py")
+            )
+            (target / "action.yml").write_text(text)
+        return root
+
+
+def example(checkout: Repo, name: str) -> str:
+    """Put an example workflow into the checkout, uncommitted; the path to run it by."""
+    checkout.write(f".github/workflows/{name}", (EXAMPLES / name).read_bytes())
+    return f".github/workflows/{name}"

@@ -1,0 +1,48 @@
+"""What the stand-ins for GitHub's actions do (acting.py says which); run by path, with the standard library only."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+
+def main(name: str) -> int:
+    """Do the work of one action."""
+    given = {key: str(value) for key, value in json.loads(os.environ["GIVEN"]).items()}
+    shelf = Path(os.environ["STAND_INS"]) / "artifacts"
+    if name == "restore" and "BUILT" in os.environ and os.environ["BUILT"]:
+        place = Path(given["path"]).parent
+        place.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cp", "-al", f"{os.environ['BUILT']}/venv", str(place)], check=True)
+    elif name == "upload-artifact":
+        return _upload(Path(given["path"]), shelf / given["name"], given)
+    elif name == "download-artifact":
+        for artifact in sorted(shelf.glob("*")):
+            if fnmatch.fnmatchcase(artifact.name, given["pattern"]):
+                shutil.copytree(artifact, given["path"], dirs_exist_ok=True, symlinks=True)
+    return 0
+
+
+def _upload(source: Path, target: Path, given: dict[str, str]) -> int:
+    """As the real one: a name is taken once, nothing found is an error if so asked, hidden files on demand only."""
+    assert not target.exists(), f"an artifact {target.name} is there already"
+    hidden = given["include-hidden-files"] == "true"
+    files = [path for path in sorted(source.rglob("*")) if path.is_file()]
+    files = [path for path in files if hidden or not any(p.startswith(".") for p in path.relative_to(source).parts)]
+    if not files:
+        print("No files were found with the provided path:", source)
+        return int(given["if-no-files-found"] == "error")
+    for path in files:
+        copy = target / path.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

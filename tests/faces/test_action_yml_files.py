@@ -1,0 +1,112 @@
+"""action.yml, its lock and the example workflows, read as files: what must agree agrees."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from acting import EXAMPLES, INSTALL, PINNED, ROOT
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ACTION = (ROOT / "action.yml").read_text()
+WORKFLOWS = sorted(EXAMPLES.glob("*.yml"))
+LOCK = (INSTALL / "requirements.txt").read_text()
+LOCKED = {
+    canonicalize_name(name): version for name, version in re.findall(r"^([A-Za-z0-9._-]+)==(\S+)", LOCK, re.MULTILINE)
+}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def block(name: str) -> str:
+    """A top-level part of action.yml."""
+    return ACTION.split(f"\n{name}:\n", 1)[1].split("\n\n", 1)[0]
+
+
+INPUTS = re.findall(r"^  ([a-z-]+):$", block("inputs"), re.MULTILINE)
+OUTPUTS = re.findall(r"^  ([a-z-]+):$", block("outputs"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("requirement", PROJECT["dependencies"])
+def test_the_lock_holds_a_release_that_pyproject_allows(requirement):
+    wanted = Requirement(requirement)
+    version = LOCKED.get(canonicalize_name(wanted.name))
+    assert version is not None, f"`nox -s lock`: {wanted.name} is not locked"
+    assert wanted.specifier.contains(version), f"`nox -s lock`: {wanted.name} {version} is not {wanted.specifier}"
+
+
+def test_every_locked_release_has_hashes_and_nothing_says_where_it_is_from():
+    entries = re.split(r"\n(?=[A-Za-z0-9])", LOCK.strip())
+    assert len(entries) == len(LOCKED) > len(PROJECT["dependencies"])
+    assert all(re.search(r"--hash=sha256:[0-9a-f]{64}", entry) for entry in entries)
+    assert "://" not in LOCK
+    assert not re.search(r"^-", LOCK, re.MULTILINE)
+
+
+def test_the_action_brings_the_python_that_its_script_expects():
+    script = (INSTALL / "step.sh").read_text()
+    values = dict(re.findall(r"^(OLDEST|NEWEST|FALLBACK)=(\d+)", script, re.MULTILINE))
+    assert PROJECT["requires-python"] == f">=3.{values['OLDEST']}"
+    assert re.findall(r'python-version: "([\d.]+)"', ACTION) == [f"3.{values['FALLBACK']}"]
+    assert int(values["OLDEST"]) <= sys.version_info.minor <= int(values["NEWEST"])
+
+
+@pytest.mark.parametrize("path", [ROOT / "action.yml", *WORKFLOWS], ids=lambda path: path.name)
+def test_what_others_wrote_is_pinned_by_commit_with_its_version_beside_it(path: Path):
+    uses = [line.strip(" -") for line in path.read_text().splitlines() if re.match(r"\s*(- )?uses:", line)]
+    assert uses
+    foreign = [line for line in uses if not line.startswith("uses: vibe-gate/vibe-gate@")]
+    assert [line for line in foreign if not PINNED.fullmatch(line)] == []
+
+
+def test_one_action_is_pinned_to_one_commit_everywhere():
+    pins: dict[str, set[str]] = {}
+    for path in [ROOT / "action.yml", *WORKFLOWS]:
+        for repository, _, commit in PINNED.findall(path.read_text()):
+            pins.setdefault(repository, set()).add(commit)
+    assert {repository: len(commits) for repository, commits in pins.items()} == dict.fromkeys(pins, 1)
+
+
+def test_no_expression_is_pasted_into_a_script():
+    scripts = re.findall(r"^ *run: (.+)$", ACTION, re.MULTILINE)
+    assert len(scripts) == 3
+    assert [script for script in scripts if "${{" in script] == []
+
+
+@pytest.mark.parametrize("name", [name for name in INPUTS if name != "cache"])
+def test_every_input_reaches_the_gate_through_its_environment(name):
+    variable = "VIBE_GATE_INPUT_" + name.upper().replace("-", "_")
+    assert f"        {variable}: ${{{{ inputs.{name} }}}}\n" in ACTION
+
+
+@pytest.mark.parametrize("name", [*INPUTS, *OUTPUTS])
+def test_every_input_and_output_is_documented(name):
+    assert f"| `{name}` |" in (ROOT / "docs" / "github.md").read_text()
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_an_example_gives_no_more_than_it_needs(path: Path):
+    text = path.read_text()
+    assert "\npermissions: {}\n" in text
+    assert "\nconcurrency:\n" in text
+    assert "pull_request_target" not in text
+    assert text.count("timeout-minutes:") == text.count("runs-on:")
+    assert text.count("actions/checkout@") == text.count("persist-credentials: false") == text.count("fetch-depth: 0")
+
+
+def test_the_job_that_may_write_for_forks_checks_nothing_out():
+    text = (EXAMPLES / "fork-safe-2-post.yml").read_text()
+    assert "actions/checkout" not in text
+    assert "secrets." not in text
+    assert "secrets." not in (EXAMPLES / "fork-safe-1-review.yml").read_text()
+
+
+def test_the_snippet_of_the_readme_is_the_simple_example():
+    """It works by copy and paste because the example does."""
+    snippet = (ROOT / "README.md").read_text().split("# .github/workflows/vibe-gate.yml\n", 1)[1].split("```", 1)[0]
+    example = (EXAMPLES / "simple.yml").read_text()
+    steps = "    steps:\n" + example.split("    steps:\n", 1)[1]
+    assert steps.replace(" # the gate compares with the merge base", "") in snippet
