@@ -15,15 +15,24 @@ from vibe_gate.adapters.git import detect, status
 from vibe_gate.errors import UsageError
 
 if TYPE_CHECKING:
-    from vibe_gate.adapters.git import authors, changes, hooks, library, patch
+    from vibe_gate.adapters.git import authors, changes, fetching, hooks, library, patch
     from vibe_gate.adapters.git.export import Export
     from vibe_gate.adapters.git.repository import Repository
     from vibe_gate.adapters.git.tree import Tree
 
-__all__ = ["Export", "Repository", "Tree", "authors", "changes", "hooks", "library", "open_repository", "patch"]
+__all__ = [
+    "Export", "Repository", "Tree", "authors", "changes", "fetching", "hooks", "library", "open_repository", "patch",
+]  # fmt: skip
 
 _HOMES = {"Export": "export", "Repository": "repository", "Tree": "tree"}
-_LATE = ("authors", "changes", "hooks", "library", "patch")  # modules that load libgit2 or more than a snapshot needs
+_LATE = (
+    "authors",
+    "changes",
+    "fetching",
+    "hooks",
+    "library",
+    "patch",
+)  # modules that load libgit2 or more than a snapshot needs
 
 
 def open_repository(start: Path, environ: Mapping[str, str], *, walk: bool = False) -> Repository:

@@ -24,9 +24,11 @@ from vibe_gate.domain import paths
 from vibe_gate.errors import InfrastructureError, RevisionError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     # For types only: loading them would take as long as all else that a snapshot loads.
+    from vibe_gate.adapters.git.fetching import Access
     from vibe_gate.adapters.git.hooks import Made
     from vibe_gate.domain.change import Change, FileChange, FileVersion, Selection
     from vibe_gate.domain.provenance import Commit
@@ -152,9 +154,21 @@ class Repository:
         """Ids of the commits that `head` has and `base` ("": nothing) has not, newest first; () if one is gone."""
         return history.span(self._place.git, base, head)
 
+    def has(self, commit: str) -> bool:
+        """Whether the commit with this full id is here."""
+        return rooms.fetching.has(self._place.git, commit)
+
+    def bring(self, commits: Sequence[str], enough: Callable[[], bool], access: Access) -> str:
+        """Fetch commits by their ids, with history until `enough()`; "" or why that was not reached (CI only)."""
+        return rooms.fetching.bring(self._place.git, commits, enough, access)
+
     def is_ancestor(self, old: str, new: str) -> bool:
         """Whether the commit `new` has the commit `old` in its history."""
         return history.is_ancestor(self._place.git, old, new)
+
+    def earlier(self, commit: str) -> tuple[str, ...]:
+        """What this commit was here before it was amended or rebased, by HEAD's reflog: ids, the latest first."""
+        return history.earlier(self._place.git, commit)
 
     def notes(self, ref: str) -> dict[str, bytes]:
         """The git notes of `refs/notes/<ref>` by the id of what they are on."""
@@ -166,10 +180,6 @@ class Repository:
 
     def add_note(self, ref: str, about: str, text: bytes) -> None:
         """Put a git note on an object of the user's; no branch, index or working tree changes. StorageError."""
-    def earlier(self, commit: str) -> tuple[str, ...]:
-        """What this commit was here before it was amended or rebased, by HEAD's reflog: ids, the latest first."""
-        return history.earlier(self._place.git, commit)
-
         history.add_note(self._place.git, ref, about, text)
 
     def patch(self, change: Change) -> bytes:

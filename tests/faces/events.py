@@ -1,0 +1,89 @@
+"""Event files as GitHub writes them, cut to what a test needs, and the runner's environment around them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+HOME = "octo/hello"
+NOBODY = "0" * 40
+
+
+def repository(full_name: str = HOME) -> dict[str, Any]:
+    return {"id": 1, "full_name": full_name, "default_branch": "main", "private": False}
+
+
+def pull_request(base: str, head: str, *, number: int = 7, fork: bool = False, author: str = "ada") -> dict[str, Any]:
+    origin = repository("eve/hello") if fork else repository()
+    return {
+        "action": "synchronize",
+        "number": number,
+        "repository": repository(),
+        "pull_request": {
+            "number": number,
+            "draft": True,
+            "title": "x",
+            "user": {"login": author, "id": 2},
+            "base": {"sha": base, "ref": "main", "repo": repository()},
+            "head": {"sha": head, "ref": "topic", "repo": origin},
+        },
+    }
+
+
+def merge_group(base: str, head: str, number: int = 7) -> dict[str, Any]:
+    group = {"base_sha": base, "head_sha": head, "head_ref": f"refs/heads/gh-readonly-queue/main/pr-{number}-{base}"}
+    return {"action": "checks_requested", "repository": repository(), "merge_group": group}
+
+
+def push(before: str, after: str, ref: str = "refs/heads/main", **more: Any) -> dict[str, Any]:
+    return {"repository": repository(), "ref": ref, "before": before, "after": after} | more
+
+
+def dispatch(ref: str = "refs/heads/topic") -> dict[str, Any]:
+    return {"repository": repository(), "ref": ref, "inputs": None}
+
+
+def workflow_run(head: str, *, run: int = 99, origin: str = HOME, branch: str = "topic") -> dict[str, Any]:
+    other = {"id": run, "event": "pull_request", "head_sha": head, "head_branch": branch, "pull_requests": []}
+    return {"repository": repository(), "workflow_run": other | {"head_repository": repository(origin)}}
+
+
+def runner(folder: Path, name: str, event: object, environ: Mapping[str, str], **more: str) -> dict[str, str]:
+    """The environment of a job; its files are below `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "temp").mkdir(exist_ok=True)
+    raw = event if isinstance(event, bytes) else json.dumps(event).encode()
+    (folder / "event.json").write_bytes(raw)
+    for file in ("output", "summary"):
+        (folder / file).touch()
+    return {
+        **environ,
+        "CI": "true",
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_EVENT_NAME": name,
+        "GITHUB_EVENT_PATH": str(folder / "event.json"),
+        "GITHUB_REPOSITORY": HOME,
+        "GITHUB_RUN_ID": "4711",
+        "GITHUB_RUN_ATTEMPT": "1",
+        "GITHUB_JOB": "gate",
+        "GITHUB_OUTPUT": str(folder / "output"),
+        "GITHUB_STEP_SUMMARY": str(folder / "summary"),
+        "RUNNER_TEMP": str(folder / "temp"),
+    } | more
+
+
+def outputs(folder: Path) -> dict[str, str]:
+    """The outputs that a step set, as the runner reads them."""
+    found: dict[str, str] = {}
+    lines = iter((folder / "output").read_text().split("\n"))
+    for line in lines:
+        if not line:
+            continue
+        name, _, mark = line.partition("<<")
+        value = []
+        while (inner := next(lines)) != mark:
+            value.append(inner)
+        found[name] = "\n".join(value)
+    return found

@@ -1,0 +1,76 @@
+"""The Action's inputs: empty means the default, and everything that is wrong is said at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from vibe_gate.errors import UsageError
+from vibe_gate.faces.action.inputs import Inputs, inputs_of
+
+
+def given(**inputs: str) -> dict[str, str]:
+    return {f"VIBE_GATE_INPUT_{name}": value for name, value in inputs.items()}
+
+
+def test_nothing_and_empty_are_the_defaults():
+    every = ("ANTHROPIC_API_KEY", "GITHUB_TOKEN", "BASE", "RUBRICS", "WORKFLOW", "MODE", "MAX_COST_USD", "COMMENT")
+    every += ("CHECK_RUN", "REVIEW_COMMENTS", "SARIF", "ARTIFACT")
+    assert inputs_of({}) == inputs_of(given(**dict.fromkeys(every, " "))) == Inputs()
+
+
+def test_each_input_is_read():
+    found = inputs_of(
+        given(
+            ANTHROPIC_API_KEY="k", GITHUB_TOKEN="t", BASE="main", RUBRICS="quality, pay  docs", WORKFLOW="review",
+            MODE="warn", MAX_COST_USD="0.5", COMMENT="false", CHECK_RUN="no", REVIEW_COMMENTS="True",
+            SARIF="out/x.sarif", ARTIFACT="full",
+        )
+    )  # fmt: skip
+    assert found == Inputs(
+        "k", "t", "main", ("quality", "pay", "docs"), "review", "warn", 0.5, False, False, True, "out/x.sarif", "full"
+    )
+
+
+def test_the_token_of_the_job_serves_where_none_is_given():
+    assert inputs_of({"GITHUB_TOKEN": "ghs_job"}).token == "ghs_job"
+    assert inputs_of({"GITHUB_TOKEN": "ghs_job"} | given(GITHUB_TOKEN="ghs_own")).token == "ghs_own"
+
+
+def test_a_gate_that_is_narrowed_has_a_name_of_its_own():
+    assert inputs_of({}).name == ""
+    assert inputs_of(given(RUBRICS="pay docs")).name == "pay,docs"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("MODE", "strict", "mode is strict; write block or warn."),
+        ("COMMENT", "maybe", "comment is maybe; write true or false."),
+        ("MAX_COST_USD", "-1", "max-cost-usd is -1; write a number of US dollars above zero, as 0.50."),
+        ("MAX_COST_USD", "nan", "max-cost-usd is nan; write a number"),
+        ("MAX_COST_USD", "inf", "max-cost-usd is inf; write a number"),
+        ("RUBRICS", "../x", "rubrics is ../x; write ids of rubrics"),
+        ("BASE", "--output=x", "base is --output=x; write one branch, tag or commit."),
+        ("BASE", "a..b", "base is a..b; write one branch"),
+        ("BASE", "a\nb", r'base is "a\nb"; write one branch'),
+        ("SARIF", "out/", "sarif is out/; write the path of a file, as results.sarif."),
+        ("ARTIFACT", "all", "artifact is all; write summary or full or none."),
+        ("WORKFLOW", "fix", "workflow is fix; write review."),
+    ],
+)
+def test_a_wrong_value_is_one_clear_sentence(name, value, sentence):
+    with pytest.raises(UsageError) as caught:
+        inputs_of(given(**{name: value}))
+    assert sentence in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_all_that_is_wrong_is_said_at_once():
+    with pytest.raises(UsageError) as caught:
+        inputs_of(given(MODE="x", ARTIFACT="y", COMMENT="z"))
+    assert len(str(caught.value).splitlines()) == 3
+
+
+def test_a_traceback_shows_no_secret():
+    assert "sk-ant" not in repr(inputs_of(given(ANTHROPIC_API_KEY="sk-ant-x", GITHUB_TOKEN="ghs_x")))
+    assert "ghs_" not in repr(inputs_of(given(ANTHROPIC_API_KEY="sk-ant-x", GITHUB_TOKEN="ghs_x")))

@@ -1,0 +1,50 @@
+"""What a job uploads: its report and the run's papers, or with `artifact: full` the whole bundle as well."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from vibe_gate.adapters.bundles import Provenance, export_bundles, open_run
+from vibe_gate.adapters.git import open_repository
+from vibe_gate.errors import GateError, StorageError
+from vibe_gate.faces.action.inputs import Kept
+from vibe_gate.faces.action.runner import Runner
+
+PAPERS = ("summary.json", "receipt.json", "run.json", "events.ndjson")
+"""Files of a bundle that hold no content of the repository but what a finding quotes."""
+
+REPORT = "report.md"
+BUNDLE = "bundle.tar.zst"
+STORE = ".vibe-artifacts"
+
+
+def prepare(runner: Runner, folder: Path, bundle: Path | None, kept: Kept) -> str:
+    """Put into `folder`, beside the report, what is to be uploaded; "" or a sentence about what could not be."""
+    if kept == "none" or bundle is None:
+        return ""
+    try:
+        for name in PAPERS:
+            if (bundle / name).is_file():
+                shutil.copyfile(bundle / name, folder / name)
+        if kept == "full":
+            _export(runner, bundle, folder / BUNDLE)
+    except (OSError, GateError) as error:
+        return f"The artifact is not complete: {error}"
+    return ""
+
+
+def _export(runner: Runner, bundle: Path, target: Path) -> None:
+    with open_repository(runner.start, runner.environ) as repository:
+        provenance = Provenance(runner.clock(), repository.tracked(STORE))
+        export_bundles(repository.root, [open_run(bundle)], target, provenance)
+
+
+def write_report(folder: Path, text: str) -> Path:
+    """The report's file. StorageError."""
+    place = folder / REPORT
+    try:
+        place.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise StorageError(f"The report cannot be written to {place}: {error.strerror}.") from error
+    return place

@@ -1,0 +1,219 @@
+"""The story of `vibe-gate action`: what happened -> what is compared -> review -> post -> outputs and exit code."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from vibe_gate.adapters.forge import Forge, open_forge
+from vibe_gate.adapters.git import open_repository
+from vibe_gate.adapters.git.fetching import Access
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import Selection
+from vibe_gate.errors import PASS, USAGE, GateError, StorageError, UsageError
+from vibe_gate.faces import progress
+from vibe_gate.faces.action import artifact
+from vibe_gate.faces.action.approval import Approvals
+from vibe_gate.faces.action.event import Trigger, read_event
+from vibe_gate.faces.action.inputs import Inputs, Mode, inputs_of
+from vibe_gate.faces.action.runner import Runner
+from vibe_gate.faces.action.span import Span, span_of
+from vibe_gate.faces.action.telling import Told, report_of, touched_since
+from vibe_gate.post import Posted, Posting, post
+from vibe_gate.report.job_summary import job_summary
+from vibe_gate.report.links import Links
+from vibe_gate.report.report import Report
+from vibe_gate.report.sarif import sarif
+from vibe_gate.report.workflow_commands import commands
+from vibe_gate.review import Request, Review, review
+
+NO_TOKEN = "No token was given (`github-token`), so nothing was posted to GitHub."  # noqa: S105  a sentence
+FORK = "The pull request comes from a fork: its job gets no secrets, and a token that may only read."
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One job: where it runs, what it was asked, what happened, what is compared."""
+
+    runner: Runner
+    inputs: Inputs
+    trigger: Trigger
+    forge: Forge | None
+    access: Access
+    environ: Mapping[str, str]
+    span: Span
+    root: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """The review's exit code, and what is said as workflow commands."""
+
+    code: int
+    commands: str = ""
+
+
+def run(runner: Runner) -> int:
+    """The whole job; its exit code. Wrong inputs and events are exit 2 and posted nowhere."""
+    mode: Mode = "block"
+    with runner.silence() as resume:
+        try:
+            inputs = inputs_of(runner.environ)
+            mode = inputs.mode
+            trigger = read_event(runner.environ)
+            if trigger.kind == "workflow_run":
+                raise UsageError(
+                    "On workflow_run use `vibe-gate post --from-artifact DIR`: it posts what a job reviewed."
+                )
+            ended = _job(runner, inputs, trigger)
+        except GateError as error:
+            resume()
+            return _broken(runner, error, mode)
+    if ended.commands:
+        runner.say(ended.commands)
+    return _exit(runner, ended.code, mode)
+
+
+def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> _Ended:
+    environ = {**runner.environ, "CI": "true"} | ({"ANTHROPIC_API_KEY": inputs.api_key} if inputs.api_key else {})
+    forge = _forge(runner, inputs, trigger.repository)
+    access = Access(runner.server_url, inputs.token)
+    with open_repository(runner.start, environ) as repository:
+        span = span_of(repository, trigger, inputs.base, access)
+        root = repository.root
+    job = _Job(runner, inputs, trigger, forge, access, environ, span, root)
+    if not span.head:
+        return _nothing(job)
+    approvals = Approvals(forge, trigger)
+    done = _review(job, approvals)
+    return _tell(job, done, tuple(approvals.notes))
+
+
+def _forge(runner: Runner, inputs: Inputs, repository: str) -> Forge | None:
+    return open_forge(runner.api_url, inputs.token, repository, environ=runner.environ) if inputs.token else None
+
+
+def _review(job: _Job, approvals: Approvals) -> Review:
+    request = Request(
+        selection=Selection("range", job.span.before, job.span.head),
+        rubrics=job.inputs.rubrics,
+        base=job.span.trusted,
+        max_cost_usd=job.inputs.max_cost_usd,
+        approval=approvals,
+    )
+    with progress.shown(job.environ) as show:
+        return review(request, start=job.runner.start, environ=job.environ, clock=job.runner.clock, progress=show)
+
+
+def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> _Ended:
+    """Everything that people and later steps read of the review."""
+    summary, folder = done.summary, job.runner.temp()
+    bundle = job.root / summary.bundle if summary.bundle else None
+    told = Told(
+        summary=summary,
+        notes=(*job.span.notes, *remarks, *done.notes),
+        bundle=bundle,
+        links=_links(job),
+        name=job.inputs.name,
+        repeat=" ".join([job.span.repeat, *(f"--rubric {name}" for name in job.inputs.rubrics)]),
+        artifact=job.inputs.artifact != "none" and bundle is not None,
+    )
+    posted = post(_posting(job), job.forge, report_of(told))
+    lacking = artifact.prepare(job.runner, folder, bundle, job.inputs.artifact)
+    if lacking:
+        posted.downgrades.append(lacking)
+    if job.inputs.sarif:
+        _write_sarif(job, posted.report)
+    text = job_summary(posted.report, tuple(posted.downgrades))
+    job.runner.summarize(text)
+    _outputs(job, posted, folder, artifact.write_report(folder, text))
+    return _Ended(summary.exit_code, _said(job, posted))
+
+
+def _posting(job: _Job) -> Posting:
+    limits = [NO_TOKEN] if job.forge is None else []
+    return Posting(
+        head=job.span.head,
+        number=job.trigger.number,
+        comment=job.inputs.comment,
+        check_run=job.inputs.check_run,
+        review_comments=job.inputs.review_comments,
+        touched=touched_since(job.runner.start, job.environ, job.span.head, job.access),
+        limits=tuple([FORK, *limits] if job.trigger.fork else limits),
+    )
+
+
+def _links(job: _Job) -> Links:
+    repository = job.trigger.repository
+    return Links(job.runner.server_url, repository, job.span.head, job.runner.run_url(repository), job.span.before)
+
+
+def _said(job: _Job, posted: Posted) -> str:
+    """Workflow commands where nothing else can show findings at their lines, and each downgrade as a warning."""
+    token = f"vibe-gate-{secrets.token_hex(16)}"
+    nowhere = not posted.check_run_url
+    return commands(posted.report, token, tuple(posted.downgrades)) if nowhere or posted.downgrades else ""
+
+
+def _outputs(job: _Job, posted: Posted, folder: Path, report: Path) -> None:
+    summary = posted.report.summary
+    scores = [rubric.score for rubric in summary.rubrics]
+    kept = posted.report.artifact
+    job.runner.output(
+        verdict=summary.outcome if summary.run_id else "nothing",
+        score=f"{min(scores):g}" if scores else "",
+        cost_usd=f"{summary.cost.usd:.6f}",
+        run=summary.run_id,
+        report=str(report),
+        comment_url=posted.comment_url,
+        sarif=str(job.runner.start / job.inputs.sarif) if job.inputs.sarif else "",
+        artifact_path=str(folder) if kept else "",
+        artifact_name=job.runner.unique("vibe-gate") if kept else "",
+    )
+
+
+def _write_sarif(job: _Job, report: Report) -> None:
+    """Into the workspace or the runner's temporary folder; never through a link that the change may have brought."""
+    target = job.runner.start / job.inputs.sarif
+    parent = target.parent.resolve()
+    roots = [job.root.resolve(), job.runner.start.resolve()]
+    roots += [Path(temp).resolve()] if (temp := job.environ.get("RUNNER_TEMP")) else []
+    if not any(parent.is_relative_to(root) for root in roots):
+        raise UsageError(f"sarif: {paths.quote(job.inputs.sarif)} leads out of the workspace.")
+    temporary = parent / f".{target.name}.{secrets.token_hex(4)}"
+    try:
+        temporary.write_text(sarif(report.summary, report.links, report.patch), encoding="utf-8", errors="replace")
+        os.replace(temporary, parent / target.name)  # noqa: PTH105  a link of that name is replaced, not followed
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StorageError(f"sarif: {paths.quote(job.inputs.sarif)} cannot be written: {error.strerror}.") from error
+
+
+def _nothing(job: _Job) -> _Ended:
+    for note in job.span.notes:
+        job.runner.summarize(note)
+    job.runner.output(verdict="nothing", score="", cost_usd="0", run="", report="", comment_url="", sarif="",
+                      artifact_path="", artifact_name="")  # fmt: skip
+    return _Ended(PASS)
+
+
+def _broken(runner: Runner, error: GateError, mode: Mode) -> int:
+    """A job that reached no verdict: said in its log, in its summary and by its exit code, and nowhere else."""
+    lines = str(error).splitlines() or ["stopped."]
+    for line in lines:
+        runner.command("error", f"vibe-gate: {line}")
+    said = "\n".join(f"- {paths.quote(line)}" for line in lines)
+    runner.summarize(f"## vibe-gate could not review this\n\n```\n{said.replace('```', '` ` `')}\n```\n")
+    runner.output(verdict="error", score="", cost_usd="0", run="", report="", comment_url="", sarif="",
+                  artifact_path="", artifact_name="")  # fmt: skip
+    return error.exit_code if error.exit_code == USAGE else _exit(runner, error.exit_code, mode)
+
+
+def _exit(runner: Runner, code: int, mode: Mode) -> int:
+    if code == PASS or mode == "block":
+        return code
+    runner.command("warning", f"vibe-gate: exit code {code}, let pass because of `mode: warn`.")
+    return PASS

@@ -1,0 +1,114 @@
+"""What the runner gives a job, and how the job speaks to it: outputs, job summary, workflow commands."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from vibe_gate.domain import paths
+from vibe_gate.errors import StorageError, UsageError
+from vibe_gate.report.text import safe
+
+API_URL = "https://api.github.com"
+SERVER_URL = "https://github.com"
+
+SUMMARY_BYTES = 1 << 20
+"""What GitHub shows of a step's summary; more, and it shows none of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """One job. `say` writes to its log, where workflow commands are read."""
+
+    environ: Mapping[str, str]
+    start: Path
+    clock: Callable[[], datetime]
+    say: Callable[[str], None]
+
+    @property
+    def api_url(self) -> str:
+        """Of GitHub's API, GHES included."""
+        return self.environ.get("GITHUB_API_URL") or API_URL
+
+    @property
+    def server_url(self) -> str:
+        """Of GitHub's pages, and of the remote that the token is for."""
+        return (self.environ.get("GITHUB_SERVER_URL") or SERVER_URL).rstrip("/")
+
+    def run_url(self, repository: str) -> str:
+        """The page of this job's run, "" where there is none."""
+        run = self.environ.get("GITHUB_RUN_ID", "")
+        return f"{self.server_url}/{repository}/actions/runs/{run}" if run.isascii() and run.isdecimal() else ""
+
+    def temp(self) -> Path:
+        """A new folder of our own below RUNNER_TEMP. UsageError where there is no such place."""
+        parent = Path(self.environ.get("RUNNER_TEMP") or self.environ.get("TMPDIR") or "/tmp")  # noqa: S108  the runner's
+        made = parent.absolute() / f"vibe-gate-{secrets.token_hex(6)}"
+        try:
+            made.mkdir(mode=0o700)
+        except OSError as error:
+            raise UsageError(f"RUNNER_TEMP ({paths.quote(str(parent))}) cannot be used: {error.strerror}.") from error
+        return made
+
+    def unique(self, name: str) -> str:
+        """`name` with this run, attempt and job behind it: artifacts must not be called the same twice."""
+        parts = [name, *(self.environ.get(key, "") for key in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "GITHUB_JOB"))]
+        known = [re.sub(r"[^A-Za-z0-9_-]", "_", part)[:60] for part in parts if part]
+        return "-".join([*known, secrets.token_hex(3)])  # the jobs of a matrix share all of these
+
+    def output(self, **values: str) -> None:
+        """Set outputs of the step; `_` in a name becomes `-`. Where the runner reads none, nothing is written."""
+        lines = []
+        for name, value in values.items():
+            mark = f"vibe-gate-{secrets.token_hex(16)}"  # random: no value can end itself early
+            lines += [f"{name.replace('_', '-')}<<{mark}", value, mark]
+        self._append("GITHUB_OUTPUT", "\n".join(lines) + "\n")
+
+    def summarize(self, text: str) -> None:
+        """Add to the job's summary."""
+        self._append("GITHUB_STEP_SUMMARY", text if text.endswith("\n") else text + "\n")
+
+    def command(self, name: str, text: str) -> None:
+        """One workflow command with a message: error, warning or notice."""
+        flat = safe(" ".join(text.split()))
+        self.say(f"::{name}::{_escaped(flat)}\n")
+
+    @contextmanager
+    def silence(self) -> Iterator[Callable[[], None]]:
+        """Nothing printed inside is read as a workflow command, until what is yielded is called (or the end)."""
+        token = secrets.token_hex(16)
+        self.say(f"::stop-commands::{token}\n")
+        over = False
+
+        def resume() -> None:
+            nonlocal over
+            if not over:
+                over = True
+                self.say(f"::{token}::\n")
+
+        try:
+            yield resume
+        finally:
+            resume()
+
+    def _append(self, variable: str, text: str) -> None:
+        place = self.environ.get(variable)
+        if not place:
+            return
+        try:
+            with open(place, "ab") as file:
+                room = SUMMARY_BYTES - os.fstat(file.fileno()).st_size if variable == "GITHUB_STEP_SUMMARY" else None
+                raw = text.encode("utf-8", "replace")
+                file.write(raw if room is None or len(raw) <= room else b"")
+        except OSError as error:
+            raise StorageError(f"{variable} ({paths.quote(place)}) cannot be written: {error.strerror}.") from error
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -1,0 +1,147 @@
+"""Which commits an event asks to compare, and that they are here: a checkout may be too shallow to have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vibe_gate.adapters.git import Repository
+from vibe_gate.adapters.git.fetching import Access
+from vibe_gate.domain import paths
+from vibe_gate.errors import RevisionError, UsageError
+from vibe_gate.faces.action.event import Trigger
+
+SHORT = 12
+
+DEEPER = "Set `fetch-depth: 0` at actions/checkout."
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What is compared: the commits `before`..`head`; definitions are read at `trusted` (None: as a review finds it).
+
+    `repeat` is what repeats it on somebody's own machine; `notes` say what was
+    decided on the way. `before` "" with a note: there is nothing to review.
+    """
+
+    before: str
+    head: str
+    trusted: str | None = None
+    repeat: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def span_of(repository: Repository, trigger: Trigger, base: str, access: Access) -> Span:
+    """The commits of an event. `base` is the input of that name, a revision, "" for the event's own.
+
+    UsageError where they are not here and cannot be brought here.
+    """
+    if not trigger.head:
+        return Span("", "", notes=("The branch was deleted: there is nothing to review.",))
+    where = _Where(repository, access)
+    if trigger.kind == "pull_request" or (trigger.kind == "merge_group" and base):
+        from_ = where.named(base, trigger) if base else trigger.base
+        return where.since_parting(from_, trigger.head, trusted=from_)
+    if trigger.kind == "merge_group":
+        where.need(trigger.base, trigger.head)
+        return Span(trigger.base, trigger.head, trigger.base, f"{trigger.base[:SHORT]}..{trigger.head[:SHORT]}")
+    if trigger.kind == "push" and not base:
+        return _pushed(where, trigger)
+    return _since(where, trigger, base)
+
+
+def _since(where: _Where, trigger: Trigger, base: str) -> Span:
+    """From the base that the workflow names, or the default branch."""
+    from_ = where.named(base or trigger.default_branch or "HEAD", trigger)
+    if from_ == trigger.head and not base:
+        raise UsageError("This run is on the tip of the default branch: the input `base` must say what to review from.")
+    return where.since_parting(from_, trigger.head, trusted=from_)
+
+
+def _pushed(where: _Where, trigger: Trigger) -> Span:
+    """What a push brought: from the commit that was there before, where that is still known and part of history."""
+    on_default = trigger.branch == f"refs/heads/{trigger.default_branch}"
+    why = "a new branch"
+    if trigger.base:
+        where.reach(trigger.base, trigger.head)
+        if not where.repository.has(trigger.base):
+            why = f"the commit before, {trigger.base[:SHORT]}, is gone (a force push)"
+        elif trigger.forced and not where.repository.is_ancestor(trigger.base, trigger.head):
+            why = f"a force push replaced {trigger.base[:SHORT]}"
+        else:
+            where.need(trigger.base, trigger.head)
+            repeat = f"{trigger.base[:SHORT]}..{trigger.head[:SHORT]}"
+            trusted = trigger.base if on_default else where.default_parting(trigger)
+            return Span(trigger.base, trigger.head, trusted, repeat)
+    if on_default:
+        return _without_before(where, trigger, why)
+    from_ = where.named(trigger.default_branch or "HEAD", trigger)
+    span = where.since_parting(from_, trigger.head, trusted=from_)
+    note = f"Reviewed from where the branch left {paths.quote(trigger.default_branch)}: {why}."
+    return Span(span.before, span.head, span.trusted, span.repeat, (note,))
+
+
+def _without_before(where: _Where, trigger: Trigger, why: str) -> Span:
+    """A push to the default branch whose earlier tip is no part of it any more."""
+    if trigger.base and where.repository.has(trigger.base):
+        span = where.since_parting(trigger.base, trigger.head, trusted=trigger.base)
+        note = f"Reviewed from where the old and the new history part: {why}."
+        return Span(span.before, span.head, span.trusted, span.repeat, (note,))
+    raise UsageError(f"Nothing is known to compare with: {why}. Run the gate with the input `base`.")
+
+
+class _Where:
+    """The checkout, and the way to what it does not have."""
+
+    def __init__(self, repository: Repository, access: Access) -> None:
+        self.repository = repository
+        self._access = access
+
+    def reach(self, *commits: str) -> str:
+        """Try to have the commits; "" or why one is missing."""
+        return self.repository.bring(commits, lambda: all(map(self.repository.has, commits)), self._access)
+
+    def need(self, *commits: str) -> None:
+        """Have the commits, or say what to set."""
+        stopped = self.reach(*commits)
+        if stopped:
+            missing = next((one for one in commits if not self.repository.has(one)), commits[0])
+            raise UsageError(
+                f"The commit {missing[:SHORT]} is not in this checkout, and fetching it failed: "
+                f"{paths.quote(stopped)}. {DEEPER}"
+            )
+
+    def since_parting(self, left: str, right: str, *, trusted: str) -> Span:
+        """From where the two commits parted to `right`."""
+        self.need(left, right)
+        stopped = self.repository.bring((left, right), lambda: bool(self._parting(left, right)), self._access)
+        before = self._parting(left, right)
+        if not before:
+            raise UsageError(
+                f"{left[:SHORT]} and {right[:SHORT]} have no common history in this checkout, and fetching more "
+                f"did not help: {paths.quote(stopped)}. {DEEPER}"
+            )
+        return Span(before, right, trusted, f"{left[:SHORT]}...{right[:SHORT]}")
+
+    def named(self, revision: str, trigger: Trigger) -> str:
+        """The commit that a branch (at the remote first), tag or commit id is."""
+        self.reach(revision)
+        for name in (f"refs/remotes/origin/{revision}", revision):
+            try:
+                return self.repository.resolve(name)
+            except RevisionError:
+                continue
+        raise UsageError(f"The base {paths.quote(revision)} names no branch, tag or commit in this checkout. {DEEPER}")
+
+    def default_parting(self, trigger: Trigger) -> str | None:
+        """Where the pushed branch left the default branch, if that is known here."""
+        name = f"refs/remotes/origin/{trigger.default_branch}"
+        try:
+            return self._parting(self.repository.resolve(name), trigger.head) or None
+        except RevisionError:
+            return None
+
+    def _parting(self, left: str, right: str) -> str:
+        try:
+            return self.repository.merge_base(left, right, f"{left}...{right}")
+        except RevisionError:
+            return ""

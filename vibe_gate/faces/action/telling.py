@@ -1,0 +1,112 @@
+"""A review as it is told on a forge: the report around a summary, and which lines are new since an earlier round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from vibe_gate.adapters.git import open_repository
+from vibe_gate.adapters.git.fetching import Access
+from vibe_gate.adapters.redaction import Redactor
+from vibe_gate.domain.anchors import Anchors, anchors
+from vibe_gate.domain.change import Selection
+from vibe_gate.domain.receipt import parse
+from vibe_gate.domain.round import first_round
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import Finding
+from vibe_gate.errors import GateError
+from vibe_gate.report.links import Links
+from vibe_gate.report.report import Report
+
+MAX_PATCH = 16 << 20
+"""Bytes of a change that is shown in a comment or held against its findings: GitHub shows far less."""
+
+PATCH = "change.patch"
+RECEIPT = "receipt.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is told besides the summary: see `report.Report`. `bundle` None: nothing was recorded."""
+
+    summary: Summary
+    notes: tuple[str, ...]
+    bundle: Path | None
+    links: Links | None
+    name: str = ""
+    repeat: str = ""
+    artifact: bool = False
+
+
+def report_of(told: Told) -> Report:
+    """The report, as of a first round."""
+    return Report(
+        summary=told.summary,
+        notes=told.notes,
+        round=first_round(told.summary.findings, told.summary.change.head_commit),
+        links=told.links,
+        patch=_patch(told.bundle),
+        papers=_papers(told.bundle),
+        artifact=told.artifact,
+        name=told.name,
+        review=told.repeat,
+    )
+
+
+def touched_since(
+    start: Path, environ: Mapping[str, str], head: str, access: Access
+) -> Callable[[str], Callable[[Finding], bool] | None]:
+    """For an earlier head: which findings stand on lines that changed until `head`; None where it cannot be seen."""
+
+    def of(earlier: str) -> Callable[[Finding], bool] | None:
+        try:
+            with open_repository(start, environ) as repository:
+                if repository.bring([earlier], lambda: repository.has(earlier), access):
+                    return None
+                change = repository.change(Selection("range", earlier, head))
+                between = anchors(repository.patch(change))
+                names = {name for file in change.files for name in (file.shown_path,)}
+        except GateError:
+            return None
+        return lambda finding: _touches(between, names, finding)
+
+    return of
+
+
+def _touches(between: Anchors, names: set[str], finding: Finding) -> bool:
+    if not finding.path:
+        return bool(names)
+    if not finding.line or not between.names(finding.path):  # about a file as a whole, or one without lines
+        return finding.path in names
+    return between.touches(finding.path, finding.line, max(finding.line, finding.end_line))
+
+
+def _patch(bundle: Path | None) -> str:
+    """The stored change, redacted as it is."""
+    if bundle is None:
+        return ""
+    try:
+        with (bundle / PATCH).open("rb") as file:
+            raw = file.read(MAX_PATCH + 1)
+    except OSError:
+        return ""
+    return raw.decode("utf-8", "surrogateescape") if len(raw) <= MAX_PATCH else ""
+
+
+def _papers(bundle: Path | None) -> str:
+    """One sentence about the run's receipt."""
+    if bundle is None:
+        return ""
+    try:
+        sealed = parse((bundle / RECEIPT).read_bytes())
+    except (OSError, ValueError):
+        return ""
+    if not sealed.signature:
+        return "The receipt of this run is not signed."
+    return "The receipt of this run is signed; `vibe-gate verify` tells by whom."
+
+
+def redacted(summary: Summary, environ: Mapping[str, str]) -> Summary:
+    """The summary once more without secrets: what is posted stands where everybody reads it."""
+    return Summary.model_validate(Redactor(environ).value(summary.model_dump(mode="json", by_alias=True)))
