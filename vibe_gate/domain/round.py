@@ -35,8 +35,8 @@ _MAX_JSON = 1 << 20
 _SHORT_MESSAGE = 60
 """Characters of a message that are kept where whole ones do not fit."""
 
-Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")]
-Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}\Z")]
+Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}(?:[0-9a-f]{24})?$")]
+Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 
 
 class Seen(Model):
@@ -170,10 +170,10 @@ def answered_by(summary: Summary) -> Callable[[Seen], bool]:
 
 
 def identity(finding: Finding) -> str:
-    """What names a finding from round to round: its fingerprint, or one made of its words."""
+    """What names a finding from round to round: its fingerprint, or one made of its words and its line."""
     if finding.fingerprint:
         return finding.fingerprint
-    words = "\0".join((finding.criterion, finding.path, finding.message))
+    words = "\0".join((finding.criterion, finding.path, str(finding.line), finding.message))
     return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

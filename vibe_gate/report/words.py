@@ -73,6 +73,12 @@ def gate(summary: Summary) -> str:
     return f".vibe-gate at {summary.trusted.revision[:SHORT_ID]}"
 
 
+def key(summary: Summary) -> str:
+    """The change by a short id."""
+    length = SHORT_ID + (len("tree-") if summary.key.startswith("tree-") else 0)
+    return summary.key[:length]
+
+
 def scores(rubrics: Sequence[RubricResult]) -> str:
     """The score of one rubric, or of the first of several by name; "" where nothing was decided."""
     decided = [rubric for rubric in rubrics if applies(rubric) and rubric.coverage]
@@ -106,6 +112,12 @@ def cost(summary: Summary) -> str:
     if spent.basis == "none":
         return price(summary) + cached
     return f"{price(summary)} · {spent.input_tokens:,} tokens in, {spent.output_tokens:,} out{cached}"
+
+
+def is_waived(criterion: str, findings: Sequence[Finding]) -> bool:
+    """Whether somebody let everything pass that the criterion found."""
+    own = [finding for finding in findings if finding.criterion == criterion]
+    return bool(own) and all(waiver(finding) for finding in own)
 
 
 def waiver(finding: Finding) -> str:

@@ -1,0 +1,208 @@
+"""A run as SARIF 2.1.0, for code scanning and editors. Pure; the same run gives the same bytes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.anchors import Anchors, anchors
+from vibe_gate.domain.round import identity
+from vibe_gate.domain.suggestion import suggest
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import CriterionResult, Finding
+from vibe_gate.errors import FAIL, PASS, POLICY_CHANGED
+from vibe_gate.report import sections, words
+from vibe_gate.report.links import Links
+from vibe_gate.report.text import safe
+from vibe_gate.version import VERSION
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+MAX_GZIPPED = 9_500_000
+"""Bytes; GitHub takes 10 MB after gzip."""
+
+MAX_RESULTS = 25_000
+"""Of a run; GitHub refuses more, and shows the gravest 5,000."""
+
+MAX_RULES = 25_000
+"""Of a run; GitHub refuses more."""
+
+MAX_NOTIFICATIONS = 1_000
+"""Sentences about what was not reviewed: enough to see which part of a change it was."""
+
+ROOT = "%SRCROOT%"
+"""What code scanning calls the root of the repository."""
+
+_LEVELS = {"failure": "error", "warning": "warning", "notice": "note"}
+_GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
+_POLICY_RULE = "Changes of the gate itself, and of what steers agents, diffs or test runs."
+
+
+def sarif(summary: Summary, links: Links | None = None, patch: str = "") -> str:
+    """The log as indented JSON with a final newline; `patch` (redacted) is where fixes are taken from.
+
+    What GitHub would refuse is left out from the least grave on, and a notification
+    says how many results that are.
+    """
+    placed = [finding for finding in summary.findings if finding.path]
+    ordered = sorted(placed, key=lambda finding: _GRAVITY[finding.level])
+    lines = anchors(patch.encode("utf-8", "surrogateescape"))
+    keep = min(len(ordered), MAX_RESULTS)
+    while True:
+        text = _log(summary, links, ordered[:keep], lines)
+        size = len(text)
+        if size <= MAX_GZIPPED or keep == 0:
+            return text
+        size = len(gzip.compress(text.encode(), 6, mtime=0))
+        if size <= MAX_GZIPPED:
+            return text
+        keep = keep * MAX_GZIPPED * 9 // (size * 10)
+
+
+def _log(summary: Summary, links: Links | None, findings: Sequence[Finding], lines: Anchors) -> str:
+    rules = _rules(summary)
+    index = {name: number for number, name in enumerate(rules)}
+    results = [_result(finding, index, lines) for finding in findings]
+    left_out = sum(bool(finding.path) for finding in summary.findings) - len(findings)
+    run: dict[str, Any] = {
+        "tool": {
+            "driver": {
+                "name": "vibe-gate",
+                "version": VERSION,
+                "semanticVersion": VERSION,
+                "rules": list(rules.values()),
+            }
+        },
+        "automationDetails": {"id": f"vibe-gate/{safe(summary.workflow)}/{safe(summary.run_id)}"},
+        "columnKind": "utf16CodeUnits",
+        "originalUriBaseIds": {ROOT: {"description": {"text": "The root of the repository."}}},
+        "invocations": [_invocation(summary, left_out)],
+        "results": results,
+        "properties": {
+            "outcome": summary.outcome,
+            "exitCode": summary.exit_code,
+            "key": safe(summary.key),
+            "costUsd": summary.cost.usd,
+            "costBasis": summary.cost.basis,
+        },
+    }
+    if links is not None and summary.change.head_commit:
+        server = f"{links.server.rstrip('/')}/{quote(links.repository, safe='/')}"
+        provenance = {"repositoryUri": server, "revisionId": safe(summary.change.head_commit)}
+        run["versionControlProvenance"] = [{**provenance, "mappedTo": {"uriBaseId": ROOT}}]
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _rules(summary: Summary) -> dict[str, dict[str, Any]]:
+    rules: dict[str, dict[str, Any]] = {}
+    for rubric in summary.rubrics:
+        for criterion in rubric.criteria:
+            rules.setdefault(_id(criterion.id), _rule(criterion, rubric.id))
+    for finding in summary.findings:
+        name = _id(finding.criterion)
+        told = _POLICY_RULE if name == "policy" else f"Criterion {name}."
+        rules.setdefault(name, _described(name, told, "warning", "policy"))
+    return dict(list(rules.items())[:MAX_RULES])
+
+
+def _rule(criterion: CriterionResult, rubric: str) -> dict[str, Any]:
+    how = "A model judges it, with evidence" if criterion.kind == "judge" else "Deterministic code checks it"
+    binds = "it blocks whatever the score" if criterion.must else "it counts towards the score"
+    text = f"Criterion {_id(criterion.id)} of the rubric {safe(rubric)}. {how}; {binds}."
+    return _described(_id(criterion.id), text, "error" if criterion.must else "warning", criterion.kind)
+
+
+def _described(name: str, text: str, level: str, kind: str) -> dict[str, Any]:
+    return {
+        "id": name,
+        "shortDescription": {"text": name},
+        "fullDescription": {"text": text},
+        "help": {"text": text},
+        "defaultConfiguration": {"level": level},
+        "properties": {"tags": [kind]},
+    }
+
+
+def _id(criterion: str) -> str:
+    return safe(criterion) or "unnamed"
+
+
+def _result(finding: Finding, rules: Mapping[str, int], lines: Anchors) -> dict[str, Any]:
+    name = identity(finding)
+    waived = words.waiver(finding)
+    result: dict[str, Any] = {
+        "ruleId": _id(finding.criterion),
+        "level": _LEVELS[finding.level],
+        "message": {"text": _message(finding)},
+        "locations": [{"physicalLocation": _location(finding)}],
+        "partialFingerprints": {"vibeGateFinding/v1": name, "primaryLocationLineHash": f"{name}:1"},
+    }
+    if _id(finding.criterion) in rules:
+        result["ruleIndex"] = rules[_id(finding.criterion)]
+    if waived:
+        result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": _plain(waived)}]
+    change = suggest(finding, lines)
+    if change is not None:
+        deleted = {"startLine": change.line, "startColumn": 1, "endLine": change.line}
+        deleted["endColumn"] = len(change.before.encode("utf-16-le")) // 2 + 1
+        replacement = {"deletedRegion": deleted, "insertedContent": {"text": change.after}}
+        changes = [{"artifactLocation": _artifact(finding.path), "replacements": [replacement]}]
+        result["fixes"] = [{"description": {"text": "Without the invisible characters."}, "artifactChanges": changes}]
+    return result
+
+
+def _message(finding: Finding) -> str:
+    removed = words.place(finding.path, finding.line, finding.end_line)
+    place = f"(removed: {removed}) " if sections.is_removed(finding) else ""
+    return _plain(place + finding.message) or "(no message)"
+
+
+def _plain(text: str) -> str:
+    """Text in which a viewer finds no embedded link (SARIF 3.11.6)."""
+    return safe(text).replace("](", "] (")
+
+
+def _location(finding: Finding) -> dict[str, Any]:
+    location: dict[str, Any] = {"artifactLocation": _artifact(finding.path)}
+    if finding.line and not sections.is_removed(finding):
+        location["region"] = {"startLine": finding.line, "endLine": max(finding.line, finding.end_line)}
+    return location
+
+
+def _artifact(shown: str) -> dict[str, str]:
+    return {"uri": quote(paths.encode(paths.unquote(shown)), safe="/"), "uriBaseId": ROOT}
+
+
+def _invocation(summary: Summary, left_out: int) -> dict[str, Any]:
+    return {
+        "executionSuccessful": summary.exit_code in (PASS, FAIL, POLICY_CHANGED),
+        "exitCode": summary.exit_code,
+        "exitCodeDescription": safe(f"{words.verdict(summary)}: {words.why(summary)}".removesuffix(": ")),
+        "toolExecutionNotifications": list(_notifications(summary, left_out)),
+    }
+
+
+def _notifications(summary: Summary, left_out: int) -> Iterable[dict[str, Any]]:
+    if left_out:
+        text = f"{left_out:,} more results are left out: they would make the log larger than can be uploaded."
+        yield _notification("left-out", "error", text)
+    for finding in summary.findings:
+        if not finding.path:
+            yield _notification(_id(finding.criterion), _LEVELS[finding.level], _message(finding))
+    for one in summary.unreviewed[:MAX_NOTIFICATIONS]:
+        made = _notification("unreviewed", "warning", f"No judge saw this: {_plain(one.reason)}")
+        where: dict[str, Any] = {"artifactLocation": _artifact(one.path)}
+        if one.line:
+            where["region"] = {"startLine": one.line, "endLine": max(one.line, one.end_line)}
+        yield made | ({"locations": [{"physicalLocation": where}]} if one.path else {})
+    more = len(summary.unreviewed) - MAX_NOTIFICATIONS
+    if more > 0:
+        yield _notification("unreviewed", "warning", f"{more:,} more places that no judge saw.")
+
+
+def _notification(name: str, level: str, text: str) -> dict[str, Any]:
+    return {"descriptor": {"id": name}, "level": level, "message": {"text": text}}

@@ -1,0 +1,303 @@
+"""The parts of a report in Markdown, shared by the comment, the check run and the job summary. Pure.
+
+All that comes from the repository, a model, a patch or a person goes through
+`markdown`; everything else here is our own words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from vibe_gate.domain.anchors import Anchors
+from vibe_gate.domain.round import Round, Seen, identity
+from vibe_gate.domain.suggestion import suggest
+from vibe_gate.domain.summary import PolicyChange, Summary
+from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
+from vibe_gate.errors import FAIL, POLICY_CHANGED
+from vibe_gate.report import words
+from vibe_gate.report.links import Links
+from vibe_gate.report.markdown import Block, code, cut_lines, fence, fold, html, link, prose, table
+from vibe_gate.report.report import Report
+
+MAX_SENTENCES = 20
+"""Notes or downgrades that are told one by one."""
+
+MAX_ROWS = 40
+"""Criteria with a row of their own; a rubric has fewer, a hostile one may have thousands."""
+
+MAX_POLICY_DIFF = 6_000
+"""Characters of one policy change's diff."""
+
+MAX_FILE_DIFF = 6_000
+"""Characters of one file's diff in a fold: what somebody still reads in a comment."""
+
+MAX_UNREVIEWED = 100
+"""Places that no judge saw that are told one by one."""
+
+_GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
+_URGENCY = {"fail": 0, "error": 1, "abstain": 2, "pass": 3, "not_applicable": 4}
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
+
+
+def headline(report: Report) -> str:
+    """One line: the verdict, the score, the cost."""
+    summary = report.summary
+    name = f" ({prose(report.name, 100)})" if report.name else ""
+    price = words.price(summary).partition(" at most")
+    figures = [prose(words.scores(summary.rubrics)), f"cost {price[0].partition(':')[0]}{price[1]}"]
+    return f"### vibe-gate{name}: {words.verdict(summary)} · {' · '.join(filter(None, figures))}"
+
+
+def reason(report: Report) -> str:
+    """A paragraph: what decided, about which change, and what a reader should know first."""
+    summary = report.summary
+    size = f"{words.count(len(summary.change.files), 'file')}, " + (
+        f"+{sum(file.added for file in summary.change.files)} "
+        f"−{sum(file.deleted for file in summary.change.files)} lines"
+    )
+    head = summary.change.head_commit
+    about = commit(head, report.links) if head else code(words.key(summary))
+    why = f"{prose(words.why(summary))}. " if words.why(summary) else ""
+    return f"{why}Reviewed: {about} ({size}) against {prose(words.gate(summary))}."
+
+
+def commit(id: str, links: Links | None) -> str:
+    """A commit by its short id, linked where the forge is known."""
+    return link(id[: words.SHORT_ID], links.commit(id) if links and _COMMIT.match(id) else "")
+
+
+def sentences(texts: Sequence[str]) -> str:
+    """A list of sentences, each on its line."""
+    shown = [f"- {prose(text)}" for text in texts[:MAX_SENTENCES]]
+    more = len(texts) - len(shown)
+    return "\n".join([*shown, *([f"- and {more:,} more."] if more > 0 else [])])
+
+
+def round_line(told: Round) -> str:
+    """What this round brings, in one line; "" in the first."""
+    if told.number == 1 and not (told.held or told.unanswered or told.withdrawn):
+        return ""
+    parts = [f"{len(told.new)} new", f"{len(told.open)} still open", f"{_fixed_now(told)} fixed"]
+    parts += [f"{len(told.unanswered)} that could not be looked for"] if told.unanswered else []
+    parts += [f"{len(told.withdrawn)} not found again"] if told.withdrawn else []
+    held = words.count(len(told.held), "finding")
+    quiet = f" Held back: {held} that stop nothing, on lines not touched since the last round." if told.held else ""
+    return f"Round {told.number}: {', '.join(parts)}.{quiet}"
+
+
+def _fixed_now(told: Round) -> int:
+    return sum(seen.fixed == told.head for seen in told.fixed)
+
+
+def criteria(summary: Summary) -> Iterator[Block]:
+    """A table of criteria for each rubric: what failed first, what passed last."""
+    for rubric in summary.rubrics:
+        rows = sorted(rubric.criteria, key=lambda one: (_URGENCY[one.outcome], not one.must))
+        shown = [_criterion(one) for one in rows[:MAX_ROWS]]
+        more = len(rows) - len(shown)
+        text = f"{_rubric(rubric)}\n\n{table(('Criterion', 'Outcome', 'Why'), shown)}"
+        if more > 0:
+            text += f"\n\n{words.count(more, 'more criterion').replace('criterions', 'criteria')}: see summary.json."
+        yield Block(text, 1, "rubrics")
+
+
+def _rubric(rubric: RubricResult) -> str:
+    if not words.applies(rubric):
+        return f"**{prose(rubric.id, 100)}**: nothing was asked or checked"
+    figures = f"score {rubric.score:.2f}, coverage {rubric.coverage:.0%}" if rubric.coverage else "nothing decided"
+    return f"**{prose(rubric.id, 100)}**: {rubric.outcome}, {figures}"
+
+
+def _criterion(one: CriterionResult) -> tuple[str, str, str]:
+    outcome = one.outcome.replace("not_applicable", "n/a").replace("_", " ")
+    must = " (must)" if one.must else ""
+    votes = f", {words.count(len(one.votes), 'vote')}" if len(one.votes) > 1 else ""
+    return (
+        code(one.id, 64) + must,
+        f"**{outcome}**" if one.outcome == "fail" else outcome + votes,
+        prose(one.reason, 280),
+    )
+
+
+def findings(report: Report, anchors: Anchors, *, held: bool = False) -> Iterator[Block]:
+    """The findings of this round, the gravest first, each with its place and what should stand there instead.
+
+    `held`: those too that are otherwise only counted.
+    """
+    told = report.round
+    groups = (("New findings", told.new), ("Still open", told.open), ("Held back", told.held if held else ()))
+    for title, group in groups:
+        if title == "New findings" and told.number == 1:
+            title = "Findings"
+        ordered = sorted(group, key=lambda finding: _GRAVITY[finding.level])
+        for index, finding in enumerate(ordered):
+            head = f"#### {title} ({len(group):,})\n\n" if index == 0 else ""
+            rank = 2 if finding.level == "failure" else 3
+            yield Block(head + item(finding, report, anchors), rank, "findings", joins=index > 0)
+
+
+def item(finding: Finding, report: Report, anchors: Anchors) -> str:
+    """One finding as an item of a list, what should stand there instead below it."""
+    back = " (back)" if identity(finding) in report.round.back else ""
+    let = "let pass" if words.waiver(finding) else finding.level
+    name = f", {code(finding.fingerprint[: words.SHORT_FINGERPRINT])}" if finding.fingerprint else ""
+    asked = f"({code(finding.criterion, 64)}{name})"
+    told = f"- **{let}**{back} {where(finding, report.links)}: {prose(finding.message)} {asked}"
+    against = counterexample(finding, report.summary)
+    if against:
+        told += f"\n  Counterexample: {prose(against, 500)}"
+    change = suggest(finding, anchors)
+    if change is not None:
+        told += "\n\n" + fence(f"-{change.before}\n+{change.after}", "diff", whole=True)
+    return told
+
+
+def where(finding: Finding, links: Links | None) -> str:
+    """The finding's place, linked to its lines at the reviewed commit."""
+    if not finding.path:
+        return "the change"
+    before = is_removed(finding)
+    address = links.permalink(finding.path, finding.line, finding.end_line, before=before) if links else ""
+    text = words.place(finding.path, finding.line, finding.end_line)
+    return link(text, address) + (" (removed)" if before else "")
+
+
+def is_removed(finding: Finding) -> bool:
+    """Whether the finding is about lines that the change removed."""
+    return bool(finding.evidence) and all(evidence.side == "before" for evidence in finding.evidence)
+
+
+def counterexample(finding: Finding, summary: Summary) -> str:
+    """The input that goes wrong, as the vote behind the finding has it; "" where there is none."""
+    for rubric in summary.rubrics:
+        for criterion in rubric.criteria:
+            if criterion.id != finding.criterion:
+                continue
+            for vote in criterion.votes:
+                if vote.counterexample and any(evidence in vote.evidence for evidence in finding.evidence):
+                    return vote.counterexample
+    return ""
+
+
+def fixed(report: Report) -> Iterator[Block]:
+    """What was said before and is gone, and since which commit; what nobody could look for."""
+    told = report.round
+    yield from _seen("Fixed", told.fixed, report.links, lambda seen: f"fixed at {commit(seen.fixed, report.links)}")
+    could_not = "said before; this run could not tell whether it is still there"
+    yield from _seen("Not looked for", told.unanswered, report.links, lambda _: could_not)
+    again = "said of this commit before; not found again, although nothing changed"
+    yield from _seen("Not found again", told.withdrawn, report.links, lambda _: again)
+
+
+def _seen(title: str, group: Sequence[Seen], links: Links | None, say: Callable[[Seen], str]) -> Iterator[Block]:
+    for index, seen in enumerate(group):
+        head = f"#### {title} ({len(group):,})\n\n" if index == 0 else ""
+        address = ""
+        if links and seen.path:
+            old = Links(links.server, links.repository, seen.since)
+            address = old.permalink(seen.path, seen.line, seen.line)
+        place = link(words.place(seen.path, seen.line, seen.line), address) if seen.path else "the change"
+        told = f"- {say(seen)}: {place}: {prose(seen.message, 280)} ({code(seen.criterion, 64)})"
+        yield Block(head + told, 4, "earlier findings", joins=index > 0)
+
+
+def policy(changes: Sequence[PolicyChange]) -> Iterator[Block]:
+    """Changes of the gate itself and of what steers agents, each with its diff."""
+    for index, change in enumerate(changes):
+        meaning = "a human must approve" if change.level == "block" else "steers agents, diffs or tests"
+        text, more = cut_lines(change.diff, MAX_POLICY_DIFF)
+        shown = fence(text, "diff") if text.strip() else "No text to show."
+        cut = f"\n\n{words.count(more, 'more line')} of this diff." if more else ""
+        title = f"{html(change.path)} ({escaped_type(change.change_type)}): {meaning}"
+        head = f"#### Policy changes ({len(changes):,})\n\n" if index == 0 else ""
+        yield Block(head + fold(title, shown + cut), 3 if change.level == "block" else 5, "policy changes")
+
+
+def escaped_type(change_type: str) -> str:
+    """A change's type as a word; what is none of ours is shown as code."""
+    return change_type if change_type.isalpha() and change_type.isascii() else html(change_type, 40)
+
+
+def unreviewed(summary: Summary) -> Iterator[Block]:
+    """What no judge was shown: how much and why in sight, the places in a fold."""
+    places = summary.unreviewed
+    if not places:
+        return
+    reasons = Counter(item.reason for item in places)
+    why = "; ".join(f"{prose(said, 280)} ({number:,})" for said, number in reasons.most_common(3))
+    yield Block(f"**Not reviewed by a judge**: {words.count(len(places), 'place')}. {why}.", 1)
+    lines = [
+        f"- {code(words.place(one.path, one.line, one.end_line))}: {prose(one.reason, 280)}"
+        for one in places[:MAX_UNREVIEWED]
+    ]
+    if len(places) > len(lines):
+        lines.append(f"- and {len(places) - len(lines):,} more: see summary.json.")
+    yield Block(fold(f"The {words.count(len(places), 'place')} that no judge saw", "\n".join(lines)), 5, "lists")
+
+
+def costs(summary: Summary) -> Iterator[Block]:
+    """The cost in all, and by stage and model in a fold."""
+    yield Block(f"**Cost**: {prose(words.cost(summary))}.", 1)
+    spent = summary.cost
+    tables = [
+        table((title, "USD"), [(code(name), f"{usd:.4f}") for name, usd in sorted(group.items())[:MAX_ROWS]])
+        for title, group in (("Stage", spent.by_node), ("Model", spent.by_model))
+        if group
+    ]
+    if tables:
+        yield Block(fold("Cost by stage and model", "\n\n".join(tables)), 4, "tables")
+
+
+def diffs(report: Report) -> Iterator[Block]:
+    """Before and after of each changed file, in a fold of its own."""
+    parts = [part for part in re.split(r"(?m)^(?=diff --git )", report.patch) if part.startswith("diff --git ")]
+    for index, part in enumerate(parts):
+        head = "#### Before and after\n\n" if index == 0 else ""
+        text, more = cut_lines(part, MAX_FILE_DIFF)
+        cut = f"\n\n{words.count(more, 'more line')} of this diff." if more else ""
+        title = html(text.partition("\n")[0].removeprefix("diff --git "))
+        yield Block(head + fold(title, fence(text, "diff") + cut), 6, "files' diffs")
+
+
+def again(report: Report) -> Block:
+    """How to run the review here, and how to let something pass."""
+    change = report.summary.change
+    named = report.review
+    if not named and _COMMIT.match(change.base_commit) and _COMMIT.match(change.head_commit):
+        named = f"{change.base_commit[: words.SHORT_ID]}..{change.head_commit[: words.SHORT_ID]}"
+    steps = ["Run the same review in a clone:", fence(f"vibe-gate review {named}".rstrip(), "")]
+    if report.summary.exit_code == FAIL or report.summary.findings:
+        steps += [
+            "Let a finding pass: for everybody with an entry in `.vibe-gate/suppressions.toml` on the base branch "
+            "(`vibe-gate suppress FINDING --reason TEXT` writes it), which is a change of the gate that somebody must "
+            "approve; in one clone, for a while, with `vibe-gate override FINDING --reason TEXT`.",
+        ]
+    if report.summary.exit_code == POLICY_CHANGED or any(one.level == "block" for one in report.summary.policy_changes):
+        steps += [
+            "Let a change of the gate itself pass: an approving review of this very commit by somebody with write "
+            "access who is not its author; then run the job again."
+        ]
+    return Block(fold("Run it here, or let something pass", "\n\n".join(steps)), 1)
+
+
+def papers(report: Report) -> Block:
+    """Receipt, bundle and run: where the evidence is."""
+    facts = [prose(report.papers)] if report.papers else []
+    if report.summary.run_id:
+        kept = "its bundle is an artifact of the job" if report.artifact else "its bundle was not uploaded"
+        run = link(report.summary.run_id, report.links.run_url if report.links else "")
+        facts.append(f"Run {run}; {kept}.")
+    return Block(" ".join(facts), 1)
+
+
+def notes(texts: Iterable[str]) -> Block:
+    """The review's own remarks."""
+    told = sentences(list(texts))
+    return Block(f"**Notes**\n\n{told}" if told else "", 1)
+
+
+def downgrades(texts: Sequence[str]) -> Block:
+    """What could not be posted as it should have been."""
+    return Block(f"**Not everything could be posted**\n\n{sentences(texts)}" if texts else "", 0)
