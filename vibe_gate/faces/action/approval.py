@@ -1,4 +1,4 @@
-"""Who approved a change of the gate itself: an approving review of this very commit, by somebody who may (PRODUCT 2)."""
+"""Who approved a change of the gate itself: an approving review of this very commit, by somebody who may write."""
 
 from __future__ import annotations
 

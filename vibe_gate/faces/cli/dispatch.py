@@ -34,6 +34,7 @@ COMMANDS = {
     "hook": "vibe_gate.faces.cli.hook",
     "capture": "vibe_gate.faces.cli.capture",
     "guard": "vibe_gate.faces.cli.guard",
+    "action": "vibe_gate.faces.cli.action",
 }
 """What this version can do: name -> module with SUMMARY, add_arguments(parser) and run(args, environ).
 
@@ -41,7 +42,6 @@ It may also have FORM, its form in one line, and EXAMPLES."""
 
 PLANNED = (
     "run", "resume", "viz", "report", "post", "stats", "replay", "calibrate", "test", "sessions",
-    "action",
 )  # fmt: skip
 """Commands that the product names and a later version brings."""
 
