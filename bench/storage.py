@@ -39,6 +39,7 @@ from vibe_gate.adapters.bundles import Provenance, export_bundles, list_runs, op
 from vibe_gate.adapters.bundles.durable import make_durable
 from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT, Objects
+from vibe_gate.adapters.bundles.packing import Packing
 from vibe_gate.domain.summary import ChangeSummary, Summary, Trusted
 
 HERE = Path(__file__).resolve().parent
@@ -186,10 +187,11 @@ def timed_raw(contents: list[bytes], path: Path) -> float:
 def timed_store(contents: list[bytes], root: Path) -> float:
     root.mkdir()
     store = Folder.at(root)
-    objects, into = Objects(store), store.folder("files", create=True)
+    packing, into = Packing(Objects(store)), store.folder("files", create=True)
     began = time.perf_counter()
     for data in contents:
-        objects.put(data, into)
+        packing.put(data, into, lambda name: None)
+    packing.settle()
     make_durable(into)
     return time.perf_counter() - began
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import hashlib
 import os
 import subprocess
@@ -68,8 +69,23 @@ def test_the_same_content_is_one_inode_in_every_bundle(store: Store, tmp_path: P
     assert len({place.stat().st_ino for place in places}) == 1
 
 
+def test_contents_that_wait_for_being_packed_are_told_in_the_order_in_which_they_came(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    contents = [bytes([65 + number]) * (200_000 if number % 3 else 10) for number in range(50)]
+    expected = [run.content("after", data, f"{number}.txt") for number, data in enumerate(contents)]
+    run.event("log.mark")
+    lines = [json.loads(line) for line in (run.directory / "events.ndjson").read_bytes().splitlines()]
+    written = [line["data"] for line in lines if line["type"] == "artifact.written"]
+    assert [about["path"] for about in written] == [f"{number}.txt" for number in range(50)]
+    assert [about["sha256"] for about in written] == expected == [sha256(data) for data in contents]
+    assert lines[-1]["type"] == "log.mark"
+    assert all((run.directory / about["artifact"]).is_file() for about in written)
+
+
 def test_compressed_contents_are_byte_stable(store: Store, tmp_path: Path) -> None:
-    store.begin(KEY, START, {}).content("after", b"x" * 20_000)
+    run = store.begin(KEY, START, {})
+    run.content("after", b"x" * 20_000)
+    run.event("log.mark")
     (data,) = objects(tmp_path).values()
     assert data[4:8] == b"\0\0\0\0"  # no time in the gzip header
 
@@ -79,7 +95,8 @@ def test_of_more_than_ten_million_bytes_only_hash_and_size_are_kept(store: Store
     data = b"x" * (10_000_000 + limit_passed)
     run = store.begin(KEY, START, {})
     assert run.content("after", data, "big.txt") == sha256(data)
-    line = (run.directory / "events.ndjson").read_bytes().splitlines()[-1].decode()
+    run.event("log.mark")
+    line = (run.directory / "events.ndjson").read_bytes().splitlines()[-2].decode()
     assert f'"size":{len(data)}' in line
     assert ('"artifact":""' in line) == bool(limit_passed)
     assert (run.directory / "files").exists() != bool(limit_passed)
@@ -90,10 +107,12 @@ def test_of_more_than_ten_million_bytes_only_hash_and_size_are_kept(store: Store
 def test_a_corrupt_object_is_quarantined_and_written_anew(tmp_path: Path, data: bytes, damage: bytes) -> None:
     first = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {})
     first.content("after", data)
+    first.event("log.mark")
     (place,) = (p for p in (tmp_path / ".vibe-artifacts/objects").rglob("*") if p.is_file())
     place.write_bytes(damage)
     second = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {})
     assert second.content("after", data) == sha256(data)
+    second.event("log.mark")
     assert second.lost is None
     (kept,) = (second.directory / "files/after").iterdir()
     stored = kept.read_bytes()

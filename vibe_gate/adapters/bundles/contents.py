@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT, Objects, digest_of
+from vibe_gate.adapters.bundles.packing import Packing
 from vibe_gate.adapters.bundles.redactor import Redactor
 from vibe_gate.domain.change import Side
 
@@ -28,16 +30,30 @@ class Contents:
 
     def __init__(self, bundle: Folder, objects: Objects, redact: Redactor) -> None:
         self._bundle = bundle
-        self._objects = objects
+        self._packing = Packing(objects)
         self._redact = redact
         self._sides: dict[Side, Folder] = {}
 
-    def keep(self, side: Side, data: bytes) -> Kept:
-        """Store one side of a file. OSError."""
+    def keep(self, side: Side, data: bytes, done: Callable[[Kept], None]) -> Kept:
+        """Store one side of a file, soon; `done` is called once it is stored, in the order of the calls. OSError."""
         if len(data) > LARGEST_CONTENT:
-            return Kept(digest_of(data), len(data), "")
+            self.settle()
+            kept = Kept(digest_of(data), len(data), "")
+            done(kept)
+            return kept
         safe = self._redact.data(data)
         if side not in self._sides:
             self._sides[side] = self._bundle.folder("files", create=True).folder(side, create=True)
-        stored = self._objects.put(safe, self._sides[side])
-        return Kept(stored.partition(".")[0], len(safe), f"files/{side}/{stored}")
+
+        def as_kept(stored: str) -> Kept:
+            return Kept(stored.partition(".")[0], len(safe), f"files/{side}/{stored}")
+
+        return as_kept(self._packing.put(safe, self._sides[side], lambda stored: done(as_kept(stored))))
+
+    def settle(self) -> None:
+        """Everything that was kept is stored when this returns. OSError."""
+        self._packing.settle()
+
+    def close(self) -> None:
+        """Nothing is stored any more."""
+        self._packing.close()

@@ -39,6 +39,11 @@ def suffix_of(data: bytes) -> str:
     return (".txt" if _is_text(data) else ".bin") + (".gz" if len(data) > COMPRESS_ABOVE else "")
 
 
+def name_of(data: bytes) -> str:
+    """The name of an object with this content."""
+    return digest_of(data) + suffix_of(data)
+
+
 def encode(name: str, data: bytes) -> bytes:
     """The bytes of an object's file, by its name; equal contents give equal files on one machine."""
     return bytes(deflate.gzip_compress(data, _LEVEL)) if name.endswith(".gz") else data
@@ -64,10 +69,14 @@ class Objects:
         self._shelves: Folder | None = None
         self._verified: set[str] = set()
 
-    def put(self, data: bytes, into: Folder) -> str:
-        """Store `data` (already redacted) and show it in `into`; the name it has in both. OSError."""
+    def put(self, data: bytes, into: Folder, name: str = "", packed: bytes | None = None) -> str:
+        """Store `data` (already redacted) and show it in `into`; the name it has in both. OSError.
+
+        `name` and `packed` are `name_of(data)` and `encode(name, data)`, where they are known.
+        """
+        name = name or name_of(data)
         for _ in range(_TRIES):
-            shelf, name = self.keep(data)
+            shelf = self._keep_as(name, data, packed)
             with contextlib.suppress(FileNotFoundError):  # a cleaner saw it while nobody showed it
                 _show(shelf, name, into)
                 return name
@@ -91,7 +100,7 @@ class Objects:
     def adopt(self, folder: Folder, name: str) -> None:
         """Make the content `name` of a bundle an object, or a link to the object that there is. OSError, ValueError."""
         data = read_content(folder, name, LARGEST_CONTENT)
-        if data is None or name != digest_of(data) + suffix_of(data):
+        if data is None or name != name_of(data):
             raise ValueError(f"{name} is no content")
         if name not in self._verified:
             shelf = self._shelf(name)
@@ -109,21 +118,30 @@ class Objects:
 
     def keep(self, data: bytes) -> tuple[Folder, str]:
         """Store `data` (already redacted); the folder where it is, and its name there. OSError."""
-        name = digest_of(data) + suffix_of(data)
+        name = name_of(data)
+        return self._keep_as(name, data), name
+
+    def has(self, name: str) -> bool:
+        """Whether there seems to be an object of that name: it is not looked at. OSError."""
+        return name in self._verified or self._shelf(name).has(name)
+
+    def _keep_as(self, name: str, data: bytes, packed: bytes | None = None) -> Folder:
         shelf = self._shelf(name)
         if name not in self._verified or not shelf.has(name):
-            self._keep(shelf, name, data)
+            self._keep(shelf, name, data, packed)
             self._verified.add(name)
-        return shelf, name
+        return shelf
 
     def _shelf(self, name: str) -> Folder:
         if self._shelves is None:
             self._shelves = self._store.folder("objects", create=True)
         return self._shelves.folder(name[:2], create=True)
 
-    def _keep(self, shelf: Folder, name: str, data: bytes) -> None:
+    def _keep(self, shelf: Folder, name: str, data: bytes, packed: bytes | None) -> None:
         for _ in range(_TRIES):
-            if self._holds(shelf, name, data) or self._add(shelf, name, data):
+            if self._holds(shelf, name, data):
+                return
+            if self._add(shelf, name, encode(name, data) if packed is None else packed):
                 return
         raise OSError(f"the object {name} keeps changing while it is stored")
 
@@ -136,11 +154,11 @@ class Objects:
         shelf.move(name, quarantine, f"{name}.{temporary_name().lstrip('.')}")
         return False
 
-    def _add(self, shelf: Folder, name: str, data: bytes) -> bool:
+    def _add(self, shelf: Folder, name: str, raw: bytes) -> bool:
         """Write a new object; False: another process was faster, and its object needs a look."""
         temporary = temporary_name()
         try:
-            shelf.write(temporary, encode(name, data))
+            shelf.write(temporary, raw)
             shelf.link(temporary, shelf, name)
         except FileExistsError:
             return False
