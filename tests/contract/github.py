@@ -379,8 +379,8 @@ def _handler(github: LoopbackGitHub) -> type[BaseHTTPRequestHandler]:
             if reply.cut:
                 self._reset()
                 return
-            self.send_response(reply.status)
-            for name, value in reply.headers.items():
+            self.send_response_only(reply.status)
+            for name, value in ({"Date": self.date_time_string()} | reply.headers).items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(reply.body)))
             self.end_headers()
