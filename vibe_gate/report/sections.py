@@ -60,6 +60,8 @@ def reason(report: Report) -> str:
     head = summary.change.head_commit
     about = commit(head, report.links) if head else code(words.key(summary))
     why = f"{prose(words.why(summary))}. " if words.why(summary) else ""
+    if not summary.run_id:
+        return f"{why}Nothing was to be reviewed in {about}."
     return f"{why}Reviewed: {about} ({size}) against {prose(words.gate(summary))}."
 
 
@@ -226,8 +228,9 @@ def unreviewed(summary: Summary) -> Iterator[Block]:
     if not places:
         return
     reasons = Counter(item.reason for item in places)
-    why = "; ".join(f"{prose(said, 280)} ({number:,})" for said, number in reasons.most_common(3))
-    yield Block(f"**Not reviewed by a judge**: {words.count(len(places), 'place')}. {why}.", 1)
+    often = reasons.most_common(3)
+    why = "; ".join(prose(said, 280) + (f" ({number:,})" if len(often) > 1 else "") for said, number in often)
+    yield Block(f"**Not reviewed by a judge**: {words.count(len(places), 'place')}: {why}.", 1)
     lines = [
         f"- {code(words.place(one.path, one.line, one.end_line))}: {prose(one.reason, 280)}"
         for one in places[:MAX_UNREVIEWED]
@@ -264,6 +267,8 @@ def diffs(report: Report) -> Iterator[Block]:
 def again(report: Report) -> Block:
     """How to run the review here, and how to let something pass."""
     change = report.summary.change
+    if not report.summary.run_id:
+        return Block("")
     named = report.review
     if not named and _COMMIT.match(change.base_commit) and _COMMIT.match(change.head_commit):
         named = f"{change.base_commit[: words.SHORT_ID]}..{change.head_commit[: words.SHORT_ID]}"
@@ -286,8 +291,12 @@ def papers(report: Report) -> Block:
     """Receipt, bundle and run: where the evidence is."""
     facts = [prose(report.papers)] if report.papers else []
     if report.summary.run_id:
-        kept = "its bundle is an artifact of the job" if report.artifact else "its bundle was not uploaded"
         run = link(report.summary.run_id, report.links.run_url if report.links else "")
+        kept = "its bundle was not uploaded"
+        if report.artifact:
+            kept = "its bundle is an artifact of the job"
+        elif report.links is None and report.summary.bundle:
+            kept = f"its bundle is {code(report.summary.bundle)}"
         facts.append(f"Run {run}; {kept}.")
     return Block(" ".join(facts), 1)
 

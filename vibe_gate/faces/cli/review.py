@@ -7,8 +7,9 @@ import math
 import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Literal, cast
 
@@ -39,6 +40,9 @@ examples:
 WIRES = ("live", "record", "replay")
 Wire = Literal["live", "record", "replay"]
 
+STDOUT = "-"
+"""The FILE of a format that is printed instead of the screen."""
+
 PIPE_WIDTH = 1000
 """Columns when stdout is no terminal: a log has no width to fit, so that no reason (280 characters) is cut."""
 
@@ -68,21 +72,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     wire.add_argument("--wire", choices=WIRES, help="record to a cassette, or replay one: offline, free, the same")
     wire.add_argument("--cassette", metavar="DIR", help="where recorded conversations are")
 
-    parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
+    forms = parser.add_argument_group("formats (FILE - is stdout; several at once are fine)")
+    forms.add_argument("--json", action="store_true", help="print the summary as one JSON document")
+    forms.add_argument("--sarif", metavar="FILE", help="SARIF 2.1.0, for code scanning and editors")
+    forms.add_argument("--junit", metavar="FILE", help="a JUnit report: a test case for each criterion")
+    forms.add_argument("--gitlab", metavar="FILE", help="a GitLab Code Quality report")
+    forms.add_argument("--markdown", metavar="FILE", help="the whole report as GitHub Markdown")
 
 
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Review, print, and return the summary's exit code."""
     request = request_of(args, environ)
+    write = _writer(args, environ)
     with progress.shown(environ) as show:
         done = review(request, start=Path.cwd(), environ=environ, clock=_now, progress=show)
+    failed = write(done)
     try:
-        present(done, request, environ, as_json=args.json)
+        if STDOUT not in (args.sarif, args.junit, args.gitlab, args.markdown):
+            present(done, request, environ, as_json=args.json)
     except StorageError as error:
-        if done.summary.exit_code == PASS:  # whoever was to read the result has none
-            raise
-        complain(f"vibe-gate: {error}")
+        failed.append(str(error))
+    for sentence in failed[:-1]:
+        complain(f"vibe-gate: {safe(sentence)}")
+    if failed and done.summary.exit_code == PASS:  # whoever was to read the result has none
+        raise StorageError(failed[-1])
+    if failed:
+        complain(f"vibe-gate: {safe(failed[-1])}")
     return done.summary.exit_code
+
+
+def _writer(args: argparse.Namespace, environ: Mapping[str, str]) -> Callable[[Review], list[str]]:
+    """What writes the wanted formats and gives sentences about those that it could not write; UsageError at once."""
+    if (args.sarif, args.junit, args.gitlab, args.markdown) == (None, None, None, None):
+        return lambda done: []
+    formats = import_module("vibe_gate.faces.cli.formats")  # most reviews write none, and they cost a tenth of one
+    wanted = formats.targets(args)
+    start = Path.cwd()
+
+    def write(done: Review) -> list[str]:
+        failed: list[str] = formats.write(wanted, done, start, environ)
+        return failed
+
+    return write
 
 
 def present(done: Review, request: Request, environ: Mapping[str, str], *, as_json: bool) -> None:
