@@ -143,6 +143,7 @@ class Runner:
         plain = {name: value for name, value in environ.items() if name not in secrets}
         argv = [str(Path(sys.executable).with_name("act")), event, "--eventpath", str(path), "--workflows", workflow]
         argv += ["--platform", "ubuntu-latest=-self-hosted", "--no-cache-server"]
+        plain = {"GITHUB_REPOSITORY": payload["repository"]["full_name"]} | plain  # act would take the remote's address
         for name, value in ({"STAND_INS": str(self.records), "BUILT": str(self.built)} | plain).items():
             argv += ["--env", f"{name}={value}"]
         for name, value in secrets.items():

@@ -24,19 +24,20 @@ clean_path() {
   printf '%s' "$kept"
 }
 
+# Prints the path of the interpreter itself, if it suits. From / because shims choose by files of the current folder.
 suits() {
-  # From / because shims choose their version by files of the current folder.
-  (cd / && "$1" -I -c "import ensurepip, sys, venv; sys.exit(not ((3, $OLDEST) <= sys.version_info[:2] <= (3, $NEWEST)))") >/dev/null 2>&1
+  (cd / && "$1" -I -c "import ensurepip, sys, venv
+sys.exit(not ((3, $OLDEST) <= sys.version_info[:2] <= (3, $NEWEST)) or print(sys.executable))") 2>/dev/null
 }
 
 find_python() {
   local minor name
   for name in python3 python; do
-    suits "$name" && { command -v "$name"; return; }
+    suits "$name" && return
   done
   for ((minor = NEWEST; minor >= OLDEST; minor--)); do
     for name in "python3.$minor" "${RUNNER_TOOL_CACHE:-/nowhere}"/Python/3."$minor".*/*/bin/python3; do
-      suits "$name" && { command -v "$name"; return; }
+      suits "$name" && return
     done
   done
   return 0

@@ -1,0 +1,344 @@
+"""The Action as a workflow runs it: act, a real checkout, the real CLI, a scripted model, a loopback GitHub.
+
+What stands in for GitHub's own actions, and why, is told in acting.py. The workflows are the examples that users copy.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acting import Job, Runner, example
+from contract.github import LoopbackGitHub, loopback_github
+from repos import SWALLOWS, Repo, gated
+from wire import KEY, answering
+
+HANDLER = {"path": "src/load.py", "line": 4, "end_line": 5, "quote": "    except OSError:\n        pass"}
+BETTER = "def load(path):\n    return open(path, encoding='utf-8').read()\n"
+SWALLOWED = "The error is dropped."
+
+
+def said(criterion: str, outcome: str = "pass", **more: Any) -> dict[str, Any]:
+    empty = {"reason": "So it is.", "counterexample": None, "evidence": []}
+    return {"criterion": criterion, "outcome": outcome} | empty | more
+
+
+PASSES = {"answers": [said("errors-not-swallowed"), said("names-are-clear")]}
+FAILS = {
+    "answers": [
+        said(
+            "errors-not-swallowed",
+            "fail",
+            reason=SWALLOWED,
+            counterexample="a missing file -> load returns None",
+            evidence=[HANDLER],
+        ),
+        said("names-are-clear"),
+    ]
+}
+
+
+@dataclass
+class Project:
+    """A pull request as a runner finds it: `checkout` is a clone whose HEAD is the merge of `head` into `base`."""
+
+    checkout: Repo
+    base: str
+    head: str
+    merge: str
+
+    def event(self, fork: bool = False) -> dict[str, Any]:
+        """The event file of a push to the pull request."""
+        ours = {"full_name": "octo/hello", "default_branch": "main"}
+        theirs = ours | {"full_name": "eve/hello"} if fork else ours
+        pull = {
+            "number": 7,
+            "user": {"login": "ada"},
+            "base": {"sha": self.base, "ref": "main", "repo": ours},
+            "head": {"sha": self.head, "ref": "topic", "repo": theirs},
+        }
+        return {"action": "synchronize", "number": 7, "pull_request": pull, "repository": ours}
+
+
+def proposed(place: Path, environ: Mapping[str, str], **files: str) -> Project:
+    """A gated project, a topic branch that writes these files, and a checkout of both merged."""
+    origin = gated(place / "origin", environ)
+    base = origin.git("rev-parse", "HEAD")
+    origin.git("switch", "-q", "-c", "topic")
+    for path, content in files.items():
+        origin.write(path, content)
+    head = origin.commit("Load robustly")
+    origin.git("switch", "-q", "main")
+    origin.git("merge", "-q", "--no-ff", "-m", "Merge", "topic")
+    merge = origin.git("rev-parse", "HEAD")
+    origin.git("reset", "-q", "--hard", base)
+    origin.git("update-ref", "refs/pull/7/merge", merge)
+    origin.git("clone", "-q", str(origin.path), str(place / "checkout"))
+    checkout = Repo(place / "checkout", environ)
+    checkout.git("fetch", "-q", "origin", "refs/pull/7/merge")
+    checkout.git("checkout", "-q", "--detach", merge)
+    return Project(checkout, base, head, merge)
+
+
+@pytest.fixture
+def runner(tmp_path: Path, built: Path, environ: dict[str, str]) -> Runner:
+    return Runner(tmp_path / "runner", built, environ)
+
+
+@pytest.fixture
+def swallowing(tmp_path: Path, environ: dict[str, str]) -> Project:
+    return proposed(tmp_path, environ, **{"src/load.py": SWALLOWS})
+
+
+@pytest.fixture
+def better(tmp_path: Path, environ: dict[str, str]) -> Project:
+    return proposed(tmp_path, environ, **{"src/load.py": BETTER})
+
+
+def pull_on(github: LoopbackGitHub, project: Project, **more: Any) -> None:
+    diff = project.checkout.git("diff", f"{project.base}...{project.head}")
+    github.add_pull(7, base_sha=project.base, head_sha=project.head, diff=diff, **more)
+
+
+def reviewed(
+    runner: Runner, project: Project, github: LoopbackGitHub, workflow: str, event: str = "pull_request", **more: Any
+) -> Job:
+    """Run an example with a model that answers `model`; the token is `github`'s own unless one is given."""
+    payload = more.pop("payload", project.event())
+    path = example(project.checkout, workflow)
+    environ = {"GITHUB_API_URL": github.url, "GITHUB_TOKEN": more.pop("token", github.token)}
+    answer = more.pop("model", None)
+    if answer is None:
+        return runner.run(project.checkout.path, event, payload, path, **environ, **more)
+    with answering(answer) as model:
+        environ |= {"ANTHROPIC_BASE_URL": model.base_url, "ANTHROPIC_API_KEY": KEY}
+        return runner.run(project.checkout.path, event, payload, path, **environ, **more)
+
+
+def summary_of(job: Job) -> dict[str, Any]:
+    """The summary.json of the only artifact."""
+    (artifact,) = job.artifacts.iterdir()
+    return json.loads(next(artifact.rglob("summary.json")).read_text())
+
+
+def test_a_pull_request_that_fails_is_told_why_at_its_lines(runner, swallowing):
+    with loopback_github() as github:
+        pull_on(github, swallowing)
+        job = reviewed(runner, swallowing, github, "simple.yml", model=FAILS)
+        assert job.code == 1, job.log
+        assert "exit status 1" in job.log, job.log
+        (comment,) = github.comments
+        assert SWALLOWED in comment.body
+        (check,) = github.check_runs
+        assert check.sent["head_sha"] == swallowing.head
+        assert check.sent["conclusion"] == "failure"
+        assert [(a["path"], a["start_line"], a["end_line"]) for a in check.annotations] == [("src/load.py", 4, 5)]
+    assert job.outputs["verdict"] == "fail"
+    assert float(job.outputs["cost-usd"]) > 0
+    assert job.outputs["comment-url"].startswith("http")
+    assert summary_of(job)["run_id"] == job.outputs["run"]
+    assert summary_of(job)["outcome"] == "fail"
+    (uploaded,) = job.given("upload-artifact")
+    assert uploaded["include-hidden-files"] == "true"
+    assert KEY not in job.log
+    assert job.given("setup-python") == []
+    assert [use["key"].startswith("vibe-gate-Linux-") for use in job.given("restore")] == [True]
+
+
+def test_a_pull_request_that_passes_is_green(runner, better):
+    with loopback_github() as github:
+        pull_on(github, better)
+        job = reviewed(runner, better, github, "simple.yml", model=PASSES)
+        assert job.code == 0, job.log
+        assert [check.sent["conclusion"] for check in github.check_runs] == ["success"]
+        assert len(github.comments) == 1
+    assert (job.outputs["verdict"], job.outputs["score"]) == ("pass", "1.0")
+
+
+def test_the_strict_example_comments_at_the_lines_and_hands_sarif_on(runner, swallowing):
+    with loopback_github() as github:
+        pull_on(github, swallowing)
+        job = reviewed(runner, swallowing, github, "strict.yml", model=FAILS)
+        assert job.code == 1, job.log
+        assert [(c.path, c.line) for c in github.review_comments] == [("src/load.py", 5)]
+    (sarif,) = job.given("upload-sarif")
+    assert sarif["sarif_file"].endswith("vibe-gate.sarif")
+    assert job.given("restore") == job.given("save") == []
+
+
+def test_a_fork_is_never_green_and_its_second_workflow_posts_what_the_first_uploaded(runner, swallowing):
+    with loopback_github() as github:
+        pull_on(github, swallowing, fork=True)
+        token = "ghs_ofaforkwhichmayonlyread"
+        github.tokens[token] = "github-actions[bot]"
+        github.read_only.add(token)
+        payload = swallowing.event(fork=True)
+        first = reviewed(runner, swallowing, github, "fork-safe-1-review.yml", payload=payload, token=token)
+        assert first.code != 0, first.log
+        assert github.writes == 0
+        assert first.outputs["verdict"] in ("inconclusive", "error")
+        assert summary_of(first)["exit_code"] == 3
+
+        second = posted(runner, swallowing, github)
+        assert second.code == 0, second.log
+        (comment,) = github.comments
+        assert "not reviewed" in comment.body.lower() or "inconclusive" in comment.body.lower()
+        assert [check.sent["conclusion"] for check in github.check_runs] == ["failure"]
+        assert {check.sent["head_sha"] for check in github.check_runs} == {swallowing.head}
+
+
+def posted(runner: Runner, project: Project, github: LoopbackGitHub) -> Job:
+    """The second workflow of the two, in a folder where nothing was checked out, about what the first one uploaded."""
+    empty = Repo(runner.place / "nothing-checked-out", runner.environ)
+    empty.commit("Nothing of the change", **{"README.md": "empty\n"})
+    repository = {"full_name": "octo/hello", "default_branch": "main"}
+    run = {
+        "id": 1,
+        "run_attempt": 1,
+        "event": "pull_request",
+        "conclusion": "failure",
+        "head_sha": project.head,
+        "head_branch": "topic",
+        "head_repository": {"full_name": "eve/hello"},
+        "name": "vibe-gate review",
+    }
+    payload = {"action": "completed", "workflow_run": run, "repository": repository}
+    path = example(empty, "fork-safe-2-post.yml")
+    environ = {"GITHUB_API_URL": github.url, "GITHUB_TOKEN": github.token}
+    return runner.run(empty.path, "workflow_run", payload, path, **environ)
+
+
+@pytest.mark.parametrize("hostile", ["contradicts", "no-summary", "link", "other-head"])
+def test_a_hostile_artifact_is_refused_and_nothing_of_it_is_said(runner, swallowing, hostile):
+    with loopback_github() as github:
+        pull_on(github, swallowing, fork=True)
+        reviewed(runner, swallowing, github, "fork-safe-1-review.yml", payload=swallowing.event(fork=True))
+        (artifact,) = (runner.records / "artifacts").iterdir()
+        github.comments.clear()
+        summary = next(artifact.rglob("summary.json"))
+        spoil(summary, hostile)
+        before = github.writes
+        job = posted(runner, swallowing, github)
+        assert job.code == 1, job.log
+        assert [c.body for c in github.comments if "SPOILT" in c.body] == []
+        assert [c.sent["conclusion"] for c in github.check_runs if c.sent["conclusion"] == "success"] == []
+        assert github.writes - before <= 2
+
+
+def spoil(summary: Path, how: str) -> None:
+    if how == "no-summary":
+        summary.unlink()
+    elif how == "link":
+        summary.unlink()
+        summary.symlink_to("/etc/passwd")
+    else:
+        text = summary.read_text()
+        if how == "contradicts":
+            text = text.replace('"inconclusive"', '"pass"').replace('"exit_code": 3', '"exit_code": 0')
+        else:
+            text = re.sub(r'("head_commit": ?)"[0-9a-f]+"', r'\1"' + "d" * 40 + '"', text)
+        summary.write_text(text)
+
+
+def test_the_merge_queue_judges_the_group_and_comments_nowhere(runner, better):
+    with loopback_github() as github:
+        pull_on(github, better)
+        group = {
+            "base_sha": better.base,
+            "head_sha": better.merge,
+            "head_ref": "refs/heads/gh-readonly-queue/main/pr-7",
+        }
+        payload = {
+            "action": "checks_requested",
+            "merge_group": group,
+            "repository": {"full_name": "octo/hello", "default_branch": "main"},
+        }
+        job = reviewed(runner, better, github, "merge-queue.yml", "merge_group", payload=payload, model=PASSES)
+        assert job.code == 0, job.log
+        assert {check.sent["head_sha"] for check in github.check_runs} == {better.merge}
+        assert github.comments == []
+    assert job.outputs["verdict"] == "pass"
+
+
+def test_a_push_is_reviewed_from_the_commit_before(runner, swallowing):
+    workflow = (
+        "on: push\npermissions: {}\njobs:\n  gate:\n    runs-on: ubuntu-latest\n    steps:\n"
+        "      - uses: vibe-gate/vibe-gate@v0.1.0\n        id: gate\n        with:\n"
+        "          anthropic-api-key: ${{ secrets.ANTHROPIC_API_KEY }}\n          mode: warn\n"
+        "      - env: {VERDICT: '${{ steps.gate.outputs.verdict }}'}\n        run: echo went on after $VERDICT\n"
+    )
+    swallowing.checkout.write(".github/workflows/push.yml", workflow)
+    payload = {
+        "ref": "refs/heads/topic",
+        "before": swallowing.base,
+        "after": swallowing.head,
+        "repository": {"full_name": "octo/hello", "default_branch": "main"},
+    }
+    with loopback_github() as github, answering(FAILS) as model:
+        pull_on(github, swallowing)
+        environ = {"GITHUB_API_URL": github.url, "GITHUB_TOKEN": github.token}
+        environ |= {"ANTHROPIC_BASE_URL": model.base_url, "ANTHROPIC_API_KEY": KEY}
+        path = ".github/workflows/push.yml"
+        job = runner.run(swallowing.checkout.path, "push", payload, path, **environ)
+        assert {check.sent["head_sha"] for check in github.check_runs} == {swallowing.head}
+    assert job.code == 0, job.log
+    assert "went on after fail" in job.log
+    assert "::warning" in job.log or "⚠" in job.log
+
+
+def test_nothing_of_the_checkout_runs_in_the_gate(runner, tmp_path, environ):
+    mark = tmp_path / "ran"
+    python = f"open({str(mark)!r}, 'w')\n"
+    project = proposed(
+        tmp_path,
+        environ,
+        **{
+            "sitecustomize.py": python,
+            "usercustomize.py": python,
+            "vibe_gate/__init__.py": python,
+            "vibe_gate/__main__.py": python,
+            "pydantic/__init__.py": python,
+            "pip.conf": "[global]\nindex-url = http://127.0.0.1:1/\n",
+            "pyproject.toml": "[tool.uv]\n",
+            "src/load.py": BETTER,
+        },
+    )
+    for name in ("git", "python", "python3", "claude", "node", "sh"):
+        script = project.checkout.write(f"bin/{name}", f"#!/bin/sh\n: > {mark}\n")
+        script.chmod(0o755)
+    workflow = (
+        "on: pull_request\npermissions: {}\njobs:\n  gate:\n    runs-on: ubuntu-latest\n    steps:\n"
+        '      - run: echo "$GITHUB_WORKSPACE/bin" >> "$GITHUB_PATH"\n'
+        "      - uses: vibe-gate/vibe-gate@v0.1.0\n"
+        "        env: {PYTHONPATH: ., PYTHONHOME: bin, PYTHONSTARTUP: pip.conf}\n        with:\n"
+        "          anthropic-api-key: ${{ secrets.ANTHROPIC_API_KEY }}\n"
+    )
+    project.checkout.write(".github/workflows/hostile.yml", workflow)
+    with loopback_github() as github, answering(PASSES) as model:
+        pull_on(github, project)
+        environ = {"GITHUB_API_URL": github.url, "GITHUB_TOKEN": github.token}
+        environ |= {"ANTHROPIC_BASE_URL": model.base_url, "ANTHROPIC_API_KEY": KEY}
+        path = ".github/workflows/hostile.yml"
+        job = runner.run(project.checkout.path, "pull_request", project.event(), path, **environ)
+    assert not mark.exists(), job.log
+    assert job.code == 0, job.log
+
+
+def test_a_value_for_workflow_is_answered_with_a_sentence(runner, better):
+    workflow = (
+        "on: pull_request\npermissions: {}\njobs:\n  gate:\n    runs-on: ubuntu-latest\n    steps:\n"
+        "      - uses: vibe-gate/vibe-gate@v0.1.0\n        with: {workflow: review-and-fix}\n"
+    )
+    better.checkout.write(".github/workflows/w.yml", workflow)
+    with loopback_github() as github:
+        environ = {"GITHUB_API_URL": github.url, "GITHUB_TOKEN": github.token}
+        job = runner.run(better.checkout.path, "pull_request", better.event(), ".github/workflows/w.yml", **environ)
+        assert github.writes == 0
+    assert job.code == 1
+    assert "exit status 2" in job.log
+    assert "workflow" in job.log.lower()
