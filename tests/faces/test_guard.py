@@ -31,7 +31,6 @@ REFUSED = [
     "git push --no-verify",
     "git merge --no-verify topic",
     "git rebase --no-verify main",
-    "git am -n < patch",
     "git pull --no-verify",
     "/usr/bin/git commit -n -m x",
     "command git commit -n -m x",

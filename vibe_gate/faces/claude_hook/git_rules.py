@@ -1,33 +1,42 @@
 """How git is asked to go around its hooks, and what to do instead."""
 
-NO_VERIFY = "vibe-gate: `{0}` skips the gate; run it without, read what the gate finds and fix that."
-HOOKS_PATH = "vibe-gate: {0} would switch the git hooks off; leave it, and fix what the hooks complain about."
-TRUST = "vibe-gate: {0} decides which definitions bind; ask the user to set it."
-RECEIPTS = "vibe-gate: refs/vibe-gate holds receipts that only vibe-gate writes; run `vibe-gate verify` to read them."
+from vibe_gate.faces.claude_hook import git_settings
+from vibe_gate.faces.claude_hook.git_settings import NO_VERIFY, OTHERS, refused_variable
+from vibe_gate.faces.claude_hook.shell import UNKNOWN
+
+__all__ = ["Call", "changed_paths", "lines", "parse", "refused", "refused_copy", "refused_variable"]
+
+RECEIPTS = "vibe-gate: {0} holds receipts that only vibe-gate writes; run `vibe-gate verify` to read them."
 AROUND = "vibe-gate: `git {0}` makes commits that no hook sees; use `git add` and `git commit`."
+COPY = "vibe-gate: `git {0}` into a copy of the repository runs none of its hooks; commit in the repository itself."
+BASE = "vibe-gate: {0} decides what the gate compares with; let `git fetch` set it, or ask the user."
+CLEAN = "vibe-gate: `git clean {0}` would remove the evidence of reviews; add `-e .vibe-artifacts`."
 
 _WITH_VALUE = frozenset(
     {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source"}
 )
 
-_NO_VERIFY_IN = frozenset({"commit", "merge", "rebase", "am", "push", "pull"})
-_SHORT_N_IN = frozenset({"commit", "am"})
-_SHORT_WITH_VALUE = {"commit": "mFCct", "am": "CpS", "merge": "msXF", "rebase": "xsXC", "push": "o", "pull": "sXo"}
-_SHORT_OPTIONAL = {"commit": "uS", "am": "S", "merge": "S", "rebase": "S", "push": "", "pull": "S"}
+HOOKED = frozenset({"commit", "merge", "rebase", "am", "push", "pull", "cherry-pick", "revert"})
+"""Subcommands that run hooks, or make commits that are judged."""
+
+_NO_VERIFY_IN = frozenset({"commit", "merge", "rebase", "push", "pull"})
+_SHORT_N_IN = frozenset({"commit"})  # of `am` it skips hooks that the gate does not use
+_DRY = ("--dry-run", "--porcelain", "--short")
+_SHORT_WITH_VALUE = {"commit": "mFCct", "merge": "msXF", "rebase": "xsXC", "push": "o", "pull": "sXo"}
+_SHORT_OPTIONAL = {"commit": "uS", "merge": "S", "rebase": "S", "push": "", "pull": "S"}
 _LONG_WITH_VALUE = {
     "commit": ("--message", "--file", "--author", "--date", "--template", "--reuse-message", "--reedit-message",
                "--fixup", "--squash", "--cleanup", "--trailer", "--pathspec-from-file"),
     "merge": ("--message", "--file", "--strategy", "--strategy-option", "--cleanup", "--into-name"),
     "rebase": ("--onto", "--exec", "--strategy", "--strategy-option", "--whitespace"),
-    "am": ("--directory", "--exclude", "--include", "--patch-format", "--resolvemsg"),
     "push": ("--repo", "--push-option", "--receive-pack", "--exec"),
     "pull": ("--strategy", "--strategy-option", "--upload-pack", "--cleanup"),
 }  # fmt: skip
-_READING = frozenset(
-    {"--get", "--get-all", "--get-regexp", "--get-urlmatch", "--list", "-l", "--get-color", "get", "list"}
-)
-_CONFIG_WITH_VALUE = frozenset({"-f", "--file", "--blob", "--type", "-t", "--default", "--comment", "--value", "--url"})
-_SECTIONS = frozenset({"--remove-section", "--rename-section", "remove-section", "rename-section"})
+
+_COMMANDS = ("core.editor", "sequence.editor", "core.pager", "core.sshcommand", "diff.external", "core.fsmonitor")
+"""Settings whose values git runs."""
+
+_RECEIPT_REFS = ("refs/vibe-gate", "refs/notes/vibe-gate")
 
 
 class Call:
@@ -39,6 +48,9 @@ class Call:
         self.arguments: list[str] = []
         self.settings: list[tuple[str, str]] = []
         self.folders: list[str] = []
+        self.git_dir = ""
+        self.work_tree = ""
+        self.programs = ""
 
     @property
     def aliases(self) -> list[str]:
@@ -59,129 +71,225 @@ def parse(arguments: list[str]) -> Call:
             name, value = arguments[at][:2], arguments[at][2:]
         if name in ("-c", "--config-env"):
             setting, _, content = value.partition("=")
-            call.settings.append((setting.lower(), content))
+            call.settings.append((setting.replace(UNKNOWN, "").lower(), content))
         elif name == "-C":
             call.folders.append(value)
+        elif name == "--git-dir":
+            call.git_dir = value
+        elif name == "--work-tree":
+            call.work_tree = value
+        elif name == "--exec-path" and equals:
+            call.programs = value
         at += 1
-    call.subcommand = arguments[at] if at < len(arguments) else ""
+    call.subcommand = arguments[at].replace(UNKNOWN, "") if at < len(arguments) else ""
     call.arguments = arguments[at + 1 :]
     return call
 
 
-def refused(call: Call) -> str | None:
-    """Why this call is refused, if it is."""
-    for name, _ in call.settings:
-        if refusal := _refused_setting(name, f"`git -c {name}`"):
-            return refusal
+def lines(call: Call) -> list[str]:
+    """Lines of shell that the call runs, or sets up to be run."""
+    words, found = call.arguments, []
+    for alias in call.aliases:
+        found.append(_as_line(alias) + " " + _quoted(words))
+    found += [value for name, value in call.settings if name in _COMMANDS]
+    if call.subcommand == "config":
+        name, value = (*git_settings.config_words(words), "", "")[:2]
+        if name.lower().startswith("alias."):
+            found.append(_as_line(value))
+        elif name.lower() in _COMMANDS:
+            found.append(value)
+    elif call.subcommand == "rebase":
+        found += [words[at + 1] for at, word in enumerate(words[:-1]) if word in ("-x", "--exec")]
+        found += [word.partition("=")[2] for word in words if word.startswith("--exec=")]
+    elif call.subcommand in ("submodule", "bisect"):
+        found += [" ".join(words[at + 1 :]) for at, word in enumerate(words) if word in ("foreach", "run")]
+    elif call.subcommand == "filter-branch":
+        found += [words[at + 1] for at, word in enumerate(words[:-1]) if word.endswith("-filter")]
+    return [line for line in found if line.strip()]
+
+
+def refused(call: Call, changed: dict[str, str | None], elsewhere: bool) -> str | None:
+    """Why this call is refused, if it is. `elsewhere`: in another repository than the guarded one."""
     name, arguments = call.subcommand, call.arguments
-    if name in _NO_VERIFY_IN and (option := _no_verify(name, arguments)):
-        return NO_VERIFY.format(f"git {name} {option}")
     if name == "config":
-        return _refused_config(arguments)
+        return git_settings.refused_config(arguments, elsewhere)
+    if elsewhere:
+        return None
+    for setting, _ in call.settings:
+        if refusal := git_settings.refused_setting(setting, f"`git -c {setting}`"):
+            return refusal
+    if name in HOOKED:
+        if call.programs:
+            return OTHERS.format("`git --exec-path`").replace("settings", "programs")
+        if refusal := git_settings.refused_surroundings(changed):
+            return refusal
+    if name in _NO_VERIFY_IN and (option := _no_verify(name, [word.replace(UNKNOWN, "") for word in arguments])):
+        return NO_VERIFY.format(f"git {name} {option}")
     if name in ("commit-tree", "fast-import"):
         return AROUND.format(name)
-    if name == "update-ref":
-        return _refused_update_ref(arguments)
-    return None
+    judge = _REFS.get(name)
+    return judge(arguments, changed) if judge else None
 
 
-def refused_variable(name: str, value: str) -> str | None:
-    """Why a variable may not be set so in front of a command, if it may not."""
-    if name.startswith("GIT_CONFIG_KEY_"):
-        return _refused_setting(value.lower(), name)
-    if name == "GIT_CONFIG_PARAMETERS":
-        known = ("core.hookspath", "vibe-gate.", "include.path")
-        return next((_refused_setting(key, name) for key in known if key in value.lower()), None)
-    if name in ("SKIP", "PREK_SKIP") and any(word.strip().startswith("vibe-gate") for word in value.split(",")):
-        return NO_VERIFY.format(f"{name}={value}")
-    if name in ("HUSKY", "LEFTHOOK") and value.lower() in ("0", "false"):
-        return NO_VERIFY.format(f"{name}={value}")
-    return None
+def refused_copy(call: Call) -> str | None:
+    """Why a call may not use another git folder for the guarded working tree, if it may not."""
+    return COPY.format(call.subcommand) if call.subcommand in HOOKED else None
 
 
-def new_alias(call: Call) -> str | None:
-    """What `git config alias.NAME VALUE` makes of NAME."""
-    words = _config_words(call.arguments) if call.subcommand == "config" else []
-    return words[1] if len(words) > 1 and words[0].lower().startswith("alias.") else None
+def changed_paths(call: Call, guarded) -> list[str]:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """The paths that a call changes other than by bringing back what was committed last.
+
+    `guarded` tells whether a path is protected, which makes it one even where a revision could stand.
+    """
+    words = call.arguments
+    if call.subcommand in ("rm", "mv"):
+        return words
+    if call.subcommand == "update-index":
+        return [part for word in words for part in (word.split(",") if "," in word else [word])]
+    if call.subcommand not in ("checkout", "restore", "reset"):
+        return []
+    cut = words.index("--") if "--" in words else len(words)
+    before = [word for word in words[:cut] if not word.startswith("-")]
+    if call.subcommand == "restore":
+        source = [words[at + 1] for at, word in enumerate(words[:cut][:-1]) if word in ("-s", "--source")]
+        source += [word.partition("=")[2] for word in words[:cut] if word.startswith("--source=")]
+        source += [word[2:] for word in words[:cut] if word.startswith("-s") and len(word) > 2]
+        paths = [*before, *words[cut + 1 :]]
+    else:
+        named = bool(before) and not guarded(before[0]) and (cut < len(words) or len(before) > 1)
+        source, paths = before[:1] if named else [], [*(before[1:] if named else before), *words[cut + 1 :]]
+    if not source or source[0] in ("HEAD", "@"):
+        return []
+    return [_pathspec(path) for path in paths]
 
 
-def _refused_setting(name: str, how: str) -> str | None:
-    if name == "core.hookspath":
-        return HOOKS_PATH.format(f"core.hooksPath ({how})")
-    if name == "include.path" or name.startswith("includeif."):
-        return HOOKS_PATH.format(f"a file of settings ({how})").replace("would", "could")
-    if name.startswith("vibe-gate."):
-        return TRUST.format(f"{name} ({how})")
-    return None
+def _pathspec(path: str) -> str:
+    if path.startswith(":("):
+        return path.partition(")")[2]
+    return path[2:] if path.startswith(":/") else path
+
+
+def _as_line(alias: str) -> str:
+    return alias[1:] if alias.startswith("!") else "git " + alias
+
+
+def _quoted(words: list[str]) -> str:
+    return " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
 
 
 def _no_verify(subcommand: str, arguments: list[str]) -> str | None:
     """The option that skips hooks, as it was written."""
-    at = 0
+    at, skipping, dry = 0, None, False
     while at < len(arguments) and arguments[at] != "--":
         word = arguments[at]
         if word.startswith("--"):
             name, equals, _ = word.partition("=")
             if len(name) >= len("--no-v") and "--no-verify".startswith(name):
-                return word
+                skipping = skipping or word
+            elif name == "--verify":
+                skipping = None
+            dry = (dry or (subcommand == "commit" and name in _DRY)) and name != "--no-dry-run"
             takes = any(long.startswith(name) for long in _LONG_WITH_VALUE[subcommand])
             at += 1 if takes and not equals and len(name) > 3 else 0
         elif word.startswith("-") and len(word) > 1:
             found, skip = _short_n(subcommand, word)
-            if found:
-                return word
+            skipping = skipping or (word if found else None)
             at += skip
         at += 1
-    return None
+    return None if dry else skipping
 
 
 def _short_n(subcommand: str, word: str) -> tuple[bool, int]:
     """Whether -n is among the letters, and how many words after this one belong to it."""
+    found = False
     for at, letter in enumerate(word[1:], 1):
         if letter == "n" and subcommand in _SHORT_N_IN:
-            return True, 0
+            found = True
         if letter in _SHORT_WITH_VALUE[subcommand]:
-            return False, 0 if word[at + 1 :] else 1
+            return found, 0 if word[at + 1 :] else 1
         if letter in _SHORT_OPTIONAL[subcommand]:
             break
-    return False, 0
+    return found, 0
 
 
-def _config_words(arguments: list[str]) -> list[str]:
-    """The name and the value, without options and the words `set`, `unset` and so on."""
-    words: list[str] = []
-    at = 0
-    while at < len(arguments):
-        if arguments[at] in _CONFIG_WITH_VALUE:
-            at += 1
-        elif not arguments[at].startswith("-"):
-            words.append(arguments[at])
-        at += 1
-    return words[1:] if words[:1] in (["set"], ["unset"], ["get"], ["list"], ["edit"]) else words
-
-
-def _refused_config(arguments: list[str]) -> str | None:
-    words = _config_words(arguments)
-    first = next((word for word in arguments if not word.startswith("-")), "")
-    if _SECTIONS & set(arguments):
-        sections = [word.lower() for word in arguments]
-        return HOOKS_PATH.format("`git config --remove-section core`") if "core" in sections else None
-    if not words or any(word in _READING for word in arguments if word.startswith("-")) or first in _READING:
-        return None
-    unsets = first == "unset" or any(word.startswith("--unset") for word in arguments)
-    if len(words) == 1 and not unsets:
-        return None  # it prints the value
-    return _refused_setting(words[0].lower(), "`git config`")
-
-
-def _refused_update_ref(arguments: list[str]) -> str | None:
+def _update_ref(arguments: list[str], changed: dict[str, str | None]) -> str | None:
     if "--stdin" in arguments:
         return AROUND.format("update-ref --stdin")
     named = [word for word in arguments if not word.startswith("-")]
-    if any(word.startswith(("refs/vibe-gate", "refs/notes/vibe-gate")) for word in named):
-        return RECEIPTS
+    if refusal := _refused_ref(named[:1]):
+        return refusal
     if "-d" in arguments or "--delete" in arguments:
         return None
     if any(word == "HEAD" or word.startswith("refs/heads/") for word in named[:2]):
         return AROUND.format("update-ref")
     return None
+
+
+def _symbolic_ref(arguments: list[str], changed: dict[str, str | None]) -> str | None:
+    named = [word for word in arguments if not word.startswith("-")]
+    changes = len(named) > 1 or "-d" in arguments or "--delete" in arguments
+    return _refused_ref(named[:2]) if changes else None
+
+
+def _notes(arguments: list[str], changed: dict[str, str | None]) -> str | None:
+    ref, at, words = changed.get("GIT_NOTES_REF") or "", 0, []
+    while at < len(arguments):
+        word = arguments[at]
+        if word == "--ref":
+            at, ref = at + 1, (*arguments[at + 1 :], "")[0]
+        elif word.startswith("--ref="):
+            ref = word[6:]
+        elif not word.startswith("-"):
+            words.append(word)
+        at += 1
+    if ref.rpartition("/")[2].startswith("vibe-gate") and words[:1] not in ([], ["list"], ["show"], ["get-ref"]):
+        return RECEIPTS.format("refs/notes/vibe-gate")
+    return None
+
+
+def _set_head(arguments: list[str], changed: dict[str, str | None]) -> str | None:
+    if arguments[:1] != ["set-head"] or "-a" in arguments or "--auto" in arguments:
+        return None
+    return BASE.format("the remote's default branch")
+
+
+def _fetch(arguments: list[str], changed: dict[str, str | None]) -> str | None:
+    """`git fetch . x:refs/remotes/origin/main`: from the repository into itself."""
+    words = [word for word in arguments if not word.startswith("-")]
+    if words[:1] not in (["."], ["./"], [".git"]):
+        return None
+    return _refused_ref([word.partition(":")[2] for word in words[1:]])
+
+
+def _push(arguments: list[str], changed: dict[str, str | None]) -> str | None:
+    words = [word for word in arguments if not word.startswith("-")][1:]
+    removes = "-d" in arguments or "--delete" in arguments
+    gone = [word.partition(":")[2] for word in words if word.startswith(":")] + (words if removes else [])
+    here = arguments and next((word for word in arguments if not word.startswith("-")), "") == "."
+    return _refused_ref([*gone, *(word.partition(":")[2] for word in words if here)])
+
+
+def _clean(arguments: list[str], changed: dict[str, str | None]) -> str | None:
+    """`git clean -fdx` takes what is ignored, and evidence ignores itself."""
+    letters = "".join(word[1:] for word in arguments if word[:1] == "-" and word[:2] != "--")
+    spared = any(".vibe" in word for word in arguments) or any(word[:1] != "-" for word in arguments)
+    ignored = "x" in letters.lower().partition("e")[0] and ("f" in letters or "--force" in arguments)
+    if not ignored or spared or "n" in letters or "--dry-run" in arguments:
+        return None
+    return CLEAN.format(" ".join(arguments))
+
+
+def _refused_ref(refs: list[str]) -> str | None:
+    for ref in refs:
+        if ref.startswith(_RECEIPT_REFS):
+            return RECEIPTS.format("/".join(ref.split("/")[: 3 if "notes" in ref else 2]))
+        if ref.startswith("refs/remotes/"):
+            return BASE.format(ref)
+    return None
+
+
+_REFS = {
+    "update-ref": _update_ref, "symbolic-ref": _symbolic_ref, "notes": _notes, "remote": _set_head, "fetch": _fetch,
+    "push": _push, "clean": _clean,
+}  # fmt: skip
+"""Subcommands that write where the gate looks."""

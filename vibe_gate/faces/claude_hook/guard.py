@@ -10,7 +10,10 @@ through, and is noted as a gap.
 import os
 import sys
 
-MARKS = (b"git", b"hook", b".vibe", b"vibe-gate", b"no-v", b"pre-commit", b"prek", b"husky")
+MARKS = (
+    b"git", b"hook", b"vibe", b"no-v", b"noverify", b"no_verify", b"pre-", b"post-", b"commit", b"prek", b"husky",
+    b"lefthook", b"settings", b".g", b".v", b".p", b".cl", b".*", b".?", b".[", b".{", b"$'", b"$(", b"${", b"`",
+)  # fmt: skip
 """One of them stands in everything that is refused, once quotes and backslashes are left out."""
 
 CONTINUED = b"\\\\\\n"  # a backslash and a line feed, as JSON writes them
@@ -43,7 +46,7 @@ def judge(event: bytes) -> None:
     """Refuse the call, if it is one to refuse; note what cannot be understood."""
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))))  # noqa: PTH100, PTH120
     try:
-        if refusal := load("verdict").refusal(event):
+        if refusal := load("verdict").refusal(event, os.environ):
             refuse(event, refusal)
     except BaseException as error:  # noqa: BLE001
         spool = load("spool")

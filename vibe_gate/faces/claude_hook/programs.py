@@ -1,0 +1,149 @@
+"""What programs do with their arguments, as far as the guard cares: which run others, which write files."""
+
+from vibe_gate.faces.claude_hook.shell import UNKNOWN
+
+SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish"})
+
+BEFORE = {
+    "command": (), "builtin": (), "exec": ("-a",), "nohup": (), "setsid": (), "time": ("-f", "-o"),
+    "env": ("-u", "-C", "--unset", "--chdir"), "sudo": ("-u", "-g", "-C", "-h", "-p", "-D"), "doas": ("-u", "-C"),
+    "nice": ("-n",), "ionice": ("-c", "-n", "-p"), "stdbuf": ("-i", "-o", "-e"), "timeout": ("-k", "-s"),
+    "xargs": ("-I", "-n", "-P", "-L", "-s", "-d", "-a", "-E"), "chroot": (), "parallel": ("-j",), "busybox": (),
+    "watch": ("-n",), "flock": ("-w", "-E"), "unbuffer": (), "uvx": ("--from", "--with", "-p", "--python"),
+    "uv": ("--with", "-p", "--python", "--directory", "--project", "--extra", "--group"), "pipx": ("--spec",),
+    "npx": ("-p", "--package"), "poetry": ("-C",), "run": (), "caffeinate": (), "chronic": (), "strace": ("-e", "-o"),
+    "taskset": (), "unshare": (), "xvfb-run": (), "dbus-run-session": (), "systemd-run": ("-p",), "fakeroot": (),
+    "setarch": (), "prlimit": (), "coproc": (), "not": (), "hatch": ("-e",), "pdm": (), "rye": (), "pixi": (),
+    "mise": (), "direnv": (), "nox": ("-s",), "bunx": (), "pnpm": (), "yarn": (), "bun": (), "tool": (), "x": (),
+}  # fmt: skip
+"""Programs that run the command in their arguments, with those of their options that take a value."""
+
+SKIPPING = {"timeout": 1, "flock": 1, "chroot": 1, "taskset": 1, "setarch": 1}
+"""Arguments of theirs that stand before that command."""
+
+_ASIDE = {
+    "uv": ("run", "tool", "x"), "pipx": ("run",), "poetry": ("run",), "hatch": ("run",), "pdm": ("run",),
+    "rye": ("run",), "pixi": ("run",), "mise": ("exec", "x"), "direnv": ("exec",), "pnpm": ("exec", "dlx"),
+    "yarn": ("exec", "dlx", "run"), "bun": ("x", "run"), "nox": (),
+}  # fmt: skip
+"""Those that run another program only after one of these words."""
+
+_CHANGING = frozenset({
+    "rm", "rmdir", "mv", "chmod", "chown", "chgrp", "chattr", "touch", "tee", "truncate", "unlink", "shred", "setfacl",
+    "mkfifo", "mkdir", "trash", "trash-put", "ed", "ex", "vi", "vim", "nano", "dos2unix", "sponge", "rename",
+})  # fmt: skip
+"""Every path that they are given may change."""
+
+REMOVING = frozenset({"rm", "mv", "rmdir", "shred", "trash", "trash-put", "unlink"})
+
+_MAKING = frozenset({"cp", "ln", "install", "rsync", "link", "scp"})
+"""Only the last path that they are given changes, or the one of -t."""
+
+_IN_PLACE = {
+    "sed": ("-i", "--in-place"), "perl": ("-i",), "gawk": ("-i",), "awk": ("-i",), "yq": ("-i", "--inplace"),
+    "prettier": ("--write", "-w"), "ruby": ("-i",), "gsed": ("-i", "--in-place"), "sd": ("",), "gofmt": ("-w",),
+}  # fmt: skip
+
+LINE_OPTION = {"su": "-c", "runuser": "-c", "script": "-c", "flock": "-c", "env": "-S"}
+"""Programs besides shells that take a line of shell, and the option before it."""
+
+_INTO = {
+    "tar": ("-C", "--directory"), "unzip": ("-d",), "curl": ("-o", "--output", "--output-dir"),
+    "wget": ("-O", "-P", "--output-document"), "sort": ("-o", "--output"), "gcc": ("-o",), "jq": (),
+}  # fmt: skip
+"""Programs that write where an option names a place."""
+
+
+def name_of(word: str) -> str:
+    """The program that a first word means: without folders, and without what is not known of it."""
+    return word.replace(UNKNOWN, "").rpartition("/")[2]
+
+
+def stages(words: list[str]) -> list[list[str]]:
+    """The command, and the command that it runs, and so on: `nice env A=b git push` gives three."""
+    found = []
+    while words:
+        found.append(words)
+        program = name_of(words[0])
+        words = _inside(program, words[1:]) if program in BEFORE else []
+    return found
+
+
+def _inside(program: str, words: list[str]) -> list[str]:
+    at, skipping = 0, SKIPPING.get(program, 0)
+    while at < len(words):
+        word = words[at]
+        if word == "--":
+            at += 1
+            break
+        if word.startswith("-") and (word != "-" or program == "env"):
+            at += 2 if word in BEFORE[program] else 1
+        elif program == "env" and "=" in word:
+            at += 1
+        elif skipping:
+            skipping, at = skipping - 1, at + 1
+        else:
+            break
+    if program in _ASIDE and words[at : at + 1] and words[at] not in _ASIDE[program]:
+        return []
+    return words[at:]
+
+
+def module(arguments: list[str]) -> list[str]:
+    """The program and the arguments of `python -m NAME ...`; [] for any other call of it."""
+    at = 0
+    while at < len(arguments) and arguments[at].startswith("-"):
+        word = arguments[at]
+        if word == "-m":
+            rest = arguments[at + 1 :]
+            return [rest[0].replace("_", "-").split(".")[0], *rest[1:]] if rest else []
+        if word[:2] != "--" and "m" in word[1:] and not any(letter in word[1 : word.index("m")] for letter in "cWX"):
+            name = word[word.index("m") + 1 :]
+            rest = [name, *arguments[at + 1 :]] if name else arguments[at + 1 :]
+            return [rest[0].replace("_", "-").split(".")[0], *rest[1:]] if rest else []
+        if word[:2] != "--" and "c" in word:
+            return []
+        at += 2 if word in ("-W", "-X") else 1
+    return []
+
+
+def is_python(program: str) -> bool:
+    """Whether a program is an interpreter of Python."""
+    return program.rstrip("0123456789.") in ("python", "pypy", "py")
+
+
+def changed_paths(program: str, arguments: list[str]) -> list[str]:
+    """The paths that a call may write to or remove."""
+    paths = [word for word in arguments if not word.startswith("-")]
+    if program in _CHANGING:
+        return paths
+    if program in _MAKING:
+        target = [arguments[at + 1] for at, word in enumerate(arguments[:-1]) if word == "-t"]
+        target += [word.partition("=")[2] for word in arguments if word.startswith("--target-directory=")]
+        linked = paths[:-1] if program in ("ln", "link") else []
+        return linked + (target or paths[-1:])
+    if program == "dd":
+        return [word[3:] for word in arguments if word.startswith("of=")]
+    if program in _INTO:
+        return _after(arguments, _INTO[program])
+    if program in _IN_PLACE:
+        asked = any(word.startswith(_IN_PLACE[program]) or _clustered_i(program, word) for word in arguments)
+        return paths if asked else []
+    return []
+
+
+def _after(arguments: list[str], options: tuple[str, ...]) -> list[str]:
+    """The values of these options, apart, with `=` or at once."""
+    found = [arguments[at + 1] for at, word in enumerate(arguments[:-1]) if word in options]
+    for option in options:
+        if option.startswith("--"):
+            found += [word[len(option) + 1 :] for word in arguments if word.startswith(option + "=")]
+        else:
+            found += [word[2:] for word in arguments if word.startswith(option) and len(word) > 2]
+    return found
+
+
+def _clustered_i(program: str, word: str) -> bool:
+    """`perl -pi -e`, `sed -ni`: -i among other letters."""
+    letters = word[1:].split(".")[0]
+    return program in ("sed", "perl") and word[:1] == "-" and word[1:2] != "-" and "i" in letters and len(letters) < 6

@@ -1,0 +1,97 @@
+"""Where each command of a line may run, and which variables it may see changed.
+
+A `cd` need not have happened: every folder in which a command may stand is kept.
+"""
+
+import os.path
+
+from vibe_gate.faces.claude_hook.guarded import Project
+from vibe_gate.faces.claude_hook.shell import SCRATCH, UNKNOWN, Command
+
+MAX_PLACES = 6
+
+
+class Whereabouts:
+    """Follows the commands of one line, in their order."""
+
+    def __init__(self, places: list[str], changed: dict[str, str | None], project: Project) -> None:
+        self._project = project
+        self._scopes: dict[tuple[int, ...], _Scope] = {(): _Scope(places, changed)}
+
+    def before(self, command: Command) -> tuple[list[str], dict[str, str | None]]:
+        """Where the command may run, and the variables changed for it; what it changes counts from then on."""
+        scope = self._scope(command.scope)
+        scope.go_on(command.joined)
+        here, changed = scope.places, scope.changed
+        words = command.words
+        if words[:1] in (["cd"], ["pushd"], ["popd"]) and not command.aside:
+            self._go(scope, command, words)
+        elif words[:1] == ["export"] or not words or words[:2] == ["declare", "-x"]:
+            scope.changed = {**changed, **command.assigned}
+        elif words[:1] == ["unset"]:
+            scope.changed = changed | dict.fromkeys(word for word in words[1:] if not word.startswith("-"))
+        else:
+            self._note_made(words, here)
+        return here, changed
+
+    def _scope(self, name: tuple[int, ...]) -> "_Scope":
+        if name not in self._scopes:
+            outer = self._scope(name[:-1])
+            self._scopes[name] = _Scope(outer.places, outer.changed)
+        return self._scopes[name]
+
+    def _go(self, scope: "_Scope", command: Command, words: list[str]) -> None:
+        target = next((word for word in words[1:] if word == "-" or not word.startswith("-")), "~")
+        if words[0] == "popd" or target == "-":
+            scope.places = _few([*scope.places, *scope.earlier])
+            return
+        reached = [os.path.normpath(os.path.join(place, os.path.expanduser(target))) for place in scope.places]  # noqa: PTH118, PTH111
+        scope.earlier = _few([*scope.earlier, *scope.places])
+        sure = all(UNKNOWN not in place.replace(SCRATCH, "") and self._there(place) for place in reached)
+        if command.maybe or command.joined == "||":
+            scope.places = _few([*scope.places, *reached])
+        else:
+            scope.doubtful = scope.doubtful or not sure or command.joined == "&&"
+            scope.places = reached
+
+    def _there(self, place: str) -> bool:
+        return place in self._project.made or place.startswith(SCRATCH) or os.path.isdir(place)  # noqa: PTH112
+
+    def _note_made(self, words: list[str], here: list[str]) -> None:
+        """Folders that `mkdir`, `git init` and `git clone` make."""
+        made = []
+        if words[:1] == ["mkdir"]:
+            made = [word for word in words[1:] if not word.startswith("-")]
+        elif words[:2] in (["git", "init"], ["git", "clone"]):
+            made = [word for word in words[2:] if not word.startswith("-")][-1:]
+            if words[1] == "clone" and made:
+                made.append(made[0].rstrip("/").rpartition("/")[2].removesuffix(".git"))
+        for name in made:
+            if UNKNOWN not in name:
+                self._project.made.add(os.path.normpath(os.path.join(here[-1], os.path.expanduser(name))))  # noqa: PTH118, PTH111
+
+
+class _Scope:
+    """The state of one subshell."""
+
+    def __init__(self, places: list[str], changed: dict[str, str | None]) -> None:
+        self.places = places
+        self.changed = changed
+        self.base = places
+        self.earlier: list[str] = []
+        self.doubtful = False
+
+    def go_on(self, joined: str) -> None:
+        """A command follows after `joined`: what the list before it was unsure of stays unsure."""
+        if joined == "&&" or joined in ("|", "|&"):
+            return
+        if self.doubtful or joined == "||":
+            self.places = _few([*self.base, *self.places])
+            self.doubtful = False
+        if joined != "||":
+            self.base = self.places
+
+
+def _few(places: list[str]) -> list[str]:
+    found = list(dict.fromkeys(places))
+    return found if len(found) <= MAX_PLACES else [*found[: MAX_PLACES // 2], *found[-MAX_PLACES // 2 :]]
