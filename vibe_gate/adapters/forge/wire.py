@@ -169,10 +169,12 @@ class Wire:
 
     def _once(self, method: str, url: str, body: Json, doing: str) -> Answer:
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        started = time.monotonic()
         try:
             with self._session.request(method, url, data=data, stream=True, allow_redirects=False) as response:
                 return Answer(response.status_code, response.headers, _bounded(response, doing))
         except (requests.RequestException, OSError) as error:
+            self._left_s -= time.monotonic() - started  # a server that hangs is waited for too
             sentence = f"GitHub gave no answer when vibe-gate tried to {doing} ({type(error).__name__})."
             raise ForgeError(sentence, 0, uncertain=True) from None  # the cause's text may hold a proxy's password
 
@@ -180,13 +182,11 @@ class Wire:
 
     def _asked_to_wait(self, answer: Answer) -> float | None:
         """Seconds, where the answer is a limit; None where it is a refusal."""
-        if answer.status not in {403, 429, 503}:
+        if answer.status not in {403, 429}:
             return None
         after = answer.headers.get("retry-after", "")
         if after.isdecimal() and len(after) < 10:
             return max(1.0, float(after))
-        if answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
-            return None
         if answer.headers.get("x-ratelimit-remaining") == "0":
             return _until_reset(answer.headers)
         if answer.status == HTTPStatus.TOO_MANY_REQUESTS or "secondary rate limit" in _message(answer.body).lower():
