@@ -20,7 +20,7 @@ MODULES = sorted(path for path in (ROOT / "vibe_gate").rglob("*.py") if "demo_da
 PUBLIC = {
     *("review", "Request", "Review", "Progress", "Selection", "Summary", "GateError", "UsageError", "DefinitionError"),
     *("RevisionError", "UnsupportedRepository", "InfrastructureError", "AgentError", "GatewayError", "StorageError"),
-    *("IntegrityError", "__version__", "find_bundles", "clean_bundles"),
+    *("ForgeError", "IntegrityError", "__version__", "find_bundles", "clean_bundles"),
     *("read_bundle", "RunResult", "FileChange", "Attachment"),
 }
 

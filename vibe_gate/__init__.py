@@ -48,6 +48,7 @@ _HOMES = {
     "AgentError": "vibe_gate.errors",
     "GatewayError": "vibe_gate.errors",
     "StorageError": "vibe_gate.errors",
+    "ForgeError": "vibe_gate.errors",
     "IntegrityError": "vibe_gate.errors",
     "__version__": "vibe_gate.version",
 }
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from vibe_gate.domain.summary import Summary as Summary
     from vibe_gate.errors import AgentError as AgentError
     from vibe_gate.errors import DefinitionError as DefinitionError
+    from vibe_gate.errors import ForgeError as ForgeError
     from vibe_gate.errors import GateError as GateError
     from vibe_gate.errors import GatewayError as GatewayError
     from vibe_gate.errors import InfrastructureError as InfrastructureError
