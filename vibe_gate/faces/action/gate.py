@@ -102,6 +102,7 @@ def _review(job: _Job, approvals: Approvals) -> Review:
         rubrics=job.inputs.rubrics,
         base=job.span.trusted,
         max_cost_usd=job.inputs.max_cost_usd,
+        reuse=True,
         approval=approvals,
     )
     with progress.shown(job.environ) as show:

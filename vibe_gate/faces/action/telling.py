@@ -8,7 +8,6 @@ from pathlib import Path
 
 from vibe_gate.adapters.git import open_repository
 from vibe_gate.adapters.git.fetching import Access
-from vibe_gate.adapters.redaction import Redactor
 from vibe_gate.domain.anchors import Anchors, anchors
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.receipt import parse
@@ -105,8 +104,3 @@ def _papers(bundle: Path | None) -> str:
     if not sealed.signature:
         return "The receipt of this run is not signed."
     return "The receipt of this run is signed; `vibe-gate verify` tells by whom."
-
-
-def redacted(summary: Summary, environ: Mapping[str, str]) -> Summary:
-    """The summary once more without secrets: what is posted stands where everybody reads it."""
-    return Summary.model_validate(Redactor(environ).value(summary.model_dump(mode="json", by_alias=True)))

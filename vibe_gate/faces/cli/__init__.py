@@ -31,6 +31,7 @@ Commands
   hook       called by git and by hook frameworks, not by people
   capture    called by Claude Code: keeps what its session does
   guard      called by Claude Code: refuses what would go around the gate
+  post       a recorded run to its pull request
   action     called by the GitHub Action: reviews a pull request and says so there
 
   vibe-gate COMMAND --help       options and examples of one command

@@ -1,0 +1,121 @@
+"""`post --from-artifact`: a job with rights posts what a job without them reviewed, as that job's claim."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vibe_gate.accept import accepted
+from vibe_gate.adapters.forge import Forge, Pull, open_forge
+from vibe_gate.adapters.git.fetching import Access
+from vibe_gate.domain.summary import Summary
+from vibe_gate.errors import PASS, ForgeError, IntegrityError, UsageError
+from vibe_gate.faces.action.event import Trigger, read_event
+from vibe_gate.faces.action.incoming import Incoming, incoming
+from vibe_gate.faces.action.inputs import Inputs, inputs_of
+from vibe_gate.faces.action.runner import Runner
+from vibe_gate.faces.action.telling import Told, report_of, touched_since
+from vibe_gate.post import Posted, Posting, post
+from vibe_gate.report.job_summary import job_summary
+from vibe_gate.report.links import Links
+
+INCONCLUSIVE = 3
+
+
+def relay(runner: Runner, folder: Path) -> int:
+    """Post every artifact in `folder`; 0 where all were posted, 3 where one could not be."""
+    inputs, trigger = inputs_of(runner.environ), read_event(runner.environ)
+    if trigger.kind != "workflow_run" or trigger.run is None:
+        raise UsageError("--from-artifact is for a job on workflow_run: only there GitHub says whose artifact it is.")
+    if not inputs.token:
+        raise UsageError("There is no token: pass `github-token`, or set GITHUB_TOKEN.")
+    code = PASS
+    with (
+        incoming(folder, runner.environ, runner.clock()) as found,
+        open_forge(runner.api_url, inputs.token, trigger.repository, environ=runner.environ) as forge,
+    ):
+        for one in found:
+            if one.summary.change.head_commit != trigger.head:
+                raise IntegrityError(
+                    f"The artifact is about {one.summary.change.head_commit[:12]}, the run that made it about "
+                    f"{trigger.head[:12]}: it is not posted."
+                )
+        pull = _pull(runner, inputs, trigger, forge)
+        for one in found:
+            posted = _post(runner, inputs, trigger, forge, pull, one)
+            _tell(runner, posted)
+            code = code if posted.comment_url or not inputs.comment else INCONCLUSIVE
+    return code
+
+
+def _pull(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge) -> Pull:
+    """The open pull request whose head is the event's commit, by this repository's own word. UsageError, ForgeError."""
+    numbers = [pull.number for pull in forge.pulls_of(trigger.head)]
+    if not numbers and trigger.fork and trigger.origin:
+        # GitHub tells of a fork's commit only where it lies; what it says there is looked up here.
+        with open_forge(runner.api_url, inputs.token, trigger.origin, environ=runner.environ) as other:
+            numbers = [pull.number for pull in other.pulls_of(trigger.head)]
+    pulls = [pull for number in dict.fromkeys(numbers) if (pull := _known(forge, number)) is not None]
+    found = [pull for pull in pulls if pull.state == "open" and pull.head_sha == trigger.head]
+    if len(found) != 1:
+        how = "No open pull request has" if not found else f"{len(found)} open pull requests have"
+        raise UsageError(f"{how} {trigger.head[:12]} as its newest commit, so nothing is posted.")
+    return found[0]
+
+
+def _known(forge: Forge, number: int) -> Pull | None:
+    try:
+        return forge.pull(number)
+    except ForgeError as error:
+        if error.status != 404:
+            raise
+        return None
+
+
+def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: Pull, one: Incoming) -> Posted:
+    access = Access(runner.server_url, inputs.token)
+    place = (runner.start, runner.environ, access)
+    verdict = accepted(one.claimed, (pull.base_sha, trigger.head), place, runner.clock())
+    run_url = f"{runner.server_url}/{trigger.repository}/actions/runs/{trigger.run}"
+    told = Told(
+        summary=one.summary if verdict.holds else unvouched(one.summary),
+        notes=(said(one.summary, verdict.holds, verdict.why),),
+        bundle=one.bundle,
+        links=Links(runner.server_url, trigger.repository, trigger.head, run_url),
+        name=inputs.name,
+        repeat=f"{pull.base_sha[:12]}...{trigger.head[:12]}",
+        artifact=True,
+    )
+    posting = Posting(
+        head=trigger.head,
+        number=pull.number,
+        comment=inputs.comment,
+        check_run=inputs.check_run,
+        review_comments=inputs.review_comments and one.bundle is not None,
+        touched=touched_since(runner.start, runner.environ, trigger.head, access),
+        limits=() if verdict.holds else told.notes,
+    )
+    return post(posting, forge, report_of(told))
+
+
+def unvouched(summary: Summary) -> Summary:
+    """The claim as it may be shown: a pass that nobody vouches for is no verdict."""
+    if summary.exit_code == PASS:
+        return summary.model_copy(update={"outcome": "inconclusive", "exit_code": INCONCLUSIVE})
+    return summary
+
+
+def said(summary: Summary, holds: bool, why: str) -> str:
+    """Whose word the verdict is, as a sentence."""
+    if holds:
+        return f"Reviewed by a job that the pull request controls; its verdict counts, for it is {why}."
+    return (
+        f"This is what a job claims that the pull request controls ({summary.outcome}); nobody vouches for it: {why}. "
+        "It is not reviewed until somebody with the repository's rights reviews it."
+    )
+
+
+def _tell(runner: Runner, posted: Posted) -> None:
+    runner.summarize(job_summary(posted.report, tuple(posted.downgrades)))
+    runner.output(verdict=posted.report.summary.outcome, comment_url=posted.comment_url)
+    for sentence in posted.downgrades:
+        runner.command("warning", f"vibe-gate: {sentence}")
