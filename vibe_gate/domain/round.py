@@ -15,6 +15,7 @@ import base64
 import binascii
 import hashlib
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ _MAX_JSON = 1 << 20
 
 _SHORT_MESSAGE = 60
 """Characters of a message that are kept where whole ones do not fit."""
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{16}\Z")
 
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}(?:[0-9a-f]{24})?$")]
 Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
@@ -171,7 +174,7 @@ def answered_by(summary: Summary) -> Callable[[Seen], bool]:
 
 def identity(finding: Finding) -> str:
     """What names a finding from round to round: its fingerprint, or one made of its words and its line."""
-    if finding.fingerprint:
+    if _FINGERPRINT.match(finding.fingerprint):
         return finding.fingerprint
     words = "\0".join((finding.criterion, finding.path, str(finding.line), finding.message))
     return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -36,8 +36,10 @@ _NOTE = 400
 _ACTS = re.compile(r"[@#$&<>\\`*_~\[\]|/]|:.|www\.|\b[0-9a-fA-F]{7,}\b|[A-Za-z]-[0-9]", re.IGNORECASE)
 """Within a word: what Markdown or GitHub acts upon; `:` at its end does nothing."""
 
-_WORD = re.compile(r"`[^`]+`(?= |\Z)|[^ ]+")
-"""A word, or words between backticks."""
+_WORD = re.compile(r"`[^`]+`[.,;:!?)]*(?= |\Z)|[^ ]+")
+"""A word, or words between backticks with what ends a sentence."""
+
+_QUOTED = re.compile(r"`([^`]+)`([.,;:!?)]*)")
 
 _OPENS = re.compile(r"[-+=.:]+\Z|[0-9]+[.)]\Z")
 """A first word that would begin a list, a heading's line or a table's."""
@@ -53,22 +55,18 @@ def _phrases(text: str) -> Iterable[str]:
     """Runs of words that are plain or stand in code; what its author put between backticks stands in code, too."""
     atoms = [(bool(_ACTS.search(word)), word) for word in _WORD.findall(text)]
     first = True
-    for acts, group in groupby(atoms, lambda atom: (atom[0], _quoted(atom[1]))):
+    for acts, group in groupby(atoms, lambda atom: (atom[0], bool(_QUOTED.fullmatch(atom[1])))):
         run = " ".join(word for _, word in group)
         opens = _OPENS.match(run.split(" ")[0]) if first and not acts[0] else None
         if opens is not None:
             opening, _, rest = run.partition(" ")
             run = _span(opening) + (f" {rest}" if rest else "")
         elif acts[1]:
-            run = " ".join(_span(word[1:-1]) for word in _WORD.findall(run))
+            run = _QUOTED.sub(lambda match: _span(match[1]) + match[2], run)
         elif acts[0]:
             run = _span(run)
         yield run if first else f" {run}"
         first = False
-
-
-def _quoted(word: str) -> bool:
-    return len(word) > 2 and word[0] == word[-1] == "`"
 
 
 def code(text: str, limit: int = MAX_CODE) -> str:

@@ -1,0 +1,287 @@
+"""Text of others in what is posted: hostile strings in every place where text can stand, through GitHub's renderer."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
+from github_page import TAGS, acted_upon, page, skeleton
+from summaries import criterion, finding, rubric, summary
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.anchors import anchors
+from vibe_gate.domain.evidence import CheckedEvidence
+from vibe_gate.domain.round import Round, Seen, load
+from vibe_gate.domain.summary import Cost, PolicyChange, Trusted, Unreviewed
+from vibe_gate.domain.verdict import Vote
+from vibe_gate.report.check_run import check_run
+from vibe_gate.report.comment import MARKER, comment, state_of
+from vibe_gate.report.job_summary import job_summary
+from vibe_gate.report.links import Links
+from vibe_gate.report.report import Report
+from vibe_gate.report.review_comments import FINDING_MARKER, finding_of, fixed_body, review_comments
+from vibe_gate.report.text import safe
+from vibe_gate.report.workflow_commands import commands
+
+HEAD = "c0ffee" * 6 + "c0ff"
+OLD = "0ddba11" * 5 + "0ddba"
+LINKS = Links("https://github.com", "o/r", HEAD, "https://github.com/o/r/actions/runs/1", OLD)
+
+HOSTILE = {
+    "user": "@octocat look",
+    "team": "cc @org/team.",
+    "mention-in-brackets": "(@octocat)",
+    "mention-after-entity": "&#64;octocat &commat;octocat",
+    "mention-escaped": "\\@octocat",
+    "issue": "fixes #1 and closes #22",
+    "issue-gh": "GH-1",
+    "issue-elsewhere": "o/r#1 and https://github.com/o/r/issues/1",
+    "sha": f"reverts {HEAD} and {HEAD[:7]}",
+    "sha-elsewhere": f"o/r@{HEAD}",
+    "url": "see https://evil.example/x?y=1.",
+    "url-www": "www.evil.example",
+    "url-ftp": "ftp://evil.example",
+    "url-angle": "<https://evil.example>",
+    "url-javascript": "[x](javascript:alert(1))",
+    "url-xmpp": "xmpp:a@b.example",
+    "email": "mail jo@evil.example now",
+    "email-mailto": "mailto:jo@evil.example",
+    "image": "![x](https://evil.example/p.png)",
+    "image-reference": "![x][r]\n\n[r]: https://evil.example/p.png",
+    "image-html": "<img src=https://evil.example/p.png onerror=alert(1)>",
+    "link": "[click](https://evil.example)",
+    "link-reference": "[click][r]\n\n[r]: https://evil.example",
+    "definition": "[`quality`]: https://evil.example",
+    "html": "<b>bold</b><script>alert(1)</script><iframe src=//evil.example>",
+    "html-split": "<a href='https://evil.example'",
+    "html-close": "</details></summary></code></pre></td></table>",
+    "html-open": "<details><summary><pre><table><textarea>",
+    "html-entity": "&lt;b&gt; &amp; &nbsp; &#x3C;b&#x3E;",
+    "comment-open": "<!-- everything below is gone",
+    "comment-close": "--> visible",
+    "cdata": "<![CDATA[ x",
+    "processing": "<?php x",
+    "fence": "```\nout\n```",
+    "fence-long": "`" * 40 + "\nout",
+    "fence-tildes": "~~~~\nout",
+    "fence-suggestion": "```suggestion\nrm -rf /\n```",
+    "fence-mermaid": "```mermaid\ngraph TD; a-->b; click a href \"https://evil.example\"\n```",
+    "code-odd": "a ` b `` c ``` d",
+    "code-edges": "`` ` ``",
+    "backslash": "ends with a backslash \\",
+    "pipe": "a | b \\| c || d",
+    "heading": "# Approved\n\n## APPROVED",
+    "setext": "Approved\n===\n---",
+    "rule": "***\n---\n___",
+    "list": "- a\n* b\n1. c\n+ d",
+    "tasks": "- [x] reviewed by a human\n- [ ] todo",
+    "quote": "> [!IMPORTANT]\n> approved",
+    "footnote": "x[^1]\n\n[^1]: y",
+    "emphasis": "**PASS** __PASS__ *a* ~~b~~",
+    "math": "$\\href{https://evil.example}{x}$ and $$x$$ and $`x`$",
+    "emoji": ":tada: :+1: :octocat:",
+    "workflow-command": "::error file=a,line=1::x\n::set-output name=x::y\n##[error]x",
+    "workflow-stop": "::stop-commands::x\n::add-mask::***",
+    "ansi": "\x1b[2J\x1b]8;;https://evil.example\x07x\x1b]8;;\x07",
+    "bidi": "pass\u202e\u2066 liaf",
+    "zero-width": "@\u200boctocat p\u200bass \ufeff\u00ad",
+    "tags": "x" + "".join(chr(0xE0000 + ord(char)) for char in "hidden"),
+    "carriage": "a\rb\r\nc\r# d",
+    "nul": "a\0b\0",
+    "separators": "a\u2028b\u2029c\x85d\x0be",
+    "surrogate": "a\udcffb\udc80",
+    "megabyte": "@a#1`|" * 170_000,
+    "newlines": "\n\n\n\n    indented code\n\n",
+    "tab": "\tindented\t|\t@octocat",
+    "marker": f"{MARKER}\n<!-- vibe-gate:state eJyrVspIzUxRslIy0lFQykvMTVWyUkpKVaoFAE -->",
+    "finding-marker": f"{FINDING_MARKER}{'a' * 16} -->",
+    "ticket": "JIRA-1 and SEC-42",
+    "custom": "GHSA-xxxx-xxxx-xxxx CVE-2024-1",
+    "nothing": "",
+    "blank": " \t ",
+}  # fmt: skip
+
+
+def told(text: str) -> Report:
+    """A report in which every string that others can write is `text`; a summary holds no bytes that are not UTF-8."""
+    raw, text = text, text.encode("utf-8", "replace").decode()
+    short = text[:280]
+    path = paths.quote(raw[:3000].replace("\0", "?") or "x")
+    evidence = CheckedEvidence(path=path, line=2, end_line=2, quote=text, standing="holds")
+    vote = Vote(outcome="fail", said="fail", reason=text, counterexample=text, evidence=(evidence,), turn=text[:99])
+    bad = criterion(text, "fail", kind="judge", reason=text, votes=(vote, vote))
+    found = [
+        finding(short, line=2, path=path, criterion=text, evidence=(evidence,), fingerprint="a" * 16),
+        finding(short, line=0, path="", criterion=text, level="warning", fingerprint=text[:16]),
+        finding(f"suppressed by {short}"[:280], level="notice", fingerprint="b" * 16),
+        finding("The line 3 of this file holds x.", line=3, path=path, fingerprint="c" * 16),
+    ]
+    seen = [
+        Seen(fingerprint=name * 16, criterion=text[:64], path=path[:4096], line=1, level="failure", message=short,
+             since=OLD, fixed=fixed)
+        for name, fixed in (("d", HEAD), ("e", ""), ("f", ""))
+    ]  # fmt: skip
+    made = summary(
+        run_id=text, key=text, workflow=text, bundle=text, outcome="fail", exit_code=1, findings=tuple(found),
+        trusted=Trusted(revision=text, bootstrap=False),
+        rubrics=(rubric(bad, criterion("x", reason=text), outcome="fail", id=text),),
+        policy_changes=(PolicyChange(path=path, change_type=text, level="block", diff=text),),
+        unreviewed=(Unreviewed(path=path, line=1, end_line=9, reason=text),),
+        cost=Cost(usd=0.5, basis="unknown", by_node={text: 0.5}, by_model={text: 0.5}),
+    )  # fmt: skip
+    return Report(
+        summary=made, notes=(raw,),
+        round=Round(2, HEAD, tuple(found), (), (seen[0],), (found[0],), frozenset("a" * 16), (seen[1],), (seen[2],)),
+        links=LINKS, patch=patch(path, raw), papers=raw, artifact=True, number=1, name=raw, review="a...b",
+    )  # fmt: skip
+
+
+def patch(path: str, text: str) -> str:
+    line = "+".join(f"{part}\n" for part in text.split("\n"))
+    count = text.count("\n") + 1
+    shown = f"b/{path}" if not path.startswith('"') else f'"b/{path[1:]}'
+    hidden = "+x\u202e" + text.replace("\n", " ").replace("\r", " ")[:900] + "\n"
+    return (
+        f"diff --git a/{path} {shown}\n--- /dev/null\n+++ {shown}\n@@ -0,0 +1,{count} @@\n+{line}"
+        f"@@ -1 +{count + 1},1 @@\n{hidden}".replace("@@ -1 +", "@@ -0,0 +")
+    )
+
+
+def documents(report: Report, text: str) -> dict[str, str]:
+    run = check_run(report, (text,))
+    made = review_comments(report, anchors(report.patch.encode("utf-8", "surrogateescape")))
+    bodies = {f"review {index}": one.body for index, one in enumerate(made)}
+    return {
+        "comment": comment(report, (text,)),
+        "job summary": job_summary(report, (text,)),
+        "check summary": run.summary,
+        "check text": run.text,
+        **bodies,
+        **{f"fixed {name}": fixed_body(body, HEAD, LINKS) for name, body in bodies.items()},
+    }
+
+
+def check(markdown: str, breaks: bool) -> None:
+    tree = page(markdown, breaks=breaks)
+    assert {str(node.tag) for node in tree.iter() if isinstance(node.tag, str)} <= TAGS
+    for node in tree.iter("a"):
+        assert set(node.attrib) == {"href"}
+        assert node.get("href").startswith(
+            ("https://github.com/o/r/blob/", "https://github.com/o/r/commit/", LINKS.run_url)
+        )
+        assert [child.tag for child in node] == ["code"]
+    assert all(set(node.attrib) == set() for node in tree.iter("details", "summary", "code", "p", "td", "th", "li"))
+    assert {node.get("lang") for node in tree.iter("pre")} <= {None, "diff", "suggestion"}
+    assert acted_upon(tree) == []
+    ours = [str(node) for node in tree.iter() if not isinstance(node.tag, str)]
+    assert all(
+        one.startswith(("<!-- vibe-gate:summary", "<!-- vibe-gate:state", "<!-- vibe-gate:finding")) for one in ours
+    )
+    assert len(ours) <= 2
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_nothing_of_theirs_is_an_image_a_link_a_mention_or_html(name):
+    text = HOSTILE[name]
+    for what, markdown in documents(told(text), text).items():
+        check(markdown, breaks=what != "job summary")
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in HOSTILE if name not in ("nothing", "blank", "surrogate", "megabyte")]
+)
+def test_the_document_has_the_same_parts_as_with_plain_words(name):
+    text = HOSTILE[name]
+    words = "\n".join(["plain words"] * (text.count("\n") + 1))
+    plain = documents(told(words), words)
+    for what, markdown in documents(told(text), text).items():
+        assert skeleton(page(markdown)) == skeleton(page(plain[what])), what
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in HOSTILE if name not in ("nothing", "blank", "megabyte", "surrogate")]
+)
+def test_what_they_wrote_can_be_read_word_for_word(name):
+    text = HOSTILE[name]
+    seen = page(comment(told(text))).text_content()
+    words = safe(" ".join(text.split())).split()
+    assert " ".join(words).replace(" ", "") in "".join(seen.split())
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_marker_and_state_are_ours_alone(name):
+    text = HOSTILE[name]
+    body = comment(told(text), (text,))
+    assert body.startswith("<!-- vibe-gate:summary")
+    state = state_of(body)
+    assert state is not None
+    assert (state.head, state.number) == (HEAD, 2)
+    for key, one in documents(told(text), text).items():
+        if key.startswith(("review", "fixed")):
+            assert finding_of(one) in {"a" * 16, "c" * 16}
+    assert state_of(text) is None
+    assert load(text) is None
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_workflow_command_of_theirs_is_obeyed(name):
+    text = HOSTILE[name]
+    lines = commands(told(text), "TOKEN", (text,)).splitlines()
+    stop, start = lines.index("::stop-commands::TOKEN"), lines.index("::TOKEN::")
+    assert all(line.startswith(("::error ", "::warning ", "::notice ")) for line in lines[:stop])
+    assert len(lines[:stop]) <= 30
+    assert start == len(lines) - 1
+    assert not any("::TOKEN::" in line for line in lines[stop + 1 : start])
+    for line in lines[:stop]:
+        head = line.split("::")[1]
+        assert {pair.split("=")[0] for pair in head.split(" ", 1)[1].split(",")} <= {"title", "file", "line", "endLine"}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_every_body_is_small_enough_and_can_be_sent(name):
+    text = HOSTILE[name]
+    made = documents(told(text), text)
+    limits = {"comment": 65_000, "job summary": 1_000_000, "check summary": 65_000, "check text": 65_000}
+    for what, markdown in made.items():
+        assert len(markdown.encode()) <= limits.get(what, 60_000)
+        assert "\r" not in markdown
+        assert "\0" not in markdown
+    for note in check_run(told(text)).annotations:
+        assert len(note.message.encode()) < 64_000
+        assert "\x1b" not in note.message + note.title + note.raw_details
+
+
+TOKENS = st.sampled_from([
+    "@octocat", "#1", "`", "``", "```", "~~~", "|", "\\", "<", ">", "<!--", "-->", "</details>", "<b>", "[", "]", "](",
+    "(https://evil.example)", "!", "&", ";", "&#64;", "$", ":", ":tada:", "www.", "https://", "\n", "\r", "\t", " ",
+    "_", "*", "**", "- ", "1. ", "===", "---", "#", "\u202e", "\u200b", "\0", "\x1b", "a", "deadbeef", "GH-1", ".", "/",
+    "+", "  ", "[^1]", "[^1]:", "[x]", "a@b.c", "::error::", "\udcff", "\u2028", "é", "世",
+])  # fmt: skip
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.one_of(TOKENS, st.text(max_size=4)), max_size=12).map("".join))
+def test_nor_of_anything_that_can_be_put_together(text):
+    for what, markdown in documents(told(text), text).items():
+        check(markdown, breaks=what != "job summary")
+
+
+def test_a_state_that_unpacks_to_megabytes_is_not_read():
+    import base64
+    import zlib
+
+    bomb = base64.b64encode(zlib.compress(b'{"schema":1,' + b" " * (8 << 20) + b"}", 9)).decode()
+    assert len(bomb) < 12_000
+    assert load(bomb) is None
+
+
+def test_a_name_cannot_end_the_marker():
+    body = comment(replace(told("x"), name="--> <img> a--b/c"))
+    assert body.split("\n")[0].count("-->") == 1
+    assert state_of(body) is not None
