@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
 import requests
 
+from contract.description import Description
 from contract.github import ACTIONS, LoopbackGitHub, loopback_github
 
 DIFF = """diff --git a/a.py b/a.py
@@ -182,3 +184,44 @@ def test_an_enterprise_server_has_its_api_below_a_path() -> None:
         viewer = requests.post(f"{github.server_url}/api/graphql", json={"query": "{viewer{login}}"},
                                headers={"Authorization": f"token {github.token}"}, timeout=5)  # fmt: skip
         assert viewer.json()["data"]["viewer"]["login"] == ACTIONS
+
+
+def test_unknown_fields_are_found_below_conditions_lists_and_answers() -> None:
+    description = Description()
+    path = "/repos/octo/hello/check-runs/5"
+    update = description.operation("PATCH", path)
+    assert update is not None
+    output = {"title": "t", "summary": "s", "annotations": [annotation() | {"colour": "red"}]}
+    sent = {"status": "completed", "conclusion": "success", "verdict": "pass", "output": output}
+    flaws = description.flaws_of_request(update, path, {}, json.dumps(sent).encode())
+    assert sorted(flaws) == ["unknown field .output.annotations[0].colour", "unknown field .verdict"]
+    answer = description.filled("check-run", {"id": 5}) | {"status": "completed"}
+    assert description.flaws_of_response(update, path, 200, answer) == []
+    assert description.flaws_of_response(update, path, 200, answer | {"id": "5"}) != []
+    assert description.flaws_of_response(update, path, 200, {"id": 5}) != []
+    user = description.operation("GET", "/user")
+    assert user is not None
+    mine = description.filled("private-user", {"login": "ada", "user_view_type": "private"})
+    assert description.flaws_of_response(user, "/user", 200, mine) == []
+    assert description.flaws_of_response(user, "/user", 200, mine | {"shoe_size": 43}) != []
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"conclusion": "maybe"}, "conclusion"),
+        ({"output": {"title": "t", "summary": "x" * 65536}}, "summary"),
+        ({"output": {"summary": "no title", "annotations": [annotation() | {"annotation_level": "fatal"}]}}, "level"),
+    ],
+)
+def test_wrong_words_and_lengths_are_violations(github: LoopbackGitHub, change: dict[str, object], word: str) -> None:
+    run = {"name": "gate", "head_sha": SHA, "status": "completed", "conclusion": "failure"} | change
+    assert Client(github, github.token)("POST", "REPO/check-runs", run).status_code == 422
+    assert word in github.violations[0]
+    github.violations.clear()
+
+
+def test_leaving_the_block_raises_what_broke_the_description() -> None:
+    with pytest.raises(AssertionError, match="unknown field"), loopback_github() as github:
+        github.add_pull(7)
+        Client(github, github.token)("POST", "REPO/issues/7/comments", {"body": "x", "colour": "red"})

@@ -124,7 +124,7 @@ class Forge:
         return tuple(pull_of(each) for page in self._wire.pages(path, doing) for each in list_of(page))
 
     def commit_authors(self, number: int) -> frozenset[str]:
-        """The accounts that wrote or committed a pull request's commits, by the commits' own word."""
+        """Who wrote or committed a pull request's commits, by the commits' own word; GitHub lists 250 of them."""
         found: set[str] = set()
         path, doing = f"{self._root}/pulls/{number:d}/commits", f"read the commits of pull request {number}"
         for page in self._wire.pages(path, doing):
@@ -302,7 +302,7 @@ class Forge:
         said = {
             "commit_id": _commit(head_sha),
             "event": "COMMENT",
-            "body": f"{body}\n\n{nonce}",
+            "body": f"{body}\n\n{nonce}".lstrip(),
             "comments": [line_comment(each) for each in comments],
         }
         path = f"{self._root}/pulls/{number:d}/reviews"
