@@ -164,7 +164,6 @@ def test_whatever_a_line_holds_is_an_event_or_an_integrity_error(turn: Path, log
         {"testId": "x", "toolCalls": [{"name": "Read"}]},
         {"testId": "x", "metrics": {"totalTokens": "many"}},
         {"schema": 2, "testId": "x"},
-        {"testId": "x", "surprise": 1},
     ],
 )
 def test_a_turns_summary_of_another_form_is_named(turn: Path, document: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -18,6 +17,7 @@ from vibe_gate.adapters.bundles.layout import Entry, is_vouched, part_of, walk
 from vibe_gate.adapters.bundles.log import Lock
 from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT
 from vibe_gate.adapters.bundles.strict import parse_object
+from vibe_gate.domain import later
 from vibe_gate.domain.event import Event
 from vibe_gate.domain.graph import fold
 from vibe_gate.domain.summary import Summary
@@ -107,7 +107,7 @@ class _Audit:
         self._model(names.SUMMARY, lambda: self._summary_of(document))
 
     def _summary_of(self, document: dict[str, Any]) -> None:
-        summary = Summary.model_validate_json(_json(document))
+        summary = later.read(Summary, document)
         if (summary.run_id, summary.key) != (self._run_id, self._key):
             raise ValueError("it belongs to another run")
         self._verdict = (summary.outcome, summary.exit_code)
@@ -122,7 +122,7 @@ class _Audit:
             nonlocal right
             for number, line in self._lines(self._bundle, names.EVENTS, first=1):
                 try:
-                    event = Event.model_validate(parse_object(line))
+                    event = later.read_event(parse_object(line))
                 except ValueError as error:
                     right = self._wrong_line(names.EVENTS, number, _reason(error))
                     continue
@@ -240,7 +240,7 @@ class _Audit:
             self._model(entry.name, lambda: self._turn_of(document, turn))
 
     def _turn_of(self, document: dict[str, Any], turn: str) -> None:
-        summary = TurnSummary.model_validate_json(_json(document))
+        summary = later.read(TurnSummary, document)
         _, node_id, number = turn.split("/")
         if summary.test_id != f"{self._run_id}/{node_id}/{number}":
             raise ValueError("it belongs to another turn")
@@ -316,10 +316,6 @@ class _Audit:
             validate()
         except ValueError as error:
             self._say("corrupt", "document", name, _reason(error))
-
-
-def _json(document: dict[str, Any]) -> str:
-    return json.dumps(document)
 
 
 def _reason(error: ValueError) -> str:

@@ -72,5 +72,6 @@ class Packing:
         while len(self._waiting) > number or self._bytes > _MOST_BYTES:
             one = self._waiting.popleft()
             self._bytes -= len(one.data)
-            self._objects.put(one.data, one.into, one.name, one.packed and one.packed.result())
+            packed = None if one.packed is None else one.packed.result()
+            self._objects.put(one.data, one.into, one.name, packed)
             one.done(one.name)

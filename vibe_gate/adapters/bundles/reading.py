@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from vibe_gate.adapters.bundles.log import Lock, lines
 from vibe_gate.adapters.bundles.place import MAX_DOCUMENT_BYTES
 from vibe_gate.adapters.bundles.provenance import Provenance
 from vibe_gate.adapters.bundles.strict import parse_object
-from vibe_gate.domain import paths
+from vibe_gate.domain import later, paths
 from vibe_gate.domain.event import Event
 from vibe_gate.domain.graph import Graph, fold
 from vibe_gate.domain.summary import Summary
@@ -129,7 +128,7 @@ def read_summary(directory: Path) -> Summary:
     _compare(document.pop("digests", None), folder, directory)
     document.pop("redacted", None)
     try:
-        summary = Summary.model_validate_json(json.dumps(document))
+        summary = later.read(Summary, document)
     except ValidationError as error:
         raise _corrupt(directory / names.SUMMARY, _first(error)) from error
     if _document(folder, names.RUN).get("run_id") != summary.run_id:
@@ -168,7 +167,7 @@ def _events(folder: Folder) -> Iterator[Event]:
     number = 0
     try:
         for number, line in enumerate(lines(folder, names.EVENTS), start=1):
-            event = Event.model_validate(parse_object(line))
+            event = later.read_event(parse_object(line))
             if event.seq != number:
                 raise _corrupt(folder.path / names.EVENTS, f"line {number} has seq {event.seq}")
             yield event

@@ -8,6 +8,7 @@ from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.log import encode_document, lines
 from vibe_gate.adapters.bundles.strict import parse_object
+from vibe_gate.domain import later
 from vibe_gate.domain.event import Event
 from vibe_gate.domain.graph import fold
 
@@ -26,7 +27,7 @@ def rebuilt(bundle: Folder, name: str) -> bytes | None:
     if name not in {names.GRAPH, names.SESSIONS}:
         return None
     try:
-        events = [Event.model_validate(parse_object(line)) for line in lines(bundle, names.EVENTS)]
+        events = [later.read_event(parse_object(line)) for line in lines(bundle, names.EVENTS)]
     except (FileNotFoundError, ValueError):
         return None
     if name == names.GRAPH:

@@ -26,7 +26,7 @@ from vibe_gate.adapters.bundles.reading import RunState, read_summary
 from vibe_gate.adapters.bundles.redactor import Redactor
 from vibe_gate.adapters.bundles.remarks import Annotation, Attachment
 from vibe_gate.adapters.bundles.timeline import Timeline
-from vibe_gate.domain import secrets
+from vibe_gate.domain import later, secrets
 from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.placeholders import as_bytes_seen, replaced
 from vibe_gate.domain.summary import Summary
@@ -205,7 +205,7 @@ class RunResult:
         return bare.document(names.SUMMARY, _parse_run)
 
     def _turn_summary(self) -> TurnSummary:
-        return self._place.document(names.SUMMARY, TurnSummary.model_validate_json)
+        return self._place.document(names.SUMMARY, _parse_turn)
 
     def _turn_places(self) -> list[Place]:
         if not self._is_run:
@@ -284,7 +284,11 @@ def _parse_run(data: bytes) -> Summary:
     document = json_object(data)
     document.pop("digests", None)
     document.pop("redacted", None)
-    return Summary.model_validate(document)
+    return later.read(Summary, document)
+
+
+def _parse_turn(data: bytes) -> TurnSummary:
+    return later.read(TurnSummary, json_object(data))
 
 
 def _metrics_of_run(summary: Summary) -> TurnMetrics:
