@@ -18,18 +18,19 @@ from vibe_gate.errors import ForgeError
 from vibe_gate.report.check_run import check_run
 from vibe_gate.report.comment import comment, marker, state_of
 from vibe_gate.report.report import Report
-from vibe_gate.report.review_comments import ReviewComment, finding_of, fixed_body, review_comments
+from vibe_gate.report.review_comments import (
+    MAX_COMMENTS,
+    ReviewComment,
+    finding_of,
+    fixed_body,
+    is_fixed,
+    review_comments,
+)
 
 CHECK_NAME = "vibe-gate"
 """Of the check run; the thing to require is the job itself, which fails with it."""
 
-AT_ONCE = 50
-"""Review comments of one run: each is a notification; GitHub allows 80 writes a minute, and these are one."""
-
 SHORT = 12
-
-NOBODYS = "0" * 40
-"""A commit to ask with whether a comment says already that its finding is fixed."""
 
 Touched = Callable[[Finding], bool]
 
@@ -159,7 +160,7 @@ class _Telling:
             self._downgrade("Comments at lines could not be read, so none were written", error)
             return
         self._mark_fixed([(one.id, one.body) for one in own])
-        said = {finding_of(one.body) for one in own if fixed_body(one.body, NOBODYS) != one.body}
+        said = {finding_of(one.body) for one in own if not is_fixed(one.body)}
         report = self._posted.report
         wanted = [one for one in review_comments(report, report.anchors) if one.fingerprint not in said]
         if wanted:
@@ -180,12 +181,11 @@ class _Telling:
                 return
 
     def _review(self, number: int, wanted: list[ReviewComment]) -> None:
-        left = len(wanted) - AT_ONCE
-        if left > 0:
-            self._posted.downgrades.append(f"{left} more findings have no comment at their line; they stand here only.")
+        if len(wanted) == MAX_COMMENTS < len(self._posted.report.round.new):
+            self._posted.downgrades.append(f"Only {MAX_COMMENTS} of the new findings got a comment at their lines.")
         head = self._posting.head
         try:
-            self._posted.review_url = self._forge.review(number, head, "", tuple(wanted[:AT_ONCE]))
+            self._posted.review_url = self._forge.review(number, head, "", tuple(wanted))
         except ForgeError as error:
             self._downgrade("The comments at lines were refused, so their findings stand here only", error)
 
