@@ -39,7 +39,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
@@ -383,8 +383,9 @@ def _handler(github: LoopbackGitHub) -> type[BaseHTTPRequestHandler]:
             for name, value in ({"Date": self.date_time_string()} | reply.headers).items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(reply.body)))
-            self.end_headers()
-            self.wfile.write(reply.body)
+            with suppress(ConnectionError):  # whoever asked does not want to know any more
+                self.end_headers()
+                self.wfile.write(reply.body)
 
         do_POST = do_PATCH = do_DELETE = do_PUT = do_GET
 

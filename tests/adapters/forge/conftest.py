@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from contract.github import LoopbackGitHub, loopback_github
+from postings import Annotation, CheckRun
 
 from vibe_gate.adapters.forge import Forge, open_forge
 
@@ -20,6 +20,12 @@ DIFF = """diff --git a/a.py b/a.py
 +three
  four
 """
+
+
+@pytest.fixture
+def diff() -> str:
+    """A pull request's: lines 1 to 4 of a.py can be commented on."""
+    return DIFF
 
 
 @pytest.fixture
@@ -54,26 +60,6 @@ def opened(github: LoopbackGitHub, waits: list[float]) -> Iterator[Callable[...,
 def forge(opened: Callable[..., Forge]) -> Forge:
     """A forge with the job's own token (an app's)."""
     return opened()
-
-
-@dataclass(frozen=True)
-class Annotation:
-    path: str
-    start_line: int
-    end_line: int
-    annotation_level: str
-    message: str
-    title: str = ""
-    raw_details: str = ""
-
-
-@dataclass(frozen=True)
-class CheckRun:
-    annotations: tuple[Annotation, ...]
-    title: str = "1 criterion failed"
-    summary: str = "Details"
-    text: str = ""
-    conclusion: str = "failure"
 
 
 @pytest.fixture

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import pytest
 from contract.github import ACTIONS, LoopbackGitHub
+from postings import LineComment
 
 from vibe_gate.adapters.forge import Approval, Forge
 from vibe_gate.errors import ForgeError
 
 HEAD, OLD = "a" * 40, "c" * 40
 REVIEWS = "/repos/{owner}/{repo}/pulls/{pull_number}/reviews"
-
-
-@dataclass(frozen=True)
-class LineComment:
-    body: str
-    line: int
-    path: str = "a.py"
-    side: str = "RIGHT"
-    start_line: int | None = None
-    start_side: str | None = None
 
 
 def test_a_review_stands_at_its_lines(github: LoopbackGitHub, forge: Forge) -> None:

@@ -27,15 +27,13 @@ from vibe_gate.adapters.forge.shapes import (
 )
 from vibe_gate.adapters.forge.taken import CheckRun, LineComment, annotation, line_comment
 from vibe_gate.adapters.forge.wire import Wire
+from vibe_gate.domain.shown import show_text
 from vibe_gate.errors import ForgeError, UsageError
 
 Json = Any
 
 ANNOTATIONS_PER_REQUEST = 50
 """Checks API; more go in follow-up updates, which append."""
-
-LONGEST_NAME = 100
-"""Characters of a check run's title; GitHub gives no limit, and shows less."""
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*/(?!\.{1,2}\Z)[A-Za-z0-9._-]+\Z")
 _COMMIT = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
@@ -162,7 +160,7 @@ class Forge:
         """What a reviewer may do here, where that is at least to write; "" otherwise."""
         path = f"{self._root}/collaborators/{quote(review.login, safe='')}/permission"
         try:
-            answer = self._wire.get(path, f"read what {review.login} may do")
+            answer = self._wire.get(path, f"read what {show_text(review.login)} may do")
         except ForgeError as error:
             if error.status != 404:
                 raise
@@ -238,7 +236,7 @@ class Forge:
             [annotation(each) for each in run.annotations[start : start + ANNOTATIONS_PER_REQUEST]]
             for start in range(0, len(run.annotations), ANNOTATIONS_PER_REQUEST)
         ] or [[]]
-        output: Json = {"title": run.title[:LONGEST_NAME], "summary": run.summary}
+        output: Json = {"title": run.title, "summary": run.summary}
         if run.text:
             output["text"] = run.text
         done = {"status": "completed", "conclusion": run.conclusion}
