@@ -25,6 +25,7 @@ class Kind:
     files: Sequence[str] = ("pay.py",)
     rubrics: Sequence[str] = ("quality",)
     agent: bool = False
+    hints: Sequence[str] = ()
     contents: Sequence[bytes] = ()
     workflow: str = "review"
     ids: Mapping[str, str] = field(default_factory=dict)
@@ -56,7 +57,7 @@ def recorded(root: Path, at: datetime = START, kind: Kind = Kind()) -> str:
         "change": change,
         "rubrics": rubrics,
         "workflow": kind.workflow,
-        "agent_authored": AgentAuthored(decision=kind.agent),
+        "agent_authored": AgentAuthored(decision=kind.agent, hints=tuple(kind.hints)),
         "cost": Cost(usd=0.0125, basis="known"),
     }
     run.seal(base.model_copy(update=told))

@@ -9,7 +9,9 @@ from datetime import UTC, datetime, timedelta
 STORE = ".vibe-artifacts"
 OBJECTS = "objects"
 QUARANTINE = "quarantine"
-OWN_FOLDERS = frozenset({OBJECTS, QUARANTINE, "sessions", "index", "trash"})
+SHELF = "sessions"
+"""Captured sessions of coding agents."""
+OWN_FOLDERS = frozenset({OBJECTS, QUARANTINE, SHELF, "index", "trash"})
 """Names under `.vibe-artifacts` that are no key of a change."""
 
 LOCK = ".lock"

@@ -22,9 +22,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from vibe_gate.adapters.bundles import index
+from vibe_gate.adapters.bundles.captured import Session, spent
 from vibe_gate.adapters.bundles.index import Entry
 from vibe_gate.adapters.bundles.indexing import entries
 from vibe_gate.adapters.bundles.leftovers import sweep, tidy_index, tidy_store, unused
+from vibe_gate.adapters.bundles.names import SHELF
 from vibe_gate.adapters.bundles.provenance import Provenance
 from vibe_gate.adapters.bundles.tracked import may_be_tracked
 from vibe_gate.domain.gate import Retention
@@ -43,7 +45,8 @@ FRESH = timedelta(hours=1)
 
 UNKNOWN = f"git may track files of {index.STORE}: nothing is deleted unless it is said which (`provenance`)"
 
-_TRASHED = re.compile(r"[0-9]{8}T[0-9]{9}Z-[0-9a-f]{8}\.[0-9a-f]{8}")
+_TRASHED = re.compile(r"([0-9]{8}T[0-9]{9}Z-[0-9a-f]{8}|[\w-]+_[0-9]{8}_[0-9]{6}_[\w-]+)\.[0-9a-f]{8}", re.ASCII)
+"""A run, or a session."""
 _READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LOCK_FILE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -52,11 +55,15 @@ _WRITE_FILE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBL
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """What a cleaning did, or would do. `deleted` are run ids, oldest first; `errors` sentences."""
+    """What a cleaning did, or would do. `deleted` are run ids, oldest first; `errors` sentences.
+
+    `sessions` are the names of captured sessions that went with them.
+    """
 
     deleted: tuple[str, ...] = ()
     freed_mb: float = 0.0
     errors: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()
 
 
 def clean(
@@ -65,7 +72,8 @@ def clean(
     """Delete the runs below `root` that `rules` give up, then the contents that nobody shows any more.
 
     Ages are counted from the time in the run id. Of what is left, the oldest go while
-    less than `min_free_disk_mb` is free. With `dry_run` nothing is deleted, and
+    less than `min_free_disk_mb` is free. Captured sessions go by age, when nobody needs
+    them (`captured.spent`). With `dry_run` nothing is deleted, and
     `freed_mb` is what would be. Foreign runs stay, and whatever git tracks; without
     `provenance` everything stays where git's index may name the store, and `errors`
     says so. StorageError if the store cannot be read.
@@ -77,13 +85,14 @@ def clean(
             return Cleaned(errors=(UNKNOWN,))
         known = provenance or Provenance(now)
         if dry_run:
-            plan = _plan(store, entries(root), rules, (now, known))
-            return Cleaned(tuple(entry.run_id for entry in plan.doomed), _mb(plan.freed), tuple(plan.errors))
+            plan = _plan(store, root, rules, (now, known))
+            gone = tuple(session.name for session in plan.sessions)
+            return Cleaned(tuple(entry.run_id for entry in plan.doomed), _mb(plan.freed), tuple(plan.errors), gone)
         with _alone(store):
             _empty_trash(store, known)
             tidy_index(store, now, known)
             tidy_store(store, now, known)
-            return _carry_out(store, root, _plan(store, entries(root), rules, (now, known)))
+            return _carry_out(store, root, _plan(store, root, rules, (now, known)))
 
 
 def clean_bundles(
@@ -240,13 +249,15 @@ class _Plan:
     errors: list[str]
     now: datetime
     known: Provenance
+    sessions: list[Session] = field(default_factory=list)
 
 
-def _plan(store: int, found: list[Entry], rules: Retention, moment: tuple[datetime, Provenance]) -> _Plan:
+def _plan(store: int, root: Path, rules: Retention, moment: tuple[datetime, Provenance]) -> _Plan:
     now, known = moment
     links = Links()
     free = _free(store) + sum(size for _, _, size in unused(store, now, known))
     plan = _Plan([], 0, [], now, known)
+    found = entries(root)
     for entry in reversed(found):  # the oldest first
         if known.tracks(f"{entry.key}/{entry.run_id}"):
             continue
@@ -266,7 +277,12 @@ def _plan(store: int, found: list[Entry], rules: Retention, moment: tuple[dateti
             plan.errors.append(_sentence(entry, error))
             continue
         plan.doomed.append(entry)
-    plan.freed = links.own
+    going = {entry.place for entry in plan.doomed}
+    told = [entry.place for entry in found if entry.author == "agent"]
+    stay, go = [place for place in told if place not in going], [place for place in told if place in going]
+    old = spent(root, now - timedelta(days=rules.max_age_days), now, stay, go)
+    plan.sessions = [session for session in old if not known.tracks(f"{SHELF}/{session.name}")]
+    plan.freed = links.own + sum(session.size for session in plan.sessions)
     return plan
 
 
@@ -283,12 +299,19 @@ def _carry_out(store: int, root: Path, plan: _Plan) -> Cleaned:
             freed += _remove(store, name)
         except OSError as error:
             errors.append(_sentence(entry, error))
+    gone: list[str] = []
+    for session in plan.sessions:
+        try:
+            freed += _remove(store, _trashed(store, SHELF, session.name))
+            gone.append(session.name)
+        except OSError as error:
+            errors.append(f"{SHELF}/{session.name}: {error.strerror}")
     for key in {entry.key for entry in plan.doomed}:
         with contextlib.suppress(OSError):  # other runs are in it
             os.rmdir(key, dir_fd=store)
     if not any(entry.state == "running" for entry in entries(root)):
         freed += sweep(store, plan.now, plan.known, errors)
-    return Cleaned(tuple(deleted), _mb(freed), tuple(errors))
+    return Cleaned(tuple(deleted), _mb(freed), tuple(errors), tuple(gone))
 
 
 def _into_trash(store: int, entry: Entry) -> str | None:
@@ -311,19 +334,22 @@ def _into_trash(store: int, entry: Entry) -> str | None:
 
 
 def _take(store: int, entry: Entry) -> str | None:
-    if _is_kept(store, entry):
-        return None
+    return None if _is_kept(store, entry) else _trashed(store, entry.key, entry.run_id)
+
+
+def _trashed(store: int, parent: str, name: str) -> str:
+    """Move `parent/name` into the trash; its name there. OSError."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(TRASH, 0o700, dir_fd=store)
-    name = f"{entry.run_id}.{secrets.token_hex(4)}"
+    trashed = f"{name}.{secrets.token_hex(4)}"
     trash = os.open(TRASH, _READ_DIRECTORY, dir_fd=store)
-    key = os.open(entry.key, _READ_DIRECTORY, dir_fd=store)
+    folder = os.open(parent, _READ_DIRECTORY, dir_fd=store)
     try:
-        os.rename(entry.run_id, name, src_dir_fd=key, dst_dir_fd=trash)
+        os.rename(name, trashed, src_dir_fd=folder, dst_dir_fd=trash)
     finally:
-        os.close(key)
+        os.close(folder)
         os.close(trash)
-    return name
+    return trashed
 
 
 def _remove(store: int, name: str) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.audit import audit
+from vibe_gate.adapters.bundles.captured import flaws_of
 from vibe_gate.adapters.bundles.flaws import WRONG, Flaw
 from vibe_gate.adapters.bundles.folder import TEMPORARY, Folder
 from vibe_gate.adapters.bundles.hashes import Hashes
@@ -63,7 +64,7 @@ class _Look:
         # What is temporary is looked for first and told last: whatever a living writer
         # had begun by then is gone when it is told, or the writer's run is running.
         top = list(self._top()) if whole else []
-        found = [*self._keys(), *self._contents()] if whole else []
+        found = [*self._keys(), *self._contents(), *flaws_of(self._store)] if whole else []
         count = 0
         for run in runs:
             flaws = self._run(run)

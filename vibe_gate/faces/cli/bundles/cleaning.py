@@ -66,6 +66,7 @@ def _trusted(repository: Repository) -> str | None:
 def _print(done: Cleaned, dry_run: bool) -> None:
     verb = "would be deleted" if dry_run else "deleted"
     text = "".join(f"{run_id} {verb}\n" for run_id in done.deleted)
+    text += "".join(f"session {name} {verb}\n" for name in done.sessions)
     count = len(done.deleted)
     emit(f"{text}{count} run{'' if count == 1 else 's'} {verb}, {done.freed_mb:,.3f} MB freed.\n")
     for error in done.errors:
