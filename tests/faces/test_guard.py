@@ -273,7 +273,7 @@ def test_nesting_without_end_is_given_up():
     with pytest.raises((Unreadable, RecursionError)):
         refused_command("$(" * 5000 + ")" * 5000, "/r")
     with pytest.raises(Unreadable):
-        refused_command("x" * 300_000, "/r")
+        refused_command("x" * 1_100_000, "/r")
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,9 @@ def test_files_of_the_gate_are_refused_to_tools(path, refused):
 
 
 def test_a_link_to_a_definition_is_seen_through(tmp_path):
+    (tmp_path / ".git").mkdir()
     (tmp_path / ".vibe-gate").mkdir()
+    (tmp_path / ".vibe-gate" / "gate.toml").touch()
     (tmp_path / "innocent").symlink_to(tmp_path / ".vibe-gate")
     assert refused_edit("innocent/gate.toml", str(tmp_path))
 
@@ -384,13 +386,21 @@ def test_an_ordinary_call_imports_nothing():
     assert not {"json", "re", "vibe_gate", "pathlib", "dataclasses"} & imported
 
 
-@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=12), min_size=1, max_size=6))
+@given(
+    st.lists(
+        st.text(st.characters(codec="utf-8", exclude_characters="\0\r\ufdd0\ufdd1\ufdd2"), max_size=12),
+        min_size=1,
+        max_size=6,
+    )
+)
 def test_quoted_words_come_back_as_they_were(words):
     (command,) = commands("run " + shlex.join(words))
     assert command.words == ["run", *words]
 
 
-LETTERS = "git commit -n'\"\\$(){}`;|&<>\n#= \t.vibe*/EOF"
+LETTERS = "git commit -n'\"\\$(){}`;|&<>\n#= \t.vibe*/EOF,~[]!?\x00\x01\ufdd0é"
+WORDS = ["git ", "commit ", "-n ", "cd ", "env -i ", "xargs ", "find . -exec ", "$(", ")", "`", "'", '"', "<<EOF\n", "\nEOF\n",
+         "{a,b}", "${x:-", "}", "if ", "case ", "esac ", ";; ", "| sh", "&& ", ".vibe-gate ", "trap ", "sh -c ", "<(", "-C "]  # fmt: skip
 
 
 @settings(max_examples=500, deadline=None)
@@ -400,28 +410,52 @@ def test_whatever_the_line_it_is_read_or_said_to_be_unreadable(line):
         refused_command(line, "/r")
 
 
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.sampled_from(WORDS), max_size=30).map("".join))
+def test_whatever_the_words_they_are_read_or_said_to_be_unreadable(line):
+    with contextlib.suppress(Unreadable):
+        refused_command(line, "/r")
+
+
+MEGABYTE = 1_000_000
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("git ", "git '", "git ;", "git $x", "git | cat ", "git <<A\n", "a=b$a; ", "(", "$(", "${x:-", "\\g", "'g'"),
+        *('"$x"', "{a,b}", "{a,b} ", "`a` ", "x=1 ", "rm .vibe* ", "cd a; ", "(cd a); ", "<(a) ", ">a ", "nice "),
+        *("sh -c 'a'; ", "alias a=b; a; ", "find . -exec ", "env A=b ", "g[", "*?"),
+    ],
+)
+def test_a_megabyte_is_read_in_less_than_a_second(piece):
+    line = piece * (MEGABYTE // len(piece)) + " git"
+    times = []
+    for _ in range(3):  # others use this machine, too
+        began = time.process_time()
+        with contextlib.suppress(Unreadable):
+            refused_command(line, "/r")
+        times.append(time.process_time() - began)
+        if times[-1] < 0.5:
+            break
+    assert min(times) < 1
+
+
 @pytest.mark.parametrize(
     "line",
     [
-        "git " * 60_000,
-        "git '" * 40_000,
-        "git ;" * 40_000,
-        "git $x" * 30_000,
-        "echo " + "${x:-" * 20_000 + "git",
-        "git <<A\n" * 5_000,
-        "git | cat " * 20_000,
-        "cat <<'EOF'\n" + "git's (line\n" * 20_000 + "EOF\n",
-        "a=b$a; " * 20_000 + "git $a",
-        "a=xx; " + "a=$a$a; " * 60 + "git",
-        "git [" + "*" * 2_000 + "] .vibe" + "?*" * 200,
+        "cat <<'EOF' > notes\n" + "git's (line\n" * 80_000 + "EOF\n",
+        "git commit -m '" + "it is long " * 80_000 + "'",
+        'git commit -m "' + "it is long " * 80_000 + '"',
+        "a=xx; " + "a=$a$a; " * 60 + "git $a",
     ],
-    ids=lambda line: line[:12],
+    ids=["here-document", "quoted", "double quoted", "doubled"],
 )
-def test_no_line_takes_the_guard_long(line):
+def test_a_long_text_is_read_to_its_end(line):
     began = time.process_time()
-    with contextlib.suppress(Unreadable, RecursionError):
-        refused_command(line, "/r")
-    assert time.process_time() - began < 3
+    assert refused_command(line, "/r") is None
+    assert refused_command(line + "\ngit commit -n", "/r")
+    assert time.process_time() - began < 2
 
 
 def test_even_a_close_look_imports_no_more_than_it_needs():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -78,3 +76,138 @@ def test_the_quick_look_stops_at_every_line_that_is_refused(places, line):
 @pytest.mark.parametrize("line", ALLOWED)
 def test_ordinary_work_goes_through(places, line):
     assert judged(line, places) is None
+
+
+def event(tool: str, where: str, **asked: object) -> bytes:
+    return json.dumps({"tool_name": tool, "tool_input": asked, "cwd": where}, separators=(",", ":")).encode()
+
+
+def asked(places: dict[str, str], tool: str, **given: object) -> str | None:
+    """What the guard says of a call, which its quick look must not pass by if that is a refusal."""
+    data = event(tool, places["project"], **given)
+    said = refusal(data, {"HOME": str(Path.home()), "CLAUDE_PROJECT_DIR": places["project"]})
+    assert said is None or guard.worth_a_look(data)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("path", "refused"),
+    [
+        (".vibe-gate/gate.toml", True),
+        (".vibe-gate/rubrics/new.toml", True),
+        (".vibe-artifacts/x/y/summary.json", True),
+        (".git/hooks/pre-commit", True),
+        (".git/config", True),
+        (".git/vibe-gate/overrides.ndjson", True),
+        (".pre-commit-config.yaml", True),
+        (".husky/pre-commit", True),
+        ("{linked}/.vibe-gate/gate.toml", True),
+        ("{project}/tests/../.vibe-gate/gate.toml", True),
+        ("{scratch}/.vibe-gate/gate.toml", False),
+        ("{scratch}/.git/hooks/pre-commit", False),
+        ("{scratch}/.pre-commit-config.yaml", False),
+        ("tests/fixtures/.vibe-gate/gate.toml", False),
+        ("src/pre-commit", False),
+        ("src/settings.json", False),
+        (".claude/commands/x.md", False),
+        (".github/workflows/ci.yml", False),
+    ],
+)
+@pytest.mark.parametrize("tool", ["Write", "mcp__filesystem__write_file", "mcp__filesystem__edit_file"])
+def test_tools_may_write_what_is_not_the_gates(places, tool, path, refused):
+    key = "file_path" if tool == "Write" else "path"
+    assert (asked(places, tool, **{key: placed(path, places), "content": "x"}) is not None) is refused
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "refused"),
+    [
+        ("mcp__fs__read_file", {"path": ".vibe-gate/gate.toml"}, False),
+        ("mcp__fs__read_multiple_files", {"paths": [".vibe-gate/gate.toml"]}, False),
+        ("mcp__fs__list_directory", {"path": ".git/hooks"}, False),
+        ("mcp__fs__move_file", {"source": ".vibe-gate/gate.toml", "destination": "x"}, True),
+        ("mcp__fs__move_file", {"source": "x", "destination": ".git/hooks/pre-commit"}, True),
+        ("mcp__fs__delete_files", {"files": [{"path": ".vibe-gate"}]}, True),
+        ("mcp__fs__create_directory", {"path": "src/x"}, False),
+        ("mcp__fs__write_file", {"path": "a.md", "content": ".vibe-gate/gate.toml"}, False),
+        ("mcp__fs__write_file", {"path": ".claude/settings.json", "content": "{}"}, True),
+        ("mcp__fs__write_file", {"uri": "file://{project}/.vibe-gate/gate.toml", "text": "x"}, True),
+        ("mcp__shell__execute", {"command": "git commit --no-verify -m x"}, True),
+        ("mcp__shell__execute", {"command": "git", "args": ["commit", "-n", "-m", "a b"]}, True),
+        ("mcp__shell__execute", {"command": "git status"}, False),
+        ("mcp__git__git_commit", {"message": "x", "no_verify": True}, True),
+        ("mcp__git__git_commit", {"message": "do not use --no-verify", "noVerify": False}, False),
+        ("mcp__search__query", {"q": "git commit --no-verify"}, False),
+    ],
+)
+def test_tools_of_mcp_servers_are_held_to_the_same(places, tool, given, refused):
+    given = json.loads(placed(json.dumps(given), places))
+    assert (asked(places, tool, **given) is not None) is refused
+
+
+SETTINGS = ".claude/settings.json"
+
+
+def settings(places: dict[str, str]) -> str:
+    return (Path(places["project"]) / SETTINGS).read_text()
+
+
+def test_settings_may_change_around_our_hooks(places):
+    document = json.loads(settings(places))
+    document["permissions"] = {"allow": ["Bash(ls:*)"]}
+    document["hooks"]["PreToolUse"].insert(0, {"hooks": [{"type": "command", "command": "echo theirs"}]})
+    document["env"] = {"NODE_ENV": "test"}
+    assert asked(places, "Write", file_path=SETTINGS, content=json.dumps(document, indent=2)) is None
+    assert asked(places, "Edit", file_path=SETTINGS, old_string="{", new_string='{"model":"opus",') is None
+    assert asked(places, "Edit", file_path=SETTINGS, old_string="not there", new_string="") is None
+    assert asked(places, "Write", file_path=".claude/settings.local.json", content='{"model": "opus"}') is None
+
+
+def test_our_hooks_may_not_leave_the_settings(places):
+    text, document = settings(places), json.loads(settings(places))
+    del document["hooks"]["PreToolUse"]
+    weaker = json.loads(text)
+    weaker["hooks"]["PreToolUse"][0]["matcher"] = "Nothing"
+    for content in ("{}", "", "{", json.dumps(document), json.dumps(weaker), text.replace("guard.py", "guardian.py")):
+        said = asked(places, "Write", file_path=SETTINGS, content=content)
+        assert said is not None and "ask the user" in said
+    assert asked(places, "Edit", file_path=SETTINGS, old_string="guard.py", new_string="x.py", replace_all=True)
+    edits = [{"old_string": '"PreToolUse"', "new_string": '"Pre"'}, {"old_string": '"Pre"', "new_string": '"PreTool"'}]
+    assert asked(places, "MultiEdit", file_path=SETTINGS, edits=edits)
+    assert asked(places, "Write", file_path=f"{places['project']}/{SETTINGS}", content="{}")
+
+
+@pytest.mark.parametrize("name", ["settings.json", "settings.local.json"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"disableAllHooks": True},
+        {"env": {"SKIP": "vibe-gate"}},
+        {"env": {"CLAUDECODE": ""}},
+        {"env": {"GIT_CONFIG_GLOBAL": "/dev/null"}},
+    ],
+)
+def test_no_settings_may_switch_the_gate_off(places, name, given):
+    ours = json.loads(settings(places)) if name == "settings.json" else {}
+    said = asked(places, "Write", file_path=f".claude/{name}", content=json.dumps(ours | given))
+    assert said is not None and "ask the user" in said
+
+
+def test_a_gate_may_be_made_where_there_is_none(places):
+    where = places["scratch"] + "-bare"
+    repository(Path(where))
+    project = Project(where)
+    for line in ("mkdir .vibe-gate", "mkdir -p .vibe-gate/rubrics && echo x > .vibe-gate/gate.toml"):
+        assert refused_command(line, where, project) is None
+    assert edit(".vibe-gate/gate.toml", "Write", {"content": "x"}, where, project) is None
+    assert refused_command("echo x > .pre-commit-config.yaml", where, project) is None
+
+
+def test_the_guard_knows_every_variable_that_tells_of_an_agent():
+    assert set(git_settings.AGENT_VARIABLES) == set(AGENT_VARIABLES)
+
+
+def test_there_are_enough_ways_and_no_line_is_on_both_sides():
+    assert len(REFUSED) >= 120
+    assert len(ALLOWED) >= 120
+    assert not set(REFUSED) & set(ALLOWED)

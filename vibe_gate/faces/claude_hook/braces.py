@@ -1,7 +1,7 @@
 """A shell's braces: `a{b,c}` is two words, `{1..3}` three. Pure."""
 
-OPEN, BAR, CLOSE = "\x02", "\x03", "\x04"
-"""Unquoted `{`, `,` and `}` of a word."""
+OPEN, BAR, CLOSE = "\ufdd0", "\ufdd1", "\ufdd2"
+"""Unquoted `{`, `,` and `}` of a word: letters that Unicode leaves to programs."""
 
 MAX_WORDS = 1024
 MAX_RANGE = 256

@@ -1,6 +1,8 @@
 """What programs do with their arguments, as far as the guard cares: which run others, which write files."""
 
-from vibe_gate.faces.claude_hook.shell import UNKNOWN
+from vibe_gate.faces.claude_hook.shell import UNKNOWN, Unreadable
+
+MAX_STAGES = 20
 
 SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish"})
 
@@ -63,6 +65,8 @@ def stages(words: list[str]) -> list[list[str]]:
     """The command, and the command that it runs, and so on: `nice env A=b git push` gives three."""
     found = []
     while words:
+        if len(found) > MAX_STAGES:
+            raise Unreadable("too many programs that run programs")
         found.append(words)
         program = name_of(words[0])
         words = _inside(program, words[1:]) if program in BEFORE else []

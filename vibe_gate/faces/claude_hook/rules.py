@@ -18,6 +18,7 @@ _LINES = frozenset({"GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "EDITOR", "VISUAL", "GI
 
 _PATCHING = ("+++ ", "--- ", "rename to ", "rename from ", "diff --git ")
 _MAX_PATCH = 1 << 20
+_MAX_PATHS = 10_000
 _MAX_LINES = 2_000  # that lines in lines, aliases and the like may lead to
 
 
@@ -100,6 +101,8 @@ class Call:
         return self.line.refused(line, here, self.changed, self.depth + 1) if line.strip() else None
 
     def _protected(self, paths: list[str], here: list[str], removes: bool = False) -> str | None:
+        if len(paths) > _MAX_PATHS:
+            raise Unreadable("too many paths")
         for path in paths:
             for place in here:
                 if refusal := protected(path, place, self.project, removes):
@@ -228,13 +231,12 @@ class Call:
         places = arguments[:first]
         if "-delete" in arguments:
             return self._protected([*places, *_found(arguments)], here, removes=True)
-        for at, word in enumerate(arguments):
-            if word in ("-exec", "-execdir", "-ok", "-okdir"):
-                for place in [*places, *_found(arguments)] or ["."]:
-                    inner = [part.replace("{}", place) for part in arguments[at + 1 :] if part not in (";", "+")]
-                    for words in programs.stages(inner):
-                        if refusal := self._refused_words(words, here):
-                            return refusal
+        for at in [at for at, word in enumerate(arguments) if word in _EXECUTING][:_MAX_EXECUTING]:
+            for place in ([*places, *_found(arguments)] or ["."])[:_MAX_EXECUTING]:
+                inner = [part.replace("{}", place) for part in arguments[at + 1 :] if part not in (";", "+")]
+                for words in programs.stages(inner):
+                    if refusal := self._refused_words(words, here):
+                        return refusal
         return None
 
     def _refused_xargs(self, arguments: list[str], here: list[str]) -> str | None:
@@ -263,6 +265,8 @@ class Call:
         return self._protected(sorted(paths), here)
 
 
+_EXECUTING = ("-exec", "-execdir", "-ok", "-okdir")
+_MAX_EXECUTING = 12
 _RUNNING = frozenset({"eval", "trap", "source", "."})
 
 

@@ -14,9 +14,10 @@ SCRATCH = "/tmp/" + UNKNOWN  # noqa: S108  nothing is written there
 
 MAX_DEPTH = 12
 MAX_GROUPS = 60
+COMMAND, REDIRECTION, WORD = 250, 300, 30  # what each costs, in letters
 MAX_LENGTH = 1 << 20  # Linux passes no program an argument of more than 128 KB, macOS none of more than 1 MB
 MAX_READ = 8 << 20
-"""Letters of the line and of all that its variables, aliases and substitutions make of it."""
+"""Letters of the line and of all that its variables, aliases and substitutions make of it: half a second's work."""
 
 MAX_VALUE = 1024
 """Of a variable that is looked into: `a=$a$a` a few times over would not fit into any memory."""
@@ -26,6 +27,7 @@ _OPERATORS = (
     "<<<", "<<-", "&>>", "<<", ">>", "&>", ">|", "<>", ">&", "<&", "&&", "||", ";;", "|&",
     ";", "&", "|", "<", ">", "(", ")", "\n",
 )  # fmt: skip
+_BY_FIRST = {first: [whole for whole in _OPERATORS if whole[0] == first] for first in ";&|<>()\n"}
 _REDIRECTIONS = frozenset({"<<<", "<<-", "<<", "<", ">", ">>", ">|", "<>", ">&", "<&", "&>", "&>>"})
 WRITING = frozenset({">", ">>", ">|", "<>", ">&", "&>", "&>>"})
 """Redirections that write to the file they name."""
@@ -39,7 +41,7 @@ _DECLARING = ("export", "declare", "local", "readonly", "typeset")
 _STOP = "\x01"
 _ENDING = str.maketrans(dict.fromkeys(" \t\n;&|<>()\\'\"$`{},", _STOP))
 _ENDING_QUOTED = str.maketrans(dict.fromkeys('\\"$`', _STOP))
-_UNUSED = str.maketrans(dict.fromkeys("\0" + _STOP + OPEN + BAR + CLOSE, "?"))
+_UNUSED = str.maketrans(dict.fromkeys("\0" + OPEN + BAR + CLOSE, "?"))
 """Letters that mean something here and nothing to a shell."""
 
 
@@ -182,6 +184,7 @@ class _Reader:
             current.aside = current.aside or operator in ("|", "|&", "&")
             current.maybe = self.account.maybe
             self.found.append(current)
+            self.account.spend(COMMAND)
         if operator == "(":
             if len(self.scope) > MAX_GROUPS:
                 raise Unreadable("too deep")
@@ -208,7 +211,7 @@ class _Reader:
             return ""
         if letter not in ";&|<>()\n":
             return None
-        for operator in _OPERATORS:
+        for operator in _BY_FIRST[letter]:
             if line.startswith(operator, at):
                 if operator in "<>" and line.startswith("(", at + 1):
                     return None  # process substitution: part of a word
@@ -247,6 +250,7 @@ class _Reader:
         if self.at >= len(self.line):
             raise Unreadable("a redirection to nowhere")
         words, quoted = self._word(current)
+        self.account.spend(REDIRECTION)
         target = " ".join(words)
         if operator in ("<<", "<<-"):
             self.here.append((current, operator, target, quoted))
@@ -281,10 +285,10 @@ class _Reader:
             inner.at = end
             if text[end] == "\\":
                 inner.at += 2
-            elif text[end] == '"':
-                inner.at += 1
-            else:
+            elif text[end] in "$`":
                 inner._expansion()
+            else:
+                inner.at += 1
         self.found += inner.found
 
     def _word(self, command: Command) -> tuple[list[str], bool]:
@@ -312,18 +316,21 @@ class _Reader:
             elif letter in "\\'\"" or line.startswith(("$'", '$"'), end):
                 pieces.append(self._quoted(letter))
                 quoted = True
-            else:
+            elif letter in "$`":
                 pieces.append(self._expansion().replace(" ", "\n"))
+            else:  # the letter of marks itself
+                pieces.append(letter)
+                self.at += 1
         return self._split("".join(pieces), quoted, braces), quoted
 
     def _split(self, text: str, quoted: bool, braces: bool) -> list[str]:
         """The words of one written word: what stands between the blanks of unquoted values, braces expanded."""
-        self.account.spend(len(text))
+        self.account.spend(len(text) + WORD)
         if braces:
             found = expanded(text)
             if found is None:
                 raise Unreadable("too many words in braces")
-            self.account.spend(sum(map(len, found)))
+            self.account.spend(sum(map(len, found)) + WORD * (len(found) + 1))
         else:
             found = [plain(text)]
         if "\n" in text:
@@ -397,7 +404,7 @@ class _Reader:
                 self.at += 2
             elif letter in "$`":
                 out.append(self._expansion())
-            else:  # a letter of ours that stood in the line
+            else:  # the letter of marks itself
                 out.append(letter)
                 self.at += 1
 

@@ -9,6 +9,7 @@ from vibe_gate.faces.claude_hook.guarded import Project
 from vibe_gate.faces.claude_hook.shell import SCRATCH, UNKNOWN, Command
 
 MAX_PLACES = 6
+MAX_PATH = 4096
 
 
 class Whereabouts:
@@ -46,6 +47,8 @@ class Whereabouts:
             scope.places = _few([*scope.places, *scope.earlier])
             return
         reached = [os.path.normpath(os.path.join(place, os.path.expanduser(target))) for place in scope.places]  # noqa: PTH118, PTH111
+        if any(len(place) > MAX_PATH for place in reached):
+            return  # no such folder can be
         scope.earlier = _few([*scope.earlier, *scope.places])
         sure = all(UNKNOWN not in place.replace(SCRATCH, "") and self._there(place) for place in reached)
         if command.maybe or command.joined == "||":
