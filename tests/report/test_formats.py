@@ -1,0 +1,214 @@
+"""SARIF, JUnit and Code Quality: valid by their own schemas, whatever was found, and saying what the verdict says."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft4Validator
+from lxml import etree
+from summaries import criterion, failed, finding, policy, rubric, summary, unseen
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.evidence import CheckedEvidence
+from vibe_gate.report import sarif as sarif_room
+from vibe_gate.report.gitlab import gitlab
+from vibe_gate.report.junit import junit
+from vibe_gate.report.links import Links
+from vibe_gate.report.sarif import sarif
+
+SCHEMAS = Path(__file__).parent / "schemas"
+SARIF = Draft4Validator(json.loads((SCHEMAS / "sarif-schema-2.1.0.json").read_text()))
+JUNIT = etree.XMLSchema(etree.parse(SCHEMAS / "junit-10.xsd"))
+HEAD = "abcdef0123456789abcdef0123456789abcdef01"
+PATCH = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1,2 @@\n x\n+a\u202e𐐀b\n"
+HIDDEN = finding("The line 2 of this file holds a character.", line=2, path="a.py")
+
+
+def removed(**more):
+    evidence = CheckedEvidence(path="src/a.py", line=9, end_line=9, quote="gone()", side="before", standing="holds")
+    return finding("the check is gone", line=9, evidence=(evidence,), **more)
+
+
+def log(made, *more) -> dict:
+    text = sarif(made, *more)
+    document = json.loads(text)
+    SARIF.validate(document)
+    assert text == sarif(made, *more)
+    return document["runs"][0]
+
+
+def cases(made) -> dict[str, str]:
+    tree = etree.fromstring(junit(made).encode())
+    JUNIT.assertValid(tree)
+    for suite in tree:
+        assert int(suite.get("tests")) == len(suite)
+        for kind, count in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+            assert int(suite.get(count)) == len(suite.findall(f"testcase/{kind}"))
+    found = tree.iter("testcase")
+    return {case.get("name"): f"{case[0].tag}: {case[0].get('type')}" if len(case) else "passed" for case in found}
+
+
+def entries(made) -> list[dict]:
+    found = json.loads(gitlab(made))
+    for entry in found:
+        assert entry.keys() == {"description", "check_name", "fingerprint", "severity", "location"}
+        assert entry["severity"] in {"info", "minor", "major", "critical", "blocker"}
+        assert entry["location"]["path"]
+        assert not entry["location"]["path"].startswith("/")
+        assert entry["location"]["lines"]["begin"] >= 1
+    assert len({entry["fingerprint"] for entry in found}) == len(found)
+    return found
+
+
+RUNS = {
+    "pass": summary(),
+    "fail": failed(3, 2, policy_changes=(policy(),), unreviewed=(unseen(), unseen(reason="[x](http://y)"))),
+    "nothing": summary(run_id="", rubrics=(), files=()),
+    "inconclusive": summary(outcome="inconclusive", exit_code=3, unreviewed=(unseen(),)),
+    "approval": summary(exit_code=4, policy_changes=(policy(),)),
+    "integrity": summary(outcome="error", exit_code=5),
+    "odd": failed(0, 0, found=(finding(path="", line=0), finding(line=0), removed(), HIDDEN)),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_run_is_valid_in_every_format(name):
+    log(RUNS[name])
+    cases(RUNS[name])
+    entries(RUNS[name])
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.text(max_size=280), st.integers(0, 10**6), st.sampled_from(["failure", "warning", "notice"]))
+def test_any_text_is_valid_in_every_format(text, line, level):
+    found = finding(text, line=line, path=paths.quote(text.replace("\0", "?")), criterion=text, level=level)
+    bad = criterion(text, "fail", reason=text)
+    made = failed(
+        0, 0, found=(found,), rubrics=(rubric(bad, outcome="fail", id=text),), unreviewed=(unseen(text, text),)
+    )
+    log(made, None, text)
+    cases(made)
+    entries(made)
+
+
+def test_a_sarif_result_has_place_level_rule_and_fingerprint():
+    run = log(failed(0, 1, found=(finding(path='"a\\303\\251 b\\377.py"', fingerprint="f" * 16),)))
+    (result,) = run["results"]
+    assert result["level"] == "error"
+    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"] == "errors-not-swallowed"
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"] == {"uri": "a%C3%A9%20b%FF.py", "uriBaseId": "%SRCROOT%"}
+    assert place["region"] == {"startLine": 41, "endLine": 41}
+    assert result["partialFingerprints"]["vibeGateFinding/v1"] == "f" * 16
+
+
+def test_sarif_names_repository_and_commit_where_they_are_known():
+    committed = failed().change.model_copy(update={"head_commit": HEAD})
+    run = log(failed(change=committed), Links("https://github.com", "o/r", HEAD))
+    (provenance,) = run["versionControlProvenance"]
+    assert (provenance["repositoryUri"], provenance["revisionId"]) == ("https://github.com/o/r", HEAD)
+    assert "versionControlProvenance" not in log(failed())
+
+
+def test_a_sarif_fix_replaces_the_whole_line_counted_in_utf_16():
+    (result,) = log(failed(0, 0, found=(HIDDEN,)), None, PATCH)["results"]
+    (replacement,) = result["fixes"][0]["artifactChanges"][0]["replacements"]
+    assert replacement["deletedRegion"] == {"startLine": 2, "startColumn": 1, "endLine": 2, "endColumn": 6}
+    assert replacement["insertedContent"] == {"text": "a𐐀b"}
+
+
+def test_what_was_let_pass_is_suppressed_with_the_sentence_of_whoever_did():
+    waived = finding("suppressed by jo until 2026-02-01: a fixture | a secret", level="notice")
+    (result,) = log(failed(0, 0, found=(waived,)))["results"]
+    (suppression,) = result["suppressions"]
+    assert suppression["justification"] == "suppressed by jo until 2026-02-01: a fixture"
+    blocks = finding("suppressed by jo: says a model", level="failure")
+    assert "suppressions" not in log(failed(0, 0, found=(blocks,)))["results"][0]
+
+
+def test_what_has_no_place_is_a_notification_and_so_is_what_nobody_saw():
+    run = log(failed(0, 0, found=(finding("too many lines", path="", line=0), removed()), unreviewed=(unseen(),)))
+    told = run["invocations"][0]["toolExecutionNotifications"]
+    assert [one["message"]["text"] for one in told] == ["too many lines", "No judge saw this: the budget was reached"]
+    assert "region" not in run["results"][0]["locations"][0]["physicalLocation"]
+    assert run["results"][0]["message"]["text"].startswith("(removed: src/a.py:9) ")
+
+
+@pytest.mark.parametrize(("code", "successful"), [(0, True), (1, True), (3, False), (4, True), (5, False)])
+def test_sarif_says_whether_the_review_could_be_carried_out(code, successful):
+    assert log(summary(exit_code=code))["invocations"][0]["executionSuccessful"] is successful
+
+
+def test_no_link_is_embedded_in_a_sarif_message():
+    run = log(failed(0, 0, found=(finding("[click](https://evil.example)"),)))
+    assert "](" not in run["results"][0]["message"]["text"]
+
+
+def test_sarif_stays_below_what_can_be_uploaded_and_keeps_the_gravest():
+    def noise(index):
+        return "".join(hashlib.sha256(f"{index} {part}".encode()).hexdigest() for part in range(4))
+
+    found = [finding(noise(n), line=n + 1, level="warning", path=noise(n)[:99]) for n in range(40_000)]
+    text = sarif(failed(0, 0, found=(*found, finding("the grave one"))))
+    run = json.loads(text)["runs"][0]
+    assert len(gzip.compress(text.encode())) <= 10_000_000
+    assert run["results"][0]["message"]["text"] == "the grave one"
+    assert 5_000 < len(run["results"]) <= sarif_room.MAX_RESULTS
+    left = f"{40_001 - len(run['results']):,} more results are left out"
+    assert left in run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
+
+
+def test_a_junit_case_fails_exactly_where_the_run_does():
+    waived = finding("overridden by jo: fine | x", criterion="waived", level="notice")
+    kinds = [criterion("ok"), criterion("bad", "fail"), criterion("waived", "fail"), criterion("open", "abstain"),
+             criterion("broken", "error"), criterion("n/a", "not_applicable")]  # fmt: skip
+    lenient = rubric(criterion("minor", "fail", must=False), id="lenient")
+    made = failed(0, 0, found=(waived,), rubrics=(rubric(*kinds, outcome="fail"), lenient))
+    assert cases(made) == {
+        "verdict": "failure: fail",
+        "ok": "passed",
+        "bad": "failure: fail",
+        "waived": "skipped: let pass",
+        "open": "error: abstain",
+        "broken": "error: error",
+        "n/a": "skipped: not applicable",
+        "minor": "skipped: advisory",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [("pass", "passed"), ("nothing", "passed"), ("fail", "failure: fail"), ("inconclusive", "error: inconclusive"),
+     ("approval", "error: pass"), ("integrity", "error: error")],
+)  # fmt: skip
+def test_the_case_verdict_is_the_run(name, case):
+    assert cases(RUNS[name])["verdict"] == case
+
+
+def test_characters_that_xml_cannot_hold_are_written_out():
+    text = junit(failed(0, 0, rubrics=(rubric(criterion("x", "fail", reason="a\x00b\x0bc\ufffe]]>"), outcome="fail"),)))
+    assert "a\\x00b\\x0bc\\ufffe]]&gt;" in text
+
+
+def test_a_code_quality_path_is_the_repositorys_own():
+    found = (finding(path='"a\\303\\251\\t.py"'), finding(path='"\\377.py"'), finding(path="", line=0), removed())
+    made = entries(failed(0, 0, found=found))
+    assert [entry["location"]["path"] for entry in made[1:]] == ["aé\t.py", '"\\377.py"', ".", "src/a.py"]
+    assert made[4]["location"]["lines"] == {"begin": 1, "end": 1}
+
+
+def test_a_run_that_did_not_pass_is_never_an_empty_report():
+    assert entries(RUNS["pass"]) == []
+    for name in ("fail", "inconclusive", "approval", "integrity"):
+        assert entries(RUNS[name])[0]["severity"] == "blocker"
+
+
+def test_levels_become_severities():
+    found = tuple(finding(level=level, line=n + 1) for n, level in enumerate(("failure", "warning", "notice")))
+    assert [entry["severity"] for entry in entries(failed(0, 0, found=found))[1:]] == ["critical", "minor", "info"]
