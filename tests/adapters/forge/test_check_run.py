@@ -52,6 +52,17 @@ def test_annotations_that_are_refused_do_not_keep_the_conclusion_back(
     assert (len(lines(github)), github.writes) == (50, 2)
 
 
+def test_a_first_batch_that_is_refused_leaves_the_conclusion_alone(
+    github: LoopbackGitHub, forge: Forge, run: Callable[..., object]
+) -> None:
+    github.fail("POST", CREATE, 422, message="Invalid request.")
+    posted = forge.check_run(HEAD, "gate", run(120))
+    assert (posted.missing, "Invalid request." in posted.reason) == (120, True)
+    [made] = github.check_runs
+    assert (made.sent["status"], made.sent["conclusion"], made.annotations) == ("completed", "failure", [])
+    assert github.writes == 1
+
+
 @pytest.mark.parametrize("after", [False, True], ids=["before the effect", "after the effect"])
 @pytest.mark.parametrize("batch", ["first", "middle", "last"])
 @pytest.mark.parametrize("kind", ["cut", "502"])

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -231,30 +232,37 @@ class Forge:
     # Check runs
 
     def check_run(self, head_sha: str, name: str, run: CheckRun, *, details_url: str = "") -> PostedCheckRun:
-        """A completed check run on a commit. Annotations that cannot be sent do not keep its conclusion back."""
+        """A completed check run on a commit. Annotations that are refused do not keep its conclusion back."""
+        each = [annotation(one) for one in run.annotations]
         batches = [
-            [annotation(each) for each in run.annotations[start : start + ANNOTATIONS_PER_REQUEST]]
-            for start in range(0, len(run.annotations), ANNOTATIONS_PER_REQUEST)
-        ] or [[]]
-        output: Json = {"title": run.title, "summary": run.summary}
-        if run.text:
-            output["text"] = run.text
-        done = {"status": "completed", "conclusion": run.conclusion}
-        first: Json = {"name": name, "head_sha": _commit(head_sha), "external_id": secrets.token_hex(16)}
-        first |= {"details_url": details_url} if details_url else {}
-        first |= done if len(batches) == 1 else {"status": "in_progress"}
-        made = self._make_check_run(first | {"output": output | _with(batches[0])})
-        sent, reason = len(batches[0]), ""
-        for index, batch in enumerate(batches[1:], start=2):
-            last = done if index == len(batches) else {}
+            each[start : start + ANNOTATIONS_PER_REQUEST] for start in range(0, len(each), ANNOTATIONS_PER_REQUEST)
+        ]
+        output: Json = {"title": run.title, "summary": run.summary} | ({"text": run.text} if run.text else {})
+        done: Json = {"status": "completed", "conclusion": run.conclusion, "output": output}
+        about: Json = {"name": name, "head_sha": _commit(head_sha), "external_id": secrets.token_hex(16)}
+        about |= {"details_url": details_url} if details_url else {}
+        open_: Json = done if len(batches) < 2 else {"status": "in_progress", "output": output}
+        try:
+            made = self._make_check_run(about | open_ | _with(output, batches[:1]))
+        except ForgeError as error:
+            if error.status != HTTPStatus.UNPROCESSABLE_ENTITY or not each:
+                raise
+            return PostedCheckRun(_page(self._make_check_run(about | done)), len(each), str(error))
+        sent, reason = self._add(number_at(made, "id"), batches, done)
+        return PostedCheckRun(_page(made), len(each) - sent, reason)
+
+    def _add(self, number: int, batches: list[list[Json]], done: Json) -> tuple[int, str]:
+        """Append all batches but the first, and conclude: how many annotations stand, and why not all."""
+        output, sent = done["output"], len(batches[0]) if batches else 0
+        for batch in batches[1:]:
+            last = batch is batches[-1]
             try:
-                self._append(number_at(made, "id"), sent, last | {"output": output | _with(batch)}, len(batch))
+                self._append(number, sent, (done if last else {}) | _with(output, [batch]), len(batch))
             except ForgeError as error:
-                reason = str(error)
-                self._append(number_at(made, "id"), sent, done | {"output": output}, 0)
-                break
+                self._append(number, sent, done, 0)
+                return sent, str(error)
             sent += len(batch)
-        return PostedCheckRun(_page(made), len(run.annotations) - sent, reason)
+        return sent, ""
 
     def _make_check_run(self, body: Json) -> Json:
         def landed() -> Json:
@@ -274,23 +282,13 @@ class Forge:
     def _append(self, number: int, before: int, body: Json, more: int) -> None:
         """Send an update with `more` annotations to a check run that has `before`. Never twice: updates append."""
         path, doing = f"{self._root}/check-runs/{number:d}", "update the check run"
-        for _ in self._wire.tries(doing):
-            try:
-                self._wire.send("PATCH", path, body, doing)
-            except ForgeError as error:
-                if not error.uncertain:
-                    raise
-                failed = error
-                if not self._appended(path, before + more, body):
-                    continue
-            self.writes += 1
-            return
-        raise failed
 
-    def _appended(self, path: str, count: int, body: Json) -> bool:
-        now = self._wire.get(path, "read the check run")
-        concluded = at(now, "conclusion") == body.get("conclusion")
-        return number_at(now, "output", "annotations_count") >= count and concluded
+        def landed() -> Json:
+            now = self._wire.get(path, "read the check run")
+            whole = number_at(now, "output", "annotations_count") >= before + more
+            return now if whole and at(now, "conclusion") == body.get("conclusion") else None
+
+        self._once(doing, lambda: self._wire.send("PATCH", path, body, doing), landed)
 
     # Reviews
 
@@ -321,20 +319,28 @@ class Forge:
     # What must not happen twice
 
     def _make(self, path: str, body: Json, doing: str, landed: Callable[[], Json]) -> Json:
-        """POST; where nobody knows whether it took effect, look, and try again only if it did not."""
+        return self._once(doing, lambda: self._wire.send("POST", path, body, doing), landed)
+
+    def _once(self, doing: str, send: Callable[[], Json], landed: Callable[[], Json]) -> Json:
+        """Send; where nobody knows whether it took effect, wait, look, and send again only if it did not."""
+        failed: ForgeError | None = None
         for _ in self._wire.tries(doing):
-            try:
-                made = self._wire.send("POST", path, body, doing)
-            except ForgeError as error:
-                if not error.uncertain:
-                    raise
-                failed = error
-                made = landed()
-                if made is None:
+            made = landed() if failed is not None else None
+            if made is None:
+                try:
+                    made = send()
+                except ForgeError as error:
+                    if not error.uncertain:
+                        raise
+                    failed = error
                     continue
             self.writes += 1
             return made
-        raise failed
+        made = landed()
+        if made is None and failed is not None:
+            raise failed
+        self.writes += 1
+        return made
 
 
 def _commit(sha: str) -> str:
@@ -357,5 +363,5 @@ def _page(made: Json) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _with(batch: list[Json]) -> Json:
-    return {"annotations": batch} if batch else {}
+def _with(output: Json, batches: list[list[Json]]) -> Json:
+    return {"output": output | ({"annotations": batches[0]} if batches else {})}

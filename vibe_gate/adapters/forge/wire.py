@@ -49,6 +49,7 @@ BUDGET_S = 300.0
 MAX_REDIRECTS = 3
 """Of a repository that was renamed; always on the same host."""
 
+_LIMITS = ("secondary rate limit", "abuse detection")  # the second is what older Enterprise Servers say
 _LONGEST_MESSAGE = 300
 _TOKEN = re.compile(r"[!-~]{1,4096}\Z")
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
@@ -189,7 +190,8 @@ class Wire:
             return max(1.0, float(after))
         if answer.headers.get("x-ratelimit-remaining") == "0":
             return _until_reset(answer.headers)
-        if answer.status == HTTPStatus.TOO_MANY_REQUESTS or "secondary rate limit" in _message(answer.body).lower():
+        said = _message(answer.body).lower()
+        if answer.status == HTTPStatus.TOO_MANY_REQUESTS or any(words in said for words in _LIMITS):
             self._limited += 1
             return float(SECONDARY_S * 2 ** (self._limited - 1))
         return None
