@@ -6,7 +6,15 @@ import json
 
 import pytest
 
-from vibe_gate.adapters.claude_settings import add_hooks, drop_hooks, hooks_of, read_settings, write_settings
+from vibe_gate.adapters.claude_settings import (
+    Undo,
+    Undos,
+    add_hooks,
+    drop_hooks,
+    hooks_of,
+    read_settings,
+    write_settings,
+)
 from vibe_gate.errors import UsageError
 
 GUARD = {"type": "command", "command": "/p/python", "args": ["-I", "-S", "/p/vibe_gate/faces/claude_hook/guard.py"]}
@@ -47,10 +55,42 @@ def test_install_adds_and_uninstall_gives_every_byte_back(text):
     for event, groups in json.loads(text).get("hooks", {}).items():
         assert without["hooks"][event][: len(groups)] == groups
     assert {**without, "hooks": None} == {**json.loads(text), "hooks": None}
-    if json.loads(text) != {}:
-        assert drop_hooks(merged, "settings.json") == text
-    else:
-        assert drop_hooks(merged, "settings.json") is None  # a file of ours alone goes
+    assert drop_hooks(merged, "settings.json") == text
+
+
+BARE = {
+    "space in braces": "{ }",
+    "an empty line": "{\n\n}\n",
+    "hooks of nobody": dumped({"hooks": {}}),
+    "an event of nobody": dumped({"hooks": {"Stop": []}, "a": 1}, indent=2),
+    "spread out": '{ "hooks" : {\n  } }',
+}
+
+
+@pytest.mark.parametrize("text", (TEXTS | BARE).values(), ids=TEXTS | BARE)
+def test_what_was_written_can_be_undone_to_the_byte(text):
+    merged = add_hooks(text, WANTED, "settings.json")
+    undo = Undo.between(text, merged)
+    assert undo.fits(merged) and not undo.fits(merged + " ")
+    assert undo.before(merged) == text
+
+
+def test_undos_are_remembered_by_file_and_leave_no_trace(tmp_path):
+    undos = Undos(tmp_path / "state" / "undo.json")
+    first, second = Undo.between("{}", "{1}"), Undo.between(None, "{2}", folder=True)
+    undos.keep(tmp_path / "a", first)
+    undos.keep(tmp_path / "b", second)
+    assert (undos.of(tmp_path / "a"), undos.of(tmp_path / "b"), undos.of(tmp_path / "c")) == (first, second, None)
+    undos.forget(tmp_path / "a")
+    undos.forget(tmp_path / "a")
+    undos.forget(tmp_path / "b")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("damaged", ["", "{", "[]", '{"PATH": 1}', '{"PATH": {"x": 1}}', "[" * 9999])
+def test_a_damaged_memory_is_none(tmp_path, damaged):
+    (tmp_path / "undo.json").write_text(damaged.replace("PATH", str(tmp_path / "a")))
+    assert Undos(tmp_path / "undo.json").of(tmp_path / "a") is None
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)

@@ -399,8 +399,9 @@ def test_quoted_words_come_back_as_they_were(words):
 
 
 LETTERS = "git commit -n'\"\\$(){}`;|&<>\n#= \t.vibe*/EOF,~[]!?\x00\x01\ufdd0é"
-WORDS = ["git ", "commit ", "-n ", "cd ", "env -i ", "xargs ", "find . -exec ", "$(", ")", "`", "'", '"', "<<EOF\n", "\nEOF\n",
-         "{a,b}", "${x:-", "}", "if ", "case ", "esac ", ";; ", "| sh", "&& ", ".vibe-gate ", "trap ", "sh -c ", "<(", "-C "]  # fmt: skip
+WORDS = ["git ", "commit ", "-n ", "cd ", "env -i ", "xargs ", "find . -exec ", "$(", ")", "`", "'", '"', "<<EOF\n",
+         "\nEOF\n", "{a,b}", "${x:-", "}", "if ", "case ", "esac ", ";; ", "| sh", "&& ", ".vibe-gate ", "trap ",
+         "sh -c ", "<(", "-C "]  # fmt: skip
 
 
 @settings(max_examples=500, deadline=None)

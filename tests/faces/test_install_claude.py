@@ -24,14 +24,16 @@ def test_the_command_installs_where_it_is_told(tmp_path, environ, option, place)
     assert done.returncode == 0, done.stderr
     assert ("a policy file" in done.stderr) is (option == ())
     hooks = json.loads((tmp_path / place).read_text())["hooks"]
-    (guard,) = hooks["PreToolUse"]
+    guard, for_servers = hooks["PreToolUse"]
+    assert for_servers == {**guard, "matcher": "mcp__.*"}
     assert guard["hooks"][0]["args"][:2] == ["-I", "-S"]
     assert guard["hooks"][0]["command"].startswith("/")
     assert "async" not in guard["hooks"][0]
     assert hooks["PostToolUse"][0]["hooks"][0]["async"] is True
     assert vibe_gate("install", "claude", *option, cwd=where, environ=environ).stdout.startswith("unchanged")
     assert vibe_gate("uninstall", "claude", *option, cwd=where, environ=environ).returncode == 0
-    assert not (tmp_path / place).exists()
+    assert not (tmp_path / place).parent.exists()
+    assert not (where / ".git" / "vibe-gate").exists()
     assert vibe_gate("uninstall", "claude", *option, cwd=where, environ=environ).stdout.startswith("unchanged")
 
 
@@ -52,3 +54,51 @@ def test_the_installation_is_a_warning_in_the_next_review(tmp_path, environ):
     done = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=where, environ=environ)
     findings = json.loads(done.stdout)["findings"]
     assert [(finding["path"], finding["level"]) for finding in findings] == [(".claude/settings.json", "warning")]
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", "{}\n", "{ }", '{"hooks": {}}', '{\n    "hooks": {"Stop": []},\n    "model": "opus"\n}\n']
+)
+@pytest.mark.parametrize("again", [False, True])
+def test_settings_that_were_there_have_every_byte_again(tmp_path, environ, text, again):
+    where = repository(tmp_path / "r")
+    path = where / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text(text)
+    vibe_gate("install", "claude", cwd=where, environ=environ)
+    if again:  # as after a move of vibe-gate: hooks of an older installation are replaced
+        path.write_text(path.read_text().replace('"-S"', '"-E"'))
+        path.write_text(path.read_text().replace('"-E"', '"-S"'))
+        vibe_gate("install", "claude", cwd=where, environ=environ)
+    assert vibe_gate("uninstall", "claude", cwd=where, environ=environ).stdout.startswith("cleaned")
+    assert path.read_text() == text
+
+
+def test_a_file_of_ours_with_settings_of_somebody_else_stays(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    path = where / ".claude" / "settings.json"
+    vibe_gate("install", "claude", cwd=where, environ=environ)
+    path.write_text(path.read_text().replace("{", '{"model": "opus",', 1))
+    vibe_gate("uninstall", "claude", cwd=where, environ=environ)
+    assert json.loads(path.read_text()) == {"model": "opus"}
+
+
+def test_a_folder_with_other_files_stays(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    vibe_gate("install", "claude", cwd=where, environ=environ)
+    (where / ".claude" / "notes.md").write_text("mine")
+    vibe_gate("uninstall", "claude", cwd=where, environ=environ)
+    assert [path.name for path in (where / ".claude").iterdir()] == ["notes.md"]
+
+
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+@pytest.mark.parametrize("place", ["outside", "bare"])
+def test_without_a_working_tree_a_sentence_says_so(tmp_path, environ, command, place):
+    where = tmp_path / "r"
+    where.mkdir()
+    if place == "bare":
+        git(where, "init", "-q", "--bare")
+    done = vibe_gate(command, "claude", cwd=where, environ=environ)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") <= 3

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from vibe_gate.adapters.claude_settings.json_text import appended, parts, removed, skip
+from vibe_gate.adapters.claude_settings.undo import Undo, Undos
 from vibe_gate.domain import paths
 from vibe_gate.errors import StorageError, UsageError
 
-__all__ = ["SCRIPTS", "add_hooks", "drop_hooks", "hooks_of", "read_settings", "write_settings"]
+__all__ = ["SCRIPTS", "Undo", "Undos", "add_hooks", "drop_hooks", "hooks_of", "read_settings", "write_settings"]
 
 SCRIPTS = ("vibe_gate/faces/claude_hook/capture.py", "vibe_gate/faces/claude_hook/guard.py")
 """How the last argument of our own hooks ends, wherever vibe-gate is installed."""
@@ -62,7 +63,7 @@ def add_hooks(text: str | None, wanted: Groups, name: str) -> str:
         return json.dumps({"hooks": wanted}, indent=2) + "\n"
     if hooks_of(text, name) == {event: list(groups) for event, groups in wanted.items()}:
         return text
-    text = drop_hooks(text, name) or "{}\n"
+    text = drop_hooks(text, name)
     for event, groups in wanted.items():
         for group in groups:
             text = _with_group(text, event, group)
@@ -70,13 +71,12 @@ def add_hooks(text: str | None, wanted: Groups, name: str) -> str:
     return text
 
 
-def drop_hooks(text: str, name: str) -> str | None:
-    """The settings without our hooks; None where nothing else was in them. UsageError, naming the file `name`."""
+def drop_hooks(text: str, name: str) -> str:
+    """The settings without our hooks. UsageError, naming the file `name`."""
     _document(text, name)
-    found = False
     while (place := _last_of_ours(text)) is not None:
-        text, found = _without(text, place), True
-    return None if found and json.loads(text) == {} else text
+        text = _without(text, place)
+    return text
 
 
 def hooks_of(text: str, name: str) -> dict[str, list[Any]]:

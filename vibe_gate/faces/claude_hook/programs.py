@@ -63,7 +63,7 @@ def name_of(word: str) -> str:
 
 def stages(words: list[str]) -> list[list[str]]:
     """The command, and the command that it runs, and so on: `nice env A=b git push` gives three."""
-    found = []
+    found: list[list[str]] = []
     while words:
         if len(found) > MAX_STAGES:
             raise Unreadable("too many programs that run programs")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vibe_gate.adapters.claude_settings import add_hooks, drop_hooks, read_settings, write_settings
+from vibe_gate.adapters.claude_settings import Undo, Undos, add_hooks, drop_hooks, read_settings, write_settings
 from vibe_gate.adapters.git import open_repository
 from vibe_gate.domain import paths
 from vibe_gate.errors import PASS, UsageError
@@ -27,7 +29,11 @@ CAPTURED = (
 LAST = frozenset({"Stop", "SessionEnd"})
 """Claude Code may end right after them, and takes hooks in the background with it."""
 
-GUARDED_TOOLS = "Bash|Edit|MultiEdit|Write|NotebookEdit"
+GUARDED_TOOLS = ("Bash|Edit|MultiEdit|Write|NotebookEdit", "mcp__.*")
+"""Matchers. Names alone are compared whole; in a pattern "Edit" would stand for other tools as well."""
+
+UNDO = "claude-settings.json"
+"""Where it is remembered how to give every byte back."""
 
 CAPTURE_TIMEOUT_S = 10
 GUARD_TIMEOUT_S = 5  # it takes a hundredth of a second; when time is up, Claude Code goes on without it
@@ -42,14 +48,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Merge our hooks into the settings; twice is once."""
-    path, below = _place(args, environ)
-    before = read_settings(path, below)
-    after = add_hooks(before, hooks(), paths.quote(str(path)))
+    place = _place(args, environ)
+    path, shown = place.path, paths.quote(str(place.path))
+    before = read_settings(path, place.below)
+    after = add_hooks(before, hooks(), shown)
     if after == before:
-        emit(f"unchanged  {paths.quote(str(path))} (capture and guard are there already)\n")
+        emit(f"unchanged  {shown} (capture and guard are there already)\n")
         return PASS
-    write_settings(path, below, after)
-    emit(f"{'wrote' if before is None else 'merged'}  capture and guard into {paths.quote(str(path))}\n")
+    undo = Undo.between(*_original(place, before, after))
+    write_settings(path, place.below, after)
+    place.undos.keep(path, undo)
+    emit(f"{'wrote' if before is None else 'merged'}  capture and guard into {shown}\n")
     if args.user:
         return PASS
     if not args.local:
@@ -59,16 +68,33 @@ def install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return PASS
 
 
+def _original(place: _Place, before: str | None, after: str) -> tuple[str | None, str, bool]:
+    """What was there before vibe-gate was, also where an older installation is replaced; the arguments of an Undo."""
+    known = place.undos.of(place.path)
+    if before is None:
+        return None, after, not place.path.parent.exists()
+    if known is not None and known.fits(before):
+        return known.before(before), after, known.folder
+    return drop_hooks(before, paths.quote(str(place.path))), after, False
+
+
 def uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Take our hooks out of the settings; a file that held nothing else goes."""
-    path, below = _place(args, environ)
-    before = read_settings(path, below)
-    after = None if before is None else drop_hooks(before, paths.quote(str(path)))
-    if after == before:
-        emit(f"unchanged  {paths.quote(str(path))} (no hooks of vibe-gate there)\n")
+    """Take our hooks out of the settings: every byte that was there before is there again."""
+    place = _place(args, environ)
+    path, shown = place.path, paths.quote(str(place.path))
+    text, undo = read_settings(path, place.below), place.undos.of(path)
+    if text is None or drop_hooks(text, shown) == text:
+        place.undos.forget(path)
+        emit(f"unchanged  {shown} (no hooks of vibe-gate there)\n")
         return PASS
-    write_settings(path, below, after)
-    emit(f"{'removed' if after is None else 'cleaned'}  {paths.quote(str(path))}\n")
+    after: str | None = drop_hooks(text, shown)
+    if undo is not None and (undo.fits(text) or (undo.middle is None and json.loads(after or "") == {})):
+        after = undo.before(text)
+    write_settings(path, place.below, after)
+    place.undos.forget(path)
+    if after is None and undo is not None and undo.folder and not any(path.parent.iterdir()):
+        path.parent.rmdir()
+    emit(f"{'removed' if after is None else 'cleaned'}  {shown}\n")
     return PASS
 
 
@@ -77,7 +103,9 @@ def hooks() -> dict[str, list[dict[str, Any]]]:
     groups: dict[str, list[dict[str, Any]]] = {
         event: [{"hooks": [_hook(capture.__file__, CAPTURE_TIMEOUT_S) | _in_background(event)]}] for event in CAPTURED
     }
-    groups["PreToolUse"] = [{"matcher": GUARDED_TOOLS, "hooks": [_hook(guard.__file__, GUARD_TIMEOUT_S)]}]
+    groups["PreToolUse"] = [
+        {"matcher": matcher, "hooks": [_hook(guard.__file__, GUARD_TIMEOUT_S)]} for matcher in GUARDED_TOOLS
+    ]
     return groups
 
 
@@ -89,14 +117,23 @@ def _in_background(event: str) -> dict[str, Any]:
     return {} if event in LAST else {"async": True}
 
 
-def _place(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Path, Path]:
-    """The settings file, and the folder from which on no link may lead to it."""
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The settings file, the folder from which on no link may lead to it, and how earlier installations are undone."""
+
+    path: Path
+    below: Path
+    undos: Undos
+
+
+def _place(args: argparse.Namespace, environ: Mapping[str, str]) -> _Place:
     if args.user:
         home = environ.get("CLAUDE_CONFIG_DIR") or (f"{environ['HOME']}/.claude" if environ.get("HOME") else "")
         if not home:
             raise UsageError("neither HOME nor CLAUDE_CONFIG_DIR is set: there is no place for your own settings.")
         folder = Path(os.path.abspath(home))  # noqa: PTH100
-        return folder / "settings.json", folder
+        return _Place(folder / "settings.json", folder, Undos(folder / ".vibe-gate" / UNDO))
     with open_repository(Path.cwd(), environ) as repository:
-        root = repository.root
-    return root / ".claude" / ("settings.local.json" if args.local else "settings.json"), root
+        root, common_dir = repository.root, repository.common_dir
+    name = "settings.local.json" if args.local else "settings.json"
+    return _Place(root / ".claude" / name, root, Undos(common_dir / "vibe-gate" / UNDO))
