@@ -18,7 +18,7 @@ from vibe_gate.adapters.bundles.index import Entry
 from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.authorship import Authorship
 from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
-from vibe_gate.domain.gate import Gate, HookRule
+from vibe_gate.domain.gate import Gate, HookName, HookRule
 from vibe_gate.domain.receipt import Receipt, exact
 from vibe_gate.domain.record import Record
 from vibe_gate.domain.standing import GOOD, Demands, Match, Standing, Subject, best, judged, match
@@ -36,7 +36,8 @@ class Asked:
     """What a face asks for. `range`: `A..B`, `A...B`, one revision, or "" for upstream..HEAD, else HEAD.
 
     `strict`: as in CI, only a pass counts that somebody else signed. `notes`: receipts
-    in git notes count, too. `base` and `definitions` as for a review.
+    in git notes count, too. `base` and `definitions` as for a review. `stage`: the git hook
+    whose rule says when a judge must have been asked.
     """
 
     range: str = ""
@@ -44,6 +45,7 @@ class Asked:
     definitions: str | None = None
     strict: bool = False
     notes: bool = False
+    stage: HookName = "pre-commit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,8 @@ def _commits(repository: Repository, span: str) -> tuple[str, str, tuple[str, ..
     left, dots, right = span.partition("..." if "..." in span else "..")
     if not span and (upstream := repository.upstream()):
         base, head = upstream, repository.resolve("HEAD")
+    elif left == EMPTY_TREE and dots == "..":  # from nothing: everything that the head has
+        base, head = "", repository.resolve(right or "HEAD")
     elif not dots:
         change = repository.change(Selection("commit", left=repository.resolve(span or "HEAD")))
         return change.base_commit, change.head_commit, (change.head_commit,)
@@ -187,7 +191,7 @@ class _Look:
             rubrics={rubric.id: rubric.digest for rubric in self.gate.for_change(change)},
             definitions=definitions_of(self.gate),
             today=self._now.date(),
-            judge=self.gate.file.hooks.get("pre-commit", HookRule()).judge,
+            judge=self.gate.file.hooks.get(self._asked.stage, HookRule()).judge,
             hints=hints,
             strict=self.strict,
         )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from vibe_gate.adapters.records import Records
+from vibe_gate.adapters.records import PATIENCE_S, Records
 from vibe_gate.domain.record import Record
 from vibe_gate.errors import StorageError
 
@@ -76,3 +78,16 @@ def test_writers_at_the_same_time_tear_and_lose_nothing(tmp_path: Path):
     assert [writer.wait(60) for writer in writers] == [0] * 4
     assert {record.run for record in Records(tmp_path).all()} == {f"{w}-{n}" for w in range(4) for n in range(100)}
     assert Records(tmp_path).path.read_bytes().count(b"\n") == 400
+
+
+def test_a_lock_that_is_never_let_go_keeps_nobody_waiting_for_long(tmp_path):
+    records = Records(tmp_path)
+    records.append(SEEN)
+    with records.path.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        began = time.monotonic()
+        with pytest.raises(StorageError, match="held its lock"):
+            records.append(SEEN)
+    assert PATIENCE_S <= time.monotonic() - began < PATIENCE_S + 5
+    records.append(SEEN)
+    assert len(records.all()) == 2

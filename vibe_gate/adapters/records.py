@@ -10,6 +10,8 @@ import errno
 import fcntl
 import os
 import stat
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -26,6 +28,11 @@ RECENT_BYTES = 1_000_000
 """How far back a hook looks for a tree: some thousands of commits, in a few milliseconds."""
 
 
+PATIENCE_S = 3.0
+"""Writers hold the lock for microseconds; whoever waits that long waits for a process that does not run."""
+
+_PAUSE_S = 0.01
+
 _CAREFULLY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """No link is followed, and a pipe in the place of the file keeps nobody waiting."""
 
@@ -37,14 +44,14 @@ class Records:
         self.path = common_dir / "vibe-gate" / NAME
 
     def append(self, record: Record) -> None:
-        """Add a record: one write of a whole line under a lock. StorageError."""
+        """Add a record: one write of a whole line under a lock. StorageError, also where the lock is not to be had."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _CAREFULLY
             descriptor = os.open(self.path, flags, 0o644)
             try:
                 _regular(descriptor)
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                _locked(descriptor)
                 os.write(descriptor, _mended(descriptor) + record.to_line())
             finally:
                 os.close(descriptor)
@@ -82,6 +89,15 @@ class Records:
             return []
         found = (_parsed(line) for line in lines if having in line and len(line) <= MAX_LINE)
         return [record for record in found if record is not None]
+
+
+def _locked(descriptor: int) -> None:
+    """Take the lock, or give up: OSError. A process that was stopped while it held the lock may keep it for hours."""
+    for _ in range(round(PATIENCE_S / _PAUSE_S)):
+        with suppress(BlockingIOError):
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        time.sleep(_PAUSE_S)
+    raise OSError(errno.EAGAIN, f"another process has held its lock for {PATIENCE_S:g} seconds")
 
 
 def _regular(descriptor: int) -> None:

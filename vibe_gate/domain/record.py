@@ -36,7 +36,8 @@ class Record(Model):
     `.vibe-artifacts`, "" without one. `exit_code` is the CLI's code for the verdict
     and `blocked` whether the hook stopped git. `judged`: a model's answer took part.
     `hints` say why the change was held for an agent's. `old` is the commit that was
-    rewritten. `reason` is a sentence where there is no verdict.
+    rewritten. `reason` is a sentence where there is no verdict. `again`: the gate wants
+    commit-msg to ask a judge whatever the message says.
     """
 
     schema_: Literal[1] = Field(default=1, alias="schema")
@@ -53,6 +54,7 @@ class Record(Model):
     during: Operation = ""
     old: str = ""
     reason: str = ""
+    again: bool = False
 
     def to_line(self) -> bytes:
         """The record as one line of JSON; what is left at its default is left out."""

@@ -29,8 +29,8 @@ def earlier(git: Program, commit: str) -> tuple[str, ...]:
 
     Git keeps author and time then, and the parent, or else the title. What it comes after is none of them.
     """
-    form = ("-c", "log.showSignature=false", "log", f"--max-count={MAX_REFLOG}")
-    form = (*form, "--format=%H%x00%P%x00%s%x00%at %an <%ae>")
+    form = ("-c", "log.showSignature=false", "log", f"--max-count={MAX_REFLOG}",
+            "--format=%H%x00%P%x00%s%x00%at %an <%ae>")  # fmt: skip
     own = git.run(*form, "--no-walk", commit).line.split("\0")
     lines = (line.split("\0") for line in git.run(*form, "--walk-reflogs", "HEAD").line.split("\n"))
     found = dict.fromkeys(line[0] for line in lines if _became(line, own))

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import cast
 
 from vibe_gate.domain.gate import HookName
-from vibe_gate.errors import GateError, UsageError
+from vibe_gate.errors import GateError, InfrastructureError, UsageError
+from vibe_gate.faces.cli import dispatch
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.git_hook.call import Hook, not_reviewed
 
@@ -25,7 +26,7 @@ STAGES = {
     "pre-merge-commit": "stages:staged",
     "manual": "stages:staged",
     "commit-msg": "message:said",
-    "pre-push": "stages:push",
+    "pre-push": "push:push",
     "post-commit": "record:after_commit",
     "post-rewrite": "record:after_rewrite",
 }
@@ -54,11 +55,13 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         strict=strict or args.strict,
     )
     module, _, name = STAGES[args.stage].partition(":")
-    carry_out: Callable[[Hook], int] = getattr(importlib.import_module(f"vibe_gate.faces.git_hook.{module}"), name)
     try:
+        carry_out: Callable[[Hook], int] = getattr(importlib.import_module(f"vibe_gate.faces.git_hook.{module}"), name)
         return carry_out(hook)
     except GateError as error:
         return not_reviewed(hook, error)
+    except Exception as error:  # noqa: BLE001  a bug of ours must not keep people from committing; it is no review, too
+        return not_reviewed(hook, InfrastructureError(dispatch.bug(error)))
 
 
 def _parted(words: list[str]) -> tuple[tuple[str, ...], bool]:

@@ -2,7 +2,8 @@
 
 call.py        one call by git: environment, arguments, time
 effect.py      what an exit code does here: stop git, warn, or pass (pure)
-stages.py      pre-commit, pre-merge-commit, manual, pre-push: which change
+stages.py      pre-commit, pre-merge-commit, manual: which change
+push.py        pre-push: what each ref brings, and whether each of its commits has a verdict already
 message.py     commit-msg: what the message says of its author
 held.py        the review of that change, said and written down
 record.py      post-commit, post-rewrite: which commit a reviewed tree became, and what went past the gate

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from vibe_gate.adapters.git import open_repository
+from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.adapters.records import Records
+from vibe_gate.domain.change import Selection
 from vibe_gate.domain.gate import HookName
 from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.record import Record
@@ -43,12 +45,13 @@ class Hook:
 
 
 def not_reviewed(hook: Hook, error: GateError) -> int:
-    """A review that could not be carried out, or definitions that do not parse: said, recorded, and mapped."""
+    """A review that could not be carried out, definitions that do not parse, or a bug: said, recorded, and mapped."""
     what = effect(error.exit_code, "warn", hook.environ, strict=hook.strict)
     hook.say("\n".join(f"vibe-gate: {safe(line)}" for line in str(error).splitlines()))
     if what.warning:
         hook.say(loud(what.warning))
-    with suppress(GateError), open_repository(hook.start, hook.environ) as repository:
+    # A bug may show itself again here: what cannot be recorded has been said, and keeps nobody from committing.
+    with suppress(Exception), open_repository(hook.start, hook.environ) as repository:
         record = Record(
             ts=hook.now,
             kind="not-reviewed",
@@ -56,11 +59,20 @@ def not_reviewed(hook: Hook, error: GateError) -> int:
             tree="" if hook.stage == "pre-push" else repository.index_tree(),
             exit_code=error.exit_code,
             blocked=what.blocks,
-            hints=() if hook.stage == "pre-push" else provenance(hook.environ, (), uncommitted=True).hints,
+            hints=() if hook.stage == "pre-push" else _hints(hook, repository),
             reason=str(error)[:2000],
         )
         Records(repository.common_dir).append(record)
     return what.code
+
+
+def _hints(hook: Hook, repository: Repository) -> tuple[str, ...]:
+    """Who wrote what is staged, as far as that can still be found out."""
+    with suppress(GateError):
+        authorship = importlib.import_module("vibe_gate.authorship").Authorship(repository, hook.environ)
+        hints: tuple[str, ...] = authorship.of(repository.change(Selection("staged")), ()).hints
+        return hints
+    return provenance(hook.environ, (), uncommitted=True).hints
 
 
 def loud(sentence: str) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 
 from vibe_gate.adapters.git import open_repository
 from vibe_gate.adapters.records import Records
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.gate import HookRule
 from vibe_gate.domain.record import Record, RecordKind
 from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import CriterionResult
 from vibe_gate.errors import PASS, StorageError
 from vibe_gate.faces.git_hook.call import Hook, loud
 from vibe_gate.faces.git_hook.effect import Effect, effect
@@ -18,13 +21,19 @@ from vibe_gate.share import is_wanted
 
 _BEFORE_COMMITS = ("pre-commit", "pre-merge-commit")
 
+SETTLED = "not asked again: "
+"""Begins the reason why a push needs no judge."""
+
 PIPE_WIDTH = 1000
 """Columns of a verdict in a hook's output, which frameworks keep until the end: wide enough to cut nothing."""
 
 
-def held(hook: Hook, selection: Selection, message: str = "") -> Effect:
-    """Review one change, say what came out, and write down that this hook saw it."""
-    request = Request(selection, stage=hook.stage, strict=hook.strict, message=message)
+def held(hook: Hook, selection: Selection, message: str = "", settled: Callable[[], str] | None = None) -> Effect:
+    """Review one change, say what came out, and write down that this hook saw it.
+
+    `settled` is asked just before a judge would be: why none has to be, or "".
+    """
+    request = Request(selection, stage=hook.stage, strict=hook.strict, message=message, settled=settled)
     done = review(
         request,
         start=hook.start,
@@ -36,7 +45,7 @@ def held(hook: Hook, selection: Selection, message: str = "") -> Effect:
     what = effect(done.summary.exit_code, rule, hook.environ, strict=hook.strict)
     _tell(hook, done, what)
     if done.summary.run_id:
-        _write_down(hook, _of(hook, done.summary, what))
+        _write_down(hook, _of(hook, done, what))
     return what
 
 
@@ -66,14 +75,22 @@ def _why(summary: Summary) -> list[str]:
     if _judged(summary):
         paid = "" if summary.cache.misses else " (answered before; nothing was asked again)"
         return [f"judged{paid} because:", *hints] if hints else [f"judged{paid}: the gate asks for every change"]
+    if why := next((one.reason for one in _unanswered(summary) if one.reason.startswith(SETTLED)), ""):
+        return [why, *(["an agent's work by:", *hints] if hints else [])]
     return ["not judged, though an agent's work by:", *hints] if hints else ["no judge: nothing hints at an agent"]
+
+
+def _unanswered(summary: Summary) -> list[CriterionResult]:
+    return [one for rubric in summary.rubrics for one in rubric.criteria if one.decided_by == "none"]
 
 
 def _judged(summary: Summary) -> bool:
     return summary.cache.hits + summary.cache.misses > 0
 
 
-def _of(hook: Hook, summary: Summary, what: Effect) -> Record:
+def _of(hook: Hook, done: Review, what: Effect) -> Record:
+    summary = done.summary
+    later = done.gate.file.hooks.get("commit-msg") if done.gate else None
     kind: RecordKind = "reviewed" if summary.outcome in ("pass", "fail") else "not-reviewed"
     return Record(
         ts=hook.now,
@@ -86,7 +103,15 @@ def _of(hook: Hook, summary: Summary, what: Effect) -> Record:
         blocked=what.blocks,
         judged=_judged(summary),
         hints=summary.agent_authored.hints,
+        again=hook.stage in _BEFORE_COMMITS and not _judged(summary) and _is_wanted(later, summary),
     )
+
+
+def _is_wanted(rule: HookRule | None, summary: Summary) -> bool:
+    """Whether a rule that the gate states for another stage has a judge asked there."""
+    if rule is None:
+        return False
+    return rule.judge == "always" or (rule.judge == "agent-authored" and summary.agent_authored.decision)
 
 
 def _write_down(hook: Hook, record: Record) -> None:
@@ -95,7 +120,9 @@ def _write_down(hook: Hook, record: Record) -> None:
             records = Records(repository.common_dir)
             records.append(record)
             noted = is_wanted(repository)  # a note can only be put on a commit: post-commit has more to do than sh can
-            if hook.stage in _BEFORE_COMMITS and not (record.exit_code or record.judged or record.hints or noted):
+            if hook.stage in _BEFORE_COMMITS and not (
+                record.exit_code or record.judged or record.hints or record.again or noted
+            ):
                 records.mark_passed(hook.parent, record)
     except StorageError as error:
         hook.say(f"vibe-gate: not recorded: {safe(str(error))}")

@@ -1,4 +1,4 @@
-"""commit-msg: what the message says of its author can make a judge be asked who was not asked before."""
+"""commit-msg: what the message says of its author, or the gate's rule, has a judge asked who was not asked before."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _SCISSORS = " ------------------------ >8 ------------------------"
 
 
 def said(hook: Hook) -> int:
-    """Review the index if the message hints at an agent, or if no hook has seen this index yet."""
+    """Review the index if the message hints at an agent, the gate wants it, or no hook has seen this index yet."""
     text = _message(hook)
     with open_repository(hook.start, hook.environ) as repository:
         tree = repository.index_tree()
         before = let_through(Records(repository.common_dir).about(tree), tree)
         hinted = provenance({}, (repository.draft(text),), uncommitted=False).decision
-    if before is not None and not before.judged and not hinted:
+    if before is not None and not (before.judged or before.again or hinted):
         return PASS  # held against the checks already, and nothing new is said
     # Only here: what a review loads takes longer than all of the above.
     code: int = importlib.import_module("vibe_gate.faces.git_hook.held").held(hook, Selection("staged"), text).code

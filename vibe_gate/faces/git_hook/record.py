@@ -7,9 +7,12 @@ said, and `verify` and CI can act on it.
 
 from __future__ import annotations
 
+import importlib
+
 from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.adapters.git.hooks import Made
 from vibe_gate.adapters.records import Records
+from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.record import Record, let_through
 from vibe_gate.errors import PASS, GateError
@@ -72,8 +75,17 @@ def _unreviewed(hook: Hook, made: Made, repository: Repository) -> Record | None
         commit=made.commit,
         tree=made.tree,
         during=made.during,
-        hints=provenance(hook.environ, (repository.signed(made.commit),), uncommitted=True).hints,
+        hints=_hints(hook, made, repository),
     )
+
+
+def _hints(hook: Hook, made: Made, repository: Repository) -> tuple[str, ...]:
+    """Who made the commit: whoever runs this made it just now, so the environment counts, too."""
+    seen = provenance(hook.environ, (), uncommitted=True).hints
+    # Only here: a commit that no hook let through is rare, and its files are read for this.
+    authorship = importlib.import_module("vibe_gate.authorship").Authorship(repository, {})
+    change = repository.change(Selection("commit", left=made.commit))
+    return tuple(dict.fromkeys((*seen, *authorship.of(change, (repository.signed(made.commit),)).hints)))
 
 
 def _rewritten(hook: Hook, old: str, new: str, tree: str) -> Record:

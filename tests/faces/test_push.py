@@ -1,0 +1,158 @@
+"""At a push: what needs a judge when its commits have verdicts of their own, and when a bug must not be in the way."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import pytest
+from hooked import ROOT, Hooked, put_in, started
+from wire import answering
+
+GATE = 'schema = 1\nrubrics = ["quality"]\n'
+RUBRIC = """\
+schema = 1
+id = "quality"
+[[criterion]]
+id = "clear"
+kind = "judge"
+must = true
+question = "Is every new line clear?"
+"""
+PASSES = {
+    "answers": [
+        {"criterion": "clear", "outcome": "pass", "reason": "So it is.", "counterexample": None, "evidence": []}
+    ]
+}
+
+
+@pytest.fixture
+def plain(tmp_path, environ) -> Hooked:
+    return put_in(started(tmp_path / "repository", environ), "install git")
+
+
+@pytest.fixture
+def judging(tmp_path, environ) -> Hooked:
+    """A repository with a gate whose only criterion is a judge's."""
+    here = started(tmp_path / "repository", environ)
+    (here.path / ".vibe-gate" / "rubrics").mkdir(parents=True)
+    (here.path / ".vibe-gate" / "gate.toml").write_text(GATE)
+    (here.path / ".vibe-gate" / "rubrics" / "quality.toml").write_text(RUBRIC)
+    here.git("add", "-A")
+    here.git("commit", "-q", "-m", "gate")
+    return put_in(here, "install git")
+
+
+@pytest.fixture
+def remote(judging, tmp_path) -> Hooked:
+    """With a remote that has everything until now, and knows it."""
+    judging.git("init", "-q", "--bare", str(tmp_path / "remote"))
+    judging.git("remote", "add", "origin", str(tmp_path / "remote"))
+    judging.git("push", "-q", "--no-verify", "origin", "main")
+    judging.git("fetch", "-q", "origin")
+    return judging
+
+
+def _three(here: Hooked, *flags: str, **environ: str) -> None:
+    for name in "abc":
+        here.write(**{name: f"{name} {flags}\n"})
+        here.git("commit", "-q", "-a", *flags, "-m", name, **environ)
+
+
+@pytest.mark.parametrize("target", ["main", "topic"])
+def test_a_push_of_commits_that_have_their_verdicts_asks_nobody(remote, target):
+    with answering(PASSES, repeat_last=True) as model:
+        agent = {**model.environ, "CLAUDECODE": "1"}
+        _three(remote, **agent)
+        assert len(model.script.requests) == 3
+        said = remote.git("push", "origin", f"HEAD:refs/heads/{target}", **agent)
+    assert len(model.script.requests) == 3
+    assert "not asked again: each of its 3 commits was reviewed and passed" in said
+    assert (remote.records()[-1]["stage"], remote.records()[-1].get("exit_code", 0)) == ("pre-push", 0)
+
+
+def test_a_push_with_one_commit_that_has_no_verdict_asks_about_the_whole(remote):
+    with answering(PASSES, repeat_last=True) as model:
+        agent = {**model.environ, "CLAUDECODE": "1"}
+        _three(remote, **agent)
+        remote.write(a="past\n")
+        remote.git("commit", "-q", "-a", "--no-verify", "-m", "past", **agent)
+        said = remote.git("push", "origin", "main", **agent)
+    assert len(model.script.requests) == 4
+    assert "judged because:" in said
+
+
+def test_checks_alone_are_no_verdict_for_an_agents_commits_in_a_push(remote):
+    _three(remote, "--no-verify", CLAUDECODE="1")
+    for back in (2, 1, 0):
+        remote.run("vibe-gate", "review", "--no-judge", "--commit", f"HEAD~{back}")
+    with answering(PASSES) as model:
+        remote.git("push", "origin", "main", **model.environ)
+    assert len(model.script.requests) == 1
+
+
+def test_a_push_that_must_be_judged_counts_no_commit_that_was_only_checked(remote):
+    (remote.path / ".vibe-gate" / "gate.toml").write_text(GATE + '[hooks.pre-push]\njudge = "always"\n')
+    remote.git("commit", "-q", "-a", "--no-verify", "-m", "gate")
+    remote.git("push", "-q", "--no-verify", "origin", "main")
+    _three(remote)
+    with answering(PASSES) as model:
+        remote.git("push", "origin", "main", **model.environ)
+    assert len(model.script.requests) == 1
+
+
+def test_checks_still_hold_the_whole_push(remote):
+    """What each commit may do and all together may not: here, many lines."""
+    rubric = RUBRIC + '[[criterion]]\nid = "small"\nkind = "check"\ncheck = "max-changed-lines"\nmust = true\n'
+    rubric += "options = { max = 4 }\n"
+    (remote.path / ".vibe-gate" / "rubrics" / "quality.toml").write_text(rubric)
+    remote.git("commit", "-q", "-a", "--no-verify", "-m", "gate")
+    remote.git("push", "-q", "--no-verify", "origin", "main")
+    with answering(PASSES, repeat_last=True) as model:
+        agent = {**model.environ, "CLAUDECODE": "1"}
+        for name in "bcd":
+            remote.write(**{name: "x\ny\n"})
+            remote.git("add", name)
+            remote.git("commit", "-q", "-m", name, **agent)
+        done = remote.run("git", "push", "origin", "main", **agent)
+    assert done.code == 1
+    assert "small" in done.text
+
+
+@pytest.mark.parametrize(("rule", "asked"), [("always", 1), ("never", 0)])
+def test_the_rule_of_commit_msg_is_its_own(judging, rule, asked):
+    gate = GATE + f'[hooks.pre-commit]\njudge = "never"\n[hooks.commit-msg]\njudge = "{rule}"\n'
+    (judging.path / ".vibe-gate" / "gate.toml").write_text(gate)
+    judging.git("commit", "-q", "-a", "--no-verify", "-m", "gate")
+    judging.write(a="x\n")
+    with answering(PASSES) as model:
+        judging.git("commit", "-q", "-a", "-m", "x", **model.environ)
+    assert len(model.script.requests) == asked
+
+
+def test_a_bug_warns_loudly_is_recorded_and_stops_nobody_unless_strict(plain, tmp_path):
+    broken = _broken(tmp_path, "vibe_gate/faces/git_hook/stages.py", "raise ZeroDivisionError('oh')\n")
+    plain.write(a="x\n")
+    plain.git("add", "a")
+    done = plain.run(*broken, "hook", "pre-commit")
+    assert (done.code, "this is a bug" in done.text, "NOT REVIEWED" in done.text) == (0, True, True)
+    assert (plain.records()[-1]["kind"], plain.records()[-1]["exit_code"]) == ("not-reviewed", 3)
+    assert plain.run(*broken, "hook", "pre-commit", "--strict").code == 3
+    assert plain.run(*broken, "hook", "pre-commit", CI="true").code == 3
+
+
+def test_a_package_that_is_gone_warns_loudly_and_stops_nobody_unless_strict(plain, tmp_path):
+    broken = _broken(tmp_path, "vibe_gate/domain/model.py", "import pydantic_that_is_gone\n")
+    plain.write(a="x\n")
+    plain.git("add", "a")
+    done = plain.run(*broken, "hook", "pre-commit")
+    assert (done.code, "missing or broken" in done.text, "NOT REVIEWED" in done.text) == (0, True, True)
+    assert plain.run(*broken, "hook", "pre-commit", "--strict").code == 3
+
+
+def _broken(tmp_path, module: str, text: str) -> list[str]:
+    """The command of a copy of vibe-gate in which one module is broken."""
+    shutil.copytree(ROOT / "vibe_gate", tmp_path / "copy" / "vibe_gate", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "copy" / module).write_text(text)
+    start = f"import sys; sys.path.insert(0, {str(tmp_path / 'copy')!r}); from vibe_gate.faces.cli import main; main()"
+    return [sys.executable, "-c", f"{start.replace('main()', 'sys.exit(main())')}"]

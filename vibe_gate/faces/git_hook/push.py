@@ -1,0 +1,81 @@
+"""pre-push: the commits that each pushed ref brings, held to the gate as one change; never the working tree."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from vibe_gate.adapters.git import Repository, open_repository
+from vibe_gate.domain.change import Selection
+from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, RevisionError
+from vibe_gate.faces.git_hook.call import Hook
+from vibe_gate.faces.git_hook.held import SETTLED, held
+from vibe_gate.report.text import safe
+from vibe_gate.verify import Asked, verify
+
+_GRAVITY = {PASS: 0, POLICY_CHANGED: 1, INTEGRITY: 3}
+"""Of several pushed refs the gravest code counts; those not named here are 2."""
+
+_NO_COMMIT = "0" * 40
+
+
+def push(hook: Hook) -> int:
+    """pre-push: what each pushed ref brings that the remote has not. Deletions bring nothing."""
+    with open_repository(hook.start, hook.environ) as repository:
+        wanted = list(dict.fromkeys(_pushed(hook, repository)))
+    if not wanted:
+        hook.say("vibe-gate: nothing new is pushed.")
+    codes = [held(hook, selection, settled=partial(_one_by_one, hook, selection)).code for selection in wanted]
+    return max(codes, key=lambda code: _GRAVITY.get(code, 2), default=PASS)
+
+
+def _one_by_one(hook: Hook, selection: Selection) -> str:
+    """Why nobody has to be asked about the whole: each of its commits has a verdict of its own, and passed.
+
+    Every line of the push was then shown to a judge, beside the tree in which it stands.
+    What two commits break together the second one's judge could see.
+    """
+    dots = "..." if selection.kind == "merge_base" else ".."
+    asked = Asked(f"{selection.left}{dots}{selection.right}", stage="pre-push")
+    try:
+        found = verify(asked, start=hook.start, environ=hook.environ, now=hook.clock())
+    except GateError:  # too many commits, say: then the whole is asked about
+        return ""
+    if not found.commits or any(standing.status not in ("reviewed", "empty") for _, standing in found.commits):
+        return ""
+    count = len(found.commits)
+    each = "its one commit was" if count == 1 else f"each of its {count} commits was"
+    return f"{SETTLED}{each} reviewed and passed"
+
+
+def _pushed(hook: Hook, repository: Repository) -> list[Selection]:
+    found = []
+    remote = _remote(hook)
+    for local, known in _refs(hook):
+        try:
+            commit = repository.resolve(local)
+        except RevisionError:
+            hook.say(f"vibe-gate: {safe(local)} is no commit; nothing to review in it.")
+            continue
+        selection = repository.unpushed(commit, known, remote)
+        if selection is not None:
+            found.append(selection)
+    return found
+
+
+def _refs(hook: Hook) -> list[tuple[str, str]]:
+    """What is pushed, and what the remote has there ("": nothing): git's lines, or a framework's variables."""
+    environ = hook.environ
+    if "PRE_COMMIT" in environ or "PREK_HOOK_STAGE" in environ:  # both keep git's lines to themselves
+        pushed = environ.get("PRE_COMMIT_TO_REF") or environ.get("PRE_COMMIT_LOCAL_BRANCH") or "HEAD"
+        return [(pushed, environ.get("PRE_COMMIT_FROM_REF", ""))]
+    lines = [line.split(" ") for line in hook.stdin().splitlines()]
+    pairs = [(line[1], line[3]) for line in lines if len(line) == 4]
+    return [(new, "" if old == _NO_COMMIT else old) for new, old in pairs if new != _NO_COMMIT]
+
+
+def _remote(hook: Hook) -> str:
+    """The remote's name; "" of one that is pushed to by its address alone, which git passes twice then."""
+    if len(hook.words) > 1:
+        return "" if hook.words[0] == hook.words[1] else hook.words[0]
+    name = hook.environ.get("PRE_COMMIT_REMOTE_NAME", "")
+    return "" if name == hook.environ.get("PRE_COMMIT_REMOTE_URL") else name
