@@ -54,7 +54,7 @@ STAND_INS = {
     "actions/cache": ("restore", "path", "key"),
     "actions/cache/save": ("save", "path", "key"),
     "actions/upload-artifact": ("", "name", "path", "include-hidden-files", "if-no-files-found"),
-    "actions/download-artifact": ("", "run-id", "github-token", "pattern", "merge-multiple", "path"),
+    "actions/download-artifact": ("", "run-id", "github-token", "pattern", "path"),
     "github/codeql-action": ("upload-sarif", "sarif_file", "category"),
 }
 """Of each action: its folder below the repository, and the inputs that we give it."""
@@ -151,7 +151,7 @@ class Runner:
         for name, folder in self._local(checkout / workflow).items():
             argv += ["--local-repository", f"{name}={folder}"]
         done = subprocess.run(
-            argv, cwd=checkout, env=self.environ, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=110
+            argv, cwd=checkout, env=self.environ, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=240
         )
         return Job(done.returncode, done.stdout + done.stderr, self.records)
 

@@ -24,7 +24,7 @@ def main(name: str) -> int:
     elif name == "download-artifact":
         for artifact in sorted(shelf.glob("*")):
             if fnmatch.fnmatchcase(artifact.name, given["pattern"]):
-                shutil.copytree(artifact, given["path"], dirs_exist_ok=True, symlinks=True)
+                shutil.copytree(artifact, Path(given["path"]) / artifact.name, symlinks=True)
     return 0
 
 

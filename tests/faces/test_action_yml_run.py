@@ -6,7 +6,6 @@ What stands in for GitHub's own actions, and why, is told in acting.py. The work
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,9 @@ from contract.github import LoopbackGitHub, loopback_github
 from repos import SWALLOWS, Repo, gated
 from wire import KEY, answering
 
+pytestmark = pytest.mark.timeout(300)  # a workflow is a dozen processes, and act itself
+
+CHECKOUT = "      - uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1\n"
 HANDLER = {"path": "src/load.py", "line": 4, "end_line": 5, "quote": "    except OSError:\n        pass"}
 BETTER = "def load(path):\n    return open(path, encoding='utf-8').read()\n"
 SWALLOWED = "The error is dropped."
@@ -157,15 +159,17 @@ def test_a_pull_request_that_passes_is_green(runner, better):
         assert job.code == 0, job.log
         assert [check.sent["conclusion"] for check in github.check_runs] == ["success"]
         assert len(github.comments) == 1
-    assert (job.outputs["verdict"], job.outputs["score"]) == ("pass", "1.0")
+    assert (job.outputs["verdict"], float(job.outputs["score"])) == ("pass", 1.0)
 
 
-def test_the_strict_example_comments_at_the_lines_and_hands_sarif_on(runner, swallowing):
+def test_the_strict_example_comments_at_the_lines_and_hands_sarif_on(runner, swallowing, built):
+    # No cache: this one installs for real, with pip, from the wheels that were fetched for all of these tests.
+    index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(built / "wheels")}
     with loopback_github() as github:
         pull_on(github, swallowing)
-        job = reviewed(runner, swallowing, github, "strict.yml", model=FAILS)
+        job = reviewed(runner, swallowing, github, "strict.yml", model=FAILS, **index)
         assert job.code == 1, job.log
-        assert [(c.path, c.line) for c in github.review_comments] == [("src/load.py", 5)]
+        assert [(c.path, c.line) for c in github.review_comments] == [("src/load.py", 5)], job.log
     (sarif,) = job.given("upload-sarif")
     assert sarif["sarif_file"].endswith("vibe-gate.sarif")
     assert job.given("restore") == job.given("save") == []
@@ -191,10 +195,30 @@ def test_a_fork_is_never_green_and_its_second_workflow_posts_what_the_first_uplo
         assert [check.sent["conclusion"] for check in github.check_runs] == ["failure"]
         assert {check.sent["head_sha"] for check in github.check_runs} == {swallowing.head}
 
+        # What a pull request controls may claim a pass; it never makes anything green.
+        summary = next(first.artifacts.rglob("summary.json"))
+        summary.write_text(
+            summary.read_text().replace('"inconclusive"', '"pass"').replace('"exit_code": 3', '"exit_code": 0')
+        )
+        forged = posted(runner, swallowing, github)
+        assert forged.code == 0, forged.log
+        assert "success" not in [check.sent["conclusion"] for check in github.check_runs]
+        (comment,) = github.comments
+        assert "NOT REVIEWED" in comment.body
+        assert "claims" in comment.body
+
+        # And what a gate's job never uploads is not read at all.
+        written = github.writes
+        (summary.parent / "more.sh").write_text("touch /tmp/ran\n")
+        refused = posted(runner, swallowing, github)
+        assert refused.code == 1, refused.log
+        assert "exit status 5" in refused.log
+        assert github.writes == written
+
 
 def posted(runner: Runner, project: Project, github: LoopbackGitHub) -> Job:
     """The second workflow of the two, in a folder where nothing was checked out, about what the first one uploaded."""
-    empty = Repo(runner.place / "nothing-checked-out", runner.environ)
+    empty = Repo(runner.place / f"nothing-checked-out-{len(list(runner.place.iterdir()))}", runner.environ)
     empty.commit("Nothing of the change", **{"README.md": "empty\n"})
     repository = {"full_name": "octo/hello", "default_branch": "main"}
     run = {
@@ -211,38 +235,6 @@ def posted(runner: Runner, project: Project, github: LoopbackGitHub) -> Job:
     path = example(empty, "fork-safe-2-post.yml")
     environ = {"GITHUB_API_URL": github.url, "GITHUB_TOKEN": github.token}
     return runner.run(empty.path, "workflow_run", payload, path, **environ)
-
-
-@pytest.mark.parametrize("hostile", ["contradicts", "no-summary", "link", "other-head"])
-def test_a_hostile_artifact_is_refused_and_nothing_of_it_is_said(runner, swallowing, hostile):
-    with loopback_github() as github:
-        pull_on(github, swallowing, fork=True)
-        reviewed(runner, swallowing, github, "fork-safe-1-review.yml", payload=swallowing.event(fork=True))
-        (artifact,) = (runner.records / "artifacts").iterdir()
-        github.comments.clear()
-        summary = next(artifact.rglob("summary.json"))
-        spoil(summary, hostile)
-        before = github.writes
-        job = posted(runner, swallowing, github)
-        assert job.code == 1, job.log
-        assert [c.body for c in github.comments if "SPOILT" in c.body] == []
-        assert [c.sent["conclusion"] for c in github.check_runs if c.sent["conclusion"] == "success"] == []
-        assert github.writes - before <= 2
-
-
-def spoil(summary: Path, how: str) -> None:
-    if how == "no-summary":
-        summary.unlink()
-    elif how == "link":
-        summary.unlink()
-        summary.symlink_to("/etc/passwd")
-    else:
-        text = summary.read_text()
-        if how == "contradicts":
-            text = text.replace('"inconclusive"', '"pass"').replace('"exit_code": 3', '"exit_code": 0')
-        else:
-            text = re.sub(r'("head_commit": ?)"[0-9a-f]+"', r'\1"' + "d" * 40 + '"', text)
-        summary.write_text(text)
 
 
 def test_the_merge_queue_judges_the_group_and_comments_nowhere(runner, better):
@@ -268,6 +260,7 @@ def test_the_merge_queue_judges_the_group_and_comments_nowhere(runner, better):
 def test_a_push_is_reviewed_from_the_commit_before(runner, swallowing):
     workflow = (
         "on: push\npermissions: {}\njobs:\n  gate:\n    runs-on: ubuntu-latest\n    steps:\n"
+        f"{CHECKOUT}"
         "      - uses: vibe-gate/vibe-gate@v0.1.0\n        id: gate\n        with:\n"
         "          anthropic-api-key: ${{ secrets.ANTHROPIC_API_KEY }}\n          mode: warn\n"
         "      - env: {VERDICT: '${{ steps.gate.outputs.verdict }}'}\n        run: echo went on after $VERDICT\n"
@@ -313,6 +306,7 @@ def test_nothing_of_the_checkout_runs_in_the_gate(runner, tmp_path, environ):
         script.chmod(0o755)
     workflow = (
         "on: pull_request\npermissions: {}\njobs:\n  gate:\n    runs-on: ubuntu-latest\n    steps:\n"
+        f"{CHECKOUT}"
         '      - run: echo "$GITHUB_WORKSPACE/bin" >> "$GITHUB_PATH"\n'
         "      - uses: vibe-gate/vibe-gate@v0.1.0\n"
         "        env: {PYTHONPATH: ., PYTHONHOME: bin, PYTHONSTARTUP: pip.conf}\n        with:\n"
@@ -332,6 +326,7 @@ def test_nothing_of_the_checkout_runs_in_the_gate(runner, tmp_path, environ):
 def test_a_value_for_workflow_is_answered_with_a_sentence(runner, better):
     workflow = (
         "on: pull_request\npermissions: {}\njobs:\n  gate:\n    runs-on: ubuntu-latest\n    steps:\n"
+        f"{CHECKOUT}"
         "      - uses: vibe-gate/vibe-gate@v0.1.0\n        with: {workflow: review-and-fix}\n"
     )
     better.checkout.write(".github/workflows/w.yml", workflow)
