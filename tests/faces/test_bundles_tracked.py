@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
@@ -52,3 +54,52 @@ def test_a_committed_run_is_foreign_in_every_version_of_the_index(
         assert own in done.stdout
         assert "foreign" in done.stdout
         assert " fail " not in done.stdout
+
+
+CORRUPT = hashlib.sha256(b"new\n").hexdigest() + ".txt"
+
+
+def committed(repo: Path, files: dict[str, str]) -> None:
+    """Files below the store that came with the repository."""
+    for name, text in files.items():
+        (repo / STORE / name).parent.mkdir(parents=True, exist_ok=True)
+        (repo / STORE / name).write_text(text)
+    git(repo, "add", "-A", "-f", STORE)
+    git(repo, "commit", "-q", "-m", "artifacts")
+
+
+def test_no_review_and_no_repair_moves_a_corrupt_object_that_git_tracks(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    repo = repository(tmp_path / "r")
+    committed(repo, {f"objects/{CORRUPT[:2]}/{CORRUPT}": "planted"})
+    (repo / "new.txt").write_text("new\n")
+    done = vibe_gate("review", "--no-judge", "--json", "HEAD", cwd=repo, environ=environ)
+    bundle = repo / json.loads(done.stdout)["bundle"]
+    assert (bundle / "files/after" / CORRUPT).read_text() == "new\n"
+    assert git(repo, "status", "--short", STORE) == ""
+    mended = vibe_gate("bundles", "repair", cwd=repo, environ=environ)
+    assert mended.returncode == 5
+    assert f"git tracks objects/{CORRUPT[:2]}/{CORRUPT}, so nothing was done there" in mended.stdout
+    assert git(repo, "status", "--short", STORE) == ""
+
+
+@pytest.mark.parametrize("worktree", [False, True])
+def test_no_list_writes_an_index_that_git_tracks(tmp_path: Path, environ: dict[str, str], worktree: bool) -> None:
+    repo = repository(tmp_path / "r")
+    committed(repo, {"index/runs.tsv": "theirs", "index/seen": "theirs"})
+    if worktree:
+        git(repo, "worktree", "add", "-q", str(tmp_path / "w"))
+        repo = tmp_path / "w"
+    recorded(repo, START, Kind())
+    for _ in range(2):
+        assert " pass " in vibe_gate("bundles", "list", cwd=repo, environ=environ).stdout
+    assert git(repo, "status", "--short", STORE) == ""
+
+
+def test_a_linked_worktree_of_a_clean_repository_has_an_index(tmp_path: Path, environ: dict[str, str]) -> None:
+    repo = repository(tmp_path / "r")
+    git(repo, "worktree", "add", "-q", str(tmp_path / "w"))
+    recorded(tmp_path / "w", START, Kind())
+    vibe_gate("bundles", "list", cwd=tmp_path / "w", environ=environ)
+    assert (tmp_path / "w" / STORE / "index/runs.tsv").read_bytes().count(b"\n") == 2

@@ -228,14 +228,28 @@ def test_a_link_in_the_objects_place_is_put_aside_and_the_contents_are_stored_ag
     assert content_of(run, ".bin").stat().st_nlink == 2
 
 
-def test_a_foreign_run_is_put_aside_and_lends_nothing(tmp_path: Path, store: Store, run: RunRecorder) -> None:
+def test_a_run_of_the_future_is_put_aside_and_lends_nothing(tmp_path: Path, store: Store, run: RunRecorder) -> None:
     forged = sealed(store, "forged")
     break_link(content_of(forged, ".bin"))
     content_of(run, ".bin").write_bytes(b"damaged")
-    tracked = Provenance(LATER, {f".vibe-artifacts/{place('run.json', forged)}"})
-    mend(tmp_path, tracked)
+    mend(tmp_path, Provenance(LATER - timedelta(days=365)))
     assert list_runs(tmp_path) == []
     assert (tmp_path / QUARANTINE / place("run.json", forged)).is_file()
+
+
+def test_what_git_tracks_is_neither_moved_nor_mended_nor_lent(tmp_path: Path, store: Store, run: RunRecorder) -> None:
+    forged = sealed(store, "forged")
+    break_link(content_of(forged, ".bin"))
+    (forged.directory / "graph.json").unlink()
+    content_of(run, ".bin").write_bytes(b"damaged")
+    before = tree(forged.directory)
+    tracked = Provenance(LATER, {f".vibe-artifacts/{place('run.json', forged)}"})
+    done = mend(tmp_path, tracked)
+    assert [view.run_id for view in list_runs(tmp_path)] == [forged.run_id]
+    assert tree(forged.directory) == before
+    assert done.refused == (place("", forged),)
+    assert not done.left.is_sound
+    mend(tmp_path)
 
 
 def test_only_the_runs_that_are_named_are_repaired(tmp_path: Path, store: Store, run: RunRecorder) -> None:

@@ -17,7 +17,7 @@ from vibe_gate.adapters.bundles.layout import Entry, is_vouched, part_of, walk
 from vibe_gate.adapters.bundles.log import Lock
 from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT
 from vibe_gate.adapters.bundles.strict import parse_object
-from vibe_gate.domain import later
+from vibe_gate.domain import later, receipt
 from vibe_gate.domain.event import Event
 from vibe_gate.domain.graph import fold
 from vibe_gate.domain.summary import Summary
@@ -227,7 +227,7 @@ class _Audit:
         if self._document(entry.folder, entry.base, entry.name) is None or self._verdict is None:
             return
         files = {name: found for name, found in self._vouched.items() if name != names.RECEIPT}
-        if why := agreement.receipt_fault(entry.folder.read(entry.base), self._stored, files):
+        if why := agreement.receipt_fault(entry.folder.read(entry.base, receipt.MAX_BYTES), self._stored, files):
             self._say("corrupt", "document", entry.name, why)
 
     def _compare_graph(self, entry: Entry) -> None:

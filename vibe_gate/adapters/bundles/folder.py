@@ -114,10 +114,10 @@ class Folder:
         """A descriptor of the regular file `name`, made if missing, for reading and appending."""
         return self._regular(name, self._open(name, _APPEND_FILE))
 
-    def read(self, name: str) -> bytes:
-        """The whole regular file."""
+    def read(self, name: str, limit: int = -1) -> bytes:
+        """The whole regular file, of a larger one one byte more than `limit`."""
         with open(self.reading(name), "rb") as file:
-            return file.read()
+            return file.read(limit + 1 if limit >= 0 else -1)
 
     def write(self, name: str, data: bytes) -> None:
         """A new file under its final name at once; FileExistsError if anything has that name."""

@@ -22,6 +22,7 @@ from typing import Any
 
 from vibe_gate.adapters.bundles import index
 from vibe_gate.adapters.bundles.index import Entry, Seen, Stamp, encoded
+from vibe_gate.adapters.bundles.tracked import may_be_tracked
 from vibe_gate.errors import StorageError
 
 RACY_NS = 50_000_000
@@ -64,7 +65,7 @@ def listed(root: Path, limit: int | None, now_ns: int) -> list[Entry]:
 def entries(root: Path) -> list[Entry]:
     """All runs below `root`, newest first, after a look at the store. StorageError."""
     with _store(root) as store:
-        found = [] if store is None else _look(store)
+        found = [] if store is None else _look(root, store)
     return sorted(found, key=lambda entry: entry.place, reverse=True)
 
 
@@ -98,10 +99,10 @@ def _store(root: Path) -> Iterator[int | None]:
             os.close(descriptor)
 
 
-def _look(store: int) -> list[Entry]:
+def _look(root: Path, store: int) -> list[Entry]:
     with contextlib.ExitStack() as stack:
-        folder = _index_folder(store)
-        if folder is None:
+        folder = None if may_be_tracked(os.fspath(root)) else _index_folder(store)
+        if folder is None:  # without an index, or with one that came with the repository and is not ours to change
             return _found(store, {}, NOTHING_SEEN)[0]
         stack.callback(os.close, folder)
         began = _file_system_time(folder)

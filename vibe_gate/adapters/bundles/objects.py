@@ -2,7 +2,8 @@
 
 An object that is already there is read and compared before it is shared: a
 repository may have committed one, and a disk may have damaged one. What is wrong
-is moved to `quarantine/`, never deleted, and written anew.
+is moved to `quarantine/`, never deleted, and written anew; unless git tracks it: then it
+stays, and bundles have copies of their own.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import errno
 import hashlib
 import os
 import zlib
+from collections.abc import Callable
 
 import deflate
 
 from vibe_gate.adapters.bundles.folder import CANNOT_LINK, Folder, temporary_name
+from vibe_gate.adapters.bundles.tracked import may_be_tracked
 
 COMPRESS_ABOVE = 10_240
 """Bytes: larger contents are gzipped (the seed's 10 KiB, of bytes and not of characters)."""
@@ -61,11 +64,17 @@ def decode(name: str, raw: bytes, limit: int) -> bytes | None:
     return data if unpacker.eof and not unpacker.unused_data and len(data) <= limit else None
 
 
+class Tracked(OSError):
+    """A corrupt object stays where it is: it came with the repository, and a review changes no file of that."""
+
+
 class Objects:
     """The contents under `.vibe-artifacts/objects`, by the first two digits of their hash."""
 
-    def __init__(self, store: Folder) -> None:
+    def __init__(self, store: Folder, tracks: Callable[[str], bool] | None = None) -> None:
+        """`tracks` says of a place in the store whether git tracks it; without it every doubt counts."""
         self._store = store
+        self._tracks = tracks or (lambda place: may_be_tracked(os.fspath(store.path.parent)))
         self._shelves: Folder | None = None
         self._verified: set[str] = set()
 
@@ -76,7 +85,11 @@ class Objects:
         """
         name = name or name_of(data)
         for _ in range(_TRIES):
-            shelf = self._keep_as(name, data, packed)
+            try:
+                shelf = self._keep_as(name, data, packed)
+            except Tracked:
+                into.place(name, encode(name, data) if packed is None else packed)
+                return name
             with contextlib.suppress(FileNotFoundError):  # a cleaner saw it while nobody showed it
                 _show(shelf, name, into)
                 return name
@@ -84,7 +97,10 @@ class Objects:
 
     def replace(self, data: bytes, into: Folder) -> bool:
         """Show `data` in `into` as a link to its object, whatever showed it until now; False: links are impossible."""
-        shelf, name = self.keep(data)
+        try:
+            shelf, name = self.keep(data)
+        except Tracked:
+            return False
         temporary = temporary_name()
         try:
             shelf.link(name, into, temporary)
@@ -117,7 +133,7 @@ class Objects:
         self.replace(data, folder)
 
     def keep(self, data: bytes) -> tuple[Folder, str]:
-        """Store `data` (already redacted); the folder where it is, and its name there. OSError."""
+        """Store `data` (already redacted); the folder where it is, and its name there. OSError, Tracked."""
         name = name_of(data)
         return self._keep_as(name, data), name
 
@@ -150,6 +166,9 @@ class Objects:
             return False
         if content(shelf, name, len(data)) == data:
             return True
+        place = f"objects/{name[:2]}/{name}"
+        if self._tracks(place):
+            raise Tracked(errno.EPERM, "it is corrupt, and git tracks it, so it is left as it is", place)
         quarantine = self._store.folder("quarantine", create=True)
         shelf.move(name, quarantine, f"{name}.{temporary_name().lstrip('.')}")
         return False

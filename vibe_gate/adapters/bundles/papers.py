@@ -11,12 +11,16 @@ from typing import Any
 from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.reading import read_summary
+from vibe_gate.domain.receipt import MAX_BYTES
 from vibe_gate.errors import StorageError
 
 
 @dataclass(frozen=True, slots=True)
 class Papers:
-    """The summary as it is stored, without `digests`; those of the other files; receipt.json, None without one."""
+    """The summary as it is stored, without `digests`; those of the other files; receipt.json, None without one.
+
+    Of a receipt that is too large to be one, `receipt` is the beginning: `domain.receipt.parse` refuses it.
+    """
 
     document: Mapping[str, Any]
     files: Mapping[str, str]
@@ -29,7 +33,7 @@ def read_papers(directory: Path) -> Papers:
     try:
         folder = Folder.at(directory.parent).folder(directory.name)
         document = json.loads(folder.read(names.SUMMARY))
-        receipt = folder.read(names.RECEIPT) if folder.has(names.RECEIPT) else None
+        receipt = folder.read(names.RECEIPT, MAX_BYTES) if folder.has(names.RECEIPT) else None
     except (OSError, ValueError) as error:
         raise StorageError(f"The run {directory.name} cannot be read: {error}.") from error
     files = document.pop("digests")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from datetime import datetime
 
 from vibe_gate.adapters.bundles import names
@@ -17,7 +18,8 @@ class Quarantine:
     `place` is that folder, relative to the store; it is made when something goes there, and `is_used` from then on.
     """
 
-    def __init__(self, store: Folder, now: datetime) -> None:
+    def __init__(self, store: Folder, now: datetime, tracks: Callable[[str], bool]) -> None:
+        self._tracks = tracks
         self._store = store
         self._time = names.stamp(now)
         self.is_used = False
@@ -47,6 +49,9 @@ class Quarantine:
             if error.errno not in _NO_FOLDER:
                 raise
             # Whatever lies in its place (a repository may have committed a link) is the first to go there.
+            if self._tracks(names.QUARANTINE):
+                why = "git tracks what lies in its place: `git rm --cached` it first"
+                raise OSError(errno.EPERM, why, f"{names.STORE}/{names.QUARANTINE}") from error
             aside = temporary_name()
             self._store.move(names.QUARANTINE, self._store, aside)
             folder = self._store.folder(names.QUARANTINE, create=True)

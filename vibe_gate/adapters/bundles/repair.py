@@ -34,11 +34,15 @@ class Mended:
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """`left` is what the store still has; `quarantine` is where things were put, relative to it, "" if nowhere."""
+    """`left` is what the store still has; `quarantine` is where things were put, relative to it, "" if nowhere.
+
+    `refused` are places, relative to the store, that git tracks: nothing was done about them.
+    """
 
     mended: tuple[Mended, ...]
     left: Verified
     quarantine: str
+    refused: tuple[str, ...] = ()
 
 
 def repair_bundles(
@@ -59,7 +63,7 @@ def repair_bundles(
         store = open_store_folder(root)
         if store is None:
             return Repaired((), found, "")
-        work = _Work(root, store, now, elsewhere)
+        work = _Work(root, store, now, elsewhere, provenance)
         flaws = found.flaws
         for _ in range(_PASSES):
             if not work.heal(flaws):
@@ -69,7 +73,9 @@ def repair_bundles(
     except OSError as error:
         raise StorageError(f"{error.filename or names.STORE}: {error.strerror}; the repair stopped there.") from error
     left = verify_bundles(root, provenance, _remaining(runs))
-    return Repaired(tuple(work.done), left, work.quarantine.place if work.quarantine.is_used else "")
+    return Repaired(
+        tuple(work.done), left, work.quarantine.place if work.quarantine.is_used else "", tuple(sorted(work.refused))
+    )
 
 
 def _remaining(runs: Sequence[RunView] | None) -> Sequence[RunView] | None:
@@ -82,11 +88,13 @@ def _unreadable(flaws: Sequence[Flaw]) -> set[str]:
 
 
 class _Work:
-    def __init__(self, root: Path, store: Folder, now: datetime, elsewhere: Elsewhere) -> None:
+    def __init__(self, root: Path, store: Folder, now: datetime, elsewhere: Elsewhere, known: Provenance) -> None:
         self.done: list[Mended] = []
-        self.quarantine = Quarantine(store, now)
+        self.refused: set[str] = set()
+        self.quarantine = Quarantine(store, now, known.tracks)
+        self._known = known
         self._store = store
-        self._objects = Objects(store)
+        self._objects = Objects(store, known.tracks)
         self._twins = Twins(root, store, elsewhere)
         self._healers: dict[What, Callable[[Flaw], str]] = {
             "temporary": self._take,
@@ -109,7 +117,7 @@ class _Work:
         left = foreign | _unreadable(flaws)
         for flaw in sorted(flaws, key=lambda flaw: _FIRST.get(flaw.what, len(_FIRST))):
             healer = self._healers.get(flaw.what)
-            if healer is None or flaw.run in left:
+            if healer is None or flaw.run in left or self._refuses(flaw.place):
                 continue
             with self._alone(flaw.run) as alone:
                 done = healer(flaw) if alone else ""
@@ -125,11 +133,20 @@ class _Work:
         unreadable = _unreadable(flaws)
         wrong = [flaw for flaw in flaws if flaw.state in WRONG and (flaw.run or flaw.place) not in unreadable]
         for place in dict.fromkeys(flaw.run or flaw.place for flaw in wrong):
+            if self._refuses(place):
+                continue
             first = next(flaw for flaw in wrong if (flaw.run or flaw.place) == place)
             with self._alone(first.run) as alone:
                 if alone:
                     self.quarantine.take(place)
                     self.done.append(Mended(first, "moved to quarantine" + (", the whole run" if first.run else "")))
+
+    def _refuses(self, place: str) -> bool:
+        """Whether git tracks anything at or in that place: it is the repository's, and stays as it is."""
+        if not self._known.tracks(place):
+            return False
+        self.refused.add(place)
+        return True
 
     @contextlib.contextmanager
     def _alone(self, run: str) -> Iterator[bool]:

@@ -10,18 +10,23 @@ _WHOLE_NAMES = (b"\0\0\0\2", b"\0\0\0\3")
 """Versions of git's index that write every path out; version 4 leaves out what it shares with the path before."""
 
 
+_LONGEST_PATH = 4096
+
+
 def may_be_tracked(root: str) -> bool:
     """Whether the index of the repository at `root` may name `.vibe-artifacts`; False where there is no repository.
 
-    Every doubt is True: an index of another version or in two parts, a linked
-    working tree, a disk that may ignore case.
+    Every doubt is True: an index of another version or in two parts, a disk that may
+    ignore case.
     """
     git = os.path.join(root, ".git")  # noqa: PTH118  pathlib would cost its import
     if not os.path.lexists(git):
         return False
-    if sys.platform != "linux" or not os.path.isdir(git):  # noqa: PTH112
-        return True
     try:
+        if os.path.isfile(git):  # noqa: PTH113  a linked working tree, or a submodule
+            git = _folder_of(root, git)
+        if sys.platform != "linux" or not os.path.isdir(git):  # noqa: PTH112
+            return True
         if any(name.startswith("sharedindex.") for name in os.listdir(git)):  # noqa: PTH208
             return True
         with open(os.path.join(git, "index"), "rb") as file:  # noqa: PTH118
@@ -31,3 +36,11 @@ def may_be_tracked(root: str) -> bool:
     except OSError:
         return True
     return data[:4] != _SIGNATURE or data[4:8] not in _WHOLE_NAMES or b"vibe-artifacts" in data
+
+
+def _folder_of(root: str, git: str) -> str:
+    """The folder that a `.git` file names. OSError."""
+    with open(git, "rb") as file:
+        words = file.read(_LONGEST_PATH)
+    name = os.fsdecode(words.removeprefix(b"gitdir:").strip()) if words.startswith(b"gitdir:") else "."
+    return os.path.join(root, name)  # noqa: PTH118

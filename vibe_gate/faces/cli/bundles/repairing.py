@@ -34,7 +34,8 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     exit_code = PASS if done.left.is_sound else INTEGRITY
     if args.json:
         mended = [{**as_json(mended.flaw), "done": mended.done} for mended in done.mended]
-        document = {"schema": 1, "exit_code": exit_code, "mended": mended, "quarantine": _place(done) or None}
+        document = {"schema": 1, "exit_code": exit_code, "mended": mended, "quarantine": _place(done) or None,
+                    "refused": [paths.quote(place) for place in done.refused]}  # fmt: skip
         emit(json.dumps({**document, "left": counted(done.left)}, indent=2) + "\n")
     else:
         emit("".join(f"{safe(text)}\n" for text in _lines(done)))
@@ -50,6 +51,9 @@ def _lines(done: Repaired) -> list[str]:
     lines += [
         f"{line(flaw)} (left as it is)" for flaw in done.left.flaws if flaw.state not in {"incomplete", "running"}
     ]
+    if done.refused:
+        places = ", ".join(paths.quote(place) for place in done.refused)
+        lines.append(f"git tracks {places}, so nothing was done there: `git rm -r --cached {STORE}` first.")
     if not lines:
         return ["Nothing to repair."]
     if done.quarantine:
