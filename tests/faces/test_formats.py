@@ -1,0 +1,162 @@
+"""`review --sarif --junit --gitlab --markdown`: files whole or not at all, and never a verdict changed in silence."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lxml import etree
+from program import ROOT, git, repository, vibe_gate
+
+MARKER = "<<<<<<< HEAD\n"
+
+
+@pytest.fixture
+def where(tmp_path) -> Path:
+    """A repository with a change that a check refuses."""
+    made = repository(tmp_path / "r", **{"a.py": "x = 1\n"})
+    (made / "a.py").write_text("x = 1\n" + MARKER)
+    return made
+
+
+@pytest.fixture
+def clean(tmp_path) -> Path:
+    made = repository(tmp_path / "c", **{"a.py": "x = 1\n"})
+    (made / "a.py").write_text("x = 2\n")
+    return made
+
+
+def review(where, environ, *argv):
+    return vibe_gate("review", "--no-judge", *argv, cwd=where, environ=environ)
+
+
+ALL = (
+    "--sarif",
+    "../o/gate.sarif",
+    "--junit",
+    "../o/gate.xml",
+    "--gitlab",
+    "../o/quality.json",
+    "--markdown",
+    "../o/r.md",
+)
+
+
+def outputs(where) -> dict[str, str]:
+    return {file.name: file.read_text() for file in (where.parent / "o").iterdir()}
+
+
+def test_several_formats_are_written_at_once_and_the_screen_stays(where, environ):
+    (where.parent / "o").mkdir()
+    done = review(where, environ, *ALL)
+    assert done.returncode == 1
+    assert done.stdout.startswith("✗ FAIL")
+    files = outputs(where)
+    assert set(files) == {"gate.sarif", "gate.xml", "quality.json", "r.md"}
+    assert json.loads(files["gate.sarif"])["runs"][0]["results"][0]["ruleId"] == "no-conflict-markers"
+    assert etree.fromstring(files["gate.xml"].encode()).get("failures") == "2"
+    assert json.loads(files["quality.json"])[1]["location"]["path"] == "a.py"
+    assert files["r.md"].startswith("### vibe-gate: FAIL")
+    assert "+<<<<<<< HEAD" in files["r.md"]
+
+
+def test_where_there_is_nothing_to_review_they_are_written_all_the_same(where, environ):
+    (where.parent / "o").mkdir()
+    git(where, "checkout", "-q", "--", "a.py")
+    done = review(where, environ, *ALL)
+    assert done.returncode == 0
+    files = outputs(where)
+    assert json.loads(files["gate.sarif"])["runs"][0]["results"] == []
+    assert json.loads(files["quality.json"]) == []
+    assert "Nothing was to be reviewed" in files["r.md"]
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"), [("sarif", "{"), ("junit", "<?xml"), ("gitlab", "["), ("markdown", "### vibe-gate: FAIL")]
+)
+def test_on_stdout_a_format_stands_alone(where, environ, name, begins):
+    done = review(where, environ, f"--{name}", "-")
+    assert done.returncode == 1
+    assert done.stdout.startswith(begins)
+    assert "✗ FAIL" not in done.stdout
+
+
+def test_json_and_files_go_together(where, environ):
+    done = review(where, environ, "--json", "--sarif", "../gate.sarif")
+    assert json.loads(done.stdout)["exit_code"] == 1
+    assert json.loads((where.parent / "gate.sarif").read_text())["version"] == "2.1.0"
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("--sarif", "no/such/x"), "there is no folder no/such; make it first"),
+        (("--junit", "a.py/x"), "there is no folder a.py; make it first"),
+        (("--gitlab", "."), "that is a folder"),
+        (("--markdown", "x/"), "that is a folder"),
+        (("--sarif", ""), "needs the name of a file"),
+        (("--sarif", "y" * 255), "the name is too long"),
+        (("--sarif", "-", "--markdown", "-"), "--sarif - and --markdown - would mix"),
+        (("--sarif", "-", "--json"), "--sarif - and --json would mix"),
+        (("--sarif", "x", "--junit", "./x"), "name the same file"),
+    ],
+)
+def test_what_could_not_be_written_is_refused_before_anything_is_reviewed(where, environ, argv, said):
+    done = review(where, environ, *argv)
+    assert done.returncode == 2
+    assert said in done.stderr + done.stdout
+    assert not (where / ".vibe-artifacts").exists()
+
+
+def test_a_link_of_that_name_is_replaced_and_not_followed(where, environ):
+    victim = where.parent / "victim"
+    victim.write_text("precious")
+    (where / "gate.sarif").symlink_to(victim)
+    assert review(where, environ, "--sarif", "gate.sarif").returncode == 1
+    assert victim.read_text() == "precious"
+    assert json.loads((where / "gate.sarif").read_text())["version"] == "2.1.0"
+
+
+def test_a_device_is_written_into(where, environ):
+    done = review(where, environ, "--markdown", "/dev/stderr")
+    assert "### vibe-gate: FAIL" in done.stderr
+    assert Path("/dev/stderr").is_symlink()
+
+
+@pytest.mark.parametrize(("kind", "code"), [("where", 1), ("clean", 3)])
+def test_a_file_that_cannot_be_written_after_all_is_said_and_leaves_nothing_behind(request, environ, kind, code):
+    made = request.getfixturevalue(kind)
+    target = made.parent / "gate.sarif"
+    target.write_text("the one before")
+    # Every format but SARIF stays below the limit; the store is not written to because it is a file.
+    (made / ".vibe-artifacts").write_text("")
+    (made / ".git" / "info" / "exclude").write_text(".vibe-artifacts\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "vibe_gate", "review", "--no-judge", "--rubric", "safety", "--sarif", str(target)],
+        cwd=made,
+        env={**environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
+    )
+    assert done.returncode == code, done.stderr
+    assert "cannot be written: File too large" in done.stderr + done.stdout
+    assert target.read_text() == "the one before"
+    assert not list(made.parent.glob(".*.part"))
+
+
+def test_in_a_job_of_github_the_commit_and_its_lines_are_linked(where, environ):
+    git(where, "commit", "-qam", "change")
+    head = git(where, "rev-parse", "HEAD")
+    job = {"GITHUB_ACTIONS": "true", "GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "o/r"}
+    done = review(
+        where, {**environ, **job, "GITHUB_RUN_ID": "7"}, "--commit", "HEAD", "--sarif", "../s", "--markdown", "-"
+    )
+    assert f"(https://github.com/o/r/blob/{head}/a.py#L2)" in done.stdout
+    assert "(https://github.com/o/r/actions/runs/7)" in done.stdout
+    run = json.loads((where.parent / "s").read_text())["runs"][0]
+    assert run["versionControlProvenance"][0]["revisionId"] == head
