@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from pathlib import Path
 
 import pytest
 from contract.github import loopback_github
 from faces import events
-from faces.jobs import Project, project, todos
+from faces.jobs import FORBIDDEN, Project, project, todos
+from repos import RUBRIC, SWALLOWS
+from test_review import FAILS, PASSES
+from wire import KEY, answering
+
+MAYBE = """
+[[criterion]]
+id = "no-fixme"
+kind = "check"
+check = "forbidden-pattern"
+options = { pattern = "FIXME" }
+weight = 0.1
+"""
 
 
 @pytest.fixture
@@ -22,14 +35,22 @@ def made(tmp_path: Path, environ: dict[str, str], github) -> Project:
     return project(tmp_path, environ, github)
 
 
+def conclusions(made: Project) -> list[str]:
+    return [run.sent["conclusion"] for run in made.github.check_runs]
+
+
+# A pull request
+
+
 def test_a_failing_pull_request_gets_comment_check_run_summary_and_outputs(made):
     head = made.branch("topic", **{"src/a.py": todos(1)})
     made.pull(head)
     done = made.review_pull(head)
     assert done.code == 1, done.err
     assert len(made.ours) == 1
-    assert made.github.check_runs[0].sent["conclusion"] == "failure"
+    assert conclusions(made) == ["failure"]
     assert made.github.check_runs[0].sent["head_sha"] == head
+    assert made.github.writes == 2
     out = made.outputs
     assert out["verdict"] == "fail"
     assert out["comment-url"].startswith("http")
@@ -38,3 +59,426 @@ def test_a_failing_pull_request_gets_comment_check_run_summary_and_outputs(made)
         "summary.json", "receipt.json", "run.json", "events.ndjson", "report.md",
     }  # fmt: skip
     assert json.loads(Path(out["artifact-path"], "summary.json").read_text())["run_id"] == out["run"]
+    assert out["artifact-name"].startswith("vibe-gate-4711-1-gate-")
+
+
+def test_a_pull_request_is_judged_from_the_merge_base_whatever_the_base_branch_did_since(made):
+    head = made.branch("topic", **{"src/b.py": "y = 2\n"})
+    made.origin.commit("Elsewhere", **{"src/a.py": todos(3)})
+    made.pull(head)
+    done = made.review_pull(head)
+    assert done.code == 0, done.out + done.err
+    assert conclusions(made) == ["success"]
+    assert made.outputs["verdict"] == "pass"
+    assert made.outputs["score"] == "1"
+
+
+def test_the_rubrics_of_the_base_bind_and_not_those_of_the_change(made):
+    weak = FORBIDDEN.replace("TODO", "NEVER-EVER")
+    head = made.branch("topic", **{"src/a.py": todos(1), ".vibe-gate/rubrics/quality.toml": weak})
+    made.pull(head)
+    done = made.review_pull(head)
+    assert done.code == 1
+    assert made.outputs["verdict"] == "fail"
+
+
+def test_the_real_judge_is_asked_with_the_key_of_the_input_and_its_reason_is_posted(tmp_path, environ, github):
+    made = project(tmp_path, environ, github, RUBRIC)
+    head = made.branch("topic", **{"src/load.py": SWALLOWS})
+    made.pull(head)
+    with answering(FAILS, repeat_last=True) as model:
+        done = made.review_pull(
+            head, ANTHROPIC_BASE_URL=model.base_url, VIBE_GATE_INPUT_ANTHROPIC_API_KEY=KEY,
+            VIBE_GATE_INPUT_REVIEW_COMMENTS="true",
+        )  # fmt: skip
+        assert model.script.requests
+    assert done.code == 1, done.err
+    assert "The error is dropped." in made.ours[0]
+    assert [(one.path, one.start_line, one.line) for one in github.review_comments] == [("src/load.py", 4, 5)]
+    assert float(made.outputs["cost-usd"]) > 0
+    written = [path.read_text(errors="replace") for path in made.folder.rglob("*") if path.is_file()]
+    assert not any(KEY in text or github.token in text for text in [*written, done.out, done.err, *made.ours])
+
+
+def test_without_a_key_the_change_is_not_reviewed_and_nothing_is_green(tmp_path, environ, github):
+    made = project(tmp_path, environ, github, RUBRIC)
+    head = made.branch("topic", **{"src/load.py": SWALLOWS})
+    made.pull(head)
+    done = made.review_pull(head)
+    assert done.code == 3
+    assert conclusions(made) == ["failure"]
+    assert made.outputs["verdict"] == "inconclusive"
+
+
+def test_three_pushes_say_what_is_fixed_open_new_and_held(made):
+    made.origin.git("checkout", "-q", "-B", "topic", "main")
+    first = made.origin.commit("one", **{"src/a.py": todos(2) + "# FIXME old\n"})
+    made.origin.git("checkout", "-q", "main")
+    made.pull(first)
+    lines = {"VIBE_GATE_INPUT_REVIEW_COMMENTS": "true"}
+    assert made.review_pull(first, **lines).code == 1
+    # The base asks for more from now on: what stood there before is held back where it is no blocker.
+    made.origin.commit("Ask for more", **{".vibe-gate/rubrics/quality.toml": FORBIDDEN + MAYBE})
+    second = made.push("topic", **{"src/a.py": todos(1) + "# FIXME old\n", "src/b.py": todos(1, 7) + "# FIXME new\n"})
+    made.pull(second)
+    done = made.review_pull(second, **lines)
+    assert done.code == 1, done.err
+    assert "Round 2: 2 new, 1 still open, 1 fixed. Held back: 1 finding" in made.ours[0]
+    third = made.push("topic", **{"src/a.py": "x = 1\n", "src/b.py": "y = 1\n"})
+    made.pull(third)
+    assert made.review_pull(third, **lines).code == 0
+    assert len(made.ours) == 1
+    assert "Round 3" in made.ours[0]
+    assert "PASS" in made.ours[0].split("\n")[1]
+    fixed = [one for one in made.github.review_comments if "**Fixed**" in one.body]
+    assert len(fixed) == len(made.github.review_comments) == 4
+    assert conclusions(made) == ["failure", "failure", "success"]
+
+
+def test_a_rebase_that_lost_the_last_round_says_so(made, tmp_path):
+    first = made.branch("topic", **{"src/a.py": todos(1)})
+    made.pull(first)
+    made.review_pull(first)
+    made.origin.git("branch", "-D", "topic")
+    made.origin.git("reflog", "expire", "--expire=now", "--all")
+    made.origin.git("gc", "-q", "--prune=now")
+    second = made.branch("topic", **{"src/a.py": todos(2)})
+    made.pull(second)
+    assert made.review_pull(second).code == 1
+    assert "cannot be seen any more" in made.ours[0]
+
+
+def test_the_whole_bundle_is_uploaded_only_where_asked(made):
+    head = made.branch("topic", **{"src/a.py": todos(1)})
+    made.pull(head)
+    made.review_pull(head, VIBE_GATE_INPUT_ARTIFACT="full")
+    assert (Path(made.outputs["artifact-path"]) / "bundle.tar.zst").is_file()
+    made.review_pull(head, VIBE_GATE_INPUT_ARTIFACT="none")
+    assert made.outputs["artifact-path"] == made.outputs["artifact-name"] == ""
+    assert not tarfile.is_tarfile(made.outputs["report"])
+    assert "artifact of the job" not in made.summary
+
+
+def test_sarif_is_written_where_asked_and_never_through_a_link_of_the_change(made, tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    made.origin.git("checkout", "-q", "-B", "topic", "main")
+    (made.origin.path / "out.sarif").symlink_to(victim)
+    (made.origin.path / "away").symlink_to(tmp_path)
+    head = made.origin.commit("links", **{"src/a.py": todos(1)})
+    made.origin.git("checkout", "-q", "main")
+    made.pull(head)
+    done = made.review_pull(head, VIBE_GATE_INPUT_SARIF="out.sarif")
+    assert done.code == 1
+    assert victim.read_text() == "precious"
+    assert json.loads((made.checkout / "out.sarif").read_text())["version"] == "2.1.0"
+    done = made.review_pull(head, VIBE_GATE_INPUT_SARIF="away/out.sarif")
+    assert done.code == 2
+    assert "leads out of the workspace" in done.out
+    assert not (tmp_path / "out.sarif").exists()
+
+
+# Forks
+
+
+def test_a_forks_pull_request_posts_nothing_and_says_so_where_it_can(tmp_path, environ, github):
+    made = project(tmp_path, environ, github, RUBRIC)
+    head = made.branch("topic", **{"src/load.py": SWALLOWS})
+    made.pull(head, fork=True, author="eve")
+    github.read_only.add(github.token)
+    done = made.review_pull(head, fork=True)
+    assert done.code == 3
+    assert github.writes == 0
+    assert "comes from a fork" in made.summary
+    assert "403: Resource not accessible by integration" in done.out
+    assert made.outputs["comment-url"] == ""
+    assert made.outputs["artifact-path"]
+
+
+def test_findings_of_a_fork_reach_the_diff_as_workflow_commands(made):
+    head = made.branch("topic", **{"src/a.py": todos(2)})
+    made.pull(head, fork=True)
+    made.github.read_only.add(made.github.token)
+    done = made.review_pull(head, fork=True)
+    assert done.code == 1
+    assert "::error file=src/a.py,line=1" in done.out
+
+
+def test_without_a_token_nothing_is_posted_and_that_is_said(made):
+    head = made.branch("topic", **{"src/a.py": todos(1)})
+    made.pull(head)
+    done = made.review_pull(head, VIBE_GATE_INPUT_GITHUB_TOKEN="")
+    assert done.code == 1
+    assert made.github.requests == 0
+    assert "No token was given" in made.summary
+
+
+# Other events
+
+
+def test_a_merge_group_is_judged_between_its_own_ends(made):
+    base = made.main()
+    head = made.branch("gh-readonly-queue/main/pr-7-x", **{"src/a.py": todos(1)})
+    done = made.act("merge_group", events.merge_group(base, head), checkout=head)
+    assert done.code == 1
+    assert conclusions(made) == ["failure"]
+    assert made.ours == []
+
+
+def test_a_push_is_judged_from_what_was_there_before(made):
+    before = made.main()
+    middle = made.origin.commit("ok", **{"src/b.py": "y = 1\n"})
+    after = made.origin.commit("bad", **{"src/a.py": todos(1)})
+    assert made.act("push", events.push(before, after), checkout=after).code == 1
+    assert made.act("push", events.push(before, middle), checkout=after).code == 0
+    assert len(made.github.check_runs) == 2
+
+
+def test_a_new_branch_is_judged_from_where_it_left_the_default_branch(made):
+    head = made.branch("topic", **{"src/a.py": todos(1)})
+    made.origin.commit("Later", **{"src/c.py": "z = 1\n"})
+    done = made.act("push", events.push(events.NOBODY, head, "refs/heads/topic"), checkout=head)
+    assert done.code == 1
+    assert "where the branch left main: a new branch" in made.summary
+
+
+def test_a_deleted_branch_is_nothing_to_review(made):
+    done = made.act(
+        "push", events.push(made.main(), events.NOBODY, "refs/heads/topic", deleted=True), checkout=made.main()
+    )
+    assert done.code == 0
+    assert made.outputs["verdict"] == "nothing"
+    assert made.github.requests == 0
+
+
+def test_a_force_push_is_judged_from_where_the_branch_left_the_default_branch(made):
+    old = made.branch("topic", **{"src/a.py": todos(1)})
+    new = made.branch("topic", **{"src/b.py": "fine = 1\n"})
+    done = made.act("push", events.push(old, new, "refs/heads/topic", forced=True), checkout=new)
+    assert done.code == 0, done.out
+    assert f"a force push replaced {old[:12]}" in made.summary.replace("`", "")
+    gone = events.push("f" * 40, new, "refs/heads/topic", forced=True)
+    assert made.act("push", gone, checkout=new).code == 0
+    assert "is gone (a force push)" in made.summary.replace("`", "")
+
+
+def test_two_pushes_to_a_branch_cannot_soften_the_gate_first(made):
+    weak = FORBIDDEN.replace("TODO", "NEVER-EVER")
+    first = made.branch("topic", **{".vibe-gate/rubrics/quality.toml": weak})
+    second = made.push("topic", **{"src/a.py": todos(1)})
+    assert made.act("push", events.push(first, second, "refs/heads/topic"), checkout=second).code == 1
+
+
+def test_a_dispatch_is_judged_from_the_default_branch_or_the_base_that_is_named(made):
+    head = made.branch("topic", **{"src/a.py": todos(1)})
+    more = made.push("topic", **{"src/b.py": "y = 1\n"})
+    assert made.act("workflow_dispatch", events.dispatch(), checkout=more, GITHUB_SHA=more).code == 1
+    named = {"GITHUB_SHA": more, "VIBE_GATE_INPUT_BASE": head}
+    assert made.act("workflow_dispatch", events.dispatch(), checkout=more, **named).code == 0
+
+
+def test_a_dispatch_on_the_default_branch_asks_for_a_base(made):
+    done = made.act("workflow_dispatch", events.dispatch(), checkout=made.main(), GITHUB_SHA=made.main())
+    assert done.code == 2
+    assert "the input `base` must say what to review from" in done.out
+
+
+@pytest.mark.parametrize("name", ["pull_request_target", "workflow_run", "schedule"])
+def test_events_that_are_not_for_it_are_exit_two_and_post_nothing(made, name):
+    event = (
+        events.workflow_run(made.main()) if name == "workflow_run" else events.pull_request(made.main(), made.main())
+    )
+    done = made.act(name, event, checkout=made.main(), VIBE_GATE_INPUT_MODE="warn")
+    assert done.code == 2
+    assert "::error::vibe-gate: " in done.out
+    assert made.github.requests == 0
+    assert "could not review" in made.summary
+    assert made.outputs["verdict"] == "error"
+
+
+def test_wrong_inputs_are_exit_two_in_both_modes_each_in_one_sentence(made):
+    head = made.branch("topic", **{"src/a.py": todos(1)})
+    wrong = {"VIBE_GATE_INPUT_MODE": "warn", "VIBE_GATE_INPUT_ARTIFACT": "x", "VIBE_GATE_INPUT_COMMENT": "y"}
+    done = made.review_pull(head, **wrong)
+    assert done.code == 2
+    assert done.out.count("::error::vibe-gate: The input") == 2
+    assert made.github.requests == 0
+
+
+def test_an_event_file_of_rubbish_is_one_sentence(made):
+    done = made.act("pull_request", b"\x00" * 100, checkout=made.main())
+    assert done.code == 2
+    assert "The event file is" in done.out
+    assert "Traceback" not in done.err
+
+
+# Modes and exit codes
+
+
+def test_mode_warn_says_what_it_would_have_been(made):
+    head = made.branch("topic", **{"src/a.py": todos(1)})
+    made.pull(head)
+    done = made.review_pull(head, VIBE_GATE_INPUT_MODE="warn")
+    assert done.code == 0
+    assert "::warning::vibe-gate: exit code 1, let pass because of `mode: warn`." in done.out
+    assert conclusions(made) == ["failure"]
+
+
+def test_definitions_that_do_not_parse_are_exit_two(made):
+    head = made.branch("topic", **{".vibe-gate/gate.toml": "schema = 1\nrubricks = []\n"})
+    made.pull(head)
+    done = made.review_pull(head)
+    assert done.code == 2
+    assert "rubricks" in done.out
+
+
+def test_a_pull_request_without_changes_says_nothing_new_but_rights_an_earlier_word(made):
+    head = made.branch("topic", **{"src/a.py": todos(1)})
+    made.pull(head)
+    made.review_pull(head)
+    back = made.push("topic", **{"src/a.py": "x = 1\n"})
+    made.pull(back)
+    done = made.review_pull(back)
+    assert done.code == 0
+    assert made.outputs["verdict"] == "nothing"
+    assert len(made.ours) == 1
+    assert "FAIL" not in made.ours[0]
+    assert conclusions(made) == ["failure", "success"]
+
+
+# Changes of the gate itself
+
+
+@pytest.fixture
+def policy(made) -> str:
+    head = made.branch("topic", **{".vibe-gate/gate.toml": 'schema = 1\nrubrics = ["quality"]\n# softer\n'})
+    made.pull(head)
+    for login, right in {"bob": "write", "eve": "read", "ada": "admin"}.items():
+        made.github.permissions[login] = right
+    return head
+
+
+def test_a_change_of_the_gate_needs_approval(made, policy):
+    done = made.review_pull(policy)
+    assert done.code == 4, done.out + done.err
+    assert conclusions(made) == ["action_required"]
+
+
+def test_an_approving_review_of_this_commit_lets_it_pass_and_is_named(made, policy):
+    made.github.add_review(7, "bob", "APPROVED", policy)
+    done = made.act("pull_request_review", events.pull_request(made.main(), policy), checkout=policy)
+    assert done.code == 0, done.out + done.err
+    assert conclusions(made) == ["success"]
+    assert "approved by" in made.ours[0]
+    assert "bob" in made.ours[0]
+    assert "@bob" not in made.ours[0].replace("`@bob", "")
+
+
+@pytest.mark.parametrize("login", ["eve", "ada", "github-actions[bot]"])
+def test_nobody_else_can_approve(made, policy, login):
+    made.github.add_review(7, login, "APPROVED", policy)
+    assert made.review_pull(policy).code == 4
+
+
+def test_an_approval_of_an_earlier_commit_is_none(made, policy):
+    made.github.add_review(7, "bob", "APPROVED", policy)
+    later = made.push("topic", **{".vibe-gate/gate.toml": 'schema = 1\nrubrics = ["quality"]\n# softest\n'})
+    made.pull(later)
+    assert made.review_pull(later).code == 4
+
+
+def test_reviews_that_cannot_be_read_approve_nothing(made, policy):
+    made.github.add_review(7, "bob", "APPROVED", policy)
+    made.github.fail("GET", "/repos/{owner}/{repo}/pulls/{pull_number}/reviews", 403, times=None)
+    assert made.review_pull(policy).code == 4
+    assert "could not be read" in made.ours[0] + made.summary
+
+
+def test_reviews_are_read_only_where_the_gate_changes(made):
+    head = made.branch("topic", **{"src/b.py": "y = 1\n"})
+    made.pull(head)
+    assert made.review_pull(head).code == 0
+    assert not any("/reviews" in entry.path for entry in made.github.log)
+
+
+def test_a_merge_group_counts_the_approval_of_its_pull_request(made, policy):
+    base = made.main()
+    made.github.add_review(7, "bob", "APPROVED", policy)
+    assert made.act("merge_group", events.merge_group(base, policy), checkout=policy).code == 0
+    assert made.act("merge_group", events.merge_group(base, policy, 8), checkout=policy).code == 4
+
+
+def test_the_first_gate_of_all_needs_approval_too(tmp_path, environ, github):
+    made = project(tmp_path, environ, github)
+    made.origin.git("rm", "-rq", ".vibe-gate")
+    made.origin.commit("No gate")
+    head = made.branch("topic", **{".vibe-gate/gate.toml": "schema = 1\nrubrics = []\n"})
+    made.pull(head)
+    assert made.review_pull(head).code == 4
+    github.permissions["bob"] = "write"
+    github.add_review(7, "bob", "APPROVED", head)
+    assert made.review_pull(head).code == 0
+
+
+# Checkouts
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_shallow_checkout_is_deepened_until_the_merge_base_is_there(made, depth):
+    for number in range(5):
+        made.origin.commit(f"main {number}", **{"src/m.py": f"m = {number}\n"})
+    head = made.branch("topic", **{"src/b.py": "y = 1\n"})
+    for number in range(4):
+        head = made.push("topic", **{"src/b.py": todos(1, number)})
+    made.origin.commit("main later", **{"src/m.py": "m = 99\n"})
+    made.pull(head)
+    done = made.review_pull(head, depth=depth)
+    assert done.code == 1, done.out + done.err
+    stored = json.loads(Path(made.outputs["artifact-path"], "summary.json").read_text())
+    assert [file["path"] for file in stored["change"]["files"]] == ["src/b.py"]
+
+
+def test_a_checkout_that_cannot_be_deepened_says_what_to_set(made):
+    head = made.branch("topic", **{"src/b.py": "y = 1\n"})
+    made.origin.commit("later")
+    made.pull(head)
+    made.check_out(head, depth=1)
+    (made.checkout / ".git" / "config").write_text("[core]\n\trepositoryformatversion = 0\n")
+    done = made.act("pull_request", events.pull_request(made.main(), head))
+    assert done.code == 2
+    assert "Set `fetch-depth: 0` at actions/checkout." in done.out
+
+
+def test_no_word_of_the_change_becomes_a_workflow_command(made):
+    head = made.branch(
+        "topic", **{"::error::x\n::set-output name=verdict::pass.py": "# TODO ::warning::y\n##[error]z\n"}
+    )
+    made.pull(head)
+    done = made.review_pull(head)
+    assert done.code == 1
+    token = done.out.split("\n")[0].removeprefix("::stop-commands::")
+    assert done.out.split("\n")[1] == f"::{token}::"
+    after = done.out.split(f"::{token}::\n", 1)[1]
+    assert "##[" not in after
+    assert not any(line.startswith(("::error::x", "::set-output")) for line in done.out.split("\n"))
+    assert made.outputs["verdict"] == "fail"
+
+
+def test_everything_works_below_an_enterprise_servers_address(tmp_path, environ):
+    with loopback_github(ghes=True) as github:
+        made = project(tmp_path, environ, github)
+        head = made.branch("topic", **{"src/a.py": todos(1)})
+        made.pull(head)
+        assert made.review_pull(head).code == 1
+        assert github.url.endswith("/api/v3")
+        assert len(made.ours) == len(github.check_runs) == 1
+
+
+def test_a_pass_of_the_judge_is_a_pass(tmp_path, environ, github):
+    made = project(tmp_path, environ, github, RUBRIC)
+    head = made.branch("topic", **{"src/load.py": SWALLOWS})
+    made.pull(head)
+    with answering(PASSES, repeat_last=True) as model:
+        done = made.review_pull(head, **model.environ)
+    assert done.code == 0, done.err
+    assert conclusions(made) == ["success"]
