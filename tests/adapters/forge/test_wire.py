@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -128,6 +127,17 @@ def test_the_token_does_not_follow_a_redirect_to_another_host(
         assert elsewhere.requests == 0
 
 
+@pytest.mark.parametrize("place", ["", "http://[", "//", "file:///etc/passwd", "https://127.0.0.1:99999/"])
+def test_a_redirect_to_nowhere_is_a_refusal(github: LoopbackGitHub, forge: Forge, place: str) -> None:
+    forge.login()
+    github.fail("GET", PULL, 302, times=None, headers={"Location": place})
+    with pytest.raises(ForgeError):
+        forge.pull(7)
+    github.fail("GET", COMMENTS, 200, body=[], headers={"Link": f'<{place}>; rel="next"'})
+    with pytest.raises(ForgeError):
+        [*forge.comments(7), forge.pull(99)]
+
+
 def test_a_renamed_repository_on_the_same_host_is_followed(
     github: LoopbackGitHub, opened: Callable[..., Forge]
 ) -> None:
@@ -158,12 +168,11 @@ def test_pages_without_end_are_not_read_to_their_end(github: LoopbackGitHub, for
 
 
 def test_credentials_and_proxies_of_the_machine_stay_out(
-    github: LoopbackGitHub, tmp_path: Path, environ: dict[str, str]
+    github: LoopbackGitHub, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = Path(environ["HOME"])
-    (home / ".netrc").write_text("machine 127.0.0.1 login ada password hunter2\n")
-    os.environ["HTTP_PROXY"] = os.environ["http_proxy"] = "http://127.0.0.1:9"
-    os.environ["NO_PROXY"] = ""
+    (Path(environ["HOME"]) / ".netrc").write_text("machine 127.0.0.1 login ada password hunter2\n")
+    for name, value in {"HTTP_PROXY": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "NO_PROXY": ""}.items():
+        monkeypatch.setenv(name, value)
     with open_forge(github.url, github.token, github.repository, environ={}) as forge:
         assert forge.login() == ACTIONS
 
@@ -257,6 +266,12 @@ def test_an_answer_that_cannot_be_read_does_not_make_a_second_comment(github: Lo
 
 def test_a_huge_answer_is_not_read_to_its_end(github: LoopbackGitHub, forge: Forge) -> None:
     github.fail("GET", PULL, 200, body=b"x" * (49 << 20))
+    with pytest.raises(ForgeError, match="longer than 48 MiB"):
+        forge.pull(7)
+
+
+def test_a_redirects_huge_body_is_not_read_either(github: LoopbackGitHub, forge: Forge) -> None:
+    github.fail("GET", PULL, 302, body=b"x" * (49 << 20), headers={"Location": "/elsewhere"})
     with pytest.raises(ForgeError, match="longer than 48 MiB"):
         forge.pull(7)
 

@@ -64,6 +64,13 @@ class Answer(NamedTuple):
     body: bytes
 
 
+class _Session(GitHubSession):  # type: ignore[misc]  # github3 has no types
+    """Looks at no redirect by itself: requests would read all of its body, and trip over an odd address."""
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """None: that is `Wire`'s to decide."""
+
+
 class Wire:
     """A session with one forge. `api_url` has no slash at its end."""
 
@@ -75,7 +82,7 @@ class Wire:
         self._pause = pause
         self._left_s = BUDGET_S
         self._limited = 0
-        self._session = GitHubSession(default_connect_timeout=CONNECT_S, default_read_timeout=READ_S)
+        self._session = _Session(default_connect_timeout=CONNECT_S, default_read_timeout=READ_S)
         self._session.trust_env = False  # the environment is an argument, and .netrc has other people's credentials
         self._session.base_url = self.api_url
         self._session.headers.update({"Accept": "application/vnd.github+json", "User-Agent": "vibe-gate"})
@@ -161,7 +168,7 @@ class Wire:
             answer = self._once(method, url, body, doing)
             if answer.status not in {301, 302, 307, 308}:
                 return answer
-            url = urljoin(url, answer.headers.get("Location", ""))
+            url = _joined(url, answer.headers.get("Location", ""))
             if _origin(url) != _origin(self.api_url):
                 break  # the token is for one host
             if method != "GET" and answer.status in {301, 302}:
@@ -233,7 +240,7 @@ class Wire:
         found = next((link["url"] for link in links if link.get("rel") == "next"), None)
         if found is None:
             return None
-        following = urljoin(url, found)
+        following = _joined(url, found)
         if _origin(following) != _origin(self.api_url):
             raise ForgeError("GitHub names another host for the next page; not followed.", answer.status)
         return following
@@ -270,7 +277,7 @@ def _until_reset(headers: Mapping[str, str]) -> float:
     reset = headers.get("x-ratelimit-reset", "")
     try:
         now = parsedate_to_datetime(headers.get("Date", "")).timestamp()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return SECONDARY_S
     return max(1.0, int(reset) - now + 1) if reset.isdecimal() and len(reset) < 12 else SECONDARY_S
 
@@ -290,6 +297,14 @@ def _checked(api_url: str) -> str:
             "GitHub's API is addressed by http://, and the token would go there for all to read; use https://."
         )
     return url
+
+
+def _joined(url: str, reference: str) -> str:
+    """Where a reference in an answer leads; "" where it is no address."""
+    try:
+        return urljoin(url, reference)
+    except ValueError:
+        return ""
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:
