@@ -97,11 +97,12 @@ def test_an_example_gives_no_more_than_it_needs(path: Path):
     assert text.count("actions/checkout@") == text.count("persist-credentials: false") == text.count("fetch-depth: 0")
 
 
-def test_the_job_that_may_write_for_forks_checks_nothing_out():
+def test_the_job_that_may_write_for_forks_never_checks_the_change_out():
     text = (EXAMPLES / "fork-safe-2-post.yml").read_text()
-    assert "actions/checkout" not in text
-    assert "secrets." not in text
-    assert "secrets." not in (EXAMPLES / "fork-safe-1-review.yml").read_text()
+    (checkout,) = re.findall(r"uses: actions/checkout@.*\n( +with:.*\n(?: {10}.*\n)+)", text)
+    assert "ref:" not in checkout
+    assert "repository:" not in checkout
+    assert "secrets." not in text + (EXAMPLES / "fork-safe-1-review.yml").read_text()
 
 
 def test_the_snippet_of_the_readme_is_the_simple_example():

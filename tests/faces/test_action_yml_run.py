@@ -217,9 +217,12 @@ def test_a_fork_is_never_green_and_its_second_workflow_posts_what_the_first_uplo
 
 
 def posted(runner: Runner, project: Project, github: LoopbackGitHub) -> Job:
-    """The second workflow of the two, in a folder where nothing was checked out, about what the first one uploaded."""
-    empty = Repo(runner.place / f"nothing-checked-out-{len(list(runner.place.iterdir()))}", runner.environ)
-    empty.commit("Nothing of the change", **{"README.md": "empty\n"})
+    """The second workflow of the two, on the default branch, about what the first one uploaded."""
+    origin = project.checkout.git("remote", "get-url", "origin")
+    place = runner.place / f"default-branch-{len(list(runner.place.iterdir()))}"
+    project.checkout.git("clone", "-q", origin, str(place))
+    base = Repo(place, runner.environ)
+    assert base.git("rev-parse", "HEAD") == project.base
     repository = {"full_name": "octo/hello", "default_branch": "main"}
     run = {
         "id": 1,
@@ -232,9 +235,9 @@ def posted(runner: Runner, project: Project, github: LoopbackGitHub) -> Job:
         "name": "vibe-gate review",
     }
     payload = {"action": "completed", "workflow_run": run, "repository": repository}
-    path = example(empty, "fork-safe-2-post.yml")
+    path = example(base, "fork-safe-2-post.yml")
     environ = {"GITHUB_API_URL": github.url, "GITHUB_TOKEN": github.token}
-    return runner.run(empty.path, "workflow_run", payload, path, **environ)
+    return runner.run(base.path, "workflow_run", payload, path, **environ)
 
 
 def test_the_merge_queue_judges_the_group_and_comments_nowhere(runner, better):
