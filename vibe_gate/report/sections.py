@@ -85,7 +85,7 @@ def round_line(told: Round) -> str:
     parts += [f"{len(told.unanswered)} that could not be looked for"] if told.unanswered else []
     parts += [f"{len(told.withdrawn)} not found again"] if told.withdrawn else []
     held = words.count(len(told.held), "finding")
-    quiet = f" Held back: {held} that stop nothing, on lines not touched since the last round." if told.held else ""
+    quiet = f" Held back: {held} on lines not touched since the last round; none blocks." if told.held else ""
     return f"Round {told.number}: {', '.join(parts)}.{quiet}"
 
 
@@ -143,10 +143,11 @@ def findings(report: Report, anchors: Anchors, *, held: bool = False) -> Iterato
 def item(finding: Finding, report: Report, anchors: Anchors) -> str:
     """One finding as an item of a list, what should stand there instead below it."""
     back = " (back)" if identity(finding) in report.round.back else ""
-    let = "let pass" if words.waiver(finding) else finding.level
     name = f", {code(finding.fingerprint[: words.SHORT_FINGERPRINT])}" if finding.fingerprint else ""
     asked = f"({code(finding.criterion, 64)}{name})"
-    told = f"- **{let}**{back} {where(finding, report.links)}: {prose(finding.message)} {asked}"
+    waived = words.waiver(finding)
+    said = prose(finding.message.removeprefix(f"{waived} | ")) + (f" Let pass: {prose(waived)}." if waived else "")
+    told = f"- **{finding.level}**{back} {where(finding, report.links)}: {said} {asked}"
     against = counterexample(finding, report.summary)
     if against:
         told += f"\n  Counterexample: {prose(against, 500)}"
@@ -260,8 +261,14 @@ def diffs(report: Report) -> Iterator[Block]:
         head = "#### Before and after\n\n" if index == 0 else ""
         text, more = cut_lines(part, MAX_FILE_DIFF)
         cut = f"\n\n{words.count(more, 'more line')} of this diff." if more else ""
-        title = html(text.partition("\n")[0].removeprefix("diff --git "))
+        title = html(_both_names(text.partition("\n")[0].removeprefix("diff --git ")))
         yield Block(head + fold(title, fence(text, "diff") + cut), 6, "files' diffs")
+
+
+def _both_names(header: str) -> str:
+    """`a/x b/x` as x; the two names of a renamed file as they are."""
+    half = header[2 : len(header) // 2]
+    return half if header == f"a/{half} b/{half}" else header
 
 
 def again(report: Report) -> Block:

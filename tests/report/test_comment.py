@@ -1,0 +1,225 @@
+"""The comment and what goes with it: golden files, sizes, cuts, and what a second round says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import reports
+from github_page import page, skeleton
+from summaries import failed, finding, policy, summary, unseen
+
+from vibe_gate.domain.anchors import anchors
+from vibe_gate.domain.round import first_round
+from vibe_gate.report.check_run import check_run, conclusion
+from vibe_gate.report.comment import MARKER, MAX_COMMENT, comment, marker, state_of
+from vibe_gate.report.job_summary import MAX_SUMMARY, job_summary
+from vibe_gate.report.report import Report
+from vibe_gate.report.review_comments import MAX_COMMENTS, finding_of, fixed_body, is_fixed, review_comments
+from vibe_gate.report.workflow_commands import commands, stopped
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "comments"
+LOST = ("The check run was refused (403): this token may not write checks.",)
+
+RENDERED = {
+    "first-round.md": lambda: comment(reports.first()),
+    "second-round.md": lambda: comment(reports.second(), LOST),
+    "passed.md": lambda: comment(reports.passed()),
+    "job-summary.md": lambda: job_summary(reports.second(), LOST),
+    "check-run.md": lambda: check_run(reports.first()).summary,
+    "review-comments.md": lambda: "\n---\n\n".join(one.body for one in comments(reports.first())),
+    "commands.txt": lambda: commands(reports.first(), "TOKEN", LOST),
+}
+
+
+def comments(report: Report):
+    return review_comments(report, anchors(report.patch.encode()))
+
+
+@pytest.mark.parametrize("name", RENDERED)
+def test_it_reads_as_it_did(name):
+    """`python tests/report/write_golden.py` writes them anew; look at what changed."""
+    assert without_state(RENDERED[name]()) == (GOLDEN / name).read_text()
+    assert RENDERED[name]() == RENDERED[name]()
+
+
+def without_state(text: str) -> str:
+    """Compressed, the state is the same from run to run, but not from one zlib to another."""
+    return re.sub(r"(?<=<!-- vibe-gate:state )[A-Za-z0-9+/=]+", "STATE", text)
+
+
+def big(findings: int, patch: str = "") -> Report:
+    found = tuple(
+        finding(f"finding {n} " + "which says a good deal " * 9, line=n + 1, path=f"src/{'deep/' * 9}file{n}.py",
+                fingerprint=f"{n:016x}", level="failure" if n % 4 == 0 else "warning")
+        for n in range(findings)
+    )  # fmt: skip
+    made = failed(0, 200, found=found, policy_changes=(policy(),) * 30, unreviewed=(unseen(),) * 2000)
+    head = reports.FIRST
+    return Report(
+        made, ("a note",) * 50, first_round(found, head), links=reports.links(head), patch=patch, artifact=True
+    )
+
+
+LINES = "".join(f"+{n} {'x' * 60}\n" for n in range(16_000))
+ONE_LINE = "diff --git a/f b/f\n+" + "y" * 1_000_000 + "\n"
+MEGABYTE = f"diff --git a/big.py b/big.py\n--- /dev/null\n+++ b/big.py\n@@ -0,0 +1,16000 @@\n{LINES}"
+
+
+@pytest.mark.parametrize(
+    ("findings", "patch"),
+    [
+        (0, ""),
+        (1, MEGABYTE),
+        (49, ""),
+        (51, MEGABYTE),
+        (400, MEGABYTE),
+        (400, ONE_LINE),
+        (3000, ""),
+        (400, MEGABYTE * 15),
+    ],
+)
+def test_it_fits_and_says_what_it_leaves_out(findings, patch):
+    report = big(findings, patch)
+    body = comment(report, LOST * 50)
+    assert len(body.encode()) <= MAX_COMMENT
+    told = body.count("\n- **failure**") + body.count("\n- **warning**")
+    missing = re.search(r"\*\*([\d,]+) more findings\*\* did not fit here: see the job's summary, the check run", body)
+    assert told + (int(missing[1].replace(",", "")) if missing else 0) == findings
+    assert body.count("<details>") == body.count("</details>")
+    assert len(re.findall(r"(?m)^```", body)) % 2 == 0
+    assert "Run it here, or let something pass" in body
+    assert state_of(body).head == reports.FIRST
+    text = job_summary(report)
+    assert len(text.encode()) <= MAX_SUMMARY
+    if findings <= 400:
+        assert text.count("\n- **failure**") + text.count("\n- **warning**") == findings
+
+
+def test_the_gravest_findings_are_the_ones_that_stay():
+    body = comment(big(400))
+    assert body.count("\n- **failure**") == 100
+    assert 0 < body.count("\n- **warning**") < 300
+    numbers = [int(number) for number in re.findall(r"finding (\d+) which", body)]
+    assert numbers == sorted(numbers, key=lambda n: (n % 4 != 0, n))
+
+
+def test_cut_or_not_the_parts_are_whole():
+    for body in (comment(big(400, MEGABYTE)), comment(big(1, MEGABYTE)), job_summary(big(400, MEGABYTE))):
+        tags = skeleton(page(body))
+        assert tags.count("details") == tags.count("summary")
+        assert all(len(row.findall("td")) == 3 for row in page(body).iter("tr") if row.findall("td"))
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome", "word"),
+    [
+        (0, "pass", "PASS"),
+        (1, "fail", "FAIL"),
+        (3, "inconclusive", "NOT REVIEWED (inconclusive)"),
+        (3, "error", "ERROR"),
+        (4, "pass", "APPROVAL NEEDED"),
+        (5, "error", "INTEGRITY"),
+    ],
+)
+def test_the_first_line_says_the_verdict_the_score_and_the_cost_in_words(code, outcome, word):
+    made = summary(exit_code=code, outcome=outcome)
+    first = comment(Report(made, (), first_round((), reports.FIRST))).splitlines()[1]
+    assert first == f"### vibe-gate: {word} · score 1.00 · cost none"
+    assert first.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [(0, "success"), (1, "failure"), (2, "failure"), (3, "failure"), (4, "action_required"), (5, "failure")],
+)  # fmt: skip
+def test_a_check_run_is_never_neutral(code, expected):
+    assert conclusion(code) == expected
+
+
+def test_a_second_round_says_what_is_new_open_fixed_and_held():
+    body = comment(reports.second())
+    assert "Round 2: 1 new, 3 still open, 1 fixed. Held back: 1 finding" in body
+    assert f"fixed at [`{reports.SECOND[:12]}`](https://github.com/example/ledger/commit/{reports.SECOND})" in body
+    assert "This name says little" not in body
+    assert "This name says little" in job_summary(reports.second())
+
+
+def test_annotations_stand_at_new_and_open_findings_and_the_rest_is_in_the_summary():
+    report = reports.second()
+    run = check_run(report)
+    assert [(note.path, note.start_line, note.annotation_level) for note in run.annotations] == [
+        ("src/ledger/transfer.py", 41, "failure"),
+        ("src/ledger/transfer.py", 43, "failure"),
+        ("CLAUDE.md", 1, "warning"),
+        ("tests/fixtures/keys.py", 3, "notice"),
+    ]
+    assert run.annotations[1].raw_details.startswith("Counterexample: transfer(account, -5)")
+    whole = first_round((finding("too many lines", path="", line=0),), reports.FIRST)
+    assert "too many lines" in check_run(replace(report, round=whole)).summary
+
+
+def test_review_comments_stand_only_at_lines_of_the_diff_and_only_for_new_findings():
+    made = comments(reports.first())
+    assert [(one.path, one.start_line, one.line, one.side) for one in made] == [
+        ("src/ledger/transfer.py", 43, 44, "RIGHT"),
+        ("src/ledger/rights.py", None, 13, "RIGHT"),
+    ]
+    assert '```suggestion\n    ADMIN = "admin # checked above"\n```' in made[1].body
+    assert [finding_of(one.body) for one in made] == [one.fingerprint for one in made]
+    assert [one.line for one in comments(reports.second())] == [41]
+
+
+def test_at_most_so_many_review_comments_are_made():
+    found = tuple(finding(line=n + 1, path="big.py", fingerprint=f"{n:016x}") for n in range(400))
+    report = Report(failed(found=found), (), first_round(found, reports.FIRST), patch=MEGABYTE)
+    assert len(comments(report)) == MAX_COMMENTS
+
+
+def test_a_fixed_comment_says_so_once_and_keeps_what_it_said():
+    body = comments(reports.first())[0].body
+    made = fixed_body(body, reports.SECOND, reports.links(reports.SECOND))
+    assert made.splitlines()[1].startswith(
+        f"**Fixed** at [`{reports.SECOND[:12]}`](https://github.com/example/ledger/commit/"
+    )
+    assert reports.SWALLOWED in made
+    assert finding_of(made) == finding_of(body)
+    assert is_fixed(made)
+    assert not is_fixed(body)
+    assert fixed_body(made, "c" * 40) == made
+    assert fixed_body("somebody else's comment", "c" * 40) == "somebody else's comment"
+
+
+def test_gates_of_one_repository_have_a_comment_each():
+    body = comment(replace(reports.first(), name="services/pay"))
+    assert body.startswith(marker("services/pay") + "\n### vibe-gate (`services/pay`): FAIL")
+    assert not body.startswith(MARKER)
+    assert state_of(body) is not None
+
+
+@pytest.mark.parametrize("edit", [str.rstrip, lambda body: body.replace("\n", "\r\n"), lambda body: body + "\n\n"])
+def test_the_state_is_found_whatever_the_forge_did_to_line_ends(edit):
+    assert (
+        state_of(edit(comment(reports.first()))) == first_round(reports.first().summary.findings, reports.FIRST).state
+    )
+
+
+@pytest.mark.parametrize("body", ["", "x", MARKER, f"x\n{comment(reports.first())}", comment(reports.first()) + "more"])
+def test_no_state_is_read_from_what_is_not_ours(body):
+    assert state_of(body) is None
+
+
+def test_commands_are_ten_of_each_and_the_rest_is_plain():
+    text = commands(big(400), "TOKEN")
+    heads = [line.split(" ")[0] for line in text.splitlines() if line.startswith(("::error", "::warning"))]
+    assert (heads.count("::error"), heads.count("::warning")) == (10, 10)
+    assert len(re.findall(r"finding \d+ which", text)) == 19 + 400
+    assert stopped("", "T") == ""
+
+
+def test_a_command_escapes_what_would_end_it():
+    told = finding("50% off, a::b", path="a,b:c.py", criterion="x,y:z")
+    report = Report(failed(found=(told,), findings=0), (), first_round((told,), reports.FIRST))
+    assert "::error file=a%2Cb%3Ac.py,line=41,endLine=41,title=x%2Cy%3Az::50%25 off, a::b" in commands(report, "T")
