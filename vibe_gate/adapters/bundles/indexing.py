@@ -64,7 +64,7 @@ def listed(root: Path, limit: int | None, now_ns: int) -> list[Entry]:
 
 def entries(root: Path) -> list[Entry]:
     """All runs below `root`, newest first, after a look at the store. StorageError."""
-    with _store(root) as store:
+    with store_at(root) as store:
         found = [] if store is None else _look(root, store)
     return sorted(found, key=lambda entry: entry.place, reverse=True)
 
@@ -77,7 +77,7 @@ def forget(root: Path) -> None:
 
 
 def _with_states(root: Path, quick: list[Entry]) -> list[Entry]:
-    with _store(root) as store:
+    with store_at(root) as store:
         if store is None:
             return []
         read = [entry if entry.state else _read(store, entry.place) for entry in quick]
@@ -85,7 +85,7 @@ def _with_states(root: Path, quick: list[Entry]) -> list[Entry]:
 
 
 @contextlib.contextmanager
-def _store(root: Path) -> Iterator[int | None]:
+def store_at(root: Path) -> Iterator[int | None]:
     """The store's folder, None where there is none; StorageError for what goes wrong inside."""
     descriptor = None
     try:
@@ -93,7 +93,7 @@ def _store(root: Path) -> Iterator[int | None]:
             descriptor = os.open(root / index.STORE, _READ_DIRECTORY)
         yield descriptor
     except OSError as error:
-        raise StorageError(f"{index.STORE} cannot be read: {error.strerror}.") from error
+        raise StorageError(f"{index.STORE} cannot be read or written: {error.strerror}.") from error
     finally:
         if descriptor is not None:
             os.close(descriptor)

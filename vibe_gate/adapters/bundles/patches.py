@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vibe_gate.domain import paths
+from vibe_gate.domain import patch_text, paths
 from vibe_gate.domain.change import NO_MODE, REGULAR_MODE, ChangeType, Hunk
 from vibe_gate.domain.difference import hunks, is_binary
 
 _SECTION = b"diff --git "
-_QUOTED = re.compile(rb'[\x00-\x1f"\\\x7f-\xff]')  # git's core.quotePath, which is on by default
-_ESCAPES = {7: b"\\a", 8: b"\\b", 9: b"\\t", 10: b"\\n", 11: b"\\v", 12: b"\\f", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
 _INDEX_WITH_MODE = re.compile(rb"index [0-9a-f]+\.\.[0-9a-f]+ [0-7]{6}")
 _SIX_DIGITS = re.compile(rb"[0-7]{6}")
-_BASE85_BYTES = 52  # bytes in each line of a binary patch; its first character gives their number
-_LENGTHS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(slots=True)
@@ -145,35 +139,14 @@ def unified(before: Version | None, after: Version | None) -> bytes:
     """
     if before and after and before.mode >> 12 != after.mode >> 12:
         return unified(before, None) + unified(None, after)
-    out = [_header(before, after)]
     old, new = before.content if before else b"", after.content if after else b""
+    out = [patch_text.header(before, after, 100 if old == new else 0, (_blob_id(before), _blob_id(after)))]
     if old != new and (is_binary(old) or is_binary(new)):
-        out += [b"GIT binary patch\n", _literal(new), _literal(old)]
+        out.append(patch_text.binary(old, new))
     elif old != new:
-        out += [_label(b"---", b"a/", before), _label(b"+++", b"b/", after)]
+        out.append(patch_text.labels(before, after))
         out += [_hunk(hunk) for hunk in hunks(old, new)]
     return b"".join(out)
-
-
-def _header(before: Version | None, after: Version | None) -> bytes:
-    kept = after or before
-    assert kept is not None, "a change has a side"
-    lines = [b"diff --git %s %s" % (_quote(b"a/", (before or kept).path), _quote(b"b/", kept.path))]
-    if before is None:
-        lines.append(b"new file mode %06o" % kept.mode)
-    elif after is None:
-        lines.append(b"deleted file mode %06o" % kept.mode)
-    elif before.mode != after.mode:
-        lines += [b"old mode %06o" % before.mode, b"new mode %06o" % after.mode]
-    if before and after and before.path != after.path:
-        if before.content == after.content:
-            lines.append(b"similarity index 100%")
-        lines += [b"rename from " + _quote(b"", before.path), b"rename to " + _quote(b"", after.path)]
-    old, new = _blob_id(before), _blob_id(after)
-    if old != new:
-        mode = b" %06o" % after.mode if before and after and before.mode == after.mode else b""
-        lines.append(b"index %s..%s%s" % (old, new, mode))
-    return b"\n".join(lines) + b"\n"
 
 
 def _blob_id(side: Version | None) -> bytes:
@@ -181,17 +154,6 @@ def _blob_id(side: Version | None) -> bytes:
         return b"0" * 40
     head = b"blob %d\0" % len(side.content)
     return hashlib.sha1(head + side.content, usedforsecurity=False).hexdigest().encode()
-
-
-def _label(sign: bytes, prefix: bytes, side: Version | None) -> bytes:
-    name = _quote(prefix, side.path) if side else b"/dev/null"
-    return b"%s %s%s\n" % (sign, name, b"\t" if b" " in name else b"")  # a tab ends a name that has spaces
-
-
-def _quote(prefix: bytes, path: bytes) -> bytes:
-    if not _QUOTED.search(path):
-        return prefix + path
-    return b'"' + prefix + _QUOTED.sub(lambda found: _ESCAPES.get(found[0][0], b"\\%03o" % found[0][0]), path) + b'"'
 
 
 def _hunk(hunk: Hunk) -> bytes:
@@ -205,15 +167,6 @@ def _hunk(hunk: Hunk) -> bytes:
 
 def _range(start: int, lines: int) -> bytes:
     return b"%d" % start if lines == 1 else b"%d,%d" % (start, lines)
-
-
-def _literal(content: bytes) -> bytes:
-    packed = zlib.compress(content)
-    lines = [b"literal %d\n" % len(content)]
-    for start in range(0, len(packed), _BASE85_BYTES):
-        piece = packed[start : start + _BASE85_BYTES]
-        lines.append(_LENGTHS[len(piece) - 1 : len(piece)] + base64.b85encode(piece, pad=True) + b"\n")
-    return b"".join(lines) + b"\n"
 
 
 def plain(found: Sequence[Hunk]) -> list[dict[str, Any]]:

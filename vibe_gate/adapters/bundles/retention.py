@@ -24,7 +24,7 @@ from pathlib import Path
 from vibe_gate.adapters.bundles import index
 from vibe_gate.adapters.bundles.captured import Session, spent
 from vibe_gate.adapters.bundles.index import Entry
-from vibe_gate.adapters.bundles.indexing import entries
+from vibe_gate.adapters.bundles.indexing import entries, store_at
 from vibe_gate.adapters.bundles.leftovers import sweep, tidy_index, tidy_store, unused
 from vibe_gate.adapters.bundles.names import SHELF
 from vibe_gate.adapters.bundles.provenance import Provenance
@@ -78,7 +78,7 @@ def clean(
     `provenance` everything stays where git's index may name the store, and `errors`
     says so. StorageError if the store cannot be read.
     """
-    with _store(root) as store:
+    with store_at(root) as store:
         if store is None:
             return Cleaned()
         if provenance is None and may_be_tracked(os.fspath(root)):
@@ -118,7 +118,7 @@ def clean_if_due(
     after a review, never before one: creating files right after a mass delete is
     30-40 times slower on ext4 for a minute.
     """
-    with _store(root) as store:
+    with store_at(root) as store:
         if store is None or not _is_due(store, now):
             return None
         known = None if tracked is None else Provenance(now, tracked())
@@ -136,7 +136,7 @@ def clean_if_due(
 
 def keep(root: Path, entry: Entry, off: bool = False) -> None:
     """Protect one run from cleaning, or with `off` do so no longer. StorageError."""
-    with _store(root) as store:
+    with store_at(root) as store:
         if store is None:
             raise StorageError(f"There is no {index.STORE} here.")
         run = _run(store, entry)
@@ -152,7 +152,7 @@ def keep(root: Path, entry: Entry, off: bool = False) -> None:
 
 def is_kept(root: Path, entry: Entry) -> bool:
     """Whether cleaning leaves the run alone for good. StorageError."""
-    with _store(root) as store:
+    with store_at(root) as store:
         return store is not None and _is_kept(store, entry)
 
 
@@ -223,7 +223,7 @@ class Usage:
 def usage(root: Path) -> Usage:
     """What the store below `root` takes. StorageError."""
     found = entries(root)
-    with _store(root) as store:
+    with store_at(root) as store:
         if store is None:
             return Usage((), {}, 0, 0, 0)
         runs = Counter(entry.key for entry in found)
@@ -427,20 +427,6 @@ def _has(folder: int, name: str) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-@contextlib.contextmanager
-def _store(root: Path) -> Iterator[int | None]:
-    descriptor = None
-    try:
-        with contextlib.suppress(FileNotFoundError):
-            descriptor = os.open(root / index.STORE, _READ_DIRECTORY)
-        yield descriptor
-    except OSError as error:
-        raise StorageError(f"{index.STORE} cannot be read or written: {error.strerror}.") from error
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
 
 
 def _free(store: int) -> int:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -13,14 +11,10 @@ import pygit2
 
 from vibe_gate.adapters.git import diff, renames
 from vibe_gate.adapters.git.diff import Delta, Side
-from vibe_gate.domain import paths
+from vibe_gate.domain import patch_text, paths
 from vibe_gate.domain.change import FileChange
 
 _NULL_ID = "0" * 40
-_QUOTED = re.compile(rb'[\x00-\x1f"\\\x7f-\xff]')  # git's core.quotePath, which is on by default
-_ESCAPES = {7: b"\\a", 8: b"\\b", 9: b"\\t", 10: b"\\n", 11: b"\\v", 12: b"\\f", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
-_BASE85_BYTES = 52  # bytes in each line of a binary patch; its first character gives their number
-_LENGTHS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _SPACE = b" \t\n\r"  # what git takes for white space
 _NOT_CONTENT = re.compile(rb"^(?:@@ |\\ ).*\n", re.MULTILINE)
 _HEADING_SPACE = re.compile(rb"^(@@ .*?)[ \t\r]+$", re.MULTILINE)  # libgit2 leaves it where it cuts a heading
@@ -143,24 +137,8 @@ def _parts(repo: pygit2.Repository, deltas: list[Delta]) -> Iterator[_Part]:
 
 
 def _header(part: _Part, index: bool = True) -> bytes:
-    before, after = part.before, part.after
-    kept = after or before
-    assert kept is not None
-    old_path = (before or kept).path
-    lines = [b"diff --git %s %s" % (_quote(b"a/", old_path), _quote(b"b/", kept.path))]
-    if before is None:
-        lines.append(b"new file mode %06o" % kept.mode)
-    elif after is None:
-        lines.append(b"deleted file mode %06o" % kept.mode)
-    elif before.mode != after.mode:
-        lines += [b"old mode %06o" % before.mode, b"new mode %06o" % after.mode]
-    if before and after and before.path != after.path:
-        lines.append(b"similarity index %d%%" % part.percent)
-        lines += [b"rename from " + _quote(b"", before.path), b"rename to " + _quote(b"", after.path)]
-    if index and _id(before) != _id(after):
-        mode = b" %06o" % after.mode if before and after and before.mode == after.mode else b""
-        lines.append(b"index %s..%s%s" % (_id(before), _id(after), mode))
-    return b"\n".join(lines) + b"\n"
+    ids = (_id(part.before), _id(part.after)) if index else None
+    return patch_text.header(part.before, part.after, part.percent, ids)
 
 
 def _id(side: Side | None) -> bytes:
@@ -168,18 +146,7 @@ def _id(side: Side | None) -> bytes:
 
 
 def _labels(part: _Part) -> bytes:
-    return _label(b"---", b"a/", part.before) + _label(b"+++", b"b/", part.after)
-
-
-def _label(sign: bytes, prefix: bytes, side: Side | None) -> bytes:
-    name = _quote(prefix, side.path) if side else b"/dev/null"
-    return b"%s %s%s\n" % (sign, name, b"\t" if b" " in name else b"")  # a tab ends a name that has spaces
-
-
-def _quote(prefix: bytes, path: bytes) -> bytes:
-    if not _QUOTED.search(path):
-        return prefix + path
-    return b'"' + prefix + _QUOTED.sub(lambda found: _ESCAPES.get(found[0][0], b"\\%03o" % found[0][0]), path) + b'"'
+    return patch_text.labels(part.before, part.after)
 
 
 def _body(part: _Part) -> bytes:
@@ -190,16 +157,7 @@ def _body(part: _Part) -> bytes:
 
 
 def _binary(part: _Part) -> bytes:
-    return b"GIT binary patch\n" + _literal(part.new) + _literal(part.old)
-
-
-def _literal(content: bytes) -> bytes:
-    packed = zlib.compress(content)
-    lines = [b"literal %d\n" % len(content)]
-    for start in range(0, len(packed), _BASE85_BYTES):
-        piece = packed[start : start + _BASE85_BYTES]
-        lines.append(_LENGTHS[len(piece) - 1 : len(piece)] + base64.b85encode(piece, pad=True) + b"\n")
-    return b"".join(lines) + b"\n"
+    return patch_text.binary(part.old, part.new)
 
 
 def _visible(text: bytes) -> str:
