@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -63,14 +64,121 @@ def test_away_again_every_byte_is_as_it_was(here):
     assert done.code == 0, done.text
     assert files(here.path / ".git" / "hooks") == was
     assert (here.path / ".git" / "hooks" / "commit-msg").is_symlink()
+    assert not (here.path / ".git" / "vibe-gate").exists()
 
 
 def test_twice_is_once(here):
     before(here, "pre-commit")
     installed(here)
     was = files(here.path / ".git" / "hooks")
-    installed(here)
+    done = gate(here, "install", "git")
+    assert done.code == 0
+    assert "unchanged" in done.text
     assert files(here.path / ".git" / "hooks") == was
+
+
+def test_a_hook_that_cannot_run_any_more_is_mended(here):
+    installed(here)
+    (here.path / ".git" / "hooks" / "pre-commit").chmod(0o644)
+    assert "unchanged" not in gate(here, "install", "git").text
+    here.write(a="x\n")
+    here.git("commit", "-a", "-m", "x")
+    assert here.judged() == {here.tree()}
+
+
+def test_an_earlier_hook_that_was_edited_meanwhile_comes_back_as_it_is_now(here):
+    before(here, "pre-commit")
+    installed(here)
+    kept = here.path / ".git" / "hooks" / "pre-commit.before-vibe-gate"
+    kept.write_text("#!/bin/sh\necho edited\n")
+    done = gate(here, "uninstall", "git")
+    assert done.code == 0
+    assert (here.path / ".git" / "hooks" / "pre-commit").read_text() == "#!/bin/sh\necho edited\n"
+    assert not kept.exists()
+
+
+def test_an_earlier_hook_that_is_gone_meanwhile_is_no_fault(here):
+    before(here, "pre-commit")
+    installed(here)
+    (here.path / ".git" / "hooks" / "pre-commit.before-vibe-gate").unlink()
+    here.git("commit", "--allow-empty", "-m", "x")
+    assert gate(here, "uninstall", "git").code == 0
+    assert not (here.path / ".git" / "hooks" / "pre-commit").exists()
+
+
+def test_nothing_is_written_where_one_of_the_hooks_has_no_room(here):
+    before(here, "post-commit", "post-commit.before-vibe-gate")
+    was = files(here.path / ".git" / "hooks")
+    done = gate(here, "install", "git")
+    assert done.code == 3
+    assert "is there already" in done.text
+    assert files(here.path / ".git" / "hooks") == was
+
+
+def test_a_file_in_the_place_of_the_folder_is_said(here):
+    shutil.rmtree(here.path / ".git" / "hooks")
+    (here.path / ".git" / "hooks").write_text("x")
+    done = gate(here, "install", "git")
+    assert done.code == 3
+    assert "could not be written" in done.text
+    assert "bug" not in done.text
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_nobody_may_write_to_is_said(here):
+    folder = here.path / ".git" / "hooks"
+    folder.chmod(0o500)
+    try:
+        done = gate(here, "install", "git")
+    finally:
+        folder.chmod(0o700)
+    assert done.code == 3
+    assert "could not be written" in done.text
+
+
+@pytest.mark.parametrize("path", ["~/../repository/hooks here", "hooks here"])
+def test_the_path_of_hooks_is_read_as_git_reads_it(here, path):
+    here.environ["HOME"] = str(here.path.parent / "home")
+    (here.path.parent / "home").mkdir()
+    here.git("config", "core.hooksPath", path)
+    installed(here)
+    assert {path.name for path in (here.path / "hooks here").iterdir()} == set(STAGES)
+    here.write(a="x\n")
+    here.git("commit", "-a", "-m", "x")
+    assert here.judged() == {here.tree()}
+
+
+def test_a_linked_worktree_may_have_hooks_of_its_own(here, tmp_path):
+    here.git("config", "extensions.worktreeConfig", "true")
+    here.git("worktree", "add", "-q", str(tmp_path / "linked"))
+    linked = Hooked(tmp_path / "linked", here.environ, here.more)
+    linked.git("config", "--worktree", "core.hooksPath", "own")
+    installed(linked)
+    assert (tmp_path / "linked" / "own" / "pre-commit").exists()
+    assert not (here.path / ".git" / "hooks" / "pre-commit").exists()
+    linked.write(a="x\n")
+    linked.git("commit", "-a", "-m", "x")
+    assert linked.judged() == {linked.tree()}
+
+
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+@pytest.mark.parametrize("place", ["outside", "bare"])
+def test_without_a_working_tree_a_sentence_says_so(here, tmp_path, command, place):
+    where = tmp_path / place
+    where.mkdir()
+    if place == "bare":
+        here.git("init", "-q", "--bare", str(where))
+    done = gate(Hooked(where, here.environ, here.more), command, "git")
+    assert done.code == 2
+    assert {"outside": "not inside a git repository", "bare": "is a bare repository"}[place] in done.text
+
+
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+@pytest.mark.parametrize("target", [[], ["git"], ["claude"]])
+def test_help_says_what_it_does(here, command, target):
+    done = gate(here, command, *target, "--help")
+    assert done.code == 0
+    assert "usage: vibe-gate" in done.text
 
 
 def test_uninstalling_what_is_not_there_says_so(here):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from pathlib import Path
@@ -49,8 +50,7 @@ def put(folder: Path, name: str, script: bytes) -> bool:
     hook, kept = folder / name, folder / (name + KEPT)
     part = folder / f".{name}.{secrets.token_hex(4)}"
     foreign = owner(hook) not in ("nobody", "vibe-gate")
-    if foreign and os.path.lexists(kept):
-        raise StorageError(f"{kept} is there already, and {hook} is not ours: move one of them away first.")
+    check_room(folder, name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         part.write_bytes(script)
@@ -59,9 +59,26 @@ def put(folder: Path, name: str, script: bytes) -> bool:
             hook.rename(kept)
         part.replace(hook)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink()
         raise StorageError(f"{hook} could not be written: {error.strerror}.") from error
     return foreign
+
+
+def stands(folder: Path, name: str, script: bytes) -> bool:
+    """Whether the hook `name` is `script` already, and git can run it."""
+    hook = folder / name
+    try:
+        return hook.read_bytes() == script and not hook.is_symlink() and os.access(hook, os.X_OK)
+    except OSError:
+        return False
+
+
+def check_room(folder: Path, name: str) -> None:
+    """StorageError where a hook of somebody else's could not be kept beside ours."""
+    hook, kept = folder / name, folder / (name + KEPT)
+    if owner(hook) not in ("nobody", "vibe-gate") and os.path.lexists(kept):
+        raise StorageError(f"{kept} is there already, and {hook} is not ours: move one of them away first.")
 
 
 def take_away(folder: Path, name: str) -> Literal["removed", "restored", "absent", "foreign"]:

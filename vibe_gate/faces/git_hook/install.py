@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import site
 import sys
 from pathlib import Path
 
 from vibe_gate.adapters.git import Repository
-from vibe_gate.adapters.githooks import KEPT, Owner, owner, put, take_away
+from vibe_gate.adapters.githooks import KEPT, Owner, check_room, owner, put, stands, take_away
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.faces.git_hook.scripts import HOOKS, Home, script
 from vibe_gate.report.text import safe
+
+PASSING = ("idle", "passed")
+"""What hooks leave for each other while git runs."""
 
 PACKAGE = Path(__file__).resolve().parents[2]
 
@@ -35,6 +39,7 @@ def install(repository: Repository, version: str) -> list[str]:
     """Write the hooks; sentences for people. UsageError where they would not be ours to write."""
     folder = _folder(repository)
     for name in HOOKS:
+        check_room(folder, name)
         whose = "husky" if ".husky" in folder.parts else owner(folder / name)
         if whose in ADVICE:
             advice = ADVICE[whose].format(name=name, config=CONFIG.format(version=version))
@@ -45,9 +50,12 @@ def install(repository: Repository, version: str) -> list[str]:
     except OSError as error:
         raise StorageError(f"{state} could not be made: {error.strerror}.") from error
     home = Home(sys.executable, _flags(), PACKAGE, _as_sh(state, folder, repository.common_dir))
+    scripts = {name: script(name, home) for name in HOOKS}
+    if all(stands(folder, name, scripts[name]) for name in HOOKS):
+        return [f"unchanged: the hooks in {safe(str(folder))} are there already: {', '.join(HOOKS)}"]
     said = [f"Hooks in {safe(str(folder))}: {', '.join(HOOKS)}"]
     for name in HOOKS:
-        if put(folder, name, script(name, home)):
+        if put(folder, name, scripts[name]):
             said.append(f"The hook {name} that was there is kept as {name}{KEPT}, and runs first.")
     if folder.is_relative_to(repository.root) and not folder.is_relative_to(repository.common_dir):
         said.append("They are in the working tree (core.hooksPath) and name this machine's paths: do not commit them.")
@@ -58,6 +66,11 @@ def uninstall(repository: Repository) -> list[str]:
     """Take the hooks away and put back what was there before; sentences for people."""
     folder = _folder(repository)
     done = {name: take_away(folder, name) for name in HOOKS}
+    state = repository.common_dir / "vibe-gate"
+    with contextlib.suppress(OSError):  # records stay, and the folder with them
+        for name in PASSING:
+            (state / name).unlink(missing_ok=True)
+        state.rmdir()
     said = [f"The hook {name} that was there before is back." for name, how in done.items() if how == "restored"]
     said += [f"The hook {name} is not ours; it stays." for name, how in done.items() if how == "foreign"]
     gone = [name for name, how in done.items() if how in ("removed", "restored")]
