@@ -103,13 +103,15 @@ def test_where_nobody_tells_whose_the_token_is_one_comment_is_made_and_no_second
 ) -> None:
     github.fail("POST", "/graphql", 403, times=None)
     github.add_comment(7, "eve", said("forged"))
+    github.add_comment(7, None, said("forged too"))
     first = opened()
     assert first.login() == ""
+    assert first.sticky(7, MARKER) is None  # and not the one whose account is gone: nobody is not us
     assert first.put_comment(7, said("one"), marker=MARKER).author == ACTIONS
     assert first.login() == ACTIONS  # GitHub told with its answer
     with pytest.raises(ForgeError, match="whose the token is"):
         opened().put_comment(7, said("two"), marker=MARKER)
-    assert bodies(github) == [said("forged"), said("one")]
+    assert bodies(github) == [said("forged"), said("forged too"), said("one")]
 
 
 def test_a_check_run_tells_whose_the_token_is_where_nothing_else_does(
