@@ -165,6 +165,10 @@ def test_pages_without_end_are_not_read_to_their_end(github: LoopbackGitHub, for
     github.fail("GET", COMMENTS, 200, times=None, body=[], headers={"Link": link})
     with pytest.raises(ForgeError, match="more than 50 pages"):
         list(forge.comments(7))
+    github.heal()
+    github.fail("GET", COMMENTS, 200, times=49, body=[], headers={"Link": link})
+    github.fail("GET", COMMENTS, 200, body=[])
+    assert list(forge.comments(7)) == []
 
 
 def test_credentials_and_proxies_of_the_machine_stay_out(

@@ -49,6 +49,11 @@ BUDGET_S = 300.0
 MAX_REDIRECTS = 3
 """Of a repository that was renamed; always on the same host."""
 
+_HEADERS = {
+    "Accept": "application/vnd.github+json",
+    "X-GitHub-Api-Version": "2022-11-28",  # later ones rename and drop fields
+    "User-Agent": "vibe-gate",
+}
 _LIMITS = ("secondary rate limit", "abuse detection")  # the second is what older Enterprise Servers say
 _LONGEST_MESSAGE = 300
 _TOKEN = re.compile(r"[!-~]{1,4096}\Z")
@@ -85,7 +90,7 @@ class Wire:
         self._session = _Session(default_connect_timeout=CONNECT_S, default_read_timeout=READ_S)
         self._session.trust_env = False  # the environment is an argument, and .netrc has other people's credentials
         self._session.base_url = self.api_url
-        self._session.headers.update({"Accept": "application/vnd.github+json", "User-Agent": "vibe-gate"})
+        self._session.headers.update(_HEADERS)
         self._session.proxies.update(_proxies(self.api_url, environ))
         self._session.verify = _certificates(environ)
         # The kind of token that github3 lets write check runs; on the wire all kinds look the same.
@@ -108,9 +113,10 @@ class Wire:
             answer = self._repeated("GET", url, None, doing)
             yield self._json(answer, doing)
             url = self._next(answer, url)
-        raise ForgeError(
-            f"GitHub has more than {MAX_PAGES} pages where vibe-gate tried to {doing}; it read no further."
-        )
+        if url is not None:
+            raise ForgeError(
+                f"GitHub has more than {MAX_PAGES} pages where vibe-gate tried to {doing}; it read no more."
+            )
 
     def put(self, method: str, path: str, body: Json, doing: str) -> Json:
         """Send what may be sent twice without harm."""
