@@ -154,10 +154,10 @@ def _bytes(folder: Path, name: str, limit: int) -> bytes | None:
         return None
     except OSError as error:
         raise _refused(folder, f"{name} cannot be read: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _refused(folder, f"{name} is no plain file")
     with os.fdopen(descriptor, "rb") as file:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode):
-            raise _refused(folder, f"{name} is no plain file")
         raw = file.read(limit + 1)
     if len(raw) > limit:
         raise _refused(folder, f"{name} is larger than {limit >> 20} MB")

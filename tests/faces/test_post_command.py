@@ -1,0 +1,460 @@
+"""`vibe-gate post`: a recorded run to its pull request, and what an unprivileged job uploaded, trusted for nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import signing
+from command import Done, vibe_gate
+from contract.github import loopback_github
+from faces import events
+from faces.jobs import Project, project, todos
+
+
+@pytest.fixture
+def github():
+    with loopback_github() as started:
+        yield started
+
+
+@pytest.fixture
+def made(tmp_path: Path, environ: dict[str, str], github) -> Project:
+    return project(tmp_path, environ, github)
+
+
+# A recorded run
+
+
+def recorded(made: Project, head: str, *argv: str) -> Project:
+    """A clone of the project in which the commit was reviewed."""
+    made.check_out(head)
+    done = vibe_gate("review", f"{made.main()}...{head}", *argv, cwd=made.checkout, environ=made.environ)
+    assert done.code in (0, 1), done.err
+    return made
+
+
+def post(made: Project, *argv: str, **more: str) -> Done:
+    values = {"GITHUB_TOKEN": made.github.token, "GITHUB_API_URL": made.github.url, "GITHUB_REPOSITORY": events.HOME}
+    return vibe_gate("post", *argv, cwd=made.checkout, environ={**made.environ, **values, **more})
+
+
+@pytest.fixture
+def run(made) -> Project:
+    head = made.branch("topic", **{"src/a.py": todos(2)})
+    made.pull(head)
+    return recorded(made, head)
+
+
+def test_the_newest_run_goes_to_the_pull_request_with_its_commit(run):
+    done = post(run)
+    assert done.code == 0, done.err
+    assert done.out.startswith("http")
+    assert len(run.ours) == 1
+    assert "FAIL" in run.ours[0]
+    assert run.github.writes == 1
+    assert post(run, "--pr", "7").code == 0
+    assert len(run.ours) == 1
+
+
+def test_a_run_is_named_by_revision_and_lines_are_commented_where_asked(run):
+    assert post(run, "HEAD", "--review-comments").code == 0
+    assert [one.line for one in run.github.review_comments] == [1, 4]
+
+
+def test_a_persons_token_posts_as_that_person(run):
+    assert post(run, GITHUB_TOKEN="", GH_TOKEN=run.github.person("ada")).code == 0
+    assert [one.author for one in run.github.comments] == ["ada"]
+    assert run.github.check_runs == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "more", "sentence"),
+    [
+        ([], {"GITHUB_TOKEN": ""}, "There is no token: set GITHUB_TOKEN or GH_TOKEN"),
+        (["nonsense"], {}, "No run is called nonsense"),
+        (["--pr", "x"], {}, "'x' is no number of a pull request"),
+        (["--repo", "x"], {}, "Which repository? Name it"),
+        (["--repo", "../.."], {}, "named owner/name"),
+        (["--from-artifact", "d", "--pr", "7"], {}, "name none of them"),
+        ([], {"GITHUB_REPOSITORY": ""}, "Which repository? Name it"),
+        ([], {"GITHUB_API_URL": "", "GITHUB_SERVER_URL": "https://evil.example"}, "set GITHUB_API_URL"),
+    ],
+)
+def test_what_is_not_clear_is_said_and_nothing_is_sent(run, argv, more, sentence):
+    done = post(run, *argv, **more)
+    assert done.code == 2
+    assert sentence in done.err
+    assert run.github.requests == 0
+
+
+def test_the_repository_is_what_origin_is_and_a_token_goes_only_to_github(run):
+    config = run.checkout / ".git" / "config"
+    for address in ("git@gitlab.example:octo/hello.git", "https://gitlab.example/octo/hello"):
+        config.write_text(config.read_text().split("[remote")[0] + f'[remote "origin"]\n\turl = {address}\n')
+        assert post(run, GITHUB_REPOSITORY="").code == 0  # GITHUB_API_URL says where
+        done = post(run, GITHUB_REPOSITORY="", GITHUB_API_URL="")
+        assert done.code == 2
+        assert "origin is at https://gitlab.example; for GitHub Enterprise set GITHUB_API_URL" in done.err
+
+
+def test_several_pull_requests_with_the_commit_are_asked_about(run):
+    head = run.github.pulls[7].head_sha
+    run.github.add_pull(8, base_sha=run.main(), head_sha=head)
+    done = post(run)
+    assert done.code == 2
+    assert "#7, #8; name the one that is meant with --pr" in done.err
+    assert run.github.writes == 0
+
+
+def test_a_run_about_uncommitted_work_is_refused(made):
+    made.check_out(made.main())
+    (made.checkout / "src" / "a.py").write_text(todos(1))
+    vibe_gate("review", cwd=made.checkout, environ=made.environ)
+    done = post(made)
+    assert done.code == 2
+    assert "about uncommitted work" in done.err
+
+
+def test_an_altered_bundle_is_exit_five(run):
+    bundle = next((run.checkout / ".vibe-artifacts").rglob("summary.json")).parent
+    (bundle / "change.patch").write_bytes(b"nothing\n")
+    done = post(run)
+    assert done.code == 5
+    assert "was changed after sealing" in done.err
+    assert run.github.requests == 0
+
+
+def test_an_unfinished_run_is_refused(run):
+    next((run.checkout / ".vibe-artifacts").rglob("summary.json")).unlink()
+    done = post(run, os.path.basename(next((run.checkout / ".vibe-artifacts").rglob("run.json")).parent))  # noqa: PTH119
+    assert done.code == 3
+    assert "it has no verdict" in done.err
+    assert run.github.requests == 0
+
+
+def test_a_run_that_the_repository_brought_is_refused(run):
+    work = run.checkout
+    (work / ".vibe-artifacts" / ".gitignore").unlink()
+    for argv in (["add", "-A"], ["commit", "-qm", "Bring a verdict"]):
+        assert os.spawnvpe(os.P_WAIT, "git", ["git", "-C", str(work), *argv], run.environ) == 0
+    name = next((work / ".vibe-artifacts").rglob("run.json")).parent.name
+    done = post(run, name)
+    assert done.code == 5
+    assert "git tracks it" in done.err
+
+
+def test_an_older_run_is_not_posted_over_a_newer_head(run):
+    later = run.push("topic", **{"src/b.py": "y = 1\n"})
+    run.pull(later)
+    done = post(run, "--pr", "7")
+    assert done.code == 3
+    assert "left to the run of the newer commit" in done.err
+    assert run.github.writes == 0
+
+
+def test_a_refused_comment_is_exit_three_with_the_reason(run):
+    run.github.read_only.add(run.github.token)
+    done = post(run)
+    assert done.code == 3
+    assert "The comment could not be posted" in done.err
+
+
+# What another job uploaded
+
+
+@pytest.fixture
+def forked(made) -> Project:
+    """A fork's pull request whose own job, without rights, has reviewed it; its artifact is what that job uploads."""
+    head = made.branch("topic", **{"src/a.py": todos(1)})
+    made.pull(head, fork=True, author="eve")
+    reviewed(made, head)
+    return made
+
+
+def reviewed(made: Project, head: str, **more: str) -> Path:
+    """The artifact of the fork's job, as the second job downloads it."""
+    made.review_pull(head, fork=True, VIBE_GATE_INPUT_GITHUB_TOKEN="", **more)
+    artifact = made.place / f"artifact-{head[:6]}"
+    shutil.copytree(made.outputs["artifact-path"], artifact)
+    return artifact
+
+
+def artifact_of(made: Project) -> Path:
+    return next(made.place.glob("artifact-*"))
+
+
+def relayed(made: Project, artifact: Path | None = None, head: str = "", **more: str) -> Done:
+    """The second job: a checkout of the base, the event of the first job's end, the artifact."""
+    made.check_out(made.main())
+    event = events.workflow_run(head or made.github.pulls[7].head_sha, origin="eve/hello")
+    folder = artifact or artifact_of(made)
+    return vibe_gate(
+        "post", "--from-artifact", str(folder), cwd=made.checkout, environ=made.job("workflow_run", event, **more)
+    )
+
+
+def altered(made: Project, **changes: Any) -> Path:
+    """The artifact with other values in its summary."""
+    place = artifact_of(made) / "summary.json"
+    document = json.loads(place.read_text())
+    place.write_text(json.dumps(document | changes))
+    return artifact_of(made)
+
+
+def test_a_forks_findings_reach_its_pull_request_as_a_claim(forked):
+    done = relayed(forked)
+    assert done.code == 0, done.out + done.err
+    assert len(forked.ours) == 1
+    assert "nobody vouches for it" in forked.ours[0]
+    assert "FAIL" in forked.ours[0]
+    assert [run.sent["conclusion"] for run in forked.github.check_runs] == ["failure"]
+    assert forked.outputs["verdict"] == "fail"
+    assert forked.outputs["comment-url"]
+    assert "runs/99" in forked.ours[0]
+
+
+def test_an_artifact_in_a_folder_of_its_own_is_found(forked, tmp_path):
+    (tmp_path / "download").mkdir()
+    shutil.move(artifact_of(forked), tmp_path / "download" / "vibe-gate-1-1-gate")
+    assert relayed(forked, tmp_path / "download").code == 0
+    assert len(forked.ours) == 1
+
+
+def test_a_forged_pass_is_never_green(forked):
+    artifact = altered(forked, outcome="pass", exit_code=0, findings=[], rubrics=[])
+    done = relayed(forked, artifact)
+    assert done.code == 0, done.out + done.err
+    assert "PASS" not in forked.ours[0]
+    assert "(pass)" in forked.ours[0].replace("`", "")
+    assert [run.sent["conclusion"] for run in forked.github.check_runs] == ["failure"]
+    assert forked.outputs["verdict"] == "inconclusive"
+
+
+def test_a_true_pass_of_a_fork_is_not_green_either_while_nobody_signed_it(made):
+    head = made.branch("topic", **{"src/b.py": "y = 1\n"})
+    made.pull(head, fork=True, author="eve")
+    artifact = reviewed(made, head)
+    assert json.loads((artifact / "summary.json").read_text())["outcome"] == "pass"
+    assert relayed(made).code == 0
+    assert [run.sent["conclusion"] for run in made.github.check_runs] == ["failure"]
+
+
+def signed(made: Project, signer: str, *, listed: str = "bob@example.org") -> tuple[str, Path]:
+    """A pass whose receipt is signed with a key; the base lists the key for `listed`."""
+    key = signing.key(made.place / "keys", signer)
+    made.origin.commit("List", **{".vibe-gate/allowed_signers": f"{listed} {signing.public(key)}\n"})
+    head = made.branch("topic", **{"src/b.py": "y = 1\n"})
+    made.pull(head, fork=True, author="eve")
+    made.environ |= {
+        "GIT_CONFIG_COUNT": "2",
+        "GIT_CONFIG_KEY_0": "gpg.format",
+        "GIT_CONFIG_VALUE_0": "ssh",
+        "GIT_CONFIG_KEY_1": "user.signingKey",
+        "GIT_CONFIG_VALUE_1": str(key),
+    }
+    return head, reviewed(made, head)
+
+
+def test_a_pass_that_a_listed_signer_vouches_for_is_green(made):
+    signed(made, "bob")
+    done = relayed(made)
+    assert done.code == 0, done.out + done.err
+    assert [run.sent["conclusion"] for run in made.github.check_runs] == ["success"], made.ours
+    assert "its verdict counts" in made.ours[0]
+
+
+def test_a_signed_receipt_vouches_for_its_own_summary_only(made):
+    signed(made, "bob")
+    altered(made, duration_ms=1)
+    assert relayed(made).code == 0
+    assert [run.sent["conclusion"] for run in made.github.check_runs] == ["failure"]
+
+
+def test_the_author_cannot_vouch_for_the_own_change(made):
+    signed(made, "ada", listed="ada@example.org")
+    assert relayed(made).code == 0
+    assert [run.sent["conclusion"] for run in made.github.check_runs] == ["failure"]
+
+
+def test_a_signer_whom_only_the_change_lists_is_nobody(made):
+    key = signing.key(made.place / "keys", "eve")
+    text = f"bob@example.org {signing.public(key)}\n"
+    head = made.branch("topic", **{"src/b.py": "y = 1\n", ".vibe-gate/allowed_signers": text})
+    made.pull(head, fork=True, author="eve")
+    reviewed(made, head)
+    relayed(made)
+    assert "success" not in [run.sent["conclusion"] for run in made.github.check_runs]
+
+
+def test_a_signed_pass_of_another_change_is_worth_nothing_here(made):
+    _, artifact = signed(made, "bob")
+    bad = made.push("topic", **{"src/b.py": todos(1)})
+    made.pull(bad)
+    document = json.loads((artifact / "summary.json").read_text())
+    document["change"]["head_commit"] = document["key"] = bad
+    (artifact / "summary.json").write_text(json.dumps(document))
+    assert relayed(made).code == 0
+    assert [run.sent["conclusion"] for run in made.github.check_runs] == ["failure"]
+
+
+def test_the_head_is_never_checked_out(forked):
+    relayed(forked)
+    assert (forked.checkout / "src" / "a.py").read_text() == "x = 1\n"
+
+
+def test_an_artifact_of_another_commit_is_exit_five(forked):
+    other = "c" * 40
+    document = json.loads((artifact_of(forked) / "summary.json").read_text())
+    altered(forked, key=other, change=document["change"] | {"head_commit": other})
+    done = relayed(forked)
+    assert done.code == 5
+    assert "it is not posted" in done.err
+    assert forked.github.requests == 0
+
+
+def test_the_pull_request_is_looked_up_and_never_taken_from_the_artifact(forked):
+    forked.github.pulls[7].head_sha = "d" * 40
+    done = relayed(forked, head=json.loads((artifact_of(forked) / "summary.json").read_text())["key"])
+    assert done.code in (2, 3)
+    assert forked.github.writes == 0
+
+
+def test_a_closed_pull_request_gets_nothing(forked):
+    forked.github.pulls[7].state = "closed"
+    assert relayed(forked).code == 2
+    assert forked.github.writes == 0
+
+
+EVIL = "@octo <img src=x onerror=1> ![x](https://evil.example/x) </details> <!-- \x1b[2J ::error::x `` ``` #1"
+
+
+def test_hostile_text_in_an_artifact_stays_text(forked):
+    document = json.loads((artifact_of(forked) / "summary.json").read_text())
+    finding = document["findings"][0] | {"message": EVIL, "path": "a|b`\n# x", "criterion": "<b>"}
+    criterion = document["rubrics"][0]["criteria"][0] | {"reason": EVIL, "id": "<script>"}
+    rubric = document["rubrics"][0] | {"criteria": [criterion]}
+    altered(forked, findings=[finding], rubrics=[rubric])
+    done = relayed(forked, VIBE_GATE_INPUT_REVIEW_COMMENTS="true")
+    assert done.code == 0, done.out + done.err
+    body = forked.ours[0]
+    assert "\x1b" not in body
+    assert body.count("<!--") == 2 or "`" in body
+    assert "::error::x" not in [line.strip() for line in done.out.split("\n")]
+
+
+def test_secrets_in_an_artifact_are_redacted_once_more(forked):
+    secret = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
+    document = json.loads((artifact_of(forked) / "summary.json").read_text())
+    altered(forked, findings=[document["findings"][0] | {"message": f"Token {secret} leaks"}])
+    assert relayed(forked).code == 0
+    assert secret not in forked.ours[0] + forked.summary + json.dumps(forked.github.check_runs[0].sent)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"schema": 2},
+        {"run_id": "../../etc"},
+        {"run_id": 7},
+        {"key": "main"},
+        {"exit_code": 77},
+        {"outcome": "success"},
+        {"exit_code": 0},
+        {"extra": 1},
+        {"findings": [{"path": "a", "line": -1, "end_line": 0, "level": "failure", "criterion": "c", "message": "m"}]},
+        {"findings": "x"},
+        {"cost": {"usd": -1.0}},
+        {"cost": {"usd": 1e999}},
+        {"digests": 7},
+    ],
+    ids=str,
+)
+def test_a_summary_that_no_review_writes_is_refused(forked, changes):
+    altered(forked, **changes)
+    done = relayed(forked)
+    assert done.code == 5, done.out + done.err
+    assert "is refused" in done.err
+    assert "Traceback" not in done.err
+    assert forked.github.requests == 0
+
+
+@pytest.mark.parametrize("raw", [b"", b"[]", b"{" * 100_000, b'{"a":1,"a":2}', b"\xff", b"{}"], ids=range(6))
+def test_what_is_no_summary_is_refused(forked, raw):
+    (artifact_of(forked) / "summary.json").write_bytes(raw)
+    assert relayed(forked).code == 5
+    assert forked.github.requests == 0
+
+
+def _link(folder: Path) -> None:
+    (folder / "summary.json").unlink()
+    (folder / "summary.json").symlink_to("/etc/passwd")
+
+
+def _pipe(folder: Path) -> None:
+    (folder / "receipt.json").unlink()
+    os.mkfifo(folder / "receipt.json")
+
+
+def _large(folder: Path) -> None:
+    (folder / "summary.json").write_bytes(b" " * (9 << 20))
+
+
+def _many(folder: Path) -> None:
+    for number in range(30):
+        (folder / str(number)).write_text("")
+
+
+def _strange(folder: Path) -> None:
+    (folder / "run.sh").write_text("touch x")
+
+
+def _archive(folder: Path) -> None:
+    (folder / "bundle.tar.zst").write_bytes(b"\x28\xb5\x2f\xfd" + b"x" * 100)
+
+
+def _folder(folder: Path) -> None:
+    (folder / "receipt.json").unlink()
+    (folder / "receipt.json").mkdir()
+
+
+@pytest.mark.parametrize("spoil", [_link, _pipe, _large, _many, _strange, _archive, _folder])
+def test_an_artifact_of_another_shape_is_refused(forked, spoil):
+    spoil(artifact_of(forked))
+    done = relayed(forked)
+    assert done.code == 5, done.out + done.err
+    assert "refused" in done.err
+    assert forked.github.requests == 0
+
+
+def test_no_artifact_is_a_sentence(forked, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert "holds no artifact of the gate" in relayed(forked, tmp_path / "empty").err
+    assert "cannot be read: No such file" in relayed(forked, tmp_path / "none").err
+
+
+def test_a_whole_bundle_goes_through_the_reader_that_trusts_nothing(made):
+    head = made.branch("topic", **{"src/a.py": todos(1)})
+    made.pull(head, fork=True, author="eve")
+    artifact = reviewed(made, head, VIBE_GATE_INPUT_ARTIFACT="full")
+    assert (artifact / "bundle.tar.zst").is_file()
+    done = relayed(made, VIBE_GATE_INPUT_REVIEW_COMMENTS="true")
+    assert done.code == 0, done.out + done.err
+    assert [one.line for one in made.github.review_comments] == [1]
+    altered(made, duration_ms=7)
+    done = relayed(made)
+    assert done.code == 5
+    assert "are not the same run" in done.err
+
+
+def test_only_a_workflow_run_may_bring_an_artifact(forked):
+    forked.check_out(forked.main())
+    event = events.pull_request(forked.main(), forked.main())
+    environ = forked.job("pull_request", event)
+    done = vibe_gate("post", "--from-artifact", str(artifact_of(forked)), cwd=forked.checkout, environ=environ)
+    assert done.code == 2
+    assert "only there GitHub says whose artifact it is" in done.err
