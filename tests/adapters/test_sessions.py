@@ -81,6 +81,70 @@ def test_events_become_messages_and_the_raw_ones_go(common):
     assert left == {"name"}
 
 
+def called(number, name="PostToolUse", **more):
+    return {"hook_event_name": name, "tool_name": "Read", "tool_use_id": number, **more}
+
+
+def transcript(path, *numbers, failed=(), at="2026-03-04T05:05:00.000Z"):
+    """What the agent's program writes down of its calls, cut to what is read."""
+    lines = []
+    for number in (*numbers, *failed):
+        block = {"type": "tool_result", "tool_use_id": number, "content": "x"}
+        block |= {"is_error": True} if number in failed else {}
+        lines.append(json.dumps({"type": "user", "timestamp": at, "message": {"role": "user", "content": [block]}}))
+    path.write_text("\n".join(['not json "tool_result"', *lines, '{"torn": "tool_result"']))
+    return str(path)
+
+
+def test_a_session_whose_calls_all_have_events_is_complete(common, tmp_path):
+    path = transcript(tmp_path / "t.jsonl", "toolu_1", "toolu_2", failed=["toolu_denied"])
+    events = [called("toolu_1"), called("toolu_2", "PostToolUseFailure"), {"hook_event_name": "SessionEnd"}]
+    spool(common, *(event | {"transcript_path": path} for event in events))
+    fold(common)
+    assert kept(common)[1]["hookCaptureStatus"] == {"complete": True, "missingEvents": [], "warnings": []}
+
+
+def test_a_call_without_an_event_is_named_until_the_event_comes(common, tmp_path):
+    path = transcript(tmp_path / "t.jsonl", "toolu_1", "toolu_2")
+    spool(common, called("toolu_1", transcript_path=path), {"hook_event_name": "SessionEnd"})
+    fold(common)
+    status = kept(common)[1]["hookCaptureStatus"]
+    assert status == {"complete": False, "missingEvents": ["PostToolUse toolu_2"], "warnings": []}
+    spool(common, called("toolu_2"), ts=TS + 1000)
+    fold(common, NOW + timedelta(minutes=1))
+    assert kept(common)[1]["hookCaptureStatus"]["complete"] is True
+
+
+def test_a_call_that_was_done_just_now_is_not_missing_yet(common, tmp_path):
+    path = transcript(tmp_path / "t.jsonl", "toolu_1", at="2026-03-04T05:06:06.500Z")
+    spool(common, {"hook_event_name": "SessionEnd", "transcript_path": path})
+    fold(common)
+    assert kept(common)[1]["hookCaptureStatus"]["missingEvents"] == []
+
+
+def test_a_session_that_was_killed_is_not_called_complete(common, tmp_path):
+    path = transcript(tmp_path / "t.jsonl", "toolu_1")
+    spool(common, called("toolu_1", transcript_path=path))
+    fold(common)
+    status = kept(common)[1]["hookCaptureStatus"]
+    assert (status["complete"], status["warnings"]) == (False, ["the session has not ended yet, or was killed"])
+
+
+@pytest.mark.parametrize(
+    "place", ["gone.jsonl", "/etc/passwd", "folder.jsonl", "link.jsonl", "fifo.jsonl", "\0.jsonl", ""]
+)
+def test_a_transcript_that_cannot_be_read_is_said_to_be_so(common, tmp_path, place):
+    (tmp_path / "folder.jsonl").mkdir()
+    (tmp_path / "link.jsonl").symlink_to(transcript(tmp_path / "t.jsonl", "toolu_1"))
+    os.mkfifo(tmp_path / "fifo.jsonl")
+    path = str(tmp_path / place) if place else None
+    spool(common, {"hook_event_name": "SessionEnd", "transcript_path": path})
+    fold(common)
+    status = kept(common)[1]["hookCaptureStatus"]
+    assert status["complete"] is False
+    assert "cannot be read" in status["warnings"][0]
+
+
 def test_what_comes_later_goes_to_the_same_session(common):
     spool(common, {"hook_event_name": "SessionStart"})
     fold(common)

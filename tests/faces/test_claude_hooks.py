@@ -89,6 +89,23 @@ def test_a_definition_of_the_gate_cannot_be_edited(installed, tmp_path, tool):
     assert target.read_text() == "schema = 1\n"
 
 
+def test_the_hooks_cannot_be_taken_out_of_the_settings(installed, tmp_path):
+    path = installed / ".claude" / "settings.json"
+    was = path.read_text()
+    turns = calls(
+        ToolUse("Read", {"file_path": str(path)}),
+        ToolUse("Write", {"file_path": str(path), "content": "{}"}),
+        ToolUse("Edit", {"file_path": str(path), "old_string": "guard.py", "new_string": "x.py", "replace_all": True}),
+        ToolUse("Bash", {"command": "echo '{}' > .claude/settings.json"}),
+        ToolUse("Bash", {"command": "env -u CLAUDECODE git commit --allow-empty -m hidden"}),
+    )
+    _, *refused = tool_results(claude(installed, tmp_path / "home", turns))
+    assert [failed for failed, _ in refused] == [True] * 4
+    assert "ask the user" in refused[0][1]
+    assert path.read_text() == was
+    assert git(installed, "log", "--format=%s") == "start"
+
+
 def test_a_session_in_a_linked_worktree_lands_in_the_shared_git_folder(installed, tmp_path):
     git(installed, "add", "-A")
     git(installed, "commit", "-q", "-m", "settings")
@@ -123,6 +140,8 @@ def test_the_review_says_which_session_wrote_the_files(installed, tmp_path, envi
     (folder,) = (installed / ".vibe-artifacts" / "sessions").iterdir()
     assert json.loads((folder / "meta.json").read_text())["session_id"] == session
     assert events(installed) == []  # nothing that is not redacted stays
+    status = json.loads((folder / "meta.json").read_text())["hookCaptureStatus"]
+    assert (status["missingEvents"], [word for word in status["warnings"] if "cannot be read" in word]) == ([], [])
 
     git(installed, "commit", "-q", "-m", "Both of us")
     again = vibe_gate("review", "--commit", "HEAD", "--no-judge", "--json", cwd=installed, environ=environ)

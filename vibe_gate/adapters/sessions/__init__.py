@@ -5,6 +5,7 @@ redacted (it has no time for it): `<common dir>/vibe-gate/sessions/<session id>/
 
     events.ndjson         what capture appends to; renamed before it is read
     taken-<ms>.ndjson     being folded; deleted when that is done
+    calls                 ids of the tool calls whose events were captured
     written               ids of the blobs that the agent wrote, one a line with its path
     name                  the session's folder below `.vibe-artifacts/sessions`
 
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from vibe_gate.adapters.sessions.blobs import blobs_of
+from vibe_gate.adapters.sessions.status import call_of, note_calls, status
 from vibe_gate.domain.provenance import Written
 
 MAX_LINE_BYTES = 96 << 20
@@ -75,6 +77,8 @@ class Told:
     damaged: int = 0
     bytes: int = 0
     folded: str = ""
+    ended: bool = False
+    transcript: str = ""
     todos: list[dict[str, str]] = field(default_factory=list)
 
 
@@ -140,7 +144,7 @@ def _fold_session(folder: Path, shelf: Shelf | None, redact: Redact, now: dateti
     for taken in sorted(folder.glob("taken-*.ndjson")):
         _note_written(folder, taken)
         if shelf is not None:
-            count += _keep(folder, taken, shelf, redact)
+            count += _keep(folder, taken, shelf, redact, now)
             taken.unlink()
     if _is_over(folder, now):
         shutil.rmtree(folder, ignore_errors=True)
@@ -198,13 +202,14 @@ def _noted(folder: Path) -> list[tuple[str, str]]:
     return found
 
 
-def _keep(folder: Path, taken: Path, shelf: Shelf, redact: Redact) -> int:
+def _keep(folder: Path, taken: Path, shelf: Shelf, redact: Redact, now: datetime) -> int:
     """Append the events, redacted, to the session's messages; done once even where it is interrupted."""
     name = _name(folder, taken)
     place = shelf.folder(name, create=True)
     told = _told(place)
     if told.folded == taken.name:
         return 0
+    calls: list[str] = []
     descriptor = place.appending("messages.jsonl")
     with open(descriptor, "ab") as file:
         file.truncate(told.bytes)
@@ -214,11 +219,13 @@ def _keep(folder: Path, taken: Path, shelf: Shelf, redact: Redact) -> int:
                 told.damaged += 1
                 continue
             line = _message(told, *event, redact)
+            calls += filter(None, [call_of(event[1])])
             file.write(line)
             told.bytes += len(line)
             count += 1
     told.folded = taken.name
-    place.place("meta.json", _meta(folder, told, redact))
+    note_calls(folder, calls)
+    place.place("meta.json", _meta(folder, told, redact, now))
     return count
 
 
@@ -230,6 +237,8 @@ def _message(told: Told, ts: int, event: Mapping[str, Any], redact: Redact) -> b
     told.tool_calls += kind in ("PostToolUse", "PostToolUseFailure")
     told.refused += "refused" in event
     told.todos = _todos(told.todos, event)
+    told.ended = kind == "SessionEnd" or (told.ended and kind != "SessionStart")
+    told.transcript = str(event.get("transcript_path") or told.transcript)
     message = {"ts": _iso(ts), "type": kind, "data": redact.value(event)}
     return json.dumps(message, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
 
@@ -263,7 +272,7 @@ def _told(place: Shelf) -> Told:
         return Told()
 
 
-def _meta(folder: Path, told: Told, redact: Redact) -> bytes:
+def _meta(folder: Path, told: Told, redact: Redact, now: datetime) -> bytes:
     document = {
         "schema": 1,
         "agent": AGENT,
@@ -275,9 +284,10 @@ def _meta(folder: Path, told: Told, redact: Redact) -> bytes:
         "tool_calls": told.tool_calls,
         "refused": told.refused,
         "damaged": told.damaged,
+        "hookCaptureStatus": status(folder, told.transcript, told.ended, now),
         "todos": redact.value(told.todos),
         "written": [{"blob": blob, "path": path} for blob, path in redact.value(_noted(folder))],
-        "told": {**vars(told), "todos": redact.value(told.todos)},
+        "told": redact.value(vars(told)),
     }
     return (json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace")
 

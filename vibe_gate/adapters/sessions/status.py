@@ -1,0 +1,101 @@
+"""Whether all that a session did was captured: the agent's own transcript names the calls that were done.
+
+Hooks in the background end with the program that started them, and where it is
+killed, or a call of capture takes longer than the wait at the end, its last events are lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import stat
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+MAX_TRANSCRIPT_BYTES = 256 << 20
+MAX_CALLS_BYTES = 16 << 20
+MAX_NAMED = 100
+"""Missing calls that are named; their number tells of the others."""
+
+SETTLING_S = 2.0
+"""The event of a call that was done no longer ago may still be on its way."""
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+def call_of(event: Mapping[str, Any]) -> str | None:
+    """The id of the tool call whose end an event tells."""
+    number = event.get("tool_use_id")
+    ends = event.get("hook_event_name") in ("PostToolUse", "PostToolUseFailure")
+    return number if ends and isinstance(number, str) and _ID.fullmatch(number) else None
+
+
+def note_calls(folder: Path, calls: Iterable[str]) -> None:
+    """Remember calls whose events were captured; twice is once. OSError."""
+    data = "".join(f"{number}\n" for number in calls).encode()
+    if data:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(folder / "calls", flags, 0o600), "wb") as file:
+            file.write(data)
+
+
+def status(folder: Path, transcript: str, ended: bool, now: datetime) -> dict[str, Any]:
+    """`hookCaptureStatus` of a session, in the seed's words."""
+    warnings = [] if ended else ["the session has not ended yet, or was killed"]
+    done = _done(transcript, now)
+    missing = sorted((done or set()) - _noted(folder))
+    if done is None:
+        warnings.append("the agent's transcript cannot be read: nothing tells which events are missing")
+    if len(missing) > MAX_NAMED:
+        warnings.append(f"{len(missing)} calls have no event")
+    return {
+        "complete": done is not None and ended and not missing,
+        "missingEvents": [f"PostToolUse {number}" for number in missing[:MAX_NAMED]],
+        "warnings": warnings,
+    }
+
+
+def _noted(folder: Path) -> set[str]:
+    try:
+        descriptor = os.open(folder / "calls", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return set()
+    with open(descriptor, "rb") as file:
+        return set(file.read(MAX_CALLS_BYTES).decode("ascii", "replace").split())
+
+
+def _done(transcript: str, now: datetime) -> set[str] | None:
+    """Calls that the transcript says were done without an error; None where it cannot be read."""
+    if not transcript.endswith(".jsonl"):
+        return None
+    try:
+        descriptor = os.open(transcript, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    found: set[str] = set()
+    kept = os.fstat(descriptor)
+    if not stat.S_ISREG(kept.st_mode) or kept.st_size > MAX_TRANSCRIPT_BYTES:
+        os.close(descriptor)
+        return None
+    with open(descriptor, "rb") as file:
+        for line in file:
+            if b'"tool_result"' in line:
+                with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
+                    found |= _results(json.loads(line), now)
+    return found
+
+
+def _results(document: Any, now: datetime) -> set[str]:  # noqa: ANN401 - JSON
+    """Of one line of the transcript."""
+    told = datetime.fromisoformat(document["timestamp"].replace("Z", "+00:00"))
+    if (now - told).total_seconds() < SETTLING_S:
+        return set()
+    return {
+        block["tool_use_id"]
+        for block in document["message"]["content"]
+        if block["type"] == "tool_result" and block.get("is_error") is not True and _ID.fullmatch(block["tool_use_id"])
+    }
