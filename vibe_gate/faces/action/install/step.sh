@@ -76,6 +76,7 @@ build_step() {
 # -I: neither the current folder nor PYTHON* variables nor the user's packages say what is imported.
 gate_step() {
   local python="$VIBE_GATE_PLACE/venv/bin/python"
+  export TERM=dumb  # a log is no terminal, even where the runner lends it one: plain lines
   if [ -n "${VIBE_GATE_INPUT_FROM_ARTIFACT:-}" ]; then
     exec "$python" -I -m vibe_gate post --from-artifact "$VIBE_GATE_INPUT_FROM_ARTIFACT"
   fi
