@@ -143,6 +143,8 @@ class Runner:
         plain = {name: value for name, value in environ.items() if name not in secrets}
         argv = [str(Path(sys.executable).with_name("act")), event, "--eventpath", str(path), "--workflows", workflow]
         argv += ["--platform", "ubuntu-latest=-self-hosted", "--no-cache-server"]
+        machine = self.place / "machine"  # where act copies the checkout and keeps RUNNER_TEMP
+        argv += ["--action-cache-path", str(machine)]
         plain = {"GITHUB_REPOSITORY": payload["repository"]["full_name"]} | plain  # act would take the remote's address
         for name, value in ({"STAND_INS": str(self.records), "BUILT": str(self.built)} | plain).items():
             argv += ["--env", f"{name}={value}"]
@@ -153,6 +155,7 @@ class Runner:
         done = subprocess.run(
             argv, cwd=checkout, env=self.environ, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=240
         )
+        shutil.rmtree(machine, ignore_errors=True)  # half a gigabyte of links to the environment
         return Job(done.returncode, done.stdout + done.stderr, self.records)
 
     def _local(self, workflow: Path) -> dict[str, Path]:
