@@ -157,3 +157,27 @@ def test_a_persons_own_change_has_no_hint_of_a_session(installed, tmp_path, envi
     git(installed, "add", "b.py")
     done = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=installed, environ=environ)
     assert json.loads(done.stdout)["agent_authored"] == {"decision": False, "hints": []}
+
+
+def test_what_a_subagent_writes_is_the_sessions(installed, tmp_path, environ):
+    asked = {
+        "description": "write",
+        "prompt": "write c.py",
+        "subagent_type": "general-purpose",
+        "run_in_background": False,
+    }
+    written = {"file_path": str(installed / "c.py"), "content": "y = 1\n"}
+    turns = [Turn(ToolUse("Agent", asked)), Turn(ToolUse("Write", written)), Turn(Text("done")), Turn(Text("all done"))]
+    claude(installed, tmp_path / "home", turns)
+    kept = [line["event"] for line in events(installed)]
+    names = [event["hook_event_name"] for event in kept]
+    assert {"SubagentStart", "SubagentStop"} <= set(names)
+    (write,) = [event for event in kept if event.get("tool_name") == "Write"]
+    assert write["agent_id"]
+    git(installed, "add", "c.py")
+    done = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=installed, environ=environ)
+    assert json.loads(done.stdout)["agent_authored"]["hints"] == [
+        f"Claude Code session {write['session_id'][:8]} wrote 1 of 1 file"
+    ]
+    (folder,) = (installed / ".vibe-artifacts" / "sessions").iterdir()
+    assert json.loads((folder / "meta.json").read_text())["hookCaptureStatus"]["missingEvents"] == []
