@@ -2,12 +2,13 @@
 
     python bench/events.py [--events 1000000] [--pairs 7]
 
-A sealed run with one turn is generated under bench/.work, its lines like those of real
-sessions that read short files (600 bytes on average; the longer the lines, the better the
-ratio): half the SDK's stream, half hook events with the tool's input and response.
-`wc -l` and the streaming run in turn, A B A B ...; the figure is the fastest run of the one
-over the fastest of the other, for a busy machine only ever adds time; the median of the
-pairs' ratios stands beside it. Streaming is timed in a process of its own, from the opened
+A sealed run with one turn is generated under bench/.work, its lines like those of a session
+that reads very short files: half the SDK's stream, half hook events with the tool's input and
+response. The mean length of a line is printed, for the longer the lines, the better the ratio:
+here 440 bytes, in a real session with the real CLI (`vibe-gate demo`) 1,150, in the made-up
+sample bundle of the tests 125. `--lines N` sets it: files of 4 N lines are read.
+`wc -l` and the streaming run in turn, A B A B ...; the figure is the median of the pairs'
+ratios, with all of them beside it. Streaming is timed in a process of its own, from the opened
 bundle to the last event, with every event handed out one by one and the logs compared with
 the seal, which takes a second core; its memory is the growth of the process's peak over what
 the imports took. For comparison the same lines through `json`, not merged.
@@ -73,38 +74,39 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--lines", type=int, default=2, help="a quarter of the lines of each file that is read")
     options = parser.parse_args()
-    run = HERE / ".work" / f"events-{options.events}" / RUN_ID
+    run = HERE / ".work" / f"events-{options.events}-{options.lines}" / RUN_ID
     if not (run / "summary.json").exists():
         print(f"generating {options.events:,} events ...")
-        generate(run, options.events)
+        generate(run, options.events, options.lines)
     turn = run / "nodes/judge-quality/turn-001"
     logs = [turn / "events.ndjson", turn / "hooks.ndjson"]
-    print(
-        f"{options.events:,} events in {sum(log.stat().st_size for log in logs) / 1e6:,.0f} MB, {options.pairs} pairs"
-    )
+    size = sum(log.stat().st_size for log in logs)
+    each = size / options.events
+    print(f"{options.events:,} events in {size / 1e6:,.0f} MB, {each:.0f} bytes a line, {options.pairs} pairs")
     report(turn, logs, options)
 
 
 def report(turn: Path, logs: list[Path], options: argparse.Namespace) -> None:
-    ratios, runs, others, wcs, grown, whole = [], [], [], [], [], []
+    ratios, others, wcs, grown, whole = [], [], [], [], []
     for pair in range(options.pairs):
         counted = count_lines(logs)
         seconds, kilobytes, peak, count = measured(STREAM, turn)
         if count != options.events:
             sys.exit(f"wrong: {count:,} of {options.events:,} events came")
         wcs.append(counted)
-        runs.append(seconds)
         ratios.append(seconds / counted)
         grown.append(kilobytes * 1024 / 1e6)
         whole.append(peak * 1024 / 1e6)
         if pair < 2:
             others.append(measured(JSON, *logs)[0])
-    ratio, memory = min(runs) / min(wcs), max(grown)
-    print(f"wc -l            {min(wcs) * 1000:8.1f} ms")
-    print(f"timeline.events  {ratio:8.2f} x wc -l    goal {MAX_RATIO}  (median pair {statistics.median(ratios):.1f})")
+    ratio, memory = statistics.median(ratios), max(grown)
+    each = ", ".join(f"{one:.1f}" for one in sorted(ratios))
+    print(f"wc -l            {statistics.median(wcs) * 1000:8.1f} ms")
+    print(f"timeline.events  {ratio:8.2f} x wc -l    goal {MAX_RATIO}  ({each})")
     print(f"memory           {memory:8.1f} MB          goal {MAX_MB}   (the whole process {max(whole):.0f} MB)")
-    print(f"json, unmerged   {min(others) / min(wcs):8.2f} x wc -l")
+    print(f"json, unmerged   {statistics.median(others) / statistics.median(wcs):8.2f} x wc -l")
     if ratio > MAX_RATIO or memory > MAX_MB:
         sys.exit("missed")
 
@@ -124,12 +126,12 @@ def measured(script: str, *paths: Path) -> tuple[float, int, int, int]:
     return float(seconds), int(grown), int(peak), int(count)
 
 
-def generate(run: Path, events: int) -> None:
+def generate(run: Path, events: int, lines: int) -> None:
     turn = run / "nodes/judge-quality/turn-001"
     turn.mkdir(parents=True, exist_ok=True)
     with (turn / "events.ndjson").open("w") as sdk, (turn / "hooks.ndjson").open("w") as hooks:
         numbers = {sdk: 0, hooks: 0}
-        for index, (log, event) in enumerate(conversation(events)):
+        for index, (log, event) in enumerate(conversation(events, lines)):
             out = sdk if log == "sdk" else hooks
             line = {"seq": numbers[out], "ts": START_MS + index * 2} | event
             out.write(json.dumps(line, separators=(",", ":")) + "\n")
@@ -137,10 +139,9 @@ def generate(run: Path, events: int) -> None:
     write_documents(run, turn)
 
 
-def conversation(events: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def conversation(events: int, lines: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """A quarter each: a call, its start, its end, its result."""
-    one = "def price(order: Order) -> Decimal:\n    return sum((line.amount for line in order.lines), Decimal(0))\n\n\n"
-    content = one * 4  # 16 lines: a short file
+    content = "def price(order):\n    return sum(line.amount for line in order.lines)\n\n\n" * lines
     for index in range(events // 4):
         name = f"toolu_{index:024d}"
         asked = {"file_path": f"/repo/src/area{index % 13}/module{index % 101}.py", "offset": index % 400, "limit": 120}
@@ -159,7 +160,13 @@ def conversation(events: int) -> Iterator[tuple[str, dict[str, Any]]]:
         started = {"hook": "PreToolUse", "tool_use_id": name, **about, "hook_event_name": "PreToolUse"}
         yield "hook", {**started, "tool_name": "Read", "tool_input": asked}
         ended = {"hook": "PostToolUse", "tool_use_id": name, **about, "hook_event_name": "PostToolUse"}
-        file = {"filePath": asked["file_path"], "content": content, "numLines": 16, "startLine": 1, "totalLines": 16}
+        file = {
+            "filePath": asked["file_path"],
+            "content": content,
+            "numLines": 4 * lines,
+            "startLine": 1,
+            "totalLines": 4 * lines,
+        }
         response = {"type": "text", "file": file}
         yield "hook", {**ended, "tool_name": "Read", "tool_input": asked, "tool_response": response}
         yield "sdk", {"type": "message", "role": "tool", "result": content, "tool_use_id": name, "is_error": False}
