@@ -85,11 +85,8 @@ def _fetch(git: Program, options: list[str], wanted: list[str], access: Access, 
 def _environ(git: Program, access: Access) -> dict[str, str]:
     """What the call gets on top: the schemes that may be used, and the header where the remote is the token's."""
     pairs = [("http.followRedirects", "false")]
-    address = urlsplit(git.run("remote", "get-url", REMOTE).line)
-    server = urlsplit(access.server)
-    same = (address.scheme, address.hostname, address.port) == (server.scheme, server.hostname, server.port)
-    if access.token and same and server.scheme in ("https", "http") and address.username is None:
-        header = f"http.{server.scheme}://{server.netloc}/.extraheader"
+    if access.token and _leads_to(git.run("remote", "get-url", REMOTE).line, access.server):
+        header = f"http.{access.server}/.extraheader"
         word = base64.b64encode(f"x-access-token:{access.token}".encode()).decode()
         pairs += [(header, ""), (header, f"AUTHORIZATION: basic {word}")]  # the empty one drops what is set already
     count = git.environ.get("GIT_CONFIG_COUNT", "0")
@@ -99,6 +96,16 @@ def _environ(git: Program, access: Access) -> dict[str, str]:
         values[f"GIT_CONFIG_KEY_{number}"] = name
         values[f"GIT_CONFIG_VALUE_{number}"] = value
     return values
+
+
+def _leads_to(address: str, server: str) -> bool:
+    """Whether a remote's address is one of the server's, and names no user of its own."""
+    try:
+        there, ours = urlsplit(address), urlsplit(server)
+        same = (there.scheme, there.hostname, there.port) == (ours.scheme, ours.hostname, ours.port)
+    except ValueError:  # a port or a host that is none
+        return False
+    return same and ours.scheme in ("https", "http") and there.username is None
 
 
 def _reason(done: Finished) -> str:

@@ -89,16 +89,24 @@ def _sealed(bundle: Path, run_id: str) -> Summary:
 
 def _home(repository: Repository, wanted: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
     """Server and name of the repository on GitHub. UsageError where nobody says."""
-    address = repository.config("remote.origin.url") or ""
-    parts = urlsplit(address) if "://" in address else None
-    match = None if parts else _REMOTE.match(address)
-    host = (parts.hostname if parts else match["host"] if match else "") or ""
-    path = (parts.path if parts else match["path"] if match else "").strip("/").removesuffix(".git")
+    host, path = _address(repository.config("remote.origin.url") or "")
     name = wanted or environ.get("GITHUB_REPOSITORY") or path
     server = environ.get("GITHUB_SERVER_URL") or (f"https://{host}" if host and not wanted else SERVER_URL)
     if name.count("/") != 1:
         raise UsageError("Which repository? Name it: --repo OWNER/NAME (origin is none on GitHub).")
     return server.rstrip("/"), name
+
+
+def _address(remote: str) -> tuple[str, str]:
+    """Host and path of a remote's address; "" for what it does not say."""
+    if "://" not in remote:
+        match = _REMOTE.match(remote)
+        return (match["host"], match["path"].strip("/").removesuffix(".git")) if match else ("", "")
+    try:
+        parts = urlsplit(remote)
+    except ValueError:  # no address
+        return "", ""
+    return parts.hostname or "", parts.path.strip("/").removesuffix(".git")
 
 
 def _api(server: str, environ: Mapping[str, str]) -> str:
