@@ -2,12 +2,20 @@
 
     python bench/commit.py [--pairs 25]
 
-Self-contained: makes repositories of 3,000 files under bench/.work and commits in them. The
-interpreter that runs it must have vibe-gate, and pre-commit and prek to be compared.
+Self-contained: makes repositories of 10, 100 and 3,000 files under bench/.work and commits in
+them. The interpreter that runs it must have vibe-gate, and pre-commit and prek to be compared.
 
-Lines: nothing for the gate to do (`--allow-empty`), with the hooks of `install git`
-against none, and under each framework against an empty hook of it (`true`); then a
-human-only change of one file, which costs the checks, against the same.
+*Nothing for the gate to do* is a commit whose tree is its parent's: here `--allow-empty`; an
+amended message is the other one. Any other commit is held against the checks, however few its
+paths concern, so it is never nothing. All hooks run that git runs at such a commit:
+pre-commit, commit-msg and post-commit.
+
+Goals: nothing to do, by `install git`, against no hook (at 3,000 files; the floor below it is
+three sh scripts that only `exit 0`, which no gate in those three hooks can be cheaper than);
+nothing to do under each framework against an empty hook of it (`true`); a human-only change of
+one file, which costs the checks, under each framework against the same empty hook. Lines without
+a goal are there to be compared: a human change by `install git` has git alone for a peer, and
+one start of Python is more than three of its commits.
 """
 
 from __future__ import annotations
@@ -30,6 +38,13 @@ FRAMEWORKS = ("pre-commit", "prek")
 FILES = 3_000
 """Of each repository: git looks at each of them at every commit, hook or not."""
 
+SMALL = (10, 100)
+
+LONG_AGO = 1_700_000_000
+"""Time of the files, in seconds: git reads those that are as young as its index again at every commit, hook or not."""
+
+NO_OP = "#!/bin/sh\nexit 0\n"
+
 IDLE_GOAL = 1.6
 FRAMEWORK_GOAL = 1.1
 CHECKS_GOAL = 3.0
@@ -42,18 +57,26 @@ repos:
 """
 
 
+Act = Callable[[Path, int], list[str]]
+Line = tuple[str, Act, Path, str, Path, float | None]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=25, help="pairs a line (at least 15 for a median worth the name)")
     pairs = parser.parse_args().pairs
     shutil.rmtree(WORK, ignore_errors=True)
     print(f"{pairs} interleaved pairs each; {sys.platform}, {_said(sys.executable, '--version')}")
-    bare, gated, tiny, tiny_gated = repository("bare"), gate("gated"), repository("tiny", 10), gate("tiny-gated", 10)
-    lines = [
+    bare, gated = repository("bare"), gate("gated")
+    lines: list[Line] = [
         ("nothing to do: install git", idle, gated, "no hook", bare, IDLE_GOAL),
-        ("  the same, with 10 files", idle, tiny_gated, "no hook", tiny, None),
-        ("human change: install git", change, gated, "no hook", bare, None),
+        ("  the floor: three no-ops", idle, no_ops("no-ops"), "no hook", bare, None),
     ]
+    for files in SMALL:
+        small = repository(f"bare-{files}", files)
+        lines.append((f"  the same, {files} files", idle, gate(f"gated-{files}", files), "no hook", small, None))
+        lines.append((f"  the floor, {files} files", idle, no_ops(f"no-ops-{files}", files), "no hook", small, None))
+    lines.append(("human change: install git", change, gated, "no hook", bare, None))
     for name in FRAMEWORKS:
         if not (BIN / name).exists():
             print(f"{name} is not beside this interpreter; left out")
@@ -62,6 +85,7 @@ def main() -> int:
         peer = f"{name}, an empty hook"
         lines.append((f"nothing to do: {name}", idle, ours, peer, empty, FRAMEWORK_GOAL))
         lines.append((f"human change: {name}", change, ours, peer, empty, CHECKS_GOAL))
+        lines.append((f"  the same: {name}", change, ours, "no hook", bare, None))
     missed = [line[0] for line in lines if not compare(*line, pairs)]
     print("all goals reached" if not missed else f"goal missed: {', '.join(missed)}")
     return 1 if missed else 0
@@ -87,6 +111,7 @@ def repository(name: str, files: int = FILES) -> Path:
         file = where / f"folder{number // 20}" / f"file{number}.txt"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"content {number}\n")
+        os.utime(file, (LONG_AGO, LONG_AGO))
     for command in (["init", "-q"], ["config", "gc.auto", "0"], ["add", "-A"], ["commit", "-q", "-m", "start"]):
         subprocess.run(["git", *command], cwd=where, check=True, env=environ())
     return where
@@ -97,6 +122,15 @@ def gate(name: str, files: int = FILES) -> Path:
     where = repository(name, files)
     command = [sys.executable, "-I", "-m", "vibe_gate", "install", "git"]
     subprocess.run(command, cwd=where, check=True, capture_output=True)
+    return where
+
+
+def no_ops(name: str, files: int = FILES) -> Path:
+    """A repository whose hooks are scripts that do nothing."""
+    where = repository(name, files)
+    for hook in ("pre-commit", "commit-msg", "post-commit"):
+        (where / ".git" / "hooks" / hook).write_text(NO_OP)
+        (where / ".git" / "hooks" / hook).chmod(0o755)
     return where
 
 
@@ -133,7 +167,7 @@ def change(where: Path, number: int) -> list[str]:
 
 def compare(
     name: str,
-    act: Callable[[Path, int], list[str]],
+    act: Act,
     ours: Path,
     peer: str,
     theirs: Path,

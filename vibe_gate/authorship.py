@@ -8,6 +8,7 @@ wrote down when the commit, or the one it was rewritten from, was made.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from vibe_gate.adapters import sessions
 from vibe_gate.adapters.git import Repository
@@ -19,12 +20,17 @@ from vibe_gate.domain.summary import AgentAuthored
 
 
 class Authorship:
-    """The witnesses of one repository, read once for as many changes as are asked about."""
+    """The witnesses of one repository, read once for as many changes as are asked about.
 
-    def __init__(self, repository: Repository, environ: Mapping[str, str]) -> None:
+    `now`: what sessions wrote until then is looked for first; None where a review has just done so.
+    """
+
+    def __init__(self, repository: Repository, environ: Mapping[str, str], now: datetime | None = None) -> None:
         self._repository = repository
         self._environ = environ
         self._records = Records(repository.common_dir)
+        if now is not None:
+            sessions.note_written(repository.common_dir, now)
         self._written = sessions.written_blobs(repository.common_dir)
         self._all: list[Record] | None = None
         self._hints: Hints | None = None

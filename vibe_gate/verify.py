@@ -120,7 +120,7 @@ class _Look:
         )  # fmt: skip
         self.shelf = Shelf(repository, environ, now, allowed)
         # Whoever runs this says nothing about who wrote what is committed: no environment.
-        self._authorship = Authorship(repository, {})
+        self._authorship = Authorship(repository, {}, now)
         self._records = self._authorship.records
         self._covered: dict[str, set[str]] = {}  # run id -> commits that its range has
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 
@@ -156,3 +157,46 @@ def _broken(tmp_path, module: str, text: str) -> list[str]:
     (tmp_path / "copy" / module).write_text(text)
     start = f"import sys; sys.path.insert(0, {str(tmp_path / 'copy')!r}); from vibe_gate.faces.cli import main; main()"
     return [sys.executable, "-c", f"{start.replace('main()', 'sys.exit(main())')}"]
+
+
+def _wrote(here: Hooked, name: str, text: str) -> None:
+    """A captured session of Claude Code writes a file."""
+    here.write(**{name: text})
+    event = {
+        "hook_event_name": "PostToolUse",
+        "session_id": "0f3c9a1e-1111-2222-3333-444455556666",
+        "tool_name": "Write",
+        "tool_use_id": "t1",
+        "tool_input": {"file_path": str(here.path / name), "content": text},
+        "tool_response": {"type": "create", "content": text},
+    }
+    assert here.run("vibe-gate", "capture", stdin=json.dumps(event)).code == 0
+
+
+def test_what_a_captured_session_wrote_is_recorded_with_its_bypass_and_counts_ever_after(judging):
+    _wrote(judging, "a", "by a session\n")
+    judging.git("commit", "-q", "-a", "--no-verify", "-m", "by hand")
+    assert judging.records()[-1]["kind"] == "bypassed"
+    assert judging.records()[-1]["hints"] == ["Claude Code session 0f3c9a1e wrote 1 of 1 file"]
+    shutil.rmtree(judging.path / ".git" / "vibe-gate" / "sessions")
+    judging.run("vibe-gate", "review", "--no-judge", "--commit", "HEAD")
+    [row] = json.loads(judging.run("vibe-gate", "verify", "--json").text)["commits"]
+    assert (row["status"], "session 0f3c9a1e" in row["why"]) == ("incomplete", True)
+
+
+def test_verify_counts_what_a_session_wrote_since_the_last_review(judging):
+    judging.git("config", "core.hooksPath", "/dev/null")
+    judging.write(a="by a session\n")
+    judging.git("commit", "-q", "-a", "-m", "by hand")
+    judging.run("vibe-gate", "review", "--no-judge", "--commit", "HEAD")
+    assert json.loads(judging.run("vibe-gate", "verify", "--json").text)["commits"][0]["status"] == "reviewed"
+    _wrote(judging, "a", "by a session\n")
+    [row] = json.loads(judging.run("vibe-gate", "verify", "--json").text)["commits"]
+    assert (row["status"], "session 0f3c9a1e" in row["why"]) == ("incomplete", True)
+
+
+def test_a_review_that_broke_records_what_a_session_wrote(judging):
+    (judging.path / ".vibe-gate" / "gate.toml").write_text("schema = \n")
+    _wrote(judging, "a", "by a session\n")
+    assert judging.run("git", "commit", "-a", "-m", "x").code == 1
+    assert judging.records()[-1]["hints"] == ["Claude Code session 0f3c9a1e wrote 1 of 2 files"]

@@ -402,3 +402,31 @@ def test_a_receipt_made_before_the_commit_is_noted_by_the_hook_after_it(signed):
     signed.git("commit", "-q", "-a", "-m", "Change")
     note = signed.git("notes", "--ref", "vibe-gate", "show", "HEAD")
     assert note.encode() + b"\n" == (signed.bundles()[-1] / "receipt.json").read_bytes()
+
+
+def test_an_amended_file_is_told_with_what_was_reviewed(gated):
+    old = gated.reviewed(**{"src/pay.py": CHANGED})
+    run = gated.bundles()[-1].name
+    change(gated, CHANGED.replace("log", "lug"))
+    gated.git("commit", "-q", "-a", "--amend", "-m", "More")
+    code, [row] = gated.verify()
+    assert (code, row["status"]) == (1, "stale")
+    assert f"{old[:12]} was reviewed (run {run})" in row["why"]
+
+
+def test_another_commit_on_the_base_of_a_reviewed_one_is_missing_and_not_stale(gated):
+    gated.git("checkout", "-q", "-b", "topic")
+    gated.reviewed(**{"src/pay.py": CHANGED})
+    gated.git("checkout", "-q", "-b", "other", "main")
+    for name in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
+        gated.repo.environ[name] = "2030-01-01T00:00:00Z"
+    gated.commit("Other", **{"src/log.py": "log = print\n"})
+    assert gated.stand()[:2] == (1, "missing")
+
+
+def test_a_file_in_the_place_of_the_bundles_leaves_the_table_standing(gated):
+    gated.commit("Change", **{"src/pay.py": CHANGED})
+    (gated.path / ".vibe-artifacts").write_text("in the way\n")
+    done = gated.run("verify", "HEAD")
+    assert (done.code, "missing" in done.out, "no bundle counts: .vibe-artifacts" in done.out) == (1, True, True)
+    assert gated.run("verify", "--json", "HEAD").json["remark"].startswith("no bundle counts")

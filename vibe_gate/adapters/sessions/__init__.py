@@ -100,6 +100,18 @@ def fold(common_dir: Path, shelf: Shelf | None, redact: Redact, now: datetime) -
     return count
 
 
+def note_written(common_dir: Path, now: datetime) -> None:
+    """Note the blobs that sessions wrote since the last `fold`, for `written_blobs`; the events wait for the next."""
+    fold(common_dir, None, _Nothing(), now)
+
+
+class _Nothing:
+    """What redacts where nothing is kept."""
+
+    def value(self, value: Any) -> Any:  # noqa: ANN401 - JSON
+        raise AssertionError("without a shelf nothing is kept")
+
+
 def written_blobs(common_dir: Path) -> dict[str, Written]:
     """Blob id -> which session wrote it, and where. Empty where nothing was captured."""
     found: dict[str, Written] = {}

@@ -69,7 +69,7 @@ def not_reviewed(hook: Hook, error: GateError) -> int:
 def _hints(hook: Hook, repository: Repository) -> tuple[str, ...]:
     """Who wrote what is staged, as far as that can still be found out."""
     with suppress(GateError):
-        authorship = importlib.import_module("vibe_gate.authorship").Authorship(repository, hook.environ)
+        authorship = importlib.import_module("vibe_gate.authorship").Authorship(repository, hook.environ, hook.clock())
         hints: tuple[str, ...] = authorship.of(repository.change(Selection("staged")), ()).hints
         return hints
     return provenance(hook.environ, (), uncommitted=True).hints

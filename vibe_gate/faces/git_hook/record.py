@@ -83,7 +83,7 @@ def _hints(hook: Hook, made: Made, repository: Repository) -> tuple[str, ...]:
     """Who made the commit: whoever runs this made it just now, so the environment counts, too."""
     seen = provenance(hook.environ, (), uncommitted=True).hints
     # Only here: a commit that no hook let through is rare, and its files are read for this.
-    authorship = importlib.import_module("vibe_gate.authorship").Authorship(repository, {})
+    authorship = importlib.import_module("vibe_gate.authorship").Authorship(repository, {}, hook.clock())
     change = repository.change(Selection("commit", left=made.commit))
     return tuple(dict.fromkeys((*seen, *authorship.of(change, (repository.signed(made.commit),)).hints)))
 
