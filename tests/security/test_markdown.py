@@ -18,7 +18,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.anchors import anchors
 from vibe_gate.domain.evidence import CheckedEvidence
 from vibe_gate.domain.round import Round, Seen, load
-from vibe_gate.domain.summary import Cost, PolicyChange, Trusted, Unreviewed
+from vibe_gate.domain.summary import AgentAuthored, Cost, PolicyChange, Trusted, Unreviewed
 from vibe_gate.domain.verdict import Vote
 from vibe_gate.report.check_run import check_run
 from vibe_gate.report.comment import MARKER, comment, state_of
@@ -133,6 +133,7 @@ def told(text: str) -> Report:
         rubrics=(rubric(bad, criterion("x", reason=text), outcome="fail", id=text),),
         policy_changes=(PolicyChange(path=path, change_type=text, level="block", diff=text),),
         unreviewed=(Unreviewed(path=path, line=1, end_line=9, reason=text),),
+        agent_authored=AgentAuthored(decision=True, hints=(text, text)),
         cost=Cost(usd=0.5, basis="unknown", by_node={text: 0.5}, by_model={text: 0.5}),
     )  # fmt: skip
     return Report(
@@ -279,6 +280,27 @@ def test_a_state_that_unpacks_to_megabytes_is_not_read():
     bomb = base64.b64encode(zlib.compress(b'{"schema":1,' + b" " * (8 << 20) + b"}", 9)).decode()
     assert len(bomb) < 12_000
     assert load(bomb) is None
+
+
+@pytest.mark.parametrize("path", ["../../../evil", "a/../../b", "/etc/passwd", "a//b", "./a", ""])
+def test_a_path_that_walks_up_is_not_linked(path):
+    assert LINKS.permalink(path, 1) == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "end", "ending"),
+    [
+        ("src/a.py", 3, 5, "/src/a.py#L3-L5"),
+        ("src/a.py", 3, 3, "/src/a.py#L3"),
+        ("a b/#1?x=(y).py", 0, 0, "/a%20b/%231%3Fx%3D%28y%29.py"),
+        ('"\\303\\251\\377\\t.py"', 1, 1, "/%C3%A9%FF%09.py#L1"),
+        ("README.md", 2, 2, "/README.md?plain=1#L2"),
+        ("https:", 1, 1, "/https%3A#L1"),
+    ],
+)
+def test_permalinks_are_percent_encoded(path, line, end, ending):
+    assert LINKS.permalink(path, line, end) == f"https://github.com/o/r/blob/{HEAD}{ending}"
+    assert LINKS.permalink(path, line, end, before=True) == f"https://github.com/o/r/blob/{OLD}{ending}"
 
 
 def test_a_name_cannot_end_the_marker():

@@ -23,14 +23,15 @@ class Links:
     base: str = ""
 
     def permalink(self, path: str, line: int = 0, end_line: int = 0, *, before: bool = False) -> str:
-        """The lines of a file (shown path) at the head commit, or at the base; "" where that is not known."""
+        """The lines of a file (shown path) at the head commit, or at the base; "" where that cannot be."""
         commit = self.base if before else self.head
-        if not commit or not path:
+        held = paths.unquote(path)
+        if not commit or {"", ".", ".."} & set(held.split("/")):  # no path of git's; a browser would walk up with it
             return ""
         lines = f"#L{line}" + (f"-L{end_line}" if end_line > line else "") if line else ""
         # Without plain=1 a rendered file (Markdown) has no lines to point at.
-        plain = "?plain=1" if line and path.lower().endswith((".md", ".markdown", '.md"')) else ""
-        return f"{self._root}/blob/{commit}/{quote(paths.encode(paths.unquote(path)), safe='/')}{plain}{lines}"
+        plain = "?plain=1" if line and held.lower().endswith((".md", ".markdown")) else ""
+        return f"{self._root}/blob/{commit}/{quote(paths.encode(held), safe='/')}{plain}{lines}"
 
     def commit(self, id: str) -> str:
         """A commit's page."""

@@ -101,7 +101,7 @@ def criteria(summary: Summary) -> Iterator[Block]:
         more = len(rows) - len(shown)
         text = f"{_rubric(rubric)}\n\n{table(('Criterion', 'Outcome', 'Why'), shown)}"
         if more > 0:
-            text += f"\n\n{words.count(more, 'more criterion').replace('criterions', 'criteria')}: see summary.json."
+            text += f"\n\nFurther criteria: {more:,}; see summary.json."
         yield Block(text, 1, "rubrics")
 
 
@@ -295,8 +295,10 @@ def again(report: Report) -> Block:
 
 
 def papers(report: Report) -> Block:
-    """Receipt, bundle and run: where the evidence is."""
-    facts = [prose(report.papers)] if report.papers else []
+    """Who wrote the change, receipt, run and bundle: where the evidence is."""
+    authored = report.summary.agent_authored
+    facts = [f"An agent wrote this change: {'; '.join(prose(hint, 200) for hint in authored.hints[:3])}."]
+    facts = (facts if authored.decision and authored.hints else []) + ([prose(report.papers)] if report.papers else [])
     if report.summary.run_id:
         run = link(report.summary.run_id, report.links.run_url if report.links else "")
         kept = "its bundle was not uploaded"
