@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import unquote
 
 from contract.description import Description, Operation
 from contract.state import CheckRun, Comment, Pull, Review, ReviewComment, Shapes, Status
@@ -136,7 +137,7 @@ class Operations:
         return Answer(200, {"rate": limit, "resources": {"core": limit, "search": limit}})
 
     def _permission(self, asked: Asked) -> Answer:
-        login = asked.operation.values["username"]
+        login = unquote(asked.operation.values["username"])
         role = self.permissions.get(login)
         if role is None:
             raise Refused(404, f"{login} is not a user")

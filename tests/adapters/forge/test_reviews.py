@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from zlib import crc32
 
 import pytest
 from contract.github import ACTIONS, LoopbackGitHub
@@ -149,6 +150,19 @@ def test_a_permission_of_another_account_of_that_name_is_none(github: LoopbackGi
     other = {"permission": "admin", "role_name": "admin", "user": {"login": "eve", "id": 5}}
     github.fail("GET", "/repos/{owner}/{repo}/collaborators/{username}/permission", 200, body=other)
     assert forge.approvals(7, HEAD) == ()
+
+
+@pytest.mark.parametrize(
+    ("base", "role", "counts"),
+    [("read", "admin", ""), ("none", "write", ""), ("write", "release-manager", "write"), ("admin", None, "admin")],
+)
+def test_a_role_of_ones_own_is_worth_what_it_is_based_on(
+    github: LoopbackGitHub, forge: Forge, base: str, role: str | None, counts: str
+) -> None:
+    github.add_review(7, "eve")
+    answer = {"permission": base, "role_name": role, "user": {"login": "eve", "id": crc32(b"eve")}}
+    github.fail("GET", "/repos/{owner}/{repo}/collaborators/{username}/permission", 200, body=answer)
+    assert [each.permission for each in forge.approvals(7, HEAD)] == [counts] * bool(counts)
 
 
 @pytest.mark.parametrize("fork", [False, True])

@@ -142,6 +142,13 @@ def test_a_try_without_effect_is_made_again(github: LoopbackGitHub, forge: Forge
     assert (github.writes, forge.writes) == (1, 1)
 
 
+def test_the_same_words_by_another_are_not_taken_for_the_effect(github: LoopbackGitHub, forge: Forge) -> None:
+    github.add_comment(7, "eve", said("one"))
+    github.fail("POST", COMMENTS, cut="before")
+    forge.put_comment(7, said("one"), marker=MARKER)
+    assert [comment.author for comment in github.comments] == ["eve", ACTIONS]
+
+
 @pytest.mark.parametrize("fault", [{"cut": "after"}, {"status": 502, "after": True}], ids=["cut", "502"])
 @pytest.mark.parametrize("known", [True, False], ids=["login known", "login unknown"])
 def test_a_try_that_took_effect_unseen_is_not_made_again(
