@@ -7,6 +7,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
+import signing
+from command import vibe_gate
 from contract.github import loopback_github
 from faces import events
 from faces.jobs import FORBIDDEN, Project, project, todos
@@ -176,6 +178,23 @@ def test_sarif_is_written_where_asked_and_never_through_a_link_of_the_change(mad
     assert done.code == 2
     assert "leads out of the workspace" in done.out
     assert not (tmp_path / "out.sarif").exists()
+
+
+def test_a_pass_that_a_listed_signer_shared_is_taken_over_and_no_model_is_asked(tmp_path, environ, github):
+    made = project(tmp_path, environ, github, RUBRIC)
+    key = signing.key(tmp_path / "keys")
+    made.origin.commit("List", **{".vibe-gate/allowed_signers": f"bob@example.org {signing.public(key)}\n"})
+    head = made.branch("topic", **{"src/load.py": SWALLOWS})
+    made.pull(head)
+    signing.sign_with(made.origin, key)
+    made.origin.git("config", "vibe-gate.receipts", "notes")
+    with answering(PASSES, repeat_last=True) as model:
+        bob = made.origin.environ | model.environ
+        assert vibe_gate("review", f"main...{head}", cwd=made.origin.path, environ=bob).code == 0
+    done = made.review_pull(head)  # without any key
+    assert done.code == 0, done.out + done.err
+    assert "bob" in made.ours[0]
+    assert conclusions(made) == ["success"]
 
 
 # Forks

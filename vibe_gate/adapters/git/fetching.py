@@ -3,7 +3,7 @@
 Git asks the remote that the checkout names. A token goes along in the environment of
 that one call, as a header for one server's addresses: never on a command line, never
 into a configuration, never after a redirect, and never where the remote is elsewhere.
-Nothing is checked out, no ref is written, no hook, filter or submodule is looked at.
+Nothing is checked out, no ref but that of notes is written, no hook, filter or submodule is looked at.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ DEPTHS = (50, 500)
 
 PATIENCE_S = 180.0
 """Seconds for all that has to be fetched."""
+
+NOTES_PATIENCE_S = 30.0
+"""Seconds for git notes: without them a verdict is asked for again, no more."""
 
 REMOTE = "origin"
 
@@ -71,6 +74,12 @@ def bring(git: Program, commits: Sequence[str], enough: Callable[[], bool], acce
         if done.code and time.monotonic() >= ends:
             break
     return said
+
+
+def bring_notes(git: Program, ref: str, access: Access) -> None:
+    """Fetch the notes of `refs/notes/<ref>`, the one ref that is written here. A remote may have none."""
+    if not git.run("remote", "get-url", REMOTE).code:
+        _fetch(git, [], [f"+refs/notes/{ref}:refs/notes/{ref}"], access, NOTES_PATIENCE_S)
 
 
 def _fetch(git: Program, options: list[str], wanted: list[str], access: Access, patience_s: float) -> Finished:

@@ -162,6 +162,10 @@ class Repository:
         """Fetch commits by their ids, with history until `enough()`; "" or why that was not reached (CI only)."""
         return rooms.fetching.bring(self._place.git, commits, enough, access)
 
+    def bring_notes(self, ref: str, access: Access) -> None:
+        """Fetch the git notes of `refs/notes/<ref>`, if the remote has them (CI only)."""
+        rooms.fetching.bring_notes(self._place.git, ref, access)
+
     def is_ancestor(self, old: str, new: str) -> bool:
         """Whether the commit `new` has the commit `old` in its history."""
         return history.is_ancestor(self._place.git, old, new)

@@ -22,6 +22,7 @@ from vibe_gate.faces.action.inputs import Inputs, Mode, inputs_of
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.span import Span, span_of
 from vibe_gate.faces.action.telling import Told, report_of, touched_since
+from vibe_gate.papers import SIGNERS
 from vibe_gate.post import Posted, Posting, post
 from vibe_gate.report.job_summary import job_summary
 from vibe_gate.report.links import Links
@@ -29,6 +30,7 @@ from vibe_gate.report.report import Report
 from vibe_gate.report.sarif import sarif
 from vibe_gate.report.workflow_commands import commands
 from vibe_gate.review import Request, Review, review
+from vibe_gate.share import NOTES
 
 NO_TOKEN = "No token was given (`github-token`), so nothing was posted to GitHub."  # noqa: S105  a sentence
 FORK = "The pull request comes from a fork: its job gets no secrets, and a token that may only read."
@@ -83,6 +85,8 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> _Ended:
     access = Access(runner.server_url, inputs.token)
     with open_repository(runner.start, environ) as repository:
         span = span_of(repository, trigger, inputs.base, access)
+        if span.head and repository.tree(span.trusted or span.before).read(SIGNERS) is not None:
+            repository.bring_notes(NOTES, access)  # a pass that a listed signer shared is not paid for again
         root = repository.root
     job = _Job(runner, inputs, trigger, forge, access, environ, span, root)
     if not span.head:
