@@ -112,7 +112,8 @@ def told(text: str) -> Report:
     """A report in which every string that others can write is `text`; a summary holds no bytes that are not UTF-8."""
     raw, text = text, text.encode("utf-8", "replace").decode()
     short = text[:280]
-    path = paths.quote(raw[:3000].replace("\0", "?") or "x")
+    held = [part for part in raw[:3000].replace("\0", "?").split("/") if part not in ("", ".", "..")]
+    path = paths.quote("/".join(held) or "x")  # as git could hold it
     evidence = CheckedEvidence(path=path, line=2, end_line=2, quote=text, standing="holds")
     vote = Vote(outcome="fail", said="fail", reason=text, counterexample=text, evidence=(evidence,), turn=text[:99])
     bad = criterion(text, "fail", kind="judge", reason=text, votes=(vote, vote))
