@@ -12,12 +12,20 @@ import sys
 
 MARKS = (
     b"git", b"hook", b"vibe", b"no-v", b"noverify", b"no_verify", b"pre-", b"post-", b"commit", b"prek", b"husky",
-    b"lefthook", b"settings", b".g", b".v", b".p", b".cl", b".*", b".?", b".[", b".{", b"$'", b"$(", b"${", b"`",
+    b"settings", b".claude",
 )  # fmt: skip
-"""One of them stands in everything that is refused, once quotes and backslashes are left out."""
+"""One of them stands in everything that is refused, once quotes and backslashes are left out,"""
+
+MAKING = (b"$'", b"$(", b"${", b"`")
+"""or one of these, which may make them,"""
+
+PATTERN = (b"*", b"?", b"[", b"{")
+DOTTED = (b".g", b".v", b".p", b".c", b".*", b".?", b".[", b".{")
+"""or one of each of these, which may mean them."""
 
 CONTINUED = b"\\\\\\n"  # a backslash and a line feed, as JSON writes them
 QUOTING = b"'\"\\"
+LONGEST_PATH = 5000
 EDITING = {"Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
 
 
@@ -35,11 +43,27 @@ def main() -> int:
 def worth_a_look(event: bytes) -> bool:
     """Whether the tool's input may hold something to refuse."""
     # A key is written with bare quotes, which no text inside the event can hold.
-    asked = event[max(event.find(b'"tool_input":'), 0) :].lower()
-    if any(mark in asked for mark in MARKS):
+    start = max(event.find(b'"tool_input":'), 0)
+    asked = event[start:].lower()
+    if (path := edited(asked)) and b'"tool_name":"mcp__' not in event[:start]:
+        return any(mark in path for mark in MARKS)
+    if any(mark in asked for mark in MARKS) or any(mark in asked for mark in MAKING):
+        return True
+    if any(mark in asked for mark in PATTERN) and any(mark in asked for mark in DOTTED):
         return True
     plain = asked.replace(CONTINUED, b"").translate(None, QUOTING)
     return any(mark in plain for mark in MARKS)
+
+
+def edited(asked: bytes) -> bytes:
+    """The path of the file that a tool would write, of which alone it depends; b"" where all must be looked at."""
+    for key in (b'"file_path":', b'"notebook_path":'):
+        at = asked.find(key)
+        if at >= 0:
+            _, _, rest = asked[at + len(key) : at + len(key) + LONGEST_PATH].partition(b'"')
+            path, closed, _ = rest.partition(b'"')
+            return path if closed and b"\\" not in path else b""
+    return b""
 
 
 def judge(event: bytes) -> None:
