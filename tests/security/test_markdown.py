@@ -101,6 +101,7 @@ HOSTILE = {
     "tab": "\tindented\t|\t@octocat",
     "marker": f"{MARKER}\n<!-- vibe-gate:state eJyrVspIzUxRslIy0lFQykvMTVWyUkpKVaoFAE -->",
     "finding-marker": f"{FINDING_MARKER}{'a' * 16} -->",
+    "hex-word": "deadbeef",
     "ticket": "JIRA-1 and SEC-42",
     "custom": "GHSA-xxxx-xxxx-xxxx CVE-2024-1",
     "nothing": "",

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import get_args
 
 from vibe_gate.domain.anchors import Anchors
+from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.round import Round, Seen, identity
 from vibe_gate.domain.suggestion import suggest
 from vibe_gate.domain.summary import PolicyChange, Summary
@@ -213,14 +215,14 @@ def policy(changes: Sequence[PolicyChange]) -> Iterator[Block]:
         text, more = cut_lines(change.diff, MAX_POLICY_DIFF)
         shown = fence(text, "diff") if text.strip() else "No text to show."
         cut = f"\n\n{words.count(more, 'more line')} of this diff." if more else ""
-        title = f"{html(change.path)} ({escaped_type(change.change_type)}): {meaning}"
+        title = f"{html(change.path)} ({_type(change.change_type)}): {meaning}"
         head = f"#### Policy changes ({len(changes):,})\n\n" if index == 0 else ""
         yield Block(head + fold(title, shown + cut), 3 if change.level == "block" else 5, "policy changes")
 
 
-def escaped_type(change_type: str) -> str:
+def _type(change_type: str) -> str:
     """A change's type as a word; what is none of ours is shown as code."""
-    return change_type if change_type.isalpha() and change_type.isascii() else html(change_type, 40)
+    return change_type.replace("_", " ") if change_type in get_args(ChangeType) else html(change_type, 40)
 
 
 def unreviewed(summary: Summary) -> Iterator[Block]:
