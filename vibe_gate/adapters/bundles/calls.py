@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from vibe_gate.adapters.bundles import names
-from vibe_gate.adapters.bundles.place import Place, corrupt, json_object, parsed
+from vibe_gate.adapters.bundles.place import Place, corrupt, json_object
 from vibe_gate.domain.turn import HookCaptureStatus, HookMark, HookRef, ToolCall, correlate
 
 CallState = Literal["completed", "failed", "denied", "missing-post", "orphan-post", "in-progress"]
@@ -39,7 +39,7 @@ class Line:
         line = place.line_at(name, self.offset, self.size)
         if hash(line) != self.mark:
             raise corrupt(place.path(name), f"the line at byte {self.offset} changed since it was read")
-        return parsed(place.path(name), line, json_object)
+        return place.parsed(name, line, json_object)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def denied_of(place: Place) -> frozenset[str]:
     for _, line in place.lines(names.EVENTS):
         if b'"permission_denials"' not in line:
             continue
-        event = parsed(place.path(names.EVENTS), line, json_object)
+        event = place.parsed(names.EVENTS, line, json_object)
         denials = event.get("permission_denials") if event.get("type") == "result" else None
         if isinstance(denials, list):
             denied.update(str(denial.get("tool_use_id")) for denial in denials if isinstance(denial, dict))
@@ -194,7 +194,7 @@ def _captured(
 
 def _hooks(place: Place) -> Iterator[_Hook]:
     for number, (offset, line) in enumerate(place.lines(names.HOOKS)):
-        event = parsed(place.path(names.HOOKS), line, json_object)
+        event = place.parsed(names.HOOKS, line, json_object)
         ts = event.get("ts")
         mark = HookMark(
             number,

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, overload
 
 from vibe_gate.adapters.bundles import names, patches
 from vibe_gate.adapters.bundles.patches import Section
-from vibe_gate.adapters.bundles.place import Place, json_object, parsed
+from vibe_gate.adapters.bundles.place import Place, json_object
 from vibe_gate.adapters.bundles.stored import StoredContent
 from vibe_gate.domain import difference, paths
 from vibe_gate.domain.change import REGULAR_MODE, ChangeType, Side
@@ -215,7 +215,7 @@ def written_sides(place: Place) -> dict[tuple[Side, str], StoredContent]:
     for _, line in place.lines(names.EVENTS):
         if b'"artifact.written"' not in line:
             continue
-        data = parsed(place.path(names.EVENTS), line, json_object).get("data")
+        data = place.parsed(names.EVENTS, line, json_object).get("data")
         if not isinstance(data, dict):
             continue
         match data:

@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 
 from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.calls import Line
-from vibe_gate.adapters.bundles.place import Place, json_object, parsed
+from vibe_gate.adapters.bundles.place import Place, json_object
 from vibe_gate.domain import shown
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -79,7 +79,7 @@ def _messages(place: Place) -> Iterator[Message]:
     for offset, line in place.lines(names.EVENTS):
         if b'"message"' not in line:
             continue
-        event = parsed(place.path(names.EVENTS), line, json_object)
+        event = place.parsed(names.EVENTS, line, json_object)
         if event.get("type") != "message":
             continue
         role: Role = next((known for known in ROLES if known == event.get("role")), "system")

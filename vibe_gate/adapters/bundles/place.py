@@ -72,7 +72,11 @@ class Place:
         data = self._read(name)
         if self.digests is not None and self.digests.get(name) != hashlib.sha256(data).hexdigest():
             raise self._altered(name)
-        return parsed(self.path(name), data, parse)
+        return self.parsed(name, data, parse)
+
+    def parsed(self, name: str, data: bytes, parse: Callable[[bytes], T]) -> T:
+        """What `parse` makes of bytes of the file `name`. IntegrityError where they are none of ours."""
+        return parsed(lambda: self.path(name), data, parse)
 
     def lines(self, name: str) -> Iterator[tuple[int, bytes]]:
         """The whole lines of a log with their offsets, streamed; compared with the seal after the last one.
@@ -193,21 +197,24 @@ def _below(digests: Mapping[str, str], prefix: str) -> dict[str, str]:
     return {name: digest for name, digest in own if "/" not in name}
 
 
-def parsed(path: Path, data: bytes, parse: Callable[[bytes], T]) -> T:
-    """What `parse` makes of the file's bytes; IntegrityError where it is no document of ours."""
+def parsed(path: Callable[[], Path], data: bytes, parse: Callable[[bytes], T]) -> T:
+    """What `parse` makes of the file's bytes; IntegrityError where it is no document of ours.
+
+    `path` is asked only then: a log has a million lines, and a path costs more than to parse one.
+    """
     try:
         return parse(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise corrupt(path, f"{where}: {first['msg']}") from error
+        raise corrupt(path(), f"{where}: {first['msg']}") from error
     except (ValueError, RecursionError, AttributeError, TypeError) as error:
-        raise corrupt(path, "it is no document of ours") from error
+        raise corrupt(path(), "it is no document of ours") from error
 
 
 def json_object(line: bytes) -> dict[str, Any]:
     """One line of a log. ValueError."""
-    value = json.loads(line)
+    value = json.loads(line.decode())
     if not isinstance(value, dict):
         raise ValueError("not an object")
     return value

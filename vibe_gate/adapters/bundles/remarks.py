@@ -16,7 +16,7 @@ from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.log import Log
 from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT, digest_of
-from vibe_gate.adapters.bundles.place import Place, json_object, open_folder, parsed, unreadable
+from vibe_gate.adapters.bundles.place import Place, json_object, open_folder, unreadable
 from vibe_gate.adapters.bundles.redactor import Redactor
 from vibe_gate.errors import StorageError, UsageError
 
@@ -94,7 +94,7 @@ def remarks_on(place: Place) -> Iterator[Annotation]:
     except OSError as error:
         raise unreadable(beside.path(names.ANNOTATIONS), error) from error
     for line in lines:
-        record = parsed(beside.path(names.ANNOTATIONS), line, json_object)
+        record = beside.parsed(names.ANNOTATIONS, line, json_object)
         match record:
             case {"message": str(message), "type": str(type), "ts": int(ts), "turn": str(turn)}:
                 if place.inside in {"", turn}:

@@ -21,7 +21,7 @@ from vibe_gate.adapters.bundles.calls import CapturedCall, Tools
 from vibe_gate.adapters.bundles.changed import FileChange, Files
 from vibe_gate.adapters.bundles.log import Lock
 from vibe_gate.adapters.bundles.messages import Messages
-from vibe_gate.adapters.bundles.place import Place, json_object, locate, open_folder, parsed, turns_of
+from vibe_gate.adapters.bundles.place import Place, json_object, locate, open_folder, turns_of
 from vibe_gate.adapters.bundles.reading import RunState, read_summary
 from vibe_gate.adapters.bundles.redactor import Redactor
 from vibe_gate.adapters.bundles.remarks import Annotation, Attachment
@@ -310,7 +310,7 @@ def _events(place: Place, type: str) -> Iterator[dict[str, Any]]:
     mark = json.dumps(type).encode()
     for _, line in place.lines(names.EVENTS):
         if mark in line:
-            event = parsed(place.path(names.EVENTS), line, json_object)
+            event = place.parsed(names.EVENTS, line, json_object)
             if event.get("type") == type and isinstance(event.get("data", {}), dict):
                 yield {"data": {}} | event
 

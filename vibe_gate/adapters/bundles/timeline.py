@@ -22,7 +22,7 @@ import msgspec
 
 from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.blocks import Blocks
-from vibe_gate.adapters.bundles.place import Place, corrupt, json_object, parsed, turns_of
+from vibe_gate.adapters.bundles.place import Place, corrupt, json_object, turns_of
 
 Source = Literal["run", "sdk", "hook"]
 
@@ -133,7 +133,7 @@ class Timeline:
         first = 1 if event.source == "run" else 0
         for number, (_, line) in enumerate(place.lines(name), start=first):
             if number == event.seq:
-                return parsed(place.path(name), line, json_object)
+                return place.parsed(name, line, json_object)
         raise corrupt(place.path(name), f"it has no line {event.seq}")
 
     def _logs(self, reading: _Reading) -> list[_Log]:
@@ -255,7 +255,7 @@ class _Log:
 
     def _slowly(self, line: bytes) -> TimelineEvent:
         """An event whose other names hold what we do not expect there (hooks are kept as they came)."""
-        event = parsed(self._place.path(self._name), line, json_object)
+        event = self._place.parsed(self._name, line, json_object)
         seq, ts = event.get("seq"), event.get("ts")
         if not isinstance(seq, int) or not isinstance(ts, int):
             raise corrupt(self._place.path(self._name), f"a line after {self._line} is no event")
