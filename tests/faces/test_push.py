@@ -200,3 +200,19 @@ def test_a_review_that_broke_records_what_a_session_wrote(judging):
     _wrote(judging, "a", "by a session\n")
     assert judging.run("git", "commit", "-a", "-m", "x").code == 1
     assert judging.records()[-1]["hints"] == ["Claude Code session 0f3c9a1e wrote 1 of 2 files"]
+
+
+def test_a_rebased_commit_that_keeps_its_verdict_is_pushed_without_a_question(remote):
+    with answering(PASSES, repeat_last=True) as model:
+        agent = {**model.environ, "CLAUDECODE": "1"}
+        remote.git("checkout", "-q", "-b", "topic")
+        remote.write(a="x\n")
+        remote.git("commit", "-q", "-a", "-m", "x", **agent)
+        remote.git("checkout", "-q", "main")
+        remote.write(b="y\n")
+        remote.git("commit", "-q", "-a", "--no-verify", "-m", "y")
+        remote.git("push", "-q", "--no-verify", "origin", "main")
+        remote.git("rebase", "-q", "main", "topic")
+        said = remote.git("push", "origin", "topic", **agent)
+    assert "not asked again: its one commit was reviewed and passed" in said
+    assert len(model.script.requests) == 1

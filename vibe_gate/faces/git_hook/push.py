@@ -43,6 +43,8 @@ def _one_by_one(hook: Hook, selection: Selection) -> str:
     if not found.commits or any(standing.status not in ("reviewed", "empty") for _, standing in found.commits):
         return ""
     count = len(found.commits)
+    if count == 1 and found.commits[0][1].match in ("commit", "tree"):
+        return ""  # the very same question: its answer is kept, and is worth more than a sentence about it
     each = "its one commit was" if count == 1 else f"each of its {count} commits was"
     return f"{SETTLED}{each} reviewed and passed"
 
