@@ -48,7 +48,7 @@ def actions(session: nox.Session) -> None:
 
 @nox.session
 def lock(session: nox.Session) -> None:
-    """The newest releases that pyproject.toml allows, into the Action's lock; read the difference before it is committed."""
+    """The newest releases that pyproject.toml allows, into the Action's lock; read the difference before committing."""
     session.install("uv")
     output = "vibe_gate/faces/action/install/requirements.txt"
     form = ("--universal", "--generate-hashes", "--python-version", "3.11", "--only-binary", ":all:")
