@@ -24,6 +24,7 @@ class Question:
     tools: tuple[str, ...]
     message: str
     versions: Mapping[str, str]
+    template: int = TEMPLATE_VERSION
 
     @property
     def key(self) -> str:
@@ -32,7 +33,7 @@ class Question:
             "before": self.before,
             "after": self.after,
             "rubric": self.rubric,
-            "template": TEMPLATE_VERSION,
+            "template": self.template,
             "model": self.model,
             "tools": sorted(self.tools),
             "message": hashlib.sha256(self.message.encode("utf-8", "surrogateescape")).hexdigest(),
