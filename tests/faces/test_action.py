@@ -281,11 +281,13 @@ def test_a_force_push_is_judged_from_where_the_branch_left_the_default_branch(ma
     assert "is gone (a force push)" in made.summary.replace("`", "")
 
 
-def test_two_pushes_to_a_branch_cannot_soften_the_gate_first(made):
+@pytest.mark.parametrize("depth", [0, 1])
+def test_two_pushes_to_a_branch_cannot_soften_the_gate_first(made, depth):
     weak = FORBIDDEN.replace("TODO", "NEVER-EVER")
     first = made.branch("topic", **{".vibe-gate/rubrics/quality.toml": weak})
     second = made.push("topic", **{"src/a.py": todos(1)})
-    assert made.act("push", events.push(first, second, "refs/heads/topic"), checkout=second).code == 1
+    pushed = events.push(first, second, "refs/heads/topic")
+    assert made.act("push", pushed, checkout=second, depth=depth).code == 1
 
 
 def test_a_dispatch_is_judged_from_the_default_branch_or_the_base_that_is_named(made):
@@ -455,6 +457,35 @@ def test_a_shallow_checkout_is_deepened_until_the_merge_base_is_there(made, dept
     assert done.code == 1, done.out + done.err
     stored = json.loads(Path(made.outputs["artifact-path"], "summary.json").read_text())
     assert [file["path"] for file in stored["change"]["files"]] == ["src/b.py"]
+
+
+def test_a_shallow_checkout_learns_of_the_branch_that_it_is_compared_with(made):
+    made.origin.commit("main", **{"src/m.py": "m = 1\n"})
+    made.branch("topic", **{"src/b.py": "y = 1\n"})
+    head = made.push("topic", **{"src/c.py": todos(1)})
+    made.origin.commit("later", **{"src/m.py": "m = 2\n"})
+    named = {"GITHUB_SHA": head, "VIBE_GATE_INPUT_BASE": "main"}
+    for name, event in (
+        ("workflow_dispatch", events.dispatch()),
+        ("push", events.push(events.NOBODY, head, "refs/heads/topic")),
+    ):
+        done = made.act(name, event, checkout=head, depth=1, **named)
+        assert done.code == 1, done.out + done.err
+        stored = json.loads(Path(made.outputs["artifact-path"], "summary.json").read_text())
+        assert [file["path"] for file in stored["change"]["files"]] == ["src/b.py", "src/c.py"]
+
+
+def test_a_shallow_push_is_compared_with_the_commit_before(made):
+    before = made.origin.commit("before", **{"src/m.py": "m = 1\n"})
+    after = made.origin.commit("after", **{"src/c.py": todos(1)})
+    assert made.act("push", events.push(before, after), checkout=after, depth=1).code == 1
+
+
+def test_a_base_that_nobody_knows_is_a_sentence(made):
+    done = made.act("workflow_dispatch", events.dispatch(), checkout=made.main(), GITHUB_SHA=made.main(),
+                    VIBE_GATE_INPUT_BASE="release/9")  # fmt: skip
+    assert done.code == 2
+    assert "The base release/9 names no branch, tag or commit in this checkout." in done.out
 
 
 def test_a_checkout_that_cannot_be_deepened_says_what_to_set(made):

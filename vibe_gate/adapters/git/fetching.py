@@ -3,7 +3,8 @@
 Git asks the remote that the checkout names. A token goes along in the environment of
 that one call, as a header for one server's addresses: never on a command line, never
 into a configuration, never after a redirect, and never where the remote is elsewhere.
-Nothing is checked out, no ref but that of notes is written, no hook, filter or submodule is looked at.
+Nothing is checked out, no branch of the checkout's own is written, no hook, filter or submodule
+is looked at.
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ def bring(git: Program, commits: Sequence[str], enough: Callable[[], bool], acce
     if enough():
         return ""
     wanted = [commit for commit in commits if _COMMIT.match(commit)]
+    if not wanted:
+        return "that is no commit id"
     if git.run("remote", "get-url", REMOTE).code:
         return f"this checkout has no remote called {REMOTE}"
     ends = time.monotonic() + PATIENCE_S
@@ -76,8 +79,16 @@ def bring(git: Program, commits: Sequence[str], enough: Callable[[], bool], acce
     return said
 
 
+def bring_branch(git: Program, name: str, access: Access) -> None:
+    """Fetch a branch into its remote-tracking ref, where the checkout has only the commit it is about."""
+    ref = f"refs/heads/{name}"
+    if not git.run("check-ref-format", ref).code and not git.run("remote", "get-url", REMOTE).code:
+        depth = [f"--depth={DEPTHS[0]}"] if is_shallow(git) else []
+        _fetch(git, depth, [f"+{ref}:refs/remotes/{REMOTE}/{name}"], access, PATIENCE_S)
+
+
 def bring_notes(git: Program, ref: str, access: Access) -> None:
-    """Fetch the notes of `refs/notes/<ref>`, the one ref that is written here. A remote may have none."""
+    """Fetch the notes of `refs/notes/<ref>`. A remote may have none."""
     if not git.run("remote", "get-url", REMOTE).code:
         _fetch(git, [], [f"+refs/notes/{ref}:refs/notes/{ref}"], access, NOTES_PATIENCE_S)
 

@@ -162,6 +162,10 @@ class Repository:
         """Fetch commits by their ids, with history until `enough()`; "" or why that was not reached (CI only)."""
         return rooms.fetching.bring(self._place.git, commits, enough, access)
 
+    def bring_branch(self, name: str, access: Access) -> None:
+        """Fetch the remote's branch into its remote-tracking ref, if the remote has it (CI only)."""
+        rooms.fetching.bring_branch(self._place.git, name, access)
+
     def bring_notes(self, ref: str, access: Access) -> None:
         """Fetch the git notes of `refs/notes/<ref>`, if the remote has them (CI only)."""
         rooms.fetching.bring_notes(self._place.git, ref, access)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from collections.abc import Mapping
@@ -81,7 +82,13 @@ def run(runner: Runner) -> int:
 
 def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> _Ended:
     environ = {**runner.environ, "CI": "true"} | ({"ANTHROPIC_API_KEY": inputs.api_key} if inputs.api_key else {})
-    forge = _forge(runner, inputs, trigger.repository)
+    with contextlib.ExitStack() as stack:
+        forge = stack.enter_context(_forge(runner, inputs, trigger.repository)) if inputs.token else None
+        return _with(forge, runner, inputs, trigger, environ)
+
+
+def _with(forge: Forge | None, runner: Runner, inputs: Inputs, trigger: Trigger, environ: Mapping[str, str]) -> _Ended:
+    """The job from the event's commits on, with a way to the forge."""
     access = Access(runner.server_url, inputs.token)
     with open_repository(runner.start, environ) as repository:
         span = span_of(repository, trigger, inputs.base, access)
@@ -96,8 +103,8 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> _Ended:
     return _tell(job, done, tuple(approvals.notes))
 
 
-def _forge(runner: Runner, inputs: Inputs, repository: str) -> Forge | None:
-    return open_forge(runner.api_url, inputs.token, repository, environ=runner.environ) if inputs.token else None
+def _forge(runner: Runner, inputs: Inputs, repository: str) -> Forge:
+    return open_forge(runner.api_url, inputs.token, repository, environ=runner.environ)
 
 
 def _review(job: _Job, approvals: Approvals) -> Review:

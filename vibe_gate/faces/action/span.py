@@ -124,21 +124,35 @@ class _Where:
 
     def named(self, revision: str, trigger: Trigger) -> str:
         """The commit that a branch (at the remote first), tag or commit id is."""
-        self.reach(revision)
+        found = self._found(revision)
+        if found:
+            return found
+        raise UsageError(f"The base {paths.quote(revision)} names no branch, tag or commit in this checkout. {DEEPER}")
+
+    def _found(self, revision: str) -> str:
+        """The commit, fetched where it is not here; "" where there is none."""
+        found = self._resolved(revision)
+        if not found:
+            self.reach(revision)
+            self.repository.bring_branch(revision, self._access)
+        return found or self._resolved(revision)
+
+    def _resolved(self, revision: str) -> str:
         for name in (f"refs/remotes/origin/{revision}", revision):
             try:
                 return self.repository.resolve(name)
             except RevisionError:
                 continue
-        raise UsageError(f"The base {paths.quote(revision)} names no branch, tag or commit in this checkout. {DEEPER}")
+        return ""
 
     def default_parting(self, trigger: Trigger) -> str | None:
-        """Where the pushed branch left the default branch, if that is known here."""
-        name = f"refs/remotes/origin/{trigger.default_branch}"
-        try:
-            return self._parting(self.repository.resolve(name), trigger.head) or None
-        except RevisionError:
+        """Where the pushed branch left the default branch, or that branch's tip; None where nobody knows it."""
+        default = self._found(trigger.default_branch) if trigger.default_branch else ""
+        if not default:
             return None
+        commits = (default, trigger.head)
+        self.repository.bring(commits, lambda: bool(self._parting(*commits)), self._access)
+        return self._parting(*commits) or default
 
     def _parting(self, left: str, right: str) -> str:
         try:
