@@ -459,6 +459,20 @@ def test_a_long_text_is_read_to_its_end(line):
     assert time.process_time() - began < 2
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"command": "ls"},
+        {"command": "python -m pytest -q tests/test_a.py | tail -3"},
+        {"command": "rm -rf build && make"},
+        {"file_path": "/r/src/a.py", "content": "git commit --no-verify; rm -rf .vibe* `x` ${y}"},
+        {"file_path": "/r/src/a.vue", "old_string": ".git/hooks", "new_string": "$(x)"},
+    ],
+)
+def test_most_calls_are_not_worth_a_look(asked):
+    assert not guard.worth_a_look(event(**asked))
+
+
 def test_even_a_close_look_imports_no_more_than_it_needs():
     program = [*BARE[:3], "-X", "importtime", BARE[3]]
     done = subprocess.run(program, input=event(command="git status && rm -f a*"), capture_output=True)
