@@ -6,6 +6,7 @@ The map of the house, from the top floor down (docs/architecture.md has the door
                 cli (commands), progress (stderr)
     review.py   THE WALK: read this first
     judge.py    brief -> votes -> evidence -> verdict
+    post.py     a report to the forge: what is new since the last round, in one comment
     report/     pure: Summary -> terminal
     adapters/   one door per outside thing: git, definitions, agent, gateway, bundles, ...
     domain/     pure words: change, gate, rubric, checks, evidence, verdict, summary

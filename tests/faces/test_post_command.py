@@ -225,6 +225,17 @@ def test_an_artifact_in_a_folder_of_its_own_is_found(forked, tmp_path):
     assert len(forked.ours) == 1
 
 
+def test_the_jobs_of_a_matrix_have_a_comment_and_a_check_run_each(forked, tmp_path):
+    for name in ("quality", "pay"):
+        copy = shutil.copytree(artifact_of(forked), tmp_path / "download" / f"vibe-gate-{name}")
+        document = json.loads((copy / "summary.json").read_text())
+        document["rubrics"][0]["id"] = name
+        (copy / "summary.json").write_text(json.dumps(document))
+    assert relayed(forked, tmp_path / "download").code == 0
+    assert len(forked.ours) == 2
+    assert {run.sent["name"] for run in forked.github.check_runs} == {"vibe-gate (quality)", "vibe-gate (pay)"}
+
+
 def test_a_forged_pass_is_never_green(forked):
     artifact = altered(forked, outcome="pass", exit_code=0, findings=[], rubrics=[])
     done = relayed(forked, artifact)

@@ -19,7 +19,9 @@ WORKFLOWS = ("review",)
 Mode = Literal["block", "warn"]
 Kept = Literal["summary", "full", "none"]
 
-_RUBRIC = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
+RUBRIC = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
+"""The id of one."""
+
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
@@ -111,7 +113,7 @@ class _Reading:
     def rubrics(self, name: str) -> tuple[str, ...]:
         wanted = tuple(dict.fromkeys(re.split(r"[,\s]+", self.text(name))))
         wanted = tuple(filter(None, wanted))
-        if any(not _RUBRIC.match(one) or ".." in one for one in wanted):
+        if any(not RUBRIC.match(one) or ".." in one for one in wanted):
             self._wrong(name, "write ids of rubrics (lower-case letters, digits, '.', '_', '-'), by comma or space")
             return ()
         return wanted

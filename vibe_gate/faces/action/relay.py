@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from vibe_gate.accept import accepted
@@ -11,7 +12,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import PASS, ForgeError, IntegrityError, UsageError
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.incoming import Incoming, incoming
-from vibe_gate.faces.action.inputs import Inputs, inputs_of
+from vibe_gate.faces.action.inputs import RUBRIC, Inputs, inputs_of
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.telling import Told, report_of, touched_since
 from vibe_gate.post import Posted, Posting, post
@@ -41,10 +42,16 @@ def relay(runner: Runner, folder: Path) -> int:
                 )
         pull = _pull(runner, inputs, trigger, forge)
         for one in found:
-            posted = _post(runner, inputs, trigger, forge, pull, one)
+            named = inputs if len(found) == 1 else replace(inputs, rubrics=_narrowed(one.summary))
+            posted = _post(runner, named, trigger, forge, pull, one)
             _tell(runner, posted)
             code = code if posted.comment_url or not inputs.comment else INCONCLUSIVE
     return code
+
+
+def _narrowed(summary: Summary) -> tuple[str, ...]:
+    """What tells the jobs of a matrix apart, so that each has a comment and a check run of its own."""
+    return tuple(rubric.id for rubric in summary.rubrics if RUBRIC.match(rubric.id))[:10]
 
 
 def _pull(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge) -> Pull:
