@@ -49,7 +49,8 @@ def worth_a_look(event: bytes) -> bool:
         return any(mark in path for mark in MARKS)
     if any(mark in asked for mark in MARKS) or any(mark in asked for mark in MAKING):
         return True
-    if any(mark in asked for mark in PATTERN) and any(mark in asked for mark in DOTTED):
+    inside = asked[len(b'"tool_input":{') :]
+    if any(mark in inside for mark in PATTERN) and any(mark in inside for mark in DOTTED):
         return True
     plain = asked.replace(CONTINUED, b"").translate(None, QUOTING)
     return any(mark in plain for mark in MARKS)
