@@ -15,7 +15,8 @@ three sh scripts that only `exit 0`, which no gate in those three hooks can be c
 nothing to do under each framework against an empty hook of it (`true`); a human-only change of
 one file, which costs the checks, under each framework against the same empty hook. Lines without
 a goal are there to be compared: a human change by `install git` has git alone for a peer, and
-one start of Python is more than three of its commits.
+one start of Python is more than three of its commits. The ratio of processor time (`cpu`) is
+disturbed less by other work on the machine.
 """
 
 from __future__ import annotations
@@ -175,31 +176,35 @@ def compare(
     pairs: int,
 ) -> bool:
     """Time both sides in turn, print one line, and say whether the goal is reached."""
-    spent: dict[Path, list[float]] = {ours: [], theirs: []}
+    spent: dict[Path, list[tuple[float, float]]] = {ours: [], theirs: []}
     for number in range(-2, pairs):  # two rounds to warm up
         for where in (ours, theirs) if number % 2 else (theirs, ours):
             command = act(where, number)
             took = spend(command, where)
             if number >= 0:
                 spent[where].append(took)
-    ratio = statistics.median(a / b for a, b in zip(spent[ours], spent[theirs], strict=True))
-    left, right = (statistics.median(spent[where]) * 1e3 for where in (ours, theirs))
+    pairs_of = list(zip(spent[ours], spent[theirs], strict=True))
+    ratio, cpu = (statistics.median(a[kind] / b[kind] for a, b in pairs_of) for kind in (0, 1))
+    left, right = (statistics.median(wall for wall, _ in spent[where]) * 1e3 for where in (ours, theirs))
     wanted = "" if goal is None else f"  goal <= {goal}: {'yes' if ratio <= goal else 'NO'}"
-    print(f"{name:<28} {left:7.1f} ms   {peer:<26} {right:7.1f} ms   ratio {ratio:6.2f}{wanted}", flush=True)
+    print(
+        f"{name:<28} {left:7.1f} ms   {peer:<26} {right:7.1f} ms   ratio {ratio:6.2f} (cpu {cpu:5.2f}){wanted}",
+        flush=True,
+    )
     return goal is None or ratio <= goal
 
 
-def spend(command: list[str], where: Path) -> float:
-    """Seconds of wall clock of a command that must succeed."""
+def spend(command: list[str], where: Path) -> tuple[float, float]:
+    """Seconds of wall clock, and of processors, of a command that must succeed."""
     os.chdir(where)
     silence = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
     environment = environ()
     began = time.perf_counter()
-    _, status = os.waitpid(os.posix_spawnp(command[0], command, environment, file_actions=silence), 0)
+    _, status, used = os.wait4(os.posix_spawnp(command[0], command, environment, file_actions=silence), 0)
     took = time.perf_counter() - began
     if status != 0:
         raise SystemExit(f"{' '.join(command)} failed with status {status} in {where}")
-    return took
+    return took, used.ru_utime + used.ru_stime
 
 
 def _said(*command: str) -> str:
