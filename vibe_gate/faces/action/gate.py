@@ -14,7 +14,7 @@ from vibe_gate.adapters.git import open_repository
 from vibe_gate.adapters.git.fetching import Access
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Selection
-from vibe_gate.errors import PASS, USAGE, GateError, StorageError, UsageError
+from vibe_gate.errors import PASS, USAGE, GateError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.action import artifact
 from vibe_gate.faces.action.approval import Approvals
@@ -25,6 +25,7 @@ from vibe_gate.faces.action.span import Span, span_of
 from vibe_gate.faces.action.telling import Told, report_of, touched_since
 from vibe_gate.papers import SIGNERS
 from vibe_gate.post import Posted, Posting, post
+from vibe_gate.report import terminal
 from vibe_gate.report.job_summary import job_summary
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
@@ -34,12 +35,15 @@ from vibe_gate.review import Request, Review, review
 from vibe_gate.share import NOTES
 
 NO_TOKEN = "No token was given (`github-token`), so nothing was posted to GitHub."  # noqa: S105  a sentence
+LOG_WIDTH = 400
+"""Columns of a log: it has no width to fit, so no reason (280 characters) is cut."""
+
 FORK = "The pull request comes from a fork: its job gets no secrets, and a token that may only read."
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One job: where it runs, what it was asked, what happened, what is compared."""
+    """One job: where it runs, what it was asked, what happened, what is compared; what is written to where."""
 
     runner: Runner
     inputs: Inputs
@@ -49,6 +53,8 @@ class _Job:
     environ: Mapping[str, str]
     span: Span
     root: Path
+    folder: Path
+    sarif: Path | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +101,8 @@ def _with(forge: Forge | None, runner: Runner, inputs: Inputs, trigger: Trigger,
         if span.head and repository.tree(span.trusted or span.before).read(SIGNERS) is not None:
             repository.bring_notes(NOTES, access)  # a pass that a listed signer shared is not paid for again
         root = repository.root
-    job = _Job(runner, inputs, trigger, forge, access, environ, span, root)
+    folder, sarif_place = runner.temp(), _sarif_place(runner, inputs, root)
+    job = _Job(runner, inputs, trigger, forge, access, environ, span, root, folder, sarif_place)
     if not span.head:
         return _nothing(job)
     approvals = Approvals(forge, trigger)
@@ -122,7 +129,7 @@ def _review(job: _Job, approvals: Approvals) -> Review:
 
 def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> _Ended:
     """Everything that people and later steps read of the review."""
-    summary, folder = done.summary, job.runner.temp()
+    summary = done.summary
     bundle = job.root / summary.bundle if summary.bundle else None
     told = Told(
         summary=summary,
@@ -134,15 +141,19 @@ def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> _Ended:
         artifact=job.inputs.artifact != "none" and bundle is not None,
     )
     posted = post(_posting(job), job.forge, report_of(told))
-    lacking = artifact.prepare(job.runner, folder, bundle, job.inputs.artifact)
-    if lacking:
-        posted.downgrades.append(lacking)
-    if job.inputs.sarif:
-        _write_sarif(job, posted.report)
+    lacking = artifact.prepare(job.runner, job.folder, bundle, job.inputs.artifact)
+    posted.downgrades += filter(None, [lacking, _write_sarif(job, posted.report)])
     text = job_summary(posted.report, tuple(posted.downgrades))
     job.runner.summarize(text)
-    _outputs(job, posted, folder, artifact.write_report(folder, text))
+    _outputs(job, posted, artifact.write_report(job.folder, text))
     return _Ended(summary.exit_code, _said(job, posted))
+
+
+def _log(job: _Job, posted: Posted, notes: tuple[str, ...]) -> None:
+    """The verdict in the job's log, which is what people open first when a job is red."""
+    screen = terminal.render(posted.report.summary, notes, LOG_WIDTH, None).plain
+    where = [f"  posted  {url}" for url in (posted.comment_url, posted.check_run_url) if url]
+    job.runner.say("\n".join(["", screen, *where, ""]))
 
 
 def _posting(job: _Job) -> Posting:
@@ -170,7 +181,7 @@ def _said(job: _Job, posted: Posted) -> str:
     return commands(posted.report, token, tuple(posted.downgrades)) if nowhere or posted.downgrades else ""
 
 
-def _outputs(job: _Job, posted: Posted, folder: Path, report: Path) -> None:
+def _outputs(job: _Job, posted: Posted, report: Path | None) -> None:
     summary = posted.report.summary
     scores = [rubric.score for rubric in summary.rubrics]
     kept = posted.report.artifact
@@ -179,29 +190,40 @@ def _outputs(job: _Job, posted: Posted, folder: Path, report: Path) -> None:
         score=f"{min(scores):g}" if scores else "",
         cost_usd=f"{summary.cost.usd:.6f}",
         run=summary.run_id,
-        report=str(report),
+        report=str(report or ""),
         comment_url=posted.comment_url,
-        sarif=str(job.runner.start / job.inputs.sarif) if job.inputs.sarif else "",
-        artifact_path=str(folder) if kept else "",
+        sarif=str(job.sarif) if job.sarif is not None and job.sarif.is_file() else "",
+        artifact_path=str(job.folder) if kept else "",
         artifact_name=job.runner.unique("vibe-gate") if kept else "",
     )
 
 
-def _write_sarif(job: _Job, report: Report) -> None:
-    """Into the workspace or the runner's temporary folder; never through a link that the change may have brought."""
-    target = job.runner.start / job.inputs.sarif
+def _sarif_place(runner: Runner, inputs: Inputs, root: Path) -> Path | None:
+    """Where SARIF goes: the workspace or the runner's temporary folder, never where a link of the change leads."""
+    if not inputs.sarif:
+        return None
+    target = runner.start / inputs.sarif
     parent = target.parent.resolve()
-    roots = [job.root.resolve(), job.runner.start.resolve()]
-    roots += [Path(temp).resolve()] if (temp := job.environ.get("RUNNER_TEMP")) else []
-    if not any(parent.is_relative_to(root) for root in roots):
-        raise UsageError(f"sarif: {paths.quote(job.inputs.sarif)} leads out of the workspace.")
-    temporary = parent / f".{target.name}.{secrets.token_hex(4)}"
+    roots = [root.resolve(), runner.start.resolve()]
+    roots += [Path(temp).resolve()] if (temp := runner.environ.get("RUNNER_TEMP")) else []
+    if not any(parent.is_relative_to(one) for one in roots):
+        raise UsageError(f"sarif: {paths.quote(inputs.sarif)} leads out of the workspace.")
+    return parent / target.name
+
+
+def _write_sarif(job: _Job, report: Report) -> str:
+    """Write it, if it is wanted; "" or a sentence about why it is not there."""
+    if job.sarif is None:
+        return ""
+    temporary = job.sarif.with_name(f".{job.sarif.name}.{secrets.token_hex(4)}")
     try:
+        job.sarif.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_text(sarif(report.summary, report.links, report.patch), encoding="utf-8", errors="replace")
-        os.replace(temporary, parent / target.name)  # noqa: PTH105  a link of that name is replaced, not followed
+        os.replace(temporary, job.sarif)  # noqa: PTH105  a link of that name is replaced, not followed
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise StorageError(f"sarif: {paths.quote(job.inputs.sarif)} cannot be written: {error.strerror}.") from error
+        return f"sarif: {paths.quote(job.inputs.sarif)} cannot be written: {error.strerror}."
+    return ""
 
 
 def _nothing(job: _Job) -> _Ended:
