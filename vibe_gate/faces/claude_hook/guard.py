@@ -12,7 +12,7 @@ import sys
 
 MARKS = (
     b"git", b"hook", b"vibe", b"no-v", b"noverify", b"no_verify", b"pre-", b"post-", b"commit", b"prek", b"husky",
-    b"settings", b".claude",
+    b"settings", b".claude", b"patch",
 )  # fmt: skip
 """One of them stands in everything that is refused, once quotes and backslashes are left out,"""
 
