@@ -161,6 +161,17 @@ def test_the_whole_bundle_is_uploaded_only_where_asked(made):
     assert "artifact of the job" not in made.summary
 
 
+def test_what_the_runner_cannot_take_changes_no_verdict(made):
+    head = made.branch("topic", **{"src/b.py": "y = 1\n"})
+    made.pull(head)
+    nowhere = {"GITHUB_OUTPUT": "/proc/nowhere", "GITHUB_STEP_SUMMARY": "/proc/nowhere"}
+    done = made.review_pull(head, VIBE_GATE_INPUT_SARIF="src/a.py/x.sarif", **nowhere)
+    assert done.code == 0, done.out + done.err
+    assert "GITHUB_OUTPUT cannot be written" in done.out
+    assert "src/a.py/x.sarif cannot be written" in done.out
+    assert len(made.ours) == 1
+
+
 def test_sarif_is_written_where_asked_and_never_through_a_link_of_the_change(made, tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("precious")
@@ -174,8 +185,10 @@ def test_sarif_is_written_where_asked_and_never_through_a_link_of_the_change(mad
     assert done.code == 1
     assert victim.read_text() == "precious"
     assert json.loads((made.checkout / "out.sarif").read_text())["version"] == "2.1.0"
+    before = made.github.requests
     done = made.review_pull(head, VIBE_GATE_INPUT_SARIF="away/out.sarif")
     assert done.code == 2
+    assert made.github.requests == before
     assert "leads out of the workspace" in done.out
     assert not (tmp_path / "out.sarif").exists()
 

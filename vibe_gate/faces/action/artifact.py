@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vibe_gate.adapters.bundles import Provenance, export_bundles, open_run
 from vibe_gate.adapters.git import open_repository
-from vibe_gate.errors import GateError, StorageError
+from vibe_gate.errors import GateError
 from vibe_gate.faces.action.inputs import Kept
 from vibe_gate.faces.action.runner import Runner
 
@@ -40,11 +40,11 @@ def _export(runner: Runner, bundle: Path, target: Path) -> None:
         export_bundles(repository.root, [open_run(bundle)], target, provenance)
 
 
-def write_report(folder: Path, text: str) -> Path:
-    """The report's file. StorageError."""
+def write_report(folder: Path, text: str) -> Path | None:
+    """The report's file; None on a full disk: the verdict stands all the same."""
     place = folder / REPORT
     try:
         place.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise StorageError(f"The report cannot be written to {place}: {error.strerror}.") from error
+    except OSError:
+        return None
     return place

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from vibe_gate.domain import paths
-from vibe_gate.errors import StorageError, UsageError
+from vibe_gate.errors import UsageError
 from vibe_gate.report.text import safe
 
 API_URL = "https://api.github.com"
@@ -107,7 +107,7 @@ class Runner:
                 raw = text.encode("utf-8", "replace")
                 file.write(raw if room is None or len(raw) <= room else b"")
         except OSError as error:
-            raise StorageError(f"{variable} ({paths.quote(place)}) cannot be written: {error.strerror}.") from error
+            self.command("warning", f"vibe-gate: {variable} cannot be written: {error.strerror}.")
 
 
 def _escaped(text: str) -> str:
