@@ -68,6 +68,16 @@ _LINE_BREAK = re.compile(r"\r?\n[ \t]{0,40}[+-]?[ \t]{0,40}\Z")
 _LAST_LINE = re.compile(rf"\r?\n[ \t]{{0,40}}[+-]?[ \t]{{0,40}}([A-Za-z0-9+/_-]{{2,{CODED - 1}}})(?![A-Za-z0-9+/_-])")
 """The rest of a wrapped text, which is too short to be a run of its own."""
 
+_OFFSET = "0000"  # what the lines of a dump have in common, and hardly another text
+_DUMP = re.compile(
+    r"^[+ -]?[0-9A-Fa-f]{6,16}(?:"
+    r": (?P<xxd>(?:[0-9A-Fa-f]{2}){1,4}(?: (?:[0-9A-Fa-f]{2}){1,4}){0,15})(?=  |[ \r]*$)"
+    r"|  ?(?P<od>[0-9A-Fa-f]{2}(?:  ?[0-9A-Fa-f]{2}){0,31})(?= {2,}[|>]|[ \r]*$)"
+    r")[^\n]{0,200}$",
+    re.MULTILINE,
+)
+"""A line of `xxd`, of `hexdump -C` or of `od -t x1`: an offset, bytes in hex, and often the same bytes as text."""
+
 Piece = tuple[int, int, int, int, int]
 """Characters of the view, the span below that they stand for, and how many of each belong together.
 
@@ -121,7 +131,7 @@ def views(text: str) -> Iterator[View]:
 def _views(text: str, below: View | None, depth: int) -> Iterator[View]:
     if not depth:
         return
-    for find in (_escaped, _coded, _wide):
+    for find in (_escaped, _coded, _wide, _dumped):
         for view in find(text, below):
             if view.text:
                 yield view
@@ -313,3 +323,21 @@ def _pieces_of_wide(found: list[re.Match[str]]) -> Iterator[Piece]:
         if match is not found[0]:
             yield len(SEPARATOR), match.start(), match.start(), 0, 0
         yield (match.end() - match.start() + 1) // 2, match.start(), match.end(), 1, 2
+
+
+def _dumped(text: str, below: View | None) -> Iterator[View]:
+    """Views of the bytes of hex dumps. A whole line stands for each of its bytes: it shows them a second time."""
+    parts: list[str] = []
+    pieces: list[Piece] = []
+    reached = 0
+    for match in _DUMP.finditer(text) if _OFFSET in text else ():
+        if parts and match.start() > reached + 1:
+            parts.append(SEPARATOR)
+            pieces.append((len(SEPARATOR), match.start(), match.start(), 0, 0))
+        group = "xxd" if match["xxd"] else "od"
+        told = bytes.fromhex(match[group]).decode("latin-1")
+        parts.append(told)
+        pieces.append((len(told), match.start(group), match.end(), 0, 0))
+        reached = match.end()
+    if parts:
+        yield View("".join(parts), below, pieces.copy)

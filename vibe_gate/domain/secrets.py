@@ -139,8 +139,9 @@ _CURL = re.compile(
     r"-u(?<=[\s\"'-]-u)(?:ser)?[\s\"',=]{0,6}(?P<user>[^\s:\"'=,]{1,100}):(?P<value>[^\s\"']{4,200})", re.ASCII
 )
 _NETRC = re.compile(
-    r"machine\s{1,9}[^\s.]{1,100}\.\S{1,200}\s{1,9}login\s{1,9}(?P<user>\S{1,100})\s{1,9}password\s{1,9}"
-    r"(?P<value>[^\s\"'<>]{4,200})",
+    r"(?:machine\s{1,9}[^\s.]{1,100}\.\S{1,200}|(?P<default>default)(?=\s{1,9}login\s))"
+    r"(?:\s{1,9}login\s{1,9}(?P<user>\S{1,100}))?(?:\s{1,9}account\s{1,9}\S{1,100})?"
+    r"\s{1,9}password\s{1,9}\"?(?P<value>(?<=\")[^\"\n]{4,200}(?=\")|[^\s\"'<>]{4,200})",
     re.ASCII,
 )
 _TAGGED = re.compile(r"ass(?:word|phrase)>(?P<value>[^\s<>]{4,200})</", re.ASCII)
@@ -338,7 +339,9 @@ def _handed_over(text: str) -> Iterator[SecretMatch]:
         if is_curl and not _is_sample(match["user"], match["value"]):
             yield SecretMatch("basic-auth", *match.span("value"))
     for match in (*_NETRC.finditer(text), *_TAGGED.finditer(text)):
-        if not _is_sample(match.groupdict().get("user", ""), match["value"]):
+        said = match.groupdict()
+        is_prose = said.get("default") and not any(char.isdigit() for char in match["value"])
+        if not is_prose and not _is_sample(said.get("user") or "", match["value"]):
             yield SecretMatch("secret-assignment", *match.span("value"))
 
 
