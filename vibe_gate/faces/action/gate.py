@@ -221,7 +221,8 @@ def _write_sarif(job: _Job, report: Report) -> str:
         temporary.write_text(sarif(report.summary, report.links, report.patch), encoding="utf-8", errors="replace")
         os.replace(temporary, job.sarif)  # noqa: PTH105  a link of that name is replaced, not followed
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         return f"sarif: {paths.quote(job.inputs.sarif)} cannot be written: {error.strerror}."
     return ""
 
