@@ -145,6 +145,7 @@ def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> _Ended:
     posted.downgrades += filter(None, [lacking, _write_sarif(job, posted.report)])
     text = job_summary(posted.report, tuple(posted.downgrades))
     job.runner.summarize(text)
+    _log(job, posted, told.notes)
     _outputs(job, posted, artifact.write_report(job.folder, text))
     return _Ended(summary.exit_code, _said(job, posted))
 
