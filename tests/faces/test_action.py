@@ -520,10 +520,11 @@ def test_no_word_of_the_change_becomes_a_workflow_command(made):
     done = made.review_pull(head)
     assert done.code == 1
     token = done.out.split("\n")[0].removeprefix("::stop-commands::")
-    assert done.out.split("\n")[1] == f"::{token}::"
-    after = done.out.split(f"::{token}::\n", 1)[1]
-    assert "##[" not in after
-    assert not any(line.startswith(("::error::x", "::set-output")) for line in done.out.split("\n"))
+    inside, obeyed = done.out.split(f"\n::{token}::\n")
+    assert "::warning::y" not in inside.replace("# TODO ::warning::y", "")
+    assert token not in inside.removeprefix(f"::stop-commands::{token}")
+    assert "##[" not in obeyed
+    assert not any(line.startswith(("::error::x", "::set-output")) for line in obeyed.split("\n"))
     assert made.outputs["verdict"] == "fail"
 
 
