@@ -185,6 +185,33 @@ def test_a_line_that_is_no_event_is_counted_and_costs_no_other(common):
     assert kept(common)[1]["damaged"] == 2
 
 
+@pytest.mark.parametrize("depth", [300, 600, 900, 940])
+@pytest.mark.parametrize(
+    "place",
+    ['{"hook_event_name": "Stop", "x": %s}', '{"hook_event_name": "PostToolUse", "tool_name": "TodoWrite", '
+     '"tool_input": {"todos": [{"content": %s}]}}'],
+)  # fmt: skip
+def test_an_event_that_is_nested_deeply_costs_no_other_and_is_kept_without_its_secrets(common, depth, place):
+    deep = place % ("[" * depth + '"tOp-sEcret-9 is here"' + "]" * depth)
+    spool(common, {"hook_event_name": "SessionStart"}, f'{{"ts": {TS}, "event": {deep}}}\n', {"hook_event_name": "End"})
+    assert fold(common, environ={"MY_TOKEN": "tOp-sEcret-9"}) == 3
+    _, meta, messages = kept(common)
+    assert [message["type"] for message in messages] == ["SessionStart", json.loads(deep)["hook_event_name"], "End"]
+    assert meta["damaged"] == ("damaged" in messages[1]["data"])
+    assert meta["damaged"] or depth < 900
+    assert "is here" in json.dumps(messages[1])
+    assert "tOp-sEcret-9" not in json.dumps(messages) + json.dumps(meta)
+    assert not list((common / "vibe-gate" / "sessions").rglob("taken-*"))
+
+
+@pytest.mark.parametrize("value", [["Write"], {"a": 1}, 1, None])
+def test_an_event_with_other_types_than_usual_is_only_kept(common, value):
+    odd = dict.fromkeys(("tool_name", "tool_input", "tool_use_id", "transcript_path"), value)
+    spool(common, {**odd, "hook_event_name": "PostToolUse"}, {**odd, "hook_event_name": value})
+    assert fold(common) == 2
+    assert len(kept(common)[2]) == 2
+
+
 def test_where_nothing_can_be_written_the_blobs_are_known_and_the_events_wait(common):
     (common.parent / ".vibe-artifacts").symlink_to("/tmp")
     spool(common, wrote("/r/a.py", "x = 1\n"))

@@ -21,7 +21,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -177,15 +177,15 @@ def _take(folder: Path, now: datetime) -> None:
         os.close(descriptor)
 
 
-def _events(taken: Path) -> Iterator[tuple[int, Mapping[str, Any]] | None]:
-    """Time and event of each line; None for a line that is none."""
+def _events(taken: Path) -> Iterator[tuple[int, Mapping[str, Any], bytes] | None]:
+    """Time and event of each line, and the line; None for a line that is none."""
     descriptor = os.open(taken, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
         while line := file.readline(MAX_LINE_BYTES):
             try:
                 document = json.loads(line)
-                yield int(document["ts"]), dict(document["event"])
-            except (ValueError, KeyError, TypeError, RecursionError):
+                yield int(document["ts"]), dict(document["event"]), line
+            except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
                 yield None
 
 
@@ -230,7 +230,7 @@ def _keep(folder: Path, taken: Path, shelf: Shelf, redact: Redact, now: datetime
             if event is None:
                 told.damaged += 1
                 continue
-            line = _message(told, *event, redact)
+            line = _kept(told, *event, redact)
             calls += filter(None, [call_of(event[1])])
             file.write(line)
             told.bytes += len(line)
@@ -239,6 +239,19 @@ def _keep(folder: Path, taken: Path, shelf: Shelf, redact: Redact, now: datetime
     note_calls(folder, calls)
     place.place("meta.json", _meta(folder, told, redact, now))
     return count
+
+
+def _kept(told: Told, ts: int, event: Mapping[str, Any], line: bytes, redact: Redact) -> bytes:
+    """The event as a line of messages.jsonl; as text where it is nested too deeply to be looked at."""
+    before = replace(told)
+    try:
+        return _message(told, ts, event, redact)
+    except RecursionError:
+        # One event must not stop every later review: what it says is kept, in a form that nobody has to follow.
+        vars(told).update(vars(before))
+        told.damaged += 1
+        plain = {name: value for name, value in event.items() if not isinstance(value, (Mapping, list))}
+        return _message(told, ts, plain | {"damaged": line.decode("utf-8", "replace")}, redact)
 
 
 def _message(told: Told, ts: int, event: Mapping[str, Any], redact: Redact) -> bytes:

@@ -22,12 +22,12 @@ def blobs_of(event: Mapping[str, Any], ts: int) -> Iterator[tuple[str, str]]:
     """Blob ids with the path, of an event at `ts` (milliseconds since 1970); nothing for one that wrote nothing."""
     asked, answer = event.get("tool_input"), event.get("tool_response")
     tool = event.get("tool_name")
-    if event.get("hook_event_name") != "PostToolUse" or tool not in _PATHS or not isinstance(asked, dict):
+    if event.get("hook_event_name") != "PostToolUse" or not isinstance(tool, str) or not isinstance(asked, dict):
         return
-    path = asked.get(_PATHS[str(tool)])
+    path = asked.get(_PATHS.get(tool))
     if not isinstance(path, str):
         return
-    content = _content(str(tool), asked, answer if isinstance(answer, dict) else {})
+    content = _content(tool, asked, answer if isinstance(answer, dict) else {})
     if content is not None:
         for data in filter(None, _as_stored(content)):  # whoever makes an empty file makes the same one
             yield blob_id(data), path
