@@ -10,6 +10,7 @@ import base64
 import binascii
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -35,12 +36,18 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 NAMESPACE = "vibe-gate"
 """Of the SSH signatures: a signature made for anything else never counts here."""
 
+_POLICY = re.compile(r"policy-(?:[0-9a-f]{16})?")
+"""What names the changes of the gate itself that a waiver speaks of."""
+
 MAX_BYTES = 4 << 20
 """Of a receipt: hundreds of times what a review of many rubrics leaves."""
 
 
 class Waiver(Model):
-    """Something that failed and was let pass: an override (`local`: one person's word, here) or a suppression."""
+    """Something that failed and was let pass: an override (`local`: one person's word, here), or a suppression.
+
+    Also a change of the gate itself that somebody approved at the forge: of its policy, and not local.
+    """
 
     finding: str
     reason: str
@@ -51,7 +58,8 @@ class Waiver(Model):
     @property
     def sentence(self) -> str:
         """Who let it pass, until when, and why."""
-        how = "overridden" if self.local else "suppressed"
+        approval = "approved" if _POLICY.fullmatch(self.finding) else "suppressed"
+        how = "overridden" if self.local else approval
         until = f" until {self.expires}" if self.expires else ""
         return f"{how} by {self.by}{until}: {self.reason}"
 
@@ -100,6 +108,7 @@ class Receipt(Model):
     exit_code: int
     policy: str = ""
     unasked: str = ""
+    questions: dict[str, str] = Field(default_factory=dict)
     agent_authored: bool = False
     waivers: tuple[Waiver, ...] = ()
     cost: Cost = Cost()
@@ -108,7 +117,6 @@ class Receipt(Model):
     signer: str = ""
     """Who reviewed, by git's user.email: a claim. Who signed, the signature's key says."""
 
-    questions: dict[str, str] = Field(default_factory=dict)
 
 class _Resource(Model):
     name: str
@@ -159,6 +167,7 @@ class Circumstances:
     unasked: str = ""
     waivers: tuple[Waiver, ...] = ()
     signer: str = ""
+    questions: Mapping[str, str] = field(default_factory=dict)
 
 
 def receipt_of(
@@ -167,7 +176,6 @@ def receipt_of(
     """The receipt of a run; `document` is the summary as it is stored, without digests, and `files` the digests."""
     change = summary.change
     votes, findings, whole = digests_of(document)
-    questions: Mapping[str, str] = field(default_factory=dict)
     return Receipt(
         run_id=summary.run_id,
         key=summary.key,
@@ -194,6 +202,7 @@ def receipt_of(
         exit_code=summary.exit_code,
         policy=about.policy,
         unasked=about.unasked,
+        questions=dict(about.questions),
         agent_authored=summary.agent_authored.decision,
         waivers=about.waivers,
         cost=summary.cost,
@@ -202,7 +211,6 @@ def receipt_of(
         signer=about.signer,
     )
 
-        questions=dict(about.questions),
 
 def digests_of(document: Mapping[str, Any]) -> tuple[str, str, str]:
     """sha-256 of the votes, the findings and the whole of a summary as it is stored (without `digests`)."""
