@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -330,3 +331,16 @@ def test_without_a_forge_everything_known_is_kept(environ):
     posted = post(Posting(head=HEADS[0], number=7, limits=("No token.",)), None, report([finding(1)], HEADS[0]))
     assert posted.downgrades == ["No token."]
     assert not posted.anywhere
+
+
+def test_two_jobs_that_post_in_the_same_moment_leave_one_comment(github, environ):
+    def job() -> None:
+        with open_forge(github.url, github.token, "octo/hello", environ=environ) as forge:
+            post(Posting(head=HEADS[0], number=7), forge, report([finding(1)], HEADS[0]))
+
+    jobs = [threading.Thread(target=job) for _ in range(2)]
+    for one in jobs:
+        one.start()
+    for one in jobs:
+        one.join()
+    assert len(ours(github)) == 1

@@ -193,7 +193,19 @@ class Forge:
                 if error.status != 404:  # gone since we looked: look once more
                     raise
         self._refuse_a_second(number, marker)
-        return self._make_comment(number, body)
+        return self._only(number, marker, self._make_comment(number, body))
+
+    def _only(self, number: int, marker: str, made: Comment) -> Comment:
+        """What was made; where another job made one in the same moment, the older one says it and ours goes."""
+        try:
+            first = self.sticky(number, marker)
+        except ForgeError:
+            return made  # it stands; the next run finds the oldest
+        if first is None or first.id >= made.id:
+            return made
+        self._wire.drop(f"{self._root}/issues/comments/{made.id:d}", "take a second comment of vibe-gate's back")
+        self.writes += 1
+        return first if _same(first.body, made.body) else self._edit_comment(first, made.body)
 
     def _edit_comment(self, comment: Comment, body: str) -> Comment:
         path = f"{self._root}/issues/comments/{comment.id:d}"

@@ -122,6 +122,14 @@ class Wire:
         """Send what may be sent twice without harm."""
         return self._json(self._repeated(method, self._url(path), body, doing), doing)
 
+    def drop(self, path: str, doing: str) -> None:
+        """Delete what may be gone already."""
+        try:
+            self._repeated("DELETE", self._url(path), None, doing)
+        except ForgeError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+
     def send(self, method: str, path: str, body: Json, doing: str) -> Json:
         """Send what must not happen twice: an `uncertain` ForgeError where nobody knows whether it did."""
         answer = self._patiently(method, self._url(path), body, doing)
