@@ -163,14 +163,31 @@ def _documented(carried: Carried) -> Carried:
     return json.dumps({"data": carried[0]}), carried[1]
 
 
-def _wrapped(p: Planted) -> Carried:
-    full = base64.b64encode((p.before + p.secret + p.after + "and more of it\n").encode()).decode()
-    first, last = -(-len(p.before) // 3) * 4, (len(p.before) + len(p.secret)) // 3 * 4
+def _wrapped(
+    p: Planted, between: str = "\n", *, encode: Callable[[bytes], bytes] = base64.b64encode, line: int = 76
+) -> Carried:
+    full = encode((p.before + p.secret + p.after + "and more of it\n").encode()).decode()
+    group, width = {base64.b64encode: (3, 4), base64.b32encode: (5, 8)}.get(encode, (1, 2))
+    first, last = -(-len(p.before) // group) * width, (len(p.before) + len(p.secret)) // group * width
 
     def lines(start: int, end: int) -> str:
-        return "".join(full[i] + ("\n" if i % 76 == 75 else "") for i in range(start, end))
+        return "".join(full[i] + (between if i % line == line - 1 else "") for i in range(start, end))
 
-    return f"data:\n{lines(0, len(full))}\n", lines(first, last)
+    return f"data:{between}{lines(0, len(full))}\n", lines(first, last)
+
+
+def _marked(mark: str, carried: Carried) -> Carried:
+    """As a hunk shows it: right behind the mark of the line."""
+    text, coded = carried
+    return f"@@ -1 +1 @@\n{mark}" + text.removeprefix("data: "), coded
+
+
+def _hex(raw: bytes) -> bytes:
+    return raw.hex().encode()
+
+
+def _full_width(text: str) -> str:
+    return "".join(chr(ord(char) + 0xFEE0) if char.isalnum() or char in "_-" else char for char in text)
 
 
 CARRIERS: dict[str, Callable[[Planted], Carried]] = {
@@ -202,6 +219,24 @@ CARRIERS: dict[str, Callable[[Planted], Carried]] = {
     "base64, wrapped": _wrapped,
     "base64 in JSON": lambda p: _documented(_base64(p, base64.b64encode, 3, 4)),
     "hex": lambda p: _base64(p, lambda raw: raw.hex().encode(), 1, 2),
+    "hex, wrapped": lambda p: _wrapped(p, encode=_hex, line=60),
+    "hex of a program": lambda p: _base64(p, lambda raw: b"0x" + raw.hex().encode(), 1, 2),
+    "base32": lambda p: _base64(p, base64.b32encode, 5, 8),
+    "base32, wrapped": lambda p: _wrapped(p, encode=base64.b32encode, line=64),
+    "base64 in a patch": lambda p: _marked("+", _base64(p, base64.b64encode, 3, 4)),
+    "base64 taken away by a patch": lambda p: _marked("-", _base64(p, base64.b64encode, 3, 4)),
+    "base64 in a patch of a merge": lambda p: _marked("++", _base64(p, base64.b64encode, 3, 4)),
+    "base64 in a patch in JSON": lambda p: _documented(_marked("+", _base64(p, base64.b64encode, 3, 4))),
+    "base64url in a path": lambda p: _marked("/a/b/", _base64(p, base64.urlsafe_b64encode, 3, 4)),
+    "base64, wrapped in a patch": lambda p: _wrapped(p, "\n+"),
+    "base64, wrapped at 64 in a patch": lambda p: _wrapped(p, "\n-", line=64),
+    "base64, wrapped at 60 in a patch": lambda p: _wrapped(p, "\n+", line=60),
+    "hex in a patch": lambda p: _marked("+", _base64(p, _hex, 1, 2)),
+    "hex, wrapped in a patch": lambda p: _wrapped(p, "\n+", encode=_hex, line=60),
+    "escapes of eight digits": lambda p: _around(lambda text: "".join(f"\\U{ord(c):08x}" for c in text), p, "'", "'"),
+    "variation selectors": lambda p: _cut(p, "\ufe0f"),
+    "tag characters": lambda p: _cut(p, "\U000e0041"),
+    "full width": lambda p: _around(_full_width, p),
     "patch": lambda p: _around(lambda text: text.replace("\n", "\n+"), p, "@@ -0,0 +1 @@\n+", "\n"),
     "numbered lines": lambda p: _around(lambda text: text.replace("\n", "\n   12→"), p, "   11→"),
     "commented lines": lambda p: _around(lambda text: text.replace("\n", "\n# "), p, "# "),

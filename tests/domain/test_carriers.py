@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
+from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
@@ -41,12 +42,41 @@ def readings(text: str) -> list[tuple[str, str]]:
         (f"{SECRET[:5]}=\r\n{SECRET[5:]}", f"{SECRET[:5]}=\r\n{SECRET[5:]}"),
         (base64.b64encode(b"abc" + SECRET.encode() + b"def").decode(), base64.b64encode(SECRET.encode()).decode()[:-4]),
         ("=" + (b"ab" * 9 + SECRET.encode()).hex(), SECRET.encode().hex()),
+        ("0x" + (b"ab" * 9 + SECRET.encode()).hex(), SECRET.encode().hex()),
+        ("+" + (b"ab" * 9 + SECRET.encode()).hex(), SECRET.encode().hex()),
+        (base64.b32encode(b"abcde" + SECRET.encode() + b"xyz").decode(), base64.b32encode(SECRET.encode()).decode()),
+        ("\\U00000071" + SECRET[1:], "\\U00000071" + SECRET[1:]),
+        (f"{SECRET[:5]}\ufe0f{SECRET[5:]}", f"{SECRET[:5]}\ufe0f{SECRET[5:]}"),
+        (f"{SECRET[:5]}\U000e0041{SECRET[5:]}", f"{SECRET[:5]}\U000e0041{SECRET[5:]}"),
+        (f"{SECRET[:5]}\xf3\xa0\x81\x81{SECRET[5:]}", f"{SECRET[:5]}\xf3\xa0\x81\x81{SECRET[5:]}"),
+        (f"\uff51{SECRET[1:]}", f"\uff51{SECRET[1:]}"),
+        (f"\xef\xbd\x91{SECRET[1:]}", f"\xef\xbd\x91{SECRET[1:]}"),
     ],
 )
 def test_what_a_carrier_holds_is_read_and_leads_back(text: str, origin: str) -> None:
     ((found, _), *_) = readings(text)
     assert found.startswith(origin)
     assert len(found) <= len(origin) + 4
+
+
+@pytest.mark.parametrize("mark", ["+", "-", "++", " -", "+/a/b/", "--", "+//a.b/c/d/e/"])
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode, base64.b32encode])
+def test_the_mark_of_a_hunk_hides_no_coded_text_at_any_alignment(mark: str, encode: Callable[[bytes], bytes]) -> None:
+    for size in range(60):
+        coded = encode(("u" * size + SECRET + " and more").encode()).decode()
+        assert readings(f"@@ -1 +1 @@\n{mark}{coded}\n"), size
+
+
+@pytest.mark.parametrize("mark", ["", "+", "-", "    ", "+    "])
+@pytest.mark.parametrize("width", [60, 64, 76])
+@pytest.mark.parametrize("encode", [base64.b64encode, lambda raw: raw.hex().encode(), base64.b32encode])
+def test_a_wrapped_text_is_one_at_every_alignment(mark: str, width: int, encode: Callable[[bytes], bytes]) -> None:
+    if encode is base64.b32encode and width % 8:
+        return
+    for size in range(90):
+        coded = encode(("u" * size + " é " * (size % 3) + SECRET + " and more of it" * 3).encode()).decode()
+        lines = [f"{mark}{coded[start : start + width]}\n" for start in range(0, len(coded), width)]
+        assert readings("@@\n" + "".join(lines)), size
 
 
 def test_text_without_a_carrier_has_no_other_reading() -> None:
@@ -84,6 +114,9 @@ def test_origins_are_spans_of_the_text_in_order(text: str) -> None:
     [
         "\\", "\\\\u", "\\u0041", "%", "%41", "%2541", "&#65;", "\x1b[", "\x1b]", "\x1b[31m", "=\n", "\\\n", "\u200b",
         "\xe2\x80\x8b", "A" * 28 + " ", "QUJD", "41" * 20 + "-", "a\0", "\0", "⟦U+001B⟧", "-----\\n", "\\\n 1 +|",
+        "+" + "A" * 28, "+" + "QUJD" * 10 + "\n", "a/" * 20 + " ", "/" * 29, "-" * 40 + "A", "0x", "\uff21",
+        "\\U00000041",
+        "MFRGG" * 8 + " ", "M" * 40, "\xf3\xa0\x81\x81", "0000: 41\n", "00000000: 4141 4141\n", "41" * 30 + "\n",
     ],
 )  # fmt: skip
 def test_a_hostile_megabyte_is_read_in_linear_time(unit: str) -> None:

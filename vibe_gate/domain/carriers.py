@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import functools
 import html
 import re
@@ -37,35 +38,46 @@ CODED = 28
 """Characters from which a run is decoded: base64 of the shortest known format (20 characters)."""
 CODED_HEX = 40
 _BEGINNING = 15
+_INSIDE = bytes(range(0x80, 0xC0))
 _CONTROLS = bytes({*range(0x20), 0x7F} - {*b"\t\n\r\x1b"})
 
-_INVISIBLE = "\u200b-\u200f\u2060-\u2064\ufeff\u202a-\u202e\u2066-\u2069\xad"
+_INVISIBLE = "\u200b-\u200f\u2060-\u2064\ufeff\u202a-\u202e\u2066-\u2069\xad\ufe00-\ufe0f\U000e0000-\U000e01ef"
+_FULL_WIDTH = "\uff0d\uff10-\uff19\uff21-\uff3a\uff3f\uff41-\uff5a"  # what tokens are made of, not Chinese commas
 _ESCAPE = re.compile(
     # A set first, which the search jumps to; what the character is decides how it goes on.
-    rf"[\\%=&\x1b\xc2\xe2\xef⟦{_INVISIBLE}]"
-    r"(?:(?<=\\)(?:[nrtbf\"'/\\`$]|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[0-3][0-7]{2}|"
+    rf"[\\%=&\x1b\xc2\xe2\xef\xf3⟦{_INVISIBLE}{_FULL_WIDTH}]"
+    r"(?:(?<=\\)(?:[nrtbf\"'/\\`$]|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|u\{[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[0-3][0-7]{2}|"
     r"\r?\n(?:[ \t]{0,20}[0-9]{1,7}(?:[ \t]?[ +-]?\||→|\xe2\x86\x92|\t))?[ \t]{0,200}[+-]?[ \t]{0,200})"
     r"|(?<=%)[0-9A-Fa-f]{2}"
     r"|(?<==)(?:\r?\n|3[Dd]|20)"
     r"|(?<=&)(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|quot|apos|amp|lt|gt|sol|num|equals|colon|nbsp);"
     r"|(?<=\x1b)(?:\[[0-?]{0,40}[ -/]{0,4}[@-~]|[\]PX^_][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[ -/]{0,4}[0-Z\\^-~])"
-    r"|(?<=\xc2)\xad|(?<=\xe2)(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xa9])|(?<=\xef)\xbb\xbf"
+    r"|(?<=\xc2)\xad|(?<=\xe2)(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xa9])|(?<=\xef)(?:\xbb\xbf|\xb8[\x80-\x8f])"
+    r"|(?<=\xf3)\xa0[\x80-\x87][\x80-\xbf]"
+    r"|(?<=\xef)(?:\xbc[\x8d\x90-\x99\xa1-\xba\xbf]|\xbd[\x81-\x9a])"
     # As `shown` writes what cannot be seen.
     r"|(?<=⟦)U\+[0-9A-F]{4,6}⟧|(?<=\xe2)\x9f\xa6U\+[0-9A-F]{4,6}\xe2\x9f\xa7"
-    rf"|(?<=[{_INVISIBLE}]))"
+    rf"|(?<=[{_INVISIBLE}{_FULL_WIDTH}]))"
 )
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 _RUN_CHARACTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
 _RUNS = bytes(0x78 if code in _RUN_CHARACTERS else 0x20 for code in range(256))
 _NEEDLE = b"x" * CODED
+_WIDTHS = {1: 2, 3: 4, 5: 8}
 _TO_STANDARD = str.maketrans("-_", "+/")
 _HEX = re.compile(r"[0-9a-f]+\Z|[0-9A-F]+\Z")
+_BASE32 = re.compile(r"[A-Z2-7]{32,}\Z|[a-z2-7]{32,}\Z")
+_MARKS = re.compile(r"0x|[+-]+|[^/]{0,60}+/+")
+_MARKED = 5
+"""How many beginnings of a run may be marks: a hunk's + or -, parts of a path, of which the last may be a text."""
 _WIDE = re.compile(r"(?:[\t\n\r -~]\0){16,}+[\t\n\r -~]?")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]")
 _LINE_BREAK = re.compile(r"\r?\n[ \t]{0,40}[+-]?[ \t]{0,40}\Z")
 
-_LAST_LINE = re.compile(rf"\r?\n[ \t]{{0,40}}[+-]?[ \t]{{0,40}}([A-Za-z0-9+/_-]{{2,{CODED - 1}}})(?![A-Za-z0-9+/_-])")
+_LAST_LINE = re.compile(
+    rf"\r?\n[ \t]{{0,40}}[+-]?[ \t]{{0,40}}([A-Za-z0-9+/_-]{{2,{CODED_HEX - 1}}})(?![A-Za-z0-9+/_-])"
+)
 """The rest of a wrapped text, which is too short to be a run of its own."""
 
 _OFFSET = "0000"  # what the lines of a dump have in common, and hardly another text
@@ -81,7 +93,7 @@ _DUMP = re.compile(
 Piece = tuple[int, int, int, int, int]
 """Characters of the view, the span below that they stand for, and how many of each belong together.
 
-(1, 1): one for one. (3, 4): base64. (0, 0): all for all, as an escape.
+(1, 1): one for one. (3, 4): base64, (1, 2): hex, (5, 8): base32. (0, 0): all for all, as an escape.
 """
 
 
@@ -212,12 +224,15 @@ def _undone(escape: str) -> str:
         return {"3d": "=", "20": " "}.get(told.lower(), "")
     if lead == "&":
         return _latin(html.unescape(escape))
+    if lead in "\xef\uff0d" or lead > "\uff0f":
+        wide = ord(escape.encode("latin-1").decode("utf-8") if lead == "\xef" else escape)
+        return chr(wide - 0xFEE0) if 0xFF00 < wide < 0xFF5F else ""
     shown = escape.partition("U+")[2].rstrip("⟧\xe2\x9f\xa7")
     return _latin(chr(min(int(shown, 16), 0x10FFFF))) if shown else ""
 
 
 def _undone_backslash(told: str) -> str:
-    if told[0] in "ux":
+    if told[0] in "uUx":
         code = int(told[1:].strip("{}"), 16)
         return chr(code) if told[0] == "x" else _latin(chr(min(code, 0x10FFFF)))
     if told[0].isdigit():
@@ -232,30 +247,30 @@ def _latin(text: str) -> str:
 
 
 def _coded(text: str, below: View | None) -> Iterator[View]:
-    """Views of everything that is printable text in base64 or hex."""
+    """Views of everything that is printable text in base64, hex or base32."""
     parts: list[str] = []
     pieces: list[Piece] = []
-    size, reached, is_full = 0, 0, False
-    for start, end in _runs(text):
-        step, told = _decoded(text[start:end])
+    size, reached, full = 0, 0, 0
+    for first, end in _runs(text):
+        start, step, told = _decoded(text, first, end) if first >= reached else (first, 0, "")
         if not told:
             continue
         # A wrapped text goes on in the next line where this one is full.
-        goes_on = is_full and start - reached < 100 and _LINE_BREAK.match(text, reached, start)
+        goes_on = full == step and start - reached < 100 and _LINE_BREAK.match(text, reached, start)
         if parts and not goes_on:
             parts.append(SEPARATOR)
             pieces.append((len(SEPARATOR), start, start, 0, 0))
         parts.append(told)
-        pieces.append((len(told), start, end, step, 4 if step == 3 else 2))
-        size, reached, is_full = size + len(told), end, step == 3 and (end - start) % 4 == 0
-        if is_full and (last := _LAST_LINE.match(text, end)):
-            told = _from_base64(last[1])
+        pieces.append((len(told), start, end, step, _WIDTHS[step]))
+        size, reached, full = size + len(told), end, step if (end - start) % _WIDTHS[step] == 0 else 0
+        if full and (last := _LAST_LINE.match(text, end)):
+            told = _text_of(_bytes_of(step, last[1]))
             parts.append(told)
-            pieces.append((len(told), *last.span(1), 3, 4))
-            size, reached, is_full = size + len(told), last.end(), False
+            pieces.append((len(told), *last.span(1), step, _WIDTHS[step]))
+            size, reached, full = size + len(told), last.end(), 0
         if size > BLOCK:
             yield View("".join(parts), below, pieces.copy)
-            parts, pieces, size, is_full = [], [], 0, False
+            parts, pieces, size, full = [], [], 0, 0
     if parts:
         yield View("".join(parts), below, pieces.copy)
 
@@ -271,17 +286,33 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
         start = marks.find(_NEEDLE, end)
 
 
-def _decoded(run: str) -> tuple[int, str]:
-    """How many characters a group of the run gives, and all of them; (0, "") where that is no text."""
-    if len(run) >= CODED_HEX and len(run) % 2 == 0 and _HEX.match(run) and _may_be_text(bytes.fromhex(run[:24])):
-        told = _text_of(bytes.fromhex(run))
-        if len(told) == len(run) // 2:
-            return 1, told
-    # A look at the beginning saves most of the work: a hash is no text from its first bytes on.
-    if not _may_be_text(binascii.a2b_base64(run[:24].translate(_TO_STANDARD))):
-        return 0, ""
-    told = _from_base64(run)
-    return (3, told) if len(told) >= _BEGINNING else (0, "")
+def _decoded(text: str, start: int, end: int) -> tuple[int, int, str]:
+    """Where what is coded begins in a run, how many characters a group of it gives, and all of them ("": no text)."""
+    begin = start
+    for _ in range(_MARKED + 1):
+        run = text[begin:end]
+        if step := _coding(run):
+            told = _text_of(_bytes_of(step, run))
+            if len(told) >= (len(run) // 2 if step == 1 else _BEGINNING):
+                return begin, step, told
+        mark = _MARKS.match(text, begin, end)
+        if mark is None or end - mark.end() < CODED:
+            break
+        begin = mark.end()
+    return start, 0, ""
+
+
+def _coding(run: str) -> int:
+    """How many characters a group of a run gives; 0 where its first look says that it is no text.
+
+    That look saves most of the work: a hash is no text from its first bytes on.
+    """
+    head = run[:24]
+    if len(run) >= CODED_HEX and len(run) % 2 == 0 and _HEX.match(run) and _may_be_text(bytes.fromhex(head)):
+        return 1
+    if _may_be_text(binascii.a2b_base64(head.translate(_TO_STANDARD))):
+        return 3
+    return 5 if _BASE32.match(run) and _may_be_text(base64.b32decode(head, casefold=True)) else 0
 
 
 def _may_be_text(data: bytes) -> bool:
@@ -291,20 +322,29 @@ def _may_be_text(data: bytes) -> bool:
     return len(data.decode("utf-8", "ignore").encode()) >= len(data) - 3
 
 
-def _from_base64(run: str) -> str:
-    padded = run[: len(run) - (len(run) % 4 == 1)].translate(_TO_STANDARD)
-    try:
-        return _text_of(base64.b64decode(padded + "=" * (-len(padded) % 4)))
-    except binascii.Error:
-        return ""
+def _bytes_of(step: int, run: str) -> bytes:
+    """What is coded in base64 (3), hex (1) or base32 (5); b"" where it is not."""
+    with contextlib.suppress(ValueError):
+        if step == 1:
+            return bytes.fromhex(run)
+        if step == 5:
+            whole = run[: len(run) - (len(run) % 8 in (1, 3, 6))]
+            return base64.b32decode(whole + "=" * (-len(whole) % 8), casefold=True)
+        padded = run[: len(run) - (len(run) % 4 == 1)].translate(_TO_STANDARD)
+        return base64.b64decode(padded + "=" * (-len(padded) % 4))
+    return b""
 
 
 def _text_of(data: bytes) -> str:
-    """The beginning of `data` that is UTF-8 without control characters, seen as Latin-1."""
+    """The beginning of `data` that is UTF-8 without control characters, seen as Latin-1.
+
+    A line of a wrapped text may begin inside of a character.
+    """
+    head = len(data) - len(data[:3].lstrip(_INSIDE) + data[3:])
     try:
-        data.decode("utf-8")
+        data[head:].decode("utf-8")
     except UnicodeDecodeError as error:
-        data = data[: error.start]
+        data = data[: head + error.start]
     told = data.decode("latin-1")
     cut = _UNPRINTABLE.search(told)
     return told[: cut.start()] if cut else told
