@@ -356,3 +356,26 @@ def test_the_password_of_an_address_in_the_environment_goes_alone(name: str, add
 def test_a_word_that_is_the_password_of_an_address_is_left_alone(password: str) -> None:
     redactor = Redactor({"DATABASE_URL": f"postgres://postgres:{password}@db.internal/app"})
     assert redactor.text(f"a {password} here") == f"a {password} here"
+
+
+@pytest.mark.parametrize(
+    "name", ["DB_PASS", "DB_PW", "JWT", "AUTHORIZATION", "AUTH_HEADER", "CONNECTION_STRING", "AZURE_SAS"]
+)
+def test_a_password_under_a_short_name_is_a_known_value(name: str) -> None:
+    assert "Zq8vT3rWm1KxP0dL" not in Redactor({name: "Zq8vT3rWm1KxP0dL"}).text("login with Zq8vT3rWm1KxP0dL failed")
+
+
+@pytest.mark.parametrize("around", ["{}\n", " {}\r\n", '"{}"', "Bearer {}", '{{"user": "bob", "password": "{}"}}'])
+def test_what_wraps_a_value_hides_it_nowhere_and_the_texts_own_line_ends_stay(around: str) -> None:
+    redactor = Redactor({"MY_CREDENTIALS": around.format("Zq8vT3rWm1KxP0dL")})
+    told = redactor.text("one Zq8vT3rWm1KxP0dL\ntwo\n")
+    assert told.startswith("one [redacted:environment:")
+    assert told.endswith("]\ntwo\n")
+
+
+@pytest.mark.parametrize("between", ["\n+", "\r\n", "\n    ", "\\n", "\n12: "])
+def test_every_line_of_a_value_is_found_whatever_stands_between_them(between: str) -> None:
+    lines = ["abcDEF123xyz", "QWErty456uio", "zX9/cV8+bN7m"]
+    told = Redactor({"MY_SECRET": "\n".join(lines) + "\n"}).text("+" + between.join(lines) + "\nnext\n")
+    assert not [line for line in lines if line in told]
+    assert told.endswith("]\nnext\n")

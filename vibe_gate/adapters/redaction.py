@@ -1,6 +1,6 @@
 """Redaction: nothing secret is written to a bundle, a cassette or a forge.
 
-Two nets. *Known values*: what the environment holds under a secret's name, in the
+Two nets. *Known values*: what the environment holds as a secret (`domain.known_values`), in the
 forms in which it travels (plain, base64 at each alignment, hex, URL-encoded,
 JSON-escaped). *Known formats*: `domain.secrets`.
 
@@ -18,30 +18,11 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from vibe_gate.domain import secrets
+from vibe_gate.domain.known_values import MIN_VALUE, known_values
 from vibe_gate.domain.placeholders import as_bytes_seen, placeholder, replaced
-
-MIN_VALUE = 8
-"""Characters of an environment's value below which it is too common to be searched for."""
-
-_SECRET_NAME = re.compile(
-    r"KEY|TOKEN|SECRET|PASSW|PWD\Z|PASSPHRASE|CREDENTIAL|AUTH\Z|_PAT\Z|DSN\Z|(?:DATABASE|REDIS|MONGO\w*|AMQP)_UR[IL]\Z|"
-    r"COOKIE|CERT\Z|WEBHOOK|SESSION_ID\Z",
-    re.IGNORECASE,
-)
-_NOT_SECRET_NAME = re.compile(
-    r"\A(?:PWD|OLDPWD|SSH_AUTH_SOCK|XAUTHORITY|KEYBOARD\w*|\w*_(?:FILE|PATH|DIR|HOME|SOCK|NAME|URL_PREFIX)|COLORTERM|"
-    r"\w*KEYRING\w*|\w*MAX_\w*TOKENS|TOKENIZERS_PARALLELISM)\Z",
-    re.IGNORECASE,
-)
-_PLAIN_PATH = re.compile(r"[~.]?/[a-z0-9._/-]*|/\S+\.[a-z]{1,5}")
-_ADDRESS = re.compile(r"://[^\s/:@]{0,200}:(?P<password>[^\s/]{1,1000})@")
-_TRIVIAL = frozenset(
-    {"password", "changeme", "disabled", "required", "optional", "undefined", "localhost", "anonymous"}
-)
-
 
 _BETWEEN_HEX = (":", " ", "-", ",", ", ", ",0x", ", 0x", " 0x")
 """What stands between the bytes of a value that is written in hex: a dump's, a debugger's, a program's."""
@@ -53,8 +34,10 @@ class Redactor:
     """Replaces secrets; keeps every other character and byte as it is. Safe for several threads."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        known = _environment_secrets(environ)
-        self._forms = {form: secret for secret in known for form in _forms(secret)}
+        every = known_values(environ)
+        known = [value.text for value in every if not value.is_line]
+        self._forms = {form: value.text for value in every if value.is_line for form in _near_forms(value.text)}
+        self._forms |= {form: secret for secret in known for form in _forms(secret)}
         # What a limit has cut: half of a value and more, at the end or before the dots that say so.
         self._beginnings = {_plain(secret)[: max(MIN_VALUE, len(secret) // 2)]: _plain(secret) for secret in known}
         self._found: Counter[str] = Counter()
@@ -157,30 +140,6 @@ def _named(value: Mapping[Any, Any]) -> dict[str, str]:
     return {"value": name} if isinstance(name, str) else {}
 
 
-def _environment_secrets(environ: Mapping[str, str]) -> list[str]:
-    held = [value for name, value in environ.items() if _SECRET_NAME.search(name) and not _NOT_SECRET_NAME.match(name)]
-    # The password in an address is a secret of its own, as a client's error names it, whatever the variable's name.
-    passwords = [
-        found["password"]
-        for value in environ.values()
-        if (found := _ADDRESS.search(value)) and not _is_word(found["password"], value)
-    ]
-    held += passwords + [unquote(password) for password in passwords]
-    return [
-        value
-        for value in dict.fromkeys(held)
-        if len(value) >= MIN_VALUE and value.lower() not in _TRIVIAL
-        and len(set(value)) > 2 and not _PLAIN_PATH.fullmatch(value)
-    ]  # fmt: skip
-
-
-def _is_word(password: str, address: str) -> bool:
-    """Whether it stands in every text for other reasons: `postgres://postgres:postgres@db/`, or one plain word."""
-    return address.lower().count(password.lower()) > 1 or (
-        password.isalpha() and password.islower() and len(password) < 12
-    )
-
-
 def _raw(secret: str) -> bytes:
     raw = secret.encode("utf-8", "surrogateescape")
     # A value that is no UTF-8 must not match half a character of a text that is.
@@ -191,23 +150,29 @@ def _plain(secret: str) -> str:
     return _raw(secret).decode("latin-1")
 
 
+def _near_forms(secret: str) -> set[str]:
+    """How a secret is written by those who know nothing of it: as it stands, in JSON, in an address."""
+    plain = _plain(secret)
+    escaped = {json.dumps(plain, ensure_ascii=False)[1:-1], json.dumps(secret, ensure_ascii=True)[1:-1]}
+    forms = {plain, quote(_raw(secret), safe=""), *escaped, *(text.replace("/", "\\/") for text in escaped)}
+    return {form for form in forms if len(form) >= MIN_VALUE}
+
+
 def _forms(secret: str) -> set[str]:
     """How a secret may be written, each as UTF-8 seen as Latin-1."""
     raw = _raw(secret)
     plain = _plain(secret)
-    escaped = (json.dumps(plain, ensure_ascii=False), json.dumps(secret, ensure_ascii=True))
     percent = quote(raw, safe="")
     forms = {
-        plain,
         raw.hex(),
         raw.hex().upper(),
-        percent,
+        base64.b32encode(raw).decode("ascii").rstrip("="),
         quote(raw, safe="/"),
         quote(raw, safe="").replace("%20", "+"),
     }
     forms |= {plain.encode(wide).decode("latin-1") for wide in ("utf-16-le", "utf-16-be")}
     forms |= {re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), percent)}
-    forms |= {text[1:-1] for text in escaped} | {text[1:-1].replace("/", "\\/") for text in escaped}
+    forms |= _near_forms(secret)
     forms |= {raw.hex(" ").replace(" ", between) for between in _BETWEEN_HEX}
     forms |= {raw.hex(" ").upper().replace(" ", between) for between in _BETWEEN_HEX}
     for shift in range(3):

@@ -262,6 +262,17 @@ def _whole(text: str, match: SecretMatch) -> SecretMatch:
     return match if (start, end) == (match.start, match.end) else replace(match, start=start, end=end)
 
 
+def looks_random(value: str) -> bool:
+    """Whether a value without its name may be a secret: letters and digits as no word, name or sentence has them."""
+    return (
+        any(map(str.isdigit, value))
+        and any(map(str.isalpha, value))
+        and not any(map(str.isspace, value))
+        and not (_WORDS.match(value) or _CAMEL.search(value) or _PLACEHOLDER.search(value.lower()))
+        and _bits(value) >= QUOTED_BITS
+    )
+
+
 def mask(value: str) -> str:
     """What may be shown of a secret: enough to recognise it, at most a quarter of it."""
     return value[: min(4, len(value) // 4)] + "..."
