@@ -159,6 +159,13 @@ def _base64(p: Planted, encode: Callable[[bytes], bytes], group: int, width: int
     return f"data: {full}\n", full[first * width : last * width]
 
 
+def _lines(p: Planted, before: str, after: str) -> Carried:
+    """Each line with something before and behind it, and a line around them."""
+    between = f"{after}\n{before}"
+    carried = _around(lambda text: text.rstrip("\n").replace("\n", between), p)
+    return f"{before}one{between}{carried[0]}{between}two{after}\n", carried[1]
+
+
 def _documented(carried: Carried) -> Carried:
     return json.dumps({"data": carried[0]}), carried[1]
 
@@ -237,6 +244,9 @@ CARRIERS: dict[str, Callable[[Planted], Carried]] = {
     "variation selectors": lambda p: _cut(p, "\ufe0f"),
     "tag characters": lambda p: _cut(p, "\U000e0041"),
     "full width": lambda p: _around(_full_width, p),
+    "records of a log": lambda p: _lines(p, '{"log": "', '\\n", "stream": "stdout"}'),
+    "lines of a script": lambda p: _lines(p, 'echo "', '" >> file'),
+    "list in HTML": lambda p: _lines(p, "  <li>", "</li>"),
     "patch": lambda p: _around(lambda text: text.replace("\n", "\n+"), p, "@@ -0,0 +1 @@\n+", "\n"),
     "numbered lines": lambda p: _around(lambda text: text.replace("\n", "\n   12→"), p, "   11→"),
     "commented lines": lambda p: _around(lambda text: text.replace("\n", "\n# "), p, "# "),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import string
 import time
@@ -211,6 +212,9 @@ def test_matches_are_in_order_apart_and_inside_the_text(before: str, after: str,
         "-----BEGIN PRIVATE KEY-----\n\n", "-----BEGIN PRIVATE KEY-----\n" + ("k:" + "aB3/" * 16 + "\n") * 9,
         "k:" + "aB3/" * 16 + "\n", ("k:" + "aB3/" * 16 + "\n") * 9 + "-----END PRIVATE KEY-----\n",
         "curl -u ", "curl -u a:", "machine a.b login ", "password>", "-u",
+        "-----END " + "PRIVATE KEY-----\n", "-----END " + "PRIVATE KEY-----" + "x" * 5000,
+        "-----BEGIN " + "PRIVATE KEY-----\\n" + ("<li>" + "aB3/x7Q" * 9 + "</li>") * 9,
+        "<li>" + "aB3/x7Q" * 9 + "</li>", ("<li>" + "aB3/x7Q" * 9 + "</li>") * 99 + "-----END " + "PRIVATE KEY-----",
         "SG.", ":AA", "gh" + "p_",
         "secret\u0130",
         "Bearer ", "Basic AAAA", "token='" + "a" * 30,
@@ -297,6 +301,66 @@ def test_a_private_key_is_found_whatever_stands_before_each_of_its_lines(
     assert not [body for body in KEY_LINES if body[:12] in left]
     assert left.startswith("to begin\n")
     assert "the end" in left or lead == "cat -A"
+
+
+FOLLOWED = {
+    "docker's log": lambda number, line: json.dumps(
+        {"log": line + "\n", "stream": "stdout", "time": f"2026-11-20T14:00:{number:02}.{number * 7919 % 100_000:05}Z"}
+    ),
+    "a log with ids": lambda number, line: json.dumps(
+        {"id": "3f" * 32, "log": line + "\n", "request": f"aB3dE5gH7jK9mN1pQ3sT5vW{number:02}"}
+    ),
+    "a cluster's log": lambda number, line: json.dumps(
+        {"log": line + "\n", "pod": {"name": f"web-7d4b-{number}", "label": "b" * 200, "id": "ab12" * 16}}
+    ),
+    "a log in a log": lambda number, line: json.dumps({"msg": json.dumps({"log": line + "\n", "stream": "stdout"})}),
+    "echo": lambda number, line: f'echo "{line}" >> id_rsa',
+    "a batch": lambda number, line: f"echo {line}>>k.pem",
+    "printf": lambda number, line: f"printf '%s\\n' '{line}' >> key",
+    "HTML": lambda number, line: f"{line}<br>",
+    "a list": lambda number, line: f"  <li>{line}</li>",
+    "a table": lambda number, line: f"<tr><td>{number}</td><td>{line}</td></tr>",
+    "Java": lambda number, line: f'    + "{line}\\n"',
+    "Go, in a patch": lambda number, line: f'+\t"{line}\\n" + // {number}',
+    "CSV": lambda number, line: f'{number},"{line}",x',
+}
+
+
+@pytest.mark.parametrize("form", FOLLOWED)
+@pytest.mark.parametrize(("first", "last"), [(0, None), (0, -1), (0, -3), (1, None), (3, None)])
+@pytest.mark.parametrize("between", ["\n", "\r\n", ""])
+def test_a_private_key_is_found_whatever_stands_behind_each_of_its_lines(
+    form: str, first: int, last: int | None, between: str
+) -> None:
+    lines = [FOLLOWED[form](number, line) for number, line in enumerate(KEY_LINES, 1)][first:last]
+    text = between.join(["to begin: ", *lines, " the end"])
+    left = _left(text)
+    assert not [body for body in KEY_LINES if len(body) > 40 and body[4:24] in left]
+    assert left.startswith("to begin: ")
+    assert left.endswith(" the end")
+
+
+def _left(text: str) -> str:
+    """`text` without the private keys that are found in it."""
+    spans = [(match.start, match.end) for match in secrets.find(text) if match.kind == "private-key"]
+    ends = zip([(0, 0), *spans], [*spans, (len(text), 0)], strict=True)
+    return "".join(text[end:start] for (_, end), (start, _) in ends)
+
+
+@pytest.mark.parametrize("between", ["\n", " ", '",\n    "'])
+def test_names_and_paths_near_the_marks_of_a_key_stay(between: str) -> None:
+    begin, end = KEY_LINES[0], KEY_LINES[-1]
+    named = [
+        "tests/fixtures/Keys2/adapters/Redaction1/private/keys",
+        "test_that_AVeryLongName_isLeftAlone",
+        "a/B1/" * 12,
+    ]
+    for text in (
+        between.join([*named, f'assert text.endswith("{end}")', *named]),
+        between.join([*named, f'assert text.startswith("{begin}")', *named]),
+        between.join([*named, f'assert "{begin}" in text and "{end}" in text', *named]),
+    ):
+        assert all(name in _left(text) for name in named)
 
 
 def test_a_private_key_is_one_value_whatever_stands_before_its_lines() -> None:

@@ -1,4 +1,4 @@
-"""Private keys in PEM, whatever stands before each of their lines: a `grep -n`, a blame, a log, a hunk."""
+"""Private keys in PEM, whatever stands before or behind each of their lines: a `grep -n`, a blame, a log, a hunk."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ _LEAD = 200
 """Characters that may stand before each line of a private key: a path, a blame, a time and a host."""
 _PEM_WIDTH, _PEM_WIDEST = 32, 120
 _PEM_LINES = 400  # 16,384 bits have 270
+_PEM_MARK = re.compile(r"-----(?P<side>BEGIN|END) (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_RUN = re.compile(r"[A-Za-z0-9+/]{16,}+={0,2}")
+_PEM_WINDOW = 64_000  # what is looked at above an end line
+_ANY_DIGIT = str.maketrans("123456789", "000000000")
+GAP = 600
+"""Characters between two lines of a key: the rest of a log's record, and the beginning of the next one."""
 
 
 class Key(NamedTuple):
@@ -60,6 +66,17 @@ def _alike(one: str, other: str) -> bool:
 
 def _shape(lead: str) -> str:
     return _LEAD_GAP.sub(" ", _LEAD_WORD.sub("a", lead))
+
+
+def every(text: str) -> Iterator[Key]:
+    """Private keys in whatever form; one may be told more than once, and the spans overlap then."""
+    if "PRIVATE KEY" not in text:
+        return
+    known = [*led(text), *tails(text)]
+    yield from known
+    for key in followed(text):
+        if not any(one.start <= key.start and key.end <= one.end for one in known[:_PEM_LINES]):
+            yield key
 
 
 def led(text: str) -> Iterator[Key]:
@@ -145,3 +162,69 @@ def _lines_above(text: str, above: int, lead: str) -> list[_KeyLine]:
     if len(bodies) > 1 and len(bodies[-1].body) < 16:
         bodies.pop()
     return bodies
+
+
+def followed(text: str) -> Iterator[Key]:
+    """Private keys with something behind each of their lines, too: `echo "..." >> id_rsa`, <li>, a log in JSON.
+
+    Here a line of a key is a run of base64 of one width, wherever it stands, no further than
+    GAP from the one before. It takes two such lines, or one and the other end of the key.
+    """
+    marks = list(_PEM_MARK.finditer(text)) if "PRIVATE KEY" in text else []
+    for number, mark in enumerate(marks):
+        before = marks[number - 1].end() if number else 0
+        after = marks[number + 1] if number + 1 < len(marks) else None
+        if mark["side"] == "BEGIN":
+            ends = after if after is not None and after["side"] == "END" else None
+            yield from _between(text, mark, ends, after.start() if after is not None else len(text))
+        elif not number or marks[number - 1]["side"] == "END":
+            yield from _above(text, mark, before)
+
+
+def _between(text: str, begin: re.Match[str], ends: re.Match[str] | None, limit: int) -> Iterator[Key]:
+    """The key from its first line on, to its last one or as far as it is shown."""
+    bodies: list[re.Match[str]] = []
+    reached = stop = begin.end()
+    for run in _PEM_RUN.finditer(text, begin.end(), min(limit, begin.end() + _PEM_LINES * GAP)):
+        if run.start() - reached > GAP or len(bodies) == _PEM_LINES:
+            break
+        if len(run[0]) == len(bodies[0][0]) if bodies else _is_whole_line(run[0]):
+            bodies.append(run)
+            reached = stop = run.end()
+        elif bodies and stop == reached and _is_last(text, bodies, run):
+            stop = run.end()
+    if bodies and ends is not None and ends.start() - reached <= 2 * GAP:  # the last line is between
+        yield Key(begin.start(), ends.end(), "".join(run[0] for run in bodies))
+    elif len(bodies) > 1:
+        yield Key(begin.start(), stop, "".join(run[0] for run in bodies))
+
+
+def _above(text: str, end: re.Match[str], limit: int) -> Iterator[Key]:
+    """The rest of a key whose beginning is not shown, upwards from its last line."""
+    runs = list(_PEM_RUN.finditer(text, max(limit, end.start() - _PEM_WINDOW), end.start()))
+    while runs and not _is_whole_line(runs[-1][0]):
+        runs.pop()
+    bodies: list[re.Match[str]] = []
+    reached = end.start()
+    for run in reversed(runs):
+        if reached - run.end() > (GAP if bodies else 2 * GAP) or len(bodies) == _PEM_LINES:
+            break
+        if len(bodies) == 1 and len(bodies[0][0]) < len(run[0]) and _is_whole_line(run[0]):
+            bodies.pop()  # that was the last line, which is shorter
+        if not bodies or len(run[0]) == len(bodies[0][0]):
+            bodies.append(run)
+            reached = run.start()
+    if bodies:
+        yield Key(bodies[-1].start(), end.end(), "".join(run[0] for run in reversed(bodies)))
+
+
+def _is_whole_line(run: str) -> bool:
+    """Whether a run may be a whole line of a key: neither a word nor a path."""
+    upper, lower, digits = (sum(map(kind, run)) for kind in (str.isupper, str.islower, str.isdigit))
+    return _PEM_WIDTH <= len(run) <= _PEM_WIDEST and digits > 1 and min(upper, lower) > 3 and run.count("/") < 8
+
+
+def _is_last(text: str, bodies: list[re.Match[str]], run: re.Match[str]) -> bool:
+    """Whether a shorter run is the last line, or what a limit has left of one: it stands behind the same."""
+    leads = [text[max(0, one.start() - 3) : one.start()].translate(_ANY_DIGIT) for one in (bodies[-1], run)]
+    return len(run[0]) < len(bodies[0][0]) and leads[0] == leads[1] and _is_mixed(run[0])

@@ -223,7 +223,7 @@ def _scan(text: str, also: Callable[[str], Iterable[SecretMatch]] | None) -> Ite
         yield from also(text)
     for match in (
         *_known(text),
-        *(SecretMatch("private-key", *key) for key in (*private_keys.led(text), *private_keys.tails(text))),
+        *(SecretMatch("private-key", *key) for key in private_keys.every(text)),
         *_cut_short(text),
         *_discord(text),
         *_urls(text),
