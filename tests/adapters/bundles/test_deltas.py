@@ -50,6 +50,45 @@ def test_a_secret_in_pieces_of_any_size_goes_and_all_else_stays(size: int, kind:
     assert [event["event"]["type"] for event in told] == [event["event"]["type"] for event in events]
 
 
+@pytest.mark.parametrize("field", ["signature", "content", "output", "value", "stdout", "chunk"])
+def test_pieces_of_every_kind_are_joined(field: str) -> None:
+    told = passed(
+        [
+            {"type": "content_block_delta", "index": 0, "delta": {"type": f"{field}_delta", field: text}}
+            for text in (SECRET[:7], SECRET[7:])
+        ]
+    )
+    assert [event["delta"][field] for event in told] == ["[redacted]", ""]
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        {"type": "result", "session_id": "another"},
+        {"type": "stream_event", "session_id": "s", "event": {"type": "message_delta", "delta": {"stop_reason": None}}},
+        {"type": "stream_event", "session_id": "s", "event": {"type": "ping"}},
+    ],
+)
+def test_what_ends_nothing_of_a_message_does_not_part_it(between: dict[str, Any]) -> None:
+    told = passed([piece(SECRET[:7]), between, piece(SECRET[7:])])
+    assert text_of(told) == "[redacted]"
+    assert told[1] == between
+
+
+@pytest.mark.parametrize("ends", [{"type": "result", "session_id": "s"}, {"type": "result"}])
+def test_the_result_of_a_session_ends_its_messages_and_those_of_its_subagents(ends: dict[str, Any]) -> None:
+    stream = Deltas(Hush().text)
+    assert stream.feed(piece("a")) == stream.feed(piece("b", parent="toolu_1")) == []
+    assert len(stream.feed(ends)) == 3
+
+
+def test_pieces_with_ids_are_joined_by_these_and_never_with_the_next_message() -> None:
+    events = [{"type": "text-delta", "id": "1", "delta": SECRET[:7]}, {"type": "text-delta", "id": "2", "delta": "y"}]
+    events += [{"type": "text-delta", "id": "1", "delta": SECRET[7:]}, {"type": "text-end", "id": "1"}]
+    told = passed([*events, {"type": "text-delta", "id": "2", "delta": "x"}])
+    assert [event.get("delta") for event in told] == ["[redacted]", "y", "", None, "x"]
+
+
 def test_pieces_before_and_behind_a_secret_keep_their_borders() -> None:
     cut = ["one ", "two ", SECRET[:4], SECRET[4:], " three", " four"]
     told = [event["event"]["delta"]["text"] for event in passed([*map(piece, cut), stop()])[:-1]]

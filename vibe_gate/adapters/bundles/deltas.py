@@ -4,6 +4,8 @@ Events that carry a piece (`delta`) wait until their block is over; then the pie
 redacted as one text and go on in their order, none lost, with everything that came
 behind them. What a placeholder stands for may have been in several pieces: it goes
 into the first of them, the others keep what is left, which may be nothing.
+
+Two blocks are two texts: what begins in one and ends in the next is not seen as one.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ MAX_EVENTS = 20_000
 
 _PLACES = ((), ("event",), ("data",), ("data", "event"))
 """Where in an event the stream's own event is: bare, in the SDK's StreamEvent, in an item made of one."""
-_FIELDS = ("text", "thinking", "partial_json")
-_BLOCK_ENDS = "content_block_stop"
-_MESSAGE_ENDS = ("message_delta", "message_stop", "error")
+_FIELDS = ("text", "thinking", "partial_json", "signature", "content", "output", "value", "stdout", "stderr", "chunk")
+_BLOCK_ENDS = ("content_block_stop", "text-end", "reasoning-end", "tool-input-end")
+_MESSAGE_ENDS = ("message_stop", "error", "finish", "abort")
 _ALL_ENDS = "result"
 
 Event = Mapping[str, Any]
@@ -46,6 +48,13 @@ class Deltas:
         self._open: set[Block] = set()
         self._size = 0
 
+    def _close(self, over: tuple[str, ...]) -> None:
+        """Blocks are over: one, those of a conversation, or of a session, whose subagents end with it."""
+        if len(over) == 1 and "\0" not in over[0]:
+            self._open = {block for block in self._open if over[0] not in ("", _session(block)) and _session(block)}
+        else:
+            self._open = {block for block in self._open if block[: len(over)] != over}
+
     def feed(self, event: Event) -> list[Event]:
         """Take one event; the events that may go on now, in order."""
         held, over = _look(event)
@@ -56,7 +65,7 @@ class Deltas:
         if held.block is not None:
             self._open.add(held.block)
         if over is not None:
-            self._open = {block for block in self._open if block[: len(over)] != over}
+            self._close(over)
         if not self._open:
             return self.rest()
         if self._size > MAX_HELD or len(self._held) > MAX_EVENTS:
@@ -101,14 +110,26 @@ def _look(event: Event) -> tuple[_Held, tuple[str, ...] | None]:
         if not isinstance(inner, Mapping):
             continue
         whose = _whose(event, inner)
-        index, kind = str(inner.get("index", inner.get("messageId", inner.get("toolCallId", "")))), inner.get("type")
+        index, kind = _index(inner), inner.get("type")
         for path, text in _texts(inner):
             return _Held(event, (*place, *path), (whose, index, path[-1]), text), None
-        if kind == _BLOCK_ENDS:
+        if kind in _BLOCK_ENDS:
             return _Held(event), (whose, index)
         if kind in _MESSAGE_ENDS:
             return _Held(event), (whose,)
-    return _Held(event), () if event.get("type") == _ALL_ENDS else None
+    return _Held(event), (_session((_whose(event, event), "", "")),) if event.get("type") == _ALL_ENDS else None
+
+
+def _index(inner: Mapping[str, Any]) -> str:
+    """What tells a block from the others of its conversation."""
+    names = ["index", "messageId", "toolCallId", "item_id"]
+    if str(inner.get("type", "")).endswith(("-delta", "-end")):
+        names.append("id")  # elsewhere each event has one of its own
+    return next((str(inner[name]) for name in names if name in inner), "")
+
+
+def _session(block: Block) -> str:
+    return next(filter(None, block[0].split("\0")[::2]), "")
 
 
 def _texts(inner: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
