@@ -72,9 +72,21 @@ def review(
     GatewayError for a wire that is set up wrongly. A model that cannot be reached
     is no error but an outcome.
     """
+    with open_repository(start, environ, walk=request.selection.kind == "worktree") as repository:
+        return review_in(repository, request, environ=environ, clock=clock, progress=progress)
+
+
+def review_in(
+    repository: Repository,
+    request: Request,
+    *,
+    environ: Mapping[str, str],
+    clock: Callable[[], datetime],
+    progress: Progress,
+) -> Review:
+    """`review` in a repository that is open already."""
     began = time.monotonic()
-    walk = request.selection.kind == "worktree"
-    with alarm() as bell, open_repository(start, environ, walk=walk) as repository:
+    with alarm() as bell:
         bell.ring_in(request.deadline_s or Budget().deadline_s)
         progress("change", "reading the change")
         change = repository.change(request.selection)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vibe_gate.adapters.git.program import Program
+from vibe_gate.adapters.git.program import Program, finish
 from vibe_gate.adapters.git.store import Store
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.provenance import Commit
@@ -22,8 +22,8 @@ def commits(git: Program, store: Store, change: Change) -> tuple[Commit, ...]:
 
 def draft(git: Program, message: str) -> Commit:
     """The commit that git is about to make here: no id yet, and whom git would name as its author and committer."""
-    author, author_email = _person(git.run("var", "GIT_AUTHOR_IDENT").out)
-    _, committer_email = _person(git.run("var", "GIT_COMMITTER_IDENT").out)
+    asked = [git.start("var", name) for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")]  # `var` answers one
+    (author, author_email), (_, committer_email) = (_person(finish(one).out) for one in asked)
     return Commit("", author, author_email, committer_email, message)
 
 

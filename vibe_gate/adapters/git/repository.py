@@ -78,9 +78,10 @@ class Repository:
     def tree(self, treeish: str) -> Tree:
         """The tree of a commit id or tree id (also one of ours), or of any revision. RevisionError."""
         name = treeish if _FULL_ID.match(treeish) else self._revisions.resolve(treeish)
-        if not self._store.contains(name):
+        found = self._store.find(name)
+        if found is None:
             raise RevisionError(f"there is no object {name} in this repository.")
-        kind, data = self._store.read(name)
+        kind, data = found.kind, found.data
         while kind == "tag":
             name = data[7:47].decode("ascii")
             kind, data = self._store.read(name)
@@ -160,11 +161,17 @@ class Repository:
 
     def bring(self, commits: Sequence[str], enough: Callable[[], bool], access: Access) -> str:
         """Fetch commits by their ids, with history until `enough()`; "" or why that was not reached (CI only)."""
-        return rooms.fetching.bring(self._place.git, commits, enough, access)
+
+        def is_enough() -> bool:
+            self._revisions.forget()
+            return enough()
+
+        return rooms.fetching.bring(self._place.git, commits, is_enough, access)
 
     def bring_branch(self, name: str, access: Access) -> None:
         """Fetch the remote's branch into its remote-tracking ref, if the remote has it (CI only)."""
         rooms.fetching.bring_branch(self._place.git, name, access)
+        self._revisions.forget()
 
     def bring_notes(self, ref: str, access: Access) -> None:
         """Fetch the git notes of `refs/notes/<ref>`, if the remote has them (CI only)."""

@@ -21,13 +21,16 @@ class Revisions:
     def __init__(self, place: Place, store: Store) -> None:
         self._place = place
         self._store = store
+        self._default: tuple[str | None] | None = None
 
     def resolve(self, revision: str) -> str:
         """The commit id of anything that `git rev-parse` takes for one; "" is HEAD. RevisionError."""
         revision = revision or "HEAD"
         if revision.startswith("-") or "\0" in revision:
             raise RevisionError(f"{paths.quote(revision)} is not a revision.")
-        if revision == "HEAD" and not self.head():
+        if revision == "HEAD":
+            if head := self.head():
+                return head
             raise RevisionError("HEAD has no commit yet: make the first commit, or review what is staged.")
         named = self._place.git.run("rev-parse", "--verify", "--end-of-options", revision)
         if named.code:
@@ -39,7 +42,8 @@ class Revisions:
 
     def head(self) -> str:
         """HEAD's commit id, "" on an unborn branch."""
-        return self._place.git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}").line
+        found = self._store.find("HEAD^{commit}")
+        return found.id if found else ""
 
     def tree_of(self, commit: str) -> str:
         """The tree of a commit, by its own first line; the empty tree of no commit ("")."""
@@ -87,18 +91,34 @@ class Revisions:
         """The default branch's commit id at the remote that HEAD's branch follows; else at origin, or the only one.
 
         A detached HEAD and a branch that was never pushed have no upstream, but what was
-        pushed by others binds them all the same.
+        pushed by others binds them all the same. Looked for once, until `forget`.
         """
+        if self._default is None:
+            self._default = (self._find_default(),)
+        return self._default[0]
+
+    def forget(self) -> None:
+        """Something was fetched: look for the default branch anew."""
+        self._default = None
+
+    def _find_default(self) -> str | None:
+        remotes = self._remotes()
+        if not remotes and not any(_follows(line.name) for line in self._place.settings.lines):
+            return None
         branch = self._place.git.run("symbolic-ref", "--quiet", "HEAD").line.removeprefix("refs/heads/")
         remote = self._place.settings.value(f"branch.{branch}.remote") if branch else None
         if remote is None or remote == ".":
-            remotes = self._place.git.run("remote").line.split()
-            remote = "origin" if "origin" in remotes else remotes[0] if len(remotes) == 1 else None
+            remote = "origin" if "origin" in remotes else remotes.pop() if len(remotes) == 1 else None
         default = self._default_branch(remote) if remote else None
         if default is None:
             return None
         tip = self._place.git.run("rev-parse", "--verify", "--quiet", f"{default}^{{commit}}")
         return None if tip.code else tip.line
+
+    def _remotes(self) -> set[str]:
+        """The remotes that `git remote` lists: those of which the configuration says anything."""
+        names = (line.name.partition(".") for line in self._place.settings.lines)
+        return {rest.rpartition(".")[0] for section, _, rest in names if section == "remote" and "." in rest}
 
     def _default_branch(self, remote: str) -> str | None:
         """The remote's HEAD where it is known; else its main or master, for remotes that were added by hand."""
@@ -116,3 +136,8 @@ class Revisions:
         if self._place.shallow:
             return f"{said} This clone is shallow: run `git fetch --deepen=50`, or `git fetch --unshallow`."
         return f"{said} `git log --oneline --all` shows what there is."
+
+
+def _follows(setting: str) -> bool:
+    """Whether a setting says which remote a branch follows."""
+    return setting.startswith("branch.") and setting.endswith(".remote")

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from vibe_gate.adapters import git as rooms
 from vibe_gate.adapters.git.detect import Place
@@ -28,6 +28,14 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 20
 _NO_COMPRESSION = 0  # the folder lives for seconds; compressing would cost more than the disk
 _HELD_IN_MEMORY = 16 << 20  # bytes of new objects; many small files cost more than all else in a snapshot
+
+
+class Found(NamedTuple):
+    """An object: its id, its kind ("commit", "tree", "blob", "tag"), its content."""
+
+    id: str
+    kind: str
+    data: bytes
 
 
 class Store:
@@ -84,6 +92,17 @@ class Store:
             kind, size, out = self._ask(name)
             data = out.read(size + 1)
         return kind, data[:-1]
+
+    def find(self, revision: str) -> Found | None:
+        """What a revision names, by git's own grammar; None where it names nothing. It holds no newline."""
+        if revision in self._new:
+            return Found(revision, *self._new[revision])
+        with self._lock:
+            fields, out = self._answer(revision)
+            if len(fields) != 3:
+                return None
+            data = out.read(int(fields[2]) + 1)
+        return Found(fields[0].decode("ascii"), fields[1].decode("ascii"), data[:-1])
 
     def copy(self, name: str, target: IO[bytes], limit: int | None = None) -> bool:
         """Write an object's content to a file without holding it; nothing and False where it exceeds `limit` bytes."""
@@ -152,6 +171,13 @@ class Store:
         return name
 
     def _ask(self, name: str) -> tuple[str, int, IO[bytes]]:
+        fields, answered = self._answer(name)
+        if len(fields) != 3:
+            raise InfrastructureError(f"the object {name} is missing or damaged in this repository: run `git fsck`.")
+        return fields[1].decode("ascii"), int(fields[2]), answered
+
+    def _answer(self, name: str) -> tuple[list[bytes], IO[bytes]]:
+        """Git's line about a name: id, kind and size, the content after it; or less where there is no such object."""
         reader = self.start()
         asked, answered = reader.stdin, reader.stdout
         assert asked is not None
@@ -161,10 +187,10 @@ class Store:
             asked.flush()
         except BrokenPipeError:
             pass  # what it says before it ends is read below: nothing
-        fields = answered.readline().split()
-        if len(fields) != 3:
-            raise InfrastructureError(f"the object {name} is missing or damaged in this repository: run `git fsck`.")
-        return fields[1].decode("ascii"), int(fields[2]), answered
+        line = answered.readline()
+        if not line:  # git ended: that says nothing about the object
+            raise InfrastructureError(f"git could not be asked for the object {name}: run `git fsck`.")
+        return _fields(line), answered
 
     def _stop(self) -> None:
         if self._reader is not None:
@@ -178,6 +204,11 @@ class Store:
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103 (a hot path)
             self._folders.add(folder)
         return folder
+
+
+def _fields(line: bytes) -> list[bytes]:
+    """The words of a line of `git cat-file --batch`; none where it says that there is no such object."""
+    return [] if line.endswith((b" missing\n", b" ambiguous\n")) else line.split()
 
 
 def _chunks(source: IO[bytes], size: int) -> Iterator[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 
-from vibe_gate.adapters.git import open_repository
+from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.adapters.records import Records
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.gate import HookRule
@@ -16,7 +16,7 @@ from vibe_gate.errors import PASS, StorageError
 from vibe_gate.faces.git_hook.call import Hook, loud
 from vibe_gate.faces.git_hook.effect import Effect, effect
 from vibe_gate.report.text import safe
-from vibe_gate.review import Request, Review, review
+from vibe_gate.review import Request, Review, review_in
 from vibe_gate.share import is_wanted
 
 _BEFORE_COMMITS = ("pre-commit", "pre-merge-commit")
@@ -34,18 +34,19 @@ def held(hook: Hook, selection: Selection, message: str = "", settled: Callable[
     `settled` is asked just before a judge would be: why none has to be, or "".
     """
     request = Request(selection, stage=hook.stage, strict=hook.strict, message=message, settled=settled)
-    done = review(
-        request,
-        start=hook.start,
-        environ=hook.environ,
-        clock=hook.clock,
-        progress=lambda stage, what: hook.say(f"vibe-gate: {what} ...") if stage == "judge" else None,
-    )
-    rule = done.gate.file.on.inconclusive if done.gate else "warn"
-    what = effect(done.summary.exit_code, rule, hook.environ, strict=hook.strict)
-    _tell(hook, done, what)
-    if done.summary.run_id:
-        _write_down(hook, _of(hook, done, what))
+    with open_repository(hook.start, hook.environ) as repository:
+        done = review_in(
+            repository,
+            request,
+            environ=hook.environ,
+            clock=hook.clock,
+            progress=lambda stage, what: hook.say(f"vibe-gate: {what} ...") if stage == "judge" else None,
+        )
+        rule = done.gate.file.on.inconclusive if done.gate else "warn"
+        what = effect(done.summary.exit_code, rule, hook.environ, strict=hook.strict)
+        _tell(hook, done, what)
+        if done.summary.run_id:
+            _write_down(hook, _of(hook, done, what), repository)
     return what
 
 
@@ -114,15 +115,14 @@ def _is_wanted(rule: HookRule | None, summary: Summary) -> bool:
     return rule.judge == "always" or (rule.judge == "agent-authored" and summary.agent_authored.decision)
 
 
-def _write_down(hook: Hook, record: Record) -> None:
+def _write_down(hook: Hook, record: Record, repository: Repository) -> None:
     try:
-        with open_repository(hook.start, hook.environ) as repository:
-            records = Records(repository.common_dir)
-            records.append(record)
-            noted = is_wanted(repository)  # a note can only be put on a commit: post-commit has more to do than sh can
-            if hook.stage in _BEFORE_COMMITS and not (
-                record.exit_code or record.judged or record.hints or record.again or noted
-            ):
-                records.mark_passed(hook.parent, record)
+        records = Records(repository.common_dir)
+        records.append(record)
+        noted = is_wanted(repository)  # a note can only be put on a commit: post-commit has more to do than sh can
+        if hook.stage in _BEFORE_COMMITS and not (
+            record.exit_code or record.judged or record.hints or record.again or noted
+        ):
+            records.mark_passed(hook.parent, record)
     except StorageError as error:
         hook.say(f"vibe-gate: not recorded: {safe(str(error))}")
