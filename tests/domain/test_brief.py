@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import json
 import re
 
 from hypothesis import given
@@ -122,3 +125,41 @@ def test_the_answer_schema_admits_only_the_criteria_that_were_asked():
     schema = brief.answer_schema(rubric((), ()).judged)
     item = schema["properties"]["answers"]["items"]
     assert item["properties"]["criterion"]["enum"] == ["c0", "c1"]
+
+
+WORDS = {2: "3a1eae99841f7ce20c34fc484bc3513979914f4a25f6a6b741e2fbfe9da411af"}
+"""Template version -> digest of all that a judge is told in our words. One version more for every other wording."""
+
+
+def every_word() -> str:
+    """System prompt, answer schema, and a prompt in which every sentence and every mark of ours stands."""
+    long, mixed, tail = b"x" * (brief.MAX_ROW + 1) + b"\n", b"a\r\nb\n", b"\xff\xe2\x80\x8b no newline"
+    link = FileVersion("1" * 40, 0o120000, 4), FileVersion("2" * 40, 0o160000, 0)
+    script = FileVersion("3" * 40, 0o100644, 9), FileVersion("3" * 40, 0o100755, 9)
+    removed = Hunk(3, 1, 2, 0, (Line("-", b"old\r\n"),))
+    files = (
+        added("long.py", long),
+        added("mixed.py", mixed),
+        added("tail.py", tail),
+        added("blob.bin", b"", binary=True),
+        FileChange("new.py", "old.py", "renamed", link[0], link[1], False, 0, 1, (removed,)),
+        FileChange("run.sh", None, "modified", script[0], script[1], False, 0, 0, ()),
+        *(added(f"more{number}.py", b"") for number in range(brief.MAX_LISTED_FILES)),
+    )
+    asked = [
+        {"id": "plain", "kind": "judge", "question": "Q?", "good": "good", "bad": "bad"},
+        {"id": "narrow", "kind": "judge", "question": "Q?", "paths": ["*.py", "*.sh", "*.bin"]},
+    ]
+    held = Rubric.model_validate({"schema": 1, "id": "r", "criterion": asked})
+    shown_parts, _ = brief.parts(change(*files), held)
+    parts = [dataclasses.replace(part, message="It is\nright.") for part in shown_parts]
+    prompts = [brief.prompt(change(*files), part, NONCE) for part in parts]
+    return "\n".join([brief.system_prompt(NONCE), json.dumps(brief.answer_schema(held.judged)), *prompts])
+
+
+def test_other_words_to_the_judge_are_another_template_version():
+    # Verdicts are kept by that number: with old words' verdicts under it, changed words would never be asked.
+    digest = hashlib.sha256(every_word().encode()).hexdigest()
+    assert digest == WORDS[brief.TEMPLATE_VERSION], (
+        "raise TEMPLATE_VERSION in domain/brief.py and add its digest to WORDS"
+    )
