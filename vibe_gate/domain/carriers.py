@@ -43,9 +43,7 @@ _CONTROLS = bytes({*range(0x20), 0x7F} - {*b"\t\n\r\x1b"})
 
 _INVISIBLE = "\u200b-\u200f\u2060-\u2064\ufeff\u202a-\u202e\u2066-\u2069\xad\ufe00-\ufe0f\U000e0000-\U000e01ef"
 _FULL_WIDTH = "\uff0d\uff10-\uff19\uff21-\uff3a\uff3f\uff41-\uff5a"  # what tokens are made of, not Chinese commas
-_ESCAPE = re.compile(
-    # A set first, which the search jumps to; what the character is decides how it goes on.
-    rf"[\\%=&\x1b\xc2\xe2\xef\xf3⟦{_INVISIBLE}{_FULL_WIDTH}]"
+_TAILS = (
     r"(?:(?<=\\)(?:[nrtbf\"'/\\`$]|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|u\{[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[0-3][0-7]{2}|"
     r"\r?\n(?:[ \t]{0,20}[0-9]{1,7}(?:[ \t]?[ +-]?\||→|\xe2\x86\x92|\t))?[ \t]{0,200}[+-]?[ \t]{0,200})"
     r"|(?<=%)[0-9A-Fa-f]{2}"
@@ -56,9 +54,15 @@ _ESCAPE = re.compile(
     r"|(?<=\xf3)\xa0[\x80-\x87][\x80-\xbf]"
     r"|(?<=\xef)(?:\xbc[\x8d\x90-\x99\xa1-\xba\xbf]|\xbd[\x81-\x9a])"
     # As `shown` writes what cannot be seen.
-    r"|(?<=⟦)U\+[0-9A-F]{4,6}⟧|(?<=\xe2)\x9f\xa6U\+[0-9A-F]{4,6}\xe2\x9f\xa7"
-    rf"|(?<=[{_INVISIBLE}{_FULL_WIDTH}]))"
+    r"|(?<=\xe2)\x9f\xa6U\+[0-9A-F]{4,6}\xe2\x9f\xa7"
 )
+# A set first, which the search jumps to; what the character is decides how it goes on.
+_ESCAPE = re.compile(rf"[\\%=&\x1b\xad\xc2\xe2\xef\xf3]{_TAILS}|(?<=\xad))")
+_ANY_ESCAPE = re.compile(
+    rf"[\\%=&\x1b\xc2\xe2\xef\xf3⟦{_INVISIBLE}{_FULL_WIDTH}]"
+    rf"{_TAILS}|(?<=⟦)U\+[0-9A-F]{{4,6}}⟧|(?<=[{_INVISIBLE}{_FULL_WIDTH}]))"
+)
+"""The same beyond Latin-1: a set of all characters is searched at half the speed."""
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 _RUN_CHARACTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
@@ -68,9 +72,7 @@ _WIDTHS = {1: 2, 3: 4, 5: 8}
 _TO_STANDARD = str.maketrans("-_", "+/")
 _HEX = re.compile(r"[0-9a-f]+\Z|[0-9A-F]+\Z")
 _BASE32 = re.compile(r"[A-Z2-7]{32,}\Z|[a-z2-7]{32,}\Z")
-_MARKS = re.compile(r"0x|[+-]+|[^/]{0,60}+/+")
-_MARKED = 5
-"""How many beginnings of a run may be marks: a hunk's + or -, parts of a path, of which the last may be a text."""
+_MARKS = "+-"
 _WIDE = re.compile(r"(?:[\t\n\r -~]\0){16,}+[\t\n\r -~]?")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]")
 _LINE_BREAK = re.compile(r"\r?\n[ \t]{0,40}[+-]?[ \t]{0,40}\Z")
@@ -82,11 +84,10 @@ _LAST_LINE = re.compile(
 
 _OFFSET = "0000"  # what the lines of a dump have in common, and hardly another text
 _DUMP = re.compile(
-    r"^[+ -]?[0-9A-Fa-f]{6,16}(?:"
-    r": (?P<xxd>(?:[0-9A-Fa-f]{2}){1,4}(?: (?:[0-9A-Fa-f]{2}){1,4}){0,15})(?=  |[ \r]*$)"
-    r"|  ?(?P<od>[0-9A-Fa-f]{2}(?:  ?[0-9A-Fa-f]{2}){0,31})(?= {2,}[|>]|[ \r]*$)"
-    r")[^\n]{0,200}$",
-    re.MULTILINE,
+    r"\n[+ -]?[0-9A-Fa-f]{6,16}+(?:"
+    r": (?P<xxd>(?:[0-9A-Fa-f]{2}){1,4}(?: (?:[0-9A-Fa-f]{2}){1,4}){0,15})(?=  |[ \r]*(?:\n|\Z))"
+    r"|  ?(?P<od>[0-9A-Fa-f]{2}(?:  ?[0-9A-Fa-f]{2}){0,31})(?= {2,}[|>]|[ \r]*(?:\n|\Z))"
+    r")[^\n]{0,200}(?=\n|\Z)"
 )
 """A line of `xxd`, of `hexdump -C` or of `od -t x1`: an offset, bytes in hex, and often the same bytes as text."""
 
@@ -152,43 +153,51 @@ def _views(text: str, below: View | None, depth: int) -> Iterator[View]:
 
 def _escaped(text: str, below: View | None) -> Iterator[View]:
     """Views of the neighbourhood of escapes, these undone."""
+    escape = _ESCAPE if _is_latin(text) else _ANY_ESCAPE
     gathered: list[tuple[int, int]] = []
     size = 0
-    for low, high in _windows(text):
+    for low, high in _windows(text, escape):
         gathered.append((low, high))
         size += high - low
         if size > BLOCK:
-            yield _unescaped(text, below, gathered)
+            yield _unescaped(text, below, gathered, escape)
             gathered, size = [], 0
     if gathered:
-        yield _unescaped(text, below, gathered)
+        yield _unescaped(text, below, gathered, escape)
 
 
-def _unescaped(text: str, below: View | None, windows: list[tuple[int, int]]) -> View:
-    parts = [_ESCAPE.sub(lambda match: _undone(match[0]), text[low:high]) for low, high in windows]
-    return View(SEPARATOR.join(parts), below, lambda: _pieces_of_escapes(text, windows))
+def _is_latin(text: str) -> bool:
+    try:
+        return text.isascii() or bool(text.encode("latin-1"))
+    except UnicodeEncodeError:
+        return False
 
 
-def _pieces_of_escapes(text: str, windows: list[tuple[int, int]]) -> Iterator[Piece]:
+def _unescaped(text: str, below: View | None, windows: list[tuple[int, int]], escape: re.Pattern[str]) -> View:
+    parts = [escape.sub(lambda match: _undone(match[0]), text[low:high]) for low, high in windows]
+    return View(SEPARATOR.join(parts), below, lambda: _pieces_of_escapes(text, windows, escape))
+
+
+def _pieces_of_escapes(text: str, windows: list[tuple[int, int]], escape: re.Pattern[str]) -> Iterator[Piece]:
     for low, high in windows:
         if low != windows[0][0]:
             yield len(SEPARATOR), low, low, 0, 0
         position = 0
         stretch = text[low:high]
-        for match in _ESCAPE.finditer(stretch):
+        for match in escape.finditer(stretch):
             yield match.start() - position, low + position, low + match.start(), 1, 1
             yield len(_undone(match[0])), low + match.start(), low + match.end(), 0, 0
             position = match.end()
         yield len(stretch) - position, low + position, high, 1, 1
 
 
-def _windows(text: str) -> Iterator[tuple[int, int]]:
+def _windows(text: str, escape: re.Pattern[str]) -> Iterator[tuple[int, int]]:
     """Stretches of text with everything that an escape could break: their lines, REACH at most; in order.
 
     Stretches that touch are one as long as it is no longer than BLOCK; after that they share OVERLAP.
     """
     low = high = position = 0
-    match = _ESCAPE.search(text)
+    match = escape.search(text)
     while match:
         reach = max(high, match.start() - REACH)
         start = max(text.rfind("\n", reach, match.start()) + 1, reach)
@@ -207,7 +216,7 @@ def _windows(text: str) -> Iterator[tuple[int, int]]:
         high = max(high, end)
         # A continuation starts before the line's end; on an endless line the next escape may be anywhere.
         position = match.end() if line_end < 0 else max(match.end(), line_end - 2)
-        match = _ESCAPE.search(text, position)
+        match = escape.search(text, position)
     if high:
         yield low, high
 
@@ -288,18 +297,27 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
 
 def _decoded(text: str, start: int, end: int) -> tuple[int, int, str]:
     """Where what is coded begins in a run, how many characters a group of it gives, and all of them ("": no text)."""
-    begin = start
-    for _ in range(_MARKED + 1):
+    for begin in _beginnings(text, start, end):
         run = text[begin:end]
         if step := _coding(run):
             told = _text_of(_bytes_of(step, run))
             if len(told) >= (len(run) // 2 if step == 1 else _BEGINNING):
                 return begin, step, told
-        mark = _MARKS.match(text, begin, end)
-        if mark is None or end - mark.end() < CODED:
-            break
-        begin = mark.end()
     return start, 0, ""
+
+
+def _beginnings(text: str, start: int, end: int) -> Iterator[int]:
+    """Where in a run what is coded may begin: at once, behind a hunk's mark or 0x, as the last part of a path."""
+    yield start
+    if text[start] in _MARKS:
+        begin = end - len(text[start:end].lstrip(_MARKS))
+        if end - begin >= CODED:
+            yield begin
+    elif text.startswith("0x", start):
+        yield start + 2
+    begin = text.rfind("/", start, end) + 1
+    if begin and end - begin >= CODED:
+        yield begin
 
 
 def _coding(run: str) -> int:
@@ -370,14 +388,14 @@ def _dumped(text: str, below: View | None) -> Iterator[View]:
     parts: list[str] = []
     pieces: list[Piece] = []
     reached = 0
-    for match in _DUMP.finditer(text) if _OFFSET in text else ():
-        if parts and match.start() > reached + 1:
+    for match in _DUMP.finditer("\n" + text) if _OFFSET in text else ():  # all spans are one too far
+        if parts and match.start() > reached:
             parts.append(SEPARATOR)
             pieces.append((len(SEPARATOR), match.start(), match.start(), 0, 0))
         group = "xxd" if match["xxd"] else "od"
         told = bytes.fromhex(match[group]).decode("latin-1")
         parts.append(told)
-        pieces.append((len(told), match.start(group), match.end(), 0, 0))
+        pieces.append((len(told), match.start(group) - 1, match.end() - 1, 0, 0))
         reached = match.end()
     if parts:
         yield View("".join(parts), below, pieces.copy)
