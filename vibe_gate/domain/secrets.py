@@ -138,12 +138,13 @@ _BASIC = re.compile(r"asic (?<=[Bb]asic )\s{0,3}(?P<value>[A-Za-z0-9+/]{12,400}=
 _CURL = re.compile(
     r"-u(?<=[\s\"'-]-u)(?:ser)?[\s\"',=]{0,6}(?P<user>[^\s:\"'=,]{1,100}):(?P<value>[^\s\"']{4,200})", re.ASCII
 )
-_NETRC = re.compile(
-    r"(?:machine\s{1,9}[^\s.]{1,100}\.\S{1,200}|(?P<default>default)(?=\s{1,9}login\s))"
+_NETRC_REST = (
     r"(?:\s{1,9}login\s{1,9}(?P<user>\S{1,100}))?(?:\s{1,9}account\s{1,9}\S{1,100})?"
-    r"\s{1,9}password\s{1,9}\"?(?P<value>(?<=\")[^\"\n]{4,200}(?=\")|[^\s\"'<>]{4,200})",
-    re.ASCII,
+    r"\s{1,9}password\s{1,9}\"?(?P<value>(?<=\")[^\"\n]{4,200}(?=\")|[^\s\"'<>]{4,200})"
 )
+# Two expressions: each has a literal of its own that the search jumps to.
+_NETRC = re.compile(rf"machine\s{{1,9}}[^\s.]{{1,100}}\.\S{{1,200}}{_NETRC_REST}", re.ASCII)
+_NETRC_DEFAULT = re.compile(rf"(?P<default>default)(?=\s{{1,9}}login\s){_NETRC_REST}", re.ASCII)
 _TAGGED = re.compile(r"ass(?:word|phrase)>(?P<value>[^\s<>]{4,200})</", re.ASCII)
 
 _NAMES = ("pass", "pwd", "secret", "token", "credential", "key")
@@ -349,7 +350,7 @@ def _handed_over(text: str) -> Iterator[SecretMatch]:
         is_curl = "curl" in text[max(0, match.start() - 300) : match.start()].rpartition("\n\n")[2]
         if is_curl and not _is_sample(match["user"], match["value"]):
             yield SecretMatch("basic-auth", *match.span("value"))
-    for match in (*_NETRC.finditer(text), *_TAGGED.finditer(text)):
+    for match in (*_NETRC.finditer(text), *_NETRC_DEFAULT.finditer(text), *_TAGGED.finditer(text)):
         said = match.groupdict()
         is_prose = said.get("default") and not any(char.isdigit() for char in match["value"])
         if not is_prose and not _is_sample(said.get("user") or "", match["value"]):
