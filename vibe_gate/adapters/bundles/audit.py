@@ -16,18 +16,13 @@ from vibe_gate.adapters.bundles.hashes import Hashes
 from vibe_gate.adapters.bundles.layout import Entry, is_vouched, part_of, walk
 from vibe_gate.adapters.bundles.log import Lock
 from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT
+from vibe_gate.adapters.bundles.place import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
 from vibe_gate.adapters.bundles.strict import parse_object
 from vibe_gate.domain import later, receipt
 from vibe_gate.domain.event import Event
 from vibe_gate.domain.graph import fold
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.turn import TurnSummary
-
-MAX_DOCUMENT_BYTES = 64 << 20
-"""Of a JSON document; about a hundred times the largest that a review of 10,000 files leaves."""
-
-MAX_LINE_BYTES = 128 << 20
-"""Of a line: the CLI sends at most 16 MiB in one message, and JSON may write a byte as six."""
 
 
 def audit(bundle: Folder, key: str, run_id: str, hashes: Hashes) -> list[Flaw]:
@@ -231,7 +226,7 @@ class _Audit:
             self._say("corrupt", "document", entry.name, why)
 
     def _compare_graph(self, entry: Entry) -> None:
-        if self._graph is not None and entry.folder.read(entry.base) != self._graph.encode():
+        if self._graph is not None and entry.folder.read(entry.base, MAX_DOCUMENT_BYTES) != self._graph.encode():
             self._say("corrupt", "graph", entry.name, "it is not the fold of the events")
 
     def _turn_summary(self, entry: Entry, turn: str) -> None:

@@ -211,7 +211,7 @@ def _hooks(place: Place) -> Iterator[_Hook]:
 def _started(event: dict[str, Any]) -> str:
     """The subagent that this call ran, which its response names."""
     response = event.get("tool_response")
-    if event.get("tool_name") in _SUBAGENT_TOOLS and isinstance(response, dict):
+    if _text(event, "tool_name") in _SUBAGENT_TOOLS and isinstance(response, dict):
         return _text(response, "agentId")
     return ""
 

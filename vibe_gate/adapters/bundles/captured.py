@@ -186,7 +186,8 @@ def _session(name: str, folder: Folder) -> Session | None:
 def _hints(store: Folder, place: Place) -> list[str]:
     run_id, key = place
     try:
-        authored = parse_object(store.below(f"{key}/{run_id}").read(names.SUMMARY))["agent_authored"]
+        data = store.below(f"{key}/{run_id}").read(names.SUMMARY, MAX_DOCUMENT_BYTES)
+        authored = parse_object(data)["agent_authored"]
         return [hint for hint in authored["hints"] if isinstance(hint, str)]
     except (OSError, ValueError, KeyError, TypeError):
         return []

@@ -6,6 +6,7 @@ git tells of one, with the hunks that judges see.
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, overload
@@ -20,7 +21,8 @@ from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.domain.turn import FileStats, TurnFile
 from vibe_gate.errors import StorageError
 
-Sides: TypeAlias = Mapping[tuple[Side, str], StoredContent]
+Sides: TypeAlias = Mapping[tuple[Side, str], deque[StoredContent]]
+"""By side and shown path, in the order of the files: two paths that hold secrets may be shown alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +41,26 @@ class StoredPatch:
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._sections: dict[str, Section] | None = None
+        self._sections: dict[tuple[str, int], Section] | None = None
 
-    def sections(self) -> dict[str, Section]:
-        """By path after the change (before it, if deleted). StorageError, IntegrityError."""
+    def sections(self) -> dict[tuple[str, int], Section]:
+        """By path after the change (before it, if deleted), and number among those of that path, in the patch's order.
+
+        StorageError, IntegrityError.
+        """
         if self._sections is None:
             name = patch_name(self._place)
             found = patches.merged(patches.sections(line for _, line in self._place.lines(name)))
-            self._sections = {section.path: section for section in found}
+            seen: Counter[str] = Counter()
+            self._sections = {}
+            for section in found:
+                self._sections[section.path, seen[section.path]] = section
+                seen[section.path] += 1
         return self._sections
 
-    def section(self, path: str) -> Section:
+    def section(self, path: str, number: int) -> Section:
         """Of one file; of a file that the patch leaves out, one that says nothing."""
-        return self.sections().get(path) or Section(path, path)
+        return self.sections().get((path, number)) or Section(path, path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,7 @@ class FileChange:
 
     `before` is None for an added file, `after` for a deleted one; both may be None
     where an unfinished bundle does not have them yet. `old_path` is None but for a rename.
+    Two files whose paths hold secrets may have one path here: they are two all the same.
     """
 
     path: str
@@ -68,11 +78,12 @@ class FileChange:
     before: StoredContent | None
     after: StoredContent | None
     _patch: StoredPatch
+    _number: int = 0
 
     @property
     def stats(self) -> LineStats:
         """Counted in the stored patch, which is read for it. StorageError, IntegrityError."""
-        section = self._patch.section(paths.unquote(self.path))
+        section = self._section()
         return LineStats(section.added, section.deleted, section.chunks)
 
     @property
@@ -112,12 +123,15 @@ class FileChange:
             "hunks": patches.plain(found),
         }
 
+    def _section(self) -> Section:
+        return self._patch.section(paths.unquote(self.path), self._number)
+
     def _versions(self) -> tuple[patches.Version | None, patches.Version | None]:
         if (self.before is None and self.change_type != "added") or (
             self.after is None and self.change_type != "deleted"
         ):
             raise StorageError(f"The bundle does not have both contents of {self.path}.")
-        section = self._patch.section(paths.unquote(self.path))
+        section = self._section()
         new_path = paths.encode(paths.unquote(self.path))
         old_path = paths.encode(paths.unquote(self.old_path)) if self.old_path else new_path
         return (
@@ -151,7 +165,7 @@ class Files:
         return self._load()
 
     def get(self, path: str) -> FileChange | None:
-        """The file changed at `path` on its after side (before side, if deleted); as held or as shown."""
+        """The (first) file changed at `path` on its after side (before side, if deleted); as held or as shown."""
         return next((file for file in self._load() if file.path in {path, paths.quote(path)}), None)
 
     def filter(self, glob: str | Sequence[str]) -> list[FileChange]:
@@ -166,7 +180,7 @@ class Files:
 
 def of_turn(place: Place, files: Iterable[TurnFile]) -> list[FileChange]:
     """The files of a sealed turn."""
-    patch = StoredPatch(place)
+    patch, number = StoredPatch(place), _Numbers()
     return [
         FileChange(
             file.path,
@@ -175,6 +189,7 @@ def of_turn(place: Place, files: Iterable[TurnFile]) -> list[FileChange]:
             StoredContent(file.before.sha256, file.before.size, place, "before") if file.before else None,
             StoredContent(file.after.sha256, file.after.size, place, "after") if file.after else None,
             patch,
+            number.of(file.path),
         )
         for file in files
     ]
@@ -182,8 +197,10 @@ def of_turn(place: Place, files: Iterable[TurnFile]) -> list[FileChange]:
 
 def of_run(place: Place, files: Iterable[ChangedFile]) -> list[FileChange]:
     """The files of a sealed run's change; its event log says which content each has."""
-    sides, patch = written_sides(place), StoredPatch(place)
-    return [_with_sides(patch, sides, file.path, file.change_type, file.old_path) for file in files]
+    sides, patch, number = written_sides(place), StoredPatch(place), _Numbers()
+    return [
+        _with_sides((patch, number.of(file.path)), sides, file.path, file.change_type, file.old_path) for file in files
+    ]
 
 
 def of_unfinished(place: Place) -> list[FileChange]:
@@ -191,27 +208,44 @@ def of_unfinished(place: Place) -> list[FileChange]:
     sides, patch = written_sides(place), StoredPatch(place)
     return [
         _with_sides(
-            patch,
+            (patch, number),
             sides,
             paths.quote(section.path),
             section.change_type,
             paths.quote(section.old_path) if section.change_type == "renamed" else None,
         )
-        for section in patch.sections().values()
+        for (_, number), section in patch.sections().items()
     ]
 
 
+class _Numbers:
+    """Counts the files of each path."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    def of(self, path: str) -> int:
+        self._seen[path] += 1
+        return self._seen[path] - 1
+
+
 def _with_sides(
-    patch: StoredPatch, sides: Sides, path: str, change_type: ChangeType, old_path: str | None
+    patch: tuple[StoredPatch, int], sides: Sides, path: str, change_type: ChangeType, old_path: str | None
 ) -> FileChange:
-    before = sides.get(("before", old_path or path)) if change_type != "added" else None
-    after = sides.get(("after", path)) if change_type != "deleted" else None
-    return FileChange(path, change_type, old_path, before, after, patch)
+    before = _next(sides, ("before", old_path or path)) if change_type != "added" else None
+    after = _next(sides, ("after", path)) if change_type != "deleted" else None
+    return FileChange(path, change_type, old_path, before, after, *patch)
 
 
-def written_sides(place: Place) -> dict[tuple[Side, str], StoredContent]:
+def _next(sides: Sides, which: tuple[Side, str]) -> StoredContent | None:
+    """The content of the next file of that path: they were written in the order of the files."""
+    left = sides.get(which)
+    return left.popleft() if left else None
+
+
+def written_sides(place: Place) -> dict[tuple[Side, str], deque[StoredContent]]:
     """The contents that a run's event log names, by side and shown path. StorageError, IntegrityError."""
-    found: dict[tuple[Side, str], StoredContent] = {}
+    found: dict[tuple[Side, str], deque[StoredContent]] = {}
     for _, line in place.lines(names.EVENTS):
         if b'"artifact.written"' not in line:
             continue
@@ -220,5 +254,5 @@ def written_sides(place: Place) -> dict[tuple[Side, str], StoredContent]:
             continue
         match data:
             case {"side": "before" | "after" as side, "path": str(path), "sha256": str(sha256), "size": int(size)}:
-                found[side, path] = StoredContent(sha256, size, place, side)
+                found.setdefault((side, path), deque()).append(StoredContent(sha256, size, place, side))
     return found

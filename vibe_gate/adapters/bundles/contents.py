@@ -17,7 +17,8 @@ class Kept:
     """A content of a bundle. `name` is its file relative to the bundle, "" where it was too large to keep.
 
     `sha256` and `size` are those of the redacted bytes; of the bytes themselves
-    where they were too large, for those are neither redacted nor written.
+    where they were too large, for those are neither redacted nor written. What is too
+    large only with its placeholders is not written either.
     """
 
     sha256: str
@@ -36,12 +37,12 @@ class Contents:
 
     def keep(self, side: Side, data: bytes, done: Callable[[Kept], None]) -> Kept:
         """Store one side of a file, soon; `done` is called once it is stored, in the order of the calls. OSError."""
-        if len(data) > LARGEST_CONTENT:
+        safe = self._redact.data(data) if len(data) <= LARGEST_CONTENT else data
+        if len(safe) > LARGEST_CONTENT:
             self.settle()
-            kept = Kept(digest_of(data), len(data), "")
+            kept = Kept(digest_of(safe), len(safe), "")
             done(kept)
             return kept
-        safe = self._redact.data(data)
         if side not in self._sides:
             self._sides[side] = self._bundle.folder("files", create=True).folder(side, create=True)
 

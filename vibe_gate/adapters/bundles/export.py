@@ -19,7 +19,7 @@ from vibe_gate.adapters.bundles.manifest import Manifest, RunInArchive
 from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT, decode, encode
 from vibe_gate.adapters.bundles.provenance import Provenance
 from vibe_gate.adapters.bundles.reading import RunView
-from vibe_gate.adapters.bundles.strict import parse_object
+from vibe_gate.adapters.bundles.strict import parse_object, require_few
 from vibe_gate.adapters.bundles.verify import open_store_folder, verify_bundles
 from vibe_gate.domain import paths
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
@@ -54,9 +54,14 @@ def export_bundles(root: Path, runs: Sequence[RunView], target: Path, provenance
     corrupt or foreign. StorageError.
     """
     chosen = sorted(dict.fromkeys(runs), key=lambda run: (run.run_id, run.key))
+    if not chosen:
+        raise UsageError("There is no run to export; `vibe-gate bundles list` shows those that there are.")
     if os.path.lexists(target):
         raise UsageError(f"{paths.quote(str(target))} exists already; name another file.")
     _require_sound(root, chosen, provenance)
+    for run in chosen:
+        if not run.has_begun:
+            raise UsageError(f"{run.key}/{run.run_id} never began: there is nothing of it to export.")
     temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     try:
         store = open_store_folder(root)
@@ -105,6 +110,9 @@ class _Export:
         with target.open("xb") as file:
             packer = Packer(file)
             head = json.dumps(whole.model_dump(mode="json", by_alias=True), separators=(",", ":")).encode()
+            if len(head) > manifest.MAX_BYTES:
+                raise ValueError("so many runs are more than an import takes; export fewer at once")
+            require_few(head)
             packer.add(manifest.NAME, len(head), iter([head]))
             for _, content in sorted(self._contents.items(), key=lambda item: (item[1].order, item[0])):
                 self._content(packer, content.place)

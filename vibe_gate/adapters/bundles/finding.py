@@ -10,6 +10,7 @@ from vibe_gate.adapters.bundles.index import Entry
 from vibe_gate.adapters.bundles.indexing import entries
 from vibe_gate.adapters.bundles.provenance import Provenance
 from vibe_gate.domain import paths
+from vibe_gate.errors import UsageError
 
 Match = Literal["commit", "tree", "patch_id", "range_patch_id"]
 
@@ -49,10 +50,17 @@ def find_bundles(root: Path, provenance: Provenance | None = None, **wanted: Unp
 
     No sealed bundle is opened that the index knows. An empty id finds nothing. With
     `provenance`, runs that no review here wrote are "foreign" and have no outcome.
-    Raises StorageError if the store cannot be read, TypeError for an unknown word.
+    Raises StorageError if the store cannot be read, UsageError for a value that cannot
+    be meant (a `since` that is no datetime or has no time zone), TypeError for an unknown word.
     """
     if unknown := wanted.keys() - Wanted.__annotations__.keys():
         raise TypeError(f"find_bundles() knows no {sorted(unknown)[0]!r}")
+    for name, value in wanted.items():
+        if name != "since" and not isinstance(value, str):
+            raise UsageError(f"{name} is a text, not {value!r:.40}.")
+    since = wanted.get("since")
+    if "since" in wanted and (not isinstance(since, datetime) or since.utcoffset() is None):
+        raise UsageError(f"since is a datetime with a time zone, not {since!r:.60}.")
     return [entry for entry in told_apart(entries(root), provenance) if is_wanted(entry, wanted)]
 
 

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from vibe_gate.adapters.bundles import manifest, names
 from vibe_gate.adapters.bundles.archive import Distinct, Member, members, refused, shown, twice
-from vibe_gate.adapters.bundles.audit import MAX_DOCUMENT_BYTES, audit
+from vibe_gate.adapters.bundles.audit import audit
 from vibe_gate.adapters.bundles.durable import make_durable
 from vibe_gate.adapters.bundles.export import CONTENTS, require_readable
 from vibe_gate.adapters.bundles.flaws import WRONG
@@ -21,7 +21,9 @@ from vibe_gate.adapters.bundles.layout import is_object, part_of, walk
 from vibe_gate.adapters.bundles.log import Lock
 from vibe_gate.adapters.bundles.manifest import Manifest, RunInArchive
 from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT, Objects, decode, digest_of, encode, suffix_of
+from vibe_gate.adapters.bundles.place import MAX_DOCUMENT_BYTES
 from vibe_gate.adapters.bundles.provenance import Provenance
+from vibe_gate.adapters.bundles.reading import is_begun
 from vibe_gate.adapters.bundles.store import store_folder
 from vibe_gate.domain import paths
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
@@ -85,12 +87,12 @@ class _Reading:
         self._distinct = Distinct()
         self._shelves = stage.folder(names.OBJECTS, create=True)
         self._kept: set[str] = set()
+        self._begun: set[str] = set()
 
     def runs(self) -> tuple[RunInArchive, ...]:
         wanted = self._manifest().runs
         runs = {f"{run.key}/{run.run_id}": run for run in wanted}
         for place, run in runs.items():
-            self._stage.below(f"runs/{place}", create=True)
             for name in run.contents:
                 self._add(f"{place}/{name}")
         if len(runs) != len(wanted):
@@ -109,6 +111,8 @@ class _Reading:
         if missing is not None:
             raise refused(f"the content {missing} is not in it")
         for place, run in runs.items():
+            if not self._begun.issuperset({f"{place}/{names.RUN}", f"{place}/{names.EVENTS}"}):
+                raise refused(f"the run {place} has no {names.RUN} or no {names.EVENTS} in it: it never began")
             for name in run.contents:
                 self._show(f"runs/{place}", name)
         return wanted
@@ -147,6 +151,8 @@ class _Reading:
         if member.size > limit:
             raise refused(f"{member.name} is larger than {limit:,} bytes")
         self._add(f"{place}/{name}")
+        if name in {names.RUN, names.EVENTS} and member.size:
+            self._begun.add(f"{place}/{name}")
         parent, _, base = f"runs/{place}/{name}".rpartition("/")
         descriptor = self._stage.below(parent, create=True).appending(base)
         try:
@@ -177,11 +183,14 @@ def _verify(stage: Folder, wanted: tuple[RunInArchive, ...], provenance: Provena
         foreign = provenance.foreign(run.key, run.run_id)
         if foreign:
             raise refused(f"{run.key}/{run.run_id}: {foreign}")
-        flaws = audit(runs.folder(run.key).folder(run.run_id), run.key, run.run_id, hashes)
+        folder = runs.folder(run.key).folder(run.run_id)
+        flaws = audit(folder, run.key, run.run_id, hashes)
         require_readable(flaws)
         for flaw in flaws:
             if flaw.state in WRONG or flaw.what == "torn":
                 raise refused(f"{paths.quote(flaw.place)}: {flaw.why}")
+        if not is_begun(folder):
+            raise refused(f"{_place(run)}: its {names.EVENTS} does not begin with run.created")
 
 
 def _move_in(store: Folder, stage: Folder, wanted: tuple[RunInArchive, ...]) -> Imported:

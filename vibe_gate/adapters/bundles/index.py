@@ -5,7 +5,7 @@
 
 Both are caches: deleted, they come back, `runs.tsv` with the same bytes. This module
 holds the format and the quick answer; `indexing` looks at the store and mends the
-cache. Only `os`, `stat` and `zlib` are imported: `vibe-gate bundles list` is answered
+cache. Only `io`, `os`, `stat` and `zlib` are imported: `vibe-gate bundles list` is answered
 in little more than the time of a bare interpreter.
 
 Whether a folder changed is told by its ctime, which no program can set. A ctime
@@ -15,6 +15,7 @@ had the same one.
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import zlib
@@ -40,6 +41,12 @@ TRUST_NS = 3_600_000_000_000
 
 OPEN_AT_MOST = 100
 """Unsealed runs that the quick answer looks at; where there are more, the store is looked at anyway."""
+
+LARGEST_SEEN = 64_000_000
+"""Bytes; of a million keys. A larger one is none of ours."""
+
+_MOST_WRONG = 1000
+"""Lines of an index that are none: after so many the rest is not looked at, for it is made anew anyway."""
 
 _READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -262,10 +269,17 @@ def entries_of(data: bytes) -> tuple[list[Entry], bool]:
     """The entries that `data` holds in order, and whether all of it is right."""
     if not data.startswith(HEADER):
         return [], False
-    lines = data[len(HEADER) :].split(b"\n")
-    whole = lines.pop() == b""
-    found = [entry for line in lines if (entry := entry_of(line)) is not None]
-    whole = whole and len(found) == len(lines)
+    found: list[Entry] = []
+    wrong = 0
+    lines = io.BytesIO(data)
+    lines.seek(len(HEADER))
+    for line in lines:
+        entry = entry_of(line[:-1]) if line.endswith(b"\n") else None
+        if entry is not None:
+            found.append(entry)
+        elif (wrong := wrong + 1) > _MOST_WRONG:
+            break
+    whole = wrong == 0
     places = [entry.place for entry in found]
     if whole and all(one < two for one, two in zip(places, places[1:], strict=False)):  # noqa: RUF007  itertools
         return found, True
@@ -370,6 +384,9 @@ def newest(root: str, limit: int | None, now_ns: int) -> list[Entry] | None:
 
 def _newest(store: int, folder: int, limit: int | None, now_ns: int) -> list[Entry] | None:
     with open(os.open(SEEN, _READ_FILE, dir_fd=folder), "rb") as file:
+        about = os.fstat(file.fileno())
+        if not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST_SEEN:
+            return None
         data = file.read(1 << 16) if limit is not None else file.read()
         seen = Seen.decode(data, with_keys=False)
         if seen is None or seen.store == 0 or os.fstat(store).st_ctime_ns != seen.store:
@@ -381,10 +398,12 @@ def _newest(store: int, folder: int, limit: int | None, now_ns: int) -> list[Ent
                 return None
         elif not 0 <= now_ns - seen.began < TRUST_NS:
             return None
-    if len(seen.unsealed) > OPEN_AT_MOST or any(_is_sealed(store, run, key) for run, key in seen.unsealed):
+    if len(seen.unsealed) > OPEN_AT_MOST or any(is_sealed(store, run, key) for run, key in seen.unsealed):
         return None
     sealed = _last_lines(folder, limit, seen.index)
-    if sealed is None or (not every_key and not _are_there(store, sealed)):
+    if sealed is None or not all(is_sealed(store, entry.run_id, entry.key) for entry in sealed):
+        return None
+    if not every_key and not _are_there(store, sealed):
         return None
     found = sealed + [Entry.unsealed(run, key, "") for run, key in seen.unsealed]
     found.sort(key=lambda entry: entry.place, reverse=True)
@@ -396,7 +415,8 @@ def _keys_are(store: int, keys: dict[str, int]) -> bool:
     return all(os.stat(key, dir_fd=store, follow_symlinks=False).st_ctime_ns == ctime for key, ctime in keys.items())
 
 
-def _is_sealed(store: int, run: str, key: str) -> bool:
+def is_sealed(store: int, run: str, key: str) -> bool:
+    """Whether the run has a summary: whoever takes it away changes no key's ctime. OSError: there is no such run."""
     try:
         os.stat(f"{key}/{run}/summary.json", dir_fd=store, follow_symlinks=False)
     except FileNotFoundError:

@@ -22,6 +22,8 @@ from typing import Any
 
 from vibe_gate.adapters.bundles import index
 from vibe_gate.adapters.bundles.index import Entry, Seen, Stamp, encoded
+from vibe_gate.adapters.bundles.place import MAX_DOCUMENT_BYTES
+from vibe_gate.adapters.bundles.strict import require_few
 from vibe_gate.adapters.bundles.tracked import may_be_tracked
 from vibe_gate.errors import StorageError
 
@@ -32,11 +34,8 @@ Both times are the file system's own, so that one which counts in seconds rounds
 alike; this is five ticks of the slowest kernel clock.
 """
 
-LARGEST_SUMMARY = 100_000_000
-"""Bytes; a larger summary.json is none of ours."""
-
-LARGEST_INDEX = 1_000_000_000
-"""Bytes; three million runs. A larger one is none of ours."""
+LARGEST_INDEX = 300_000_000
+"""Bytes; a million runs. A larger one is none of ours."""
 
 _LARGEST_NUMBER = 10**18
 
@@ -109,7 +108,7 @@ def _look(root: Path, store: int) -> list[Entry]:
         if began is None:
             return _found(store, {}, NOTHING_SEEN)[0]
         changed = os.fstat(store).st_ctime_ns
-        data, stamp = _content(folder, index.RUNS)
+        data, stamp = _content(folder, index.RUNS, LARGEST_INDEX)
         known, whole = index.entries_of(data)
         seen = _seen(folder)
         if seen is None or not whole or seen.index != stamp:
@@ -121,7 +120,7 @@ def _look(root: Path, store: int) -> list[Entry]:
 
 def _seen(folder: int) -> Seen | None:
     try:
-        return Seen.decode(_content(folder, index.SEEN)[0])
+        return Seen.decode(_content(folder, index.SEEN, index.LARGEST_SEEN)[0])
     except ValueError:
         return None
 
@@ -146,10 +145,20 @@ def _found(store: int, known: dict[Place, Entry], seen: Seen) -> tuple[list[Entr
             continue  # cleaned away meanwhile
         ctimes[key] = about.st_ctime_ns
         for name in names:
-            entry = known.get((name, key)) or (_read(store, (name, key)) if index.is_run_id(name) else None)
+            entry = known.get((name, key))
+            if entry is None or not _has_seal(store, entry):
+                entry = _read(store, (name, key)) if index.is_run_id(name) else None
             if entry is not None:
                 found.append(entry)
     return found, ctimes
+
+
+def _has_seal(store: int, entry: Entry) -> bool:
+    """Whether what the index says of a run still holds: nobody may have taken its summary away, or the run."""
+    try:
+        return index.is_sealed(store, entry.run_id, entry.key)
+    except OSError:
+        return False
 
 
 def _keep(folder: int, found: list[Entry], data: bytes, stamp: Stamp, seen: Seen) -> None:
@@ -206,10 +215,10 @@ def _stamp(about: os.stat_result, data: bytes) -> Stamp:
     return about.st_size, about.st_mtime_ns, zlib.crc32(data)
 
 
-def _content(folder: int, name: str) -> tuple[bytes, Stamp]:
+def _content(folder: int, name: str, limit: int) -> tuple[bytes, Stamp]:
     """A file of the index and its stamp; b"" where there is none, or something else."""
     try:
-        data, about = _regular(folder, name, LARGEST_INDEX)
+        data, about = _regular(folder, name, limit)
     except OSError:
         return b"", (0, 0, 0)
     return data, _stamp(about, data)
@@ -266,6 +275,7 @@ def _read(store: int, place: Place) -> Entry | None:
             return None  # a cleaner has it: what is missing is only the first that went
         if data is None:
             return Entry.unsealed(run, key, "running" if _is_running(bundle) else "incomplete")
+        require_few(data)
         return Entry.sealed(_fields(json.loads(data), place))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return Entry.unsealed(run, key, "corrupt")
@@ -292,7 +302,7 @@ def _bundle(store: int, run: str, key: str) -> int:
 def _summary(bundle: int) -> bytes | None:
     """summary.json; None where the run is not sealed. OSError if it is no file of ours."""
     try:
-        return _regular(bundle, "summary.json", LARGEST_SUMMARY)[0]
+        return _regular(bundle, "summary.json", MAX_DOCUMENT_BYTES)[0]
     except FileNotFoundError:
         return None
 

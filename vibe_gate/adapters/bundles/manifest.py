@@ -9,12 +9,12 @@ from pydantic import Field, ValidationError
 from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.layout import part_of
 from vibe_gate.adapters.bundles.strict import parse_object
+from vibe_gate.domain import later
 from vibe_gate.domain.model import Model
 
 NAME = "vibe-gate-bundles.json"
-MAX_BYTES = 256 << 20
-MAX_CONTENTS = 2_000_000
-"""Names of contents in all runs together."""
+MAX_BYTES = 64 << 20
+"""Of the manifest; it has at most `strict.MAX_VALUES` runs and contents, like every document."""
 
 
 class RunInArchive(Model):
@@ -32,18 +32,24 @@ class Manifest(Model):
     runs: tuple[RunInArchive, ...]
 
 
+_KEYS = {"schema", "runs"}
+
+
 def parse(data: bytes) -> Manifest:
     """A manifest that names runs and contents only; ValueError with the reason."""
     try:
-        made = Manifest.model_validate(parse_object(data))
+        document = parse_object(data)
+        made = later.read(Manifest, document)
     except ValidationError:
         raise ValueError(f"its {NAME} is not of a known schema") from None
     except ValueError as error:
         raise ValueError(f"its {NAME} is wrong: {error}") from None
+    if not (
+        document.keys() <= _KEYS and all(run.keys() <= RunInArchive.model_fields.keys() for run in document["runs"])
+    ):
+        raise ValueError(f"its {NAME} is not of a known schema")
     if not made.runs:
         raise ValueError("it holds no runs")
-    if sum(len(run.contents) for run in made.runs) > MAX_CONTENTS:
-        raise ValueError(f"it shows more than {MAX_CONTENTS:,} contents")
     for run in made.runs:
         if not names.is_run_id(run.run_id) or not is_key(run.key):
             raise ValueError("it names a run that none can be")

@@ -61,7 +61,7 @@ def merged(found: Iterator[Section]) -> Iterator[Section]:
     """Sections with the two halves of a changed type made one."""
     held: Section | None = None
     for section in found:
-        if held and held.change_type == "deleted" and section.change_type == "added" and held.path == section.path:
+        if held and _is_second_half(held, section):
             held.mode, held.added, held.chunks = section.mode, section.added, held.chunks + section.chunks
             held.binary = held.binary or section.binary
             continue
@@ -70,6 +70,12 @@ def merged(found: Iterator[Section]) -> Iterator[Section]:
         held = section
     if held is not None:
         yield held
+
+
+def _is_second_half(held: Section, section: Section) -> bool:
+    """Of two files of one type that are shown by one path neither is half of the other."""
+    gone, came = held.change_type == "deleted", section.change_type == "added"
+    return gone and came and held.path == section.path and held.old_mode >> 12 != section.mode >> 12
 
 
 def _begun(line: bytes) -> Section | None:

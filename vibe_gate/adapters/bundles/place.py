@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.folder import Folder
+from vibe_gate.adapters.bundles.strict import require_few
 from vibe_gate.domain import paths
 from vibe_gate.errors import IntegrityError, StorageError
 
@@ -214,6 +215,7 @@ def parsed(path: Callable[[], Path], data: bytes, parse: Callable[[bytes], T]) -
 
 def json_object(line: bytes) -> dict[str, Any]:
     """One line of a log. ValueError."""
+    require_few(line)
     value = json.loads(line.decode())
     if not isinstance(value, dict):
         raise ValueError("not an object")

@@ -57,6 +57,14 @@ class RunView:
         """run.json."""
         return _document(_open(self.directory), names.RUN)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is anything of it but its folder: a process may die before it writes. StorageError."""
+        try:
+            return is_begun(_open(self.directory))
+        except OSError as error:
+            raise StorageError(f"{_shown(self.directory)} cannot be read: {error.strerror}.") from error
+
     def events(self) -> Iterator[Event]:
         """The run's events in order, streamed; a torn last line is cut. IntegrityError for a line that is none."""
         return _events(_open(self.directory))
@@ -106,6 +114,15 @@ def list_runs(root: Path) -> list[RunView]:
 
 def _runs(key: Folder) -> list[str]:
     return [name for name in key.folders() if names.is_run_id(name)]
+
+
+def is_begun(bundle: Folder) -> bool:
+    """Whether a run ever began: it has its run.json, and a log whose first event says so. OSError."""
+    try:
+        first = next(lines(bundle, names.EVENTS), b"") if bundle.has(names.RUN) else b""
+        return bool(first) and later.read_event(parse_object(first)).type == "run.created"
+    except (FileNotFoundError, ValueError):
+        return False
 
 
 def open_run(directory: Path) -> RunView:

@@ -7,6 +7,7 @@ from typing import Any
 from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.log import encode_document, lines
+from vibe_gate.adapters.bundles.place import MAX_DOCUMENT_BYTES
 from vibe_gate.adapters.bundles.strict import parse_object
 from vibe_gate.domain import later
 from vibe_gate.domain.event import Event
@@ -38,7 +39,7 @@ def rebuilt(bundle: Folder, name: str) -> bytes | None:
 def vouched(bundle: Folder, name: str) -> str:
     """The sha-256 that the summary has for a file; "" where it has none or is no summary. OSError."""
     try:
-        digests = parse_object(bundle.read(names.SUMMARY)).get("digests")
+        digests = parse_object(bundle.read(names.SUMMARY, MAX_DOCUMENT_BYTES)).get("digests")
     except ValueError:
         return ""
     return str(digests.get(name, "")) if isinstance(digests, dict) else ""

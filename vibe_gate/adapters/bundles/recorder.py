@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,9 +20,12 @@ from vibe_gate.adapters.bundles.fate import Fate
 from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.log import Lock, Log, encode_document, lines
 from vibe_gate.adapters.bundles.objects import Objects, digest_of
+from vibe_gate.adapters.bundles.place import MAX_DOCUMENT_BYTES
 from vibe_gate.adapters.bundles.rebuilt import sessions
 from vibe_gate.adapters.bundles.redactor import CountingRedactor, tally
+from vibe_gate.adapters.bundles.strict import require_few
 from vibe_gate.adapters.bundles.turn import TurnParts, TurnRecorder
+from vibe_gate.domain import receipt
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.event import Event, EventType
 from vibe_gate.domain.graph import fold
@@ -191,9 +195,11 @@ class RunRecorder:
         document["redacted"] = tally(parts.redact)
         make_durable(parts.folder)
         if attest is not None:
-            parts.folder.place(names.RECEIPT, attest(document, digests(parts.folder)), durable=True)
+            sealed = _readable(names.RECEIPT, attest(document, digests(parts.folder)), receipt.MAX_BYTES)
+            parts.folder.place(names.RECEIPT, sealed, durable=True)
         document["digests"] = digests(parts.folder)
-        parts.folder.place(names.SUMMARY, encode_document(document), durable=True)
+        whole = _readable(names.SUMMARY, encode_document(document), MAX_DOCUMENT_BYTES)
+        parts.folder.place(names.SUMMARY, whole, durable=True)
 
     def _abandon(self, reason: str, status: str) -> None:
         # An interrupt may come right after the seal: what is sealed must not be written to any more.
@@ -202,6 +208,17 @@ class RunRecorder:
 
     def _sessions(self) -> dict[str, Any]:
         return sessions([(turn.node_id, turn.session_id) for turn in self._turns])
+
+
+def _readable(name: str, data: bytes, limit: int) -> bytes:
+    """The document, if readers take one of its size; OSError: a run that they would refuse is not sealed."""
+    try:
+        require_few(data)
+    except ValueError as error:
+        raise OSError(errno.EFBIG, f"{name} would be too large: {error}") from None
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"{name} would be larger than {limit:,} bytes")
+    return data
 
 
 def _artifact(name: str, sha256: str, size: int) -> dict[str, Any]:

@@ -53,8 +53,9 @@ def annotate(
     message, type = remark
     if len(message) > MAX_MESSAGE_CHARACTERS:
         raise UsageError(f"An annotation has at most {MAX_MESSAGE_CHARACTERS:,} characters; attach the rest.")
-    if attachment is not None and len(attachment.body) > LARGEST_CONTENT:
-        raise UsageError(f"An attachment has at most {LARGEST_CONTENT:,} bytes.")
+    body = b"" if attachment is None else attachment.body
+    if len(body) > LARGEST_CONTENT or len(body := redact.data(body)) > LARGEST_CONTENT:
+        raise UsageError(f"An attachment has at most {LARGEST_CONTENT:,} bytes, its placeholders for secrets included.")
     record: dict[str, Any] = {
         "ts": names.milliseconds(clock()),
         "type": redact.text(type),
@@ -64,7 +65,7 @@ def annotate(
     folder = open_folder(place.root)
     try:
         if attachment is not None:
-            record["attachment"] = _attach(folder, redact, attachment)
+            record["attachment"] = _attach(folder, redact.text(attachment.content_type), body)
         log = Log(folder, names.ANNOTATIONS, first=0)
         try:
             log.append(lambda seq: {"seq": seq} | record)
@@ -74,12 +75,12 @@ def annotate(
         raise StorageError(f"The annotation was not written: {error.strerror or error}.") from error
 
 
-def _attach(folder: Folder, redact: Redactor, attachment: Attachment) -> dict[str, Any]:
-    body = redact.data(attachment.body)
+def _attach(folder: Folder, content_type: str, body: bytes) -> dict[str, Any]:
+    """Keep what is attached (redacted), and say where it is."""
     name = digest_of(body)
     folder.folder(names.ATTACHED, create=True).place(name, body)
     return {
-        "content_type": redact.text(attachment.content_type),
+        "content_type": content_type,
         "sha256": name,
         "size": len(body),
         "name": f"{names.ATTACHED}/{name}",

@@ -91,6 +91,7 @@ class _Work:
     def __init__(self, root: Path, store: Folder, now: datetime, elsewhere: Elsewhere, known: Provenance) -> None:
         self.done: list[Mended] = []
         self.refused: set[str] = set()
+        self._healed: set[Flaw] = set()  # what comes back after it was healed is put aside
         self.quarantine = Quarantine(store, now, known.tracks)
         self._known = known
         self._store = store
@@ -116,13 +117,14 @@ class _Work:
         self._twins.forget(foreign)
         left = foreign | _unreadable(flaws)
         for flaw in sorted(flaws, key=lambda flaw: _FIRST.get(flaw.what, len(_FIRST))):
-            healer = self._healers.get(flaw.what)
+            healer = None if flaw in self._healed else self._healers.get(flaw.what)
             if healer is None or flaw.run in left or self._refuses(flaw.place):
                 continue
             with self._alone(flaw.run) as alone:
                 done = healer(flaw) if alone else ""
             if done:
                 self.done.append(Mended(flaw, done))
+                self._healed.add(flaw)
         return len(self.done) > before
 
     def put_aside(self, flaws: Sequence[Flaw]) -> None:

@@ -315,6 +315,10 @@ def _events(place: Place, type: str) -> Iterator[dict[str, Any]]:
                 yield {"data": {}} | event
 
 
+_MOST_USD = 1e12
+"""What is said to cost more was not counted by anybody, and may be no finite number."""
+
+
 def _usage(turn: Place) -> tuple[int | None, float | None]:
     """Tokens and USD as the last usage event has them: each tells the whole session."""
     tokens, usd = None, None
@@ -323,7 +327,7 @@ def _usage(turn: Place) -> tuple[int | None, float | None]:
             case {"tokens": {"input": int(used), "output": int(made)}}:
                 tokens = used + made
         cost = event.get("cost")
-        usd = float(cost) if isinstance(cost, (int, float)) else usd
+        usd = float(cost) if isinstance(cost, (int, float)) and 0 <= cost < _MOST_USD else usd
     return tokens, usd
 
 

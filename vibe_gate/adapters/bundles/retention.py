@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from vibe_gate.adapters.bundles import index
 from vibe_gate.adapters.bundles.captured import Session, spent
 from vibe_gate.adapters.bundles.index import Entry
@@ -30,9 +32,13 @@ from vibe_gate.adapters.bundles.names import SHELF
 from vibe_gate.adapters.bundles.provenance import Provenance
 from vibe_gate.adapters.bundles.tracked import may_be_tracked
 from vibe_gate.domain.gate import Retention
-from vibe_gate.errors import StorageError
+from vibe_gate.errors import StorageError, UsageError
 
 KEEP = ".vibe-keep"
+
+_FOR_EVER = 365_000
+"""Days, a thousand years: what is to stay longer stays; dates end before a million years do."""
+
 TRASH = "trash"
 CLEANED = "cleaned"
 MB = 1_000_000
@@ -104,8 +110,17 @@ def clean_bundles(
     dry_run: bool = False,
     provenance: Provenance | None = None,
 ) -> Cleaned:
-    """`clean` for scripts: the limits are arguments, by default those of a gate without `[retention]`."""
-    rules = Retention(max_age_days=max_age_days, min_free_disk_mb=min_free_disk_mb)
+    """`clean` for scripts: the limits are arguments, by default those of a gate without `[retention]`.
+
+    UsageError: a limit that is no number from 0 on, or a `now` that is no datetime with a time zone.
+    """
+    if not isinstance(now, datetime) or now.utcoffset() is None:
+        raise UsageError(f"now is a datetime with a time zone, not {now!r:.60}.")
+    try:
+        rules = Retention(max_age_days=max_age_days, min_free_disk_mb=min_free_disk_mb)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise UsageError(f"{first['loc'][0]}: {first['msg']}.") from error
     return clean(root, rules, now, dry_run, provenance)
 
 
@@ -258,6 +273,7 @@ def _plan(store: int, root: Path, rules: Retention, moment: tuple[datetime, Prov
     free = _free(store) + sum(size for _, _, size in unused(store, now, known))
     plan = _Plan([], 0, [], now, known)
     found = entries(root)
+    oldest = timedelta(days=min(rules.max_age_days, _FOR_EVER))
     for entry in reversed(found):  # the oldest first
         if known.tracks(f"{entry.key}/{entry.run_id}"):
             continue
@@ -265,7 +281,7 @@ def _plan(store: int, root: Path, rules: Retention, moment: tuple[datetime, Prov
         if began is None:
             plan.errors.append(f"{entry.run_id}: its id holds no date, so its age is not known")
             continue
-        aged = now - began > timedelta(days=rules.max_age_days)
+        aged = now - began > oldest
         pressed = now - began > FRESH and free + links.own < rules.min_free_disk_mb * MB
         if not (aged or pressed) or entry.state == "running" or _is_kept(store, entry):
             continue
@@ -280,7 +296,7 @@ def _plan(store: int, root: Path, rules: Retention, moment: tuple[datetime, Prov
     going = {entry.place for entry in plan.doomed}
     told = [entry.place for entry in found if entry.author == "agent"]
     stay, go = [place for place in told if place not in going], [place for place in told if place in going]
-    old = spent(root, now - timedelta(days=rules.max_age_days), now, stay, go)
+    old = spent(root, now - oldest, now, stay, go)
     plan.sessions = [session for session in old if not known.tracks(f"{SHELF}/{session.name}")]
     plan.freed = links.own + sum(session.size for session in plan.sessions)
     return plan

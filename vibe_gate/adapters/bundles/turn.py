@@ -16,6 +16,7 @@ from vibe_gate.adapters.bundles.fate import Fate
 from vibe_gate.adapters.bundles.folder import Folder, let_go, write_all
 from vibe_gate.adapters.bundles.log import Log, encode_document
 from vibe_gate.adapters.bundles.redactor import CountingRedactor, Redactor, tally
+from vibe_gate.adapters.bundles.strict import require_few
 from vibe_gate.domain import shown
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.turn import (
@@ -229,11 +230,12 @@ class TurnRecorder:
 def _redacted(redact: Redactor, data: Mapping[str, Any]) -> dict[str, Any]:
     try:
         safe: dict[str, Any] = redact.value(dict(data))
-        json.dumps(safe, default=repr)
-    except RecursionError:
+        require_few(json.dumps(safe, default=repr).encode())
+    except (RecursionError, ValueError) as error:
         # A model can nest a tool's input as deep as it likes; the session must go on, and say what is missing.
+        why = "nested too deeply" if isinstance(error, RecursionError) else "too many values"
         kept = {name: data[name] for name in _NAMES if isinstance(data.get(name), str)}
-        safe = redact.value(kept) | {"left_out": "nested too deeply to be recorded"}
+        safe = redact.value(kept) | {"left_out": f"{why} to be recorded"}
     return safe
 
 

@@ -13,6 +13,7 @@ from vibe_gate.adapters.bundles.hashes import fault
 from vibe_gate.adapters.bundles.layout import part_of, walk
 from vibe_gate.adapters.bundles.log import lines
 from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT, digest_of, read_content
+from vibe_gate.adapters.bundles.place import MAX_DOCUMENT_BYTES
 from vibe_gate.adapters.bundles.reading import list_runs
 from vibe_gate.adapters.bundles.strict import parse_object
 from vibe_gate.domain import paths
@@ -53,8 +54,10 @@ class Twins:
                 data = self.intact(self._store.below(parent), name)
                 if data is not None:
                     return data
-        found = (data for data in self._from_elsewhere(digest) if data is not None and digest_of(data) == digest)
-        return next(found, None)
+        for data in self._from_elsewhere(digest):
+            if data is not None and len(data) <= LARGEST_CONTENT and digest_of(data) == digest:
+                return data
+        return None
 
     @staticmethod
     def intact(folder: Folder, name: str) -> bytes | None:
@@ -90,7 +93,7 @@ class Twins:
                 continue
             with contextlib.suppress(FileNotFoundError, ValueError):
                 folder = self._store.below(place)
-                change = parse_object(folder.read(names.RUN)).get("change")
+                change = parse_object(folder.read(names.RUN, MAX_DOCUMENT_BYTES)).get("change")
                 for side, path in _origins(folder, digest):
                     tree = change.get(side) if isinstance(change, dict) else None
                     if isinstance(tree, str):

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     root = root_of(environ)
     known = provenance(root, environ)
     if args.all:
-        chosen = [run for run in bundles.list_runs(root) if run.state != "running"]
+        chosen = [run for run in bundles.list_runs(root) if run.state != "running" and run.has_begun]
     else:
         chosen = views(root, args.runs, environ) or [bundles.find_run(root, "", known)]
     done = bundles.export_bundles(root, chosen, Path(args.output), known)
