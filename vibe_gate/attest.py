@@ -12,7 +12,7 @@ from vibe_gate.adapters.git import Repository
 from vibe_gate.adapters.receipts import Signing
 from vibe_gate.case import Case
 from vibe_gate.domain import policy
-from vibe_gate.domain.question import Heard
+from vibe_gate.domain.heard import Heard
 from vibe_gate.domain.receipt import Circumstances, Waiver, envelope, exact, receipt_of, statement, to_sign
 from vibe_gate.domain.summary import Summary
 from vibe_gate.share import share

@@ -25,7 +25,8 @@ from vibe_gate.adapters.gateway import Gateway, Spending, Upstream, Wire, find_u
 from vibe_gate.adapters.spending import DayLedger
 from vibe_gate.adapters.verdicts import VerdictCache
 from vibe_gate.case import Case
-from vibe_gate.domain.question import Heard, Judged, Question
+from vibe_gate.domain.heard import Heard
+from vibe_gate.domain.question import Judged, Question
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost
 from vibe_gate.judge import SESSIONS_AT_ONCE, TOOLS, Courtroom, judge

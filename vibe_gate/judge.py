@@ -226,7 +226,7 @@ def _check(court: Courtroom, criterion: Criterion, evidence: Evidence) -> Checke
     file = court.change.file(path)
     if file is None and evidence.side == "before":
         file = next((f for f in court.change.files if f.old_path == path), None)
-    if file is not None and not brief.concerns(criterion, file):
+    if file is not None and not criterion.concerns(file):
         file = None
     version = None
     if file is not None:

@@ -32,7 +32,7 @@ from vibe_gate.domain import account, paths
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.decide import exit_code
 from vibe_gate.domain.gate import Budget, Gate
-from vibe_gate.domain.question import Heard
+from vibe_gate.domain.heard import Heard
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost, Summary, Trusted
 from vibe_gate.domain.waiver import Waivers

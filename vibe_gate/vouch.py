@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from vibe_gate.case import Case
-from vibe_gate.domain.question import Heard
+from vibe_gate.domain.heard import Heard
 from vibe_gate.domain.receipt import Receipt, exact
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.standing import Demands, Paper, Subject, judged, match

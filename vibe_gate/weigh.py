@@ -9,9 +9,8 @@ from vibe_gate import trust
 from vibe_gate.case import Case
 from vibe_gate.checks import Checked
 from vibe_gate.domain import account, policy, shown
-from vibe_gate.domain.brief import concerns
 from vibe_gate.domain.decide import decide, judged, run_outcome
-from vibe_gate.domain.question import Heard
+from vibe_gate.domain.heard import Heard
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost, PolicyChange, Unreviewed
@@ -66,7 +65,7 @@ def _rubric_result(case: Case, rubric: Rubric, checked: Checked, heard: Heard) -
         said = heard.judged.get(rubric.id)
         if criterion.kind == "check":
             results.append(checked.results[rubric.id, criterion.id])
-        elif not any(concerns(criterion, file) for file in case.change.files):
+        elif not any(criterion.concerns(file) for file in case.change.files):
             results.append(account.not_asked(criterion, "no changed file matches its paths", chosen=True))
         elif said is None:
             result = account.not_asked(criterion, heard.silence, chosen=heard.chosen)
@@ -105,7 +104,7 @@ def unreviewed(case: Case, heard: Heard) -> tuple[Unreviewed, ...]:
     if heard.silence:
         return account.unasked(case.change.files, heard.silence)
     questions = [criterion for rubric in case.rubrics for criterion in rubric.judged]
-    nobodys = [file for file in case.change.files if not any(concerns(criterion, file) for criterion in questions)]
+    nobodys = [file for file in case.change.files if not any(criterion.concerns(file) for criterion in questions)]
     unanswered = [item for said in heard.judged.values() for item in said.unreviewed]
     return (*dict.fromkeys(unanswered), *account.unasked(nobodys, "no judge criterion concerns this path"))
 

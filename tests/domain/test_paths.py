@@ -138,3 +138,17 @@ def test_a_hostile_name_does_not_make_a_glob_slow(pattern: str) -> None:
 
 def test_no_pattern_matches_nothing() -> None:
     assert not paths.matches("a", ())
+
+
+SEGMENT = st.text("ab.", min_size=1, max_size=4)
+PATH = st.lists(SEGMENT, min_size=1, max_size=3).map("/".join)
+SIMPLE = st.one_of(
+    st.tuples(st.sampled_from(("", "**/")), st.text("ab.*", min_size=1, max_size=4)).map("".join),
+    st.tuples(st.sampled_from(("", "/", "**/")), PATH, st.sampled_from(("", "/", "/**", "/*"))).map("".join),
+)
+
+
+@given(SIMPLE, PATH)
+def test_a_pattern_matches_the_same_however_its_characters_are_written(pattern: str, path: str) -> None:
+    spelled = pattern.replace("a", "[a]").replace("b", "[b]").replace(".", "[.]")
+    assert paths.matches(path, (pattern,)) == paths.matches(path, (spelled,))

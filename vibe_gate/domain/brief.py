@@ -128,12 +128,6 @@ def answer_schema(criteria: Sequence[Criterion]) -> dict[str, Any]:
     }
 
 
-def concerns(criterion: Criterion, file: FileChange) -> bool:
-    """Whether a criterion's `paths` select the file, by either of its names."""
-    names = [file.path] + ([file.old_path] if file.old_path else [])
-    return not criterion.paths or any(paths.matches(name, criterion.paths) for name in names)
-
-
 def parts(change: Change, rubric: Rubric) -> tuple[tuple[Part, ...], tuple[Unreviewed, ...]]:
     """The conversations that show every changed line the rubric's judge criteria concern.
 
@@ -143,7 +137,7 @@ def parts(change: Change, rubric: Rubric) -> tuple[tuple[Part, ...], tuple[Unrev
     cut: list[Unreviewed] = []
     size = MAX_PART
     for file in change.files:
-        if not any(concerns(criterion, file) for criterion in rubric.judged):
+        if not any(criterion.concerns(file) for criterion in rubric.judged):
             continue
         pieces, unshown = _pieces(file)
         cut += unshown
@@ -156,7 +150,7 @@ def parts(change: Change, rubric: Rubric) -> tuple[tuple[Part, ...], tuple[Unrev
     made = []
     for number, group in enumerate(groups, start=1):
         files = {piece.path for piece in group}
-        asked = tuple(c for c in rubric.judged if any(concerns(c, f) for f in change.files if f.path in files))
+        asked = tuple(c for c in rubric.judged if any(c.concerns(f) for f in change.files if f.path in files))
         made.append(Part(asked, tuple(group), number, len(groups)))
     return tuple(made), tuple(cut)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from vibe_gate.domain.brief import TEMPLATE_VERSION
 from vibe_gate.domain.model import Model
-from vibe_gate.domain.summary import CacheUse, Cost, Unreviewed
+from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import Vote
 
 
@@ -65,30 +65,3 @@ class Judged(Model):
             for name, votes in self.votes.items()
         }
         return self.model_copy(update={"votes": moved})
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """What the judges said, by rubric id; `cached` are the rubrics answered by an earlier run.
-
-    `silence` says why none was asked, and `chosen` that this is what the user
-    wanted. `intact`: the exported tree is still what it was. `questions` are the keys
-    of what was answered for good. `vouched` are the scores of rubrics whose pass was
-    taken from a receipt: `silence` then says whose.
-    """
-
-    judged: dict[str, Judged]
-    cost: Cost
-    cached: frozenset[str] = frozenset()
-    notes: tuple[str, ...] = ()
-    silence: str = ""
-    chosen: bool = False
-    intact: bool = True
-    questions: Mapping[str, str] = field(default_factory=dict)
-    vouched: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def cache(self) -> CacheUse:
-        """Criteria answered by an earlier run, and criteria that had to be asked."""
-        hits = sum(len(said.votes) for name, said in self.judged.items() if name in self.cached)
-        return CacheUse(hits=hits, misses=sum(len(said.votes) for said in self.judged.values()) - hits)

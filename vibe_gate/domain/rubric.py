@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
 from vibe_gate.domain.model import Model
+from vibe_gate.domain.paths import matches
+
+if TYPE_CHECKING:
+    from vibe_gate.domain.change import FileChange
 
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 """What names a rubric, criterion, agent or workflow; it becomes part of paths and node ids."""
@@ -55,6 +59,11 @@ class Criterion(Model):
     def check_name(self) -> str:
         """The entry of CHECKS that decides this criterion (kind "check" only)."""
         return self.check or "command"
+
+    def concerns(self, file: FileChange) -> bool:
+        """Whether `paths` select the file, by either of its names."""
+        names = [file.path] + ([file.old_path] if file.old_path else [])
+        return not self.paths or any(matches(name, self.paths) for name in names)
 
 
 class Rubric(Model):

@@ -27,27 +27,26 @@ class DeclaredTest:
     text: str
 
 
-_PYTHON = re.compile(r"\s*(?:async\s+)?def\s+(test\w*)")
-_SCRIPT = re.compile(
-    r"\s*[fx]?(?:it|test|specify)(?:\.[A-Za-z]{1,20}){0,3}\s*\(\s*(?P<quote>['\"`])(?P<name>.{1,200}?)(?P=quote)"
-)
-_GO = re.compile(r"func\s+(?:\([^()]{0,80}\)\s*)?((?:Test|Benchmark|Fuzz|Example)\w*)\s*\(")
-_RUBY = re.compile(r"\s*(?:def\s+(test_\w+)|[fx]?(?:it|specify|test)\s*\(?\s*[\"'](.{1,200}?)[\"'])")
-_NAMED = re.compile(r"\s*(?:[a-z]+\s+){0,3}(?:function|func|fun|def)\s+(test\w+)")
-_MACRO = re.compile(r"\s*(TEST(?:_F|_P)?|TYPED_TEST)\s*\(\s*(\w+)\s*,\s*(\w+)")
+_PYTHON = r"\s*(?:async\s+)?def\s+(test\w*)"
+_SCRIPT = r"\s*[fx]?(?:it|test|specify)(?:\.[A-Za-z]{1,20}){0,3}\s*\(\s*(?P<quote>['\"`])(?P<name>.{1,200}?)(?P=quote)"
+_GO = r"func\s+(?:\([^()]{0,80}\)\s*)?((?:Test|Benchmark|Fuzz|Example)\w*)\s*\("
+_RUBY = r"\s*(?:def\s+(test_\w+)|[fx]?(?:it|specify|test)\s*\(?\s*[\"'](.{1,200}?)[\"'])"
+_NAMED = r"\s*(?:[a-z]+\s+){0,3}(?:function|func|fun|def)\s+(test\w+)"
+_MACRO = r"\s*(TEST(?:_F|_P)?|TYPED_TEST)\s*\(\s*(\w+)\s*,\s*(\w+)"
 
-_ANNOTATION = re.compile(
+_ANNOTATION = (
     r"\s*(?:@(?:Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|Property)\b"
     r"|\[(?:Test|Fact|Theory|TestMethod|TestCase|DataTestMethod)\b"
     r"|#\[(?:[a-z_]+::)?(?:test|rstest|test_case|quickcheck|proptest)\b)"
 )
-_METHOD = re.compile(
+_METHOD = (
     r"[^=;(]{0,200}?\b(?:fn|fun|func|def|function|void|Task|[A-Z]\w*(?:<[^<>]{0,60}>)?)\s+(\w+|`[^`]{1,200}`)\s*[(<]"
 )
 METHOD_WITHIN = 8
 """Lines after an annotation in which the method's own line is looked for; other annotations stand between."""
 
-_LANGUAGES: dict[str, tuple[re.Pattern[str], ...]] = {
+# Compiled where they are used (`re` keeps them): a change has files of one or two languages.
+_LANGUAGES: dict[str, tuple[str, ...]] = {
     "py": (_PYTHON,),
     **dict.fromkeys(("js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue"), (_SCRIPT,)),
     "go": (_GO,),
@@ -57,31 +56,31 @@ _LANGUAGES: dict[str, tuple[re.Pattern[str], ...]] = {
 }
 _ANNOTATED = frozenset({"java", "kt", "kts", "scala", "groovy", "cs", "rs", "swift", "php"})
 
-_OFF_PYTHON = re.compile(
+_OFF_PYTHON = (
     r"pytest\.mark\.(?:skip|skipif|xfail)\b|\bmark\.(?:skip|skipif|xfail)\b|pytest\.(?:skip|xfail)\s*\("
     r"|@(?:unittest\.)?(?:skip|skipIf|skipUnless|expectedFailure)\b|\.skipTest\s*\(|raise\s+(?:unittest\.)?SkipTest\b"
     r"|\bcollect_ignore(?:_glob)?\b|__test__\s*=\s*False"
 )
-_OFF_SCRIPT = re.compile(
+_OFF_SCRIPT = (
     r"\b(?:it|test|describe|context|suite|specify)(?:\.(?:each|concurrent|serial|parallel|failing))?\.(?:skip|todo|only|fixme|skipIf|runIf|fails)\b"
     r"|\b(?:xit|xtest|xdescribe|xcontext|xspecify|fit|fdescribe)\s*[(.]|\bthis\.skip\s*\(|\bpending\s*\("
 )
-_OFF_JVM = re.compile(
+_OFF_JVM = (
     r"@(?:org\.junit\.)?(?:Ignore|Disabled\w*|EnabledIf\w*)\b|\b(?:Assume\w*\.|assume)(?:True|False|That)\s*\("
     r"|enabled\s*=\s*false|\bthrow\s+new\s+SkipException"
 )
-_OFF: dict[str, re.Pattern[str]] = {
+_OFF: dict[str, str] = {
     "py": _OFF_PYTHON,
     **dict.fromkeys(("js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue"), _OFF_SCRIPT),
     **dict.fromkeys(("java", "kt", "kts", "scala", "groovy"), _OFF_JVM),
-    "go": re.compile(r"\b[a-zA-Z]\w{0,20}\.(?:Skip|Skipf|SkipNow)\s*\(|//go:build\s+ignore\b"),
-    "rs": re.compile(r"#!?\[\s*ignore\b|#!?\[\s*cfg_attr\s*\([^\n]{0,200}\bignore\b"),
-    "cs": re.compile(r"\[\s*(?:Ignore|Explicit)\b|\bSkip\s*=\s*\"|Assert\.(?:Ignore|Inconclusive)\s*\("),
-    "rb": re.compile(r"^\s*(?:xit|xdescribe|xcontext|xspecify|fit|fdescribe|skip|pending)\b|\bskip:\s*(?:true|['\"])"),
-    "php": re.compile(r"markTest(?:Skipped|Incomplete)\s*\(|#\[\s*(?:Skip|Ignore)|@group\s+skip"),
-    "swift": re.compile(r"\bXCTSkip\w*\b|\.disabled\s*\("),
-    "exs": re.compile(r"@tag\s+:?skip|@moduletag\s+:?skip"),
-    **dict.fromkeys(("cc", "cpp", "cxx", "c", "h", "hpp"), re.compile(r"\bDISABLED_\w+|\bGTEST_SKIP\b")),
+    "go": r"\b[a-zA-Z]\w{0,20}\.(?:Skip|Skipf|SkipNow)\s*\(|//go:build\s+ignore\b",
+    "rs": r"#!?\[\s*ignore\b|#!?\[\s*cfg_attr\s*\([^\n]{0,200}\bignore\b",
+    "cs": r"\[\s*(?:Ignore|Explicit)\b|\bSkip\s*=\s*\"|Assert\.(?:Ignore|Inconclusive)\s*\(",
+    "rb": r"^\s*(?:xit|xdescribe|xcontext|xspecify|fit|fdescribe|skip|pending)\b|\bskip:\s*(?:true|['\"])",
+    "php": r"markTest(?:Skipped|Incomplete)\s*\(|#\[\s*(?:Skip|Ignore)|@group\s+skip",
+    "swift": r"\bXCTSkip\w*\b|\.disabled\s*\(",
+    "exs": r"@tag\s+:?skip|@moduletag\s+:?skip",
+    **dict.fromkeys(("cc", "cpp", "cxx", "c", "h", "hpp"), r"\bDISABLED_\w+|\bGTEST_SKIP\b"),
 }
 
 _COMMENT: dict[str, tuple[str, ...]] = {"py": ("#",), "rb": ("#",), "exs": ("#",)}
@@ -97,7 +96,7 @@ def extension(path: str) -> str:
 def declared_tests(path: str, lines: list[str]) -> Iterator[DeclaredTest]:
     """The tests that a file declares, as far as its lines tell; commented ones are none."""
     language = extension(path)
-    patterns = _LANGUAGES.get(language, ())
+    patterns = [re.compile(source) for source in _LANGUAGES.get(language, ())]
     annotated = language in _ANNOTATED
     waiting = 0
     for number, line in enumerate(lines, start=1):
@@ -105,10 +104,10 @@ def declared_tests(path: str, lines: list[str]) -> Iterator[DeclaredTest]:
             continue
         name = next((found for pattern in patterns if (found := _name(pattern.match(line)))), "")
         if annotated:
-            if _ANNOTATION.match(line):
+            if re.match(_ANNOTATION, line):
                 waiting = METHOD_WITHIN
             if waiting and not name:
-                name = _name(_METHOD.match(_without_attributes(line)))
+                name = _name(re.match(_METHOD, _without_attributes(line)))
             waiting = 0 if name else max(0, waiting - 1)
         if name:
             yield DeclaredTest(name, number, line)
@@ -133,7 +132,7 @@ def switched_off(path: str, line: str) -> str:
     pattern = _OFF.get(language)
     if pattern is None or (is_comment(language, line) and not line.lstrip().startswith("//go:build")):
         return ""
-    match = pattern.search(line)
+    match = re.search(pattern, line)
     return match[0].strip() if match else ""
 
 

@@ -1,0 +1,39 @@
+"""What came of asking the judges, or why none was asked: then nothing of theirs has been loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from vibe_gate.domain.summary import CacheUse, Cost
+
+if TYPE_CHECKING:
+    from vibe_gate.domain.question import Judged
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What the judges said, by rubric id; `cached` are the rubrics answered by an earlier run.
+
+    `silence` says why none was asked, and `chosen` that this is what the user
+    wanted. `intact`: the exported tree is still what it was. `questions` are the keys
+    of what was answered for good. `vouched` are the scores of rubrics whose pass was
+    taken from a receipt: `silence` then says whose.
+    """
+
+    judged: dict[str, Judged]
+    cost: Cost
+    cached: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+    silence: str = ""
+    chosen: bool = False
+    intact: bool = True
+    questions: Mapping[str, str] = field(default_factory=dict)
+    vouched: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def cache(self) -> CacheUse:
+        """Criteria answered by an earlier run, and criteria that had to be asked."""
+        hits = sum(len(said.votes) for name, said in self.judged.items() if name in self.cached)
+        return CacheUse(hits=hits, misses=sum(len(said.votes) for said in self.judged.values()) - hits)
