@@ -7,9 +7,10 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any
 
 from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.binary import redact_sections
@@ -24,12 +25,14 @@ from vibe_gate.adapters.bundles.place import MAX_DOCUMENT_BYTES
 from vibe_gate.adapters.bundles.rebuilt import sessions
 from vibe_gate.adapters.bundles.redactor import CountingRedactor, tally
 from vibe_gate.adapters.bundles.strict import require_few
-from vibe_gate.adapters.bundles.turn import TurnParts, TurnRecorder
 from vibe_gate.domain import receipt
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.event import Event, EventType
 from vibe_gate.domain.graph import fold
 from vibe_gate.domain.summary import Summary
+
+if TYPE_CHECKING:
+    from vibe_gate.adapters.bundles.turn import TurnRecorder
 
 Clock = Callable[[], datetime]
 Attest = Callable[[Mapping[str, Any], Mapping[str, str]], bytes]
@@ -97,7 +100,7 @@ class RunRecorder:
         """Open the node's next turn, `nodes/<node id>/turn-001` and so on; says turn.started."""
         names.as_folder_name(node_id, "a node id")
         number = self._turns_of[node_id] = self._turns_of.get(node_id, 0) + 1
-        dead = TurnRecorder(self.run_id, node_id, number, None, self._fate)
+        dead: TurnRecorder = _turns().TurnRecorder(self.run_id, node_id, number, None, self._fate)
         return self._fate.attempt(lambda: self._turn(node_id, number), dead)
 
     def seal(self, summary: Summary, attest: Attest | None = None) -> None:
@@ -173,8 +176,8 @@ class RunRecorder:
         self._append("turn.started", node_id, {"turn": name})
         redact = parts.redact.part()
         contents = Contents(folder, parts.objects, redact)
-        turn_parts = TurnParts(folder, contents, redact, parts.clock, self._turn_completed)
-        turn = TurnRecorder(self.run_id, node_id, number, turn_parts, self._fate)
+        turn_parts = _turns().TurnParts(folder, contents, redact, parts.clock, self._turn_completed)
+        turn: TurnRecorder = _turns().TurnRecorder(self.run_id, node_id, number, turn_parts, self._fate)
         self._turns.append(turn)
         return turn
 
@@ -223,3 +226,8 @@ def _readable(name: str, data: bytes, limit: int) -> bytes:
 
 def _artifact(name: str, sha256: str, size: int) -> dict[str, Any]:
     return {"artifact": name, "sha256": sha256, "size": size}
+
+
+def _turns() -> ModuleType:
+    # Loaded with the first session: most runs at a commit have none, and a turn's documents are the longest to load.
+    return import_module("vibe_gate.adapters.bundles.turn")
