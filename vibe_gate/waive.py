@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from vibe_gate.adapters.definitions.suppressing import add_suppression
 from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.adapters.overrides import Overrides
 from vibe_gate.adapters.redaction import Redactor
-from vibe_gate.domain import paths
+from vibe_gate.domain import later, paths
 from vibe_gate.domain.receipt import parse
 from vibe_gate.domain.suppression import Suppression
 from vibe_gate.domain.verdict import Finding
@@ -137,7 +136,7 @@ def _finding(repository: Repository, plea: Plea, now: datetime) -> _Found:
             "(`vibe-gate bundles show --json` has them)."
         )
     for entry, papers in _runs(repository, plea, now):
-        findings = [Finding.model_validate_json(json.dumps(finding)) for finding in papers.document["findings"]]
+        findings = [later.read(Finding, finding) for finding in papers.document["findings"]]
         found = [finding for finding in findings if finding.fingerprint.startswith(plea.what)]
         names = sorted({finding.fingerprint for finding in found})
         if len(names) > 1:

