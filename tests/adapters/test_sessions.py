@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -305,3 +307,131 @@ def test_a_file_that_a_formatter_changed_at_once_is_still_the_agents(tmp_path):
     assert blob_id(b"x = 1\n") in dict(blobs_of(wrote(str(path), "x=1\n"), at - 200))
     os.utime(path, ((at + 60_000) / 1000,) * 2)
     assert blob_id(b"x = 1\n") not in dict(blobs_of(wrote(str(path), "x=1\n"), at - 200))
+
+
+BOMB = edited("/r/a", "a" * 100_000, "a", "b" * 100_000, replace_all=True)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        BOMB,
+        {
+            "hook_event_name": "PostToolUse",
+            "tool_name": "MultiEdit",
+            "tool_input": {"file_path": "/r/a", "edits": [{"old_string": "a", "new_string": "aa"}] * 5_000},
+            "tool_response": {"originalFile": "a" * 1_000_000},
+        },
+        {
+            "hook_event_name": "PostToolUse",
+            "tool_name": "MultiEdit",
+            "tool_input": {
+                "file_path": "/r/a",
+                "edits": [{"old_string": "a", "new_string": "a" * 1000, "replace_all": True}] * 9,
+            },
+            "tool_response": {"originalFile": "a"},
+        },
+    ],
+    ids=["one edit that makes 10 GB", "many edits", "edits that multiply"],
+)
+def test_a_short_event_that_tells_of_a_huge_content_costs_next_to_nothing(common, event):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.process_time()
+    spool(common, event, wrote("/r/b", "x = 1\n"))
+    sessions.note_written(common, NOW)
+    assert blob_id(b"x = 1\n") in sessions.written_blobs(common)
+    assert fold(common) == 2
+    assert time.process_time() - began < 5
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KB
+
+
+class Stumbling:
+    """A redactor that some event is too much for."""
+
+    def value(self, value):
+        raise MemoryError
+
+
+def test_events_that_cannot_be_folded_are_set_aside_and_stop_no_second_review(common):
+    shelf = open_store(common.parent, Redactor({}), lambda: NOW).sessions()
+    spool(common, wrote("/r/a.py", "x = 1\n"))
+    assert sessions.fold(common, shelf, Stumbling(), NOW) == 0
+    folder = common / "vibe-gate" / "sessions" / SESSION
+    assert [path.name for path in folder.glob("*.ndjson")] == [f"damaged-{TS:015d}.ndjson"]
+    assert not (folder / "tries").exists()
+    (gap,) = sessions.gaps(common)
+    assert gap == f"{TS} session {SESSION}: events set aside as damaged: MemoryError: "
+    spool(common, {"hook_event_name": "SessionEnd"})
+    assert fold(common, NOW + timedelta(seconds=1)) == 1
+    assert "set aside (1 times)" in str(kept(common)[1]["hookCaptureStatus"]["warnings"])
+    assert len(sessions.gaps(common)) == 1
+
+
+def test_events_over_which_folding_was_killed_twice_are_set_aside(common):
+    spool(common, {"hook_event_name": "SessionStart"})
+    folder = common / "vibe-gate" / "sessions" / SESSION
+    taken = folder / f"taken-{TS:015d}.ndjson"
+    (folder / "events.ndjson").rename(taken)
+    (folder / "tries").write_text(f"{taken.name}\n")
+    assert fold(common) == 1  # once may be anybody's kill
+    spool(common, {"hook_event_name": "Stop"})
+    (folder / "events.ndjson").rename(taken)
+    (folder / "tries").write_text(f"{taken.name}\n" * 2)
+    assert fold(common) == 0
+    assert "killed 2 times" in sessions.gaps(common)[0]
+    assert not list(folder.glob("taken-*"))
+
+
+def lie(kind, path):
+    """Something else in the place of a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "loop":
+        path.symlink_to(path.name)
+    else:
+        path.symlink_to("/dev/zero" if kind == "endless" else "../../../elsewhere")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["pipe", "folder", "loop", "endless", "link"])
+@pytest.mark.parametrize("name", ["events.ndjson", "taken-1.ndjson", "written", "calls", "name", "tries", "../gaps"])
+def test_what_is_no_file_keeps_nobody_waiting_and_is_never_followed(common, kind, name):
+    (common.parent / "elsewhere").write_text("theirs\n")
+    lie(kind, common / "vibe-gate" / "sessions" / SESSION / name)
+    if name != "events.ndjson":
+        spool(common, called("toolu_1"), wrote("/r/a.py", "x = 1\n"))
+    fold(common)
+    sessions.note_written(common, NOW)
+    sessions.written_blobs(common)
+    assert isinstance(sessions.gaps(common), list)
+    assert (common.parent / "elsewhere").read_text() == "theirs\n"
+    spool(common, {"hook_event_name": "Stop"}, session="another")
+    assert fold(common, NOW + timedelta(seconds=1)) >= 1
+    fold(common, NOW + timedelta(seconds=2))
+    if name.endswith(".ndjson"):
+        left = {path.name for path in (common / "vibe-gate" / "sessions" / SESSION).iterdir()}
+        assert any(place.startswith("damaged-") for place in left)
+
+
+def test_an_endless_list_of_todos_is_cut(common):
+    task = {"hook_event_name": "PostToolUse", "tool_name": "TaskCreate", "tool_input": {"subject": "x" * 5000}}
+    spool(common, *[task] * 1100)
+    assert fold(common) == 1100
+    todos = kept(common)[1]["todos"]
+    assert (len(todos), len(todos[0]["text"])) == (1000, 2000)
+
+
+@pytest.mark.parametrize("told", [{"bytes": "x"}, {"bytes": 10**30}, {"todos": "x"}, {"events": None}, {"bytes": -1}])
+def test_a_meta_with_other_values_than_ours_stops_nothing(common, told):
+    spool(common, {"hook_event_name": "Stop"})
+    fold(common)
+    place = next((common.parent / ".vibe-artifacts" / "sessions").iterdir()) / "meta.json"
+    document = json.loads(place.read_text())
+    place.write_text(json.dumps(document | {"told": document["told"] | told}))
+    spool(common, {"hook_event_name": "Stop"})
+    fold(common, NOW + timedelta(seconds=1))
+    spool(common, {"hook_event_name": "Stop"}, session="another")
+    assert fold(common, NOW + timedelta(seconds=2)) >= 1

@@ -5,6 +5,8 @@ redacted (it has no time for it): `<common dir>/vibe-gate/sessions/<session id>/
 
     events.ndjson         what capture appends to; renamed before it is read
     taken-<ms>.ndjson     being folded; deleted when that is done
+    damaged-<ms>.ndjson   what could not be folded, set aside for good; `gaps` says why
+    tries                 which of them folding began with, and did not end
     calls                 ids of the tool calls whose events were captured
     written               ids of the blobs that the agent wrote, one a line with its path
     name                  the session's folder below `.vibe-artifacts/sessions`
@@ -20,6 +22,7 @@ import fcntl
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -27,8 +30,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from vibe_gate.adapters.sessions.blobs import blobs_of
+from vibe_gate.adapters.sessions.opened import appending, reading
 from vibe_gate.adapters.sessions.status import call_of, note_calls, status
 from vibe_gate.domain.provenance import Written
+from vibe_gate.errors import GateError
 
 MAX_LINE_BYTES = 96 << 20
 """Of one event; capture keeps none that is larger."""
@@ -38,6 +43,15 @@ MAX_AGE = timedelta(days=30)
 
 MAX_WRITTEN_BYTES = 16 << 20
 """Of the list of one session: some two hundred thousand blobs."""
+
+MAX_TRIES = 2
+"""Of folding one spool, where the process that did it was killed: memory may be why, and would be again."""
+
+MAX_GAPS_BYTES = 64 << 10
+
+MAX_TODOS = 1_000
+MAX_TODO = 2_000
+"""Letters of one; no list that anybody works through is longer."""
 
 AGENT = "claude"
 
@@ -125,10 +139,10 @@ def written_blobs(common_dir: Path) -> dict[str, Written]:
 def gaps(common_dir: Path) -> list[str]:
     """When and why an event was not kept, as capture and guard noted it."""
     try:
-        text = (common_dir / "vibe-gate" / "sessions" / "gaps").read_text("ascii", "replace")
+        with reading(common_dir / "vibe-gate" / "sessions" / "gaps") as file:
+            return file.read(2 * MAX_GAPS_BYTES).decode("ascii", "replace").splitlines()
     except OSError:
         return []
-    return text.splitlines()
 
 
 def _folders(sessions: Path) -> list[Path]:
@@ -154,33 +168,85 @@ def _fold_session(folder: Path, shelf: Shelf | None, redact: Redact, now: dateti
     _take(folder, now)
     count = 0
     for taken in sorted(folder.glob("taken-*.ndjson")):
-        _note_written(folder, taken)
-        if shelf is not None:
-            count += _keep(folder, taken, shelf, redact, now)
-            taken.unlink()
+        try:
+            count += _fold_spool(folder, taken, shelf, redact, now)
+        except (OSError, GateError):
+            raise  # the disk's fault or the shelf's: the spool waits
+        except Exception as error:  # noqa: BLE001  hostile events may raise anything; they must stop no second review
+            _set_aside(folder, taken, f"{type(error).__name__}: {error}", now)
     if _is_over(folder, now):
         shutil.rmtree(folder, ignore_errors=True)
     return count
 
 
+def _fold_spool(folder: Path, taken: Path, shelf: Shelf | None, redact: Redact, now: datetime) -> int:
+    if not stat.S_ISREG(taken.lstat().st_mode):
+        _set_aside(folder, taken, "not a regular file", now)
+        return 0
+    if _tries(folder, taken) >= MAX_TRIES:
+        _set_aside(folder, taken, f"folding it was killed {MAX_TRIES} times", now)
+        return 0
+    with _trying(folder, taken):
+        _note_written(folder, taken)
+        if shelf is None:
+            return 0
+        count = _keep(folder, taken, shelf, redact, now)
+        taken.unlink()
+        return count
+
+
+def _tries(folder: Path, taken: Path) -> int:
+    try:
+        with reading(folder / "tries") as file:
+            return file.read(4096).split().count(taken.name.encode())
+    except OSError:
+        return 0
+
+
+@contextlib.contextmanager
+def _trying(folder: Path, taken: Path) -> Iterator[None]:
+    """Leave a note of what is being folded; it stays only where this process is killed."""
+    notes = folder / "tries"
+    with contextlib.suppress(OSError), appending(notes) as file:
+        file.write(taken.name.encode() + b"\n")
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            notes.unlink()
+
+
+def _set_aside(folder: Path, taken: Path, why: str, now: datetime) -> None:
+    """Nobody reads it any more; a line in `gaps` says so once."""
+    taken.rename(folder / f"damaged-{taken.name.partition('-')[2]}")
+    with contextlib.suppress(OSError):
+        (folder / "tries").unlink()
+    with contextlib.suppress(OSError), appending(folder.parent / "gaps") as file:
+        if os.fstat(file.fileno()).st_size < MAX_GAPS_BYTES:
+            text = f"{int(now.timestamp() * 1000)} session {folder.name}: events set aside as damaged: {why[:200]}"
+            file.write("".join(letter if " " <= letter <= "~" else "?" for letter in text).encode() + b"\n")
+
+
 def _take(folder: Path, now: datetime) -> None:
     """Rename the spool under its lock: who appends looks, under the same lock, whether it is still there."""
     spool = folder / "events.ndjson"
+    taken = folder / f"taken-{int(now.timestamp() * 1000):015d}.ndjson"
     try:
-        descriptor = os.open(spool, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = reading(spool)
     except FileNotFoundError:
         return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        spool.rename(folder / f"taken-{int(now.timestamp() * 1000):015d}.ndjson")
-    finally:
-        os.close(descriptor)
+    except OSError:
+        if not stat.S_ISREG(spool.lstat().st_mode):
+            spool.rename(taken)  # a pipe, a link or a folder: it is found to be damaged
+        return
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        spool.rename(taken)
 
 
 def _events(taken: Path) -> Iterator[tuple[int, Mapping[str, Any], bytes] | None]:
     """Time and event of each line, and the line; None for a line that is none."""
-    descriptor = os.open(taken, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
+    with reading(taken) as file:
         while line := file.readline(MAX_LINE_BYTES):
             try:
                 document = json.loads(line)
@@ -194,22 +260,20 @@ def _note_written(folder: Path, taken: Path) -> None:
     new = [(blob, path) for event in _events(taken) if event is not None for blob, path in blobs_of(event[1], event[0])]
     fresh = [pair for pair in dict.fromkeys(new) if pair not in known]
     if fresh:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        with open(os.open(folder / "written", flags, 0o600), "wb") as file:
+        with appending(folder / "written") as file:
             file.write(b"".join(f"{blob} {json.dumps(path)}\n".encode() for blob, path in fresh))
 
 
 def _noted(folder: Path) -> list[tuple[str, str]]:
     try:
-        descriptor = os.open(folder / "written", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with reading(folder / "written") as file:
+            lines = file.read(MAX_WRITTEN_BYTES).decode("utf-8", "replace").splitlines()
     except FileNotFoundError:
         return []
-    with open(descriptor, "rb") as file:
-        lines = file.read(MAX_WRITTEN_BYTES).decode("utf-8", "replace").splitlines()
     found = []
     for line in lines:
         blob, _, path = line.partition(" ")
-        with contextlib.suppress(ValueError):  # a torn line
+        with contextlib.suppress(ValueError, RecursionError):  # a torn line
             found.append((blob, str(json.loads(path))))
     return found
 
@@ -275,26 +339,32 @@ def _todos(todos: list[dict[str, str]], event: Mapping[str, Any]) -> list[dict[s
         return todos
     if event.get("tool_name") == "TodoWrite" and isinstance(asked.get("todos"), list):
         return [
-            {"id": str(number), "text": str(todo.get("content", "")), "status": str(todo.get("status", ""))}
-            for number, todo in enumerate(asked["todos"], 1)
+            _todo(number, todo.get("content", ""), todo.get("status", ""))
+            for number, todo in enumerate(asked["todos"][:MAX_TODOS], 1)
             if isinstance(todo, dict)
         ]
-    if event.get("tool_name") == "TaskCreate":
+    if event.get("tool_name") == "TaskCreate" and len(todos) < MAX_TODOS:
         task = answer.get("task") if isinstance(answer, dict) else None
         number = str(task.get("id")) if isinstance(task, dict) else str(len(todos) + 1)
-        return [*todos, {"id": number, "text": str(asked.get("subject", "")), "status": "pending"}]
+        return [*todos, _todo(number, asked.get("subject", ""), "pending")]
     if event.get("tool_name") == "TaskUpdate" and "status" in asked:
         number = str(asked.get("taskId", asked.get("id", "")))
-        return [todo | {"status": str(asked["status"])} if todo["id"] == number else todo for todo in todos]
+        now = str(asked["status"])[:MAX_TODO]
+        return [todo | {"status": now} if todo["id"] == number[:MAX_TODO] else todo for todo in todos]
     return todos
+
+
+def _todo(number: object, text: object, status: object) -> dict[str, str]:
+    """All of it is as long as who sent the event likes."""
+    return {"id": str(number)[:MAX_TODO], "text": str(text)[:MAX_TODO], "status": str(status)[:MAX_TODO]}
 
 
 def _told(place: Shelf) -> Told:
     try:
-        document = json.loads(place.read("meta.json"))
-        return Told(**document["told"])
-    except (OSError, ValueError, KeyError, TypeError):
+        told = Told(**json.loads(place.read("meta.json"))["told"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return Told()
+    return told if all(type(value) is type(getattr(Told(), name)) for name, value in vars(told).items()) else Told()
 
 
 def _meta(folder: Path, told: Told, redact: Redact, now: datetime) -> bytes:
@@ -320,14 +390,17 @@ def _meta(folder: Path, told: Told, redact: Redact, now: datetime) -> bytes:
 def _name(folder: Path, taken: Path) -> str:
     """`claude_{YYYYMMDD_HHMMSS}_{short-id}`, by the first event; the same for all that follow."""
     note = folder / "name"
-    with contextlib.suppress(OSError):
-        name = note.read_text("ascii", "replace").strip()
+    with contextlib.suppress(OSError), reading(note) as file:
+        name = file.read(100).decode("ascii", "replace").strip()
         if name.startswith(f"{AGENT}_") and name.replace("_", "").replace("-", "").isalnum() and len(name) < 64:
             return name
     first = next((event[0] for event in _events(taken) if event is not None), 0)
     began = datetime.fromtimestamp(min(max(first, 0), 4102444800000) / 1000, UTC)
     name = f"{AGENT}_{began:%Y%m%d_%H%M%S}_{folder.name[:8].strip('-_') or 'unknown'}"
-    note.write_text(name)
+    with contextlib.suppress(FileNotFoundError):
+        note.unlink()  # what lies there says nothing, or is a link
+    with appending(note) as file:
+        file.write(name.encode())
     return name
 
 

@@ -12,6 +12,12 @@ from typing import Any
 MAX_FILE_BYTES = 10 << 20
 """Of a file whose content is read back from disk."""
 
+MAX_TEXT = 10 << 20
+"""Letters that an edit may lead to: a bundle keeps no larger content. A line may tell of edits that make terabytes."""
+
+MAX_EDITING = 128 << 20
+"""Letters that all edits of one call may go through."""
+
 SETTLING_MS = 2_000
 """A file that changed no later than this after the call is still the agent's (formatters run as hooks, too)."""
 
@@ -51,8 +57,10 @@ def _content(tool: str, asked: Mapping[str, Any], answer: Mapping[str, Any]) -> 
     edits = asked.get("edits") if tool == "MultiEdit" else [asked]
     if not isinstance(edits, list):
         return None
+    done = 0
     for edit in edits:
-        original = _edited(original, edit, answer if tool == "Edit" else {})
+        done += len(original)
+        original = _edited(original, edit, answer if tool == "Edit" else {}) if done <= MAX_EDITING else None
         if original is None:
             return None
     return original
@@ -68,7 +76,10 @@ def _edited(text: str, edit: object, answer: Mapping[str, Any]) -> str | None:
         return None
     if not old:
         return new if not text else None
-    return text.replace(old, new) if edit.get("replace_all") is True else text.replace(old, new, 1)
+    times = text.count(old) if edit.get("replace_all") is True else 1
+    if len(text) + times * (len(new) - len(old)) > MAX_TEXT:
+        return None
+    return text.replace(old, new, times)
 
 
 def _text(values: Mapping[str, Any], key: str, default: str | None = None) -> str | None:

@@ -16,6 +16,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from vibe_gate.adapters.sessions.opened import appending, reading
+
 MAX_TRANSCRIPT_BYTES = 256 << 20
 MAX_CALLS_BYTES = 16 << 20
 MAX_NAMED = 100
@@ -38,8 +40,7 @@ def note_calls(folder: Path, calls: Iterable[str]) -> None:
     """Remember calls whose events were captured; twice is once. OSError."""
     data = "".join(f"{number}\n" for number in calls).encode()
     if data:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        with open(os.open(folder / "calls", flags, 0o600), "wb") as file:
+        with appending(folder / "calls") as file:
             file.write(data)
 
 
@@ -50,10 +51,13 @@ def status(folder: Path, transcript: str, ended: bool, now: datetime) -> dict[st
     missing = sorted((done or set()) - _noted(folder))
     if done is None:
         warnings.append("the agent's transcript cannot be read: nothing tells which events are missing")
+    aside = sum(1 for _ in folder.glob("damaged-*.ndjson"))
+    if aside:
+        warnings.append(f"events that could not be read were set aside ({aside} times)")
     if len(missing) > MAX_NAMED:
         warnings.append(f"{len(missing)} calls have no event")
     return {
-        "complete": done is not None and ended and not missing,
+        "complete": done is not None and ended and not missing and not aside,
         "missingEvents": [f"PostToolUse {number}" for number in missing[:MAX_NAMED]],
         "warnings": warnings,
     }
@@ -61,11 +65,10 @@ def status(folder: Path, transcript: str, ended: bool, now: datetime) -> dict[st
 
 def _noted(folder: Path) -> set[str]:
     try:
-        descriptor = os.open(folder / "calls", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with reading(folder / "calls") as file:
+            return set(file.read(MAX_CALLS_BYTES).decode("ascii", "replace").split())
     except OSError:
         return set()
-    with open(descriptor, "rb") as file:
-        return set(file.read(MAX_CALLS_BYTES).decode("ascii", "replace").split())
 
 
 def _done(transcript: str, now: datetime) -> set[str] | None:
