@@ -6,8 +6,10 @@ count on the same remainder; what they spend is counted all the same.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from datetime import datetime
 from pathlib import Path
 
@@ -24,7 +26,7 @@ class DayLedger:
     def spent(self, now: datetime) -> float:
         """USD of all runs on the day of `now`; lines that do not parse count nothing."""
         try:
-            with self._path(now).open("rb") as file:
+            with open(_opened(self._path(now), os.O_RDONLY), "rb") as file:
                 lines = file.read(MAX_BYTES).splitlines()
         except OSError:
             return 0.0
@@ -35,21 +37,30 @@ class DayLedger:
         line = json.dumps({"ts": now.isoformat(), "run_id": run_id, "usd": usd}) + "\n"
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self._path(now), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            with open(_opened(self._path(now), os.O_RDWR | os.O_APPEND | os.O_CREAT), "ab", buffering=0) as file:
+                size = os.fstat(file.fileno()).st_size
+                # A line that was torn, by a full disk say, must not take this one with it.
+                torn = size and os.pread(file.fileno(), 1, size - 1) != b"\n"
+                file.write(b"\n" * bool(torn) + line.encode())
         except OSError:
             return
-        try:
-            os.write(descriptor, line.encode())
-        finally:
-            os.close(descriptor)
 
     def _path(self, now: datetime) -> Path:
         return self._folder / f"{now:%Y-%m-%d}.ndjson"
 
 
+def _opened(path: Path, flags: int) -> int:
+    """A descriptor of the regular file; nothing else in its place is followed or waited for. OSError."""
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return descriptor
+
+
 def _usd(line: bytes) -> float:
     try:
         value = json.loads(line)["usd"]
-    except (ValueError, KeyError, TypeError):
+        return float(value) if isinstance(value, int | float) and value > 0 else 0.0
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return 0.0
-    return float(value) if isinstance(value, int | float) and value > 0 else 0.0

@@ -3,14 +3,17 @@
 One file a question, named by the question's key, so that every worktree of the
 repository finds it. An entry is a cache: whoever can write the git directory can
 write entries, which is why a verdict that must bind is decided in CI. Damaged or
-foreign entries are misses.
+foreign entries are misses; where none can be written, the question is paid for again.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
+import stat
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,9 @@ MAX_BYTES = 4_000_000
 """A larger entry is not ours."""
 
 
+_OURS = re.compile(r"[0-9a-f]{64}\.json|\.[0-9a-f]{64}\.json\.[0-9a-f]{8}")
+
+
 class VerdictCache:
     """The entries of one repository. No method raises where files cannot be read or written."""
 
@@ -36,13 +42,15 @@ class VerdictCache:
     def get(self, key: str, now: datetime) -> dict[str, Any] | None:
         """The verdict kept under `key` (64 hex digits), or None."""
         try:
-            descriptor = os.open(self._path(key), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            descriptor = os.open(self._path(key), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             with os.fdopen(descriptor, "rb") as file:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    return None
                 entry = json.loads(file.read(MAX_BYTES))
             fresh = now - datetime.fromisoformat(entry["created_at"]) <= MAX_AGE
             mine = entry["schema"] == SCHEMA and entry["key"] == key
             verdict = entry["verdict"]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
             return None
         return verdict if fresh and mine and isinstance(verdict, dict) else None
 
@@ -56,22 +64,32 @@ class VerdictCache:
             part.write_text(json.dumps(entry), encoding="utf-8")
             part.replace(target)
         except OSError:
-            part.unlink(missing_ok=True)
+            _gone(part)
 
     def prune(self, now: datetime) -> int:
         """Remove what is too old or too much, by the files' own times; returns how many went."""
-        try:
-            found = [(entry.stat(follow_symlinks=False).st_mtime, entry) for entry in os.scandir(self._folder)]
-        except OSError:
-            return 0
+        found = []
+        with suppress(OSError), os.scandir(self._folder) as entries:
+            # Behind a link lies somebody else's, and what bears another name is not ours either.
+            for entry in entries if not self._folder.is_symlink() else ():
+                with suppress(FileNotFoundError):  # another process removed it
+                    if _OURS.fullmatch(entry.name):
+                        found.append((entry.stat(follow_symlinks=False).st_mtime, entry))
         newest_first = sorted(found, key=lambda pair: -pair[0])
         oldest = (now - MAX_AGE).timestamp()
         gone = 0
         for place, (written, entry) in enumerate(newest_first):
             if place >= MAX_ENTRIES or written < oldest:
-                Path(entry.path).unlink(missing_ok=True)
-                gone += 1
+                gone += _gone(Path(entry.path))
         return gone
 
     def _path(self, key: str) -> Path:
         return self._folder / f"{key}.json"
+
+
+def _gone(path: Path) -> bool:
+    """Remove a file, if that can be; whatever lies in the place of the folder costs no verdict."""
+    with suppress(OSError):
+        path.unlink()
+        return True
+    return False
