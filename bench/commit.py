@@ -93,7 +93,10 @@ def main() -> int:
 
 
 def environ() -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "CLAUDE", "ANTHROPIC_")) and k != "CI"}
+    hidden = ("CI", "PYTHONDONTWRITEBYTECODE")  # the latter would have Python compile at every commit what is new
+    kept = {
+        k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "CLAUDE", "ANTHROPIC_")) and k not in hidden
+    }
     person = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in
               (("NAME", "Bench"), ("EMAIL", "bench@example.org"))}  # fmt: skip
     return kept | person | {
