@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from functools import partial
 
 from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.domain.change import Selection
-from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, RevisionError
+from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, RevisionError, UsageError
 from vibe_gate.faces.git_hook.call import Hook
 from vibe_gate.faces.git_hook.held import SETTLED, held
 from vibe_gate.report.text import safe
@@ -16,6 +18,12 @@ _GRAVITY = {PASS: 0, POLICY_CHANGED: 1, INTEGRITY: 3}
 """Of several pushed refs the gravest code counts; those not named here are 2."""
 
 _NO_COMMIT = "0" * 40
+
+_LINE = re.compile(r".+ ([0-9a-f]{40}) \S+ ([0-9a-f]{40})")
+"""What git writes of each ref: its name here, the commit, its name there, and the commit that is there now.
+
+The name here is the source as it was typed, which may have spaces: `main^{/some words}`.
+"""
 
 
 def push(hook: Hook) -> int:
@@ -65,14 +73,26 @@ def _pushed(hook: Hook, repository: Repository) -> list[Selection]:
 
 
 def _refs(hook: Hook) -> list[tuple[str, str]]:
-    """What is pushed, and what the remote has there ("": nothing): git's lines, or a framework's variables."""
-    environ = hook.environ
-    if "PRE_COMMIT" in environ or "PREK_HOOK_STAGE" in environ:  # both keep git's lines to themselves
-        pushed = environ.get("PRE_COMMIT_TO_REF") or environ.get("PRE_COMMIT_LOCAL_BRANCH") or "HEAD"
-        return [(pushed, environ.get("PRE_COMMIT_FROM_REF", ""))]
-    lines = [line.split(" ") for line in hook.stdin().splitlines()]
-    pairs = [(line[1], line[3]) for line in lines if len(line) == 4]
+    """What is pushed, and what the remote has there ("": nothing): git's lines, or else a framework's variables.
+
+    UsageError for a line that says neither: what is pushed by it would be seen by nobody.
+    """
+    # Git's word first: whoever pushes can set the variables, too.
+    lines = [line for line in hook.stdin().split("\n") if line]
+    if not lines and ("PRE_COMMIT" in hook.environ or "PREK_HOOK_STAGE" in hook.environ):
+        return _framework_refs(hook.environ)
+    found = [(_LINE.fullmatch(line), line) for line in lines]
+    for match, line in found:
+        if match is None:
+            raise UsageError(f"what git says of this push cannot be read, so nothing is pushed: {line!r}")
+    pairs = [match.groups() for match, _ in found if match is not None]
     return [(new, "" if old == _NO_COMMIT else old) for new, old in pairs if new != _NO_COMMIT]
+
+
+def _framework_refs(environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The one ref of which pre-commit and prek tell: they keep git's lines to themselves."""
+    pushed = environ.get("PRE_COMMIT_TO_REF") or environ.get("PRE_COMMIT_LOCAL_BRANCH") or "HEAD"
+    return [(pushed, environ.get("PRE_COMMIT_FROM_REF", ""))]
 
 
 def _remote(hook: Hook) -> str:

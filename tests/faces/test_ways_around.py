@@ -1,0 +1,81 @@
+"""Ways around the gate that leave its hooks in place: none of them goes unseen, or unasked."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hooked import Hooked, put_in, started
+
+GATE = 'schema = 1\nrubrics = ["quality"]\n'
+RUBRIC = """\
+schema = 1
+id = "quality"
+[[criterion]]
+id = "clear"
+kind = "judge"
+must = true
+question = "Is every new line clear?"
+[[criterion]]
+id = "no-todo"
+kind = "check"
+check = "forbidden-pattern"
+must = true
+options = { pattern = "TODO" }
+"""
+PASSES = {
+    "answers": [
+        {"criterion": "clear", "outcome": "pass", "reason": "So it is.", "counterexample": None, "evidence": []}
+    ]
+}
+
+
+@pytest.fixture
+def here(tmp_path, environ) -> Hooked:
+    """A gate of a judge and a check, at every commit and push; the remote has everything until now."""
+    here = started(tmp_path / "repository", environ)
+    (here.path / ".vibe-gate" / "rubrics").mkdir(parents=True)
+    (here.path / ".vibe-gate" / "gate.toml").write_text(GATE)
+    (here.path / ".vibe-gate" / "rubrics" / "quality.toml").write_text(RUBRIC)
+    here.git("add", "-A")
+    here.git("commit", "-q", "-m", "gate")
+    here.git("init", "-q", "--bare", str(tmp_path / "remote"))
+    here.git("remote", "add", "origin", str(tmp_path / "remote"))
+    here.git("push", "-q", "origin", "main")
+    here.git("fetch", "-q", "origin")
+    return put_in(here, "install git")
+
+
+def commit(here: Hooked, name: str, text: str, *flags: str, **environ: str) -> None:
+    here.write(**{name: text})
+    here.git("add", name)
+    here.git("commit", "-q", *flags, "-m", name, **environ)
+
+
+def verified(here: Hooked, span: str, *flags: str) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = json.loads(here.run("vibe-gate", "verify", "--json", *flags, span).text)["commits"]
+    return rows
+
+
+def test_a_push_whose_source_has_a_space_is_held_to_the_gate(here):
+    commit(here, "b", "TODO\n", "--no-verify")
+    done = here.run("git", "push", "origin", "main^{/b}:refs/heads/main")
+    assert (done.code, "no-todo" in done.text) == (1, True)
+
+
+@pytest.mark.parametrize("line", ["main", "refs/heads/main abc refs/heads/main def", "a b c d"])
+def test_a_line_of_git_that_cannot_be_read_stops_the_push(here, line):
+    done = here.run("vibe-gate", "hook", "pre-push", "--", "origin", "there", stdin=line + "\n")
+    assert (done.code, "cannot be read" in done.text) == (2, True)
+
+
+def test_no_variable_of_a_framework_empties_a_push_of_git(here):
+    commit(here, "b", "TODO\n", "--no-verify")
+    done = here.run("git", "push", "origin", "main", PRE_COMMIT="1", PRE_COMMIT_TO_REF="origin/main")
+    assert (done.code, "no-todo" in done.text) == (1, True)
+
+
+def test_no_variable_of_a_framework_puts_a_range_in_the_place_of_the_index(here):
+    here.write(b="TODO\n")
+    done = here.run("git", "commit", "-a", "-m", "b", PRE_COMMIT_FROM_REF="HEAD", PRE_COMMIT_TO_REF="HEAD")
+    assert (done.code, "no-todo" in done.text) == (1, True)
