@@ -20,13 +20,15 @@ class CommandResult:
 
     `exit_code` is None when it was not finished: `failure` then says why
     (not found, timed out after N s). `output` is stdout and stderr together, its
-    tail at most, undecodable bytes replaced.
+    tail at most, undecodable bytes replaced. `lacks` says what of the wall around
+    commands this system does not have; "" where it stands.
     """
 
     exit_code: int | None
     output: str
     failure: str = ""
     duration_ms: int = 0
+    lacks: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,26 @@
 """Commands of a repository's own, run apart: clean environment, own process group, bounded output and time.
 
-This keeps a command from the user's keys and from staying behind; it is no wall
-against a command that wants to read the user's files (docs/checks.md says so).
+What runs here is code of the change: hostile. `launcher` holds the wall (Linux) and ends what is left; `reach` says
+what may be read; docs/checks.md (Commands) says it to users.
 """
 
 from __future__ import annotations
 
-import contextlib
+import ctypes
+import json
 import os
 import selectors
 import shutil
-import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+from vibe_gate.adapters.sandbox import reach
 from vibe_gate.domain.checks.contract import CommandResult
 
 KEPT_OUTPUT = 64 * 1024
@@ -27,15 +29,11 @@ KEPT_OUTPUT = 64 * 1024
 READ_SIZE = 64 * 1024
 """Bytes of one read: a Linux pipe's capacity."""
 
-GRACE_S = 2.0
-"""Seconds between SIGTERM and SIGKILL: enough to remove temporary files."""
+PATIENCE_S = 10.0
+"""Seconds for the launcher to end everything: its grace (2 s) and its wait for killed processes (5 s), and some."""
 
-SETTLE_S = 1.0
-"""Seconds to wait for the pipe's end when the command has exited but a child of it still holds the pipe."""
-
-STRAY_ROUNDS = 5
-"""Looks for processes that left the group: one may fork while another is ended."""
-
+_LAUNCHER = str(Path(__file__).with_name("launcher.py"))
+_SET_DUMPABLE = 4  # prctl(2)
 _TICK_S = 0.05
 _KEPT_NAMES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -45,8 +43,9 @@ def run_command(argv: Sequence[str], *, cwd: Path, timeout_s: float, environ: Ma
     """Run `argv` in `cwd` and wait for its end, at most `timeout_s` seconds.
 
     A name without a slash is looked up in PATH; one with a slash is a file below
-    `cwd`. Whatever way this returns or raises, no process of the command's group is
-    left, nor (on Linux) any that left it. `duration_ms` is wall clock.
+    `cwd`. Whatever way this returns or raises, no process that the command started is
+    left (on macOS: none of its group). `duration_ms` is wall clock; `lacks` says what
+    of the wall this system does not have.
     """
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="vibe-gate-command-", ignore_cleanup_errors=True) as home:
@@ -54,25 +53,65 @@ def run_command(argv: Sequence[str], *, cwd: Path, timeout_s: float, environ: Ma
         program, why = _program(argv[0], cwd, env["PATH"])
         if why:
             return CommandResult(None, "", why, _since(started))
+        order = {
+            "argv": [program, *argv[1:]],
+            "read": reach.readable(program, env["PATH"], environ),
+            "write": [str(cwd), home],
+        }
         tail = _Tail()
         try:
-            process = subprocess.Popen(
-                [program, *argv[1:]], cwd=cwd, env=env, stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
-        except (OSError, ValueError) as error:
+            answer = _carry_out(order, cwd, env, tail, started + timeout_s)
+        except OSError as error:
             return CommandResult(None, "", f"could not be started: {error}", _since(started))
-        except BaseException:  # interrupted between its start and our knowing of it
-            _end_strays(home)
-            raise
+    return _result(answer, tail, f"timed out after {timeout_s:g} s", _since(started))
+
+
+def _carry_out(
+    order: dict[str, Any], cwd: Path, env: Mapping[str, str], tail: _Tail, deadline: float
+) -> dict[str, Any] | None:
+    """What the launcher reports; None when the deadline came first."""
+    _hide()
+    report, write = os.pipe()
+    with open(report, "rb") as reports:
         try:
-            finished = _drain(process, tail, started + timeout_s)
+            process = _launch(order | {"report": write}, cwd, env)
         finally:
-            _end_group(process)
-            _end_strays(home)
+            os.close(write)
+        try:
+            finished = _drain(process, tail, deadline)
+        finally:
+            _end(process)
+        said = reports.read()
     if not finished:
-        return CommandResult(None, tail.text(), f"timed out after {timeout_s:g} s", _since(started))
-    return CommandResult(process.returncode, tail.text(), "", _since(started))
+        return None
+    answer: dict[str, Any] = json.loads(said) if said else {"failure": "the launcher was ended"}
+    return answer
+
+
+def _launch(order: dict[str, Any], cwd: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", _LAUNCHER, json.dumps(order)], cwd=cwd, env=env, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, pass_fds=(order["report"],),
+    )  # fmt: skip
+
+
+def _result(answer: dict[str, Any] | None, tail: _Tail, late: str, took: int) -> CommandResult:
+    if answer is None:
+        return CommandResult(None, tail.text(), late, took)
+    lacks = str(answer.get("lacks", ""))
+    if "code" not in answer:
+        return CommandResult(None, tail.text(), str(answer.get("failure", "it could not be ended")), took, lacks)
+    return CommandResult(int(answer["code"]), tail.text(), "", took, lacks)
+
+
+def _hide() -> None:
+    """Keep this process's memory and first environment from other processes of the same user (Linux).
+
+    What was taken out of `os.environ` is still in /proc/self/environ. Landlock shields both; this is for kernels
+    without it, and for the time before a wall stands.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 class _Tail:
@@ -121,18 +160,11 @@ def _drain(process: subprocess.Popen[bytes], tail: _Tail, deadline: float) -> bo
     """Read until the command has ended; False when the deadline came first."""
     assert process.stdout is not None
     with selectors.DefaultSelector() as selector:
-        os.set_blocking(process.stdout.fileno(), False)
         selector.register(process.stdout, selectors.EVENT_READ)
-        last_look = deadline
-        while True:
-            now = time.monotonic()
-            if process.poll() is not None:
-                last_look = min(last_look, now + SETTLE_S)
-            if now >= last_look:
-                return process.poll() is not None
-            ready = selector.select(min(_TICK_S, last_look - now))
-            if ready and not _read(process.stdout, tail):
+        while (left := deadline - time.monotonic()) > 0:
+            if selector.select(min(_TICK_S, left)) and not _read(process.stdout, tail):
                 return _wait(process, deadline)
+    return False
 
 
 def _read(pipe: IO[bytes], tail: _Tail) -> bool:
@@ -151,70 +183,18 @@ def _wait(process: subprocess.Popen[bytes], deadline: float) -> bool:
     return True
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """End whatever is left of the group: SIGTERM, a grace, SIGKILL; then reap the leader.
-
-    The group's id is not given to anyone else while a member of the group lives.
-    """
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Have the launcher end what is left, then itself; it has ended before where all went well."""
     try:
-        if _signal_group(process.pid, signal.SIGTERM):
-            limit = time.monotonic() + GRACE_S
-            while time.monotonic() < limit and _group_lives(process):
-                time.sleep(_TICK_S)
+        process.terminate()
+        process.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        pass
     finally:
-        _signal_group(process.pid, signal.SIGKILL)
+        process.kill()
         process.wait()
         if process.stdout is not None:
             process.stdout.close()
-
-
-def _end_strays(home: str) -> None:
-    """End processes that left the group (daemons), by the HOME that only this command was given.
-
-    Where the system shows no environments (no /proc) they stay. The pidfd is opened
-    before the look, so the signal reaches the process that was looked at.
-    """
-    mark = f"HOME={home}".encode()
-    for _ in range(STRAY_ROUNDS):
-        strays = [
-            fd for entry in Path("/proc").glob("[0-9]*") if (fd := _open_stray(int(entry.name), mark)) is not None
-        ]
-        for fd in strays:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(fd, signal.SIGKILL)
-            os.close(fd)
-        if not strays:
-            return
-
-
-def _open_stray(pid: int, mark: bytes) -> int | None:
-    """A pidfd of the process if its environment holds `mark`."""
-    try:
-        fd = os.pidfd_open(pid)
-    except OSError:
-        return None
-    try:
-        names = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        names = []
-    if mark in names:
-        return fd
-    os.close(fd)
-    return None
-
-
-def _group_lives(process: subprocess.Popen[bytes]) -> bool:
-    process.poll()
-    return _signal_group(process.pid, 0)
-
-
-def _signal_group(group: int, number: int) -> bool:
-    """Whether anyone in the group was there to be signalled."""
-    try:
-        os.killpg(group, number)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
 
 
 def _since(started: float) -> int:
