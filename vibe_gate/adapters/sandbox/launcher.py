@@ -1,0 +1,361 @@
+"""Runs one command behind a wall, and ends everything it started; run by path, with the standard library only.
+
+    python -I -S launcher.py '{"argv": [...], "read": [...], "write": [...], "report": FD}'
+
+Two processes: this one stays outside, adopts whatever the command leaves behind and ends it; its child builds the wall
+around itself, which nobody takes down again, and becomes the command. What holds without any privilege (Linux):
+
+    no new privileges   sudo and other set-uid programs give nothing
+    Landlock            files: only what is listed; no look into, and no signal to, processes outside of the wall
+    seccomp             no sockets of other services (a container daemon's is as good as root), no io_uring, no keyrings
+    capabilities        where it runs as root: only those that change files
+
+The last line of FD is JSON: {"code": ...} as in `subprocess` or {"failure": why it was not started}, and
+{"lacks": what this system has no wall for}.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import json
+import os
+import platform
+import signal
+import stat
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+GRACE_S = 2.0
+"""Seconds between SIGTERM and SIGKILL: enough to remove temporary files."""
+
+SETTLE_S = 1.0
+"""Seconds for what still runs when the command has exited: the rest of a pipeline, say."""
+
+END_S = 5.0
+"""Seconds to wait for processes that were killed: one may hang in the kernel."""
+
+SCOPED_ABI = 6
+"""The version of Landlock (Linux 6.12) that keeps signals and abstract sockets inside."""
+
+_TICK_S = 0.02
+
+# prctl(2), capset(2)
+_SET_PDEATHSIG, _SET_DUMPABLE, _SET_SECCOMP, _CAPBSET_DROP = 1, 4, 22, 24
+_SET_CHILD_SUBREAPER, _SET_NO_NEW_PRIVS, _CAP_AMBIENT, _AMBIENT_CLEAR = 36, 38, 47, 4
+_CAPABILITIES = 0x20080522
+_KEPT_CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 10)  # chown, dac_override, fowner, fsetid, kill, setgid, setuid, net_bind
+_LAST_CAPABILITY = 63
+
+# landlock(7): the same numbers on every architecture; access bits by the ABI that brought them
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
+_FIRST_ABI = (1 << 13) - 1
+_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+_READ = _EXECUTE | _READ_FILE | _READ_DIR
+_MAKE_DEVICES = 1 << 6 | 1 << 11
+_SCOPED_SOCKETS, _SCOPED_SIGNALS = 1 << 0, 1 << 1
+
+# seccomp(2): architecture -> (its number, socket, calls that do not exist here)
+_FILTERED = {
+    "x86_64": (0xC000003E, 41, (425, 426, 427, 248, 249, 250)),  # io_uring_*, add_key, request_key, keyctl
+    "aarch64": (0xC00000B7, 198, (425, 426, 427, 217, 218, 219)),
+}
+_FAMILIES = (2, 10, 16)  # AF_INET, AF_INET6, AF_NETLINK (name look-ups ask for the interfaces)
+_OTHER_ABI = 0x40000000
+_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm")  # noqa: S108
+_TERMINALS = "/dev/pts"
+
+
+def main(order: dict[str, Any]) -> int:
+    """Run the command to its end; always 0: how it ended stands in the report."""
+    report = int(order["report"])
+    os.set_inheritable(report, False)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
+    abi = _settle_in()
+    told, tell = os.pipe()
+    launcher = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _become(order, abi, tell, launcher)
+    os.close(tell)
+    quiet = os.open(os.devnull, os.O_RDWR)
+    os.dup2(quiet, 1)  # the output's end is the command's end, not ours
+    os.dup2(quiet, 2)
+    answer = _lines(told)
+    tree = _Tree(child, abi)
+    tree.end(SETTLE_S if tree.attend() else 0)
+    if "failure" not in answer and tree.status is not None:
+        answer["code"] = os.waitstatus_to_exitcode(tree.status)
+    os.write(report, json.dumps(answer).encode())
+    return 0
+
+
+_WAITED = {signal.SIGCHLD, signal.SIGTERM}
+
+
+def _settle_in() -> int:
+    """Adopt orphans, end with the gate, hear no signal that others send; gives Landlock's ABI, 0 for none."""
+    if sys.platform != "linux":
+        return 0
+    _prctl(_SET_PDEATHSIG, signal.SIGTERM)
+    _prctl(_SET_CHILD_SUBREAPER, 1)
+    _prctl(_SET_DUMPABLE, 0)
+    abi = landlock_abi()
+    if abi >= SCOPED_ABI and _prctl(_SET_NO_NEW_PRIVS, 1) == 0:
+        # A domain of our own: `kill(-1)` then means those we started and nobody else, all of them at one instant.
+        ruleset = _ruleset(0, _SCOPED_SIGNALS)
+        _call(_RESTRICT_SELF, ruleset, 0)
+        os.close(ruleset)
+    return abi
+
+
+def _become(order: dict[str, Any], abi: int, tell: int, launcher: int) -> None:
+    """In the child: build the wall, say what it lacks, become the command."""
+    try:
+        os.setsid()
+        for number in (signal.SIGPIPE, getattr(signal, "SIGXFSZ", signal.SIGPIPE)):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAITED)
+        _write_line(tell, {"lacks": _wall(order, abi)})
+        if os.getppid() != launcher:
+            raise OSError("the launcher is gone")
+        os.execve(order["argv"][0], order["argv"], dict(os.environ))  # noqa: S606
+    except (OSError, ValueError) as error:
+        _write_line(tell, {"failure": f"could not be started: {error}"})
+    finally:
+        os._exit(127)
+
+
+def _wall(order: dict[str, Any], abi: int) -> str:
+    """Build all of it; in words, what this system has none for. OSError where it has one that does not hold."""
+    if sys.platform != "linux":
+        return "there is none on this system"
+    _prctl(_SET_PDEATHSIG, signal.SIGKILL)
+    if _prctl(_SET_NO_NEW_PRIVS, 1):
+        return "this kernel cannot hold back set-uid programs"
+    lacks = []
+    if abi:
+        _enclose(order["read"], order["write"], abi)
+    else:
+        lacks.append("no Landlock")
+    if abi in (1, 2):
+        lacks.append("files outside may be emptied")
+    if abi and abi < SCOPED_ABI:
+        lacks.append("signals reach the gate")
+    _drop_capabilities()
+    if not _filter_calls():
+        lacks.append("sockets of other services are open")
+    return "; ".join(lacks)
+
+
+def landlock_abi() -> int:
+    """The kernel's version of Landlock; 0 where there is none, or it is switched off."""
+    return max(_call(_CREATE_RULESET, None, 0, 1), 0)
+
+
+def _enclose(read: list[str], write: list[str], abi: int) -> None:
+    handled = (
+        _FIRST_ABI | (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0) | (_IOCTL_DEV if abi >= 5 else 0)
+    )
+    ruleset = _ruleset(handled, _SCOPED_SOCKETS | _SCOPED_SIGNALS if abi >= SCOPED_ABI else 0)
+    for path in read:
+        _allow(ruleset, path, _READ)
+    for path in (*write, *_DEVICES, *_own_terminals()):
+        _allow(ruleset, path, handled & ~_MAKE_DEVICES)
+    _must(_call(_RESTRICT_SELF, ruleset, 0))
+    os.close(ruleset)
+
+
+def _own_terminals() -> tuple[str, ...]:
+    """The terminals' folder while nobody has one: those that come are the command's own (tests of terminals)."""
+    try:
+        taken = [one for one in Path(_TERMINALS).iterdir() if one.name.isdigit()]
+    except OSError:
+        return ()
+    return () if taken else (_TERMINALS, "/dev/ptmx")
+
+
+def _ruleset(files: int, scoped: int) -> int:
+    attributes = struct.pack("=QQQ", files, 0, scoped)
+    return _must(_call(_CREATE_RULESET, attributes, len(attributes), 0))
+
+
+def _allow(ruleset: int, path: str, access: int) -> None:
+    """Access below `path`; nothing where it is not there."""
+    try:
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        if not stat.S_ISDIR(os.fstat(fd).st_mode):
+            access &= _OF_FILES
+        _must(_call(_ADD_RULE, ruleset, 1, struct.pack("=Qi", access, fd), 0))
+    finally:
+        os.close(fd)
+
+
+def _drop_capabilities() -> None:
+    """Of root's powers those that change files and owners stay; mounting, tracing, modules, raw devices go."""
+    header = struct.pack("=Ii", _CAPABILITIES, 0)
+    held = ctypes.create_string_buffer(24)
+    if _libc.capget(header, held):
+        return
+    kept = sum(1 << number for number in _KEPT_CAPABILITIES)
+    effective, permitted, _, _, above_permitted, _ = struct.unpack("=6I", held.raw)
+    if not (permitted or above_permitted):
+        return
+    for number in range(_LAST_CAPABILITY + 1):
+        if number not in _KEPT_CAPABILITIES:
+            _prctl(_CAPBSET_DROP, number)  # refused for numbers that the kernel does not know, and without setpcap
+    _prctl(_CAP_AMBIENT, _AMBIENT_CLEAR)
+    _must(_libc.capset(header, struct.pack("=6I", effective & kept, permitted & kept, 0, 0, 0, 0)))
+
+
+def _filter_calls() -> bool:
+    """Only internet sockets; none of the calls that go around a filter. False where this system has no such filter."""
+    machine = platform.machine()
+    if machine not in _FILTERED or sys.maxsize < 1 << 32:
+        return False
+    code = b"".join(struct.pack("=HBBI", *line) for line in _program(*_FILTERED[machine]))
+    lines = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("@HP", len(code) // 8, ctypes.addressof(lines))
+    return _prctl(_SET_SECCOMP, 2, program) == 0
+
+
+def _program(machine: int, socket: int, absent: tuple[int, ...]) -> Iterator[tuple[int, int, int, int]]:
+    """Classic BPF over `struct seccomp_data`: the call's number at 0, architecture at 4, first argument at 16."""
+    no_call, refused = _ERRNO | errno.ENOSYS, _ERRNO | errno.EACCES
+    yield _LOAD, 0, 0, 4
+    yield _EQUAL, 1, 0, machine
+    yield _RETURN, 0, 0, no_call
+    yield _LOAD, 0, 0, 0
+    yield _AT_LEAST, 0, 1, _OTHER_ABI
+    yield _RETURN, 0, 0, no_call
+    for number in absent:
+        yield _EQUAL, 0, 1, number
+        yield _RETURN, 0, 0, no_call
+    yield _EQUAL, 1, 0, socket
+    yield _RETURN, 0, 0, _ALLOW
+    yield _LOAD, 0, 0, 16
+    for family in _FAMILIES:
+        yield _EQUAL, 0, 1, family
+        yield _RETURN, 0, 0, _ALLOW
+    yield _RETURN, 0, 0, refused
+
+
+class _Tree:
+    """The command and everything that it started, seen from outside of the wall."""
+
+    def __init__(self, child: int, abi: int) -> None:
+        self.status: int | None = None
+        self._child = child
+        self._abi = abi
+        self._empty = False
+
+    def attend(self) -> bool:
+        """Wait until the command has ended (True), or we are told to end it."""
+        while self.status is None:
+            if not self._reap() and self.status is None and signal.sigwait(_WAITED) == signal.SIGTERM:
+                return False
+        return True
+
+    def end(self, settle_s: float) -> None:
+        """Some time to settle, SIGTERM to the command's group, a grace, SIGKILL to all."""
+        self._wait(settle_s, self._reap)
+        if not self._empty and self._signal_group(signal.SIGTERM):
+            self._wait(GRACE_S, lambda: self._reap() or not self._signal_group(0))
+        if not self._empty:
+            self._signal_group(signal.SIGKILL)
+        self._wait(END_S, self._kill)
+
+    def _reap(self) -> bool:
+        """Take what has ended; whether nothing is left."""
+        while not self._empty:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                self._empty = True
+                break
+            if pid == 0:
+                break
+            if pid == self._child:
+                self.status = status
+        return self._empty
+
+    def _kill(self) -> bool:
+        if self._reap():
+            return True
+        for pid in _descendants(os.getpid()):
+            _kill(pid)
+        if self._abi >= SCOPED_ABI:
+            _kill(-1)  # our domain, and nothing else; no fork slips through
+        return self._reap()
+
+    def _wait(self, seconds: float, done: Callable[[], bool]) -> None:
+        until = time.monotonic() + seconds
+        while not done() and time.monotonic() < until:
+            time.sleep(_TICK_S)
+
+    def _signal_group(self, number: int) -> bool:
+        """Whether anyone in the command's group was there to be signalled."""
+        try:
+            os.killpg(self._child, number)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
+
+
+def _descendants(pid: int) -> list[int]:
+    """The processes below `pid`; [] where the system does not show them."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in map(int, (task / "children").read_text().split()):
+                found += [child, *_descendants(child)]
+    return found
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _prctl(option: int, value: int, more: bytes | None = None) -> int:
+    zero = ctypes.c_ulong(0)
+    return int(_libc.prctl(option, ctypes.c_ulong(value), more or zero, zero, zero))
+
+
+def _call(number: int, *values: int | bytes | None) -> int:
+    return int(_libc.syscall(*(ctypes.c_long(one) if isinstance(one, int) else one for one in (number, *values))))
+
+
+def _must(returned: int) -> int:
+    if returned < 0:
+        raise OSError(ctypes.get_errno(), f"the wall does not hold: {os.strerror(ctypes.get_errno())}")
+    return returned
+
+
+def _write_line(fd: int, answer: dict[str, str]) -> None:
+    os.write(fd, f"{json.dumps(answer)}\n".encode())
+
+
+def _lines(fd: int) -> dict[str, Any]:
+    """What the child said before it became the command; ends when it has."""
+    with open(fd, encoding="utf-8") as file:
+        return {name: value for line in file for name, value in json.loads(line).items()}
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+if __name__ == "__main__":
+    sys.exit(main(json.loads(sys.argv[1])))
