@@ -8,7 +8,7 @@ Reads only. What a receipt is worth is decided in `domain.standing`; here it is 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.authorship import Authorship
 from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
 from vibe_gate.domain.gate import Gate, HookName, HookRule
+from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.receipt import Receipt, exact
 from vibe_gate.domain.record import Record
 from vibe_gate.domain.standing import GOOD, Demands, Match, Standing, Subject, best, judged, match
@@ -138,24 +139,39 @@ class _Look:
     def row(self, change: Change, claims: Sequence[Claim]) -> tuple[Subject, Standing]:
         """Where one commit stands."""
         made = self._repository.commits(change)[0]
-        subject = Subject(
-            commit=change.head_commit,
-            before=change.before,
-            after=change.after,
-            patch_id=change.patch_id,
-            exact=exact(change),
-            authors=tuple(dict.fromkeys((made.author_email, made.committer_email))),
-            title=made.message.partition("\n")[0],
-        )
-        if not change.files:
-            return subject, Standing("empty", "it changes no file")
+        subject = _subject(change, made)
         demands = self._demands(change, self._authorship.of(change, (made,)).hints)
-        standings = []
-        for claim in claims:
-            found = self._match(subject, claim)
-            if found is not None:
-                standings.append(judged(found, claim.paper, subject, demands))
-        return subject, best(standings) or self._without(subject, claims)
+        standing = self._standing(subject, claims, demands) if change.files else Standing("empty", "it changes no file")
+        standing = standing or self._without(subject, claims)
+        others = self._repository.parents(change.head_commit)[1:]
+        if others and standing.status in GOOD and not self._repository.is_plain_merge(change.head_commit):
+            return subject, self._merged(made, others, claims, demands) or standing
+        return subject, standing
+
+    def _standing(self, subject: Subject, claims: Sequence[Claim], demands: Demands) -> Standing | None:
+        found = ((self._match(subject, claim), claim) for claim in claims)
+        return best([judged(by, claim.paper, subject, demands) for by, claim in found if by is not None])
+
+    def _merged(
+        self, made: Commit, others: Sequence[str], claims: Sequence[Claim], demands: Demands
+    ) -> Standing | None:
+        """Why a merge is not settled by its review against the first parent; None where it is.
+
+        What it takes away from the other parents, that review did not show.
+        """
+        for parent in others:
+            span = f"{parent[:SHORT_ID]}..{made.id[:SHORT_ID]}"
+            why = f"a merge that is more than its parents together, reviewed against the first only: review {span}, too"
+            try:
+                change = self._repository.change(Selection("range", left=parent, right=made.id))
+            except RevisionError:
+                return Standing("missing", why)
+            if not change.files:
+                continue
+            standing = self._standing(replace(_subject(change, made), patch_id=""), claims, demands)
+            if standing is None or standing.status not in GOOD:
+                return standing or Standing("missing", why)
+        return None
 
     def _match(self, subject: Subject, claim: Claim) -> Match | None:
         receipt = claim.paper.receipt
@@ -247,6 +263,18 @@ class _Look:
         while (commit := old.get(commit, "")) and commit not in found:
             found.append(commit)
         return found
+
+
+def _subject(change: Change, made: Commit) -> Subject:
+    return Subject(
+        commit=change.head_commit,
+        before=change.before,
+        after=change.after,
+        patch_id=change.patch_id,
+        exact=exact(change),
+        authors=tuple(dict.fromkeys((made.author_email, made.committer_email))),
+        title=made.message.partition("\n")[0],
+    )
 
 
 def _may_be_about(entry: Entry, change: Change) -> bool:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from hooked import Hooked, put_in, started
+from wire import answering
 
 GATE = 'schema = 1\nrubrics = ["quality"]\n'
 RUBRIC = """\
@@ -79,3 +80,46 @@ def test_no_variable_of_a_framework_puts_a_range_in_the_place_of_the_index(here)
     here.write(b="TODO\n")
     done = here.run("git", "commit", "-a", "-m", "b", PRE_COMMIT_FROM_REF="HEAD", PRE_COMMIT_TO_REF="HEAD")
     assert (done.code, "no-todo" in done.text) == (1, True)
+
+
+def fixed_and_left_behind(here: Hooked) -> None:
+    """The remote gets a fix; a branch begins before it."""
+    here.git("checkout", "-q", "-b", "evil")
+    here.git("checkout", "-q", "main")
+    commit(here, "security", "check()\n")
+    here.git("push", "-q", "origin", "main")
+    here.git("fetch", "-q")
+    here.git("checkout", "-q", "evil")
+
+
+def test_a_merge_that_drops_the_other_sides_fix_is_asked_about_as_a_whole(here):
+    with answering(PASSES, repeat_last=True) as model:
+        agent = {**model.environ, "CLAUDECODE": "1"}
+        fixed_and_left_behind(here)
+        commit(here, "work", "w\n", **agent)
+        here.git("merge", "-q", "--no-commit", "--no-ff", "main", **agent)
+        here.git("rm", "-qf", "security")
+        here.git("commit", "-q", "--allow-empty", "-m", "Merge main", **agent)
+        asked = len(model.script.requests)
+        [row, _] = verified(here, "main..HEAD")
+        assert (row["status"], "more than its parents together" in str(row["why"])) == ("missing", True)
+        said = here.git("push", "origin", "HEAD:main", **agent)
+        assert ("not asked again" in said, len(model.script.requests)) == (False, asked + 1)
+    assert [row["status"] for row in verified(here, "main..HEAD")] == ["empty", "reviewed"]
+
+
+def test_a_merge_that_keeps_only_its_own_side_is_not_empty(here):
+    fixed_and_left_behind(here)
+    here.git("merge", "-q", "-s", "ours", "-m", "Merge main", "main")
+    assert [row["status"] for row in verified(here, "main..HEAD")] == ["missing"]
+
+
+def test_a_merge_of_reviewed_branches_that_git_makes_by_itself_asks_nothing_more(here):
+    with answering(PASSES, repeat_last=True) as model:
+        agent = {**model.environ, "CLAUDECODE": "1"}
+        fixed_and_left_behind(here)
+        commit(here, "work", "w\n", **agent)
+        here.git("merge", "-q", "--no-edit", "main", **agent)
+        asked = len(model.script.requests)
+        assert "not asked again: each of its 2 commits" in here.git("push", "origin", "HEAD:main", **agent)
+        assert len(model.script.requests) == asked

@@ -15,13 +15,14 @@ from vibe_gate.adapters.git import detect, status
 from vibe_gate.errors import UsageError
 
 if TYPE_CHECKING:
-    from vibe_gate.adapters.git import authors, changes, fetching, hooks, library, patch
+    from vibe_gate.adapters.git import authors, changes, fetching, hooks, library, merging, patch
     from vibe_gate.adapters.git.export import Export
     from vibe_gate.adapters.git.repository import Repository
     from vibe_gate.adapters.git.tree import Tree
 
 __all__ = [
-    "Export", "Repository", "Tree", "authors", "changes", "fetching", "hooks", "library", "open_repository", "patch",
+    "Export", "Repository", "Tree", "authors", "changes", "fetching", "hooks", "library", "merging",
+    "open_repository", "patch",
 ]  # fmt: skip
 
 _HOMES = {"Export": "export", "Repository": "repository", "Tree": "tree"}
@@ -31,6 +32,7 @@ _LATE = (
     "fetching",
     "hooks",
     "library",
+    "merging",
     "patch",
 )  # modules that load libgit2 or more than a snapshot needs
 

@@ -151,6 +151,14 @@ class Repository:
         """The best common ancestor of two commits. RevisionError, naming `shown`, where there is none."""
         return self._revisions.merge_base(left, right, shown)
 
+    def parents(self, commit: str) -> list[str]:
+        """The ids of a commit's parents, as it says itself."""
+        return self._revisions.parents(commit)
+
+    def is_plain_merge(self, commit: str) -> bool:
+        """Whether a merge has the very tree that its two parents give by themselves, without a conflict."""
+        return rooms.merging.is_plain(self._revisions, self._store, commit)
+
     def span(self, base: str, head: str) -> tuple[str, ...]:
         """Ids of the commits that `head` has and `base` ("": nothing) has not, newest first; () if one is gone."""
         return history.span(self._place.git, base, head)

@@ -39,8 +39,9 @@ def push(hook: Hook) -> int:
 def _one_by_one(hook: Hook, selection: Selection) -> str:
     """Why nobody has to be asked about the whole: each of its commits has a verdict of its own, and passed.
 
-    Every line of the push was then shown to a judge, beside the tree in which it stands.
-    What two commits break together the second one's judge could see.
+    Every line that the push adds or takes away was then shown to a judge, beside the tree in which it stands: each
+    commit against its parent, a merge against every parent unless it only puts them together (`verify`). What two
+    commits break together the second one's judge could see.
     """
     dots = "..." if selection.kind == "merge_base" else ".."
     asked = Asked(f"{selection.left}{dots}{selection.right}", stage="pre-push")
