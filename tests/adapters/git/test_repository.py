@@ -212,6 +212,59 @@ def test_ranges_and_merge_bases(seeded: Bench) -> None:
     assert since.patch_id == since.range_patch_id != ""
 
 
+def crossed(bench: Bench) -> tuple[str, str, str]:
+    """Two branches that merged each other's commits: main took the removal of hole.txt, topic took it back."""
+    bench.git("checkout", "-q", "-b", "harden")
+    hardened = bench.commit("harden", **{"a.txt": "hard\n"})
+    bench.git("checkout", "-q", "main")
+    other = bench.commit("other", **{"b.txt": "b\n"})
+    bench.git("merge", "-q", "--no-ff", "-m", "Merge harden", "harden")
+    topic = bench.git("commit-tree", f"{other}^{{tree}}", "-p", other, "-p", hardened, "-m", "Merge, the other way")
+    bench.git("branch", "topic", topic)
+    return bench.git("rev-parse", "main"), topic, hardened
+
+
+def test_of_several_merge_bases_none_is_taken_but_the_left_side_itself(seeded: Bench) -> None:
+    main, topic, hardened = crossed(seeded)
+    assert len(seeded.git("merge-base", "--all", "main", "topic").split()) == 2
+    with seeded.open() as repository:
+        change = repository.change(Selection("merge_base", "main", "topic"))
+        assert (change.base_commit, change.head_commit) == (main, topic)
+        assert [file.path for file in change.files] == ["a.txt"]
+        [remark] = repository.remarks
+        assert remark.startswith(
+            f"main...topic has 2 merge bases (merges that cross), so the change was taken against {main[:12]}"
+        )
+    seeded.git("checkout", "-q", "topic")
+    seeded.git("update-ref", "refs/remotes/origin/main", main)
+    seeded.git("remote", "add", "origin", "https://127.0.0.1:1/none")
+    with seeded.open() as repository:
+        assert repository.upstream_base() == main
+        assert repository.unpushed(topic, "", "origin") == Selection("merge_base", main, topic)
+    assert seeded.git("merge-base", "--is-ancestor", hardened, topic) == ""
+
+
+def test_a_shallow_clone_does_not_take_an_older_merge_base_for_the_best(seeded: Bench, tmp_path: Path) -> None:
+    old = seeded.commit("old", **{"a.txt": "soft\n"})
+    main = seeded.commit("main", **{"a.txt": "hard\n"})
+    chain = main
+    for number in range(6):
+        chain = seeded.git("commit-tree", f"{old}^{{tree}}", "-p", chain, "-m", f"{number}")
+    head = seeded.git("commit-tree", f"{old}^{{tree}}", "-p", old, "-p", chain, "-m", "head")
+    seeded.git("branch", "topic", head)
+    shallow = Bench(tmp_path / "shallow", seeded.environ)
+    shallow.root.mkdir()
+    shallow.git("init", "-q")
+    shallow.git("fetch", "-q", "--depth=3", f"file://{seeded.root}", "main:main-too", "topic:topic")
+    with shallow.open() as repository:
+        assert shallow.git("merge-base", main, head) == old
+        with pytest.raises(RevisionError, match="cannot be told here, for this clone is shallow: run `git fetch"):
+            repository.change(Selection("merge_base", main, head))
+    shallow.git("fetch", "-q", "--depth=9", f"file://{seeded.root}", "topic", "main")
+    with shallow.open() as repository:
+        assert repository.change(Selection("merge_base", main, head)).base_commit == main
+
+
 def test_no_merge_base_is_one_sentence(seeded: Bench) -> None:
     seeded.git("checkout", "-q", "--orphan", "other")
     seeded.commit("other root")

@@ -75,11 +75,14 @@ def unpushed(git: Program, local: str, known: str, remote: str) -> Selection | N
     listed = git.run("for-each-ref", f"--count={MAX_REFS}", "--sort=-committerdate", "--format=%(objectname)",
                      f"refs/remotes/{remote}/" if remote else "refs/remotes/")  # fmt: skip
     refs = listed.line.split()
-    # Of several commits git takes their (imagined) merge: the base is the best of all common ancestors.
-    base = git.run("merge-base", local, *refs).line.split("\n")[0] if refs else ""
-    if base == local:
+    # Of several commits git takes their (imagined) merge: the bases are the best of all common ancestors.
+    bases = git.run("merge-base", "--all", local, *refs).line.split("\n") if refs else [""]
+    if bases == [local]:
         return None
-    return Selection("range", base or EMPTY_TREE, local)
+    if len(bases) > 1:  # merges that cross: held against the newest of the remote's that it shares history with
+        tip = next(ref for ref in refs if not git.run("merge-base", ref, local).code)
+        return Selection("merge_base", tip, local)
+    return Selection("range", bases[0] or EMPTY_TREE, local)
 
 
 def folder(place: Place) -> Path:

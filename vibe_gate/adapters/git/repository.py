@@ -148,8 +148,13 @@ class Repository:
         return self._revisions.upstream()
 
     def merge_base(self, left: str, right: str, shown: str) -> str:
-        """The best common ancestor of two commits. RevisionError, naming `shown`, where there is none."""
+        """Where `right` parted from `left`; `left` itself where merges crossed. RevisionError, naming `shown`."""
         return self._revisions.merge_base(left, right, shown)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences for people about how the commits of a change were found."""
+        return tuple(self._revisions.remarks)
 
     def parents(self, commit: str) -> list[str]:
         """The ids of a commit's parents, as it says itself."""

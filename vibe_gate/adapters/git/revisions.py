@@ -22,6 +22,8 @@ class Revisions:
         self._place = place
         self._store = store
         self._default: tuple[str | None] | None = None
+        self.remarks: dict[str, None] = {}
+        """Sentences about what was decided on the way, each once."""
 
     def resolve(self, revision: str) -> str:
         """The commit id of anything that `git rev-parse` takes for one; "" is HEAD. RevisionError."""
@@ -65,27 +67,55 @@ class Revisions:
         return parent
 
     def merge_base(self, left: str, right: str, shown: str) -> str:
-        """The best common ancestor of two commits. RevisionError, naming `shown`, where there is none."""
-        found = self._place.git.run("merge-base", left, right)
+        """Where `right` parted from `left`: their best common ancestor; `left` itself where there are several.
+
+        Of several (after criss-cross merges) none will do: held against one, what another
+        one brought and `right` takes back is no change, and merging takes it back all the
+        same. Against `left` nothing that a merge can bring is left out, and `remarks` says so.
+        RevisionError, naming `shown`, where there is none, or where a shallow clone hides it.
+        """
+        found = self._place.git.run("merge-base", "--all", left, right)
         if found.code:
             more = " This clone is shallow: `git fetch --unshallow` may bring it." if self._place.shallow else ""
             raise RevisionError(f"{paths.quote(shown)} has no merge base: the two share no history here.{more}")
-        return found.line.split("\n")[0]
+        bases = found.line.split("\n")
+        if self._is_cut_off(left, right, bases):
+            raise RevisionError(
+                f"where the two of {paths.quote(shown)} parted cannot be told here, for this clone is shallow: "
+                "run `git fetch --unshallow`."
+            )
+        if len(bases) == 1:
+            return bases[0]
+        said = (
+            f"{paths.quote(shown)} has {len(bases)} merge bases (merges that cross), so the change was taken against "
+            f"{left[:12]} itself: merge that into the branch, and only what the branch changes is shown."
+        )
+        self.remarks[said] = None
+        return left
+
+    def _is_cut_off(self, left: str, right: str, bases: list[str]) -> bool:
+        """Whether history may have ended too early to know the merge bases: at a commit that is behind none of them."""
+        try:
+            ends = set((self._place.common_dir / "shallow").read_text("ascii").split())
+        except FileNotFoundError:
+            return False
+        since = self._place.git.run("rev-list", left, right, *(f"^{base}" for base in bases))
+        return since.code != 0 or not ends.isdisjoint(since.line.split("\n"))
 
     def upstream(self) -> str | None:
         """The commit of the upstream that HEAD's branch has; None without one."""
         return self._place.git.run("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}").line or None
 
     def upstream_base(self) -> str | None:
-        """Merge base of HEAD with the remote's default branch, or its tip where both share no history.
+        """Merge base of HEAD with the remote's default branch; its tip where there is none, or several.
 
         None where no remote has a default branch that is known here.
         """
         default = self.remote_default()
         if default is None:
             return None
-        base = self._place.git.run("merge-base", "HEAD", default)
-        return base.line.split("\n")[0] or default
+        bases = self._place.git.run("merge-base", "--all", "HEAD", default).line.split("\n")
+        return bases[0] if len(bases) == 1 and bases[0] else default
 
     def remote_default(self) -> str | None:
         """The default branch's commit id at the remote that HEAD's branch follows; else at origin, or the only one.

@@ -77,7 +77,7 @@ def _pushed(where: _Where, trigger: Trigger) -> Span:
     from_ = where.named(trigger.default_branch or "HEAD", trigger)
     span = where.since_parting(from_, trigger.head, trusted=from_)
     note = f"Reviewed from where the branch left {paths.quote(trigger.default_branch)}: {why}."
-    return Span(span.before, span.head, span.trusted, span.repeat, (note,))
+    return Span(span.before, span.head, span.trusted, span.repeat, (*span.notes, note))
 
 
 def _without_before(where: _Where, trigger: Trigger, why: str) -> Span:
@@ -85,7 +85,7 @@ def _without_before(where: _Where, trigger: Trigger, why: str) -> Span:
     if trigger.base and where.repository.has(trigger.base):
         span = where.since_parting(trigger.base, trigger.head, trusted=trigger.base)
         note = f"Reviewed from where the old and the new history part: {why}."
-        return Span(span.before, span.head, span.trusted, span.repeat, (note,))
+        return Span(span.before, span.head, span.trusted, span.repeat, (*span.notes, note))
     raise UsageError(f"Nothing is known to compare with: {why}. Run the gate with the input `base`.")
 
 
@@ -117,10 +117,10 @@ class _Where:
         before = self._parting(left, right)
         if not before:
             raise UsageError(
-                f"{left[:SHORT]} and {right[:SHORT]} have no common history in this checkout, and fetching more "
+                f"Where {left[:SHORT]} and {right[:SHORT]} parted cannot be told in this checkout, and fetching more "
                 f"did not help: {paths.quote(stopped)}. {DEEPER}"
             )
-        return Span(before, right, trusted, f"{left[:SHORT]}...{right[:SHORT]}")
+        return Span(before, right, trusted, f"{left[:SHORT]}...{right[:SHORT]}", self.repository.remarks)
 
     def named(self, revision: str, trigger: Trigger) -> str:
         """The commit that a branch (at the remote first), tag or commit id is."""
@@ -156,6 +156,6 @@ class _Where:
 
     def _parting(self, left: str, right: str) -> str:
         try:
-            return self.repository.merge_base(left, right, f"{left}...{right}")
+            return self.repository.merge_base(left, right, f"{left[:SHORT]}...{right[:SHORT]}")
         except RevisionError:
             return ""

@@ -1,0 +1,78 @@
+"""What a job compares, where history, a shallow checkout or a name could talk it past the gate."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from contract.github import loopback_github
+from faces import events
+from faces.jobs import FORBIDDEN, Project, project
+from repos import Repo
+
+SOFT = FORBIDDEN.replace("TODO", "NEVER-EVER")
+RUBRIC = ".vibe-gate/rubrics/quality.toml"
+HOLE = "# TODO hole\n"
+
+
+@pytest.fixture
+def made(tmp_path: Path, environ: dict[str, str]):
+    with loopback_github() as github:
+        yield project(tmp_path, environ, github)
+
+
+def files(made: Project) -> list[str]:
+    stored = json.loads(Path(made.outputs["artifact-path"], "summary.json").read_text())
+    return [file["path"] for file in stored["change"]["files"]]
+
+
+# Merges that cross
+
+
+def test_a_second_merge_that_takes_back_what_the_base_merged_is_seen(made):
+    origin = made.origin
+    origin.commit("soft", **{"src/b.py": HOLE, RUBRIC: SOFT})
+    origin.git("checkout", "-q", "-b", "harden")
+    hardened = origin.commit("harden", **{"src/b.py": "x = 1\n", RUBRIC: FORBIDDEN})
+    origin.git("checkout", "-q", "main")
+    other = origin.commit("other", **{"src/c.py": "y = 1\n"})
+    origin.git("merge", "-q", "--no-ff", "-m", "Merge harden", "harden")
+    head = origin.git("commit-tree", f"{other}^{{tree}}", "-p", other, "-p", hardened, "-m", "Merge harden")
+    origin.git("branch", "topic", head)
+    made.pull(head)
+    done = made.review_pull(head)
+    assert done.code == 1, done.out + done.err
+    assert files(made) == [RUBRIC, "src/b.py"]
+    assert (
+        f"has 2 merge bases (merges that cross), so the change was taken against {made.main()[:12]}"
+        in made.summary.replace("`", "")
+    )
+    pushed = events.push(events.NOBODY, head, "refs/heads/topic")
+    assert made.act("push", pushed, checkout=head).code == 1
+    assert "has 2 merge bases" in made.summary.replace("`", "")
+
+
+# Shallow checkouts
+
+
+@pytest.mark.parametrize("depth", [1, 5])
+def test_an_older_common_ancestor_that_is_seen_first_is_not_taken(made, depth):
+    origin = made.origin
+    old = origin.commit("old", **{"src/b.py": HOLE, RUBRIC: SOFT})
+    base = origin.commit("new", **{"src/b.py": "x = 1\n", RUBRIC: FORBIDDEN})
+    chain = base
+    for number in range(60):  # more than the first deepening brings
+        chain = origin.git("commit-tree", f"{old}^{{tree}}", "-p", chain, "-m", f"{number}")
+    head = origin.git("commit-tree", f"{old}^{{tree}}", "-p", old, "-p", chain, "-m", "head")
+    origin.git("branch", "topic", head)
+    made.pull(head)
+    done = made.review_pull(head, depth=depth)
+    assert done.code == 1, done.out + done.err
+    assert files(made) == [RUBRIC, "src/b.py"]
+    made.check_out(head, depth)
+    Repo(made.checkout, made.environ).git("fetch", "-q", "--depth=5", "origin", base, head)
+    (made.checkout / ".git" / "config").write_text("[core]\n\trepositoryformatversion = 0\n")
+    done = made.act("pull_request", events.pull_request(base, head))
+    assert done.code == 2
+    assert "parted cannot be told in this checkout" in done.out
