@@ -91,7 +91,7 @@ def review_in(
         progress("change", "reading the change")
         change = repository.change(request.selection)
         if not change.files:
-            return Review(account.nothing(change))
+            return Review(account.nothing(change), repository.remarks)
         case = _open(request, repository, change, environ, (clock, began))
         bell.ring_in(max(case.ends_at - time.monotonic(), 0) + GRACE_S)
         try:
@@ -236,7 +236,7 @@ def _still_there(case: Case) -> bool:
 
 
 def _notes(case: Case, heard: Heard, intact: bool) -> tuple[str, ...]:
-    notes: list[str] = []
+    notes = list(case.repository.remarks)
     if not intact:
         notes.append("What was reviewed is not what is there any more: files changed during the review. Review again.")
     if case.gate.origin == "bootstrap":
