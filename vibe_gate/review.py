@@ -158,7 +158,7 @@ def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[],
         summary = summary.model_copy(update={"bundle": ""})
     waived = (f"{waiver.finding}: {waiver.sentence}" for waiver in verdict.waivers)
     remarks = waivers.remarks(summary.findings, [file.path for file in case.change.files])
-    notes = (*_notes(case, heard, verdict.intact), *waived, *remarks, *filter(None, [attest.note]))
+    notes = (*_notes(case, heard, verdict.intact), *checked.notes, *waived, *remarks, *filter(None, [attest.note]))
     return Review(summary, notes, case.gate)
 
 
