@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -148,6 +149,33 @@ def test_a_run_that_the_repository_brought_is_refused(run):
     assert "git tracks it" in done.err
 
 
+@pytest.mark.parametrize("reseal", [False, True], ids=["summary", "summary-and-log"])
+def test_a_run_whose_verdict_was_rewritten_is_not_posted(run, reseal):
+    """Its receipt and its log still say what the review said."""
+    place = next((run.checkout / ".vibe-artifacts").rglob("run.json")).parent
+    rewrite(place / "summary.json", [('"outcome": "fail"', '"outcome": "pass"'), ('"exit_code": 1', '"exit_code": 0')])
+    if reseal:
+        log = place / "events.ndjson"
+        before = hashlib.sha256(log.read_bytes()).hexdigest()
+        rewrite(log, [('"outcome":"fail"', '"outcome":"pass"'), ('"exit_code":1', '"exit_code":0')])
+        rewrite(place / "summary.json", [(before, hashlib.sha256(log.read_bytes()).hexdigest())])
+    done = post(run, "HEAD", GITHUB_ACTIONS="true")
+    assert done.code == 5, done.out + done.err
+    assert "is not posted" in done.err
+    assert f"vibe-gate bundles verify {place.name}" in done.err
+    assert run.github.requests == 0
+
+
+def rewrite(place: Path, changes: list[tuple[str, str]]) -> None:
+    """The file with other words, as a file of its own: what it was may be a link to a kept content."""
+    text = place.read_text()
+    for old, new in changes:
+        assert old in text, (place.name, old)
+        text = text.replace(old, new)
+    place.unlink()
+    place.write_text(text)
+
+
 def test_an_older_run_is_not_posted_over_a_newer_head(run):
     later = run.push("topic", **{"src/b.py": "y = 1\n"})
     run.pull(later)
@@ -244,6 +272,22 @@ def test_a_forged_pass_is_never_green(forked):
     assert "(pass)" in forked.ours[0].replace("`", "")
     assert [run.sent["conclusion"] for run in forked.github.check_runs] == ["failure"]
     assert forked.outputs["verdict"] == "inconclusive"
+
+
+@pytest.mark.parametrize("code", [1, 2, 3, 5])
+def test_a_pass_with_the_exit_code_of_something_else_is_refused(forked, code):
+    done = relayed(forked, altered(forked, outcome="pass", exit_code=code, findings=[], rubrics=[]))
+    assert done.code == 5, done.out + done.err
+    assert "disagree" in done.err
+    assert "verdict" not in forked.outputs
+    assert forked.github.requests == 0
+
+
+def test_an_advisory_pass_of_a_fork_asks_for_a_human_and_is_no_pass(forked):
+    done = relayed(forked, altered(forked, outcome="pass", exit_code=4, findings=[], rubrics=[]))
+    assert done.code == 0, done.out + done.err
+    assert forked.outputs["verdict"] == "inconclusive"
+    assert [run.sent["conclusion"] for run in forked.github.check_runs] == ["action_required"]
 
 
 def test_a_true_pass_of_a_fork_is_not_green_either_while_nobody_signed_it(made):

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from vibe_gate.adapters.bundles.flaws import WRONG
 from vibe_gate.adapters.bundles.reading import RunView
+from vibe_gate.adapters.bundles.verify import Verified, verify_bundles
 from vibe_gate.adapters.forge import Forge, Pull, open_forge
 from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.adapters.git.fetching import Access
@@ -19,7 +21,7 @@ from vibe_gate.errors import INCONCLUSIVE, PASS, IntegrityError, StorageError, U
 from vibe_gate.faces.action.relay import relay
 from vibe_gate.faces.action.runner import API_URL, SERVER_URL, Runner
 from vibe_gate.faces.action.telling import Told, report_of, touched_since
-from vibe_gate.faces.cli.bundles.naming import named, root_of
+from vibe_gate.faces.cli.bundles.naming import named, provenance, root_of
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.post import Posting, post
 from vibe_gate.report.links import Links
@@ -66,7 +68,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if found.foreign:
         raise IntegrityError(f"The run {found.entry.run_id} is not posted: {found.foreign}.")
     bundle = root / found.entry.bundle
-    summary = _sealed(bundle, found.entry.run_id)
+    summary = _sealed(bundle, found.entry.run_id, (root, environ))
     with open_repository(root, environ) as repository:
         server, name = _home(repository, args.repo, environ)
     with open_forge(_api(server, environ), token, name, environ=environ) as forge:
@@ -74,17 +76,31 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         return _post(runner, forge, (summary, bundle, pull), (server, name, token), args.review_comments)
 
 
-def _sealed(bundle: Path, run_id: str) -> Summary:
-    """The verdict, after the whole bundle was compared with what it vouches for."""
+def _sealed(bundle: Path, run_id: str, store: tuple[Path, Mapping[str, str]]) -> Summary:
+    """The verdict, after the whole bundle was compared with what it vouches for, and that with its log and receipt."""
+    root, environ = store
     view = RunView(run_id, bundle.parent.name, bundle)
     if view.state != "sealed":
         raise StorageError(f"The run {run_id} is {view.state}: it has no verdict that could be posted.")
+    _require_sound(verify_bundles(root, provenance(root, environ), [view]), run_id)
     summary = view.summary
     if not summary.change.head_commit:
         raise UsageError(
             f"The run {run_id} is about uncommitted work; no pull request has it. Commit, and review that."
         )
     return summary
+
+
+def _require_sound(found: Verified, run_id: str) -> None:
+    """IntegrityError with the first of what `vibe-gate bundles verify RUN` names."""
+    wrong = [flaw for flaw in found.flaws if flaw.state in WRONG]
+    if not wrong:
+        return
+    rest = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    raise IntegrityError(
+        f"The run {run_id} is not posted: {paths.quote(wrong[0].place)}: {wrong[0].why}{rest} "
+        f"(`vibe-gate bundles verify {run_id}` names all)."
+    )
 
 
 def _home(repository: Repository, wanted: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
