@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from vibe_gate.accept import Claimed
 from vibe_gate.adapters.bundles import Provenance, import_bundles, list_runs
+from vibe_gate.adapters.bundles.agreement import impossible
 from vibe_gate.adapters.bundles.names import is_run_id
 from vibe_gate.adapters.bundles.papers import read_papers
 from vibe_gate.adapters.bundles.strict import parse_object
@@ -173,7 +174,7 @@ def _require_plausible(folder: Path, summary: Summary) -> None:
         "its run id is none": is_run_id(summary.run_id),
         "it is about no commit": bool(_COMMIT.match(change.head_commit)) and summary.key == change.head_commit,
         "its exit code is none of ours": 0 <= summary.exit_code <= 5,
-        "its outcome and its exit code disagree": summary.exit_code != 0 or summary.outcome == "pass",
+        "its outcome and its exit code disagree": not impossible((summary.outcome, summary.exit_code)),
         f"it has more than {MAX_FINDINGS:,} findings": len(summary.findings) <= MAX_FINDINGS,
         "a line of it is no line": all(0 <= value <= MAX_LINE for value in lines),
         "a fingerprint of it is none": all(_FINGERPRINT.match(finding.fingerprint) for finding in summary.findings),

@@ -9,7 +9,7 @@ from vibe_gate.accept import accepted
 from vibe_gate.adapters.forge import Forge, Pull, open_forge
 from vibe_gate.adapters.git.fetching import Access
 from vibe_gate.domain.summary import Summary
-from vibe_gate.errors import PASS, ForgeError, IntegrityError, UsageError
+from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, ForgeError, IntegrityError, UsageError
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.incoming import Incoming, incoming
 from vibe_gate.faces.action.inputs import RUBRIC, Inputs, inputs_of
@@ -18,8 +18,6 @@ from vibe_gate.faces.action.telling import Told, report_of, touched_since
 from vibe_gate.post import Posted, Posting, post
 from vibe_gate.report.job_summary import job_summary
 from vibe_gate.report.links import Links
-
-INCONCLUSIVE = 3
 
 
 def relay(runner: Runner, folder: Path) -> int:
@@ -106,9 +104,12 @@ def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: 
 
 def unvouched(summary: Summary) -> Summary:
     """The claim as it may be shown: a pass that nobody vouches for is no verdict."""
-    if summary.exit_code == PASS:
-        return summary.model_copy(update={"outcome": "inconclusive", "exit_code": INCONCLUSIVE})
-    return summary
+    if summary.outcome != "pass" and summary.exit_code != PASS:
+        return summary
+    code = (
+        summary.exit_code if summary.exit_code == POLICY_CHANGED else INCONCLUSIVE
+    )  # a human is asked for all the same
+    return summary.model_copy(update={"outcome": "inconclusive", "exit_code": code})
 
 
 def said(summary: Summary, holds: bool, why: str) -> str:
