@@ -1,7 +1,7 @@
 """How git is asked to go around its hooks, and what to do instead."""
 
 from vibe_gate.faces.claude_hook import git_settings
-from vibe_gate.faces.claude_hook.git_settings import NO_VERIFY, OTHERS, refused_variable
+from vibe_gate.faces.claude_hook.git_settings import NO_VERIFY, OTHERS, REMOTE, refused_variable
 from vibe_gate.faces.claude_hook.shell import UNKNOWN
 
 __all__ = ["Call", "changed_paths", "lines", "parse", "refused", "refused_copy", "refused_variable"]
@@ -35,6 +35,10 @@ _LONG_WITH_VALUE = {
 
 _COMMANDS = ("core.editor", "sequence.editor", "core.pager", "core.sshcommand", "diff.external", "core.fsmonitor")
 """Settings whose values git runs."""
+
+_ITSELF = (".", "./", ".git")
+_DEFAULT = ("main", "master", "trunk", "develop", "HEAD")
+"""Branches that a remote may have as its default."""
 
 _RECEIPT_REFS = ("refs/vibe-gate", "refs/notes/vibe-gate")
 
@@ -247,25 +251,39 @@ def _notes(arguments: list[str], changed: dict[str, str | None]) -> str | None:
     return None
 
 
-def _set_head(arguments: list[str], changed: dict[str, str | None]) -> str | None:
-    if arguments[:1] != ["set-head"] or "-a" in arguments or "--auto" in arguments:
-        return None
-    return BASE.format("the remote's default branch")
+def _remote(arguments: list[str], changed: dict[str, str | None]) -> str | None:
+    words = [word for word in arguments if not word.startswith("-")]
+    if words[:1] == ["set-head"] and "-a" not in arguments and "--auto" not in arguments:
+        return BASE.format("the remote's default branch")
+    if words[:1] == ["set-url"] and "--push" not in arguments:
+        return REMOTE.format("`git remote set-url`")
+    if words[:2] in (["remove", "origin"], ["rm", "origin"], ["rename", "origin"]):
+        return REMOTE.format(f"`git remote {words[0]} origin`")
+    return None
 
 
 def _fetch(arguments: list[str], changed: dict[str, str | None]) -> str | None:
-    """`git fetch . x:refs/remotes/origin/main`: from the repository into itself."""
+    """`git fetch . x:refs/remotes/origin/main`: what is not the remote's own branch of that name."""
     words = [word for word in arguments if not word.startswith("-")]
-    if words[:1] not in (["."], ["./"], [".git"]):
-        return None
-    return _refused_ref([word.partition(":")[2] for word in words[1:]])
+    for word in words[1:]:
+        source, _, target = word.lstrip("+").partition(":")
+        target = "refs/" + target if target.startswith("remotes/") else target
+        if not target.startswith("refs/remotes/"):
+            if words[0] in _ITSELF and (refusal := _refused_ref([target])):
+                return refusal
+            continue
+        branch = target.removeprefix(f"refs/remotes/{words[0]}/")
+        asked = "pull/" in source or "merge-requests/" in source
+        if branch == target or (source.removeprefix("refs/heads/") != branch and (not asked or branch in _DEFAULT)):
+            return BASE.format(target)
+    return None
 
 
 def _push(arguments: list[str], changed: dict[str, str | None]) -> str | None:
     words = [word for word in arguments if not word.startswith("-")][1:]
     removes = "-d" in arguments or "--delete" in arguments
     gone = [word.partition(":")[2] for word in words if word.startswith(":")] + (words if removes else [])
-    here = arguments and next((word for word in arguments if not word.startswith("-")), "") == "."
+    here = next((word for word in arguments if not word.startswith("-")), "") in _ITSELF
     return _refused_ref([*gone, *(word.partition(":")[2] for word in words if here)])
 
 
@@ -283,13 +301,13 @@ def _refused_ref(refs: list[str]) -> str | None:
     for ref in refs:
         if ref.startswith(_RECEIPT_REFS):
             return RECEIPTS.format("/".join(ref.split("/")[: 3 if "notes" in ref else 2]))
-        if ref.startswith("refs/remotes/"):
+        if ref.startswith(("refs/remotes/", "remotes/", "origin/", "upstream/")):
             return BASE.format(ref)
     return None
 
 
 _REFS = {
-    "update-ref": _update_ref, "symbolic-ref": _symbolic_ref, "notes": _notes, "remote": _set_head, "fetch": _fetch,
+    "update-ref": _update_ref, "symbolic-ref": _symbolic_ref, "notes": _notes, "remote": _remote, "fetch": _fetch,
     "push": _push, "clean": _clean,
 }  # fmt: skip
 """Subcommands that write where the gate looks."""

@@ -6,6 +6,9 @@ NO_VERIFY = "vibe-gate: `{0}` skips the gate; run it without, read what the gate
 HOOKS_PATH = "vibe-gate: {0} would switch the git hooks off; leave it, and fix what the hooks complain about."
 TRUST = "vibe-gate: {0} decides which definitions bind; ask the user to set it."
 HIDDEN = "vibe-gate: {0} hides that an agent commits; leave the variable as it is."
+JUDGE = "vibe-gate: {0} decides who judges and what about; commit without it, as the user has set it up."
+PATH = "vibe-gate: `PATH=` without the one there is may mean other programs; put yours in front of $PATH."
+REMOTE = "vibe-gate: {0} decides what the gate compares with; ask the user to set it."
 OTHERS = "vibe-gate: {0} makes git read other settings than the user's; commit without it."
 EDITOR = "vibe-gate: `git config {0}` opens all settings, those of the hooks with them; use `git config NAME VALUE`."
 
@@ -19,6 +22,8 @@ _OTHER_SETTINGS = (
     "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG",
     "GIT_EXEC_PATH", "HOME", "XDG_CONFIG_HOME",
 )  # fmt: skip
+
+_JUDGE = ("ANTHROPIC_BASE_URL", "PRE_COMMIT", "PRE_COMMIT_FROM_REF", "PRE_COMMIT_TO_REF")
 
 _READING = frozenset({"--get", "--get-all", "--get-regexp", "--get-urlmatch", "--list", "-l", "--get-color", "get",
                       "list", "--get-colorbool"})  # fmt: skip
@@ -44,7 +49,7 @@ def refused_variable(name: str, value: str) -> str | None:
 def refused_surroundings(changed: dict[str, str | None]) -> str | None:
     """Why git may run no hook with these variables changed, if it may not; None means that one is taken away."""
     if "*" in changed:
-        return HIDDEN.format("`env -i`")
+        return HIDDEN.format("running it without the session's variables (`env -i`, `exec -c`, `sudo`)")
     for name in changed:
         value = changed[name]
         if name in AGENT_VARIABLES and not (value or "").strip(UNKNOWN):
@@ -53,6 +58,10 @@ def refused_surroundings(changed: dict[str, str | None]) -> str | None:
             continue
         if name in _OTHER_SETTINGS:
             return OTHERS.format(f"`{name}=`")
+        if name in _JUDGE or name.startswith("VIBE_GATE_"):
+            return JUDGE.format(f"`{name}=`")
+        if name == "PATH" and UNKNOWN not in value:
+            return PATH
         if name == "GIT_CONFIG_COUNT" and not (changed.get("GIT_CONFIG_KEY_0") or "").strip(UNKNOWN):
             return OTHERS.format(f"`{name}=`")
         if name in ("HUSKY", "LEFTHOOK") and value.lower() in ("0", "false"):
@@ -70,6 +79,8 @@ def refused_setting(name: str, how: str) -> str | None:
         return HOOKS_PATH.format(f"a file of settings ({how})").replace("would", "could")
     if name.startswith("vibe-gate."):
         return TRUST.format(f"{name} ({how})")
+    if name.startswith("remote.") and name.endswith((".url", ".fetch")):
+        return REMOTE.format(f"{name} ({how})")
     return None
 
 
@@ -89,7 +100,10 @@ def refused_config(arguments: list[str], elsewhere: bool) -> str | None:
     unsets = first == "unset" or any(word.startswith("--unset") for word in arguments)
     if len(words) == 1 and not unsets:
         return None  # it prints the value
-    return refused_setting(words[0].replace(UNKNOWN, "").lower(), "`git config`")
+    name = words[0].replace(UNKNOWN, "").lower()
+    if name.startswith("remote.") and words[1:] == [f"+refs/heads/*:refs/remotes/{words[0].split('.')[1]}/*"]:
+        return None  # what every clone has
+    return refused_setting(name, "`git config`")
 
 
 def config_words(arguments: list[str]) -> list[str]:

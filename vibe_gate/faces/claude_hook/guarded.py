@@ -19,6 +19,7 @@ SETTINGS_FILES = ("settings.json", "settings.local.json")
 _FRAMEWORKS = (".pre-commit-config.yaml", ".pre-commit-config.yml", "prek.toml", "lefthook.yml", "lefthook.yaml",
                ".lefthook.yml", "lefthook-local.yml")  # fmt: skip
 _GIT_HOOKS = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite")
+_PACKAGES = ("site-packages", "dist-packages")
 _MAX_FILE = 1 << 18
 _NAME = b"vibe-gate"
 
@@ -31,6 +32,7 @@ class Project:
         self.home = home
         self.settings = settings
         self.made: set[str] = set()
+        """Folders that the call itself makes: nothing lies in them yet."""
         self._common: bytes | None = None
         self._looked = False
 
@@ -40,6 +42,11 @@ class Project:
         if not self._looked:
             self._looked, self._common = True, _common_dir(self.start)
         return self._common
+
+    def makes(self, place: str) -> bool:
+        """Whether the call makes the folder, or one below it."""
+        above = (self.start + "/").startswith(place + "/")
+        return not above and any((made + "/").startswith(place + "/") for made in self.made)
 
     def elsewhere(self, place: str) -> bool:
         """Whether a folder surely belongs to another repository, or to none."""
@@ -77,14 +84,26 @@ def protected(path: str, cwd: str, project: Project, removes: bool = False) -> s
     return reason
 
 
+def protected_from_tool(path: str, cwd: str, project: Project, removes: bool = False) -> str | None:
+    """The same for a tool, which makes the folders that are missing and does nothing else."""
+    written = os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))  # noqa: PTH118, PTH111
+    project.made.add(os.path.dirname(written))  # noqa: PTH120
+    return protected(path, cwd, project, removes)
+
+
 def _named(full: str, path: str, project: Project, removes: bool) -> str | None:
     parts = full.split("/")
     names = full.replace(UNKNOWN, "").casefold().split("/")
     for at, name in enumerate(names):
         reason = _reason(name, names, at, "/".join(parts[:at]) or "/", path, project, removes)
-        if reason and not (name != ".claude" and project.elsewhere("/".join(parts[:at]) or "/")):
+        if reason and not (_only_here(name) and project.elsewhere("/".join(parts[:at]) or "/")):
             return f"vibe-gate: {shown(path)} {reason}."
     return None
+
+
+def _only_here(name: str) -> bool:
+    """Whether a file of that name means something in the guarded repository alone: not the user's own settings."""
+    return name not in (".claude", ".gitconfig", ".config") and not name.startswith("vibe_gate")
 
 
 def _reason(
@@ -95,13 +114,15 @@ def _reason(
     last = at == len(names) - 1
     if matches(name, ".git"):
         return _in_git_folder(names[at + 1 :], removes)
-    if matches(name, ".vibe-gate") and _is_gate(holder, names[at]):
+    if matches(name, ".vibe-gate") and _is_gate(holder, project):
         return f"is the gate's own definition; {HUMAN}"
-    if matches(name, ".vibe-artifacts") and _is_root(holder):
+    if matches(name, ".vibe-artifacts") and _is_root(holder, project):
         return f"is refused; {BUNDLES}"
     if matches(name, ".claude") and _in_claude_folder(names[at + 1 :], holder, project, removes):
         return f"is refused; {SETTINGS}"
-    if name == "vibe_gate" and at and names[at - 1] == "site-packages":
+    if (name == ".gitconfig" or names[at : at + 3] == [".config", "git", "config"]) and _is_home(holder, project):
+        return f"is refused; {CONFIG}"
+    if at and names[at - 1] in _PACKAGES and _is_program(name) and not holder.startswith(SCRATCH):
         return f"is the gate's own program; {HUMAN}"
     if last and any(matches(name, known) for known in (*_FRAMEWORKS, *_GIT_HOOKS)) and _speaks_of_us(holder, name):
         return f"runs the gate; {HUMAN}"
@@ -131,14 +152,27 @@ def _in_claude_folder(below: list[str], holder: str, project: Project, removes: 
     return len(below) == 1 and any(matches(below[0], name) for name in SETTINGS_FILES)
 
 
-def _is_root(holder: str) -> bool:
+def _is_home(holder: str, project: Project) -> bool:
+    return bool(project.home) and os.path.realpath(holder) == os.path.realpath(project.home)
+
+
+def _is_program(name: str) -> bool:
+    """Whether a name among installed packages means vibe-gate."""
+    return matches(name, "vibe_gate") or (name.startswith("vibe_gate-") and name.endswith(".dist-info"))
+
+
+def _is_root(holder: str, project: Project) -> bool:
     """Whether the folder is the top of a repository, as far as it can be seen."""
-    return UNKNOWN in holder or not os.path.isdir(holder) or os.path.lexists(holder + "/.git")  # noqa: PTH112
+    if UNKNOWN in holder:
+        return True
+    if not os.path.isdir(holder):  # noqa: PTH112
+        return not project.makes(holder)
+    return os.path.lexists(holder + "/.git")
 
 
-def _is_gate(holder: str, name: str) -> bool:
+def _is_gate(holder: str, project: Project) -> bool:
     """Whether a gate is defined there; where there is none yet, whoever makes one softens nothing."""
-    if not _is_root(holder):
+    if not _is_root(holder, project):
         return False
     if UNKNOWN in holder or not os.path.isdir(holder):  # noqa: PTH112
         return True

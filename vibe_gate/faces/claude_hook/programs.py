@@ -111,6 +111,45 @@ def module(arguments: list[str]) -> list[str]:
     return []
 
 
+def line_of(arguments: list[str]) -> str | None:
+    """The line of `sh -c LINE`: the first word after -c that is no option, nor an option's value."""
+    at, given = 0, False
+    while at < len(arguments):
+        word = arguments[at]
+        name, equals, value = word.partition("=")
+        if name == "--command":  # fish
+            return value if equals else (*arguments[at + 1 :], "")[0]
+        if word == "--" and given:
+            return (*arguments[at + 1 :], "")[0]
+        if word[:1] not in ("-", "+") or word in ("-", "--"):
+            return word if given else None
+        if word[:2] != "--":
+            given = given or (word[0] == "-" and "c" in word)
+            at += word[-1] in "oO"
+        elif word in ("--rcfile", "--init-file"):
+            at += 1
+        at += 1
+    return None
+
+
+def hides(program: str, arguments: list[str]) -> bool:
+    """Whether a program runs another one without the variables of the session."""
+    options = []
+    for word in arguments:
+        if not word.startswith("-"):
+            break
+        options.append(word)
+    letters = "".join(word[1:] for word in options if word[:2] != "--")
+    if program == "exec":
+        return "c" in letters
+    if program in ("sudo", "doas"):
+        kept = [word.partition("=")[2] for word in options if word.startswith("--preserve-env")]
+        return not ("E" in letters and program == "sudo") and not any(not it or "CLAUDECODE" in it for it in kept)
+    if program in ("su", "runuser"):
+        return any(word in ("-", "-l", "--login") for word in arguments)
+    return program == "systemd-run"
+
+
 def is_python(program: str) -> bool:
     """Whether a program is an interpreter of Python."""
     return program.rstrip("0123456789.") in ("python", "pypy", "py")

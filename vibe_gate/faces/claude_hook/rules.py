@@ -7,7 +7,7 @@ approved here, the agent's own permissions decide about it.
 import os.path
 
 from vibe_gate.faces.claude_hook import git_rules, own_rules, programs
-from vibe_gate.faces.claude_hook.guarded import Project, protected
+from vibe_gate.faces.claude_hook.guarded import Project, protected, protected_from_tool
 from vibe_gate.faces.claude_hook.programs import name_of
 from vibe_gate.faces.claude_hook.shell import MAX_DEPTH, UNKNOWN, WRITING, Command, Unreadable, commands
 from vibe_gate.faces.claude_hook.whereabouts import Whereabouts
@@ -24,7 +24,7 @@ _MAX_LINES = 2_000  # that lines in lines, aliases and the like may lead to
 
 def refused_edit(path: str, cwd: str, project: Project | None = None) -> str | None:
     """Why a tool may not write the file, if it may not. `path` may be relative to `cwd`."""
-    return protected(path, cwd, project or Project(cwd))
+    return protected_from_tool(path, cwd, project or Project(cwd))
 
 
 def refused_command(line: str, cwd: str, project: Project | None = None) -> str | None:
@@ -116,8 +116,13 @@ class Call:
 
     def _refused_words(self, words: list[str], here: list[str]) -> str | None:
         program, arguments = name_of(words[0]), words[1:]
-        if programs.is_python(program) and (called := programs.module(arguments)):
-            program, arguments = called[0], called[1:]
+        if programs.is_python(program):
+            if any(word.endswith("claude_hook/capture.py") for word in arguments):
+                return own_rules.CAPTURE.format("capture.py")
+            if called := programs.module(arguments):
+                program, arguments = called[0], called[1:]
+        if programs.hides(program, arguments):
+            self.changed = self.changed | {"*": None}
         if program.startswith("git-") and len(program) > 4:
             program, arguments = "git", [program[4:], *arguments]
         if not program and arguments[:1] in (["commit"], ["push"]) and UNKNOWN in words[0]:
@@ -219,9 +224,9 @@ class Call:
         return next(filter(None, (self._inner(line, here) for line in lines)), None)
 
     def _read_by_shell(self, program: str, arguments: list[str]) -> list[str]:
-        for at, word in enumerate(arguments[:-1]):
-            if program in programs.SHELLS and word.startswith("-") and not word.startswith("--") and "c" in word:
-                return [arguments[at + 1]]
+        line = programs.line_of(arguments) if program in programs.SHELLS else None
+        if line is not None:
+            return [line]
         named = [word for word in arguments if not word.startswith("-")]
         stdin = not named or named[0] == "/dev/stdin" or "-s" in arguments
         return [*self.command.streams, self.command.fed if stdin else ""]

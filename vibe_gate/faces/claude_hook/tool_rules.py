@@ -1,7 +1,7 @@
 """Tools of MCP servers: which of their arguments name files that they write, and lines that they run."""
 
 from vibe_gate.faces.claude_hook.git_settings import NO_VERIFY
-from vibe_gate.faces.claude_hook.guarded import SETTINGS, Project, protected, shown
+from vibe_gate.faces.claude_hook.guarded import SETTINGS, Project, protected_from_tool, shown
 from vibe_gate.faces.claude_hook.rules import refused_command
 from vibe_gate.faces.claude_hook.settings_rules import is_settings
 
@@ -36,7 +36,7 @@ def refused(tool: str, asked: dict, cwd: str, project: Project) -> str | None:  
                 continue
             if is_settings(path, project) and not project.elsewhere(cwd):
                 return f"vibe-gate: {shown(path)} is refused; {SETTINGS}."
-            if refusal := protected(
+            if refusal := protected_from_tool(
                 path, cwd, project, removes=any(word in name for word in ("delete", "remove", "move"))
             ):
                 return refusal

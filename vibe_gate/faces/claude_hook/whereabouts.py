@@ -5,11 +5,17 @@ A `cd` need not have happened: every folder in which a command may stand is kept
 
 import os.path
 
+from vibe_gate.faces.claude_hook.git_settings import AGENT_VARIABLES
 from vibe_gate.faces.claude_hook.guarded import Project
 from vibe_gate.faces.claude_hook.shell import SCRATCH, UNKNOWN, Command
 
 MAX_PLACES = 6
 MAX_PATH = 4096
+
+
+_DECLARING = ("export", "declare", "typeset", "local", "readonly")
+_EXPORTED = (*AGENT_VARIABLES, "HOME", "PATH")
+"""What every command sees anyway, whatever way it is set."""
 
 
 class Whereabouts:
@@ -27,8 +33,8 @@ class Whereabouts:
         words = command.words
         if words[:1] in (["cd"], ["pushd"], ["popd"]) and not command.aside:
             self._go(scope, command, words)
-        elif words[:1] == ["export"] or not words or words[:2] == ["declare", "-x"]:
-            scope.changed = {**changed, **command.assigned}
+        elif not words or words[0] in _DECLARING:
+            scope.changed = changed | _declared(command)
         elif words[:1] == ["unset"]:
             scope.changed = changed | dict.fromkeys(word for word in words[1:] if not word.startswith("-"))
         else:
@@ -46,7 +52,7 @@ class Whereabouts:
         if words[0] == "popd" or target == "-":
             scope.places = _few([*scope.places, *scope.earlier])
             return
-        reached = [os.path.normpath(os.path.join(place, os.path.expanduser(target))) for place in scope.places]  # noqa: PTH118, PTH111
+        reached = [_full(target, place) for place in scope.places]
         if any(len(place) > MAX_PATH for place in reached):
             return  # no such folder can be
         scope.earlier = _few([*scope.earlier, *scope.places])
@@ -71,7 +77,27 @@ class Whereabouts:
                 made.append(made[0].rstrip("/").rpartition("/")[2].removesuffix(".git"))
         for name in made:
             if UNKNOWN not in name:
-                self._project.made.add(os.path.normpath(os.path.join(here[-1], os.path.expanduser(name))))  # noqa: PTH118, PTH111
+                self._project.made.add(_full(name, here[-1]))
+        if words[:1] in (["ln"], ["mv"], ["cp"], ["rmdir"]) and self._project.made:
+            gone = tuple(_full(word, here[-1]) + "/" for word in words[1:])  # what lies there now is something else
+            self._project.made -= {place for place in self._project.made if (place + "/").startswith(gone)}
+
+
+def _full(name: str, place: str) -> str:
+    return os.path.normpath(os.path.join(place, os.path.expanduser(name)))  # noqa: PTH118, PTH111
+
+
+def _declared(command: Command) -> dict[str, str | None]:
+    """Variables as the commands after this one see them; None for those that it keeps from them."""
+    words = command.words
+    if not words:
+        return dict(command.assigned)
+    options = [word for word in words[1:] if word[:1] in ("-", "+")]
+    names = [word.partition("=")[0] for word in words[1:] if word not in options]
+    if any("n" in word for word in options) if words[0] == "export" else any("x" in w for w in options if w[0] == "+"):
+        return dict.fromkeys(names)
+    shown = words[0] == "export" or any("x" in word for word in options)
+    return {name: value for name, value in command.assigned.items() if shown or name in _EXPORTED}
 
 
 class _Scope:
