@@ -113,8 +113,10 @@ def _settle_in() -> int:
     abi = landlock_abi()
     if abi >= SCOPED_ABI and _prctl(_SET_NO_NEW_PRIVS, 1) == 0:
         # A domain of our own: `kill(-1)` then means those we started and nobody else, all of them at one instant.
-        ruleset = _ruleset(0, _SCOPED_SIGNALS)
-        _call(_RESTRICT_SELF, ruleset, 0)
+        # Moving files between folders is what every domain forbids unless it is told.
+        ruleset = _ruleset(_REFER, _SCOPED_SIGNALS)
+        _allow(ruleset, "/", _REFER)
+        _must(_call(_RESTRICT_SELF, ruleset, 0))
         os.close(ruleset)
     return abi
 

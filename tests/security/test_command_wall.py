@@ -1,0 +1,245 @@
+"""A command check runs code of the change: what that code cannot do to the gate and its machine. Real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vibe_gate.adapters.sandbox import launcher, run_command
+from vibe_gate.domain.checks.contract import CommandResult
+
+ABI = launcher.landlock_abi() if sys.platform == "linux" else 0
+walled = pytest.mark.skipif(ABI < 1, reason="this system has no Landlock")
+scoped = pytest.mark.skipif(ABI < launcher.SCOPED_ABI, reason="this kernel's Landlock lets signals out")
+filtered = pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="no filter of calls here")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such a wall")
+
+ROOT = Path(__file__).parents[2]
+SECRET = "the-key-of-the-gate"
+
+TRIES = """
+import json
+def attempt(what):
+    try:
+        return [True, repr(what())]
+    except OSError as error:
+        return [False, str(error)]
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    (tmp_path / "export").mkdir()
+    return tmp_path / "export"
+
+
+@pytest.fixture
+def secretive(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Another process of the same user, with a secret in its environment: a runner, or the step's shell."""
+    with subprocess.Popen(["sleep", "600"], env={"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": SECRET}) as process:
+        yield process
+        process.kill()
+
+
+def run(tree: Path, code: str, *argv: object, **environ: str) -> CommandResult:
+    command = [sys.executable, "-c", code, *map(str, argv)]
+    return run_command(command, cwd=tree, timeout_s=30, environ={"PATH": os.environ["PATH"], **environ})
+
+
+def tried(tree: Path, expressions: dict[str, str], **environ: str) -> dict[str, Any]:
+    """Whether each expression could be carried out inside, and what it gave or why not."""
+    lines = "".join(f"    {name!r}: attempt(lambda: {code}),\n" for name, code in expressions.items())
+    result = run(tree, f"import os, signal, socket, subprocess{TRIES}print(json.dumps({{\n{lines}}}))", **environ)
+    assert result.exit_code == 0, result
+    return json.loads(result.output)
+
+
+@walled
+def test_no_environment_memory_or_file_of_another_process_is_seen(tree: Path, secretive: subprocess.Popen[bytes]):
+    ways = ("environ", "mem", "maps", "fd/0", "cwd/.", "root/etc")
+    for pid in (secretive.pid, os.getpid()):
+        seen = tried(tree, {way: _look(f"/proc/{pid}/{way}") for way in ways})
+        assert not any(done for done, _ in seen.values()), seen
+    everything = (
+        "import glob\nfor f in glob.glob('/proc/[0-9]*/environ'):\n try: print(open(f).read())\n except OSError: 0"
+    )
+    assert SECRET not in run(tree, everything).output
+
+
+def _look(path: str) -> str:
+    return f"os.listdir({path!r}) if os.path.isdir({path!r}) else open({path!r}, 'rb').read(1)"
+
+
+@walled
+def test_files_outside_of_the_export_are_neither_read_nor_written(tree: Path, tmp_path: Path):
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".cargo").mkdir()
+    private = [home / ".ssh" / "id", home / ".cargo" / "credentials.toml", tmp_path / "module.py", tmp_path / ".git"]
+    for file in private:
+        file.write_text(SECRET)
+    (tree / "link").symlink_to(tmp_path / "module.py")
+    asked = {f"{verb} {file}": code for file in (*private, tree / "link") for verb, code in _touches(file).items()}
+    seen = tried(tree, asked, HOME=str(home), GITHUB_WORKSPACE=str(tmp_path))
+    assert not any(done for done, _ in seen.values()), seen
+    assert {file.read_text() for file in private} == {SECRET}
+
+
+def _touches(file: Path) -> dict[str, str]:
+    path = str(file)
+    verbs = {
+        "read": f"open({path!r}).read()",
+        "write": f"open({path!r}, 'a').write('x')",
+        "replace": f"os.replace('mine', {path!r})",
+        "link": f"os.link({path!r}, 'linked')",
+    }
+    if not file.is_symlink():
+        verbs["remove"] = f"os.remove({path!r})"
+    else:
+        del verbs["replace"], verbs["link"]  # these are about the link itself, which is the tree's own
+    return verbs
+
+
+@walled
+def test_a_home_or_workspace_in_path_opens_neither(tree: Path, tmp_path: Path):
+    home = tmp_path / "home"
+    (home / "bin").mkdir(parents=True)
+    (home / "secret").write_text(SECRET)
+    path = f"{os.environ['PATH']}:{home}:{home}/bin:/:{tmp_path}"
+    seen = tried(tree, {"read": f"open({str(home / 'secret')!r}).read()"}, HOME=str(home), PATH=path)
+    assert not seen["read"][0]
+
+
+@walled
+def test_the_export_home_and_temporary_folder_are_the_commands_own(tree: Path):
+    seen = tried(
+        tree,
+        {
+            "tree": "open('made', 'w').write('x')",
+            "home": "open(os.path.expanduser('~/made'), 'w').write('x')",
+            "temporary": "__import__('tempfile').mkdtemp()",
+            "between": "os.rename('made', os.environ['TMPDIR'] + '/made')",
+            "null": "open('/dev/null', 'w').write('x')",
+            "semaphore": "__import__('multiprocessing').Lock()",
+            "program": "subprocess.check_output(['git', '--version'])",
+        },
+    )
+    assert all(done for done, _ in seen.values()), seen
+
+
+@scoped
+def test_no_signal_reaches_the_gate_or_the_launcher(tree: Path, secretive: subprocess.Popen[bytes]):
+    targets = {"other": secretive.pid, "gate": os.getpid()}
+    seen = tried(tree, {n: f"os.kill({p}, 0)" for n, p in targets.items()} | {"launcher": "os.kill(os.getppid(), 9)"})
+    assert not any(done for done, _ in seen.values()), seen
+    run(tree, "import os; os.kill(-1, 9)")
+    assert secretive.poll() is None
+
+
+@linux
+@filtered
+def test_the_sockets_of_other_services_are_out_of_reach(tree: Path):
+    seen = tried(
+        tree,
+        {
+            "unix": "socket.socket(socket.AF_UNIX)",
+            "vsock": "socket.socket(40, socket.SOCK_STREAM)",
+            "pair": "socket.socketpair()",
+            "internet": "socket.socket(socket.AF_INET)",
+        },
+    )
+    assert {name: done for name, (done, _) in seen.items()} == {
+        "unix": False, "vsock": False, "pair": True, "internet": True,
+    }  # fmt: skip
+
+
+@linux
+def test_no_privilege_is_gained(tree: Path):
+    status = run(tree, "print(open('/proc/self/status').read())").output
+    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    assert fields["NoNewPrivs"] == "1"
+    sys_admin, sys_ptrace, sys_module = 1 << 21, 1 << 19, 1 << 16
+    assert not int(fields["CapBnd"], 16) & (sys_admin | sys_ptrace | sys_module) or os.geteuid() != 0
+    assert not int(fields["CapEff"], 16) & (sys_admin | sys_ptrace | sys_module)
+
+
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for fd in range(3):
+            os.close(fd)
+        os.execve(sys.executable, [sys.executable, "-c", "import os,time\\nopen('pid','w').write(str(os.getpid()))\\ntime.sleep(60)"], {})
+    os._exit(0)
+while not os.path.exists("pid") or not open("pid").read():
+    time.sleep(0.02)
+"""  # noqa: E501
+
+RACER = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setsid()
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        if os.fork():
+            os._exit(0)
+        open("beat", "w").close()
+time.sleep(0.2)
+"""
+
+
+@linux
+def test_a_daemon_without_an_environment_does_not_outlive_the_command(tree: Path):
+    assert run(tree, DAEMON).exit_code == 0
+    assert not Path(f"/proc/{(tree / 'pid').read_text()}").exists()
+
+
+@scoped
+def test_a_process_that_flees_by_forking_does_not_outlive_the_command(tree: Path):
+    assert run(tree, RACER).exit_code == 0
+    (tree / "beat").unlink(missing_ok=True)
+    time.sleep(0.3)
+    assert not (tree / "beat").exists()
+
+
+@linux
+def test_the_gate_itself_shows_nothing_to_processes_of_its_user(tree: Path):
+    code = (
+        "import os, sys; from pathlib import Path; from vibe_gate.adapters.sandbox import run_command\n"
+        f"run_command(['true'], cwd=Path({str(tree)!r}), timeout_s=9, environ=os.environ)\n"
+        "print(os.stat('/proc/self/environ').st_uid, __import__('ctypes').CDLL(None).prctl(3, 0, 0, 0, 0))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "0"], "owned by root, and not dumpable"
+
+
+WITHOUT = """
+import ctypes, os, struct, sys
+from pathlib import Path
+libc = ctypes.CDLL(None)
+lines = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (0x06, 0, 0, 0x00050026), (0x06, 0, 0, 0x7FFF0000)]
+code = b"".join(struct.pack("=HBBI", *line) for line in lines)
+kept = ctypes.create_string_buffer(code, len(code))
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, struct.pack("@HP", len(lines), ctypes.addressof(kept)), 0, 0) == 0
+from vibe_gate.adapters.sandbox import run_command
+result = run_command(["true"], cwd=Path(sys.argv[1]), timeout_s=20, environ=os.environ)
+print(result.exit_code, result.lacks)
+"""
+
+
+@walled
+def test_a_kernel_without_landlock_runs_the_command_and_says_so(tree: Path):
+    done = subprocess.run([sys.executable, "-c", WITHOUT, tree], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("0 no Landlock")
