@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from contract.github import loopback_github
 from faces import events
-from faces.jobs import FORBIDDEN, Project, project
+from faces.jobs import FORBIDDEN, Project, project, todos
 from repos import Repo
 
 SOFT = FORBIDDEN.replace("TODO", "NEVER-EVER")
@@ -76,3 +76,34 @@ def test_an_older_common_ancestor_that_is_seen_first_is_not_taken(made, depth):
     done = made.act("pull_request", events.pull_request(base, head))
     assert done.code == 2
     assert "parted cannot be told in this checkout" in done.out
+
+
+# Names
+
+
+@pytest.mark.parametrize("base", ["", "main", "origin/main", "refs/heads/main", "main~0"])
+def test_a_tag_named_like_the_base_is_not_taken_for_it(made, base):
+    head = made.branch("evil", **{"src/e.py": todos(1)})
+    for tag in ("main", "origin/main"):
+        made.origin.git("update-ref", f"refs/tags/{tag}", head)
+    made.check_out(head, 1)
+    work = Repo(made.checkout, made.environ)
+    work.git("fetch", "-q", "--depth=1", "origin", "+refs/tags/*:refs/tags/*")
+    tagged = events.push(events.NOBODY, head, "refs/tags/main")
+    assert made.act("push", tagged, VIBE_GATE_INPUT_BASE=base).code == 1
+    assert files(made) == ["src/e.py"]
+
+
+def test_a_base_may_be_a_tag_or_a_commit_and_an_unknown_default_branch_is_a_sentence(made):
+    start = made.main()
+    made.origin.git("tag", "v1", start)
+    head = made.branch("topic", **{"src/e.py": todos(1)})
+    for base in ("v1", start):
+        made.check_out(head)
+        Repo(made.checkout, made.environ).git("fetch", "-q", "--tags", "origin")
+        assert made.act("workflow_dispatch", events.dispatch(), GITHUB_SHA=head, VIBE_GATE_INPUT_BASE=base).code == 1
+    nowhere = events.push(events.NOBODY, head, "refs/heads/topic")
+    nowhere["repository"]["default_branch"] = "trunk"
+    done = made.act("push", nowhere, checkout=head)
+    assert done.code == 2
+    assert "The default branch trunk is not in this checkout, and could not be fetched." in done.out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from vibe_gate.adapters.git import Repository
@@ -11,6 +12,10 @@ from vibe_gate.errors import RevisionError, UsageError
 from vibe_gate.faces.action.event import Trigger
 
 SHORT = 12
+
+_COMMIT = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
+_BRANCH = re.compile(r"(?:refs/heads/|refs/remotes/origin/|origin/)?([^~^@:]*)")
+"""A revision's branch: without where it is kept, and without steps back from it."""
 
 DEEPER = "Set `fetch-depth: 0` at actions/checkout."
 
@@ -39,7 +44,7 @@ def span_of(repository: Repository, trigger: Trigger, base: str, access: Access)
         return Span("", "", notes=("The branch was deleted: there is nothing to review.",))
     where = _Where(repository, access)
     if trigger.kind == "pull_request" or (trigger.kind == "merge_group" and base):
-        from_ = where.named(base, trigger) if base else trigger.base
+        from_ = where.named(base) if base else trigger.base
         return where.since_parting(from_, trigger.head, trusted=from_)
     if trigger.kind == "merge_group":
         where.need(trigger.base, trigger.head)
@@ -51,7 +56,7 @@ def span_of(repository: Repository, trigger: Trigger, base: str, access: Access)
 
 def _since(where: _Where, trigger: Trigger, base: str) -> Span:
     """From the base that the workflow names, or the default branch."""
-    from_ = where.named(base or trigger.default_branch or "HEAD", trigger)
+    from_ = where.named(base) if base else where.default(trigger)
     if from_ == trigger.head and not base:
         raise UsageError("This run is on the tip of the default branch: the input `base` must say what to review from.")
     return where.since_parting(from_, trigger.head, trusted=from_)
@@ -74,7 +79,7 @@ def _pushed(where: _Where, trigger: Trigger) -> Span:
             return Span(trigger.base, trigger.head, trusted, repeat)
     if on_default:
         return _without_before(where, trigger, why)
-    from_ = where.named(trigger.default_branch or "HEAD", trigger)
+    from_ = where.default(trigger)
     span = where.since_parting(from_, trigger.head, trusted=from_)
     note = f"Reviewed from where the branch left {paths.quote(trigger.default_branch)}: {why}."
     return Span(span.before, span.head, span.trusted, span.repeat, (*span.notes, note))
@@ -122,32 +127,40 @@ class _Where:
             )
         return Span(before, right, trusted, f"{left[:SHORT]}...{right[:SHORT]}", self.repository.remarks)
 
-    def named(self, revision: str, trigger: Trigger) -> str:
-        """The commit that a branch (at the remote first), tag or commit id is."""
-        found = self._found(revision)
+    def named(self, revision: str) -> str:
+        """The commit that an id is, or a branch as the remote has it, or, where it has none of that name, a tag."""
+        branch = _BRANCH.match(revision)
+        if _COMMIT.match(revision):
+            self.reach(revision)
+        elif branch and not self._resolved(_remote(revision)):
+            self.repository.bring_branch(branch[1], self._access)
+        found = ("" if _COMMIT.match(revision) else self._resolved(_remote(revision))) or self._resolved(revision)
         if found:
             return found
         raise UsageError(f"The base {paths.quote(revision)} names no branch, tag or commit in this checkout. {DEEPER}")
 
-    def _found(self, revision: str) -> str:
-        """The commit, fetched where it is not here; "" where there is none."""
-        found = self._resolved(revision)
-        if not found:
-            self.reach(revision)
-            self.repository.bring_branch(revision, self._access)
-        return found or self._resolved(revision)
+    def default(self, trigger: Trigger) -> str:
+        """The tip of the default branch. UsageError where the remote does not tell."""
+        found = self._default(trigger)
+        if found:
+            return found
+        name = paths.quote(trigger.default_branch or "?")
+        raise UsageError(f"The default branch {name} is not in this checkout, and could not be fetched. {DEEPER}")
+
+    def _default(self, trigger: Trigger) -> str:
+        """As the remote has it, now; "" where it does not tell. A tag of that name can be anybody's."""
+        self.repository.bring_branch(trigger.default_branch, self._access)
+        return self._resolved(_remote(trigger.default_branch or "HEAD"))
 
     def _resolved(self, revision: str) -> str:
-        for name in (f"refs/remotes/origin/{revision}", revision):
-            try:
-                return self.repository.resolve(name)
-            except RevisionError:
-                continue
-        return ""
+        try:
+            return self.repository.resolve(revision)
+        except RevisionError:
+            return ""
 
     def default_parting(self, trigger: Trigger) -> str | None:
         """Where the pushed branch left the default branch, or that branch's tip; None where nobody knows it."""
-        default = self._found(trigger.default_branch) if trigger.default_branch else ""
+        default = self._default(trigger)
         if not default:
             return None
         commits = (default, trigger.head)
@@ -159,3 +172,9 @@ class _Where:
             return self.repository.merge_base(left, right, f"{left[:SHORT]}...{right[:SHORT]}")
         except RevisionError:
             return ""
+
+
+def _remote(revision: str) -> str:
+    """The same revision, its branch the remote's."""
+    branch = _BRANCH.match(revision)
+    return f"refs/remotes/origin/{revision[branch.start(1) :] if branch else revision}"
