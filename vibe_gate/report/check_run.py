@@ -22,6 +22,9 @@ MAX_TEXT = 65_000
 MAX_TITLE = 200
 """Characters of a title; GitHub cuts what it cannot show."""
 
+MAX_ANNOTATIONS = 1_000
+"""Of one check run: twenty requests, a quarter of what GitHub lets an app write in a minute. The rest is said in text."""
+
 Conclusion = Literal["success", "failure", "action_required"]
 """Never neutral or skipped: those satisfy a required check."""
 
@@ -51,10 +54,19 @@ class CheckRun:
 
 
 def check_run(report: Report, downgrades: Sequence[str] = ()) -> CheckRun:
-    """The check run of the reviewed commit: new and open findings as annotations, the others in the summary."""
+    """The check run of the reviewed commit: new and open findings as annotations, the others in the summary.
+
+    `MAX_ANNOTATIONS` of them, the gravest first; where there are more, the summary says so.
+    """
     summary = report.summary
     deleted = {file.path for file in summary.change.files if file.change_type == "deleted"}
     made = {finding: annotation(finding, report) for finding in report.round.shown if finding.path not in deleted}
+    if len(made) > MAX_ANNOTATIONS:
+        gravest = sorted(made, key=lambda finding: sections.GRAVITY[finding.level])[:MAX_ANNOTATIONS]
+        kept = set(gravest)
+        made = {finding: one for finding, one in made.items() if finding in kept}
+        said = f"Of {len(report.round.shown):,} findings, {MAX_ANNOTATIONS:,} are annotations: the gravest first."
+        downgrades = (*downgrades, said)
     return CheckRun(
         title=title(summary),
         summary=fit(_blocks(report, downgrades, made), MAX_TEXT, _missing),

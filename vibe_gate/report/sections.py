@@ -38,7 +38,8 @@ MAX_FILE_DIFF = 6_000
 MAX_UNREVIEWED = 100
 """Places that no judge saw that are told one by one."""
 
-_GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
+GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
+"""Levels by how soon they are told."""
 _URGENCY = {"fail": 0, "error": 1, "abstain": 2, "pass": 3, "not_applicable": 4}
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 
@@ -135,7 +136,7 @@ def findings(report: Report, anchors: Anchors, *, held: bool = False) -> Iterato
     for title, group in groups:
         if title == "New findings" and told.number == 1:
             title = "Findings"
-        ordered = sorted(group, key=lambda finding: _GRAVITY[finding.level])
+        ordered = sorted(group, key=lambda finding: GRAVITY[finding.level])
         for index, finding in enumerate(ordered):
             head = f"#### {title} ({len(group):,})\n\n" if index == 0 else ""
             rank = 2 if finding.level == "failure" else 3

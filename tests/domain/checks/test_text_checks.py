@@ -70,10 +70,15 @@ def test_allowed_values_and_excluded_files_are_no_secrets() -> None:
     assert ask("no-secrets", file, only=("src/**",)).outcome == "not_applicable"
 
 
-def test_many_secrets_are_counted_and_the_first_fifty_shown() -> None:
-    result = ask("no-secrets", added("a", (KEY + b"\n") * 120))
-    assert len(result.findings) == 50
-    assert result.reason.startswith("120 secrets added")
+def test_many_secrets_are_counted_and_the_first_thousand_shown() -> None:
+    result = ask("no-secrets", added("a", (KEY + b"\n") * 1_200))
+    assert len(result.findings) == 1_000
+    assert result.reason.startswith("1,200 secrets added")
+    assert result.reason.endswith(" Only the first 1,000 are findings here.")
+    assert len(result.reason) <= 280
+    whole = ask("no-secrets", added("a", (KEY + b"\n") * 60))
+    assert len(whole.findings) == 60
+    assert "Only" not in whole.reason
 
 
 def test_a_line_full_of_secrets_is_answered_in_a_moment() -> None:

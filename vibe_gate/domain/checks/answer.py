@@ -13,8 +13,14 @@ from vibe_gate.domain.evidence import MAX_REASON, CheckedEvidence
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.verdict import Finding
 
-MAX_FINDINGS = 50
-"""Findings of one check: what a person can read, and one request of the Checks API; the reason has the full count."""
+MAX_FINDINGS = 1_000
+"""Findings of one check: as many annotations as a check run gets, and about 1 MB of a summary.
+
+The reason has the full count. A criterion with as many findings may have more: what is
+not among them is not known to be gone (domain.round), and not waived (domain.waiver).
+"""
+
+_CUT = f" Only the first {MAX_FINDINGS:,} are findings here."
 
 MAX_SHOWN_QUOTE = 400
 """Characters of a line kept as evidence: enough to recognise it, whatever its length."""
@@ -83,8 +89,13 @@ def finding(
 
 
 def failed(reason: str, findings: Sequence[Finding]) -> CheckResult:
-    """Fail, with as many findings as are kept."""
-    return CheckResult("fail", sentence(reason), tuple(findings[:MAX_FINDINGS]))
+    """Fail, with as many findings as are kept; the reason says where that may not be all."""
+    if len(findings) < MAX_FINDINGS:
+        return CheckResult("fail", sentence(reason), tuple(findings))
+    room = MAX_REASON - len(_CUT)
+    said = sentence(reason)
+    said = said if len(said) <= room else said[: room - 1] + "…"
+    return CheckResult("fail", said + _CUT, tuple(findings[:MAX_FINDINGS]))
 
 
 def passed(reason: str) -> CheckResult:
