@@ -10,18 +10,18 @@ import pytest
 from contract.github import LoopbackGitHub, loopback_github
 
 from vibe_gate.adapters.forge import open_forge
-from vibe_gate.domain.round import first_round
+from vibe_gate.domain.round import dump, first_round
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.post import Posted, Posting, post
-from vibe_gate.report.comment import MARKER, marker
+from vibe_gate.report.comment import MARKER, marker, state_of
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
 from vibe_gate.report.review_comments import MAX_COMMENTS, finding_of
 
 BASE = "b" * 40
 HEADS = [digit * 40 for digit in "a123456789"]
-LINES = 500
+LINES = 2_500
 COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
 COMMENT = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
 CHECKS = "/repos/{owner}/{repo}/check-runs"
@@ -96,7 +96,7 @@ def ours(github: LoopbackGitHub) -> list[str]:
     return [one.body for one in github.comments if one.author == "github-actions[bot]"]
 
 
-@pytest.mark.parametrize(("number", "checks"), [(0, 1), (1, 1), (49, 1), (50, 1), (51, 2), (400, 8)])
+@pytest.mark.parametrize(("number", "checks"), [(0, 1), (1, 1), (49, 1), (50, 1), (51, 2), (400, 8), (1_000, 20)])
 def test_everything_found_is_said_once_with_few_writes(github, environ, number, checks):
     posted = say(github, environ, [finding(n) for n in range(1, number + 1)])
     assert len(ours(github)) == 1
@@ -109,6 +109,26 @@ def test_everything_found_is_said_once_with_few_writes(github, environ, number, 
     assert len(ours(github)[0]) <= 65_000
     more = ["Only 50 of the new findings got a comment at their lines."]
     assert posted.downgrades == (more if number > MAX_COMMENTS else [])
+
+
+def test_more_findings_than_a_check_run_shows_are_counted_and_the_gravest_are_shown(github, environ):
+    found = [finding(n, level="warning" if n <= 1_200 else "failure") for n in range(1, 2_401)]
+    say(github, environ, found, lines=False)
+    made = github.check_runs[0]
+    assert [one["start_line"] for one in made.annotations] == list(range(1_201, 2_201))
+    assert made.sent["output"]["summary"].count("Of 2,400 findings, 1,000 are annotations: the gravest first.") == 1
+    assert github.writes == 21
+    assert len(ours(github)[0]) <= 65_000
+
+
+def test_a_count_of_rounds_that_somebody_drove_to_its_end_stops_nothing(github, environ):
+    say(github, environ, [finding(1)], lines=False)
+    state = state_of(ours(github)[0]).model_copy(update={"number": 1_000_000})
+    github.comments[0].body = f"{marker()}\nwords\n<!-- vibe-gate:state {dump(state)} -->\n"
+    posted = say(github, environ, [finding(2)], HEADS[1], lines=False)
+    assert posted.report.round.number == 1_000_000
+    assert [one.line for one in posted.report.round.fixed] == [1]
+    assert posted.comment_url
 
 
 def test_the_same_said_again_is_one_new_check_run_and_nothing_else(github, environ):

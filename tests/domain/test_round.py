@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from vibe_gate.domain.checks.answer import MAX_FINDINGS
 from vibe_gate.domain.round import MAX_STATE, Round, RoundState, Seen, answered_by, dump, first_round, load, next_round
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
@@ -18,8 +19,8 @@ A, B, C = "a" * 40, "b" * 40, "c" * 40
 
 
 def found(name: str, level: str = "failure", **more) -> Finding:
-    values = {"path": "src/a.py", "line": 3, "end_line": 3, "criterion": "x", "message": f"finding {name}"} | more
-    return Finding(level=level, fingerprint=name * 16, **values)
+    values = {"path": "src/a.py", "line": 3, "end_line": 3, "criterion": "x", "message": f"finding {name}"}
+    return Finding(level=level, **{"fingerprint": name * 16} | values | more)
 
 
 def follow(before: Round, findings, head=B, touched=True, **more) -> Round:
@@ -123,6 +124,17 @@ def test_a_run_can_tell_only_about_what_it_decided(made, answered):
     assert answered_by(made)(first_round([found("1")], A).state.findings[0]) is answered
 
 
+def test_a_check_with_as_many_findings_as_it_keeps_answers_nothing_about_the_rest():
+    gone = first_round([found("1")], A).state.findings[0]
+    many = [found("2", line=number, fingerprint=f"{number:016x}") for number in range(1, MAX_FINDINGS + 1)]
+    made = summary("fail", kind="check").model_copy(update={"findings": tuple(many)})
+    told = next_round(follow_state(None, [found("1")]).state, many, C, lambda _: True, lambda _: True,
+                      answered=answered_by(made))  # fmt: skip
+    assert (told.fixed, [seen.fingerprint for seen in told.unanswered]) == ((), ["1" * 16])
+    assert answered_by(made.model_copy(update={"findings": tuple(many[1:])}))(gone)
+    assert answered_by(made)(gone.model_copy(update={"path": "src/left.py"}))
+
+
 def test_a_criterion_that_is_asked_no_more_answers_nothing():
     assert not answered_by(summary("pass"))(first_round([found("1", criterion="y")], A).state.findings[0])
 
@@ -200,6 +212,49 @@ SEEN = {"fingerprint": "1" * 16, "criterion": "x", "path": "a", "line": 1, "leve
 def test_what_is_not_ours_is_no_state(text):
     assert load(packed(GOOD | {"findings": [SEEN]})) is not None
     assert load(text) is None
+
+
+HOSTILE = st.one_of(
+    st.none(), st.booleans(), st.integers(-1, 1 << 40), st.floats(), st.text(max_size=20),
+    st.sampled_from(["\ud800", 1_000_000, "2" * 16, A, B, A + "\n", "src/a.py", "notice", [], {}]),
+)  # fmt: skip
+
+
+def spoilt(valid: dict) -> st.SearchStrategy[dict]:
+    """The document with any of its values replaced."""
+    return st.fixed_dictionaries({name: st.one_of(st.just(value), HOSTILE) for name, value in valid.items()})
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    document=spoilt(GOOD | {"number": 1_000_000}),
+    seen=st.lists(st.one_of(st.just(SEEN), spoilt(SEEN)), max_size=3),
+    head=st.sampled_from([A, B]),
+)
+def test_over_no_state_a_round_stumbles(document, seen, head):
+    state = load(packed(document | {"findings": seen}))
+    if state is None:
+        return
+    here = [found("1"), found("2", line=1 << 40, end_line=1 << 40)]
+    told = next_round(state, here, head, lambda _: True, lambda _: True)
+    assert load(dump(told.state)) is not None
+    assert {one.fingerprint for one in told.shown} == {"1" * 16, "2" * 16}
+
+
+def test_the_count_of_rounds_stays_at_its_end():
+    state = load(packed(GOOD | {"number": 1_000_000}))
+    assert follow_state(state, []).state.number == 1_000_000
+
+
+def test_what_a_state_cannot_hold_is_not_remembered():
+    many = tuple(Seen(**SEEN | {"fingerprint": f"{number:016x}", "fixed": A}) for number in range(10_000))
+    told = follow_state(RoundState(number=1, head=A, findings=many), [found("f")])
+    assert told.state.findings[0].fingerprint == "f" * 16
+    assert len(told.state.findings) == 10_000
+
+
+def follow_state(state: RoundState | None, findings) -> Round:
+    return next_round(state, findings, B, lambda _: True, lambda _: True)
 
 
 @settings(deadline=None)

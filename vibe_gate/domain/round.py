@@ -17,12 +17,14 @@ import hashlib
 import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
+from vibe_gate.domain.checks.answer import MAX_FINDINGS
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding, Level
@@ -36,6 +38,14 @@ _MAX_JSON = 1 << 20
 _SHORT_MESSAGE = 60
 """Characters of a message that are kept where whole ones do not fit."""
 
+MAX_NUMBER = 1_000_000
+"""Rounds that are counted. The number travels in a comment that others may edit: past it, it stays."""
+
+MAX_SEEN = 10_000
+"""Findings of a state. What is more is not remembered, and so is said again."""
+
+_MAX_LINE = (1 << 31) - 1
+
 _FINGERPRINT = re.compile(r"[0-9a-f]{16}\Z")
 
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}(?:[0-9a-f]{24})?$")]
@@ -48,7 +58,7 @@ class Seen(Model):
     fingerprint: Fingerprint
     criterion: str = Field(max_length=64)
     path: str = Field(max_length=4096)
-    line: int = Field(ge=0)
+    line: int = Field(ge=0, le=_MAX_LINE)
     level: Level
     message: str = Field(max_length=280)
     since: Commit
@@ -59,9 +69,9 @@ class RoundState(Model):
     """What is carried to the next round."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
-    number: int = Field(ge=1, le=1_000_000)
+    number: int = Field(ge=1, le=MAX_NUMBER)
     head: Commit
-    findings: tuple[Seen, ...] = Field(default=(), max_length=10_000)
+    findings: tuple[Seen, ...] = Field(default=(), max_length=MAX_SEEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +99,8 @@ class Round:
     def state(self) -> RoundState:
         """What the next round has to know."""
         said = [_seen(finding, self.head) for finding in self.new]
-        return RoundState(
-            number=self.number, head=self.head, findings=(*said, *self.since, *self.unanswered, *self.fixed)
-        )
+        known = (*said, *self.since, *self.unanswered, *self.fixed)
+        return RoundState(number=self.number, head=self.head, findings=known[:MAX_SEEN])
 
     @property
     def shown(self) -> tuple[Finding, ...]:
@@ -129,7 +138,7 @@ def next_round(
     missing = tuple(seen for seen in gone if answered(seen))
     same = previous is not None and previous.head == head
     return Round(
-        number=previous.number + (not same) if previous else 1,
+        number=min(previous.number + (not same), MAX_NUMBER) if previous else 1,
         head=head,
         new=tuple(said.values()),
         open=tuple(found for name, found in here.items() if name in still),
@@ -148,9 +157,12 @@ def next_round(
 def answered_by(summary: Summary) -> Callable[[Seen], bool]:
     """Whether the run could tell about what was said before.
 
-    It could where every criterion of that name was decided and nothing of the path
-    was left unreviewed, and where the path is no longer part of the change.
+    It could where every criterion of that name was decided, with fewer findings than
+    a check keeps, and nothing of the path was left unreviewed, and where the path is
+    no longer part of the change.
     """
+    counts = Counter(finding.criterion for finding in summary.findings)
+    cut = {criterion for criterion, count in counts.items() if count >= MAX_FINDINGS}
     outcomes: dict[str, set[bool]] = {}
     judges = set()
     for rubric in summary.rubrics:
@@ -166,6 +178,8 @@ def answered_by(summary: Summary) -> Callable[[Seen], bool]:
         if seen.path and seen.path not in files:
             return True
         if seen.criterion in judges and seen.path in unreviewed:
+            return False
+        if seen.criterion in cut:
             return False
         return seen.criterion == "policy" or outcomes.get(seen.criterion) == {True}
 
@@ -235,7 +249,7 @@ def _seen(finding: Finding, head: str) -> Seen:
         fingerprint=identity(finding),
         criterion=finding.criterion[:64],
         path=finding.path[:4096],
-        line=finding.line,
+        line=min(finding.line, _MAX_LINE),
         level=finding.level,
         message=finding.message,
         since=head,
