@@ -106,9 +106,8 @@ def unvouched(summary: Summary) -> Summary:
     """The claim as it may be shown: a pass that nobody vouches for is no verdict."""
     if summary.outcome != "pass" and summary.exit_code != PASS:
         return summary
-    code = (
-        summary.exit_code if summary.exit_code == POLICY_CHANGED else INCONCLUSIVE
-    )  # a human is asked for all the same
+    # Where the gate itself changed, a human is asked for all the same.
+    code = POLICY_CHANGED if summary.exit_code == POLICY_CHANGED else INCONCLUSIVE
     return summary.model_copy(update={"outcome": "inconclusive", "exit_code": code})
 
 
