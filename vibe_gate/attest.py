@@ -13,7 +13,7 @@ from vibe_gate.adapters.receipts import Signing
 from vibe_gate.case import Case
 from vibe_gate.domain import policy
 from vibe_gate.domain.heard import Heard
-from vibe_gate.domain.receipt import Circumstances, Waiver, envelope, exact, receipt_of, statement, to_sign
+from vibe_gate.domain.receipt import Circumstances, Waiver, envelope, exact, places, receipt_of, statement, to_sign
 from vibe_gate.domain.summary import Summary
 from vibe_gate.share import share
 from vibe_gate.version import VERSION
@@ -41,6 +41,7 @@ class Attest:
         case = self._case
         about = Circumstances(
             exact=exact(case.change),
+            places=places(case.change, case.repository.read),
             created_at=self._clock().isoformat(timespec="seconds"),
             definitions=dict(case.gate.digests),
             versions={"vibe-gate": VERSION, "claude-agent-sdk": metadata.version("claude-agent-sdk")},

@@ -20,7 +20,7 @@ from vibe_gate.authorship import Authorship
 from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
 from vibe_gate.domain.gate import Gate, HookName, HookRule
 from vibe_gate.domain.provenance import Commit
-from vibe_gate.domain.receipt import Receipt, exact
+from vibe_gate.domain.receipt import Receipt, exact, places
 from vibe_gate.domain.record import Record
 from vibe_gate.domain.standing import GOOD, Demands, Match, Standing, Subject, best, judged, match
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, RevisionError, UsageError
@@ -115,7 +115,7 @@ class _Look:
         self._now = now
         self._asked = asked
         self._whole = whole
-        self._whole_exact = exact(whole)
+        self._whole_exact, self._whole_places = exact(whole), places(whole, repository.read)
         allowed, self.listed = signers(
             repository, whole, environ, base=asked.base, definitions=asked.definitions
         )  # fmt: skip
@@ -139,7 +139,7 @@ class _Look:
     def row(self, change: Change, claims: Sequence[Claim]) -> tuple[Subject, Standing]:
         """Where one commit stands."""
         made = self._repository.commits(change)[0]
-        subject = _subject(change, made)
+        subject = self._subject(change, made)
         demands = self._demands(change, self._authorship.of(change, (made,)).hints)
         standing = self._standing(subject, claims, demands) if change.files else Standing("empty", "it changes no file")
         standing = standing or self._without(subject, claims)
@@ -147,6 +147,18 @@ class _Look:
         if others and standing.status in GOOD and not self._repository.is_plain_merge(change.head_commit):
             return subject, self._merged(made, others, claims, demands) or standing
         return subject, standing
+
+    def _subject(self, change: Change, made: Commit) -> Subject:
+        return Subject(
+            commit=change.head_commit,
+            before=change.before,
+            after=change.after,
+            patch_id=change.patch_id,
+            exact=exact(change),
+            authors=tuple(dict.fromkeys((made.author_email, made.committer_email))),
+            places=places(change, self._repository.read),
+            title=made.message.partition("\n")[0],
+        )
 
     def _standing(self, subject: Subject, claims: Sequence[Claim], demands: Demands) -> Standing | None:
         found = ((self._match(subject, claim), claim) for claim in claims)
@@ -168,7 +180,7 @@ class _Look:
                 return Standing("missing", why)
             if not change.files:
                 continue
-            standing = self._standing(replace(_subject(change, made), patch_id=""), claims, demands)
+            standing = self._standing(replace(self._subject(change, made), patch_id=""), claims, demands)
             if standing is None or standing.status not in GOOD:
                 return standing or Standing("missing", why)
         return None
@@ -188,7 +200,9 @@ class _Look:
         """
         covered = self._covered.setdefault(receipt.run_id, set())
         whole = self._whole
-        if receipt.exact == self._whole_exact and receipt.range_patch_id == whole.range_patch_id:
+        same = (receipt.exact, receipt.range_patch_id) == (self._whole_exact, whole.range_patch_id)
+        here = receipt.places == self._whole_places or (receipt.before, receipt.after) == (whole.before, whole.after)
+        if same and here:
             covered.update(names)
         base, head = receipt.base_commit, receipt.head_commit
         if head in names and (base in names or (base and base == whole.base_commit)) and self._is_so(receipt):
@@ -222,8 +236,8 @@ class _Look:
         if part is not None:
             span = f"{part.base_commit[:SHORT_ID]}..{part.head_commit[:SHORT_ID]}"
             return Standing("missing", f"it was reviewed only as the end of {span}: verify that range")
-        if any(receipt.patch_id == subject.patch_id for receipt in near if receipt.patch_id):
-            return Standing("missing", "a review of the same patch-id is about other white space")
+        if same := [receipt for receipt in near if receipt.patch_id and receipt.patch_id == subject.patch_id]:
+            return Standing("missing", f"a review of the same patch-id is about {_difference(subject, same)}")
         if any(receipt.after == subject.after for receipt in near):
             return Standing("missing", "its tree was reviewed, but only part of what it changes")
         if changed := self._changed_since(subject):
@@ -265,16 +279,10 @@ class _Look:
         return found
 
 
-def _subject(change: Change, made: Commit) -> Subject:
-    return Subject(
-        commit=change.head_commit,
-        before=change.before,
-        after=change.after,
-        patch_id=change.patch_id,
-        exact=exact(change),
-        authors=tuple(dict.fromkeys((made.author_email, made.committer_email))),
-        title=made.message.partition("\n")[0],
-    )
+def _difference(subject: Subject, same: Sequence[Receipt]) -> str:
+    if any(receipt.exact == subject.exact for receipt in same):
+        return "the same lines, but perhaps at another place: in their file they stand more than once"
+    return "other white space"
 
 
 def _may_be_about(entry: Entry, change: Change) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from dataclasses import replace
 from datetime import date
@@ -20,6 +21,7 @@ from vibe_gate.domain.receipt import (
     exact,
     own_signer,
     parse,
+    places,
     reusable,
     statement,
     to_sign,
@@ -157,6 +159,31 @@ def test_the_exact_digest_counts_what_a_patch_id_leaves_out(other):
 
 def test_the_exact_digest_holds_where_only_line_numbers_move():
     assert exact(changed(*ONE, start=40)) == exact(changed(*ONE))
+
+
+BLOCK = b"#\ndebug = false\n#\n"
+
+
+@pytest.mark.parametrize(
+    ("was", "is_now", "same"),
+    [
+        (BLOCK, b"new\n" + BLOCK, True),  # stands once in both
+        (BLOCK + BLOCK, BLOCK + BLOCK, True),  # the same file, the same lines
+        (BLOCK + BLOCK, b"new\n" + BLOCK + BLOCK, False),
+        (BLOCK, BLOCK + BLOCK, False),
+        (BLOCK + BLOCK, BLOCK, False),
+        (BLOCK, b"#" + BLOCK + BLOCK, True),  # "##" is another line
+    ],
+)
+def test_a_hunk_whose_lines_stand_more_than_once_is_bound_to_its_file(was, is_now, same):
+    hunk = ((" ", b"#\n"), ("-", b"debug = false\n"), ("+", b"debug = true\n"), (" ", b"#\n"))
+    found = []
+    for content in (was, is_now):
+        change = changed(*hunk, start=content.find(BLOCK) + 1)
+        before = FileVersion(hashlib.sha1(content).hexdigest(), 0o100644, len(content))
+        file = replace(change.files[0], before=before)
+        found.append(places(replace(change, files=(file,)), lambda _, content=content: content))
+    assert (found[0] == found[1]) == same
 
 
 def test_what_has_no_lines_counts_by_its_contents():

@@ -10,13 +10,13 @@ import pytest
 from vibe_gate.domain.receipt import Receipt, RubricClaim, Signature, Waiver
 from vibe_gate.domain.standing import Demands, Paper, Standing, Subject, best, judged, match
 
-SUBJECT = Subject("c" * 40, "a" * 40, "b" * 40, "d" * 40, "e" * 64, ("ada@example.org",))
+SUBJECT = Subject("c" * 40, "a" * 40, "b" * 40, "d" * 40, "e" * 64, ("ada@example.org",), places="7" * 64)
 RECEIPT = Receipt(
     run_id="20260102T030405678Z-00000000", key="c" * 40, created_at="2026-01-02T03:04:05+00:00", before="a" * 40,
     after="b" * 40, base_commit="f" * 40, head_commit="c" * 40, patch_id="d" * 40, range_patch_id="d" * 40,
     exact="e" * 64, trusted_revision="", bootstrap=False, definitions={"gate": "1"},
     rubrics=(RubricClaim(id="tidy", digest="2", outcome="pass", score=1),), votes="", findings="", summary="",
-    files={}, outcome="pass", exit_code=0,
+    files={}, outcome="pass", exit_code=0, places="7" * 64,
 )  # fmt: skip
 DEMANDS = Demands(rubrics={"tidy": "2"}, definitions={"gate": "1"}, today=date(2026, 3, 1))
 BOB = Signature("listed", "SHA256:bob", ("bob@example.org",))
@@ -38,7 +38,10 @@ ELSEWHERE = {"before": "1" * 40, "after": "2" * 40, "head_commit": "3" * 40}
         ({"head_commit": "9" * 40}, False, "tree"),
         (ELSEWHERE, False, "patch-id"),
         (ELSEWHERE | {"exact": "0" * 64}, False, None),
+        (ELSEWHERE | {"places": "8" * 64}, False, None),
+        (ELSEWHERE | {"places": ""}, False, None),
         (ELSEWHERE | {"patch_id": ""}, False, "range patch-id"),
+        (ELSEWHERE | {"patch_id": "", "places": "8" * 64}, False, None),
         (ELSEWHERE | {"patch_id": "", "exact": "0" * 64}, False, None),
         (ELSEWHERE | {"patch_id": "0" * 40, "range_patch_id": "0" * 40}, False, None),
         (ELSEWHERE | {"patch_id": "0" * 40, "range_patch_id": "0" * 40}, True, "range patch-id"),

@@ -123,3 +123,18 @@ def test_a_merge_of_reviewed_branches_that_git_makes_by_itself_asks_nothing_more
         asked = len(model.script.requests)
         assert "not asked again: each of its 2 commits" in here.git("push", "origin", "HEAD:main", **agent)
         assert len(model.script.requests) == asked
+
+
+def test_the_same_hunk_at_another_place_does_not_take_over_the_verdict(here):
+    block = "#\n#\n#\ndebug = false\n#\n#\n#\n"
+    commit(here, "conf", f"[dev]\n{block}[prod]\n{block}[end]\n")
+    with answering(PASSES) as model:
+        commit(here, "conf", f"[dev]\n{block.replace('false', 'true')}[prod]\n{block}[end]\n", **model.environ)
+        here.run("vibe-gate", "review", "HEAD~1..HEAD", **model.environ)
+    here.git("reset", "-q", "--hard", "HEAD~1")
+    commit(here, "conf", f"[dev]\n{block}[prod]\n{block.replace('false', 'true')}[end]\n", "--no-verify")
+    assert [row["status"] for row in verified(here, "HEAD~1..HEAD")] == ["bypassed"]
+    (here.path / ".git" / "vibe-gate" / "records.ndjson").unlink()
+    here.git("reflog", "expire", "--expire=all", "--all")
+    [row] = verified(here, "HEAD~1..HEAD")
+    assert (row["status"], "perhaps at another place" in str(row["why"])) == ("missing", True)

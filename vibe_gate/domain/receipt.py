@@ -11,7 +11,7 @@ import binascii
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import Change, FileChange
+from vibe_gate.domain.change import Change, FileChange, FileVersion, Hunk
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.summary import CacheUse, Cost, Summary
 from vibe_gate.domain.verdict import RunOutcome
@@ -77,7 +77,8 @@ class Receipt(Model):
     """The predicate: what was reviewed, against what, and how it came out.
 
     `exact` is the sha-256 of the change itself (`exact`): unlike a patch-id it
-    counts white space. `votes` and `findings` are sha-256 of canonical JSON as the
+    counts white space. `places` fixes where (`places`); "" in receipts of before it was
+    recorded, by which no patch-id matches any more. `votes` and `findings` are sha-256 of canonical JSON as the
     summary has it, `summary` of the whole summary, `files` of the bundle's other
     files by name. `policy` is the fingerprint of blocking policy changes, "" without
     any. `unasked` says why no judge was asked although criteria want one. `waivers`
@@ -106,6 +107,7 @@ class Receipt(Model):
     files: dict[str, str]
     outcome: RunOutcome
     exit_code: int
+    places: str = ""
     policy: str = ""
     unasked: str = ""
     questions: dict[str, str] = Field(default_factory=dict)
@@ -168,6 +170,7 @@ class Circumstances:
     waivers: tuple[Waiver, ...] = ()
     signer: str = ""
     questions: Mapping[str, str] = field(default_factory=dict)
+    places: str = ""
 
 
 def receipt_of(
@@ -200,6 +203,7 @@ def receipt_of(
         files=dict(files),
         outcome=summary.outcome,
         exit_code=summary.exit_code,
+        places=about.places,
         policy=about.policy,
         unasked=about.unasked,
         questions=dict(about.questions),
@@ -315,6 +319,38 @@ def exact(change: Change) -> str:
             for line in hunk.lines:
                 _add(made, line.origin.encode() + line.content)
     return made.hexdigest()
+
+
+def places(change: Change, read: Callable[[FileVersion], bytes]) -> str:
+    """sha-256 of what fixes where the hunks stand: nothing, where the lines that each replaces stand once in its file.
+
+    Otherwise the same hunk could be made at another place, in another sense: then line numbers count, and all that the
+    file was before. `read` gives the content of a file's side.
+    """
+    made = hashlib.sha256()
+    for file in sorted(change.files, key=lambda file: (file.path, file.old_path or "")):
+        if file.binary or not file.hunks or file.before is None or file.after is None:
+            continue  # `exact` has all of it
+        content = b"\n" + read(file.before)
+        if all(_stands_once(hunk, content) for hunk in file.hunks):
+            continue
+        _add(made, _title(file))
+        _add(made, file.before.blob.encode())
+        for hunk in file.hunks:
+            _add(made, b"%d" % hunk.old_start)
+    return made.hexdigest()
+
+
+def _stands_once(hunk: Hunk, content: bytes) -> bool:
+    """Whether the lines that the hunk replaces, with their context, are once in what the file was.
+
+    `content` begins with a newline that is not the file's.
+    """
+    old = b"".join(line.content for line in hunk.lines if line.origin != "+")
+    if not old.endswith(b"\n"):  # the end of the file, and there is but one; or nothing at all, and so was the file
+        return bool(old) or content == b"\n"
+    first = content.find(b"\n" + old)
+    return content.find(b"\n" + old, first + 1) < 0
 
 
 def _title(file: FileChange) -> bytes:

@@ -7,8 +7,8 @@ A receipt is about a commit by one of four matches, the closest first:
     patch-id          the same change on another base: rebased, cherry-picked
     range patch-id    a whole range was reviewed that the commit is part of, or that was squashed into it
 
-A patch-id leaves out white space, so by a patch-id alone nothing is found: the
-change's exact digest must be the same, too.
+A patch-id leaves out white space, and where in a file the lines stand, so by a patch-id
+alone nothing is found: the change's exact digest and its places must be the same, too.
 """
 
 from __future__ import annotations
@@ -50,6 +50,11 @@ class Subject:
     exact: str
     authors: tuple[str, ...] = ()
     title: str = ""
+    places: str = ""
+
+    def is_same_change(self, receipt: Receipt) -> bool:
+        """Whether the receipt is about this very change, at this very place, perhaps in other trees."""
+        return receipt.exact == self.exact and bool(receipt.places) and receipt.places == self.places
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,7 @@ def match(subject: Subject, receipt: Receipt, covered: bool = False) -> Match | 
         return "tree"
     if receipt.head_commit == subject.commit and receipt.after != subject.after:
         return "commit"  # that is a lie, and `judged` says so
-    same_change = receipt.exact == subject.exact
+    same_change = subject.is_same_change(receipt)
     if same_change and subject.patch_id and receipt.patch_id == subject.patch_id:
         return "patch-id"
     if covered or (same_change and subject.patch_id and receipt.range_patch_id == subject.patch_id):
