@@ -6,6 +6,7 @@ What stands in for GitHub's own actions, and why, is told in acting.py. The work
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,10 @@ from typing import Any
 import pytest
 from acting import Job, Runner, example
 from contract.github import LoopbackGitHub, loopback_github
-from repos import SWALLOWS, Repo, gated
+from repos import RUBRIC, SWALLOWS, Repo, gated
 from wire import KEY, answering
+
+from vibe_gate.adapters.sandbox.launcher import landlock_abi
 
 pytestmark = pytest.mark.timeout(300)  # a workflow is a dozen processes, and act itself
 
@@ -67,9 +70,9 @@ class Project:
         return {"action": "synchronize", "number": 7, "pull_request": pull, "repository": ours}
 
 
-def proposed(place: Path, environ: Mapping[str, str], **files: str) -> Project:
+def proposed(place: Path, environ: Mapping[str, str], rubric: str = RUBRIC, **files: str) -> Project:
     """A gated project, a topic branch that writes these files, and a checkout of both merged."""
-    origin = gated(place / "origin", environ)
+    origin = gated(place / "origin", environ, rubric=rubric)
     base = origin.git("rev-parse", "HEAD")
     origin.git("switch", "-q", "-c", "topic")
     for path, content in files.items():
@@ -343,3 +346,63 @@ def test_a_value_for_workflow_is_answered_with_a_sentence(runner, better):
     assert job.code == 1
     assert "exit status 2" in job.log
     assert "workflow" in job.log.lower()
+
+
+TESTED = """\
+schema = 1
+id = "quality"
+[[criterion]]
+id = "no-todo"
+kind = "check"
+check = "forbidden-pattern"
+options = { pattern = "TODO" }
+must = true
+[[criterion]]
+id = "tests"
+kind = "check"
+command = ["python3", "tests/run.py"]
+"""
+
+TAKES_OVER = """\
+import contextlib, glob, os, sys
+taken = []
+for pattern in ("/proc/[0-9]*/environ", "/proc/[0-9]*/mem"):
+    for name in glob.glob(pattern):
+        with contextlib.suppress(OSError):
+            content = open(name, "rb").read(100000)
+            taken.append(b"VIBE_GATE_INPUT_" in content or b"GITHUB_OUTPUT=" in content)
+for root, _, names in os.walk(RUNNER):
+    for name in names:
+        with contextlib.suppress(OSError):
+            open(os.path.join(root, name), "a").write("verdict=pass\\n")
+            taken.append(name)
+with contextlib.suppress(OSError):
+    os.kill(os.getppid(), 9)
+    taken.append("launcher")
+print("TAKEN", any(taken), len(taken), flush=True)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execve("/bin/sh", ["sh", "-c", "exec >&- 2>&-; while :; do sleep 600; done", "the-stray"], {})
+    os._exit(0)
+sys.exit(1 if any(taken) else 0)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not landlock_abi(), reason="this system has no Landlock")
+def test_tests_of_a_change_get_neither_key_nor_verdict_and_leave_nobody_behind(runner, tmp_path, environ):
+    """The base's gate runs the change's own tests; these try to take the gate over."""
+    place = f"RUNNER = {str(tmp_path / 'runner')!r}  # with the Action, its environment, GITHUB_OUTPUT\n"
+    files = {"src/load.py": "# TODO\n", "tests/run.py": place + TAKES_OVER}
+    project = proposed(tmp_path, environ, rubric=TESTED, **files)
+    with loopback_github() as github:
+        pull_on(github, project)
+        job = reviewed(runner, project, github, "simple.yml", model=PASSES)
+        (check,) = github.check_runs
+    assert check.sent["conclusion"] == "failure"
+    assert job.code == 1, job.log
+    assert job.outputs["verdict"] == "fail"
+    tests = next(one for one in summary_of(job)["rubrics"][0]["criteria"] if one["id"] == "tests")
+    assert tests["outcome"] == "pass", tests["reason"]
+    commands = [one.read_bytes() for one in Path("/proc").glob("[0-9]*/cmdline") if one.exists()]
+    assert not any(b"the-stray" in one for one in commands)
