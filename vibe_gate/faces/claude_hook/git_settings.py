@@ -79,6 +79,8 @@ def refused_setting(name: str, how: str) -> str | None:
         return HOOKS_PATH.format(f"a file of settings ({how})").replace("would", "could")
     if name.startswith("vibe-gate."):
         return TRUST.format(f"{name} ({how})")
+    if name == "gpg.ssh.allowedsignersfile":
+        return TRUST.format(f"{name} ({how})").replace("which definitions bind", "whose receipts count")
     if name.startswith("remote.") and name.endswith((".url", ".fetch")):
         return REMOTE.format(f"{name} ({how})")
     return None

@@ -138,7 +138,8 @@ def _in_git_folder(below: list[str], removes: bool) -> str | None:
         return f"holds what the gate has recorded; {HUMAN}"
     if matches(below[-1], "config") or matches(below[-1], "config.worktree"):
         return f"is refused; {CONFIG}"
-    if below[0] == "refs" and (has(below, "vibe-gate") or below[1:2] == ["remotes"]):
+    refs = below[0] == "refs" and (has(below, "vibe-gate") or below[1:2] in (["remotes"], ["heads"]))
+    if (refs and not below[-1].endswith(".lock")) or below in (["packed-refs"], ["commondir"]):
         return f"decides what the gate believes; {HUMAN}"
     return None
 

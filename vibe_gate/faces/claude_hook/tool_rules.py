@@ -13,6 +13,8 @@ _WRITING = ("write", "edit", "create", "update", "delete", "remove", "move", "re
 _PATHS = ("path", "file", "uri", "source", "destination", "target", "dest", "dst", "src", "from", "to", "dir", "folder")
 """Words of a key, where its value is a path."""
 
+_AROUND = ("noverify", "skiphooks", "nohooks", "bypasshooks")
+
 _LINES = ("command", "cmd", "script", "commandline", "shellcommand")
 _MAX_VALUES = 1000
 _MAX_PATH = 4096
@@ -28,7 +30,7 @@ def refused(tool: str, asked: dict, cwd: str, project: Project) -> str | None:  
             line = " ".join([value, *_words(asked.get("args", asked.get("arguments")))])
             if refusal := refused_command(line, str(asked.get("cwd") or cwd), project):
                 return refusal
-        if plain == "noverify" and value is True:
+        if (plain in _AROUND and value is True) or (value == "--no-verify" and ("commit" in name or "push" in name)):
             return NO_VERIFY.format(f"{shown(tool)} with {shown(key)}")
         if writes and isinstance(value, str) and any(plain.endswith((word, word + "s")) for word in _PATHS):
             path = value.removeprefix("file://")
