@@ -67,6 +67,16 @@ def test_away_again_every_byte_is_as_it_was(here):
     assert not (here.path / ".git" / "vibe-gate").exists()
 
 
+def test_uninstalling_says_what_stays(here):
+    installed(here)
+    here.write(a="x\n")
+    here.git("commit", "-a", "-m", "x")
+    done = gate(here, "uninstall", "git")
+    assert done.code == 0, done.text
+    assert (here.path / ".git" / "vibe-gate" / "records.ndjson").exists()
+    assert f"{here.path}/.git/vibe-gate keeps what the gate recorded" in done.text
+
+
 def test_twice_is_once(here):
     before(here, "pre-commit")
     installed(here)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vibe_gate.adapters.git import open_repository
+from vibe_gate.domain import paths
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.git_hook import install as hooks
@@ -26,8 +27,16 @@ def install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return PASS
 
 
+def _left(folder: Path) -> list[str]:
+    """What no uninstalling takes away: `verify` goes on reading it."""
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return []
+    where = paths.quote(str(folder))
+    return [f"{where} keeps what the gate recorded, for `vibe-gate verify`; delete it if nobody asks any more."]
+
+
 def uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Take the hooks away; what was there before is back."""
     with open_repository(Path.cwd(), environ) as repository:
-        emit("\n".join(hooks.uninstall(repository)) + "\n")
+        emit("\n".join([*hooks.uninstall(repository), *_left(repository.common_dir / "vibe-gate")]) + "\n")
     return PASS
