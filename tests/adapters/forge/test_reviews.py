@@ -124,9 +124,38 @@ def test_whoever_wrote_one_of_the_commits_does_not_approve_of_them(github: Loopb
     github.permissions.update(eve="write", bob="write")
     github.add_review(7, "eve")
     github.add_review(7, "bob")
-    authors = forge.commit_authors(7)
-    assert authors == {"ada", "Eve"}
+    listed = forge.listed(7)
+    assert [(one.commit, one.people[0]) for one in listed] == [
+        (OLD, ("ada@example.org", "ada")), (HEAD, ("Eve@example.org", "Eve")),
+    ]  # fmt: skip
+    authors = {login for one in listed for _, login in one.people}
     assert [each.login for each in forge.approvals(7, HEAD, authors=authors)] == ["bob"]
+
+
+def test_an_account_that_wrote_a_commit_does_not_approve_by_another_login(github: LoopbackGitHub, forge: Forge) -> None:
+    github.permissions["eve"] = "write"
+    github.add_review(7, "eve")
+    assert forge.approvals(7, HEAD, accounts=[5])
+    assert forge.approvals(7, HEAD, accounts=[crc32(b"eve")]) == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "role", "holds"),
+    [
+        ([("CHANGES_REQUESTED", OLD)], "write", True),
+        ([("CHANGES_REQUESTED", HEAD), ("COMMENTED", HEAD)], "write", True),
+        ([("CHANGES_REQUESTED", HEAD), ("APPROVED", HEAD)], "write", False),
+        ([("CHANGES_REQUESTED", HEAD), ("DISMISSED", HEAD)], "write", False),
+        ([("CHANGES_REQUESTED", HEAD)], "read", False),
+    ],
+)
+def test_an_objection_holds_until_it_is_taken_back(
+    github: LoopbackGitHub, forge: Forge, words: list[tuple[str, str]], role: str, holds: bool
+) -> None:
+    github.permissions["carol"] = role
+    for state, commit in words:
+        github.add_review(7, "carol", state, commit)
+    assert forge.objections(7) == (("carol",) if holds else ())
 
 
 def test_an_approval_is_found_behind_many_reviews(github: LoopbackGitHub, forge: Forge) -> None:

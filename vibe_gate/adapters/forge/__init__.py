@@ -14,6 +14,6 @@ request that was cut off took effect happen in here (docs/decisions/0009).
 from __future__ import annotations
 
 from vibe_gate.adapters.forge.forge import Forge, PostedCheckRun, open_forge
-from vibe_gate.adapters.forge.shapes import Approval, Comment, Pull, ReviewComment
+from vibe_gate.adapters.forge.shapes import Approval, Comment, Listed, Pull, ReviewComment
 
-__all__ = ["Approval", "Comment", "Forge", "PostedCheckRun", "Pull", "ReviewComment", "open_forge"]
+__all__ = ["Approval", "Comment", "Forge", "Listed", "PostedCheckRun", "Pull", "ReviewComment", "open_forge"]

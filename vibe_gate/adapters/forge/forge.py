@@ -16,11 +16,13 @@ from vibe_gate.adapters.forge.shapes import (
     BOT,
     Approval,
     Comment,
+    Listed,
     Pull,
     ReviewComment,
     at,
     comment_of,
     list_of,
+    listed_of,
     number_at,
     pull_of,
     review_comment_of,
@@ -122,14 +124,10 @@ class Forge:
         path, doing = f"{self._root}/commits/{_commit(commit)}/pulls", "look for the commit's pull requests"
         return tuple(pull_of(each) for page in self._wire.pages(path, doing) for each in list_of(page))
 
-    def commit_authors(self, number: int) -> frozenset[str]:
-        """Who wrote or committed a pull request's commits, by the commits' own word; GitHub lists 250 of them."""
-        found: set[str] = set()
+    def listed(self, number: int) -> tuple[Listed, ...]:
+        """A pull request's commits, oldest first, and whose GitHub takes them for; it lists 250 of them."""
         path, doing = f"{self._root}/pulls/{number:d}/commits", f"read the commits of pull request {number}"
-        for page in self._wire.pages(path, doing):
-            for each in list_of(page):
-                found |= {name for who in ("author", "committer") if isinstance(name := at(each, who, "login"), str)}
-        return frozenset(found)
+        return tuple(listed_of(each) for page in self._wire.pages(path, doing) for each in list_of(page))
 
     def comments(self, number: int) -> Iterator[Comment]:
         """The conversation of a pull request, oldest first."""
@@ -143,19 +141,28 @@ class Forge:
         for page in self._wire.pages(f"{self._root}/pulls/{number:d}/comments", doing):
             yield from (review_comment_of(each, own) for each in list_of(page))
 
-    def approvals(self, number: int, head_sha: str, *, authors: Collection[str] = ()) -> tuple[Approval, ...]:
+    def approvals(
+        self, number: int, head_sha: str, *, authors: Collection[str] = (), accounts: Collection[int] = ()
+    ) -> tuple[Approval, ...]:
         """Who approves of exactly this commit and may: people with write access who are none of its authors."""
         author = self.pull(number).author
-        doing = f"read the reviews of pull request {number}"
-        pages = self._wire.pages(f"{self._root}/pulls/{number:d}/reviews", doing)
-        standing = reviews.standing([each for page in pages for each in list_of(page)])
-        found = reviews.approving(standing, head_sha, {author, *authors} - {""})
+        found = reviews.approving(self._standing(number), head_sha, {author, *authors} - {""}, accounts)
         allowed = ((each, self._permission(each)) for each in found)
         return tuple(
             Approval(review.login, review.commit, review.submitted_at, permission)
             for review, permission in allowed
             if permission
         )
+
+    def objections(self, number: int) -> tuple[str, ...]:
+        """Logins of the people with write access who ask for changes, and have not approved since."""
+        found = reviews.objecting(self._standing(number))
+        return tuple(review.login for review in found if self._permission(review))
+
+    def _standing(self, number: int) -> list[reviews.Review]:
+        doing = f"read the reviews of pull request {number}"
+        pages = self._wire.pages(f"{self._root}/pulls/{number:d}/reviews", doing)
+        return reviews.standing([each for page in pages for each in list_of(page)])
 
     def _permission(self, review: reviews.Review) -> str:
         """What a reviewer may do here, where that is at least to write; "" otherwise."""

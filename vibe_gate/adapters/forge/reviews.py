@@ -12,7 +12,7 @@ Json = Any
 _LAST_WORDS = {"APPROVED", "CHANGES_REQUESTED", "DISMISSED"}
 """A comment or a review that is not sent yet leaves an earlier word as it was."""
 
-__all__ = ["Review", "approving", "permission", "standing"]
+__all__ = ["Review", "approving", "objecting", "permission", "standing"]
 
 
 def standing(listed: Iterable[Json]) -> list[Review]:
@@ -22,8 +22,10 @@ def standing(listed: Iterable[Json]) -> list[Review]:
     return list({review.account: review for review in reviews}.values())
 
 
-def approving(reviews: Iterable[Review], head_sha: str, authors: Collection[str]) -> list[Review]:
-    """Those that approve of exactly this commit, by people who are none of its authors."""
+def approving(
+    reviews: Iterable[Review], head_sha: str, authors: Collection[str], accounts: Collection[int] = ()
+) -> list[Review]:
+    """Those that approve of exactly this commit, by people who are none of its authors: by login, nor by account."""
     return [
         review
         for review in reviews
@@ -31,8 +33,14 @@ def approving(reviews: Iterable[Review], head_sha: str, authors: Collection[str]
         and review.person
         and bool(head_sha)
         and review.commit == head_sha
+        and review.account not in accounts
         and not any(same_login(review.login, author) for author in authors)
     ]
+
+
+def objecting(reviews: Iterable[Review]) -> list[Review]:
+    """Those of people whose last word asks for changes, of whatever commit: it holds until they take it back."""
+    return [review for review in reviews if review.state == "CHANGES_REQUESTED" and review.person]
 
 
 def permission(answer: Json, review: Review) -> str:

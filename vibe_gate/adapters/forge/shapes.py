@@ -30,6 +30,14 @@ class Pull:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """A commit of a pull request. `people`: each address in it, and the login that GitHub knows it by, "" for none."""
+
+    commit: str
+    people: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Comment:
     """A comment of the conversation. `ours`: written by the account that the token belongs to."""
 
@@ -142,6 +150,13 @@ def pull_of(value: Json) -> Pull:
         fork=at(value, "head", "repo", "full_name") != text_at(value, "base", "repo", "full_name"),
         url=text_at(value, "html_url"),
     )
+
+
+def listed_of(value: Json) -> Listed:
+    """A commit in the list of a pull request's."""
+    sides = ((at(value, "commit", who, "email"), at(value, who, "login")) for who in ("author", "committer"))
+    people = tuple((_or_empty(email), _or_empty(login)) for email, login in sides)
+    return Listed(text_at(value, "sha"), people)
 
 
 def comment_of(value: Json, own: str) -> Comment:

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from vibe_gate.adapters.forge import Forge
+from vibe_gate.adapters.forge import Forge, Listed
+from vibe_gate.domain import paths
+from vibe_gate.domain.accounts import accounts_of
+from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.errors import ForgeError
 from vibe_gate.faces.action.event import Trigger
 
+MOST_LISTED = 250
+"""Commits of a pull request that GitHub lists; of those beyond, it tells nobody's account."""
+
+_GITHUB = {"noreply@github.com": "web-flow"}
+"""Who commits what people merge or edit on GitHub's pages."""
+
 
 @dataclass
 class Approvals:
-    """Asked by the review where a change of the gate needs a person's word. `notes` say what was not found."""
+    """Asked by the review where a change of the gate needs a person's word. `notes` say what was not found.
+
+    `commits` reads all commits of the change; () where they are too many, or not here.
+    """
 
     forge: Forge | None
     trigger: Trigger
+    commits: Callable[[], Sequence[Commit]]
     notes: list[str] = field(default_factory=list)
 
     def __call__(self) -> Waiver | None:
@@ -35,9 +49,39 @@ class Approvals:
         if self.trigger.number is None:  # a merge group's own commit is nobody's to approve: its pull request's is
             pull = forge.pull(number)
             author, head = pull.author, pull.head_sha
-        authors = (*filter(None, [author]), *sorted(forge.commit_authors(number)))
-        found = forge.approvals(number, head, authors=authors)
+        listed, commits = forge.listed(number), self.commits()
+        people = accounts_of(commits, _known(listed))
+        if why := _untold(listed, commits):
+            self.notes.append(f"An approval of the change of the gate cannot count: {why}.")
+            return None
+        logins = {login for one in listed for _, login in one.people} | people.logins | {author}
+        found = forge.approvals(number, head, authors=logins - {""}, accounts=people.ids)
         if not found:
+            return None
+        if against := forge.objections(number):
+            names = ", ".join(f"@{login}" for login in against)
+            self.notes.append(f"An approval of the change of the gate does not count while {names} asks for changes.")
             return None
         reason = f"their review of {head[:12]} approves it"
         return Waiver(finding="policy-", reason=reason, by=f"@{found[0].login}", expires=None)
+
+
+def _known(listed: Sequence[Listed]) -> dict[str, str]:
+    """Logins by address, as far as GitHub tells."""
+    return _GITHUB | {address.lower(): login for one in listed for address, login in one.people if address and login}
+
+
+def _untold(listed: Sequence[Listed], commits: Sequence[Commit]) -> str:
+    """Why it is not known who wrote all of it; "" where it is."""
+    if not commits:
+        return "its commits are too many to read, or not in this checkout"
+    if len(listed) < MOST_LISTED:
+        return ""
+    told = {one.commit for one in listed}
+    beyond = accounts_of([one for one in commits if one.id not in told], _known(listed)).unknown
+    if not beyond:
+        return ""
+    return (
+        f"GitHub tells of {MOST_LISTED} commits of a pull request who wrote them, and of those beyond nobody knows "
+        f"whose account {paths.quote(min(beyond))} is. Squash them, or split the pull request"
+    )

@@ -7,13 +7,16 @@ import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from vibe_gate.adapters.forge import Forge, open_forge
 from vibe_gate.adapters.git import open_repository
 from vibe_gate.adapters.git.fetching import Access
+from vibe_gate.adapters.git.history import MAX_COMMITS
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.provenance import Commit
 from vibe_gate.errors import PASS, USAGE, GateError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.action import artifact
@@ -105,9 +108,16 @@ def _with(forge: Forge | None, runner: Runner, inputs: Inputs, trigger: Trigger,
     job = _Job(runner, inputs, trigger, forge, access, environ, span, root, folder, sarif_place)
     if not span.head:
         return _nothing(job)
-    approvals = Approvals(forge, trigger)
+    approvals = Approvals(forge, trigger, partial(_commits, job))
     done = _review(job, approvals)
     return _tell(job, done, tuple(approvals.notes))
+
+
+def _commits(job: _Job) -> tuple[Commit, ...]:
+    """All commits of what is compared; () where they are too many, or not here."""
+    with open_repository(job.runner.start, job.environ) as repository:
+        names = repository.span(job.span.before, job.span.head)
+        return tuple(repository.signed(name) for name in names) if len(names) < MAX_COMMITS else ()
 
 
 def _forge(runner: Runner, inputs: Inputs, repository: str) -> Forge:

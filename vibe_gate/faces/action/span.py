@@ -47,7 +47,7 @@ def span_of(repository: Repository, trigger: Trigger, base: str, access: Access)
         from_ = where.named(base) if base else trigger.base
         return where.since_parting(from_, trigger.head, trusted=from_)
     if trigger.kind == "merge_group":
-        where.need(trigger.base, trigger.head)
+        where.since_parting(trigger.base, trigger.head, trusted=trigger.base)  # all commits between, for their authors
         return Span(trigger.base, trigger.head, trigger.base, f"{trigger.base[:SHORT]}..{trigger.head[:SHORT]}")
     if trigger.kind == "push" and not base:
         return _pushed(where, trigger)
