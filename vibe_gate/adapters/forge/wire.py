@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
@@ -18,6 +19,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 import requests
 from github3.session import GitHubSession
+from urllib3.exceptions import HTTPError
 
 from vibe_gate.domain.shown import show_text
 from vibe_gate.errors import ForgeError, UsageError
@@ -26,9 +28,6 @@ Json = Any
 
 CONNECT_S, READ_S = 10, 30
 """Seconds for a connection, and without a byte."""
-
-WHOLE_S = 120.0
-"""Seconds for one answer, however steadily it trickles."""
 
 MAX_BYTES = 48 << 20
 """One answer. A page of 100 comments, each of 65,536 four-byte characters, is 26 MB."""
@@ -43,8 +42,19 @@ REPEATS_S = (1.0, 3.0, 9.0)
 SECONDARY_S = 60.0
 """GitHub's own advice where a secondary limit names no time; twice as long at each further one."""
 
-BUDGET_S = 300.0
-"""All waiting of one run together. A runner is paid by the minute, and the verdict waits too."""
+
+class Patience(NamedTuple):
+    """Seconds that one `Wire` waits. A runner is paid by the minute, and the verdict waits too."""
+
+    answer: float = 60.0
+    """For one answer, from the first look for the host to the last byte, however steadily it trickles."""
+    silence: float = 120.0
+    """For all that is never answered; then nothing more is asked."""
+    whole: float = 300.0
+    """For everything: requests, whatever becomes of them, and the waits that GitHub asks for."""
+
+
+PATIENCE = Patience()
 
 MAX_REDIRECTS = 3
 """Of a repository that was renamed; always on the same host."""
@@ -79,13 +89,23 @@ class _Session(GitHubSession):  # type: ignore[misc]  # github3 has no types
 class Wire:
     """A session with one forge. `api_url` has no slash at its end."""
 
-    def __init__(self, api_url: str, token: str, *, environ: Mapping[str, str], pause: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        api_url: str,
+        token: str,
+        *,
+        environ: Mapping[str, str],
+        pause: Callable[[float], None],
+        patience: Patience = PATIENCE,
+    ) -> None:
         self.api_url = _checked(api_url)
         if not _TOKEN.match(token):
             raise UsageError("The token for GitHub is empty, or holds characters that no token has.")
         self._token = token
         self._pause = pause
-        self._left_s = BUDGET_S
+        self._patience = patience
+        self._left_s = patience.whole
+        self._silent_s = 0.0
         self._limited = 0
         self._session = _Session(default_connect_timeout=CONNECT_S, default_read_timeout=READ_S)
         self._session.trust_env = False  # the environment is an argument, and .netrc has other people's credentials
@@ -146,7 +166,7 @@ class Wire:
         """As often as something may be tried, after waiting, and as long as the budget lasts."""
         yield
         for seconds in REPEATS_S:
-            if seconds > self._left_s:
+            if seconds > self._left_s or self._silent_s >= self._patience.silence:
                 return
             self._wait(seconds, doing)
             yield
@@ -191,14 +211,27 @@ class Wire:
 
     def _once(self, method: str, url: str, body: Json, doing: str) -> Answer:
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        patience = min(self._patience.answer, self._left_s, self._patience.silence - self._silent_s)
+        if patience <= 0:
+            raise ForgeError(f"GitHub took too long before; vibe-gate did not try to {doing} any more.")
+        asking = _Asking(lambda: self._whole(method, url, data, doing))
         started = time.monotonic()
-        try:
-            with self._session.request(method, url, data=data, stream=True, allow_redirects=False) as response:
-                return Answer(response.status_code, response.headers, _bounded(response, doing))
-        except (requests.RequestException, OSError) as error:
-            self._left_s -= time.monotonic() - started  # a server that hangs is waited for too
-            sentence = f"GitHub gave no answer when vibe-gate tried to {doing} ({type(error).__name__})."
-            raise ForgeError(sentence, 0, uncertain=True) from None  # the cause's text may hold a proxy's password
+        asking.start()
+        asking.join(patience)
+        took = time.monotonic() - started
+        self._left_s -= took
+        if asking.answer is not None:
+            return asking.answer
+        self._silent_s += took
+        if isinstance(asking.failure, ForgeError):
+            raise asking.failure
+        why = type(asking.failure).__name__ if asking.failure else f"not whole after {took:.0f} s"
+        # Not chained: the cause's text may hold a proxy's password.
+        raise ForgeError(f"GitHub gave no answer when vibe-gate tried to {doing} ({why}).", 0, uncertain=True)
+
+    def _whole(self, method: str, url: str, data: bytes | None, doing: str) -> Answer:
+        with self._session.request(method, url, data=data, stream=True, allow_redirects=False) as response:
+            return Answer(response.status_code, response.headers, _bounded(response, doing))
 
     # What an answer means
 
@@ -221,7 +254,8 @@ class Wire:
         if seconds > self._left_s:
             # A limit may come as 403 too; nobody must take it for a refusal of the token.
             raise ForgeError(
-                f"GitHub asks to wait {seconds:.0f} s before vibe-gate may {doing}; it waits {BUDGET_S:.0f} s in all.",
+                f"GitHub asks to wait {seconds:.0f} s before vibe-gate may {doing}; it waits "
+                f"{self._patience.whole:.0f} s in all.",
                 HTTPStatus.TOO_MANY_REQUESTS,
             )
         self._left_s -= seconds
@@ -260,15 +294,33 @@ class Wire:
         return following
 
 
+class _Asking(threading.Thread):
+    """One request on a thread of its own: a timeout of a socket begins anew with each byte, a `join` ends.
+
+    Left alone when its time is over; as a daemon it holds no process back.
+    """
+
+    def __init__(self, ask: Callable[[], Answer]) -> None:
+        super().__init__(name="vibe-gate-forge", daemon=True)
+        self._ask = ask
+        self.answer: Answer | None = None
+        self.failure: Exception | None = None
+
+    def run(self) -> None:
+        """Ask; `answer` or `failure` says what came of it."""
+        try:
+            self.answer = self._ask()
+        except (requests.RequestException, HTTPError, OSError, ValueError, ForgeError) as error:
+            self.failure = error
+
+
 def _bounded(response: requests.Response, doing: str) -> bytes:
-    parts, size, ends = [], 0, time.monotonic() + WHOLE_S
+    parts, size = [], 0
     for part in response.iter_content(1 << 16):
         parts.append(part)
         size += len(part)
         if size > MAX_BYTES:
             raise ForgeError(f"GitHub's answer is longer than {MAX_BYTES >> 20} MiB when vibe-gate tried to {doing}.")
-        if time.monotonic() > ends:
-            raise ForgeError(f"GitHub's answer took too long when vibe-gate tried to {doing}.", uncertain=True)
     return b"".join(parts)
 
 
