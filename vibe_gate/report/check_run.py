@@ -23,7 +23,7 @@ MAX_TITLE = 200
 """Characters of a title; GitHub cuts what it cannot show."""
 
 MAX_ANNOTATIONS = 1_000
-"""Of one check run: twenty requests, a quarter of what GitHub lets an app write in a minute. The rest is said in text."""
+"""Of one check run: twenty requests, a quarter of what GitHub lets an app write in a minute. The rest is counted."""
 
 Conclusion = Literal["success", "failure", "action_required"]
 """Never neutral or skipped: those satisfy a required check."""
