@@ -246,6 +246,20 @@ def test_a_forks_findings_reach_its_pull_request_as_a_claim(forked):
     assert "runs/99" in forked.ours[0]
 
 
+@pytest.mark.parametrize("more", [{"author": "mallory"}, {"head_ref": "other"}])
+def test_a_second_pull_request_with_the_same_commit_keeps_nothing_back(forked, more):
+    head = forked.github.pulls[7].head_sha
+    forked.pull(head, 8, **({"fork": True, "author": "eve"} | more))
+    done = relayed(forked)
+    assert done.code == 0, done.out + done.err
+    assert [comment.number for comment in forked.github.comments] == [7]
+    forked.github.pulls.pop(7)
+    done = relayed(forked, head=head)
+    assert done.code == 2
+    assert "No open pull request has" in done.err
+    assert len(forked.github.comments) == 1
+
+
 def test_an_artifact_in_a_folder_of_its_own_is_found(forked, tmp_path):
     (tmp_path / "download").mkdir()
     shutil.move(artifact_of(forked), tmp_path / "download" / "vibe-gate-1-1-gate")

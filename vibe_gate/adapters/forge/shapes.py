@@ -16,7 +16,7 @@ BOT = "[bot]"
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """A pull request. `author` is "" where the account is gone; `fork`: the head is in another repository."""
+    """A pull request. `author` is "" where the account is gone; `fork`: the head is in another repository, `origin`."""
 
     number: int
     state: str
@@ -27,6 +27,7 @@ class Pull:
     head_sha: str
     fork: bool
     url: str
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,7 @@ def pull_of(value: Json) -> Pull:
         head_sha=text_at(value, "head", "sha"),
         fork=at(value, "head", "repo", "full_name") != text_at(value, "base", "repo", "full_name"),
         url=text_at(value, "html_url"),
+        origin=_or_empty(at(value, "head", "repo", "full_name")),
     )
 
 

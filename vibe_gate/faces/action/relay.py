@@ -53,18 +53,30 @@ def _narrowed(summary: Summary) -> tuple[str, ...]:
 
 
 def _pull(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge) -> Pull:
-    """The open pull request whose head is the event's commit, by this repository's own word. UsageError, ForgeError."""
+    """The open pull request that the other run was about, by this repository's own word. UsageError, ForgeError.
+
+    Its head is the event's commit, in the event's repository and branch: anybody can open another
+    pull request with the same commit, from a repository of their own, and it is none of that run's.
+    """
     numbers = [pull.number for pull in forge.pulls_of(trigger.head)]
     if not numbers and trigger.fork and trigger.origin:
         # GitHub tells of a fork's commit only where it lies; what it says there is looked up here.
         with open_forge(runner.api_url, inputs.token, trigger.origin, environ=runner.environ) as other:
             numbers = [pull.number for pull in other.pulls_of(trigger.head)]
     pulls = [pull for number in dict.fromkeys(numbers) if (pull := _known(forge, number)) is not None]
-    found = [pull for pull in pulls if pull.state == "open" and pull.head_sha == trigger.head]
+    found = [pull for pull in pulls if pull.state == "open" and pull.head_sha == trigger.head and _is_of(pull, trigger)]
     if len(found) != 1:
         how = "No open pull request has" if not found else f"{len(found)} open pull requests have"
-        raise UsageError(f"{how} {trigger.head[:12]} as its newest commit, so nothing is posted.")
+        raise UsageError(
+            f"{how} {trigger.head[:12]} as its newest commit, from the branch of the run that reviewed it, "
+            "so nothing is posted."
+        )
     return found[0]
+
+
+def _is_of(pull: Pull, trigger: Trigger) -> bool:
+    """Whether the other run's head is this pull request's, by repository and branch."""
+    return pull.origin.casefold() == trigger.origin.casefold() and pull.head_ref == trigger.branch
 
 
 def _known(forge: Forge, number: int) -> Pull | None:
