@@ -61,7 +61,10 @@ def _run(case: Case, criterion: Criterion, lacks: list[str]) -> CheckResult:
         with tempfile.TemporaryDirectory(prefix="vibe-gate-check-") as folder:
             root = Path(folder) / "tree"
             case.repository.export(case.change.after, root)
-            ended = sandbox.run_command(argv, cwd=root, timeout_s=min(timeout_s, left), environ=case.environ)
+            ended = sandbox.run_command(
+                argv, cwd=root, timeout_s=min(timeout_s, left), environ=case.environ,
+                unix_sockets=criterion.options.get("unix_sockets") is True,
+            )  # fmt: skip
         lacks.extend([ended.lacks] if ended.lacks else [])
         return ended
 

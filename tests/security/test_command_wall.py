@@ -163,6 +163,13 @@ def test_the_sockets_of_other_services_are_out_of_reach(tree: Path):
 
 
 @linux
+def test_a_gate_may_open_unix_sockets_to_its_command(tree: Path):
+    command = [sys.executable, "-c", "import socket; socket.socket(socket.AF_UNIX).bind('s')"]
+    environ = {"PATH": os.environ["PATH"]}
+    assert run_command(command, cwd=tree, timeout_s=30, environ=environ, unix_sockets=True).exit_code == 0
+
+
+@linux
 def test_no_privilege_is_gained(tree: Path):
     status = run(tree, "print(open('/proc/self/status').read())").output
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)

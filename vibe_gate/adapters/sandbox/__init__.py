@@ -39,13 +39,16 @@ _KEPT_NAMES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
-def run_command(argv: Sequence[str], *, cwd: Path, timeout_s: float, environ: Mapping[str, str]) -> CommandResult:
+def run_command(
+    argv: Sequence[str], *, cwd: Path, timeout_s: float, environ: Mapping[str, str], unix_sockets: bool = False
+) -> CommandResult:
     """Run `argv` in `cwd` and wait for its end, at most `timeout_s` seconds.
 
     A name without a slash is looked up in PATH; one with a slash is a file below
     `cwd`. Whatever way this returns or raises, no process that the command started is
     left (on macOS: none of its group). `duration_ms` is wall clock; `lacks` says what
-    of the wall this system does not have.
+    of the wall this system does not have. `unix_sockets` leaves those open that the
+    command's user may open, a container daemon's, say.
     """
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="vibe-gate-command-", ignore_cleanup_errors=True) as home:
@@ -57,6 +60,7 @@ def run_command(argv: Sequence[str], *, cwd: Path, timeout_s: float, environ: Ma
             "argv": [program, *argv[1:]],
             "read": reach.readable(program, env["PATH"], environ),
             "write": [str(cwd), home],
+            "unix_sockets": unix_sockets,
         }
         tail = _Tail()
         try:

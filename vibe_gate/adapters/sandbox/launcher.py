@@ -1,6 +1,6 @@
 """Runs one command behind a wall, and ends everything it started; run by path, with the standard library only.
 
-    python -I -S launcher.py '{"argv": [...], "read": [...], "write": [...], "report": FD}'
+    python -I -S launcher.py '{"argv": [...], "read": [...], "write": [...], "unix_sockets": false, "report": FD}'
 
 Two processes: this one stays outside, adopts whatever the command leaves behind and ends it; its child builds the wall
 around itself, which nobody takes down again, and becomes the command. What holds without any privilege (Linux):
@@ -68,6 +68,7 @@ _FILTERED = {
     "aarch64": (0xC00000B7, 198, (425, 426, 427, 217, 218, 219)),
 }
 _FAMILIES = (2, 10, 16)  # AF_INET, AF_INET6, AF_NETLINK (name look-ups ask for the interfaces)
+_AF_UNIX = 1
 _OTHER_ABI = 0x40000000
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
@@ -155,7 +156,7 @@ def _wall(order: dict[str, Any], abi: int) -> str:
     if abi and abi < SCOPED_ABI:
         lacks.append("signals reach the gate")
     _drop_capabilities()
-    if not _filter_calls():
+    if not _filter_calls((*_FAMILIES, _AF_UNIX) if order["unix_sockets"] else _FAMILIES):
         lacks.append("sockets of other services are open")
     return "; ".join(lacks)
 
@@ -223,18 +224,20 @@ def _drop_capabilities() -> None:
     _must(_libc.capset(header, struct.pack("=6I", effective & kept, permitted & kept, 0, 0, 0, 0)))
 
 
-def _filter_calls() -> bool:
-    """Only internet sockets; none of the calls that go around a filter. False where this system has no such filter."""
+def _filter_calls(families: tuple[int, ...]) -> bool:
+    """Only sockets of these families; no calls that go around a filter. False where this system has no filter."""
     machine = platform.machine()
     if machine not in _FILTERED or sys.maxsize < 1 << 32:
         return False
-    code = b"".join(struct.pack("=HBBI", *line) for line in _program(*_FILTERED[machine]))
+    code = b"".join(struct.pack("=HBBI", *line) for line in _program(*_FILTERED[machine], families))
     lines = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("@HP", len(code) // 8, ctypes.addressof(lines))
     return _prctl(_SET_SECCOMP, 2, program) == 0
 
 
-def _program(machine: int, socket: int, absent: tuple[int, ...]) -> Iterator[tuple[int, int, int, int]]:
+def _program(
+    machine: int, socket: int, absent: tuple[int, ...], families: tuple[int, ...]
+) -> Iterator[tuple[int, int, int, int]]:
     """Classic BPF over `struct seccomp_data`: the call's number at 0, architecture at 4, first argument at 16."""
     no_call, refused = _ERRNO | errno.ENOSYS, _ERRNO | errno.EACCES
     yield _LOAD, 0, 0, 4
@@ -249,7 +252,7 @@ def _program(machine: int, socket: int, absent: tuple[int, ...]) -> Iterator[tup
     yield _EQUAL, 1, 0, socket
     yield _RETURN, 0, 0, _ALLOW
     yield _LOAD, 0, 0, 16
-    for family in _FAMILIES:
+    for family in families:
         yield _EQUAL, 0, 1, family
         yield _RETURN, 0, 0, _ALLOW
     yield _RETURN, 0, 0, refused

@@ -21,9 +21,10 @@ _POINTER = re.compile(r"(?:\./)?(?P<path>[^:]{1,4096}):(?P<line>[0-9]{1,7})(?::[
 
 
 class CommandOptions(Model):
-    """`timeout_s`: seconds of wall clock after which the command is killed."""
+    """`timeout_s`: seconds of wall clock after which the command is killed. `unix_sockets`: it may open them."""
 
     timeout_s: float = Field(default=DEFAULT_TIMEOUT_S, gt=0, le=86_400)
+    unix_sockets: bool = False
 
 
 def command(input: CheckInput, options: CommandOptions) -> CheckResult:
