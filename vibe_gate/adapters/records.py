@@ -61,11 +61,13 @@ class Records:
     def mark_passed(self, process: int, record: Record) -> None:
         """Leave `record` for the hooks that the same git process runs later, as sh reads it. Without it they look anew.
 
-        Two lines: the number of the process and the tree; the record without its closing brace.
+        Two lines: the process, by number and start, and the tree; the record without its closing brace.
         """
         part = self.path.with_name(f".passed.{process}")
         try:
-            part.write_bytes(f"{process} {record.tree}\n".encode() + record.to_line().removesuffix(b"}\n") + b"\n")
+            part.write_bytes(
+                f"{life(process)} {record.tree}\n".encode() + record.to_line().removesuffix(b"}\n") + b"\n"
+            )
             part.replace(self.path.with_name("passed"))
         except OSError:
             with suppress(OSError):  # where the folder is none, this fails as well
@@ -90,6 +92,17 @@ class Records:
             return []
         found = (_parsed(line) for line in lines if having in line and len(line) <= MAX_LINE)
         return [record for record in found if record is not None]
+
+
+def life(process: int) -> str:
+    """A process by its number and its start (field 22 of /proc/<number>/stat; 0 without it), as sh reads it.
+
+    The number alone comes again: in a new process namespace at once.
+    """
+    start = "0"
+    with suppress(OSError, IndexError):
+        start = Path(f"/proc/{process}/stat").read_text("latin-1").rpartition(") ")[2].split()[19]
+    return f"{process} {start}"
 
 
 def _locked(descriptor: int) -> None:

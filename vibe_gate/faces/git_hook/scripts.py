@@ -1,10 +1,13 @@
 """The hooks that `vibe-gate install git` writes: small sh scripts, because sh starts in a tenth of Python's time. Pure.
 
 Where nothing is staged, git and sh alone say so. The settings that could hide a
-staged change are switched off for that look, as in `faces/cli/idle.py`. The number
-of the git process is left behind in `idle`, so that the hooks that the same process
+staged change are switched off for that look, as in `faces/cli/idle.py`. Which git
+process it was is left behind in `idle`, so that the hooks that the same process
 runs afterwards need not look again; a review that asked no judge leaves it in
-`passed`, with the tree (`held.py`), and sh does what is left to do.
+`passed`, with the tree (`held.py`), and sh does what is left to do. A process is
+known by its number and, where /proc tells it, its start (`adapters.records.life`):
+numbers come again, in containers at once. A merge is never idle, for what it takes
+away from its other parent no look at the first shows.
 """
 
 from __future__ import annotations
@@ -37,28 +40,42 @@ before="${{0%/*}}/{name}{kept}"
 feed() {{ if [ -n "$input" ]; then printf '%s\\n' "$input"; fi; }}
 """
 
+_LIFE = """\
+life() {{ s=; {{ read -r s </proc/$PPID/stat; }} 2>/dev/null; s=${{s##*) }}; set -- $s; life="$PPID ${{20:-0}}"; }}
+life
+"""
+"""Builtins only. The start is field 22; what stands in parentheses before may have spaces."""
+
 _STAGED = """\
-if GIT_NO_LAZY_FETCH=1 git --no-optional-locks --no-replace-objects -c core.fsmonitor=false diff --cached --quiet \\
+if [ ! -e "${{GIT_INDEX_FILE%/*}}/MERGE_HEAD" ] &&
+  GIT_NO_LAZY_FETCH=1 git --no-optional-locks --no-replace-objects -c core.fsmonitor=false diff --cached --quiet \\
   --no-relative --ignore-submodules=none --no-ext-diff --no-textconv 2>/dev/null; then
-  if [ ! -e {state}/idle ] || [ -f {state}/idle ]; then echo "$PPID" 2>/dev/null >{state}/idle; fi
+  if [ ! -e {state}/idle ] || [ -f {state}/idle ]; then echo "$life" 2>/dev/null >{state}/idle; fi
   exit 0
 fi
 """
 
+_CLEAN = """\
+for left in {state}/idle {state}/passed; do
+  if [ -f "$left" ] && [ -s "$left" ]; then : 2>/dev/null >"$left"; fi
+done
+"""
+
 _IDLE = """\
-if [ -f {state}/idle ] && [ -r {state}/idle ] && read -r idle <{state}/idle && [ "$idle" = "$PPID" ]; then exit 0; fi
+if [ -f {state}/idle ] && [ -r {state}/idle ] && read -r idle <{state}/idle && [ "$idle" = "$life" ]; then exit 0; fi
 """
 
 _PASSED_MESSAGE = """\
-if [ -f {state}/passed ] && [ -r {state}/passed ] && read -r pid rest <{state}/passed && [ "$pid" = "$PPID" ]; then
+if [ -f {state}/passed ] && [ -r {state}/passed ] && read -r pid start tree <{state}/passed &&
+  [ "$pid $start" = "$life" ]; then
   grep -aqiE {words} "$1"
   if [ $? -eq 1 ]; then exit 0; fi
 fi
 """
 
 _PASSED_COMMIT = """\
-if [ -f {state}/passed ] && [ -r {state}/passed ] && {{ read -r pid tree && read -r line; }} <{state}/passed &&
-  [ "$pid" = "$PPID" ] && [ -f {state}/{records} ]; then
+if [ -f {state}/passed ] && [ -r {state}/passed ] && {{ read -r pid start tree && read -r line; }} <{state}/passed &&
+  [ "$pid $start" = "$life" ] && [ -f {state}/{records} ]; then
   set -- $(git --no-replace-objects rev-parse HEAD 'HEAD^{{tree}}' 2>/dev/null)
   if [ "$2" = "$tree" ] && printf '%s,"commit":"%s"}}\\n' "$line" "$1" >>{state}/{records}; then exit 0; fi
   set --
@@ -108,7 +125,8 @@ def script(name: str, home: Home) -> bytes:
     """The text of one hook."""
     reads, idle = name in ("pre-push", "post-rewrite"), name in ("commit-msg", "post-commit")
     parts = [_HEAD, _CHAIN_WITH_INPUT if reads else _CHAIN]
-    parts += [_STAGED] if name in ("pre-commit", "pre-merge-commit") else [_IDLE] if idle else []
+    parts += {"pre-commit": [_LIFE, _STAGED, _CLEAN], "pre-merge-commit": [_CLEAN]}.get(name, [])
+    parts += [_LIFE, _IDLE] if idle else []
     parts += {"commit-msg": [_PASSED_MESSAGE], "post-commit": [_PASSED_COMMIT]}.get(name, [])
     parts += [_FIND, _RUN_WITH_INPUT if reads else _RUN]
     text = "".join(parts).format(
