@@ -12,11 +12,13 @@ from datetime import datetime
 
 from vibe_gate.adapters import sessions
 from vibe_gate.adapters.git import Repository
+from vibe_gate.adapters.git.taken import taken_over
 from vibe_gate.adapters.records import Records
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.provenance import Commit, provenance, written_hints
-from vibe_gate.domain.record import Hints, Record
+from vibe_gate.domain.record import MAX_HINTS, Hints, Record
 from vibe_gate.domain.summary import AgentAuthored
+from vibe_gate.errors import GateError
 
 
 class Authorship:
@@ -49,11 +51,28 @@ class Authorship:
         every = tuple(dict.fromkeys((*seen, *self._recorded(change, commits, seen))))
         return AgentAuthored(decision=bool(every), hints=every)
 
-    def _recorded(self, change: Change, commits: Sequence[Commit], seen: tuple[str, ...]) -> tuple[str, ...]:
-        if not change.head_commit:
-            return Hints(self._records.about(change.after)).of("", change.after, seen)
+    def taken_over(self) -> tuple[str, ...]:
+        """Signs about the commits that the one about to be made takes over: a pick's, a squashed branch's."""
+        found: dict[str, None] = {}
+        for name in taken_over(self._repository.git_dir):
+            try:
+                made, tree = self._repository.signed(name), self._repository.tree(name).id
+            except GateError:  # gone since
+                continue
+            own = provenance({}, (made,), uncommitted=False).hints
+            for hint in (*own, *self._noted().of(name, tree, own)):
+                found[f"taken from {hint}"] = None
+        return tuple(found)[:MAX_HINTS]
+
+    def _noted(self) -> Hints:
         if self._hints is None:
             self._hints = Hints(self.records)
-        hints = self._hints
+        return self._hints
+
+    def _recorded(self, change: Change, commits: Sequence[Commit], seen: tuple[str, ...]) -> tuple[str, ...]:
+        if not change.head_commit:
+            recorded = Hints(self._records.about(change.after)).of("", change.after, seen)
+            return (*recorded, *self.taken_over())
+        hints = self._noted()
         found = (hints.of(made.id, self._repository.tree(made.id).id, seen) for made in commits)
         return tuple(hint for some in found for hint in some)

@@ -32,6 +32,10 @@ COMMITS_AT_ONCE = 1_000
 """Commits of one call: each costs a diff."""
 
 
+MAX_REWRITES = 100
+"""Earlier shapes of one commit that are looked at: each costs a diff, and whoever can write records can write many."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What a face asks for. `range`: `A..B`, `A...B`, one revision, or "" for upstream..HEAD, else HEAD.
@@ -123,6 +127,7 @@ class _Look:
         # Whoever runs this says nothing about who wrote what is committed: no environment.
         self._authorship = Authorship(repository, {}, now)
         self._records = self._authorship.records
+        self._old = {record.commit: record.old for record in self._records if record.kind == "rewritten"}
         self._covered: dict[str, set[str]] = {}  # run id -> commits that its range has
 
     def claims(self, changes: Sequence[Change]) -> list[Claim]:
@@ -266,17 +271,17 @@ class _Look:
         return change.before, change.after
 
     def _bypass(self, commit: str) -> Record | None:
-        """The record that this commit, or the one it was rewritten from, went past the hook."""
+        """The record that this commit, or one it was rewritten from, went past the hook: by hand rather than by git."""
         past = {record.commit: record for record in self._records if record.kind == "bypassed"}
-        return next((past[name] for name in (commit, *self._rewritten_from(commit)) if name in past), None)
+        found = [past[name] for name in (commit, *self._rewritten_from(commit)) if name in past]
+        return next((record for record in found if not record.during), found[0] if found else None)
 
     def _rewritten_from(self, commit: str) -> list[str]:
         """What a commit was before, by the records, the latest first."""
-        old = {record.commit: record.old for record in self._records if record.kind == "rewritten"}
-        found: list[str] = []
-        while (commit := old.get(commit, "")) and commit not in found:
-            found.append(commit)
-        return found
+        found: dict[str, None] = {}
+        while (commit := self._old.get(commit, "")) and commit not in found and len(found) < MAX_REWRITES:
+            found[commit] = None
+        return list(found)
 
 
 def _difference(subject: Subject, same: Sequence[Receipt]) -> str:

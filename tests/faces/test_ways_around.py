@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 from hooked import Hooked, put_in, started
@@ -138,3 +139,73 @@ def test_the_same_hunk_at_another_place_does_not_take_over_the_verdict(here):
     here.git("reflog", "expire", "--expire=all", "--all")
     [row] = verified(here, "HEAD~1..HEAD")
     assert (row["status"], "perhaps at another place" in str(row["why"])) == ("missing", True)
+
+
+def test_a_commit_that_no_hook_saw_is_judged_when_an_agent_pushes_it(here):
+    here.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "--allow-empty", "-m", "nothing")
+    commit_tree = here.git("commit-tree", "-p", "HEAD", "-m", "plumbing", _tree_with(here, "b", "x\n"))
+    here.git("update-ref", "refs/heads/main", commit_tree)
+    with answering(PASSES) as model:
+        said = here.git("push", "origin", "main", **model.environ, CLAUDECODE="1")
+        assert ("judged because:" in said, len(model.script.requests)) == (True, 1)
+
+
+def test_what_an_agent_pushed_unseen_does_not_stand_by_checks_alone(here):
+    here.git(
+        "update-ref", "refs/heads/main", here.git("commit-tree", "-p", "HEAD", "-m", "p", _tree_with(here, "b", "x"))
+    )
+    here.git("push", "origin", "main", CLAUDECODE="1")  # no model can be reached: a warning
+    shutil.rmtree(here.path / ".vibe-artifacts")
+    here.run("vibe-gate", "review", "--no-judge", "--commit", "HEAD")
+    [row] = verified(here, "HEAD~1..HEAD")
+    assert (row["status"], "CLAUDECODE is set" in str(row["why"])) == ("incomplete", True)
+
+
+def _tree_with(here: Hooked, name: str, text: str) -> str:
+    here.write(**{name: text})
+    here.git("add", name)
+    return here.git("write-tree")
+
+
+def test_an_agents_bypass_is_told_after_a_rebase_and_its_hint_after_a_pick_and_a_squash(here):
+    here.git("checkout", "-q", "-b", "topic")
+    commit(here, "b", "past\n", "--no-verify", CLAUDECODE="1")
+    here.git("checkout", "-q", "main")
+    commit(here, "c", "elsewhere\n")
+    here.git("checkout", "-q", "-b", "picked")
+    here.git("cherry-pick", "topic")
+    assert any("taken from commit" in hint for hint in here.records()[-1]["hints"])
+    here.git("checkout", "-q", "-b", "moved", "topic")
+    here.git("rebase", "-q", "main")
+    assert [row["status"] for row in verified(here, "main..HEAD")] == ["bypassed"]
+    here.git("checkout", "-q", "-b", "squashed", "main")
+    here.git("merge", "-q", "--squash", "topic")
+    with answering(PASSES) as model:
+        assert "taken from commit" in here.git("commit", "-m", "squashed", **model.environ)
+        assert len(model.script.requests) == 1
+
+
+def test_an_agents_merge_that_keeps_only_one_side_is_judged_when_a_person_pushes_it(here):
+    fixed_and_left_behind(here)
+    here.git("merge", "-q", "-s", "ours", "-m", "Merge main", "main", CLAUDECODE="1")
+    with answering(PASSES) as model:
+        here.git("push", "origin", "HEAD:main", **model.environ)
+        assert len(model.script.requests) == 1
+
+
+def test_a_process_number_that_came_again_skips_no_hook(here):
+    """What a commit with nothing to do left behind is another process's, though its number is the same."""
+    here.git("commit", "-q", "--allow-empty", "-m", "nothing")
+    idle = here.path / ".git" / "vibe-gate" / "idle"
+    _, start = idle.read_text().split()
+    assert int(start) > 0
+    script = here.path / ".git" / "hooks" / "post-commit"
+    script.write_text(script.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\necho $PPID {start} >'{idle}'\n"))
+    commit(here, "b", "x\n", "--no-verify")
+    assert here.records()[-1]["kind"] == "bypassed"
+
+
+def test_a_commit_with_something_to_do_forgets_what_an_idle_one_left_behind(here):
+    here.git("commit", "-q", "--allow-empty", "-m", "nothing")
+    commit(here, "b", "x\n")
+    assert (here.path / ".git" / "vibe-gate" / "idle").read_text() == ""

@@ -14,10 +14,11 @@ from pydantic import Field
 
 from vibe_gate.domain.model import Model
 
-RecordKind = Literal["reviewed", "not-reviewed", "bypassed", "rewritten"]
+RecordKind = Literal["reviewed", "not-reviewed", "bypassed", "rewritten", "unseen"]
 """`reviewed`: a hook held the tree against the gate, and it passed or failed. `not-reviewed`: a hook ran but
 reached no verdict. `bypassed`: a commit appeared whose tree no hook let through. `rewritten`: commit `old` became
-`commit`."""
+`commit`. `unseen`: of a commit that a push brings and no hook saw being made, or of a merge that differs in
+nothing from its first parent: only its hints count."""
 
 RecordStage = Literal[
     "pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "manual", "post-commit", "post-rewrite"
@@ -83,7 +84,7 @@ class Hints:
     """What hooks wrote down about who made a commit, or a tree that became one.
 
     A later review cannot see the environment in which a commit was made; the hooks
-    did. What a push recorded is left out: it speaks of a whole range.
+    did. What the review of a push recorded is left out: it speaks of a whole range.
     """
 
     def __init__(self, records: Iterable[Record]) -> None:
@@ -92,7 +93,7 @@ class Hints:
         for record in records:
             if record.kind == "rewritten":
                 self._before.setdefault(record.commit, set()).add(record.old)
-            elif record.stage != "pre-push" and record.hints:
+            elif (record.stage != "pre-push" or record.kind == "unseen") and record.hints:
                 for name in filter(None, {record.commit, record.tree}):
                     self._by_object.setdefault(name, []).extend(record.hints)
 

@@ -9,6 +9,7 @@ from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.adapters.records import Records
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.gate import HookRule
+from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.record import Record, RecordKind
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult
@@ -47,7 +48,16 @@ def held(hook: Hook, selection: Selection, message: str = "", settled: Callable[
         _tell(hook, done, what)
         if done.summary.run_id:
             _write_down(hook, _of(hook, done, what), repository)
+        elif hook.stage == "pre-merge-commit" or (repository.git_dir / "MERGE_HEAD").exists():
+            _note_empty_merge(hook, done.summary.change.after, repository)
     return what
+
+
+def _note_empty_merge(hook: Hook, tree: str, repository: Repository) -> None:
+    """Who makes a merge that differs in nothing from its first parent: it may differ in much from the other."""
+    hints = provenance(hook.environ, (), uncommitted=True).hints
+    if hints:
+        _write_down(hook, Record(ts=hook.now, kind="unseen", stage=hook.stage, tree=tree, hints=hints), repository)
 
 
 def _tell(hook: Hook, done: Review, what: Effect) -> None:

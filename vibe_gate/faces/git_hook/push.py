@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from functools import partial
 
 from vibe_gate.adapters.git import Repository, open_repository
-from vibe_gate.domain.change import Selection
-from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, RevisionError, UsageError
+from vibe_gate.adapters.records import Records
+from vibe_gate.domain.change import EMPTY_TREE, Selection
+from vibe_gate.domain.provenance import provenance
+from vibe_gate.domain.record import Record
+from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, RevisionError, StorageError, UsageError
 from vibe_gate.faces.git_hook.call import Hook
 from vibe_gate.faces.git_hook.held import SETTLED, held
 from vibe_gate.report.text import safe
@@ -18,6 +21,9 @@ _GRAVITY = {PASS: 0, POLICY_CHANGED: 1, INTEGRITY: 3}
 """Of several pushed refs the gravest code counts; those not named here are 2."""
 
 _NO_COMMIT = "0" * 40
+
+MAX_UNSEEN = 1_000
+"""Commits of one push, the newest first, of which an agent's hand is written down: one is enough to be strict."""
 
 _LINE = re.compile(r".+ ([0-9a-f]{40}) \S+ ([0-9a-f]{40})")
 """What git writes of each ref: its name here, the commit, its name there, and the commit that is there now.
@@ -30,10 +36,28 @@ def push(hook: Hook) -> int:
     """pre-push: what each pushed ref brings that the remote has not. Deletions bring nothing."""
     with open_repository(hook.start, hook.environ) as repository:
         wanted = list(dict.fromkeys(_pushed(hook, repository)))
+        _note_unseen(hook, repository, wanted)
     if not wanted:
         hook.say("vibe-gate: nothing new is pushed.")
     codes = [held(hook, selection, settled=partial(_one_by_one, hook, selection)).code for selection in wanted]
     return max(codes, key=lambda code: _GRAVITY.get(code, 2), default=PASS)
+
+
+def _note_unseen(hook: Hook, repository: Repository, wanted: list[Selection]) -> None:
+    """Write down that an agent pushes commits that no hook saw being made: nobody else can say who made them."""
+    hints = provenance(hook.environ, (), uncommitted=True).hints
+    if not hints or not wanted:
+        return
+    records = Records(repository.common_dir)
+    seen = {record.commit for record in records.all() if record.stage != "pre-push" or record.kind == "unseen"}
+    try:
+        for selection in wanted:
+            base = "" if selection.left == EMPTY_TREE else selection.left
+            for commit in repository.span(base, selection.right)[:MAX_UNSEEN]:
+                if commit not in seen:
+                    records.append(Record(ts=hook.now, kind="unseen", stage="pre-push", commit=commit, hints=hints))
+    except StorageError as error:
+        hook.say(f"vibe-gate: not recorded: {safe(str(error))}")
 
 
 def _one_by_one(hook: Hook, selection: Selection) -> str:

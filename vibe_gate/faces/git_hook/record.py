@@ -85,7 +85,8 @@ def _hints(hook: Hook, made: Made, repository: Repository) -> tuple[str, ...]:
     # Only here: a commit that no hook let through is rare, and its files are read for this.
     authorship = importlib.import_module("vibe_gate.authorship").Authorship(repository, {}, hook.clock())
     change = repository.change(Selection("commit", left=made.commit))
-    return tuple(dict.fromkeys((*seen, *authorship.of(change, (repository.signed(made.commit),)).hints)))
+    signed = authorship.of(change, (repository.signed(made.commit),)).hints
+    return tuple(dict.fromkeys((*seen, *signed, *authorship.taken_over())))
 
 
 def _rewritten(hook: Hook, old: str, new: str, tree: str) -> Record:
