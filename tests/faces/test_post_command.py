@@ -500,6 +500,25 @@ def test_an_artifact_of_another_shape_is_refused(forked, spoil):
     assert forked.github.requests == 0
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["##[stop-commands]x", "x ##[add-mask]e", "::stop-commands::x", "a\n::error::x", "a\n##[error]x", "###[error]x"],
+)
+@pytest.mark.parametrize("whole", [False, True], ids=["file", "folder"])
+def test_the_runner_obeys_no_name_in_an_artifact(forked, tmp_path, name, whole):
+    folder = artifact_of(forked)
+    if whole:
+        (tmp_path / "download").mkdir()
+        folder = Path(shutil.move(folder, tmp_path / "download" / name)).parent
+    (folder / name / "odd" if whole else folder / name).write_text("")
+    done = relayed(forked, folder)
+    assert done.code == 5, done.out + done.err
+    assert "refused" in done.err
+    for line in (done.out + done.err).splitlines():
+        assert "##[" not in line
+        assert not line.lstrip().startswith("::")
+
+
 def test_no_artifact_is_a_sentence(forked, tmp_path):
     (tmp_path / "empty").mkdir()
     assert "holds no artifact of the gate" in relayed(forked, tmp_path / "empty").err

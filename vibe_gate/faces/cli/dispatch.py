@@ -9,7 +9,6 @@ import importlib
 import json
 import os
 import signal
-import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from types import FrameType
@@ -161,7 +160,7 @@ def bug(error: Exception) -> str:
     if isinstance(error, ImportError) and not (error.name or "vibe_gate").startswith("vibe_gate"):
         return f"the Python package '{error.name}' is missing or broken here; reinstall vibe-gate."
     if os.environ.get("VIBE_GATE_TRACEBACK") == "1":
-        traceback.print_exception(error, file=sys.stderr)
+        complain("".join(traceback.format_exception(error)).rstrip("\n"))
     last = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(last.filename)}:{last.lineno}"  # noqa: PTH119  text only
     what = f"{type(error).__name__}: {error}".splitlines()[0][:200]

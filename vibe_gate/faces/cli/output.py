@@ -37,12 +37,24 @@ def emit(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Write a sentence for people to stderr, if there is anyone to read it."""
+    """Write a sentence for people to stderr, if there is anyone to read it; no runner of a job obeys it."""
     stream: TextIO | None = sys.stderr
     if stream is not None:
         with suppress(OSError):
-            stream.write(text + "\n")
+            stream.write(_disarmed(text) + "\n")
             stream.flush()
+
+
+def _disarmed(text: str) -> str:
+    """The text with a blank in what the runner of a job takes for a command.
+
+    It reads `##[name]` anywhere in a line of either stream, and `::name::` where a line begins.
+    """
+    text = text.replace("##[", "## [")
+    if "::" not in text:
+        return text
+    lines = text.splitlines(keepends=True)
+    return "".join(line.replace("::", ": :", 1) if line.lstrip().startswith("::") else line for line in lines)
 
 
 def drop_stdout() -> None:
