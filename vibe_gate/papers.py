@@ -5,10 +5,13 @@ What a receipt says of a commit is decided in `domain.standing`; here it is foun
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 
 from vibe_gate import trust
 from vibe_gate.adapters import receipts
@@ -18,12 +21,13 @@ from vibe_gate.adapters.bundles.indexing import entries
 from vibe_gate.adapters.bundles.papers import read_papers
 from vibe_gate.adapters.bundles.provenance import Provenance
 from vibe_gate.adapters.definitions import GATE_PATH
-from vibe_gate.adapters.git import Repository
+from vibe_gate.adapters.git import Repository, open_repository
+from vibe_gate.adapters.git.worktrees import environ_of, others
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.receipt import Receipt, contradiction, parse
 from vibe_gate.domain.standing import Paper, Subject
-from vibe_gate.errors import IntegrityError, StorageError
+from vibe_gate.errors import GateError, IntegrityError, StorageError
 from vibe_gate.share import NOTES
 
 STORE = ".vibe-artifacts"
@@ -79,10 +83,21 @@ def definitions_of(gate: Gate) -> dict[str, str]:
     return {path: digests.get(path, "") for path in watched}
 
 
-class Shelf:
-    """The receipts of one repository. Signatures are looked at only where a receipt is wanted: each costs processes.
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """The store of one working tree: its runs, newest first, and what is known of it."""
 
-    `entries` are all runs here, newest first; `remark` says why there are none that can be read, or "".
+    root: Path
+    entries: list[Entry]
+    known: Provenance
+
+
+class Shelf:
+    """The receipts of one repository, in the stores of all its working trees.
+
+    Signatures are looked at only where a receipt is wanted: each costs processes. `entries`
+    are all runs, those of this working tree first, the newest first; `remark` says why
+    there are none here that can be read, or "".
     """
 
     def __init__(
@@ -92,18 +107,21 @@ class Shelf:
         self._environ = environ
         self._allowed = allowed
         self._signing = _signing(repository)
-        self._known = Provenance(now, repository.tracked(STORE))
         self.remark = ""
         try:
-            self.entries = entries(repository.root)
+            own = entries(repository.root)
         except StorageError as error:  # a file in the folder's place, say: then there are no bundles, and that is said
-            self.entries, self.remark = [], f"no bundle counts: {error}"
+            own, self.remark = [], f"no bundle counts: {error}"
+        self._rooms = [_Room(repository.root, own, Provenance(now, repository.tracked(STORE)))]
+        self._rooms += _elsewhere(repository, environ, now)
+        self.entries = [entry for room in self._rooms for entry in room.entries]
 
     def bundled(self, wanted: Callable[[Entry], bool]) -> list[Claim]:
         """Those of sealed runs."""
         return [
-            Claim(self._bundled(entry), entry)
-            for entry in self.entries
+            Claim(self._bundled(entry, room), entry)
+            for room in self._rooms
+            for entry in room.entries
             if entry.state not in ("running", "incomplete") and wanted(entry)
         ]
 
@@ -118,13 +136,13 @@ class Shelf:
                     found.append(Claim(replace(paper, bundled=False), noted=about))
         return found
 
-    def _bundled(self, entry: Entry) -> Paper:
+    def _bundled(self, entry: Entry, room: _Room) -> Paper:
         """The receipt in a bundle, after the whole bundle was held against it."""
-        place = entry.bundle
-        if foreign := self._known.foreign(entry.key, entry.run_id):
+        place = os.path.relpath(room.root / entry.bundle, self._repository.root)
+        if foreign := room.known.foreign(entry.key, entry.run_id):
             return Paper(entry.run_id, place, None, flaw=foreign)
         try:
-            papers = read_papers(self._repository.root / entry.bundle)
+            papers = read_papers(room.root / entry.bundle)
         except IntegrityError as error:
             return Paper(entry.run_id, place, None, flaw=str(error))
         except StorageError as error:
@@ -149,6 +167,18 @@ class Shelf:
             return None
         signature = receipts.check(sealed.signed_bytes, sealed.signature, self._allowed, self._signing, self._environ)
         return Paper(sealed.receipt.run_id, place, sealed.receipt, signature)
+
+
+def _elsewhere(repository: Repository, environ: Mapping[str, str], now: datetime) -> list[_Room]:
+    """The stores of the other working trees; each is asked what git tracks there, for that came with a checkout."""
+    found = []
+    for root in others(repository.common_dir, repository.root):
+        if not (root / STORE).is_dir():
+            continue
+        with suppress(GateError), open_repository(root, environ_of(environ)) as other:
+            if other.common_dir.resolve() == repository.common_dir.resolve():
+                found.append(_Room(root, entries(root), Provenance(now, other.tracked(STORE))))
+    return found
 
 
 def _signing(repository: Repository) -> receipts.Signing:

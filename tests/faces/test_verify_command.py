@@ -430,3 +430,29 @@ def test_a_file_in_the_place_of_the_bundles_leaves_the_table_standing(gated):
     done = gated.run("verify", "HEAD")
     assert (done.code, "missing" in done.out, "no bundle counts: .vibe-artifacts" in done.out) == (1, True, True)
     assert gated.run("verify", "--json", "HEAD").json["remark"].startswith("no bundle counts")
+
+
+def test_what_was_reviewed_in_one_working_tree_counts_in_all_of_them(gated, tmp_path):
+    gated.git("worktree", "add", "-q", "-b", "topic", str(tmp_path / "linked"))
+    linked = Gated.__new__(Gated)
+    linked.environ, linked.path = gated.environ, tmp_path / "linked"
+    (linked.path / "src" / "pay.py").write_text(CHANGED)
+    gated.git("-C", str(linked.path), "add", "-A")
+    linked.review("--staged")
+    gated.git("-C", str(linked.path), "commit", "-q", "-m", "Change")
+    code, [row] = gated.verify("topic")
+    assert (code, row["status"], row["match"]) == (0, "reviewed", "tree")
+    change(gated)
+    gated.git("add", "-A")
+    gated.review("--staged")
+    gated.git("commit", "-q", "-m", "Change here")
+    assert linked.stand("main") == (0, "reviewed", "tree")
+
+
+def test_a_bundle_that_git_tracks_in_another_working_tree_is_forged(gated, tmp_path):
+    gated.reviewed(**{"src/pay.py": CHANGED})
+    gated.git("worktree", "add", "-q", "-b", "topic", str(tmp_path / "linked"))
+    gated.git("-C", str(tmp_path / "linked"), "rev-parse")
+    (gated.path / ".vibe-artifacts").rename(tmp_path / "linked" / ".vibe-artifacts")
+    gated.git("-C", str(tmp_path / "linked"), "add", "-f", ".vibe-artifacts")
+    assert gated.stand("main")[:2] == (5, "forged")
