@@ -26,11 +26,21 @@ def vibe_gate(
     )
 
 
+NOBODYS = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_AUTHOR_NAME": "Ada",
+    "GIT_AUTHOR_EMAIL": "ada@example.org",
+    "GIT_COMMITTER_NAME": "Ada",
+    "GIT_COMMITTER_EMAIL": "ada@example.org",
+}
+"""For fixtures that live longer than one test: those are made before a test's own environment is."""
+
+
 def git(where: Path, *arguments: str, **environ: str) -> str:
     """Run git in a folder; its output without the last newline."""
-    done = subprocess.run(
-        ["git", *arguments], cwd=where, capture_output=True, text=True, check=True, env={**os.environ, **environ}
-    )
+    given = {**NOBODYS, **os.environ, **environ}
+    done = subprocess.run(["git", *arguments], cwd=where, capture_output=True, text=True, check=True, env=given)
     return done.stdout.rstrip("\n")
 
 
