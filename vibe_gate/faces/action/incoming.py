@@ -41,7 +41,9 @@ MAX_ARCHIVE = 64 << 20
 MAX_FILES = 16
 """Files of one artifact, and artifacts in one folder."""
 
-MAX_FINDINGS = 5_000
+MAX_FINDINGS = 10_000
+"""Of a summary: as many as ten checks keep; they are a comment and a check run in two seconds."""
+
 MAX_LINE = 10_000_000
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{16}\Z")
