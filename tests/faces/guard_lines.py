@@ -319,7 +319,7 @@ ALLOWED = [
     "mkdir -p tests/new && cd tests/new && mkdir .vibe-gate && echo x > .vibe-gate/gate.toml",
     "mkdir -p /tmp/not-there/.vibe-gate && echo x > /tmp/not-there/.vibe-gate/gate.toml",
     "export PATH=$HOME/.local/bin:$PATH && git commit -m x",
-    "PATH=\"$PWD/node_modules/.bin:$PATH\" git commit -m x",
+    'PATH="$PWD/node_modules/.bin:$PATH" git commit -m x',
     "PATH=/usr/bin make",
     "ANTHROPIC_BASE_URL=http://localhost:1 pytest",
     "export -n FOO; git commit -m x",
