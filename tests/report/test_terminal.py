@@ -21,6 +21,13 @@ def first_line(made) -> str:
     return screen(made).splitlines()[0]
 
 
+def test_nothing_to_review_promises_no_gate_and_no_bundle():
+    text = screen(summary(run_id="", bundle="", files=(), trusted=Trusted(revision="", bootstrap=False)))
+    assert "built in" not in text
+    assert "every vote" not in text
+    assert "next    nothing to do" in text
+
+
 @pytest.mark.parametrize(
     ("made", "line"),
     [
@@ -134,6 +141,10 @@ def test_an_uncommitted_change_says_so_and_what_comes_next():
         ),
         (summary(cache=CacheUse(hits=2)), "cost    none: no model was asked · 2 answers from earlier verdicts"),
         (summary(trusted=Trusted(revision="", bootstrap=False)), "gate    built in: there is no .vibe-gate"),
+        (
+            summary(run_id="", trusted=Trusted(revision="", bootstrap=False)),
+            "gate    not read: there is nothing to review",
+        ),
         (summary(trusted=Trusted(revision="", bootstrap=True)), "gate    the change's own definitions"),
         (summary(trusted=Trusted(revision="worktree", bootstrap=False)), "gate    .vibe-gate at worktree"),
         (summary(bundle=""), "bundle  none: nothing was recorded"),

@@ -171,7 +171,9 @@ def _unreviewed(summary: Summary) -> str:
 
 def _next(summary: Summary) -> str:
     if summary.exit_code == PASS:
-        return "git commit" if summary.key.startswith("tree-") else "nothing to do; the bundle has every vote"
+        if summary.key.startswith("tree-") and summary.run_id:
+            return "git commit"
+        return "nothing to do; the bundle has every vote" if summary.bundle else "nothing to do"
     if summary.exit_code == FAIL:
         return "fix what is marked ✗, then run the same review again"
     if summary.exit_code == POLICY_CHANGED:

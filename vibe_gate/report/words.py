@@ -66,6 +66,8 @@ def _cause(rubric: RubricResult) -> str:
 
 def gate(summary: Summary) -> str:
     """Where the definitions were read."""
+    if not summary.run_id:
+        return "not read: there is nothing to review"
     if summary.trusted.bootstrap:
         return "the change's own definitions: there are none yet where they could be trusted"
     if not summary.trusted.revision:
