@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from repos import gated
 
 from vibe_gate.adapters.sandbox import launcher, run_command
 from vibe_gate.domain.checks.contract import CommandResult
@@ -240,13 +241,38 @@ code = b"".join(struct.pack("=HBBI", *line) for line in lines)
 kept = ctypes.create_string_buffer(code, len(code))
 assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, struct.pack("@HP", len(lines), ctypes.addressof(kept)), 0, 0) == 0
-from vibe_gate.adapters.sandbox import run_command
-result = run_command(["true"], cwd=Path(sys.argv[1]), timeout_s=20, environ=os.environ)
-print(result.exit_code, result.lacks)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
+"""Becomes Python on a kernel without Landlock: the call that every use begins with does not exist."""
+
+
+def without_landlock(*argv: str, **how: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", WITHOUT, *argv], capture_output=True, text=True, **how)
 
 
 @walled
-def test_a_kernel_without_landlock_runs_the_command_and_says_so(tree: Path):
-    done = subprocess.run([sys.executable, "-c", WITHOUT, tree], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("0 no Landlock")
+def test_a_kernel_without_landlock_runs_the_command_and_ends_what_it_leaves(tree: Path):
+    code = (
+        "import os, sys; from pathlib import Path; from vibe_gate.adapters.sandbox import run_command\n"
+        f"command = [sys.executable, '-c', {DAEMON!r}]\n"
+        f"result = run_command(command, cwd=Path({str(tree)!r}), timeout_s=20, environ=os.environ)\n"
+        "print(result.exit_code, result.lacks)"
+    )
+    done = without_landlock("-c", code, cwd=ROOT, check=True)
+    assert done.stdout.startswith("0 no Landlock"), done
+    assert not Path(f"/proc/{(tree / 'pid').read_text()}").exists()
+
+
+RUBRIC = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "tests"\nkind = "check"\ncommand = ["true"]\n'
+
+
+@walled
+def test_a_review_says_that_a_command_ran_without_a_wall(tmp_path: Path, environ: dict[str, str]):
+    repo = gated(tmp_path / "repo", environ, rubric=RUBRIC)
+    repo.commit("More", **{"src/more.py": "MORE = 1\n"})
+    review = ("-m", "vibe_gate", "review", "--commit", "HEAD")
+    said = "without a whole wall around it: no Landlock"
+    done = without_landlock(*review, cwd=repo.path, env=environ)
+    assert said in " ".join((done.stdout + done.stderr).split()), done
+    done = subprocess.run([sys.executable, *review], cwd=repo.path, env=environ, capture_output=True, text=True)
+    assert "wall" not in done.stdout + done.stderr, done
