@@ -118,7 +118,8 @@ def _listed(tool: _Tool, data: bytes, found: Signature, revoked: tuple[str, ...]
         if done.code == 0 and not done.why:
             accepted.append(principal)
         else:
-            whys.append(f"its key is listed, but not for this: {done.why or _reason(done.err)}")
+            said = (done.why or _reason(done.err)).replace(f"{allowed}:", "in the list, line ")
+            whys.append(f"its key is listed, but not for this: {said}")
     if accepted:
         return Signature("listed", found.key, tuple(accepted))
     return Signature("unlisted", found.key, why=whys[-1])
