@@ -75,9 +75,7 @@ def uninstall(repository: Repository) -> list[str]:
     said += [f"The hook {name} is not ours; it stays." for name, how in done.items() if how == "foreign"]
     gone = [name for name, how in done.items() if how in ("removed", "restored")]
     if state.is_dir():
-        said.append(
-            f"What hooks wrote down stays in {safe(str(state))}, for `vibe-gate verify`; delete it if you like."
-        )
+        said.append(f"What hooks wrote down stays in {safe(str(state))}, for `vibe-gate verify`.")
     what = f"Taken away from {safe(str(folder))}: {', '.join(gone)}" if gone else "None of our hooks is installed here."
     return [what, *said]
 
