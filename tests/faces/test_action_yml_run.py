@@ -183,7 +183,7 @@ def test_the_strict_example_comments_at_the_lines_and_hands_sarif_on(runner, swa
 
 def test_a_fork_is_never_green_and_its_second_workflow_posts_what_the_first_uploaded(runner, swallowing):
     with loopback_github() as github:
-        pull_on(github, swallowing, fork=True)
+        pull_on(github, swallowing, fork=True, author="eve")
         token = "ghs_ofaforkwhichmayonlyread"
         github.tokens[token] = "github-actions[bot]"
         github.read_only.add(token)
