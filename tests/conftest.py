@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import os
 import socket
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 
 _FOREIGN = ("GIT_", "ANTHROPIC_", "CLAUDE", "AWS_", "VIBE_GATE_", "PRE_COMMIT", "GITHUB_")
 _REAL_CONNECT = socket.socket.connect
+_HOMES = itertools.count()
 
 
 def clean_environ(home: Path) -> dict[str, str]:
@@ -40,7 +42,9 @@ def clean_environ(home: Path) -> dict[str, str]:
 @pytest.fixture(autouse=True)
 def environ(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The environment of this test; os.environ is the same, so that nothing leaks in sideways."""
-    home = tmp_path_factory.mktemp("home")
+    # Not mktemp, which lists every folder made so far to number one more: with thousands of tests that is seconds.
+    home = tmp_path_factory.getbasetemp() / "homes" / str(next(_HOMES))
+    home.mkdir(parents=True)
     (home / ".gitconfig").write_text("[init]\n\tdefaultBranch = main\n")
     values = clean_environ(home)
     for name in list(os.environ):

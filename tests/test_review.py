@@ -191,14 +191,14 @@ def test_a_budget_reached_mid_run_names_what_was_not_reviewed(walk):
 
 
 def test_a_40000_line_change_is_asked_part_by_part(walk):
-    walk.repo.write("src/table.py", "".join(f"value_{i:05d} = compute({i})\n" for i in range(40_000)))
+    walk.repo.write("src/table.py", "".join(f"v{i:05d} = {i}\n" for i in range(40_000)))
     walk.repo.commit("Add a table")
     with answering(PASSES, repeat_last=True) as model:
         walk.environ |= model.environ
         summary = walk(max_cost_usd=50.0).summary
     asked = "".join(json.dumps(request.body) for request in model.script.requests)
-    assert all(f"value_{i:05d} = " in asked for i in range(0, 40_000, 997))
-    assert len(model.script.requests) > 10
+    assert all(f"v{i:05d} = " in asked for i in range(0, 40_000, 997))
+    assert len(model.script.requests) > 5
     assert (summary.outcome, summary.unreviewed) == ("pass", ())
 
 

@@ -15,12 +15,11 @@ from vibe_gate import trust
 from vibe_gate.adapters import receipts
 from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.adapters.git.fetching import Access
-from vibe_gate.attest import signing_of
 from vibe_gate.domain.change import Change, Selection
-from vibe_gate.domain.receipt import contradiction, exact, parse
-from vibe_gate.domain.standing import Demands, Paper, Subject, judged, match
+from vibe_gate.domain.receipt import contradiction, parse
+from vibe_gate.domain.standing import Demands, Paper, judged, match, subject_of
 from vibe_gate.errors import GateError, RevisionError
-from vibe_gate.papers import definitions_of, signers
+from vibe_gate.papers import definitions_of, signers, signing_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ def _look(
         return Accepted(False, f"its receipt cannot be read: {error}")
     flaw = contradiction(sealed.receipt, claimed.document, claimed.files)
     signature = receipts.check(sealed.signed_bytes, sealed.signature, allowed, signing_of(repository), environ)
-    subject = _subject(repository, change)
+    subject = subject_of(change, repository.commits(change))
     by = match(subject, sealed.receipt)
     if by not in ("commit", "tree"):
         return Accepted(False, "its receipt is about another change")
@@ -94,18 +93,6 @@ def _parting(repository: Repository, base: str, head: str) -> str:
         return repository.merge_base(base, head, f"{base}...{head}")
     except RevisionError:
         return ""
-
-
-def _subject(repository: Repository, change: Change) -> Subject:
-    made = repository.commits(change)
-    return Subject(
-        commit=change.head_commit,
-        before=change.before,
-        after=change.after,
-        patch_id=change.patch_id,
-        exact=exact(change),
-        authors=tuple(dict.fromkeys(mail for one in made for mail in (one.author_email, one.committer_email))),
-    )
 
 
 def _demands(repository: Repository, change: Change, base: str, now: datetime) -> Demands:

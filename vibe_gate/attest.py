@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from importlib import metadata
 from typing import Any
 
 from vibe_gate.adapters import receipts
-from vibe_gate.adapters.git import Repository
-from vibe_gate.adapters.receipts import Signing
+from vibe_gate.adapters.installed import version_of
 from vibe_gate.case import Case
 from vibe_gate.domain import policy
 from vibe_gate.domain.heard import Heard
@@ -44,21 +42,23 @@ class Attest:
             places=places(case.change, case.repository.read),
             created_at=self._clock().isoformat(timespec="seconds"),
             definitions=dict(case.gate.digests),
-            versions={"vibe-gate": VERSION, "claude-agent-sdk": metadata.version("claude-agent-sdk")},
+            versions={"vibe-gate": VERSION, "claude-agent-sdk": version_of("claude-agent-sdk")},
             policy=policy.fingerprint(policy.policy_files(case.change, case.gate)),
             unasked=self._unasked,
             questions=self._questions,
-            waivers=self._waivers,
+            waivers=tuple(self._as_kept(waiver) for waiver in self._waivers),
             signer=case.repository.config("user.email") or "",
         )
         payload = statement(receipt_of(self._summary, document, files, about))
-        signed = receipts.sign(to_sign(payload), signing_of(case.repository), case.environ)
+        own = case.repository
+        signing = receipts.signing_of(own.config, own.given, own.root)
+        signed = receipts.sign(to_sign(payload), signing, case.environ)
         made = envelope(payload, signed.signature, signed.key)
         shared = share(case.repository, case.change.head_commit, made) if case.change.head_commit else ""
         self.note = " ".join(filter(None, [signed.note, shared]))
         return made
 
-
-def signing_of(repository: Repository) -> Signing:
-    """What git's configuration of the repository says about SSH signatures."""
-    return receipts.signing_of(repository.config, repository.given, repository.root)
+    def _as_kept(self, waiver: Waiver) -> Waiver:
+        """What people wrote without secrets, as the bundle's log has it: a receipt is kept and shared, too."""
+        redact = self._case.redactor.text
+        return waiver.model_copy(update={"reason": redact(waiver.reason), "by": redact(waiver.by)})

@@ -51,10 +51,13 @@ class Authorship:
         every = tuple(dict.fromkeys((*seen, *self._recorded(change, commits, seen))))
         return AgentAuthored(decision=bool(every), hints=every)
 
-    def taken_over(self) -> tuple[str, ...]:
-        """Signs about the commits that the one about to be made takes over: a pick's, a squashed branch's."""
+    def taken_over(self, message: str = "") -> tuple[str, ...]:
+        """Signs about the commits that the one about to be made takes over: a pick's, a squashed branch's.
+
+        `message` is that of one that was just made.
+        """
         found: dict[str, None] = {}
-        for name in taken_over(self._repository.git_dir):
+        for name in taken_over(self._repository.git_dir, message):
             try:
                 made, tree = self._repository.signed(name), self._repository.tree(name).id
             except GateError:  # gone since

@@ -11,13 +11,15 @@ from vibe_gate.adapters.bundles import RunRecorder
 from vibe_gate.adapters.git import Repository
 from vibe_gate.adapters.redaction import Redactor
 from vibe_gate.domain.change import Change, Selection
-from vibe_gate.domain.gate import Gate, HookName, HookRule
+from vibe_gate.domain.gate import Gate, HookName, HookRule, JudgeWhen
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored
 
 CHECKS_NODE = "checks"
 """The graph's node of the checks, which every judge's node comes after."""
+
+_STRICTEST: tuple[JudgeWhen, ...] = ("always", "agent-authored", "never")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,8 @@ class Request:
     model is reached (None: `VIBE_GATE_WIRE` and `VIBE_GATE_CASSETTE`, else live).
     `force` asks again what an earlier run has answered. `stage` is the git hook that
     asks: the gate's `[hooks.STAGE]` then says whether a judge is asked at all, and the
-    author git would name is looked at; `message` is what the commit will say, as far
+    author git would name is looked at; `called` is the stage by whose name the hook was called, where only variables
+    say that it is another one: the stricter rule of both counts. `message` is what the commit will say, as far
     as the hook knows it. `approval` is asked where the change needs a person's approval,
     and nowhere else: whose word lets it pass (a forge's approving review), or None.
     `settled` is called just before a judge would be asked, and says why none has to be,
@@ -49,6 +52,7 @@ class Request:
     strict: bool = False
     force: bool = False
     stage: HookName | None = None
+    called: HookName | None = None
     message: str = ""
     approval: Callable[[], Waiver | None] | None = None
     settled: Callable[[], str] | None = None
@@ -74,6 +78,8 @@ class Case:
     ends_at: float
     authored: AgentAuthored
     message: str
+    unlooked: str = ""
+    """Why nobody can say that no agent wrote it: sessions that could not be looked at."""
 
     @property
     def unasked(self) -> str:
@@ -82,10 +88,12 @@ class Case:
             return "not asked (--no-judge)"
         if self.request.stage is None:
             return ""
-        rule = self.gate.file.hooks.get(self.request.stage, HookRule())
-        if rule.judge == "never":
+        stages = (self.request.stage, self.request.called or self.request.stage)
+        rules = {stage: self.gate.file.hooks.get(stage, HookRule()).judge for stage in stages}
+        judge = min(rules.values(), key=_STRICTEST.index)
+        if judge == "never":
             return f'not asked ([hooks.{self.request.stage}] judge = "never")'
-        if rule.judge == "agent-authored" and not self.authored.decision:
+        if judge == "agent-authored" and not self.authored.decision:
             return "not asked: nothing hints at an agent's work"
         return ""
 

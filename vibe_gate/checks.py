@@ -5,9 +5,9 @@ from __future__ import annotations
 import tempfile
 import time
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
-from vibe_gate.adapters import sandbox
 from vibe_gate.case import CHECKS_NODE as NODE
 from vibe_gate.case import Case
 from vibe_gate.domain.checks import run_check
@@ -61,7 +61,7 @@ def _run(case: Case, criterion: Criterion, lacks: list[str]) -> CheckResult:
         with tempfile.TemporaryDirectory(prefix="vibe-gate-check-") as folder:
             root = Path(folder) / "tree"
             case.repository.export(case.change.after, root)
-            ended = sandbox.run_command(
+            ended: CommandResult = import_module("vibe_gate.adapters.sandbox").run_command(
                 argv, cwd=root, timeout_s=min(timeout_s, left), environ=case.environ,
                 unix_sockets=criterion.options.get("unix_sockets") is True,
             )  # fmt: skip

@@ -12,6 +12,7 @@ import math
 import secrets
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -29,7 +30,7 @@ from vibe_gate.domain.heard import Heard
 from vibe_gate.domain.question import Judged, Question
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost
-from vibe_gate.judge import SESSIONS_AT_ONCE, TOOLS, Courtroom, judge
+from vibe_gate.judge import SESSIONS_AT_ONCE, TOOLS, Answered, Courtroom, judge
 from vibe_gate.version import VERSION
 
 NO_KEY = "no credentials for a model"
@@ -39,13 +40,14 @@ ADVICE = (
 )
 
 
-def hear(case: Case, rubrics: list[Rubric], now: datetime) -> Heard:
+def hear(case: Case, rubrics: list[Rubric], now: datetime, tell: Callable[[str], None] = lambda _: None) -> Heard:
     """Ask the judge criteria of `rubrics` about the case's change, unless the same was asked before.
 
+    Where another review asks the same at this moment, its answer is waited for; `tell` hears of it.
     Raises GatewayError where the wire is set up wrongly (a cassette that is not there).
     """
     wire = wire_from(case.environ, case.request.wire, case.request.cassette)
-    cache, ledger = VerdictCache(case.repository.common_dir), DayLedger(case.repository.common_dir)
+    cache = VerdictCache(case.repository.common_dir)
     # A recording must hold the conversation and a replay must show it: neither uses what is known.
     keys = questions(case, rubrics) if wire.mode == "live" else {}
     known = {} if case.request.force else _known(cache, keys, now)
@@ -55,19 +57,56 @@ def hear(case: Case, rubrics: list[Rubric], now: datetime) -> Heard:
     upstream = find_upstream(case.environ)
     if upstream is None and wire.mode != "replay":
         return Heard(known, Cost(), cached=frozenset(known), notes=(ADVICE,), silence=NO_KEY)
+    if not keys or case.request.force:
+        return _ask(case, asking, known, (wire, upstream), now)
+    claimed = {key for rubric in asking for key in (keys[rubric.id], _key(case, rubric, ""))}
+    waiting = partial(tell, "another review asks the same just now; waiting for its answer")
+    # Half of the time that is left is enough to ask after all, where the other one gets stuck.
+    until = time.monotonic() + (case.ends_at - time.monotonic()) / 2
+    with cache.asking(claimed, until, waiting):
+        known |= _known(cache, {rubric.id: keys[rubric.id] for rubric in asking}, now)
+        asking = [rubric for rubric in asking if rubric.id not in known]
+        if not asking:
+            return Heard(known, Cost(), cached=frozenset(known), questions=keys)
+        return _ask(case, asking, known, (wire, upstream), now)
+
+
+def _ask(
+    case: Case, asking: list[Rubric], known: dict[str, Judged], way: tuple[Wire, Upstream | None], now: datetime
+) -> Heard:
+    """Ask what is not `known`, and keep the answers."""
+    cache, ledger = VerdictCache(case.repository.common_dir), DayLedger(case.repository.common_dir)
+    live = way[0].mode == "live"
+    keys = questions(case, asking) if live else {}
+    plain = {rubric.id: _key(case, rubric, "") for rubric in asking if live and "message" in rubric.sees}
+    halves = {} if case.request.force else _known(cache, plain, now)
     with tempfile.TemporaryDirectory(prefix="vibe-gate-") as folder:
         export = case.repository.export(case.change.after, Path(folder) / "tree")
         budget = min(case.max_cost_usd, _left_today(case, ledger, now))
-        judged, spending, notes = _session(case, asking, (wire, upstream, budget), Path(folder))
+        answered, spending, notes = _session(case, asking, (*way, budget), (Path(folder), halves))
         intact = export.unchanged()
-    for name, said in judged.items():
-        if intact and said.is_final and name in keys:
-            kept = said.from_bundle(case.run.relative).model_dump(mode="json")
-            cache.put(keys[name], case.redactor.value(kept), now)
+    judged = {name: said.judged for name, said in answered.items()}
+    kept = {keys[name]: said for name, said in judged.items() if name in keys}
+    kept |= {plain[name]: said.plain for name, said in answered.items() if said.plain and name in plain}
+    unkept = ""
+    for key, one in kept.items():
+        if intact and one.is_final:
+            entry = one.from_bundle(case.run.relative).model_dump(mode="json")
+            unkept = cache.put(key, case.redactor.value(entry), now) or unkept
     cache.prune(now)
-    ledger.add(spending.usd, case.run.run_id, now)
-    final = {name: keys[name] for name, said in (known | judged).items() if intact and said.is_final and name in keys}
+    uncounted = ledger.add(spending.usd, case.run.run_id, now)
+    notes += tuple(_unkept(unkept, uncounted))
+    every = questions(case, list(case.rubrics)) if live else {}
+    final = {name: every[name] for name, said in (known | judged).items() if intact and said.is_final and name in every}
     return Heard(known | judged, _cost(spending), frozenset(known), notes, intact=intact, questions=final)
+
+
+def _unkept(verdict: str, spending: str) -> Iterator[str]:
+    """What the next review will not know, as sentences for people."""
+    if verdict:
+        yield f"The answers are kept nowhere, so the same question is paid for again ({verdict})."
+    if spending:
+        yield f"What was spent is not counted on this day's budget ({spending})."
 
 
 def _left_today(case: Case, ledger: DayLedger, now: datetime) -> float:
@@ -77,17 +116,17 @@ def _left_today(case: Case, ledger: DayLedger, now: datetime) -> float:
 
 def questions(case: Case, rubrics: list[Rubric]) -> dict[str, str]:
     """What is asked about each rubric, as keys by rubric id: the same key, the same question."""
-    return {rubric.id: _key(case, rubric) for rubric in rubrics}
+    return {rubric.id: _key(case, rubric, case.message) for rubric in rubrics}
 
 
-def _key(case: Case, rubric: Rubric) -> str:
+def _key(case: Case, rubric: Rubric, message: str) -> str:
     return Question(
         before=case.change.before,
         after=case.change.after,
         rubric=rubric.digest,
         model=rubric.model or case.model,
         tools=TOOLS,
-        message=case.message if "message" in rubric.sees else "",
+        message=message if "message" in rubric.sees else "",
         versions={"vibe-gate": VERSION, "claude-agent-sdk": metadata.version("claude-agent-sdk")},
     ).key
 
@@ -103,9 +142,13 @@ def _known(cache: VerdictCache, keys: dict[str, str], now: datetime) -> dict[str
 
 
 def _session(
-    case: Case, rubrics: list[Rubric], door: tuple[Wire, Upstream | None, float], folder: Path
-) -> tuple[dict[str, Judged], Spending, tuple[str, ...]]:
+    case: Case,
+    rubrics: list[Rubric],
+    door: tuple[Wire, Upstream | None, float],
+    given: tuple[Path, dict[str, Judged]],
+) -> tuple[dict[str, Answered], Spending, tuple[str, ...]]:
     nonce = secrets.token_hex(16)
+    folder, halves = given
     places = {nonce: "{{nonce}}", str(folder): "{{folder}}"}
     wire, upstream, budget = door
     with Gateway(upstream, wire, budget, case.redactor.text, placeholders=places) as gateway:
@@ -127,7 +170,7 @@ def _session(
             cloud=gateway.cloud,
             settle=partial(_settle, gateway),
         )
-        judged = asyncio.run(_all(rubrics, court))
+        judged = asyncio.run(_all(rubrics, court, halves))
         return judged, gateway.spent(), tuple(gateway.unmatched)
 
 
@@ -137,10 +180,12 @@ def _settle(gateway: Gateway, node: str, ending: Ending) -> None:
         gateway.add(node, ending.by_model, ending.cost_basis, (ending.input_tokens, ending.output_tokens))
 
 
-async def _all(rubrics: list[Rubric], court: Courtroom) -> dict[str, Judged]:
+async def _all(rubrics: list[Rubric], court: Courtroom, halves: dict[str, Judged]) -> dict[str, Answered]:
     places = asyncio.Semaphore(SESSIONS_AT_ONCE)
     async with asyncio.TaskGroup() as group:
-        tasks = {rubric.id: group.create_task(judge(rubric, court, places)) for rubric in rubrics}
+        tasks = {
+            rubric.id: group.create_task(judge(rubric, court, places, halves.get(rubric.id))) for rubric in rubrics
+        }
     return {name: task.result() for name, task in tasks.items()}
 
 

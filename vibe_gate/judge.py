@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,38 +91,77 @@ class _Reply:
     votes: dict[str, Vote]
 
 
-async def judge(rubric: Rubric, court: Courtroom, places: asyncio.Semaphore) -> Judged:
-    """Ask one rubric's judge criteria about the change, vote by vote."""
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What judges said of one rubric; `plain` is what they said without the author's prose, where all of that is said.
+
+    A rubric that sees the message is asked with and without it: the half without is the same question as long as the
+    change is, whatever its message.
+    """
+
+    judged: Judged
+    plain: Judged | None = None
+
+
+async def judge(rubric: Rubric, court: Courtroom, places: asyncio.Semaphore, plain: Judged | None = None) -> Answered:
+    """Ask one rubric's judge criteria about the change, vote by vote; nobody is asked for the votes of `plain`."""
     parts, cut = brief.parts(court.change, rubric)
+    blind = len(parts)
     if "message" in rubric.sees and court.message:
         # With and without: the worse of both counts, as `combine` takes the worst part.
         parts += tuple(Part(p.criteria, p.pieces, p.number, p.of, court.message) for p in parts)
-    for index in range(len(parts)):
-        node = node_id(rubric, index)
-        court.run.event("node.added", node, kind="judge")
-        court.run.event("edge.added", **{"from": CHECKS_NODE, "to": node})
+    known = plain.votes if plain is not None and blind < len(parts) else {}
     votes: dict[str, list[Vote]] = {c.id: [] for part in parts for c in part.criteria}
-    unseen = dict.fromkeys(range(len(parts)), "not asked")
+    without: dict[str, list[Vote]] = {name: [] for name in votes}
+    unseen = dict.fromkeys(range(blind if known else 0, len(parts)), "not asked")
+    announced: set[int] = set()
     stopped = ""
-    for _ in range(rubric.votes):
-        undecided = {name for name, cast in votes.items() if settle(cast, rubric.votes) is None}
+    for cast in range(rubric.votes):
+        undecided = {name for name, said in votes.items() if settle(said, rubric.votes) is None}
         if not undecided or stopped:
             break
-        replies = await _ask_all(rubric, court, [_only(part, undecided) for part in parts], places)
+        unknown = {name for name in undecided if cast >= len(known.get(name, ()))}
+        asked = [_only(part, unknown if index < blind else undecided) for index, part in enumerate(parts)]
+        _announce(rubric, court, asked, announced)
+        replies = await _ask_all(rubric, court, asked, places)
         for name in undecided:
-            votes[name].append(combine([reply.votes[name] for reply in replies if name in reply.votes]))
+            alone = known[name][cast : cast + 1] if name not in unknown else _votes(replies[:blind], name)
+            without[name].append(combine(alone))
+            votes[name].append(combine([*alone, *_votes(replies[blind:], name)]))
         for index, reply in enumerate(replies):
             if reply.status == "answered":
                 unseen.pop(index, None)
             elif index in unseen and reply.detail:
                 unseen[index] = reply.detail
         stopped = next((reply.detail for reply in replies if reply.status in _INFRASTRUCTURE | _LIMITS), "")
-    listed = cut + tuple(item for index, why in unseen.items() for item in _unreviewed(parts[index], why))
-    return Judged(
-        votes={name: tuple(cast) for name, cast in votes.items()},
-        stopped=stopped,
-        unreviewed=tuple(dict.fromkeys(listed)),
-    )
+    seen = [*cut, *_unanswered(parts[:blind], unseen), *(plain.unreviewed if plain is not None and known else ())]
+    every = [*seen, *_unanswered(parts, {index: why for index, why in unseen.items() if index >= blind})]
+    judged = Judged(votes=_all(votes), stopped=stopped, unreviewed=tuple(dict.fromkeys(every)))
+    if blind == len(parts) or any(settle(said, rubric.votes) is None for said in without.values()):
+        return Answered(judged)
+    return Answered(judged, Judged(votes=_all(without), stopped=stopped, unreviewed=tuple(dict.fromkeys(seen))))
+
+
+def _unanswered(parts: Sequence[Part], unseen: Mapping[int, str]) -> list[Unreviewed]:
+    return [item for index, why in unseen.items() if index < len(parts) for item in _unreviewed(parts[index], why)]
+
+
+def _all(votes: Mapping[str, list[Vote]]) -> dict[str, tuple[Vote, ...]]:
+    return {name: tuple(cast) for name, cast in votes.items()}
+
+
+def _votes(replies: list[_Reply], name: str) -> tuple[Vote, ...]:
+    return tuple(reply.votes[name] for reply in replies if name in reply.votes)
+
+
+def _announce(rubric: Rubric, court: Courtroom, asked: list[Part], announced: set[int]) -> None:
+    """A node for each part that is asked for the first time."""
+    for index, part in enumerate(asked):
+        if part.criteria and index not in announced:
+            announced.add(index)
+            node = node_id(rubric, index)
+            court.run.event("node.added", node, kind="judge")
+            court.run.event("edge.added", **{"from": CHECKS_NODE, "to": node})
 
 
 def _only(part: Part, names: set[str]) -> Part:

@@ -18,6 +18,7 @@ from vibe_gate.adapters import receipts
 from vibe_gate.adapters.bundles.finding import is_about
 from vibe_gate.adapters.bundles.index import Entry
 from vibe_gate.adapters.bundles.indexing import entries
+from vibe_gate.adapters.bundles.names import STORE
 from vibe_gate.adapters.bundles.papers import read_papers
 from vibe_gate.adapters.bundles.provenance import Provenance
 from vibe_gate.adapters.definitions import GATE_PATH
@@ -30,7 +31,6 @@ from vibe_gate.domain.standing import Paper, Subject
 from vibe_gate.errors import GateError, IntegrityError, StorageError
 from vibe_gate.share import NOTES
 
-STORE = ".vibe-artifacts"
 SIGNERS = ".vibe-gate/allowed_signers"
 """Who may sign receipts, as ssh-keygen reads it; at the trusted revision."""
 
@@ -72,7 +72,7 @@ def signers(
         own = repository.tree(at).read(SIGNERS)
         if own is not None:
             return own, f"{SIGNERS} at {revision[:12]}"
-    configured = receipts.allowed_signers(_signing(repository), environ)
+    configured = receipts.allowed_signers(signing_of(repository), environ)
     return configured, "" if configured is None else "gpg.ssh.allowedSignersFile"
 
 
@@ -95,18 +95,19 @@ class _Room:
 class Shelf:
     """The receipts of one repository, in the stores of all its working trees.
 
-    Signatures are looked at only where a receipt is wanted: each costs processes. `entries`
+    Signatures are looked at only where a receipt is wanted: each costs processes. `listed` is
+    what `signers` found. `entries`
     are all runs, those of this working tree first, the newest first; `remark` says why
     there are none here that can be read, or "".
     """
 
     def __init__(
-        self, repository: Repository, environ: Mapping[str, str], now: datetime, allowed: bytes | None
+        self, repository: Repository, environ: Mapping[str, str], now: datetime, listed: tuple[bytes | None, str]
     ) -> None:
         self._repository = repository
         self._environ = environ
-        self._allowed = allowed
-        self._signing = _signing(repository)
+        self._allowed, self._list = listed
+        self._signing = signing_of(repository)
         self.remark = ""
         try:
             own = entries(repository.root)
@@ -166,6 +167,8 @@ class Shelf:
         if not wanted(sealed.receipt):
             return None
         signature = receipts.check(sealed.signed_bytes, sealed.signature, self._allowed, self._signing, self._environ)
+        if signature.state == "unlisted":
+            signature = replace(signature, why=f"{signature.why} ({self._list})")
         return Paper(sealed.receipt.run_id, place, sealed.receipt, signature)
 
 
@@ -181,5 +184,6 @@ def _elsewhere(repository: Repository, environ: Mapping[str, str], now: datetime
     return found
 
 
-def _signing(repository: Repository) -> receipts.Signing:
+def signing_of(repository: Repository) -> receipts.Signing:
+    """What git's configuration of the repository says about SSH signatures."""
     return receipts.signing_of(repository.config, repository.given, repository.root)

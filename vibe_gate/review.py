@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol
@@ -30,6 +31,7 @@ from vibe_gate.case import Case, Request
 from vibe_gate.checks import Checked, run_checks
 from vibe_gate.domain import account, paths
 from vibe_gate.domain.change import Change
+from vibe_gate.domain.checks.answer import counted
 from vibe_gate.domain.decide import exit_code
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.heard import Heard
@@ -56,11 +58,15 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """The outcome. `notes` are sentences for people; `summary.exit_code` is the process's; `gate` was in force."""
+    """The outcome. `notes` are sentences for people; `summary.exit_code` is the process's; `gate` was in force.
+
+    `unlooked`: the note that sessions could not be looked at, where that was so.
+    """
 
     summary: Summary
     notes: tuple[str, ...] = ()
     gate: Gate | None = None
+    unlooked: str = ""
 
 
 def review(
@@ -122,7 +128,8 @@ def _open(
     commits = repository.commits(change)
     if request.stage and not change.head_commit:
         commits = (repository.draft(request.message),)
-    sessions.fold(repository.common_dir, store.sessions(), redactor, clock())
+    unlooked: list[str] = []
+    sessions.fold(repository.common_dir, store.sessions(), redactor, clock(), unlooked)
     limits = gate.file.budget
     return Case(
         request=request,
@@ -136,11 +143,13 @@ def _open(
         ends_at=began + (request.deadline_s or limits.deadline_s),
         authored=Authorship(repository, environ).of(change, commits),
         message="\n\n".join(commit.message.strip() for commit in reversed(commits)),
+        unlooked="".join(unlooked),
     )
 
 
 def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[], datetime]) -> Review:
-    progress("checks", f"{len(case.change.files)} files, {_count(case.rubrics)} criteria")
+    criteria = counted(_count(case.rubrics), "criterion", "criteria")
+    progress("checks", f"{counted(len(case.change.files), 'file')}, {criteria}")
     _write_down(case)
     checked = run_checks(case)
     waivers = trust.approved(case, trust.waivers(case.repository, case.gate, case.environ, clock().date()))
@@ -159,7 +168,7 @@ def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[],
     waived = (f"{waiver.finding}: {waiver.sentence}" for waiver in verdict.waivers)
     remarks = waivers.remarks(summary.findings, [file.path for file in case.change.files])
     notes = (*_notes(case, heard, verdict.intact), *checked.notes, *waived, *remarks, *filter(None, [attest.note]))
-    return Review(summary, notes, case.gate)
+    return Review(summary, notes, case.gate, case.unlooked)
 
 
 def _sum_up(case: Case, heard: Heard, verdict: Weighed, seconds: float) -> Summary:
@@ -212,7 +221,8 @@ def _hear(case: Case, checked: Checked, waivers: Waivers, progress: Progress, no
         return known
     progress("judge", f"asking about {', '.join(rubric.id for rubric in asking)}")
     # Loaded here because most reviews at a commit ask nobody, and the judge's side costs a tenth of such a review.
-    heard: Heard = import_module("vibe_gate.hearing").hear(case, asking, now)
+    hear = import_module("vibe_gate.hearing").hear
+    heard: Heard = hear(case, asking, now, partial(progress, "judge"))
     return heard
 
 
@@ -236,7 +246,7 @@ def _still_there(case: Case) -> bool:
 
 
 def _notes(case: Case, heard: Heard, intact: bool) -> tuple[str, ...]:
-    notes = list(case.repository.remarks)
+    notes = [*case.repository.remarks, *filter(None, [case.unlooked])]
     if not intact:
         notes.append("What was reviewed is not what is there any more: files changed during the review. Review again.")
     if case.gate.origin == "bootstrap":

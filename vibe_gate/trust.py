@@ -74,9 +74,10 @@ def trusted_revision(repository: Repository, change: Change, *, base: str | None
     """The commit id to read definitions at, "worktree", or "" where there is no commit before the change."""
     if definitions == WORKTREE:
         return WORKTREE
-    named = definitions or base or repository.config("vibe-gate.trust")
-    if named:
+    if named := definitions or base:
         return repository.resolve(named)
+    if named := repository.config("vibe-gate.trust"):
+        return repository.resolve_shared(named)
     return repository.upstream_base() or change.base_commit
 
 

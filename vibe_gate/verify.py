@@ -22,8 +22,8 @@ from vibe_gate.domain.gate import Gate, HookName, HookRule
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.receipt import Receipt, exact, places
 from vibe_gate.domain.record import Record
-from vibe_gate.domain.standing import GOOD, Demands, Match, Standing, Subject, best, judged, match
-from vibe_gate.errors import FAIL, INTEGRITY, PASS, RevisionError, UsageError
+from vibe_gate.domain.standing import GOOD, Demands, Match, Standing, Subject, best, judged, match, subject_of
+from vibe_gate.errors import FAIL, INTEGRITY, PASS, IntegrityError, RevisionError, UsageError
 from vibe_gate.papers import Claim, Shelf, definitions_of, signers
 
 SHORT_ID = 12
@@ -59,7 +59,7 @@ class Verified:
 
     `trusted` is where the gate was read; `listed` where the list of signers comes
     from, "" where there is none; `strict` whether only signatures of others counted.
-    `remark` says why no bundle could be read, or "".
+    `remark` says why no bundle could be read, or what else people must know, or "".
     """
 
     commits: tuple[tuple[Subject, Standing], ...]
@@ -88,7 +88,8 @@ def verify(asked: Asked, *, start: Path, environ: Mapping[str, str], now: dateti
         look = _Look(repository, environ, now, asked, whole)
         found = look.claims(list(changes.values()))
         rows = tuple(look.row(change, found) for change in changes.values())
-        return Verified(rows, look.gate.revision, look.listed, look.strict, look.shelf.remark)
+        remark = " ".join(filter(None, (look.shelf.remark, *repository.remarks)))
+        return Verified(rows, look.gate.revision, look.listed, look.strict, remark)
 
 
 def _commits(repository: Repository, span: str) -> tuple[str, str, tuple[str, ...]]:
@@ -104,7 +105,21 @@ def _commits(repository: Repository, span: str) -> tuple[str, str, tuple[str, ..
     else:
         base, head = repository.resolve(left or "HEAD"), repository.resolve(right or "HEAD")
         base = repository.merge_base(base, head, span) if dots == "..." else base
-    return base, head, repository.span(base, head)
+    names = repository.span(base, head)
+    if ends := repository.false_ends(base, names):
+        raise IntegrityError(
+            f"git's list of where history ends (.git/shallow) hides commits that are here, at "
+            f"{ends[0][:SHORT_ID]}: `git fetch --unshallow`, or delete what was written into that file."
+        )
+    return base, head, names
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """Commits that were reviewed as a whole: `base` is where they begin."""
+
+    base: str
+    commits: frozenset[str]
 
 
 class _Look:
@@ -120,15 +135,16 @@ class _Look:
         self._asked = asked
         self._whole = whole
         self._whole_exact, self._whole_places = exact(whole), places(whole, repository.read)
-        allowed, self.listed = signers(
+        listed = signers(
             repository, whole, environ, base=asked.base, definitions=asked.definitions
         )  # fmt: skip
-        self.shelf = Shelf(repository, environ, now, allowed)
+        self.listed = listed[1]
+        self.shelf = Shelf(repository, environ, now, listed)
         # Whoever runs this says nothing about who wrote what is committed: no environment.
         self._authorship = Authorship(repository, {}, now)
         self._records = self._authorship.records
         self._old = {record.commit: record.old for record in self._records if record.kind == "rewritten"}
-        self._covered: dict[str, set[str]] = {}  # run id -> commits that its range has
+        self._covered: dict[str, list[_Range]] = {}  # by run id
 
     def claims(self, changes: Sequence[Change]) -> list[Claim]:
         """Every receipt that can be about one of the commits, or about the whole range."""
@@ -138,7 +154,7 @@ class _Look:
             found += self.shelf.noted(lambda about, receipt: any(_is_said(about, receipt, one) for one in every))
         for claim in found:
             if claim.paper.receipt is not None and not claim.paper.flaw:
-                self._cover(claim.paper.receipt, [change.head_commit for change in changes])
+                self._cover(claim.paper.receipt, {change.head_commit for change in changes})
         return found
 
     def row(self, change: Change, claims: Sequence[Claim]) -> tuple[Subject, Standing]:
@@ -154,19 +170,13 @@ class _Look:
         return subject, standing
 
     def _subject(self, change: Change, made: Commit) -> Subject:
-        return Subject(
-            commit=change.head_commit,
-            before=change.before,
-            after=change.after,
-            patch_id=change.patch_id,
-            exact=exact(change),
-            authors=tuple(dict.fromkeys((made.author_email, made.committer_email))),
-            places=places(change, self._repository.read),
-            title=made.message.partition("\n")[0],
-        )
+        title = made.message.partition("\n")[0]
+        return replace(subject_of(change, (made,)), title=title, places=places(change, self._repository.read))
 
-    def _standing(self, subject: Subject, claims: Sequence[Claim], demands: Demands) -> Standing | None:
-        found = ((self._match(subject, claim), claim) for claim in claims)
+    def _standing(
+        self, subject: Subject, claims: Sequence[Claim], demands: Demands, parent: str = ""
+    ) -> Standing | None:
+        found = ((self._match(subject, claim, parent), claim) for claim in claims)
         return best([judged(by, claim.paper, subject, demands) for by, claim in found if by is not None])
 
     def _merged(
@@ -185,33 +195,42 @@ class _Look:
                 return Standing("missing", why)
             if not change.files:
                 continue
-            standing = self._standing(replace(self._subject(change, made), patch_id=""), claims, demands)
+            standing = self._standing(replace(self._subject(change, made), patch_id=""), claims, demands, parent)
             if standing is None or standing.status not in GOOD:
                 return standing or Standing("missing", why)
         return None
 
-    def _match(self, subject: Subject, claim: Claim) -> Match | None:
+    def _match(self, subject: Subject, claim: Claim, parent: str) -> Match | None:
+        """By what the claim is about the commit; `parent`: about a merge as it is against this other parent."""
         receipt = claim.paper.receipt
         if receipt is None or claim.paper.flaw:
             return "commit" if claim.is_about(subject) else None
-        return match(subject, receipt, subject.commit in self._covered.get(receipt.run_id, set()))
+        ranges = [part for part in self._covered.get(receipt.run_id, ()) if subject.commit in part.commits]
+        return match(subject, receipt, any(not parent or self._has(part.base, parent) for part in ranges))
+
+    def _has(self, base: str, parent: str) -> bool:
+        """Whether a range that begins at `base` shows what a merge in it takes away from `parent`."""
+        return bool(base) and (base == parent or self._repository.is_ancestor(parent, base))
 
     def _cover(self, receipt: Receipt, names: Collection[str]) -> None:
         """Which of the commits the receipt's range has.
 
         Either the whole range that is verified has the change that was reviewed, or the
-        reviewed range is a part of it, commit by commit. A range that begins earlier
-        proves nothing: it could hide that something was put back that is older.
+        reviewed range is a part of it, commit by commit. A range that begins earlier, or that has commits of before
+        by a merge, proves nothing: it could hide that something was put back that is older, or that a merge
+        takes away what they brought.
         """
-        covered = self._covered.setdefault(receipt.run_id, set())
+        covered = self._covered.setdefault(receipt.run_id, [])
         whole = self._whole
         same = (receipt.exact, receipt.range_patch_id) == (self._whole_exact, whole.range_patch_id)
         here = receipt.places == self._whole_places or (receipt.before, receipt.after) == (whole.before, whole.after)
         if same and here:
-            covered.update(names)
+            covered.append(_Range(whole.base_commit, frozenset(names)))
         base, head = receipt.base_commit, receipt.head_commit
         if head in names and (base in names or (base and base == whole.base_commit)) and self._is_so(receipt):
-            covered.update(self._repository.span(base, head))
+            part = frozenset(self._repository.span(base, head))
+            if part.issubset(names):
+                covered.append(_Range(base, part))
 
     def _is_so(self, receipt: Receipt) -> bool:
         """Whether the receipt's commits have the receipt's trees."""

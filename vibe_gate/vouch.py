@@ -13,9 +13,9 @@ from datetime import datetime
 
 from vibe_gate.case import Case
 from vibe_gate.domain.heard import Heard
-from vibe_gate.domain.receipt import Receipt, exact
+from vibe_gate.domain.receipt import Receipt
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.standing import Demands, Paper, Subject, judged, match
+from vibe_gate.domain.standing import Demands, Paper, Subject, judged, match, subject_of
 from vibe_gate.domain.summary import Cost
 from vibe_gate.hearing import questions
 from vibe_gate.papers import Shelf, definitions_of, signers
@@ -56,19 +56,20 @@ def vouched(case: Case, rubrics: list[Rubric], now: datetime) -> Vouched | None:
     if not change.head_commit or gate.origin == "bootstrap":
         return None
     request = case.request
-    allowed, _ = signers(
+    listed = signers(
         case.repository, change, case.environ, base=request.base, definitions=request.definitions
     )  # fmt: skip
-    if allowed is None:
+    if listed[0] is None:
         return None
     wanted, trees = questions(case, rubrics), (change.before, change.after)
 
     def is_wanted(about: str, receipt: Receipt | None) -> bool:
         return receipt is not None and (receipt.before, receipt.after) == trees and _answers(receipt, wanted)
 
-    shelf = Shelf(case.repository, case.environ, now, allowed)
+    shelf = Shelf(case.repository, case.environ, now, listed)
     claims = [*shelf.bundled(lambda entry: (entry.before, entry.after) == trees), *shelf.noted(is_wanted)]
-    subject, demands = _subject(case), _demands(case, rubrics, now)
+    subject = subject_of(case.change, case.repository.commits(case.change))
+    demands = _demands(case, rubrics, now)
     found = [claim.paper for claim in claims if _holds(claim.paper, subject, demands, wanted)]
     newest = max(found, key=lambda paper: paper.receipt.created_at if paper.receipt else "", default=None)
     return None if newest is None else _of(newest, rubrics)
@@ -84,19 +85,6 @@ def _holds(paper: Paper, subject: Subject, demands: Demands, wanted: Mapping[str
 
 def _answers(receipt: Receipt, wanted: Mapping[str, str]) -> bool:
     return all(receipt.questions.get(rubric) == key for rubric, key in wanted.items())
-
-
-def _subject(case: Case) -> Subject:
-    change = case.change
-    made = case.repository.commits(change)
-    return Subject(
-        commit=change.head_commit,
-        before=change.before,
-        after=change.after,
-        patch_id=change.patch_id,
-        exact=exact(change),
-        authors=tuple(dict.fromkeys(mail for one in made for mail in (one.author_email, one.committer_email))),
-    )
 
 
 def _demands(case: Case, rubrics: list[Rubric], now: datetime) -> Demands:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from vibe_gate.adapters.bundles.index import Entry
 from vibe_gate.adapters.bundles.indexing import entries
+from vibe_gate.adapters.bundles.names import STORE
 from vibe_gate.adapters.bundles.papers import Papers, read_papers
 from vibe_gate.adapters.bundles.place import locate
 from vibe_gate.adapters.bundles.provenance import Provenance
@@ -27,8 +28,6 @@ from vibe_gate.domain.suppression import Suppression
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.domain.waiver import POLICY, Override, agent_behind, expiry
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
-
-STORE = ".vibe-artifacts"
 
 RUNS_AT_MOST = 200
 """Newest runs that are searched for a finding."""

@@ -165,9 +165,10 @@ def test_a_link_is_never_followed(tmp_path, link):
     assert (tmp_path / "outside" / "settings.json").read_text() == "{}"
 
 
-def test_a_file_keeps_its_mode(tmp_path):
+@pytest.mark.parametrize("mode", [0o640, 0o664, 0o600])
+def test_a_file_keeps_its_mode(tmp_path, mode):
     path = tmp_path / "settings.json"
     path.write_text("{}")
-    path.chmod(0o640)
+    path.chmod(mode)
     write_settings(path, tmp_path, '{"a": 1}')
-    assert (path.read_text(), path.stat().st_mode & 0o777) == ('{"a": 1}', 0o640)
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ('{"a": 1}', mode)

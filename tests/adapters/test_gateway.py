@@ -30,6 +30,7 @@ from vibe_gate.adapters.gateway.ledger import Ledger
 from vibe_gate.adapters.gateway.normal import digest, normal_request
 from vibe_gate.adapters.gateway.usage import Usage as Tokens
 from vibe_gate.domain import wire
+from vibe_gate.domain.proxies import proxies_for
 from vibe_gate.errors import GatewayError, UsageError
 
 LIVE = Wire("live")
@@ -265,19 +266,11 @@ def test_a_model_that_is_not_there_is_said_in_a_sentence():
         assert ask(gateway.url("judge"))[0] == 502
 
 
-def test_proxies_and_certificates_come_from_the_given_environment(environ):
+def test_proxies_and_certificates_come_from_the_given_environment():
     from vibe_gate.adapters.gateway import forward
 
-    def proxies(**found: str) -> dict[str, str]:
-        upstream = find_upstream({"ANTHROPIC_BASE_URL": "https://api.example.com", **found})
-        return forward._proxies(upstream)
-
-    assert proxies() == {}
-    assert proxies(https_proxy="http://p:1") == {"https": "http://p:1"}
-    assert proxies(ALL_PROXY="http://p:1") == {"http": "http://p:1", "https": "http://p:1"}
-    assert proxies(HTTPS_PROXY="http://p:1", NO_PROXY="other.org, .example.com") == {}
-    assert proxies(HTTPS_PROXY="http://p:1", NO_PROXY="*") == {}
-    assert proxies(HTTPS_PROXY="http://p:1", NO_PROXY="ample.com") == {"https": "http://p:1"}
+    upstream = find_upstream({"ANTHROPIC_BASE_URL": "https://api.example.com", "HTTPS_PROXY": "http://p:1"})
+    assert proxies_for(upstream.base_url, upstream.network) == {"https": "http://p:1"}
     assert forward._certificates({"SSL_CERT_FILE": "/ca.pem"}) == "/ca.pem" and forward._certificates({}) is True
 
 

@@ -134,8 +134,45 @@ def test_a_key_that_is_not_listed_is_unlisted(tmp_path, environ):
     signature = sign(DATA, configured(signing.key(tmp_path)), environ).signature
     other = allowed(f"bob@example.org {signing.public(signing.key(tmp_path, 'other'))}")
     found = check(DATA, signature, other, configured(), environ)
-    assert (found.state, found.why) == ("unlisted", "its key is not among the allowed signers")
+    assert (found.state, found.why) == (
+        "unlisted",
+        f"signed by {found.key}, who is not among the allowed signers",
+    )
     assert check(DATA, signature, b"", configured(), environ).state == "unlisted"
+
+
+def both(*names: str) -> list[str]:
+    """The lines of a list in either order."""
+    return ["\n".join(names), "\n".join(reversed(names))]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        *both("ada@old.org {key}", "ada@new.org {key}"),
+        *both("ada@old.org {key}", 'ada@new.org namespaces="git" {key}'),
+        *both("ada@old.org {key}", 'ada@new.org valid-before="20200101" {key} her old line'),
+        *both('"ada@old.org" {key}', '  "ada@new.org,eve@example.org"\t{key}\r'),
+        *both("ada@old.org {key}", "# ada@other.org {key}\nno line of a list\nada@new.org {key}"),
+        "ada@old.org,ada@new.org {key}",
+    ],
+)
+def test_everybody_whom_the_list_names_for_the_key_is_known(tmp_path, environ, lines):
+    key = signing.key(tmp_path)
+    signature = sign(DATA, configured(key), environ).signature
+    found = check(DATA, signature, lines.format(key=signing.public(key)).encode(), configured(), environ)
+    assert {"ada@old.org", "ada@new.org"} <= {*found.holders} <= {"ada@old.org", "ada@new.org", "eve@example.org"}
+    assert set(found.principals) <= set(found.holders)
+
+
+def test_everybody_whom_the_list_names_for_a_certificate_is_known(tmp_path, environ):
+    authority, key = signing.key(tmp_path, "authority"), signing.key(tmp_path)
+    certify = ["ssh-keygen", "-q", "-s", str(authority), "-I", "ada", "-n", "ada@old.org,ada@new.org", f"{key}.pub"]
+    subprocess.run(certify, check=True, capture_output=True)
+    signature = sign(DATA, configured(f"{key}-cert.pub"), environ).signature
+    lines = allowed(*(f"*@{host} cert-authority {signing.public(authority)}" for host in ("old.org", "new.org")))
+    found = check(DATA, signature, lines, configured(), environ)
+    assert (found.state, set(found.holders)) == ("listed", {"ada@old.org", "ada@new.org"})
 
 
 @pytest.mark.parametrize("options", ['namespaces="git"', 'valid-before="20200101"', 'valid-after="20990101"'])

@@ -288,11 +288,11 @@ _CLEAN = "def reader(path, size=10):\n    return open(path).read(size)  # a plai
 
 
 @pytest.mark.parametrize("unit", ["\\u0041", "\\", "ghp_...", "-----\\n", "vY7-kq4zPm"])
-def test_ten_hostile_megabytes_take_a_bounded_multiple_of_clean_ones(unit: str) -> None:
+def test_hostile_megabytes_take_a_bounded_multiple_of_clean_ones(unit: str) -> None:
     redactor = Redactor({"A_KEY": "vY7-kq4zPm9.wLt3xRb"})
 
     def seconds(unit: str) -> float:
-        text = unit * (10_000_000 // len(unit))
+        text = unit * (3_000_000 // len(unit))
         begin = time.process_time()
         redactor.text(text)
         return time.process_time() - begin

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from vibe_gate.adapters.redaction import Redactor
@@ -68,3 +70,20 @@ def test_a_password_of_a_netrc_is_redacted(text: str) -> None:
 )
 def test_prose_and_harmless_dumps_stay(text: str) -> None:
     assert Redactor({}).text(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TOKEN.replace("_", "\\_"), TOKEN.replace("_", "&lowbar;"), "%u0067" + TOKEN[1:], TOKEN.replace("_", "=5F"),
+        TOKEN[:9] + "\\e[31m" + TOKEN[9:], TOKEN[:9] + "\\033[31m" + TOKEN[9:],
+    ],
+)  # fmt: skip
+def test_what_markdown_html_and_mail_put_into_a_token_is_taken_off(text: str) -> None:
+    assert Redactor({}).text(f"say {text} now").startswith("say [redacted:github-token:")
+    assert Redactor({}).text(f"say {text} now").endswith("] now")
+
+
+def test_a_key_id_alone_in_base64_is_found() -> None:
+    coded = base64.b64encode(b"AK" + b"IA4RTZ7MBX2LQWVN5D").decode()
+    assert Redactor({}).text(f"  AWS_ACCESS_KEY_ID: {coded}\n").startswith("  AWS_ACCESS_KEY_ID: [redacted:")

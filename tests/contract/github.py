@@ -342,7 +342,7 @@ class LoopbackGitHub:
         size, page = min(int(query.get("per_page", 30)), 100), int(query.get("page", 1))
         whole = answer.body
         last = max(1, -(-len(whole) // size))
-        answer.body = whole[(page - 1) * size : page * size]
+        answer.body = [answer.shape(each) for each in whole[(page - 1) * size : page * size]]
         if answer.inside:
             answer.body = {"total_count": len(whole), answer.inside: answer.body}
         links = {"prev": page - 1, "next": page + 1, "last": last, "first": 1}

@@ -59,12 +59,16 @@ class Asked:
 
 @dataclass
 class Answer:
-    """What goes back. `pages`: the body is a list to be cut into pages; `inside`: the field that holds it."""
+    """What goes back. `pages`: the body is a list to be cut into pages; `inside`: the field that holds it.
+
+    `shape` makes what is sent of each item that stands on the page.
+    """
 
     status: int
     body: Json = None
     pages: bool = False
     inside: str = ""
+    shape: Callable[[Any], Json] = lambda item: item
     headers: dict[str, str] = field(default_factory=dict)
 
 
@@ -237,7 +241,8 @@ class Operations:
 
     def _list_comments(self, asked: Asked) -> Answer:
         number = self._pull_of(asked.number("issue_number")).number
-        return Answer(200, [self.shapes.comment(each) for each in self.comments if each.number == number], pages=True)
+        found = [each for each in self.comments if each.number == number]
+        return Answer(200, found, pages=True, shape=self.shapes.comment)
 
     def _create_comment(self, asked: Asked) -> Answer:
         number = self._pull_of(asked.number("issue_number")).number

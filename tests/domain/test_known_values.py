@@ -99,3 +99,25 @@ def test_a_huge_or_deep_value_costs_little_and_gives_a_bounded_number() -> None:
     }
     assert len(known(environ)) < 500
     assert time.process_time() - begin < 5
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("GIT_PSW", "a1B2c3D4e5"), ("NEXUS_CREDS_PSW", "a1B2c3D4e5"), ("MY_CREDS", "a1B2c3D4e5"),
+        ("DB_PWD_PROD", "a1B2c3D4e5"),
+        ("WALLET_MNEMONIC", "witch collapse practice feed"), ("HTTP_BASIC", "a1B2c3D4e5qw"),
+        ("OTP_SEED", "JBSWY3DPEHPK3PXP"),
+        ("KUBECONFIG_DATA", "a1B2c3D4e5f"), ("SLACK_HOOK", "https://h.io/a1B2c3D4"),
+    ],
+)  # fmt: skip
+def test_names_of_ci_and_of_wallets_are_known(name: str, value: str) -> None:
+    assert value in [one.text for one in known_values({name: value})]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("RANDOM_SEED", "20240101"), ("PRE_COMMIT_HOOK", "pre-commit"), ("KUBECONFIG", "/home/x/.kube/config.yaml")],
+)
+def test_names_that_are_near_a_secrets_are_not(name: str, value: str) -> None:
+    assert known_values({name: value}) == []

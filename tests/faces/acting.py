@@ -119,7 +119,7 @@ def run_step(
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=110,
+        timeout=280,
     )
 
 

@@ -1,4 +1,4 @@
-"""Fixtures of the faces' tests: the environment that the Action installs, built once."""
+"""Fixtures of the faces' tests, what takes long made once: the Action's environment, repositories with hooks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from acting import environment
+from hooked import Hooked, again, judged_by, put_in
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +21,22 @@ def built(tmp_path_factory: pytest.TempPathFactory, ambient: dict[str, str]) -> 
     """The Action's environment, installed from the lock once for all workers: `wheels`, `venv`, and what was `said`."""
     own = tmp_path_factory.getbasetemp()
     return environment(own.parent if "PYTEST_XDIST_WORKER" in ambient else own, ambient)
+
+
+@pytest.fixture(scope="session")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where repositories stand that tests copy."""
+    return tmp_path_factory.mktemp("kept")
+
+
+@pytest.fixture
+def plain(kept: Path, tmp_path: Path, environ: dict[str, str]) -> Hooked:
+    """A repository with the built-in gate at its commits."""
+    return again(kept / "plain", tmp_path / "repository", environ, lambda here: put_in(here, "install git"))
+
+
+@pytest.fixture
+def judging(kept: Path, tmp_path: Path, environ: dict[str, str]) -> Hooked:
+    """A repository with a gate whose only criterion is a judge's."""
+    made = kept / "judging"
+    return again(made, tmp_path / "repository", environ, lambda here: put_in(judged_by(here), "install git"))

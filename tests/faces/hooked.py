@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,22 @@ ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 STAGES = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite")
 WAYS_IN = ("install git", "pre-commit", "prek")
+GATE = 'schema = 1\nrubrics = ["quality"]\n'
+JUDGED = """\
+schema = 1
+id = "quality"
+[[criterion]]
+id = "clear"
+kind = "judge"
+must = true
+question = "Is every new line clear?"
+"""
+"""A rubric whose only criterion is a judge's."""
+PASSES = {
+    "answers": [
+        {"criterion": "clear", "outcome": "pass", "reason": "So it is.", "counterexample": None, "evidence": []}
+    ]
+}
 
 
 @dataclass(frozen=True)
@@ -72,15 +90,41 @@ class Hooked:
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
+def at(path: Path, environ: dict[str, str]) -> Hooked:
+    """The working tree at `path`, with this installation's programs on the search path."""
+    here = Hooked(path, {**environ, "PATH": f"{BIN}{os.pathsep}{environ['PATH']}", "GIT_EDITOR": "true"})
+    here.more["PRE_COMMIT_HOME"] = here.more["PREK_HOME"] = str(path.parent / "frameworks")
+    return here
+
+
 def started(path: Path, environ: dict[str, str]) -> Hooked:
     """A repository with one commit of three files, and no hooks yet."""
     path.mkdir(parents=True)
-    here = Hooked(path, {**environ, "PATH": f"{BIN}{os.pathsep}{environ['PATH']}", "GIT_EDITOR": "true"})
-    here.more["PRE_COMMIT_HOME"] = here.more["PREK_HOME"] = str(path.parent / "frameworks")
+    here = at(path, environ)
     here.git("init", "-q")
     here.write(a="".join(f"line {n}\n" for n in range(30)), b="b\n", c="c\n")
     here.git("add", "-A")
     here.git("commit", "-q", "-m", "start")
+    return here
+
+
+def again(made: Path, path: Path, environ: dict[str, str], finish: Callable[[Hooked], object]) -> Hooked:
+    """A copy of what `finish` makes of a started repository; it is made at `made` once, for hundreds of tests."""
+    if not made.exists():
+        finish(started(made, environ))
+    shutil.copytree(made, path, symlinks=True)
+    here = at(path, environ)
+    here.git("update-index", "-q", "--refresh")  # the copies have other inodes than the index knows
+    return here
+
+
+def judged_by(here: Hooked, rubric: str = JUDGED) -> Hooked:
+    """Commit a gate with this rubric alone."""
+    (here.path / ".vibe-gate" / "rubrics").mkdir(parents=True)
+    (here.path / ".vibe-gate" / "gate.toml").write_text(GATE)
+    (here.path / ".vibe-gate" / "rubrics" / "quality.toml").write_text(rubric)
+    here.git("add", "-A")
+    here.git("commit", "-q", "-m", "gate")
     return here
 
 

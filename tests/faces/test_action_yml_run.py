@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from acting import Job, Runner, example
 from contract.github import LoopbackGitHub, loopback_github
+from faces.jobs import FORBIDDEN
 from repos import RUBRIC, SWALLOWS, Repo, gated
 from wire import KEY, answering
 
@@ -170,7 +171,7 @@ def test_a_pull_request_that_passes_is_green(runner, better):
 
 def test_the_strict_example_comments_at_the_lines_and_hands_sarif_on(runner, swallowing, built):
     # No cache: this one installs for real, with pip, from the wheels that were fetched for all of these tests.
-    index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(built / "wheels")}
+    index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(built / "wheels"), "PIP_NO_COMPILE": "1"}
     with loopback_github() as github:
         pull_on(github, swallowing)
         job = reviewed(runner, swallowing, github, "strict.yml", model=FAILS, **index)
@@ -348,16 +349,8 @@ def test_a_value_for_workflow_is_answered_with_a_sentence(runner, better):
     assert "workflow" in job.log.lower()
 
 
-TESTED = """\
-schema = 1
-id = "quality"
-[[criterion]]
-id = "no-todo"
-kind = "check"
-check = "forbidden-pattern"
-options = { pattern = "TODO" }
-must = true
-[[criterion]]
+TESTED = f"""\
+{FORBIDDEN}[[criterion]]
 id = "tests"
 kind = "check"
 command = ["python3", "tests/run.py"]

@@ -199,6 +199,21 @@ def test_a_forged_index_cannot_break_or_fool_the_terminal(bundles, repo):
 WEIGHTY = {"re", "json", "typing", "argparse", "dataclasses", "pathlib", "datetime", "pydantic", "pygit2", "rich"}
 
 
+@pytest.mark.parametrize("form", [(), ("--json",), ("--limit", "1"), ("--limit", "1", "--json")])
+def test_in_a_step_of_a_job_the_runner_obeys_nothing_that_the_quick_list_prints(bundles, repo, form):
+    recorded(repo, START, Kind(files=("d/##[error]forged.py",), rubrics=("##[add-mask]x",), outcome="fail"))
+    bundles(repo, "list")  # writes what the quick list answers from,
+    time.sleep(0.1)
+    bundles(repo, "list")  # and trusts it once it is no longer new
+    plain = bundles(repo, "list", *form).stdout
+    in_a_job = bundles(repo, "list", *form, GITHUB_ACTIONS="true").stdout
+    assert "##[add-mask]x" in plain
+    assert "[add-mask]x" in in_a_job
+    assert "##[" not in in_a_job
+    if "--json" in form:
+        assert json.loads(in_a_job) == json.loads(plain)
+
+
 def test_the_quick_list_imports_nothing_of_weight(bundles, repo):
     for number in range(30):
         recorded(repo, START + number * HOUR)
@@ -225,13 +240,19 @@ def test_the_quick_list_imports_nothing_of_weight(bundles, repo):
         assert done.stdout == "".join(full.stdout.splitlines(True)[: 20 if options else 30])
 
 
-def test_a_list_of_known_runs_opens_no_bundle(bundles, repo):
+def test_a_list_of_known_runs_opens_no_bundle(bundles, repo, environ):
     for number in range(5):
         recorded(repo, START + number * HOUR)
+    time.sleep(0.1)  # what was sealed just now is read again
     bundles(repo, "list")
-    for summary in (repo / STORE).rglob("summary.json"):
-        summary.write_text("never read")
-    assert bundles(repo, "list", "--outcome", "pass").stdout.count("\n") == 5
+    telling = "import sys; sys.addaudithook(lambda event, args: event == 'open' and print(args[0], file=sys.stderr)); "
+    told = subprocess.run(
+        [sys.executable, "-c", telling + ENTRY, "bundles", "list", "--outcome", "pass"],
+        cwd=repo, env={**environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert told.stdout.count("\n") == 5
+    assert "seen" in told.stderr
+    assert "summary.json" not in told.stderr
 
 
 def test_a_closed_pipe_is_quiet(repo, environ):

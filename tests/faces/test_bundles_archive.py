@@ -31,10 +31,15 @@ def sealed(repo: Path, prompt: str = "p") -> RunRecorder:
     return run
 
 
-def test_a_whole_store_is_said_to_be_well(repo: Path, run: RunRecorder, environ: dict[str, str]) -> None:
+def test_a_whole_store_is_said_to_be_well_and_not_to_be_anybodys(
+    repo: Path, run: RunRecorder, environ: dict[str, str]
+) -> None:
     done = vibe_gate("bundles", "verify", cwd=repo, environ=environ)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "1 runs and 4 contents looked at: all is well.\n"
+    assert done.stdout == (
+        "1 run and 4 contents looked at: every hash agrees. "
+        "Who wrote them is not told by that: `vibe-gate verify` looks at signatures.\n"
+    )
 
 
 def test_a_repository_without_a_store_is_well_too(repo: Path, environ: dict[str, str]) -> None:
@@ -98,7 +103,7 @@ def test_a_run_travels_to_another_repository(
     other = repository(tmp_path / "other")
     done = vibe_gate("bundles", "export", run.run_id, "-o", "../run.tar.zst", cwd=repo, environ=environ)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("../run.tar.zst: 1 runs, 4 contents, ")
+    assert done.stdout.startswith("../run.tar.zst: 1 run, 4 contents, ")
     done = vibe_gate("bundles", "import", "../run.tar.zst", cwd=other, environ=environ)
     assert (done.returncode, done.stdout) == (0, f"{run.run_id} imported, about {KEY}\n")
     done = vibe_gate("bundles", "import", "../run.tar.zst", "--json", cwd=other, environ=environ)

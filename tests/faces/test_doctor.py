@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ def test_in_a_repository_without_a_key_a_review_can_run_and_the_key_is_a_warning
         "terminal",
         "repository",
         "definitions",
+        "hooks",
         "store",
     ]
     assert found["key"]["state"] == "warning"
@@ -50,6 +52,17 @@ def test_the_lines_say_the_same_for_people(repo, environ):
     marks = {line.split()[1]: line[0] for line in done.stdout.splitlines() if not line.startswith(" ")}
     assert marks["git"] == "✓"
     assert marks["key"] == "!"
+
+
+def test_hooks_that_this_version_would_write_otherwise_are_a_warning(repo, environ):
+    assert points(repo, environ)["hooks"]["what"] == "none of `install git` here"
+    vibe_gate("install", "git", cwd=repo, environ=environ)
+    assert points(repo, environ)["hooks"]["state"] == "ok"
+    hook = repo / ".git" / "hooks" / "pre-push"
+    hook.write_text(hook.read_text() + "# of an older version\n")
+    found = points(repo, environ)["hooks"]
+    assert (found["state"], found["what"].endswith(": pre-push")) == ("warning", True)
+    assert "install git" in found["advice"]
 
 
 @pytest.mark.parametrize("name", ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"])
@@ -117,3 +130,24 @@ def test_it_leaves_the_repository_as_it_was(repo, environ):
     before = sorted(path.relative_to(repo) for path in repo.rglob("*"))
     vibe_gate("doctor", cwd=repo, environ=environ)
     assert sorted(path.relative_to(repo) for path in repo.rglob("*")) == before
+
+
+def test_gaps_in_captured_sessions_are_a_warning_with_the_reasons(repo, environ):
+    assert "sessions" not in points(repo, environ)
+    folder = repo / ".git/vibe-gate/sessions"
+    folder.mkdir(parents=True)
+    assert points(repo, environ)["sessions"]["state"] == "ok"
+    now = time.time_ns() // 1_000_000
+    old = "1700000000000 OSError: long ago\n"
+    (folder / "gaps").write_text(f"{old}torn {now} OSError: No space left on device\n" * 2)
+    assert points(repo, environ)["sessions"]["state"] == "ok"
+    (folder / "gaps").write_text(f"{old}{now - 1000} OSError: \x1b[2J\n{now} OSError: full\n{now} OSError: full\n")
+    point = points(repo, environ)["sessions"]
+    assert point["state"] == "warning"
+    assert point["what"].startswith("3 gaps in what was captured, the last 20")
+    assert point["advice"].startswith("2 x OSError: full\n")
+    assert "long ago" not in point["advice"]
+    assert str(folder / "gaps") in point["advice"]
+    done = vibe_gate("doctor", cwd=repo, environ=environ)
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pydantic
 import pytest
-from hooked import BIN, ROOT, WAYS_IN, Hooked, put_in, started
+from hooked import BIN, ROOT, WAYS_IN, Hooked, again, put_in, started
 
 Way = Callable[[Hooked], Hooked | None]
 WAYS: dict[str, Way] = {}
@@ -23,10 +23,11 @@ def way(function: Way) -> Way:
 
 
 @pytest.fixture(params=WAYS_IN)
-def here(request: pytest.FixtureRequest, tmp_path: Path, environ: dict[str, str]) -> Hooked:
+def here(request: pytest.FixtureRequest, kept: Path, tmp_path: Path, environ: dict[str, str]) -> Hooked:
     if request.param != "install git" and not (BIN / request.param).exists():
         pytest.skip(f"{request.param} is not installed here (the extra `test` brings it)")
-    return put_in(started(tmp_path / "repository", environ), request.param)
+    made = kept / request.param
+    return again(made, tmp_path / "repository", environ, lambda here: put_in(here, request.param))
 
 
 @way

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import subprocess
+import sys
+import time
+from typing import Any
 
 import pytest
-from hooked import BIN, WAYS_IN, Hooked, put_in, started
-from wire import answering
+from hooked import BIN, GATE, JUDGED, PASSES, WAYS_IN, Hooked, again, put_in, started
+from wire import answer, answering
 
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED, USAGE
 from vibe_gate.faces.cli import hook as command
 from vibe_gate.faces.git_hook.effect import Effect, effect
 
 CONFLICT = "<<<<<<< ours\n"
-GATE = """\
-schema = 1
-rubrics = ["quality"]
-"""
-RUBRIC = """\
-schema = 1
-id = "quality"
-[[criterion]]
-id = "clear"
-kind = "judge"
-must = true
-question = "Is every new line clear?"
-"""
 CHECKS = """\
 schema = 1
 id = "quality"
@@ -48,11 +40,6 @@ criterion = "no-todo"
 paths = ["b"]
 reason = "a false alarm"
 """
-PASSES = {
-    "answers": [
-        {"criterion": "clear", "outcome": "pass", "reason": "So it is.", "counterexample": None, "evidence": []}
-    ]
-}
 AGENT = "x\n\nCo-authored-by: Claude <noreply@anthropic.com>\n"
 
 
@@ -82,23 +69,6 @@ def test_only_what_is_not_silently_passed_is_warned_of():
     assert effect(INCONCLUSIVE, "pass", {}, strict=False) == Effect(0)
     assert "NOT REVIEWED" in effect(INCONCLUSIVE, "warn", {}, strict=False).warning
     assert "human" in effect(POLICY_CHANGED, "pass", {}, strict=False).warning
-
-
-@pytest.fixture
-def plain(tmp_path, environ) -> Hooked:
-    return put_in(started(tmp_path / "repository", environ), "install git")
-
-
-@pytest.fixture
-def judging(tmp_path, environ) -> Hooked:
-    """A repository with a gate whose only criterion is a judge's."""
-    here = started(tmp_path / "repository", environ)
-    (here.path / ".vibe-gate" / "rubrics").mkdir(parents=True)
-    (here.path / ".vibe-gate" / "gate.toml").write_text(GATE)
-    (here.path / ".vibe-gate" / "rubrics" / "quality.toml").write_text(RUBRIC)
-    here.git("add", "-A")
-    here.git("commit", "-q", "-m", "gate")
-    return put_in(here, "install git")
 
 
 def test_a_failing_check_stops_the_commit_and_says_where(plain):
@@ -192,12 +162,126 @@ def test_the_same_question_is_never_paid_twice(judging, tmp_path):
     assert len(model.script.requests) == 1
 
 
+SEEN = JUDGED.replace('id = "quality"\n', 'id = "quality"\nsees = ["message"]\n', 1)
+
+
+@pytest.fixture
+def sharing(judging, tmp_path) -> Hooked:
+    """A gate whose judge sees the message, and a remote that knows it."""
+    (judging.path / ".vibe-gate" / "rubrics" / "quality.toml").write_text(SEEN)
+    judging.git("commit", "-a", "-q", "--no-verify", "-m", "sees")
+    judging.git("init", "-q", "--bare", str(tmp_path / "remote"))
+    judging.git("remote", "add", "origin", str(tmp_path / "remote"))
+    judging.git("push", "-q", "--no-verify", "origin", "main")
+    judging.git("fetch", "-q", "origin")
+    return judging
+
+
+def test_a_judge_who_sees_the_message_is_asked_once_without_and_once_with_each_message(sharing):
+    sharing.write(a="x\n")
+    with answering(PASSES, repeat_last=True) as model:
+        agent = {**model.environ, "CLAUDECODE": "1"}
+        sharing.git("commit", "-a", "-m", "PROSE", **agent)
+        bodies = [json.dumps(request.body) for request in model.script.requests]
+        assert ["PROSE" in body for body in bodies] == [False, True]
+        sharing.git("push", "origin", "main", **agent)
+        assert len(model.script.requests) == 2
+        sharing.git("reset", "-q", "--soft", "HEAD~1")
+        sharing.git("commit", "-m", "another", **agent)
+    assert len(model.script.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        (("-m", "x\n\n#123 is mended \n\n\n\nmore\n"), "#123"),
+        (("--cleanup=strip", "-m", "x\n\nmore"), "more"),
+        (("-e", "-m", "x"), "x"),
+        (("-v", "-e", "-m", "x"), "x"),
+    ],
+)
+def test_the_message_that_is_asked_about_is_the_one_that_git_stores(sharing, options, asked):
+    sharing.write(a="x\n")
+    with answering(PASSES, repeat_last=True) as model:
+        agent = {**model.environ, "CLAUDECODE": "1"}
+        sharing.git("commit", "-a", *options, **agent)
+        assert asked in json.dumps(model.script.requests[-1].body)
+        assert len(model.script.requests) == 2
+        assert "nothing was asked again" in sharing.git("push", "origin", "main", **agent)
+    assert len(model.script.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("cleanup", "stored"), [("whitespace", True), ("verbatim", True), ("scissors", True), ("strip", False)]
+)
+def test_the_setting_of_cleaning_up_is_git_s(sharing, cleanup, stored):
+    sharing.git("config", "commit.cleanup", cleanup)
+    sharing.write(a="x\n")
+    with answering(PASSES, repeat_last=True) as model:
+        agent = {**model.environ, "CLAUDECODE": "1"}
+        sharing.git("commit", "-a", "-m", "x\n\n#7 too\n", **agent)
+        assert ("#7" in sharing.git("log", "-1", "--format=%B")) is stored
+        sharing.git("push", "origin", "main", **agent)
+    assert len(model.script.requests) == 2
+
+
+def test_two_reviews_of_one_question_at_a_time_pay_once_and_the_second_says_that_it_waits(judging):
+    def slow(_: Any) -> Any:
+        time.sleep(1.5)
+        return answer(PASSES)
+
+    judging.write(a="x\n")
+    judging.git("add", "a")
+    with answering(slow, repeat_last=True) as model:
+        environ = {**judging.environ, **judging.more, **model.environ}
+        argv = [sys.executable, "-I", "-m", "vibe_gate", "review", "--staged"]
+        both = [
+            subprocess.Popen(argv, cwd=judging.path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            for _ in range(2)
+        ]
+        said = [one.communicate(timeout=100)[0].decode() for one in both]
+    assert [one.returncode for one in both] == [0, 0]
+    assert len(model.script.requests) == 1
+    assert sum("another review asks the same just now" in text for text in said) == 1
+    assert not list((judging.path / ".git" / "vibe-gate" / "verdicts").glob(".*"))
+
+
+def test_a_review_that_was_killed_while_it_asked_keeps_nobody_waiting(judging):
+    judging.write(a="x\n")
+    judging.git("add", "a")
+
+    def stuck(_: Any) -> Any:
+        first.kill()
+        return answer(PASSES)
+
+    with answering(stuck, PASSES) as model:
+        environ = {**judging.environ, **judging.more, **model.environ}
+        argv = [sys.executable, "-I", "-m", "vibe_gate", "review", "--staged"]
+        first = subprocess.Popen(argv, cwd=judging.path, env=environ)
+        first.wait(timeout=100)
+        assert list((judging.path / ".git" / "vibe-gate" / "verdicts").glob(".*.asking"))
+        done = judging.run(*argv, **model.environ)
+    assert done.code == 0, done.text
+    assert "another review" not in done.text
+
+
 def test_no_credentials_is_a_loud_warning_and_a_record(judging):
     judging.write(a="x\n")
     said = judging.git("commit", "-a", "-m", "x", CLAUDECODE="1")
     assert "NOT REVIEWED. Git goes on all the same" in said
     record = judging.records()[0]
     assert (record["kind"], record["exit_code"], record.get("blocked", False)) == ("not-reviewed", 3, False)
+
+
+def test_sessions_that_could_not_be_looked_at_are_said_and_recorded(judging):
+    sessions = judging.path / ".git" / "vibe-gate" / "sessions"
+    (sessions / "one").mkdir(parents=True)
+    judging.write(a="x\n")
+    with (sessions / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        said = judging.git("commit", "-a", "-m", "x")
+    assert "What agents wrote could not be looked at (all sessions)" in said
+    assert {record.get("reason", "")[:22] for record in judging.records()} == {"What agents wrote coul"}
 
 
 def test_in_ci_the_code_is_kept(judging):
@@ -232,14 +316,15 @@ def test_definitions_that_do_not_parse_stop_the_commit_with_a_sentence(judging):
 
 
 @pytest.fixture(params=WAYS_IN)
-def pushing(request, tmp_path, environ) -> Hooked:
+def pushing(request, kept, tmp_path, environ) -> Hooked:
     """A repository with an empty remote, and the gate at its pushes."""
     if request.param != "install git" and not (BIN / request.param).exists():
         pytest.skip(f"{request.param} is not installed here")
-    here = started(tmp_path / "repository", environ)
+    made = kept / f"pushing by {request.param}"
+    here = again(made, tmp_path / "repository", environ, lambda here: put_in(here, request.param))
     here.git("init", "-q", "--bare", str(tmp_path / "remote"))
     here.git("remote", "add", "origin", str(tmp_path / "remote"))
-    return put_in(here, request.param)
+    return here
 
 
 def _commit(here: Hooked, name: str, text: str) -> str:
@@ -298,11 +383,10 @@ def test_a_deletion_brings_nothing(pushing):
     assert _pushed(pushing) == []
 
 
-def test_several_refs_are_each_judged(tmp_path, environ):
-    here = started(tmp_path / "repository", environ)
+def test_several_refs_are_each_judged(plain, tmp_path):
+    here = plain
     here.git("init", "-q", "--bare", str(tmp_path / "remote"))
     here.git("remote", "add", "origin", str(tmp_path / "remote"))
-    put_in(here, "install git")
     here.git("push", "-q", "--no-verify", "origin", "main", "main:gone")
     here.git("checkout", "-q", "-b", "one")
     one = _commit(here, "one", "one\n")
@@ -473,7 +557,7 @@ def test_a_run_that_is_not_written_down_is_said_of_a_pass(plain):
     assert "vibe-gate: note: Unrecorded: " in said
 
 
-@pytest.mark.parametrize("name", ["records.ndjson", "idle", "passed"])
+@pytest.mark.parametrize("name", ["records.ndjson", "idle", "passed", "proven", "index"])
 def test_a_pipe_in_the_folder_of_records_keeps_no_commit_waiting(plain, name):
     folder = plain.path / ".git" / "vibe-gate"
     folder.mkdir(exist_ok=True)

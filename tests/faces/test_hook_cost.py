@@ -12,15 +12,27 @@ from hooked import Hooked, started
 NOT_NEEDED = {
     "asyncio",
     "claude_agent_sdk",
+    "email",
     "github3",
+    "importlib.metadata",
     "msgspec",
+    "pygit2",
     "requests",
     "rich",
+    "ssl",
+    "tomli_w",
     "vibe_gate.adapters.agent",
+    "vibe_gate.adapters.bundles.indexing",
     "vibe_gate.adapters.bundles.result",
+    "vibe_gate.adapters.bundles.retention",
     "vibe_gate.adapters.bundles.turn",
+    "vibe_gate.adapters.definitions.effective",
+    "vibe_gate.adapters.definitions.starters",
     "vibe_gate.adapters.gateway",
+    "vibe_gate.adapters.sandbox",
     "vibe_gate.domain.brief",
+    "vibe_gate.domain.checks.command",
+    "vibe_gate.domain.checks.conduct",
     "vibe_gate.domain.question",
     "vibe_gate.domain.turn",
     "vibe_gate.hearing",
@@ -28,7 +40,11 @@ NOT_NEEDED = {
     "vibe_gate.papers",
     "vibe_gate.vouch",
 }
-"""What belongs to judges, their bundles, the forge and people's screens."""
+"""What belongs to judges, their bundles, the forge, people's screens, cleaning and other checks; all of pygit2 but its
+compiled part."""
+
+MOST_MODULES = 350
+"""All that is loaded, Python's own included: 326 when this was written, 416 before that."""
 
 CALLS = ["rev-parse", "config", "cat-file", "diff-index", "var", "var", "diff-index"]
 """Where the repository is and its settings; objects; what is staged; who signs; whether it is still staged."""
@@ -68,9 +84,11 @@ def test_a_commit_that_asks_no_judge_starts_seven_processes_of_git(here, tmp_pat
     assert sorted(calls.read_text().split()) == sorted(CALLS)
 
 
-def test_a_commit_that_asks_no_judge_loads_nothing_of_the_judges(here):
-    done = here.run(sys.executable, "-P", "-X", "importtime", "-m", "vibe_gate", "hook", "pre-commit", "--")
-    assert done.code == 0, done.text
+def test_a_commit_that_asks_no_judge_loads_no_more_than_it_needs(here):
+    for _ in "ab":  # the first of a day also cleans
+        done = here.run(sys.executable, "-P", "-X", "importtime", "-m", "vibe_gate", "hook", "pre-commit", "--")
+        assert done.code == 0, done.text
     loaded = {line.rpartition("|")[2].strip() for line in done.text.splitlines() if line.startswith("import time:")}
     assert "vibe_gate.review" in loaded
     assert not loaded & NOT_NEEDED
+    assert len(loaded) <= MOST_MODULES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from program import git, repository, vibe_gate
@@ -81,6 +82,16 @@ def test_a_file_of_ours_with_settings_of_somebody_else_stays(tmp_path, environ):
     path.write_text(path.read_text().replace("{", '{"model": "opus",', 1))
     vibe_gate("uninstall", "claude", cwd=where, environ=environ)
     assert json.loads(path.read_text()) == {"model": "opus"}
+
+
+@pytest.mark.parametrize("place", [".git/vibe-gate/claude-settings.json", ".claude/settings.json"])
+def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(tmp_path, environ, place):
+    where = repository(tmp_path / "r")
+    (where / place).parent.mkdir(parents=True)
+    os.mkfifo(where / place)
+    for command in ("install", "uninstall"):
+        done = vibe_gate(command, "claude", cwd=where, environ=environ)
+        assert done.returncode == (2 if place.startswith(".claude") else 0), done.stderr
 
 
 def test_a_folder_with_other_files_stays(tmp_path, environ):

@@ -61,6 +61,17 @@ def test_the_receipt_says_who_let_it_pass_and_verify_shows_it(gated):
     assert gated.stand("--strict")[:2] == (1, "failed")
 
 
+def test_a_secret_in_a_reason_is_in_no_receipt(gated):
+    [name] = fail(gated)
+    token = "ghp_" + "5FaBzX9qLm" * 3 + "tR2vW8"
+    gated.run("override", name, "--reason", f"as {token} says", "--expires", SOON)
+    gated.review("--staged")
+    [waiver] = predicate(gated.bundles()[-1])["waivers"]
+    assert waiver["reason"].startswith("as [redacted:github-token:")
+    assert waiver["reason"].endswith("] says")
+    assert gated.run("bundles", "verify").code == 0
+
+
 def test_the_bundle_that_was_overridden_carries_a_remark_and_stays_whole(gated):
     [name] = fail(gated)
     gated.run("override", name, "--reason", "the marker is meant")

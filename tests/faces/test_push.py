@@ -7,41 +7,8 @@ import shutil
 import sys
 
 import pytest
-from hooked import ROOT, Hooked, put_in, started
+from hooked import GATE, JUDGED, PASSES, ROOT, Hooked
 from wire import answering
-
-GATE = 'schema = 1\nrubrics = ["quality"]\n'
-RUBRIC = """\
-schema = 1
-id = "quality"
-[[criterion]]
-id = "clear"
-kind = "judge"
-must = true
-question = "Is every new line clear?"
-"""
-PASSES = {
-    "answers": [
-        {"criterion": "clear", "outcome": "pass", "reason": "So it is.", "counterexample": None, "evidence": []}
-    ]
-}
-
-
-@pytest.fixture
-def plain(tmp_path, environ) -> Hooked:
-    return put_in(started(tmp_path / "repository", environ), "install git")
-
-
-@pytest.fixture
-def judging(tmp_path, environ) -> Hooked:
-    """A repository with a gate whose only criterion is a judge's."""
-    here = started(tmp_path / "repository", environ)
-    (here.path / ".vibe-gate" / "rubrics").mkdir(parents=True)
-    (here.path / ".vibe-gate" / "gate.toml").write_text(GATE)
-    (here.path / ".vibe-gate" / "rubrics" / "quality.toml").write_text(RUBRIC)
-    here.git("add", "-A")
-    here.git("commit", "-q", "-m", "gate")
-    return put_in(here, "install git")
 
 
 @pytest.fixture
@@ -104,7 +71,7 @@ def test_a_push_that_must_be_judged_counts_no_commit_that_was_only_checked(remot
 
 def test_checks_still_hold_the_whole_push(remote):
     """What each commit may do and all together may not: here, many lines."""
-    rubric = RUBRIC + '[[criterion]]\nid = "small"\nkind = "check"\ncheck = "max-changed-lines"\nmust = true\n'
+    rubric = JUDGED + '[[criterion]]\nid = "small"\nkind = "check"\ncheck = "max-changed-lines"\nmust = true\n'
     rubric += "options = { max = 4 }\n"
     (remote.path / ".vibe-gate" / "rubrics" / "quality.toml").write_text(rubric)
     remote.git("commit", "-q", "-a", "--no-verify", "-m", "gate")
@@ -216,3 +183,61 @@ def test_a_rebased_commit_that_keeps_its_verdict_is_pushed_without_a_question(re
         said = remote.git("push", "origin", "topic", **agent)
     assert "not asked again: its one commit was reviewed and passed" in said
     assert len(model.script.requests) == 1
+
+
+@pytest.mark.parametrize("agent", [{}, {"CLAUDECODE": "1"}])
+def test_a_forced_push_names_what_it_takes_away(remote, agent):
+    remote.write(b="fix\n")
+    remote.git("commit", "-q", "-a", "-m", "the fix")
+    remote.git("push", "-q", "--no-verify", "origin", "main")
+    remote.git("reset", "-q", "--hard", "HEAD~1")
+    remote.write(c="c\n")
+    remote.git("commit", "-q", "--allow-empty", "-m", "instead")
+    said = remote.git("push", "-f", "origin", "main", **agent)
+    assert "this push takes away from the remote, unreviewed:" in said
+    assert "the fix" in said
+    assert ("!!!!" in said) == bool(agent)
+
+
+def test_a_forced_push_of_what_was_only_rebased_takes_nothing_away(remote):
+    remote.git("checkout", "-q", "-b", "topic")
+    remote.write(b="x\n")
+    remote.git("commit", "-q", "-a", "-m", "x")
+    remote.git("push", "-q", "--no-verify", "origin", "topic")
+    remote.git("checkout", "-q", "main")
+    remote.write(c="y\n")
+    remote.git("commit", "-q", "-a", "-m", "y")
+    remote.git("rebase", "-q", "main", "topic")
+    assert "takes away" not in remote.git("push", "-f", "origin", "topic")
+
+
+@pytest.mark.parametrize(
+    "variable", [{"PREK_HOOK_STAGE": "manual"}, {"PREK_HOOK_STAGE": "pre-merge-commit"}, {"GIT_REFLOG_ACTION": "merge"}]
+)
+def test_no_variable_chooses_a_laxer_rule(judging, variable):
+    gate = judging.path / ".vibe-gate" / "gate.toml"
+    gate.write_text(
+        GATE + '[hooks.pre-commit]\njudge = "always"\n[hooks.pre-merge-commit]\njudge = "never"\n'
+        '[hooks.manual]\njudge = "never"\n[hooks.commit-msg]\njudge = "never"\n'
+    )
+    judging.git("commit", "-q", "-a", "--no-verify", "-m", "gate")
+    judging.write(b="x\n")
+    with answering(PASSES) as model:
+        judging.git("commit", "-q", "-a", "-m", "x", **model.environ, **variable)
+    assert len(model.script.requests) == 1
+
+
+def test_verify_names_the_fail_of_the_same_trees_that_a_later_pass_replaced(judging):
+    fails = {"answers": [PASSES["answers"][0] | {"outcome": "fail", "counterexample": "x -> y", "evidence": [
+        {"path": "b", "line": 1, "end_line": 1, "quote": "x"}]}]}  # fmt: skip
+    judging.write(b="x\n")
+    with answering(fails) as model:
+        done = judging.run("git", "commit", "-q", "-a", "-m", "x", **model.environ, CLAUDECODE="1")
+        assert done.code == 1
+    judging.git("add", "-A")
+    with answering(PASSES) as model:
+        judging.run("vibe-gate", "review", "--staged", "--force", **model.environ)
+    judging.git("commit", "-q", "-m", "x", CLAUDECODE="1")
+    [row] = json.loads(judging.run("vibe-gate", "verify", "--json", "HEAD").text)["commits"]
+    assert row["status"] == "reviewed"
+    assert "another review of the same trees failed: .vibe-artifacts/" in row["notes"][0]

@@ -74,7 +74,14 @@ def test_off_a_terminal_there_is_plain_text_and_one_line_of_progress_a_step(repo
     assert done.returncode == 1
     assert done.stdout.startswith("✗ FAIL  safety: no-invisible-unicode failed (must)")
     assert done.stderr.splitlines()[0] == "change: reading the change"
+    assert "checks: 2 files, " in done.stderr
     assert not set(done.stdout + done.stderr) & {"\x1b", "\u202e", "\x07"}
+
+
+def test_one_file_is_no_files(repo, environ):
+    (repo / "a.txt").write_text("one\n")
+    done = vibe_gate("review", "--no-judge", cwd=repo, environ=environ)
+    assert "checks: 1 file, " in done.stderr
 
 
 def test_json_is_one_document_the_same_as_the_bundles_summary(repo, environ):
@@ -84,6 +91,28 @@ def test_json_is_one_document_the_same_as_the_bundles_summary(repo, environ):
     sealed = json.loads((repo / document["bundle"] / "summary.json").read_text())
     own = {"digests", "redacted"}  # what the file says of itself and of its neighbours
     assert {key: value for key, value in sealed.items() if key not in own} == document
+
+
+@pytest.fixture
+def commanding(tmp_path) -> Path:
+    where = repository(tmp_path / "commanding")
+    (where / "##[error]x.py").write_text("x = 1  # \u202e\n")
+    git(where, "add", "-A")
+    git(where, "commit", "-q", "-m", "##[stop-commands]x")
+    return where
+
+
+@pytest.mark.parametrize("form", [(), ("--gitlab", "-")], ids=["screen", "json"])
+def test_in_a_step_of_a_job_the_runner_obeys_nothing_that_a_review_prints(commanding, environ, form):
+    plain, in_a_job = (
+        vibe_gate("review", "HEAD~1", "--no-judge", *form, cwd=commanding, environ=given).stdout
+        for given in (environ, {**environ, "GITHUB_ACTIONS": "true"})
+    )
+    assert "##[error]x.py" in plain
+    assert "error]x.py" in in_a_job
+    assert "##[" not in in_a_job
+    if form:
+        assert json.loads(in_a_job) == json.loads(plain)
 
 
 def test_a_reader_that_leaves_early_does_not_change_the_exit_code(repo, environ):

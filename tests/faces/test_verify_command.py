@@ -328,6 +328,17 @@ def test_in_ci_an_authors_own_signature_is_refused_as_forged(signed, tmp_path):
     assert signed.stand()[:2] == (0, "reviewed")
 
 
+@pytest.mark.parametrize("first", ["ada@old.org", "ada@example.org"])
+def test_an_authors_key_is_the_authors_on_whichever_line_it_says_so(signed, tmp_path, first):
+    second = {"ada@old.org": "ada@example.org", "ada@example.org": "ada@old.org"}[first]
+    key = signing.public(tmp_path / "keys" / "key")
+    signed.commit("List both", **{SIGNERS: f"{first} {key}\n{second} {key}\n"})
+    signed.reviewed(**{"src/pay.py": CHANGED})
+    code, [row] = signed.verify("--strict")
+    assert (code, row["status"]) == (5, "forged")
+    assert "may be its author, ada@example.org" in row["why"]
+
+
 def test_a_pattern_that_could_be_the_author_is_taken_for_the_author(signed, tmp_path):
     signed.write(SIGNERS, f"*@EXAMPLE.org {signing.public(tmp_path / 'keys' / 'key')}\n")
     signed.commit("List all")
@@ -338,7 +349,10 @@ def test_a_pattern_that_could_be_the_author_is_taken_for_the_author(signed, tmp_
 def test_a_key_that_is_not_listed_is_forged_everywhere(signed, tmp_path):
     signing.sign_with(signed.repo, signing.key(tmp_path / "keys", "other"))
     signed.reviewed(**{"src/pay.py": CHANGED})
-    assert signed.stand()[:2] == (5, "forged")
+    code, [row] = signed.verify()
+    key = row["signature"]["key"]
+    assert (code, row["status"]) == (5, "forged")
+    assert row["why"].startswith(f"signed by {key}, who is not among the allowed signers ({SIGNERS} at ")
 
 
 def test_a_change_cannot_list_its_own_signer(signed, tmp_path):

@@ -6,18 +6,10 @@ import json
 import shutil
 
 import pytest
-from hooked import Hooked, put_in, started
+from hooked import JUDGED, PASSES, Hooked, again, judged_by, put_in
 from wire import answering
 
-GATE = 'schema = 1\nrubrics = ["quality"]\n'
-RUBRIC = """\
-schema = 1
-id = "quality"
-[[criterion]]
-id = "clear"
-kind = "judge"
-must = true
-question = "Is every new line clear?"
+TODO = """\
 [[criterion]]
 id = "no-todo"
 kind = "check"
@@ -25,27 +17,20 @@ check = "forbidden-pattern"
 must = true
 options = { pattern = "TODO" }
 """
-PASSES = {
-    "answers": [
-        {"criterion": "clear", "outcome": "pass", "reason": "So it is.", "counterexample": None, "evidence": []}
-    ]
-}
 
 
 @pytest.fixture
-def here(tmp_path, environ) -> Hooked:
+def here(kept, tmp_path, environ) -> Hooked:
     """A gate of a judge and a check, at every commit and push; the remote has everything until now."""
-    here = started(tmp_path / "repository", environ)
-    (here.path / ".vibe-gate" / "rubrics").mkdir(parents=True)
-    (here.path / ".vibe-gate" / "gate.toml").write_text(GATE)
-    (here.path / ".vibe-gate" / "rubrics" / "quality.toml").write_text(RUBRIC)
-    here.git("add", "-A")
-    here.git("commit", "-q", "-m", "gate")
+    made = kept / "past hooks"
+    here = again(
+        made, tmp_path / "repository", environ, lambda here: put_in(judged_by(here, JUDGED + TODO), "install git")
+    )
     here.git("init", "-q", "--bare", str(tmp_path / "remote"))
     here.git("remote", "add", "origin", str(tmp_path / "remote"))
-    here.git("push", "-q", "origin", "main")
+    here.git("push", "-q", "--no-verify", "origin", "main")
     here.git("fetch", "-q", "origin")
-    return put_in(here, "install git")
+    return here
 
 
 def commit(here: Hooked, name: str, text: str, *flags: str, **environ: str) -> None:
@@ -115,6 +100,44 @@ def test_a_merge_that_keeps_only_its_own_side_is_not_empty(here):
     assert [row["status"] for row in verified(here, "main..HEAD")] == ["missing"]
 
 
+def test_a_review_of_a_merge_against_its_first_parent_does_not_settle_it_against_the_other(here):
+    fixed_and_left_behind(here)
+    commit(here, "work", "w\n")
+    here.git("merge", "-q", "--no-commit", "--no-ff", "main")
+    here.git("rm", "-qf", "security")
+    here.write(b="z\n")
+    here.git("add", "b")
+    here.git("commit", "-q", "-m", "Merge main")
+    here.run("vibe-gate", "review", "--no-judge", "--commit", "HEAD")
+    for span in ("main..HEAD", "HEAD", "HEAD~1..HEAD", f"{here.git('merge-base', 'evil~1', 'main')}..HEAD"):
+        row = verified(here, span)[0]
+        assert (row["status"], "more than its parents together" in str(row["why"])) == ("missing", True), span
+    here.run("vibe-gate", "review", "--no-judge", "main..HEAD")
+    assert [row["status"] for row in verified(here, "main..HEAD")] == ["reviewed", "reviewed"]
+
+
+def test_a_review_of_a_merge_against_its_other_parent_does_not_settle_it_against_the_first(here):
+    fixed_and_left_behind(here)
+    commit(here, "work", "w\n")
+    here.git("checkout", "-q", "main")
+    past = ("-c", "core.hooksPath=/dev/null")
+    here.git(*past, "merge", "-q", "--no-commit", "--no-ff", "evil")
+    here.git("rm", "-qf", "security")
+    here.write(b="z\n")
+    here.git("add", "b")
+    here.git(*past, "commit", "-q", "-m", "Merge evil")
+    here.run("vibe-gate", "review", "--no-judge", "evil..HEAD")
+    assert [row["status"] for row in verified(here, "origin/main..HEAD")] == ["missing", "reviewed"]
+
+
+def test_a_merge_that_drops_a_fix_is_missing_also_where_the_range_begins_before_the_fix(here):
+    start = here.git("rev-parse", "HEAD")
+    fixed_and_left_behind(here)
+    commit(here, "work", "w\n")
+    here.git("merge", "-q", "-s", "ours", "-m", "Merge main", "main")
+    assert verified(here, f"{start}..HEAD")[0]["status"] == "missing"
+
+
 def test_a_merge_of_reviewed_branches_that_git_makes_by_itself_asks_nothing_more(here):
     with answering(PASSES, repeat_last=True) as model:
         agent = {**model.environ, "CLAUDECODE": "1"}
@@ -148,6 +171,39 @@ def test_a_commit_that_no_hook_saw_is_judged_when_an_agent_pushes_it(here):
     with answering(PASSES) as model:
         said = here.git("push", "origin", "main", **model.environ, CLAUDECODE="1")
         assert ("judged because:" in said, len(model.script.requests)) == (True, 1)
+
+
+@pytest.mark.parametrize("way", ["am and amend", "a rewrite that was told of nothing", "a rewrite of another change"])
+def test_no_rewriting_makes_a_commit_seen_that_no_hook_saw(here, way):
+    agent = {"CLAUDECODE": "1"}
+    if way == "am and amend":
+        commit(here, "b", "x\n")
+        mail = here.git("format-patch", "--stdout", "-1")
+        here.git("reset", "-q", "--hard", "HEAD~1")
+        (here.path / ".git" / "vibe-gate" / "records.ndjson").unlink()
+        here.git("am", "-q", stdin=mail + "\n", **agent)
+        here.git("commit", "-q", "--amend", "-m", "y", **agent)
+    else:
+        old = "1" * 40
+        if way == "a rewrite of another change":
+            commit(here, "c", "a person's\n")
+            old = here.git("rev-parse", "HEAD")
+        made = here.git("commit-tree", "-p", "HEAD", "-m", "plumbing", _tree_with(here, "b", "x\n"))
+        here.git("update-ref", "refs/heads/main", made)
+        here.run("vibe-gate", "hook", "post-rewrite", "--", "amend", stdin=f"{old} {made}\n", **agent)
+    with answering(PASSES) as model:  # whoever pushes it: that an agent rewrote it was seen
+        assert "judged because:" in here.git("push", "origin", "main", **model.environ)
+
+
+def test_no_variable_makes_a_bypass_one_of_gits_own(here):
+    commit(here, "b", "x\n", "--no-verify", GIT_REFLOG_ACTION="rebase")
+    assert [row["status"] for row in verified(here, "HEAD~1..HEAD")] == ["bypassed"]
+
+
+def test_a_message_that_an_agent_amends_makes_no_persons_commit_an_agents(here):
+    commit(here, "b", "x\n")
+    here.git("commit", "-q", "--amend", "-m", "y", CLAUDECODE="1")
+    assert "no judge: nothing hints at an agent" in here.git("push", "origin", "main", CLAUDECODE="1")
 
 
 def test_what_an_agent_pushed_unseen_does_not_stand_by_checks_alone(here):

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable
@@ -92,13 +93,19 @@ def in_a_child(work: Callable[[], object], number: int, what: Callable[[], None]
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def a_store(root: Path) -> tuple[set[str], set[str]]:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str], set[str]]:
     """A store with an index, and two runs that have no line in it yet; the old and the young runs."""
-    root.mkdir()
+    root = tmp_path_factory.mktemp("made")
     old = {recorded(root, NOW - (60 + n) * DAY, Kind(key=OTHER, contents=(b"old", b"shared"))) for n in range(2)}
     entries(root)
     young = {recorded(root, NOW - n * DAY, Kind(contents=(b"young", b"shared"))) for n in range(2)}
-    return old, young
+    return root, old, young
+
+
+def copied(store: Path, root: Path) -> Path:
+    subprocess.run(["cp", "-a", store, root], check=True)  # the links of a content count, so they stay links
+    return root
 
 
 def assert_right(root: Path, runs: set[str]) -> None:
@@ -117,10 +124,10 @@ def assert_right(root: Path, runs: set[str]) -> None:
 
 
 @pytest.mark.parametrize("what", [kill, refuse])
-def test_a_list_that_is_killed_or_refused_at_any_step_is_right_the_next_time(tmp_path, what):
+def test_a_list_that_is_killed_or_refused_at_any_step_is_right_the_next_time(made, tmp_path, what):
+    store, old, young = made
     for number in range(1, 1000):
-        root = tmp_path / str(number)
-        old, young = a_store(root)
+        root = copied(store, tmp_path / str(number))
         code = in_a_child(lambda root=root: entries(root), number, what)
         assert code in {-signal.SIGKILL, 0, 1, BEYOND}
         assert_right(root, old | young)
@@ -130,10 +137,12 @@ def test_a_list_that_is_killed_or_refused_at_any_step_is_right_the_next_time(tmp
 
 
 @pytest.mark.parametrize("what", [kill, refuse])
-def test_a_cleaning_that_is_killed_or_refused_at_any_step_leaves_whole_bundles_and_is_finished_later(tmp_path, what):
+def test_a_cleaning_that_is_killed_or_refused_at_any_step_leaves_whole_bundles_and_is_finished_later(
+    made, tmp_path, what
+):
+    store, old, young = made
     for number in range(1, 1000, STRIDE):
-        root = tmp_path / str(number)
-        old, young = a_store(root)
+        root = copied(store, tmp_path / str(number))
         code = in_a_child(lambda root=root: clean(root, MONTH, NOW), number, what)
         assert code in {-signal.SIGKILL, 0, 1, BEYOND}
         left = {entry.run_id for entry in entries(root)}
@@ -141,9 +150,9 @@ def test_a_cleaning_that_is_killed_or_refused_at_any_step_leaves_whole_bundles_a
         assert_right(root, left)
         clean(root, MONTH, NOW)
         assert_right(root, young)
-        store = root / ".vibe-artifacts"
-        assert sorted(path.read_bytes() for path in (store / "objects").rglob("*.txt")) == [b"shared", b"young"]
-        assert not (store / "trash").exists() or list((store / "trash").iterdir()) == []
+        left_over = root / ".vibe-artifacts"
+        assert sorted(path.read_bytes() for path in (left_over / "objects").rglob("*.txt")) == [b"shared", b"young"]
+        assert not (left_over / "trash").exists() or list((left_over / "trash").iterdir()) == []
         if code == BEYOND:
             break
         shutil.rmtree(root)

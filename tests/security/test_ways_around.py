@@ -320,3 +320,74 @@ def test_18_an_agent_that_writes_its_own_override_is_not_believed(gated):
     (gated.path / ".git/vibe-gate").mkdir(exist_ok=True)
     (gated.path / ".git/vibe-gate/overrides.ndjson").write_text(json.dumps(line) + "\n")
     assert gated.review("--staged")["exit_code"] == 1
+
+
+def test_19_no_tag_and_no_branch_stands_in_the_place_of_the_one_that_is_meant(gated):
+    gated.git("update-ref", "refs/remotes/origin/main", gated.first)
+    gated.git("remote", "add", "origin", "nowhere")
+    gated.git("config", "vibe-gate.trust", "origin/main")
+    gated.git("checkout", "-q", "-b", "weak")
+    stage(gated, **{".vibe-gate/rubrics/tidy.toml": TIDY.replace("TODO", "FIXME")})
+    git(gated, "commit", "--no-verify", "-m", "Soften")
+    gated.git("checkout", "-q", "main")
+    stage(gated, **{"src/pay.py": BAD})
+    for kind in ("tag", "branch"):
+        gated.git(kind, "origin/main", "weak")
+        assert git(gated, "commit", "-m", "Bad").returncode == 1
+        done = gated.run("verify", "origin/main..HEAD")
+        assert (done.code, "origin/main is ambiguous" in done.err) == (2, True)
+        gated.git(kind, "-d" if kind == "tag" else "-D", "origin/main")
+    gated.git("branch", "origin/main", "weak")
+    gated.git("update-ref", "-d", "refs/remotes/origin/main")
+    done = git(gated, "commit", "-m", "Bad")
+    assert (done.returncode, "refs/remotes/origin/main names no revision" in done.stderr) == (1, True)
+
+
+def test_19b_a_tag_of_the_branchs_name_hides_no_commit(gated):
+    gated.git("checkout", "-q", "-b", "topic")
+    stage(gated, **{"src/pay.py": BAD})
+    git(gated, "commit", "--no-verify", "-m", "Bad")
+    gated.git("tag", "main", "HEAD")
+    gated.git("config", "core.warnAmbiguousRefs", "false")
+    done = gated.run("verify", "main..HEAD")
+    assert done.code == 2
+    assert "main is ambiguous, it names refs/heads/main and refs/tags/main" in done.err
+    assert gated.verify("heads/main..HEAD")[0] == 1
+
+
+def test_20_a_list_of_where_history_ends_hides_no_commit(gated):
+    stage(gated, **{"src/pay.py": BAD})
+    git(gated, "commit", "--no-verify", "-m", "Bad")
+    stage(gated, **{"src/pay.py": GOOD})
+    git(gated, "commit", "-m", "Good")
+    (gated.path / ".git" / "shallow").write_text(gated.git("rev-parse", "HEAD") + "\n")
+    code, statuses = named(gated)
+    assert (code, len(statuses)) == (1, 2)
+    assert named(gated, since="4b825dc642cb6eb9a060e54bf8d69288fbee4904")[1][:2] == statuses
+
+
+@pytest.mark.parametrize("end", ["HEAD", "HEAD~1"])
+def test_20b_in_a_shallow_clone_a_further_end_of_history_is_an_integrity_error(gated, tmp_path, end):
+    for text in (GOOD, BAD, GOOD + "# more\n"):
+        stage(gated, **{"src/pay.py": text})
+        git(gated, "commit", "--no-verify", "-m", "Change")
+    there = tmp_path / "there"
+    gated.git("clone", "-q", "--depth", "3", f"file://{gated.path}", str(there))
+    clone = Gated.__new__(Gated)
+    clone.environ, clone.path = gated.environ, there
+    assert len(clone.verify("HEAD~2..HEAD")[1]) == 2
+    with (there / ".git" / "shallow").open("a") as file:
+        file.write(gated.git("rev-parse", end) + "\n")
+    done = clone.run("verify", "4b825dc642cb6eb9a060e54bf8d69288fbee4904..HEAD")
+    assert (done.code, ".git/shallow" in done.err) == (5, True)
+
+
+def test_21_a_remote_without_a_branch_that_is_known_here_is_told_at_every_commit(gated):
+    gated.git("remote", "add", "origin", "nowhere")
+    gated.git("update-ref", "refs/remotes/origin/main", gated.first)
+    stage(gated, **{"src/pay.py": GOOD})
+    assert "is known here" not in git(gated, "commit", "-m", "Good").stderr
+    gated.git("branch", "-q", "-r", "-D", "origin/main")
+    stage(gated, **{"src/log.py": "log = print\n"})
+    assert "no default branch of the remote origin is known here" in git(gated, "commit", "-m", "Better").stderr
+    assert "no default branch of the remote origin is known here" in gated.run("verify", "HEAD").out

@@ -9,13 +9,16 @@ or waits for one: without an unlocked key the receipt stays unsigned, and a note
 
 from __future__ import annotations
 
-import re
+import base64
+import binascii
+import hashlib
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from vibe_gate.domain.expressions import expression
 from vibe_gate.domain.receipt import NAMESPACE, Signature
 
 PATIENCE_S = 10.0
@@ -24,8 +27,8 @@ PATIENCE_S = 10.0
 DEFAULT_PROGRAM = "ssh-keygen"
 
 _KEPT = ("PATH", "HOME", "SSH_AUTH_SOCK", "SSH_SK_PROVIDER", "TMPDIR", "LANG")
-_LITERAL = re.compile(r"(?:key::|(?:ssh|ecdsa|sk-ssh|sk-ecdsa)-)")
-_KEY = re.compile(r"key (SHA256:[A-Za-z0-9+/]+)")
+_LITERAL = expression(r"(?:key::|(?:ssh|ecdsa|sk-ssh|sk-ecdsa)-)")
+_KEY = expression(r"key (SHA256:[A-Za-z0-9+/]+)")
 _PRINCIPALS_AT_MOST = 20
 
 
@@ -108,11 +111,10 @@ def allowed_signers(signing: Signing, environ: Mapping[str, str]) -> bytes | Non
 
 def _listed(tool: _Tool, data: bytes, found: Signature, revoked: tuple[str, ...]) -> Signature:
     allowed, signature = str(tool.folder / "allowed"), str(tool.folder / "signature")
-    names = tool.run("-Y", "find-principals", "-s", signature, "-f", allowed)
-    principals = names.out.decode("utf-8", "replace").split("\n")[:_PRINCIPALS_AT_MOST]
-    whys = [names.why or "its key is not among the allowed signers"]
+    holders = _holders(tool, found.key)
+    whys = [f"signed by {found.key}, who is not among the allowed signers"]
     accepted = []
-    for principal in filter(None, principals):
+    for principal in holders[:_PRINCIPALS_AT_MOST]:
         asked = ("-Y", "verify", "-f", allowed, "-I", principal, "-n", NAMESPACE, "-s", signature, *revoked)
         done = tool.run(*asked, stdin=data)
         if done.code == 0 and not done.why:
@@ -121,8 +123,42 @@ def _listed(tool: _Tool, data: bytes, found: Signature, revoked: tuple[str, ...]
             said = (done.why or _reason(done.err)).replace(f"{allowed}:", "in the list, line ")
             whys.append(f"its key is listed, but not for this: {said}")
     if accepted:
-        return Signature("listed", found.key, tuple(accepted))
-    return Signature("unlisted", found.key, why=whys[-1])
+        return Signature("listed", found.key, tuple(accepted), holders=holders)
+    return Signature("unlisted", found.key, why=whys[-1], holders=holders)
+
+
+def _holders(tool: _Tool, key: str) -> tuple[str, ...]:
+    """Whom the list names for a key (its fingerprint), on any line and for whatever purpose and time.
+
+    Not asked of `find-principals`, which tells of the first line that fits and of no more (OpenSSH 9.2): on
+    another line the key may be the author's. Only of lines about certificates it is asked, one by one.
+    """
+    found: list[str] = []
+    for line in (tool.folder / "allowed").read_bytes().split(b"\n"):
+        words = line.split()
+        if not words or words[0].startswith(b"#"):
+            continue
+        if any(_fingerprint(word) == key for word in words):
+            found += _principals(line)
+        elif b"cert-authority" in line.lower():
+            found += tool.certified(line)
+    return tuple(dict.fromkeys(found))
+
+
+def _principals(line: bytes) -> list[str]:
+    """The first field of a line, which may be quoted: names and patterns with commas between them."""
+    text = line.decode("utf-8", "replace").strip()
+    field = text[1:].partition('"')[0] if text.startswith('"') else text.split()[0]
+    return [name for name in field.split(",") if name]
+
+
+def _fingerprint(word: bytes) -> str:
+    """Of a public key as the list has it, as ssh-keygen writes it; "" of another word."""
+    try:
+        blob = base64.b64decode(word, validate=True)
+    except binascii.Error:
+        return ""
+    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +208,13 @@ class _Tool:
         if done.code or key is None:
             return Signature("bad", why=_reason(done.err))
         return Signature("valid", key[1])
+
+    def certified(self, line: bytes) -> list[str]:
+        """Whom one line of a list names for the signature's certificate, by the authority that the line trusts."""
+        (self.folder / "line").write_bytes(line + b"\n")
+        signature = str(self.folder / "signature")
+        done = self.run("-Y", "find-principals", "-s", signature, "-f", str(self.folder / "line"))
+        return [name for name in done.out.decode("utf-8", "replace").split("\n") if name]
 
 
 def _key_file(signing: Signing, environ: Mapping[str, str], folder: Path) -> str:

@@ -12,6 +12,7 @@ import os
 import stat
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -37,6 +38,38 @@ _CAREFULLY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """No link is followed, and a pipe in the place of the file keeps nobody waiting."""
 
 
+@dataclass(frozen=True, slots=True)
+class IndexFile:
+    """The index file of a commit, and how it was before it was read: device, number, time of writing, size."""
+
+    path: Path
+    before: tuple[int, int, int, int]
+
+    @classmethod
+    def of(cls, path: Path) -> IndexFile | None:
+        """None where there is no such file of its own."""
+        identity = _identity(path)
+        return None if identity is None else cls(path, identity)
+
+    def link(self, target: Path) -> bool:
+        """Make `target` a second name of the file; False where it is another file by now, or cannot have one."""
+        try:
+            target.unlink(missing_ok=True)
+            target.hardlink_to(self.path)
+        except OSError:
+            return False
+        return _identity(target) == self.before
+
+
+def _identity(path: Path) -> tuple[int, int, int, int] | None:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    regular = stat.S_ISREG(found.st_mode)
+    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size) if regular else None
+
+
 class Records:
     """The records of one repository."""
 
@@ -44,30 +77,35 @@ class Records:
         self.path = common_dir / "vibe-gate" / NAME
 
     def append(self, record: Record) -> None:
-        """Add a record: one write of a whole line under a lock. StorageError, also where the lock is not to be had."""
+        """Add a record: one write of a whole line under a lock. StorageError.
+
+        Where the lock is not to be had, it is written all the same, on a line of its own: whoever holds it must not
+        keep what happened from being known, and each write goes to the end at once.
+        """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _CAREFULLY
             descriptor = os.open(self.path, flags, 0o644)
             try:
                 _regular(descriptor)
-                _locked(descriptor)
-                os.write(descriptor, _mended(descriptor) + record.to_line())
+                begin = _mended(descriptor) if _locked(descriptor) else b"\n"
+                os.write(descriptor, begin + record.to_line())
             finally:
                 os.close(descriptor)
         except OSError as error:
             raise StorageError(f"{self.path} could not be written: {error.strerror}.") from error
 
-    def mark_passed(self, process: int, record: Record) -> None:
+    def mark_passed(self, process: int, record: Record, index: IndexFile | None) -> None:
         """Leave `record` for the hooks that the same git process runs later, as sh reads it. Without it they look anew.
 
-        Two lines: the process, by number and start, and the tree; the record without its closing brace.
+        Two lines: the process, by number and start, the tree, and "index" where the index file that it was read
+        from is linked beside; the record without its closing brace.
         """
         part = self.path.with_name(f".passed.{process}")
         try:
-            part.write_bytes(
-                f"{life(process)} {record.tree}\n".encode() + record.to_line().removesuffix(b"}\n") + b"\n"
-            )
+            linked = " index" if index is not None and index.link(self.path.with_name("index")) else ""
+            first = f"{life(process)} {record.tree}{linked}\n".encode()
+            part.write_bytes(first + record.to_line().removesuffix(b"}\n") + b"\n")
             part.replace(self.path.with_name("passed"))
         except OSError:
             with suppress(OSError):  # where the folder is none, this fails as well
@@ -105,13 +143,14 @@ def life(process: int) -> str:
     return f"{process} {start}"
 
 
-def _locked(descriptor: int) -> None:
-    """Take the lock, or give up: OSError. A process that was stopped while it held the lock may keep it for hours."""
+def _locked(descriptor: int) -> bool:
+    """Take the lock, or give up: a process that was stopped while it held the lock may keep it for hours."""
     for _ in range(round(PATIENCE_S / _PAUSE_S)):
         with suppress(BlockingIOError):
-            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
         time.sleep(_PAUSE_S)
-    raise OSError(errno.EAGAIN, f"another process has held its lock for {PATIENCE_S:g} seconds")
+    return False
 
 
 def _regular(descriptor: int) -> None:

@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 from vibe_gate.domain import secrets
 from vibe_gate.domain.known_values import MIN_VALUE, known_values
-from vibe_gate.domain.placeholders import as_bytes_seen, placeholder, replaced
+from vibe_gate.domain.placeholders import as_bytes, as_bytes_seen, placeholder, replaced
 
 _BETWEEN_HEX = (":", " ", "-", ",", ", ", ",0x", ", 0x", " 0x")
 """What stands between the bytes of a value that is written in hex: a dump's, a debugger's, a program's."""
@@ -39,7 +39,9 @@ class Redactor:
         self._forms = {form: value.text for value in every if value.is_line for form in _near_forms(value.text)}
         self._forms |= {form: secret for secret in known for form in _forms(secret)}
         # What a limit has cut: half of a value and more, at the end or before the dots that say so.
-        self._beginnings = {_plain(secret)[: max(MIN_VALUE, len(secret) // 2)]: _plain(secret) for secret in known}
+        # What is left of one that is no text may be too short to be searched for, or nothing.
+        plain = [_plain(secret) for secret in known]
+        self._beginnings = {one[: max(MIN_VALUE, len(one) // 2)]: one for one in plain if len(one) >= MIN_VALUE}
         self._found: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._whole: Redactor | None = None
@@ -81,7 +83,9 @@ class Redactor:
             return self.data(value)
         if isinstance(value, Mapping):
             named = _named(value)
-            return {self._key(key): self._member(named.get(key, key), item) for key, item in value.items()}
+            return _apart(
+                [(key, self._key(key), self._member(named.get(key, key), item)) for key, item in value.items()]
+            )
         if isinstance(value, (list, tuple)):
             return [self.value(item) for item in value]
         if value is None or isinstance(value, (bool, int, float)):
@@ -97,11 +101,11 @@ class Redactor:
         """The value of a key; a random-looking text under a secret's name is a secret by its name."""
         if not (isinstance(key, str) and isinstance(item, str)) or len(item) > 500:
             return self.value(item)
-        head = f'"{key}": "'
-        for match in secrets.find(head + item + '"'):
-            if match.start == len(head) and match.end == len(head) + len(item):
+        head, seen = as_bytes(f'"{key}": "'), as_bytes(item)
+        for match in secrets.find(head + seen + '"'):
+            if match.start == len(head) and match.end == len(head) + len(seen):
                 self._count(match.kind)
-                return placeholder(match.kind, item)
+                return placeholder(match.kind, seen)
         return self.text(item)
 
     def _redact(self, text: str) -> str:
@@ -140,8 +144,26 @@ def _named(value: Mapping[Any, Any]) -> dict[str, str]:
     return {"value": name} if isinstance(name, str) else {}
 
 
+def _apart(members: list[tuple[object, object, object]]) -> dict[object, object]:
+    """A mapping from (key, key as it is written, value); keys that would become one get a number: ` (2)`, ` (3)`."""
+    taken = {key for was, key, _ in members if was == key}  # these keep their names
+    numbers: Counter[object] = Counter()
+    apart: dict[object, object] = {}
+    for was, key, item in members:
+        name = key
+        while was != key and name in taken:
+            numbers[key] += 1
+            name = f"{key} ({numbers[key] + 1})"
+        taken.add(name)
+        apart[name] = item
+    return apart
+
+
 def _raw(secret: str) -> bytes:
-    raw = secret.encode("utf-8", "surrogateescape")
+    try:
+        raw = secret.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # not from an environment's bytes, but from JSON in it
+        raw = secret.encode("utf-8", "surrogatepass")
     # A value that is no UTF-8 must not match half a character of a text that is.
     return raw if secret.isprintable() else raw.strip(_NOT_ASCII)
 

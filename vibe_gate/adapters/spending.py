@@ -32,8 +32,8 @@ class DayLedger:
             return 0.0
         return sum(_usd(line) for line in lines)
 
-    def add(self, usd: float, run_id: str, now: datetime) -> None:
-        """Count what a run has spent. Nothing is raised: a ledger that cannot be written costs no verdict."""
+    def add(self, usd: float, run_id: str, now: datetime) -> str:
+        """Count what a run has spent. "", or why that could not be: it costs no verdict."""
         line = json.dumps({"ts": now.isoformat(), "run_id": run_id, "usd": usd}) + "\n"
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -42,8 +42,9 @@ class DayLedger:
                 # A line that was torn, by a full disk say, must not take this one with it.
                 torn = size and os.pread(file.fileno(), 1, size - 1) != b"\n"
                 file.write(b"\n" * bool(torn) + line.encode())
-        except OSError:
-            return
+        except OSError as error:
+            return f"{error.strerror}: {self._folder}"
+        return ""
 
     def _path(self, now: datetime) -> Path:
         return self._folder / f"{now:%Y-%m-%d}.ndjson"

@@ -8,12 +8,15 @@ foreign entries are misses; where none can be written, the question is paid for 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import secrets
 import stat
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -30,7 +33,9 @@ MAX_BYTES = 4_000_000
 """A larger entry is not ours."""
 
 
-_OURS = re.compile(r"[0-9a-f]{64}\.json|\.[0-9a-f]{64}\.json\.[0-9a-f]{8}")
+_OURS = re.compile(r"[0-9a-f]{64}\.json|\.[0-9a-f]{64}\.json\.[0-9a-f]{8}|\.[0-9a-f]{64}\.asking")
+
+_PAUSE_S = 0.1
 
 
 class VerdictCache:
@@ -54,8 +59,8 @@ class VerdictCache:
             return None
         return verdict if fresh and mine and isinstance(verdict, dict) else None
 
-    def put(self, key: str, verdict: dict[str, Any], now: datetime) -> None:
-        """Keep a verdict; the entry appears whole or not at all."""
+    def put(self, key: str, verdict: dict[str, Any], now: datetime) -> str:
+        """Keep a verdict; the entry appears whole or not at all. "", or why it could not be kept."""
         entry = {"schema": SCHEMA, "key": key, "created_at": now.isoformat(), "verdict": verdict}
         target = self._path(key)
         part = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
@@ -63,8 +68,22 @@ class VerdictCache:
             target.parent.mkdir(parents=True, exist_ok=True)
             part.write_text(json.dumps(entry), encoding="utf-8")
             part.replace(target)
-        except OSError:
+        except OSError as error:
             _gone(part)
+            return f"{error.strerror}: {self._folder}"
+        return ""
+
+    @contextmanager
+    def asking(self, keys: Iterable[str], until: float, waiting: Callable[[], None]) -> Iterator[None]:
+        """Be the only one who asks these questions, as far as the file system lets us.
+
+        `waiting` is called once if another review asks one of them: until it has its answer or
+        is gone, or the clock `time.monotonic` says `until` (then both ask).
+        """
+        with ExitStack() as held:
+            for key in sorted(keys):  # in one order, so that no two wait for each other
+                held.enter_context(_claimed(self._folder / f".{key}.asking", until, waiting))
+            yield
 
     def prune(self, now: datetime) -> int:
         """Remove what is too old or too much, by the files' own times; returns how many went."""
@@ -93,3 +112,43 @@ def _gone(path: Path) -> bool:
         path.unlink()
         return True
     return False
+
+
+@contextmanager
+def _claimed(path: Path, until: float, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold a lock that ends with this process; its file is taken away again."""
+    descriptor = None
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = _lock(path, until, waiting)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            _gone(path)
+            os.close(descriptor)
+
+
+def _lock(path: Path, until: float, waiting: Callable[[], None]) -> int | None:
+    """The locked file, or None when the time is over. OSError."""
+    told = False
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(descriptor).st_ino == path.stat().st_ino:
+                return descriptor
+        except FileNotFoundError:  # whoever held it took the file away: there is a new one to be locked
+            pass
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                os.close(descriptor)
+                return None
+            if not told:
+                waiting()
+            told = True
+            time.sleep(_PAUSE_S)
+        except OSError:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from vibe_gate.domain import paths
+from vibe_gate.domain import own_words, paths
 from vibe_gate.domain.change import Change, FileChange
 from vibe_gate.domain.decide import short
 from vibe_gate.domain.gate import Gate
@@ -132,9 +132,9 @@ def fingerprinted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def redacted(summary: Summary, redact: Callable[[Any], Any]) -> Summary:
     """The summary as it may be shown: a terminal is often a public log. `redact` takes and gives JSON values."""
-    document = redact(summary.model_dump(mode="json", by_alias=True))
+    document = own_words.summary(summary.model_dump(mode="json", by_alias=True), redact)
     for finding in document["findings"]:
-        finding["message"] = short(finding["message"])  # a placeholder may be longer than what it stands for
+        finding["message"] = short(finding["message"])
     return Summary.model_validate(document)
 
 

@@ -23,6 +23,8 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 
+from vibe_gate.domain.expressions import expression
+
 DEPTH = 4
 """Layers that are taken off: JSON in JSON in JSON, or a URL encoded twice inside one, need no more."""
 REACH = 4096
@@ -34,8 +36,8 @@ OVERLAP = 24_000
 SEPARATOR = "<\0<"
 """Between pieces that do not touch: no rule for a secret crosses it."""
 
-CODED = 28
-"""Characters from which a run is decoded: base64 of the shortest known format (20 characters)."""
+CODED = 27
+"""Characters from which a run is decoded: base64 of the shortest known format (20 characters), without its padding."""
 CODED_HEX = 40
 _BEGINNING = 15
 _INSIDE = bytes(range(0x80, 0xC0))
@@ -44,11 +46,11 @@ _CONTROLS = bytes({*range(0x20), 0x7F} - {*b"\t\n\r\x1b"})
 _INVISIBLE = "\u200b-\u200f\u2060-\u2064\ufeff\u202a-\u202e\u2066-\u2069\xad\ufe00-\ufe0f\U000e0000-\U000e01ef"
 _FULL_WIDTH = "\uff0d\uff10-\uff19\uff21-\uff3a\uff3f\uff41-\uff5a"  # what tokens are made of, not Chinese commas
 _TAILS = (
-    r"(?:(?<=\\)(?:[nrtbf\"'/\\`$]|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|u\{[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[0-3][0-7]{2}|"
+    r"(?:(?<=\\)(?:[nrtbfe\"'/\\`$_.:=+-]|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|u\{[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[0-3][0-7]{2}|"
     r"\r?\n(?:[ \t]{0,20}[0-9]{1,7}(?:[ \t]?[ +-]?\||→|\xe2\x86\x92|\t))?[ \t]{0,200}[+-]?[ \t]{0,200})"
-    r"|(?<=%)[0-9A-Fa-f]{2}"
-    r"|(?<==)(?:\r?\n|3[Dd]|20)"
-    r"|(?<=&)(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|quot|apos|amp|lt|gt|sol|num|equals|colon|nbsp);"
+    r"|(?<=%)(?:[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4})"
+    r"|(?<==)(?:\r?\n|3[Dd]|20|2[1-9A-F]|3[A-CEF]|40|5[B-F]|60|7[B-E])"
+    r"|(?<=&)(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|quot|apos|amp|lt|gt|sol|num|equals|colon|nbsp|lowbar|hyphen|dash|period|plus);"
     r"|(?<=\x1b)(?:\[[0-?]{0,40}[ -/]{0,4}[@-~]|[\]PX^_][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[ -/]{0,4}[0-Z\\^-~])"
     r"|(?<=\xc2)\xad|(?<=\xe2)(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xa9])|(?<=\xef)(?:\xbb\xbf|\xb8[\x80-\x8f])"
     r"|(?<=\xf3)\xa0[\x80-\x87][\x80-\xbf]"
@@ -57,33 +59,34 @@ _TAILS = (
     r"|(?<=\xe2)\x9f\xa6U\+[0-9A-F]{4,6}\xe2\x9f\xa7"
 )
 # A set first, which the search jumps to; what the character is decides how it goes on.
-_ESCAPE = re.compile(rf"[\\%=&\x1b\xad\xc2\xe2\xef\xf3]{_TAILS}|(?<=\xad))")
-_ANY_ESCAPE = re.compile(
+_ESCAPE = expression(rf"[\\%=&\x1b\xad\xc2\xe2\xef\xf3]{_TAILS}|(?<=\xad))")
+_ANY_ESCAPE = expression(
     rf"[\\%=&\x1b\xc2\xe2\xef\xf3⟦{_INVISIBLE}{_FULL_WIDTH}]"
     rf"{_TAILS}|(?<=⟦)U\+[0-9A-F]{{4,6}}⟧|(?<=[{_INVISIBLE}{_FULL_WIDTH}]))"
 )
 """The same beyond Latin-1: a set of all characters is searched at half the speed."""
-_CONTROL = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+_DASHES = ("dash;", "hyphen;")  # which are U+2010, but stand for what is typed
+_CONTROL = {"e": "\x1b", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 _RUN_CHARACTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
 _RUNS = bytes(0x78 if code in _RUN_CHARACTERS else 0x20 for code in range(256))
 _NEEDLE = b"x" * CODED
 _WIDTHS = {1: 2, 3: 4, 5: 8}
 _TO_STANDARD = str.maketrans("-_", "+/")
-_HEX = re.compile(r"[0-9a-f]+\Z|[0-9A-F]+\Z")
-_BASE32 = re.compile(r"[A-Z2-7]{32,}\Z|[a-z2-7]{32,}\Z")
+_HEX = expression(r"[0-9a-f]+\Z|[0-9A-F]+\Z")
+_BASE32 = expression(r"[A-Z2-7]{32,}\Z|[a-z2-7]{32,}\Z")
 _MARKS = "+-"
-_WIDE = re.compile(r"(?:[\t\n\r -~]\0){16,}+[\t\n\r -~]?")
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]")
-_LINE_BREAK = re.compile(r"\r?\n[ \t]{0,40}[+-]?[ \t]{0,40}\Z")
+_WIDE = expression(r"(?:[\t\n\r -~]\0){16,}+[\t\n\r -~]?")
+_UNPRINTABLE = expression(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]")
+_LINE_BREAK = expression(r"\r?\n[ \t]{0,40}[+-]?[ \t]{0,40}\Z")
 
-_LAST_LINE = re.compile(
+_LAST_LINE = expression(
     rf"\r?\n[ \t]{{0,40}}[+-]?[ \t]{{0,40}}([A-Za-z0-9+/_-]{{2,{CODED_HEX - 1}}})(?![A-Za-z0-9+/_-])"
 )
 """The rest of a wrapped text, which is too short to be a run of its own."""
 
 _OFFSET = "0000"  # what the lines of a dump have in common, and hardly another text
-_DUMP = re.compile(
+_DUMP = expression(
     r"\n[+ -]?[0-9A-Fa-f]{6,16}+(?:"
     r": (?P<xxd>(?:[0-9A-Fa-f]{2}){1,4}(?: (?:[0-9A-Fa-f]{2}){1,4}){0,15})(?=  |[ \r]*(?:\n|\Z))"
     r"|  ?(?P<od>[0-9A-Fa-f]{2}(?:  ?[0-9A-Fa-f]{2}){0,31})(?= {2,}[|>]|[ \r]*(?:\n|\Z))"
@@ -228,11 +231,11 @@ def _undone(escape: str) -> str:
     if lead == "\\":
         return _undone_backslash(told)
     if lead == "%":
-        return chr(int(told, 16))
+        return chr(int(told, 16)) if told[0] != "u" else _latin(chr(int(told[1:], 16)))
     if lead == "=":
-        return {"3d": "=", "20": " "}.get(told.lower(), "")
+        return chr(int(told, 16)) if "\n" not in told else ""
     if lead == "&":
-        return _latin(html.unescape(escape))
+        return "-" if told in _DASHES else _latin(html.unescape(escape))
     if lead in "\xef\uff0d" or lead > "\uff0f":
         wide = ord(escape.encode("latin-1").decode("utf-8") if lead == "\xef" else escape)
         return chr(wide - 0xFEE0) if 0xFF00 < wide < 0xFF5F else ""

@@ -14,6 +14,10 @@ EventType = Literal[
     "override.recorded",
 ]  # fmt: skip
 
+MAX_EVENTS = 500_000
+"""Of one run's log. A review of 80,000 files, the largest that can be sealed, leaves some 160,000: two contents of
+each. What reads a log keeps the name of each content, so a longer one would take what memory its writer likes."""
+
 NodeStatus = Literal["IDLE", "READY", "RUNNING", "BLOCKED", "DONE", "ERROR", "SKIPPED", "CANCELLED"]
 
 NODE_STATUSES: tuple[str, ...] = get_args(NodeStatus)

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from vibe_gate.domain.expressions import expression
+
 MAX_FOUND = 1000
 """Characters found in one text: megabytes of them, each with its name, would fill the memory and tell nothing more."""
 
@@ -25,14 +27,14 @@ _SEPARATORS = "\u2028\u2029"
 _SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _TAGS = "\U000e0000-\U000e007f"
 
-_SUSPECT = re.compile(f"[{_BIDI}{_ZERO_WIDTH}{_SEPARATORS}{_SELECTORS}{_TAGS}]")
+_SUSPECT = expression(f"[{_BIDI}{_ZERO_WIDTH}{_SEPARATORS}{_SELECTORS}{_TAGS}]")
 _KINDS = (
-    ("bidirectional control", re.compile(f"[{_BIDI}]")),
-    ("tag character", re.compile(f"[{_TAGS}]")),
-    ("variation selector", re.compile(f"[{_SELECTORS}]")),
-    ("line separator", re.compile(f"[{_SEPARATORS}]")),
+    ("bidirectional control", expression(f"[{_BIDI}]")),
+    ("tag character", expression(f"[{_TAGS}]")),
+    ("variation selector", expression(f"[{_SELECTORS}]")),
+    ("line separator", expression(f"[{_SEPARATORS}]")),
 )
-_FLAG = re.compile(
+_FLAG = expression(
     "\U0001f3f4\U000e0067\U000e0062"
     "(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)\U000e007f"
 )
@@ -40,10 +42,10 @@ _FLAG = re.compile(
 
 _JOINERS = "\u200c\u200d"
 _SKIN = "\U0001f3fb-\U0001f3ff"
-_PICTOGRAPH = re.compile(
+_PICTOGRAPH = expression(
     f"[\u00a9\u00ae\u203c\u2049\u2100-\u214f\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff{_SKIN}]"
 )
-_JOINING = re.compile("[\u0600-\u109f\u1780-\u18af\u1a20-\u1cff\ua800-\uabff\U00010a00-\U00011fff]")
+_JOINING = expression("[\u0600-\u109f\u1780-\u18af\u1a20-\u1cff\ua800-\uabff\U00010a00-\U00011fff]")
 
 
 @dataclass(frozen=True, slots=True)

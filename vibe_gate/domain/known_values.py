@@ -16,6 +16,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from vibe_gate.domain import secrets
+from vibe_gate.domain.expressions import expression
 
 MIN_VALUE = 8
 """Characters of an environment's value below which it is too common to be searched for."""
@@ -26,26 +27,30 @@ MIN_LEAF = 16
 MAX_PARTS = 100
 """Secrets that are looked for in one value: each costs a search of every text."""
 
-_SECRET_NAME = re.compile(
-    r"KEY|TOKEN|SECRET|PASSW|PWD\Z|PASSPHRASE|CREDENTIAL|(?:AUTH|_PAT|DSN|JWT|BEARER|SALT|CERT|SESSION_ID)[0-9]*\Z|"
+_SECRET_NAME = expression(
+    r"KEY|TOKEN|SECRET|PASSW|PWD[0-9]*\Z|(?:\A|_)(?:PWD|PSW)_|PSW[0-9]*\Z|CREDS?[0-9]*\Z|MNEMONIC|PASSPHRASE|CREDENTIAL|(?:AUTH|_PAT|DSN|JWT|BEARER|SALT|CERT|SESSION_ID)[0-9]*\Z|"
     r"(?<!BY)(?<!COM)PASS_?[0-9]*\Z|(?:\A|_)(?:PW|PIN|SAS)[0-9]*\Z|AUTHORI[SZ]ATION|AUTH_(?:HEADER|BEARER|BASIC)\Z|"
-    r"CONN(?:ECTION)?_?STR(?:ING)?\Z|(?:DATABASE|REDIS|MONGO\w*|AMQP)_UR[IL]\Z|COOKIE|WEBHOOK",
+    r"KUBE_?CONFIG_\w|CONN(?:ECTION)?_?STR(?:ING)?\Z|(?:DATABASE|REDIS|MONGO\w*|AMQP)_UR[IL]\Z|COOKIE|WEBHOOK",
     re.IGNORECASE,
 )
-_NEAR_SECRET_NAME = re.compile(r"(?:\A|_)(?:AUTH|PASS|PW|JWT|SAS)_|SIGNATURE\Z", re.IGNORECASE)
+_NEAR_SECRET_NAME = expression(
+    r"(?:\A|_)(?:AUTH|PASS|PW|JWT|SAS|OTP|TOTP)_|SIGNATURE\Z|(?:\A|_)(?:SEED|BASIC|OTP)\Z", re.IGNORECASE
+)
 """A name of which much is harmless (AUTH_MODE, JWT_ISSUER): there a value counts that looks random."""
-_NOT_SECRET_NAME = re.compile(
+_HOOK_NAME = expression(r"(?:\A|_)HOOK(?:_UR[IL])?\Z", re.IGNORECASE)
+"""An address that whoever knows it may post to; without an address it names a hook of git."""
+_NOT_SECRET_NAME = expression(
     r"\A(?:PWD|OLDPWD|SSH_AUTH_SOCK|XAUTHORITY|KEYBOARD\w*|\w*_(?:FILE|PATH|DIR|HOME|SOCK|NAME|URL_PREFIX)|COLORTERM|"
     r"\w*KEYRING\w*|\w*MAX_\w*TOKENS|TOKENIZERS_PARALLELISM)\Z",
     re.IGNORECASE,
 )
-_PLAIN_PATH = re.compile(r"[~.]?/[a-z0-9._/-]*|/\S+\.[a-z]{1,5}")
-_ADDRESS = re.compile(r"://[^\s/:@]{0,200}:(?P<password>[^\s/]{1,1000})@")
+_PLAIN_PATH = expression(r"[~.]?/[a-z0-9._/-]*|/\S+\.[a-z]{1,5}")
+_ADDRESS = expression(r"://[^\s/:@]{0,200}:(?P<password>[^\s/]{1,1000})@")
 _TRIVIAL = frozenset(
     {"password", "changeme", "disabled", "required", "optional", "undefined", "localhost", "anonymous"}
 )
-_SCHEME = re.compile(r"(?:[A-Za-z-]{1,40}:\s{0,9})?(?:Bearer|Basic|Token|ApiKey)\s{1,9}(?P<rest>\S.*)", re.IGNORECASE)
-_SETTING = re.compile(r"(?:\A|[;&?,\s])(?:export )?(?P<name>[A-Za-z_][\w.-]{0,60}) ?= ?(?P<value>[^\s;&]{8,4000})")
+_SCHEME = expression(r"(?:[A-Za-z-]{1,40}:\s{0,9})?(?:Bearer|Basic|Token|ApiKey)\s{1,9}(?P<rest>\S.*)", re.IGNORECASE)
+_SETTING = expression(r"(?:\A|[;&?,\s])(?:export )?(?P<name>[A-Za-z_][\w.-]{0,60}) ?= ?(?P<value>[^\s;&]{8,4000})")
 
 
 class KnownValue(NamedTuple):
@@ -75,7 +80,8 @@ def _is_secret(name: str, value: str) -> bool:
     if _NOT_SECRET_NAME.match(name):
         return False
     near = _NEAR_SECRET_NAME.search(name) and "://" not in value and secrets.looks_random(value)
-    return bool(near or _SECRET_NAME.search(name))
+    is_hook = "://" in value and _HOOK_NAME.search(name)
+    return bool(near or is_hook or _SECRET_NAME.search(name))
 
 
 def _is_rare(value: str) -> bool:

@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Model(BaseModel):
-    """Immutable; an unknown key is an error, never ignored."""
+    """Immutable; an unknown key is an error, never ignored. What validates it is built at its first use."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)

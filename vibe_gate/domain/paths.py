@@ -14,10 +14,12 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from vibe_gate.domain.expressions import expression
+
 _C_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r",
               34: '\\"', 92: "\\\\"}  # fmt: skip
 _C_UNESCAPES = {text[1]: code for code, text in _C_ESCAPES.items()}
-_UNQUOTE = re.compile(r"\\([0-7]{3}|.)", re.DOTALL)
+_UNQUOTE = expression(r"\\([0-7]{3}|.)", re.DOTALL)
 
 
 def decode(raw: bytes) -> str:

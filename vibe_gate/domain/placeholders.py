@@ -19,7 +19,7 @@ MIN_TAGGED = 20
 def placeholder(kind: str, secret: str) -> str:
     """What is written for a secret of that kind."""
     told = secret if len(secret) >= MIN_TAGGED else ""
-    tag = hashlib.sha256(f"vibe-gate redaction\0{kind}\0{told}".encode()).hexdigest()[:8]
+    tag = hashlib.sha256(f"vibe-gate redaction\0{kind}\0{told}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"[redacted:{kind}:{tag}]"
 
 
@@ -42,10 +42,18 @@ def as_bytes_seen(text: str, redact: Callable[[str], str]) -> str:
 
     ASCII, the usual case, needs no copy.
     """
-    if text.isascii():
-        return redact(text)
-    return (
-        redact(text.encode("utf-8", "surrogatepass").decode("latin-1"))
-        .encode("latin-1")
-        .decode("utf-8", "surrogatepass")
-    )
+    return redact(text) if text.isascii() else as_seen(redact(as_bytes(text)))
+
+
+def as_bytes(text: str) -> str:
+    """`text` as UTF-8 seen as Latin-1, lone surrogates too."""
+    return text.encode("utf-8", "surrogatepass").decode("latin-1")
+
+
+def as_seen(text: str) -> str:
+    """The way back. What is no UTF-8 becomes U+FFFD: no text may end what it is written down in."""
+    raw = text.encode("latin-1")
+    try:
+        return raw.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "replace")

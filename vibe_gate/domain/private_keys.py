@@ -8,20 +8,22 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
-_PEM_END = re.compile(r"-----END (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
-_PEM_BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----[ \t\r\\\"',$^M]{0,20}\n")
-_PEM_HEADER = re.compile(r"(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash|MessageID): ")
+from vibe_gate.domain.expressions import expression
+
+_PEM_END = expression(r"-----END (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_BEGIN = expression(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----[ \t\r\\\"',$^M]{0,20}\n")
+_PEM_HEADER = expression(r"(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash|MessageID): ")
 _PEM_AFTER = " \t\r\\\"',$"  # what may stand behind a line of a key; `cat -A` shows its end as $, or as ^M$
 _BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_OTHER_LEAD = re.compile("[A-Za-z@]")  # more than a number: the line where a hunk or a sentence begins
-_LEAD_WORD = re.compile("[0-9A-Za-z\x80-\U0010ffff]+")
-_LEAD_GAP = re.compile(r"[\s:-]+")  # grep tells a match from its neighbours by : and -
+_OTHER_LEAD = expression("[A-Za-z@]")  # more than a number: the line where a hunk or a sentence begins
+_LEAD_WORD = expression("[0-9A-Za-z\x80-\U0010ffff]+")
+_LEAD_GAP = expression(r"[\s:-]+")  # grep tells a match from its neighbours by : and -
 _LEAD = 200
 """Characters that may stand before each line of a private key: a path, a blame, a time and a host."""
 _PEM_WIDTH, _PEM_WIDEST = 32, 120
 _PEM_LINES = 400  # 16,384 bits have 270
-_PEM_MARK = re.compile(r"-----(?P<side>BEGIN|END) (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
-_PEM_RUN = re.compile(r"[A-Za-z0-9+/]{16,}+={0,2}")
+_PEM_MARK = expression(r"-----(?P<side>BEGIN|END) (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_RUN = expression(r"[A-Za-z0-9+/]{16,}+={0,2}")
 _PEM_WINDOW = 64_000  # what is looked at above an end line
 _ANY_DIGIT = str.maketrans("123456789", "000000000")
 GAP = 600

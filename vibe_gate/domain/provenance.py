@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vibe_gate.domain.change import FileChange
+from vibe_gate.domain.expressions import expression
 from vibe_gate.domain.shown import show_text
 from vibe_gate.domain.summary import AgentAuthored
 
@@ -40,21 +41,21 @@ AGENTS = {"claude": "Claude Code"}
 """Agents whose sessions are captured, as people call them."""
 
 AGENT_ADDRESSES = (
-    (re.compile(r"noreply@anthropic\.com\Z", re.I), "Claude"),
-    (re.compile(r"cursoragent@cursor\.com\Z", re.I), "Cursor"),
-    (re.compile(r"(?:codex|noreply)@openai\.com\Z", re.I), "Codex"),
-    (re.compile(r"(?:\d+\+)?(?:copilot|copilot-swe-agent\[bot\])@users\.noreply\.github\.com\Z", re.I), "Copilot"),
-    (re.compile(r"(?:\d+\+)?(?:claude|devin-ai-integration|google-labs-jules|cursor)\[bot\]@", re.I), "a coding bot"),
-    (re.compile(r"noreply@aider\.chat\Z|aider@aider\.chat\Z", re.I), "Aider"),
+    (expression(r"noreply@anthropic\.com\Z", re.I), "Claude"),
+    (expression(r"cursoragent@cursor\.com\Z", re.I), "Cursor"),
+    (expression(r"(?:codex|noreply)@openai\.com\Z", re.I), "Codex"),
+    (expression(r"(?:\d+\+)?(?:copilot|copilot-swe-agent\[bot\])@users\.noreply\.github\.com\Z", re.I), "Copilot"),
+    (expression(r"(?:\d+\+)?(?:claude|devin-ai-integration|google-labs-jules|cursor)\[bot\]@", re.I), "a coding bot"),
+    (expression(r"noreply@aider\.chat\Z|aider@aider\.chat\Z", re.I), "Aider"),
 )
 
-_TRAILER = re.compile(
+_TRAILER = expression(
     r"^(co-authored-by|assisted-by|generated-by|entire-checkpoint|claude-session|agent-session)[ \t]*:[ \t]*(.+)$",
     re.I | re.M,
 )
-_ADDRESS = re.compile(r"<([^<>\s]+@[^<>\s]+)>")
+_ADDRESS = expression(r"<([^<>\s]+@[^<>\s]+)>")
 _AGENT_TRAILERS = frozenset({"assisted-by", "generated-by", "entire-checkpoint", "claude-session", "agent-session"})
-_GENERATED = re.compile(r"Generated with \[?(Claude Code|Codex|Cursor|opencode|Gemini CLI)", re.I)
+_GENERATED = expression(r"Generated with \[?(Claude Code|Codex|Cursor|opencode|Gemini CLI)", re.I)
 
 
 @dataclass(frozen=True, slots=True)

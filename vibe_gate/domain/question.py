@@ -59,9 +59,13 @@ class Judged(Model):
         return not self.stopped and bool(cast) and all(vote.said is not None for vote in cast)
 
     def from_bundle(self, bundle: str) -> Judged:
-        """The same for another run: the votes' turns are named from the repository's root."""
-        moved = {
-            name: tuple(vote.model_copy(update={"turn": f"{bundle}/{vote.turn}" if bundle else ""}) for vote in votes)
+        """The same for another run: the votes' turns are named from the repository's root, as those of others are."""
+
+        def moved(turn: str) -> str:
+            return turn if not turn.startswith("nodes/") else f"{bundle}/{turn}" if bundle else ""
+
+        votes = {
+            name: tuple(vote.model_copy(update={"turn": moved(vote.turn)}) for vote in votes)
             for name, votes in self.votes.items()
         }
-        return self.model_copy(update={"votes": moved})
+        return self.model_copy(update={"votes": votes})

@@ -10,7 +10,6 @@ import base64
 import binascii
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -20,6 +19,7 @@ from pydantic import Field, ValidationError
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileChange, FileVersion, Hunk
+from vibe_gate.domain.expressions import expression
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.summary import CacheUse, Cost, Summary
 from vibe_gate.domain.verdict import RunOutcome
@@ -36,7 +36,7 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 NAMESPACE = "vibe-gate"
 """Of the SSH signatures: a signature made for anything else never counts here."""
 
-_POLICY = re.compile(r"policy-(?:[0-9a-f]{16})?")
+_POLICY = expression(r"policy-(?:[0-9a-f]{16})?")
 """What names the changes of the gate itself that a waiver speaks of."""
 
 MAX_BYTES = 4 << 20
@@ -380,12 +380,16 @@ SignatureState = Literal["unsigned", "bad", "unlisted", "listed", "valid", "unch
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What was found out about a receipt's signature; `principals` are whom the list names for the key."""
+    """What was found out about a receipt's signature; `principals` are those of the list by whom it is accepted.
+
+    `holders` are all whom the list names for the key, for other purposes and times, too.
+    """
 
     state: SignatureState
     key: str = ""
     principals: tuple[str, ...] = ()
     why: str = ""
+    holders: tuple[str, ...] = ()
 
 
 def reusable(
@@ -423,8 +427,8 @@ _WORTHLESS: dict[SignatureState, str] = {
 
 
 def own_signer(signature: Signature, authors: Sequence[str]) -> str:
-    """The author who may have signed: whose address one of the principals (patterns with `*` and `?`) can be; or ""."""
-    flat = tuple(_flat(principal) for principal in signature.principals)
+    """The author who may have signed: whose address a holder of the key (a pattern with `*` and `?`) can be; or ""."""
+    flat = tuple(_flat(name) for name in (*signature.principals, *signature.holders))
     return next((author for author in authors if paths.matches(_flat(author), flat)), "")
 
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import math
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
-from vibe_gate.domain import carriers, private_keys
+from vibe_gate.domain import assignments, carriers, private_keys
+from vibe_gate.domain.expressions import expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class SecretMatch:
 @dataclass(frozen=True, slots=True)
 class _Format:
     kind: str
+    lead: str
     expression: re.Pattern[str]
     has_value: bool
 
@@ -49,8 +50,8 @@ def _format(kind: str, lead: str, rest: str, *, inside: str = "A-Za-z0-9_") -> _
     The look-behind stands after the lead, so that the search can jump from lead to
     lead. A group `value` in `rest` is the secret; without one the whole match is.
     """
-    expression = re.compile(f"{re.escape(lead)}(?<![{inside}]{re.escape(lead)}){rest}", re.ASCII)
-    return _Format(kind, expression, "value" in expression.groupindex)
+    plain = re.escape(lead)
+    return _Format(kind, lead, expression(f"{plain}(?<![{inside}]{plain}){rest}", re.ASCII), "(?P<value>" in rest)
 
 
 _END = r"(?![A-Za-z0-9])"
@@ -65,7 +66,7 @@ _PEM = (
     + r"{40,20000}(?:-----END [A-Z0-9 ]{1,40}-----)?"
 )
 
-_PEM_CODED = re.compile(r"[A-Za-z0-9+/=]{16,}")
+_PEM_CODED = expression(r"[A-Za-z0-9+/=]{16,}")
 
 _FORMATS: tuple[_Format, ...] = (
     _format("aws-access-key-id", "A", r"(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}(?![A-Za-z0-9])"),
@@ -107,13 +108,13 @@ _FORMATS: tuple[_Format, ...] = (
 
 # Discord's bot tokens have no literal of their own: three parts of fixed lengths. The
 # search enters at the dot; the part before it is looked at only where the rest fits.
-_DISCORD_TAIL = re.compile(rf"\.[{_WORD}]{{6}}\.[{_WORD}]{{27,38}}(?![{_WORD}])")
-_DISCORD_HEAD = re.compile(rf"(?<![{_WORD}])[MNO][{_WORD}]{{23,27}}\Z")
+_DISCORD_TAIL = expression(rf"\.[{_WORD}]{{6}}\.[{_WORD}]{{27,38}}(?![{_WORD}])")
+_DISCORD_HEAD = expression(rf"(?<![{_WORD}])[MNO][{_WORD}]{{23,27}}\Z")
 
 # A secret that a limit has cut has lost its form: what leads to one counts up to the mark of the cut.
-CUTS = re.compile(r"…|\xe2\x80\xa6|\.{3,}+|<\0<|\Z")
-_CUT_MARK = re.compile(r"(?:…|\xe2\x80\xa6|\.\.\.|<\0<)")  # without the end, for which a search must look everywhere
-_TOKEN_BEFORE = re.compile(r"[A-Za-z0-9_-]{10}", re.ASCII)
+CUTS = expression(r"…|\xe2\x80\xa6|\.{3,}+|<\0<|\Z")
+_CUT_MARK = expression(r"(?:…|\xe2\x80\xa6|\.\.\.|<\0<)")  # without the end, for which a search must look everywhere
+_TOKEN_BEFORE = expression(r"[A-Za-z0-9_-]{10}", re.ASCII)
 _CUT_LEADS = {
     "ghp_": "github-token", "gho_": "github-token", "ghu_": "github-token", "ghs_": "github-token",
     "ghr_": "github-token", "github_pat_": "github-token", "glpat-": "gitlab-token", "xoxb-": "slack-token",
@@ -124,67 +125,48 @@ _CUT_LEADS = {
     "shpat_": "shopify-token", "hvs.": "vault-token", "glsa_": "grafana-token", "lin_api_": "linear-key",
     "gsk_": "groq-key", "AGE-SECRET-KEY-1": "age-secret-key",
 }  # fmt: skip
-_CUT_SHORT = re.compile(
+_CUT_SHORT = expression(
     rf"(?<![A-Za-z0-9_])(?P<lead>{'|'.join(map(re.escape, _CUT_LEADS))})(?P<rest>[A-Za-z0-9_.-]{{10,300}})\Z", re.ASCII
 )
 
-_URL = re.compile(
+_URL = expression(
     r"://(?P<user>[^\s:/@\"'<>]{0,100}):(?P<value>[^\s/@\"'<>]{4,200})@(?P<host>[A-Za-z0-9.\[-]{0,100})", re.ASCII
 )
 
-_BEARER = re.compile(r"earer (?<=[Bb]earer )\s{0,3}(?P<value>[A-Za-z0-9._~+/-]{20,4000}={0,2})", re.ASCII)
-_BASIC = re.compile(r"asic (?<=[Bb]asic )\s{0,3}(?P<value>[A-Za-z0-9+/]{12,400}={0,2})(?![A-Za-z0-9+/=])", re.ASCII)
+_BEARER = expression(r"earer (?<=[Bb]earer )\s{0,3}(?P<value>[A-Za-z0-9._~+/-]{20,4000}={0,2})", re.ASCII)
+_BASIC = expression(r"asic (?<=[Bb]asic )\s{0,3}(?P<value>[A-Za-z0-9+/]{12,400}={0,2})(?![A-Za-z0-9+/=])", re.ASCII)
 
-_CURL = re.compile(
+_CURL = expression(
     r"-u(?<=[\s\"'-]-u)(?:ser)?[\s\"',=]{0,6}(?P<user>[^\s:\"'=,]{1,100}):(?P<value>[^\s\"']{4,200})", re.ASCII
 )
 _NETRC_REST = (
     r"(?:\s{1,9}login\s{1,9}(?P<user>\S{1,100}))?(?:\s{1,9}account\s{1,9}\S{1,100})?"
     r"\s{1,9}password\s{1,9}\"?(?P<value>(?<=\")[^\"\n]{4,200}(?=\")|[^\s\"'<>]{4,200})"
 )
-# Two expressions: each has a literal of its own that the search jumps to.
-_NETRC = re.compile(rf"machine\s{{1,9}}[^\s.]{{1,100}}\.\S{{1,200}}{_NETRC_REST}", re.ASCII)
-_NETRC_DEFAULT = re.compile(rf"(?P<default>default)(?=\s{{1,9}}login\s){_NETRC_REST}", re.ASCII)
-_TAGGED = re.compile(r"ass(?:word|phrase)>(?P<value>[^\s<>]{4,200})</", re.ASCII)
+_AFTER_NAMES = {
+    "machine": expression(rf"machine\s{{1,9}}[^\s.]{{1,100}}\.\S{{1,200}}{_NETRC_REST}", re.ASCII),
+    "default": expression(rf"(?P<prose>default)(?=\s{{1,9}}login\s){_NETRC_REST}", re.ASCII),
+    "ass": expression(r"ass(?:word|phrase)>(?P<value>[^\s<>]{4,200})</", re.ASCII),
+    "DENTIFIED BY": expression(r"DENTIFIED BY(?: PASSWORD)? \\?'(?P<value>[^\s'\\<>]{4,200})\\?'", re.ASCII),
+    ":5432:": expression(
+        r"(?P<prose>:5432:)[\w*-]{1,60}:(?P<user>[\w.@-]{1,60}):(?P<value>[^\s:\"'<>]{8,200})", re.ASCII
+    ),
+    "add-mask::": expression(r"(?P<prose>add-mask::)(?P<value>[^\s\"'<>()]{8,200})", re.ASCII),
+    "mysql": expression(
+        r"(?P<prose>mysql)(?:dump|admin)?(?: {1,3}[^\s|;&]{1,80}){0,9}? {1,3}-p(?P<value>[^\s\"'<>|;&]{8,200})",
+        re.ASCII,
+    ),
+}
+"""By the literal of its own with which each begins; where `prose` may say the same, the value has to look random."""
 
-_NAMES = ("pass", "pwd", "secret", "token", "credential", "key")
-_KEY_OF = re.compile(r"(?:api|access|auth|private|client|encryption|signing|master|account|service|secret)[-_]?key\Z")
-"""A key that is secret; others open dictionaries."""
-
-_TAIL = (
-    r"(?P<tail>[a-z0-9_.\[\]-]{0,40})\\?[\"']?\s{0,8}(?::\s{0,4}[a-z]{1,20}\s{0,4}=(?!=)|=>|:=|=(?![=~])|:(?!:))\s{0,8}"
-)
-_VALUE = (
-    r"(?:\\?(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\<>]{8,4000}+)\\?(?P=quote)"
-    r"|(?P<bare>[A-Za-z0-9+/_.~!@#$%^&*-]{16,4000}+={0,2}+)(?=[\s,;}\\]|$))"
-)
-_ASSIGNMENTS = tuple(re.compile(name + _TAIL + _VALUE, re.ASCII) for name in _NAMES)
-"""Searched in lower case: a search that ignores case has no literal to jump to."""
-
-_HARMLESS_TAIL = re.compile(
-    r"\As\Z|(?:id|ids|name|names|path|paths|file|files|url|uri|type|kind|hash|sha1|sha256|digest|length|len|size|count|limit|"
-    r"endpoint|header|field|prefix|pattern|regex|format|expiry|expires|ttl|arn|ref|version|label|hint|policy)$"
-)
-
-_PLACEHOLDER = re.compile(
-    r"example|xxxx|your[-_ ]|<|\$\{|\{\{|\*\*\*|\.\.\.|placeholder|changeme|change[-_]me|redacted|insert[-_]"
-)
-_REFERENCE = re.compile(
-    r"process\.env|environ|getenv|secrets\.|^\$|^%\w+%$|^\{|^@|[()\[\]]|dummy|sample|not[-_]?a|^test|^fake|password|passwd|"
-    r"^none$|^null$|^undefined$|/.*/.*/|^[a-z]+:"
-)
-_CAMEL = re.compile(r"[A-Z][a-z]{2,}[A-Z][a-z]{2,}\Z")  # a type: `private_key: Ed25519PrivateKey`
-_CHAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z_][A-Za-z0-9_]*+){2,}\Z")  # `data.secret.main_1.value`
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_WORDS = re.compile(r"[A-Za-z]++[0-9]{0,4}+(?:[-_./:@ ][A-Za-z]++[0-9]{0,4}+)*+(?:[-_./][0-9]{0,4})?\Z")
 _SAFE_HOSTS = frozenset({"localhost", "127.0.0.1", "host", "hostname"})
 _SAFE_DOMAINS = ("example.com", "example.org", "example.net", ".test", ".invalid", ".example")
-_PASSWORD_PARTS = re.compile(r"(?:%[0-9a-f]{2}|[^a-z0-9])+|[0-9]+\Z")
+_PASSWORD_PARTS = expression(r"(?:%[0-9a-f]{2}|[^a-z0-9])+|[0-9]+\Z")
 _SAFE_PASSWORDS = frozenset(
     {"password", "foo", "bar", "baz", "pass", "passwd", "pwd", "secret", "user", "token", "test", "pw", "key"}
 )
 
-_CUT_ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{0,4}|[\"\\/bfnrt])\Z")
+_CUT_ESCAPE = expression(r"\\(?:u[0-9A-Fa-f]{0,4}|[\"\\/bfnrt])\Z")
 """The beginning of an escape, with the character after it."""
 
 _RANKS = {
@@ -198,10 +180,8 @@ _RANKS = {
 }
 """Of two kinds that fit one place, the first names it."""
 
-QUOTED_BITS = 3.0
-"""Shannon bits a character from which a quoted assigned value counts as random; English words in one case lie below."""
-BARE_BITS = 3.5
-"""The same without quotes, where identifiers are the usual case."""
+SHORTEST = 11
+"""Characters of the shortest text that holds a secret by its form: a password in an address."""
 
 
 def find(text: str, also: Callable[[str], Iterable[SecretMatch]] | None = None) -> list[SecretMatch]:
@@ -211,12 +191,14 @@ def find(text: str, also: Callable[[str], Iterable[SecretMatch]] | None = None) 
     whole escape, or the base64, that stands for the value. `also` looks for more in
     the same readings of the text; what it finds comes before every format.
     """
+    if also is None and len(text) < SHORTEST:
+        return []
     found = [_whole(text, match) for match in _scan(text, also)]
     for view in carriers.views(text):
         for match in _scan(view.text, also):
             start, end = view.origin(match.start, match.end)
             found.append(replace(match, start=start, end=end))
-    return _apart(found)
+    return _apart(found if text.isascii() else [_of_characters(text, match) for match in found])
 
 
 def _scan(text: str, also: Callable[[str], Iterable[SecretMatch]] | None) -> Iterator[SecretMatch]:
@@ -230,7 +212,7 @@ def _scan(text: str, also: Callable[[str], Iterable[SecretMatch]] | None) -> Ite
         *_urls(text),
         *_headers(text),
         *_handed_over(text),
-        *_assigned(text),
+        *(SecretMatch(*one) for one in assignments.assigned(text)),
     ):
         value = text[match.start : match.end]
         if match.kind == "private-key":
@@ -263,14 +245,37 @@ def _whole(text: str, match: SecretMatch) -> SecretMatch:
     return match if (start, end) == (match.start, match.end) else replace(match, start=start, end=end)
 
 
+def _of_characters(text: str, match: SecretMatch) -> SecretMatch:
+    """The match with the whole of a UTF-8 character that a limit cuts: text that is UTF-8 seen as Latin-1 stays it."""
+    start, end = _border(text, match.start, -1), _border(text, match.end, 1)
+    return match if (start, end) == (match.start, match.end) else replace(match, start=start, end=end)
+
+
+def _border(text: str, position: int, side: int) -> int:
+    """`position`, or where the UTF-8 character that it is inside of begins (-1) or ends (1)."""
+    if not "\x80" <= text[position : position + 1] <= "\xbf":
+        return position
+    for start in range(position - 1, max(-1, position - 4), -1):
+        if "\xc2" <= text[start] <= "\xf4":
+            end = start + (2 if text[start] < "\xe0" else 3 if text[start] < "\xf0" else 4)
+            return position if end <= position else min(end, len(text)) if side > 0 else start
+        if not "\x80" <= text[start] <= "\xbf":
+            break
+    return position
+
+
 def looks_random(value: str) -> bool:
     """Whether a value without its name may be a secret: letters and digits as no word, name or sentence has them."""
     return (
         any(map(str.isdigit, value))
         and any(map(str.isalpha, value))
         and not any(map(str.isspace, value))
-        and not (_WORDS.match(value) or _CAMEL.search(value) or _PLACEHOLDER.search(value.lower()))
-        and _bits(value) >= QUOTED_BITS
+        and not (
+            assignments.WORDS.match(value)
+            or assignments.CAMEL.search(value)
+            or assignments.PLACEHOLDER.search(value.lower())
+        )
+        and assignments.bits(value) >= assignments.QUOTED_BITS
     )
 
 
@@ -286,14 +291,14 @@ def kinds() -> frozenset[str]:
 
 def _known(text: str) -> Iterator[SecretMatch]:
     for form in _FORMATS:
-        for match in form.expression.finditer(text):
+        for match in form.expression.finditer(text) if form.lead in text else ():
             start, end = match.span("value") if form.has_value else match.span()
             if form.kind == "telegram-bot-token":
                 digits = text[max(0, start - 12) : start]
                 start -= len(digits) - len(digits.rstrip("0123456789"))
             if form.kind == "private-key":
                 end = _end_of_key(text, start, end)
-            if form.kind == "private-key" or not _PLACEHOLDER.search(text[start:end].lower()):
+            if form.kind == "private-key" or not assignments.PLACEHOLDER.search(text[start:end].lower()):
                 yield SecretMatch(form.kind, start, end)
 
 
@@ -314,14 +319,14 @@ def _cut_short(text: str) -> Iterator[SecretMatch]:
         if end < 14 or not _TOKEN_BEFORE.match(text, end - 10, end):
             continue
         found = _CUT_SHORT.search(text, max(0, end - 320), end)
-        if found is None or _WORDS.match(found[0]) or _PLACEHOLDER.search(found[0].lower()):
+        if found is None or assignments.WORDS.match(found[0]) or assignments.PLACEHOLDER.search(found[0].lower()):
             continue
         if any(char.isdigit() for char in found["rest"]):
             yield SecretMatch(_CUT_LEADS[found["lead"]], found.start(), end)
 
 
 def _discord(text: str) -> Iterator[SecretMatch]:
-    for tail in _DISCORD_TAIL.finditer(text):
+    for tail in _DISCORD_TAIL.finditer(text) if "." in text else ():
         head = _DISCORD_HEAD.search(text, max(0, tail.start() - 28), tail.start())
         if head:
             yield SecretMatch("discord-bot-token", head.start(), tail.end())
@@ -333,8 +338,8 @@ def _headers(text: str) -> Iterator[SecretMatch]:
         value = match["value"]
         if (
             any(char.isdigit() for char in value)
-            and _bits(value) >= BARE_BITS
-            and not _PLACEHOLDER.search(value.lower())
+            and assignments.bits(value) >= assignments.BARE_BITS
+            and not assignments.PLACEHOLDER.search(value.lower())
         ):
             yield SecretMatch("bearer-token", *match.span("value"))
     for match in _BASIC.finditer(text) if "asic " in text else ():
@@ -350,9 +355,13 @@ def _handed_over(text: str) -> Iterator[SecretMatch]:
         is_curl = "curl" in text[max(0, match.start() - 300) : match.start()].rpartition("\n\n")[2]
         if is_curl and not _is_sample(match["user"], match["value"]):
             yield SecretMatch("basic-auth", *match.span("value"))
-    for match in (*_NETRC.finditer(text), *_NETRC_DEFAULT.finditer(text), *_TAGGED.finditer(text)):
+    named = [form.finditer(text) for lead, form in _AFTER_NAMES.items() if lead in text]
+    for match in chain.from_iterable(named):
         said = match.groupdict()
-        is_prose = said.get("default") and not any(char.isdigit() for char in match["value"])
+        prose = said.get("prose")
+        is_prose = prose and not (
+            any(map(str.isdigit, match["value"])) if prose == "default" else looks_random(match["value"])
+        )
         if not is_prose and not _is_sample(said.get("user") or "", match["value"]):
             yield SecretMatch("secret-assignment", *match.span("value"))
 
@@ -374,43 +383,6 @@ def _is_sample(user: str, password: str) -> bool:
         lowered == user.lower()
         or len(set(lowered)) == 1
         or lowered.startswith(("$", "{", "%s", "%("))
-        or _PLACEHOLDER.search(lowered) is not None
+        or assignments.PLACEHOLDER.search(lowered) is not None
         or all(len(part) < 2 or part in _SAFE_PASSWORDS for part in _PASSWORD_PARTS.split(lowered))
     )
-
-
-def _assigned(text: str) -> Iterator[SecretMatch]:
-    # U+0130 is the one character whose lower case is longer; offsets must stay the same.
-    lowered = text.replace("\u0130", "i").lower()
-    for name, expression in zip(_NAMES, _ASSIGNMENTS, strict=True):
-        match = expression.search(lowered)
-        while match:
-            start, end = match.span("quoted" if match["quoted"] else "bare")
-            before = lowered[max(0, match.start() - 30) : match.start() + len(name)].rsplit("\n", 1)[-1]
-            kind = _assigned_kind(before, match["tail"], text[start:end], is_quoted=bool(match["quoted"]))
-            if kind:
-                yield SecretMatch(kind, start, end)
-            match = expression.search(lowered, match.end() if kind else match.start() + len(name))
-
-
-def _assigned_kind(before: str, tail: str, value: str, *, is_quoted: bool) -> str | None:
-    """What the assigned value is, or None where it is no secret. The name is `before` and `tail`, in lower case."""
-    if before.endswith("key") and not _KEY_OF.search(before):
-        return None
-    lowered = value.lower()
-    if _HARMLESS_TAIL.search(tail) or _PLACEHOLDER.search(lowered) or _REFERENCE.search(lowered):
-        return None
-    if not is_quoted and _CHAIN.match(value):
-        return None
-    if not any(char.isdigit() for char in value) or _WORDS.match(value) or _CAMEL.search(value):
-        return None
-    if "heroku" in before and _UUID.fullmatch(lowered):
-        return "heroku-key"
-    if _bits(value) < (QUOTED_BITS if is_quoted else BARE_BITS):
-        return None
-    return "aws-secret-key" if "aws" in before and len(value) == 40 else "secret-assignment"
-
-
-def _bits(value: str) -> float:
-    """Shannon entropy in bits a character."""
-    return -sum(count / len(value) * math.log2(count / len(value)) for count in Counter(value).values())

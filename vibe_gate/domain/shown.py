@@ -7,10 +7,11 @@ written as `⟦U+27E6⟧`, so what is shown can be told from what was written.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
-_SUSPECT = re.compile(r"[^\t\x20-\x7e\xa1-\xac\xae-\u02ff]")
+from vibe_gate.domain.expressions import expression
+
+_SUSPECT = expression(r"[^\t\x20-\x7e\xa1-\xac\xae-\u02ff]")
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 _HIDDEN_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u27e6\u17b4\u17b5")
 """Letters and marks that fonts draw as nothing, and our own bracket."""

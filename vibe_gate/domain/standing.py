@@ -13,13 +13,17 @@ alone nothing is found: the change's exact digest and its places must be the sam
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from vibe_gate.domain.gate import JudgeWhen
-from vibe_gate.domain.receipt import Receipt, Signature, own_signer, reusable
+from vibe_gate.domain.receipt import Receipt, Signature, exact, own_signer, reusable
+
+if TYPE_CHECKING:
+    from vibe_gate.domain.change import Change
+    from vibe_gate.domain.provenance import Commit
 
 Match = Literal["commit", "tree", "patch-id", "range patch-id"]
 MATCHES: tuple[Match, ...] = ("commit", "tree", "patch-id", "range patch-id")
@@ -34,6 +38,9 @@ Status = Literal[
 UNSIGNED = Signature("unsigned", why="it is not signed")
 
 GOOD: frozenset[Status] = frozenset({"reviewed", "overridden", "empty"})
+
+MAX_FAILS = 5
+"""Earlier fails of one commit that are told."""
 
 _ASKED: frozenset[Status] = frozenset({"reviewed", "overridden", "failed", "inconclusive", "approval"})
 """What only a verdict can say that is whole and holds today."""
@@ -55,6 +62,18 @@ class Subject:
     def is_same_change(self, receipt: Receipt) -> bool:
         """Whether the receipt is about this very change, at this very place, perhaps in other trees."""
         return receipt.exact == self.exact and bool(receipt.places) and receipt.places == self.places
+
+
+def subject_of(change: Change, made: Iterable[Commit]) -> Subject:
+    """The change that these commits made, without title and places: enough where commit or trees must match."""
+    return Subject(
+        commit=change.head_commit,
+        before=change.before,
+        after=change.after,
+        patch_id=change.patch_id,
+        exact=exact(change),
+        authors=tuple(dict.fromkeys(mail for one in made for mail in (one.author_email, one.committer_email))),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +166,27 @@ def judged(found: Match, paper: Paper, subject: Subject, demands: Demands) -> St
 def best(standings: list[Standing]) -> Standing | None:
     """The one that decides: of whole verdicts the closest match, and of these the newest; else what went wrong last.
 
-    `standings` are in any order. A forged paper beside a good one is told in a note.
+    `standings` are in any order. A forged paper beside a good one is told in a note, and so is a fail of the same
+    trees: whoever asks again until it passes (`--force`) has not changed what was wrong.
     """
     order = sorted(standings, key=_newest_of_the_closest)
     whole = [standing for standing in order if standing.status in _ASKED]
     forged = [standing for standing in order if standing.status == "forged"]
     if not whole:
         return next(iter(forged or order), None)
-    notes = tuple(f"a forged receipt was left aside: {_place(one)}: {one.why}" for one in forged)
     decisive = whole[0]
+    notes = (
+        *(f"another review of the same trees failed: {_place(one)}" for one in _failed_before(whole)),
+        *(f"a forged receipt was left aside: {_place(one)}: {one.why}" for one in forged),
+    )
     return Standing(decisive.status, decisive.why, decisive.match, decisive.paper, (*decisive.notes, *notes))
+
+
+def _failed_before(whole: list[Standing]) -> list[Standing]:
+    """Of verdicts, of which the first decides and is good: those that failed, about the very same trees."""
+    if whole[0].status not in GOOD:
+        return []
+    return [one for one in whole[1:] if one.status == "failed" and one.match in ("commit", "tree")][:MAX_FAILS]
 
 
 def _newest_of_the_closest(standing: Standing) -> tuple[int, str]:

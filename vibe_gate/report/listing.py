@@ -21,11 +21,11 @@ def lines(entries: Iterable[Entry]) -> str:
 
 def line(entry: Entry) -> str:
     """One run. An unsealed one has its state where the outcome would be, and nothing else to tell."""
-    run, key, outcome, author, files, added, deleted, findings, cost, rubrics = entry.shown()
+    run, key, outcome, code, author, files, added, deleted, findings, cost, rubrics = entry.shown()
     head = f"{run[:4]}-{run[4:6]}-{run[6:8]} {run[9:11]}:{run[11:13]}:{run[13:15]}Z"
     if not outcome:
         return f"{head}  {entry.state:<12}  {'':<45}  {run}  {key[:_KEY]}"
-    if outcome == "pass" and entry.exit_code == _POLICY_CHANGED:
+    if outcome == "pass" and code == _POLICY_CHANGED:
         outcome = "approval"  # which nobody has given
     size = f"{files} file{'' if files == '1' else 's'} +{added} -{deleted}"
     found = f"{findings} finding{'' if findings == '1' else 's'}"
@@ -34,7 +34,7 @@ def line(entry: Entry) -> str:
 
 
 _KEY = 17  # "tree-" and twelve digits
-_POLICY_CHANGED = 4  # the exit code; `errors` would cost its import
+_POLICY_CHANGED = "4"  # the exit code; `errors` would cost its import
 
 
 def _safe(text: str) -> str:

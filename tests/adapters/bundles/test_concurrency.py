@@ -51,7 +51,7 @@ def test_two_reviews_of_one_change_in_one_millisecond_are_both_right(tmp_path: P
     def review(index: int) -> None:
         run = open_store(tmp_path, Hush(), Clock(step_ms=0)).begin(KEY, START, {})
         record_a_review(run)
-        run.seal(summary_of(run, outcomes[index]))
+        run.seal(summary_of(run, outcomes[index], exit_code=int(outcomes[index] == "fail")))
         assert run.lost is None
 
     in_processes(len(outcomes), review)

@@ -82,6 +82,27 @@ def test_contents_that_wait_for_being_packed_are_told_in_the_order_in_which_they
     assert all((run.directory / about["artifact"]).is_file() for about in written)
 
 
+def test_a_large_run_shares_a_content_with_a_small_one_however_each_packs_it(store: Store, tmp_path: Path) -> None:
+    shared = b"shared by both\n" * 1000
+    contents = [b"%d\n" % number * 6000 for number in range(140)]
+    small = store.begin(KEY, START, {})
+    small.content("after", shared)
+    large = store.begin(KEY, START, {})
+    for data in [*contents, shared]:
+        large.content("after", data)
+        large.content("before", data)
+    large.event("log.mark")
+    assert large.lost is None
+    stored = objects(tmp_path)
+    assert {name.partition(".")[0] for name in stored} == {sha256(data) for data in [*contents, shared]}
+    assert {sha256(gzip.decompress(data)) for data in stored.values()} == {name[:64] for name in stored}
+    assert {data[4:8] for data in stored.values()} == {b"\0\0\0\0"}  # no time, whatever packed them
+    names = [f"{side}/{sha256(shared)}.txt.gz" for side in ("before", "after")]
+    links = [large.directory / "files" / name for name in names]
+    links.append(small.directory / "files" / names[1])
+    assert len({link.stat().st_ino for link in links}) == 1
+
+
 def test_compressed_contents_are_byte_stable(store: Store, tmp_path: Path) -> None:
     run = store.begin(KEY, START, {})
     run.content("after", b"x" * 20_000)

@@ -177,6 +177,53 @@ def test_many_small_pieces_take_linear_time() -> None:
     assert seconds(80_000) < 8 * 4 * max(seconds(10_000), 0.02)
 
 
+class Compared(str):
+    """A block's number that counts how often it is held against another."""
+
+    times = 0
+
+    def __str__(self) -> str:
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return str.__eq__(self, str(other))
+
+    __hash__ = str.__hash__
+
+
+def numbered(event: dict[str, Any], number: int) -> dict[str, Any]:
+    return event | {"event": event["event"] | {"index": Compared(number)}}
+
+
+def test_thousands_of_open_blocks_are_each_looked_at_a_few_times_only() -> None:
+    asked = 0
+
+    def redact(text: str) -> str:
+        nonlocal asked
+        asked += 1
+        return text
+
+    count = deltas.MAX_EVENTS + 10
+    events = [numbered(piece("API_KEY = "), number) for number in range(count)]
+    events += [numbered(stop(), number) for number in range(count)]
+    stream, Compared.times = Deltas(redact), 0
+    told = [event for given in events for event in stream.feed(given)] + stream.rest()
+    assert told == events
+    assert asked < 3 * count
+    assert Compared.times < 10 * count
+
+
+def test_no_cut_goes_through_a_secret_of_a_block_that_is_over_while_another_is_open() -> None:
+    half = deltas.MAX_EVENTS // 2
+    events = [piece("x", parent="open")] * (half - 1)
+    events += [piece(SECRET[:5]), piece(SECRET[5:]), stop()]
+    events += [piece("x", parent="open")] * half
+    told = passed(events)
+    assert len(told) == len(events)
+    assert text_of(told).replace("x", "") == "[redacted]"
+
+
 def test_a_turn_that_ends_without_its_block_keeps_every_event_redacted(store: Store) -> None:
     with store.begin(KEY, START, {}) as run:
         turn = run.turn("judge-quality")
@@ -198,3 +245,13 @@ def test_an_interrupted_run_keeps_what_was_held(store: Store) -> None:
         turn.event(piece("half a sen"))
         run.abandon("interrupted")
     assert "half a sen" in (run.directory / turn.relative / "events.ndjson").read_text()
+
+
+def test_a_parent_of_none_is_no_parent() -> None:
+    deltas_ = Deltas(Hush().text)
+    begun = {"session_id": "s", **piece(SECRET[:5]), "parent_tool_use_id": None}
+    ended = {"session_id": "s", **piece(SECRET[5:])}
+    ended.pop("parent_tool_use_id", None)
+    assert deltas_.feed(begun) == []
+    assert deltas_.feed(ended) == []
+    assert SECRET[:5] not in json.dumps(deltas_.rest())

@@ -165,7 +165,7 @@ def test_what_was_seen_may_be_damaged_too(tmp_path, damage):
     assert newest(str(tmp_path), None, time.time_ns()) is not None
 
 
-@pytest.mark.parametrize("name", ["index", "index/runs.tsv", "index/seen"])
+@pytest.mark.parametrize("name", ["index", "index/runs.tsv", "index/seen", "index/sealed"])
 @pytest.mark.parametrize("what", ["link", "fifo", "other"])
 def test_what_lies_in_its_place_is_neither_followed_nor_waited_for(tmp_path, name, what):
     run_id = recorded(tmp_path)
@@ -270,6 +270,44 @@ def test_a_run_that_was_removed_by_hand_is_noticed(settled):
     assert gone.run_id not in [entry.run_id for entry in listed(settled, None, time.time_ns())]
     assert gone.run_id.encode() not in lines_of(settled)
     assert lines_of(settled) == rebuilt(settled)
+
+
+@pytest.mark.parametrize("how", ["written over", "renamed over", "taken away"])
+def test_a_summary_that_is_replaced_in_its_place_is_noticed(settled, how):
+    run = entries(settled)[0]
+    summary = settled / run.bundle / "summary.json"
+    about = summary.stat()
+    other = summary.read_text().replace('"outcome": "pass"', '"outcome": "fail"').replace('"pass"', '"fail"')
+    assert len(other) == about.st_size
+    if how == "taken away":
+        summary.unlink()
+    elif how == "written over":
+        summary.write_text(other)
+    else:
+        (summary.parent / "new").write_text(other)
+        (summary.parent / "new").rename(summary)
+    if summary.exists():
+        os.utime(summary, ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert quick(settled) is quick(settled, None) is quick(settled, 1) is None
+    (told, *_) = listed(settled, None, time.time_ns())
+    assert (told.run_id, told.outcome) == (run.run_id, "" if how == "taken away" else "fail")
+    assert entries(settled)[0] == told
+    assert lines_of(settled) == rebuilt(settled)
+
+
+@pytest.mark.parametrize("damage", [b"", b"1\n2\n3\n", b"x y z\n", None])
+def test_times_of_summaries_that_are_lost_are_read_again(settled, damage):
+    times = settled / STORE / "index/sealed"
+    right = times.read_bytes()
+    if damage is None:  # those of another index
+        times.write_bytes(b"00000000" + right[8:])
+    else:
+        times.write_bytes(damage)
+    assert quick(settled) is None
+    told = entries(settled)
+    assert len(told) == 3
+    assert times.read_bytes() == right
+    assert quick(settled) == told
 
 
 def test_a_key_that_was_removed_by_hand_is_noticed(settled):

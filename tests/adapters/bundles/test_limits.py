@@ -7,7 +7,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from vibe_gate.adapters.bundles.strict import MAX_VALUES, require_few
 from vibe_gate.domain import receipt
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.summary import ChangedFile
-from vibe_gate.errors import IntegrityError, UsageError
+from vibe_gate.errors import IntegrityError, StorageError, UsageError
 
 
 class Grow(Hush):
@@ -288,3 +288,35 @@ def test_a_damaged_summary_names_the_place(store: Store) -> None:
     place.write_bytes(grown("findings", 3)(place.read_bytes()))
     with pytest.raises(IntegrityError, match=r"findings\.0\.path: Field required"):
         _ = find_run(run.directory.parents[2]).summary
+
+
+@pytest.mark.parametrize("since", [datetime.min, datetime.max, datetime(999, 1, 1)])
+@pytest.mark.parametrize("hours", [-14, 0, 14])
+def test_runs_are_found_since_any_time(store: Store, tmp_path: Path, since: datetime, hours: int) -> None:
+    sealed(store)
+    moment = since.replace(tzinfo=timezone(timedelta(hours=hours)))
+    assert len(find_bundles(tmp_path, since=moment)) == (since.year < 2026)
+
+
+@pytest.mark.parametrize("now", [datetime.min, datetime.max])
+def test_a_now_of_no_year_that_can_be_computed_with_is_a_usage_error(tmp_path: Path, now: datetime) -> None:
+    with pytest.raises(UsageError, match="now is a datetime"):
+        clean_bundles(tmp_path, now=now.replace(tzinfo=UTC))
+
+
+@pytest.mark.parametrize("place", ["/", "\0", "a\0b", "/\0/a"])
+def test_a_place_that_is_no_folder_is_a_storage_error(place: str) -> None:
+    with pytest.raises(StorageError):
+        read_bundle(place)
+    if "\0" in place:
+        with pytest.raises(StorageError, match="NUL"):
+            find_bundles(Path(place))
+
+
+@pytest.mark.parametrize(("message", "type"), [(5, "notice"), ("\ud800", None), (None, "notice"), (b"x", "notice")])
+def test_a_remark_that_is_no_text_is_a_usage_error(store: Store, message: Any, type: Any) -> None:
+    result = read_bundle(sealed(store).directory)
+    with pytest.raises(UsageError, match="are texts"):
+        result.annotate(message, type)
+    result.annotate("\ud800", "\ud800")
+    assert [remark.message for remark in result.annotations()] == ["\ud800"]

@@ -52,6 +52,8 @@ def repository(tmp_path: Path) -> Path:
     (root / "logo.png").write_bytes(bytes(range(256)))
     (root / "run.sh").write_text("#!/bin/sh\n")
     (root / "emptied").write_text("something\n")
+    (root / "folder" / "became").mkdir(parents=True)
+    (root / "folder" / "became" / "gone").write_text("a file in a folder\n")
     (root / "link").symlink_to("edited.py")
     (root / "becomes a link").write_text("text\n")
     (root / os.fsdecode(b'latin-\xe9 "quoted"\t.txt')).write_bytes(b"caf\xe9\n")
@@ -72,6 +74,9 @@ def repository(tmp_path: Path) -> Path:
     (root / "becomes a link").unlink()
     (root / "becomes a link").symlink_to("edited.py")
     (root / os.fsdecode(b'latin-\xe9 "quoted"\t.txt')).write_bytes(b"caf\xe9s\n")
+    (root / "folder" / "became" / "gone").unlink()
+    (root / "folder" / "became").rmdir()
+    (root / "folder" / "became").write_text("a file\n")
     (root / "added.py").write_text("new\n")
     (root / "added empty").write_text("")
     (root / "added.bin").write_bytes(b"\0" * 20_000)
@@ -112,10 +117,11 @@ def test_every_file_of_a_change_is_there_with_its_kind(reviewed: RunResult) -> N
         "edited.py": "modified", "crlf.txt": "modified", "no newline": "modified", "gone.py": "deleted",
         "elsewhere.py": "renamed", "moved to here": "renamed", "logo.png": "modified", "run.sh": "modified",
         "emptied": "modified", "link": "modified", "becomes a link": "type_changed", "added.py": "added",
+        "folder/became": "added", "folder/became/gone": "deleted",
         "added empty": "added", "added.bin": "added", '"latin-\\351 \\"quoted\\"\\t.txt"': "modified",
     }  # fmt: skip
     stats = reviewed.files.stats()
-    assert (stats.added, stats.deleted, stats.renamed, stats.modified, stats.total) == (3, 1, 2, 9, 15)
+    assert (stats.added, stats.deleted, stats.renamed, stats.modified, stats.total) == (4, 2, 2, 9, 17)
 
 
 def test_the_patches_of_all_files_give_the_very_tree(reviewed: RunResult, repository: Path) -> None:
@@ -126,7 +132,7 @@ def test_the_patches_of_all_files_give_the_very_tree(reviewed: RunResult, reposi
 
 
 def test_each_patch_applies_backwards_too(reviewed: RunResult, repository: Path) -> None:
-    for file in reviewed.files.changed():
+    for file in reversed(reviewed.files.changed()):
         git(repository, "apply", "--index", "-R", stdin=file.patch().encode("utf-8", "surrogateescape"))
     assert git(repository, "write-tree") == git(repository, "rev-parse", "main~1^{tree}")
 

@@ -5,7 +5,7 @@
     log       NDJSON, whole lines only         folder    directories held open, links never followed
     fate      one failure ends the recording   digests   what a summary vouches for
     reading   runs read back                   index     one line a run, for lists; indexing mends it
-    finding   runs by what they are about      retention what stays and what goes
+    finding   runs by what they are about      retention what stays and what goes; due asks when
     leftovers what nobody needs besides runs   tracked   whether git may track a store, told without git
     agreement summary, log and receipt alike   provenance runs that no review here wrote
     verify    everything that is wrong         repair    heals, or puts aside
@@ -34,7 +34,7 @@ _HOMES = {
     "TurnRecorder": "turn",
     "Verified": "verify",
     "clean": "retention",
-    "clean_if_due": "retention",
+    "clean_if_due": "due",
     "export_bundles": "export",
     "find_bundles": "finding",
     "find_run": "reading",
@@ -49,6 +49,7 @@ _HOMES = {
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
+    from vibe_gate.adapters.bundles.due import clean_if_due
     from vibe_gate.adapters.bundles.export import Exported, export_bundles
     from vibe_gate.adapters.bundles.finding import find_bundles
     from vibe_gate.adapters.bundles.importing import Imported, import_bundles
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from vibe_gate.adapters.bundles.recorder import RunRecorder
     from vibe_gate.adapters.bundles.redactor import Redactor
     from vibe_gate.adapters.bundles.repair import Repaired, repair_bundles
-    from vibe_gate.adapters.bundles.retention import Cleaned, clean, clean_if_due
+    from vibe_gate.adapters.bundles.retention import Cleaned, clean
     from vibe_gate.adapters.bundles.store import Store, open_store
     from vibe_gate.adapters.bundles.turn import TurnRecorder
     from vibe_gate.adapters.bundles.verify import Verified, verify_bundles

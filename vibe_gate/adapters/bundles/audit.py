@@ -13,13 +13,13 @@ from vibe_gate.adapters.bundles.digests import digest
 from vibe_gate.adapters.bundles.flaws import Flaw, State, What
 from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.hashes import Hashes
-from vibe_gate.adapters.bundles.layout import Entry, is_vouched, part_of, walk
+from vibe_gate.adapters.bundles.layout import Entry, is_turn, is_vouched, part_of, walk
 from vibe_gate.adapters.bundles.log import Lock
 from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT
 from vibe_gate.adapters.bundles.place import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
 from vibe_gate.adapters.bundles.strict import parse_object
 from vibe_gate.domain import later, receipt
-from vibe_gate.domain.event import Event
+from vibe_gate.domain.event import MAX_EVENTS, Event
 from vibe_gate.domain.graph import fold
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.turn import TurnSummary
@@ -52,6 +52,7 @@ class _Audit:
         self._stored: dict[str, Any] = {}
         self._verdict: agreement.Verdict | None = None
         self._has_ended = False
+        self._is_told = True  # whether the log says what must be there
 
     def flaws(self) -> list[Flaw]:
         if self._sealed:
@@ -121,33 +122,48 @@ class _Audit:
                 except ValueError as error:
                     right = self._wrong_line(names.EVENTS, number, _reason(error))
                     continue
+                if number > MAX_EVENTS:
+                    raise ValueError(f"it has more than {MAX_EVENTS:,} events")
                 if event.seq != number:
                     right = self._wrong_line(names.EVENTS, number, f"it has seq {event.seq}")
                 elif event.run_id != self._run_id:
                     right = self._wrong_line(names.EVENTS, number, "it belongs to another run")
                 if self._verdict and (why := agreement.contradicted(event, self._verdict)):
                     right = self._wrong_line(names.EVENTS, number, why)
-                self._note(event)
+                if why := self._note(event):
+                    right = self._wrong_line(names.EVENTS, number, why)
                 yield event
 
-        graph = fold(events())
+        try:
+            graph = fold(events())
+        except ValueError as error:  # what any run leaves is less, and what is held of a log is bounded by it
+            self._wrong_line(names.EVENTS, 0, str(error))
+            self._shown, self._is_told = set(), False
+            return
         if self._verdict and not self._has_ended:
             right = self._wrong_line(names.EVENTS, 0, "no run.completed is in it, and the summary has a verdict")
         if right and graph.run_id:
             self._graph = graph.to_json()
 
-    def _note(self, event: Event) -> None:
+    def _note(self, event: Event) -> str:
+        """Remember what must be there; only names that a bundle may have. Returns what is wrong with the event."""
         data = event.data
-        if event.type == "artifact.written" and isinstance(name := data.get("artifact"), str) and name:
-            self._shown.add(name)
+        if event.type == "artifact.written" and isinstance(name := data.get("artifact"), str):
+            if part_of(name) is not None:
+                self._shown.add(name)
             if name == names.PATCH:
                 self._patch = str(data.get("sha256"))
         elif event.type == "run.completed":
             self._has_ended = True
-        elif event.type == "turn.started":
-            self._turns.setdefault(f"nodes/{event.node_id}/{data['turn']}", False)
-        elif event.type == "turn.completed":
-            self._completed.add(f"nodes/{event.node_id}/{data['turn']}")
+        elif event.type in {"turn.started", "turn.completed"}:
+            turn = f"nodes/{event.node_id}/{data['turn']}"
+            if not is_turn(turn):
+                return "it names a turn that no bundle has"
+            if event.type == "turn.started":
+                self._turns.setdefault(turn, False)
+            else:
+                self._completed.add(turn)
+        return ""
 
     def _entry(self, entry: Entry) -> None:
         part = part_of(entry.name)
@@ -174,7 +190,7 @@ class _Audit:
         why = self._hashes.fault(entry.folder, entry.base, entry.status)
         if why:
             self._say("corrupt", "content", entry.name, why)
-        elif self._sealed and entry.name.startswith("files/") and entry.name not in self._shown:
+        elif self._sealed and self._is_told and entry.name.startswith("files/") and entry.name not in self._shown:
             self._say("corrupt", "entry", entry.name, "it was added after sealing")
         elif apart := self._hashes.apart(entry.base, entry.status):
             self._say("untidy", "unlinked", entry.name, apart)

@@ -2,7 +2,9 @@
 
 Hashing and reading let other threads run, decoding does not. So a whole block is handed
 to the thread that hashes, which needs a moment to begin and a moment to end, and finds
-both while the next block is read; and a buffer is used again only two blocks later.
+both while the next block is read; and a buffer is used again only two blocks later. That
+the decoding thread reads is what lets the hashing one in: where the other one read, each
+waited for its turn. What is asked of that are a few C calls, nothing of `concurrent.futures`.
 """
 
 from __future__ import annotations
@@ -10,8 +12,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import threading
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
+from queue import SimpleQueue
 
 from vibe_gate.adapters.bundles.folder import let_go
 from vibe_gate.adapters.bundles.place import MAX_LINE_BYTES, Place, corrupt, unreadable
@@ -26,15 +30,40 @@ _BUFFERS = 3
 """Of a log: one is read into, one is hashed, one waits for its turn."""
 
 
+class Reader:
+    """The thread that hashes the logs that are read together. Leaving waits for what it was asked."""
+
+    def __init__(self) -> None:
+        self._asked: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        # A timeline that is never closed must not keep the process from ending.
+        self._thread = threading.Thread(target=self._work, name="vibe-gate-timeline", daemon=True)
+
+    def __enter__(self) -> Reader:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._asked.put(None)
+        self._thread.join()
+
+    def ask(self, work: Callable[[], None]) -> None:
+        """Have this done, after what was asked before; it raises nothing."""
+        self._asked.put(work)
+
+    def _work(self) -> None:
+        while work := self._asked.get():
+            work()
+
+
 class Blocks:
     """One log being read."""
 
-    def __init__(self, place: Place, name: str, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, place: Place, name: str, reader: Reader) -> None:
         self._place = place
         self._name = name
-        self._pool = pool
+        self._reader = reader
         self._seen = hashlib.sha256() if place.digests is not None else None
-        self._hashed: deque[tuple[bytearray, Future[None]]] = deque()
+        self._hashed: deque[tuple[bytearray, SimpleQueue[None]]] = deque()
         # Buffers of our own: fresh memory for every block would cost more than reading it.
         self._buffer = bytearray(BLOCK)
         self._filled = 0
@@ -64,7 +93,7 @@ class Blocks:
             if self._filled == BLOCK:
                 await self._turn_over()
             if not self._read(self._descriptor):
-                await self._end()
+                self._end()
         return None
 
     def _whole(self, end: int) -> bytes | memoryview:
@@ -94,27 +123,28 @@ class Blocks:
                 raise corrupt(self._place.path(self._name), f"a line is longer than {MAX_LINE_BYTES:,} bytes")
         self._hash()
         if self._seen is not None:
-            self._buffer = await self._unused()
+            self._buffer = self._unused()
         self._start = self._filled = 0
         await asyncio.sleep(0)  # others have their turn, too
 
     def _hash(self) -> None:
         if self._seen is not None and self._filled:
-            done = self._pool.submit(self._seen.update, memoryview(self._buffer)[: self._filled])
+            update, data, done = self._seen.update, memoryview(self._buffer)[: self._filled], SimpleQueue[None]()
+            self._reader.ask(lambda: done.put(update(data)))
             self._hashed.append((self._buffer, done))
 
-    async def _unused(self) -> bytearray:
+    def _unused(self) -> bytearray:
+        """A buffer that is hashed; to wait for one takes less than to read another."""
         if len(self._hashed) < _BUFFERS:
             return bytearray(BLOCK)
         buffer, done = self._hashed.popleft()
-        if not done.done():
-            await asyncio.wrap_future(done)
+        done.get()
         return buffer
 
-    async def _end(self) -> None:
+    def _end(self) -> None:
         self.close()
         self._hash()
         while self._hashed:
-            await asyncio.wrap_future(self._hashed.popleft()[1])
+            self._hashed.popleft()[1].get()
         if self._begun and self._seen is not None:
             self._place.compare(self._name, self._seen.hexdigest())

@@ -7,16 +7,17 @@ git tells of one, with the hunks that judges see.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, overload
 
 from vibe_gate.adapters.bundles import names, patches
 from vibe_gate.adapters.bundles.patches import Section
-from vibe_gate.adapters.bundles.place import Place, json_object
+from vibe_gate.adapters.bundles.place import Place, corrupt, json_object
 from vibe_gate.adapters.bundles.stored import StoredContent
 from vibe_gate.domain import difference, paths
 from vibe_gate.domain.change import REGULAR_MODE, ChangeType, Side
+from vibe_gate.domain.event import MAX_EVENTS
 from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.domain.turn import FileStats, TurnFile
 from vibe_gate.errors import StorageError
@@ -161,7 +162,10 @@ class Files:
         self._stats = stats
 
     def changed(self) -> list[FileChange]:
-        """All of them, in the order of the patch. StorageError, IntegrityError."""
+        """All of them, in the order of the patch, but that each file's own patch applies after those before it.
+
+        So what is gone from a folder stands before the file that took the folder's place. StorageError, IntegrityError.
+        """
         return self._load()
 
     def get(self, path: str) -> FileChange | None:
@@ -178,44 +182,77 @@ class Files:
         return self._stats()
 
 
+def _appliable(files: list[FileChange]) -> list[FileChange]:
+    """What is gone from below a path first, then what came there."""
+    came = {paths.unquote(file.path) for file in files if file.change_type in {"added", "renamed"}}
+    first: dict[str, list[FileChange]] = {}
+    for file in files if came else ():
+        gone = paths.unquote(file.old_path or file.path) if file.change_type in {"deleted", "renamed"} else ""
+        above = next((folder for folder in _folders_of(gone) if folder in came), None)
+        if above is not None and above != paths.unquote(file.path):
+            first.setdefault(above, []).append(file)
+    if not first:
+        return files
+    early = {id(file) for found in first.values() for file in found}
+    ordered: list[FileChange] = []
+    for file in files:
+        if id(file) not in early:
+            ordered += [*first.get(paths.unquote(file.path), ()), file]
+    return ordered if len(ordered) == len(files) else files  # renames in a ring have no such order
+
+
+def _folders_of(path: str) -> Iterator[str]:
+    at = path.find("/")
+    while at >= 0:
+        yield path[:at]
+        at = path.find("/", at + 1)
+
+
 def of_turn(place: Place, files: Iterable[TurnFile]) -> list[FileChange]:
     """The files of a sealed turn."""
     patch, number = StoredPatch(place), _Numbers()
-    return [
-        FileChange(
-            file.path,
-            file.change_type,
-            file.old_path,
-            StoredContent(file.before.sha256, file.before.size, place, "before") if file.before else None,
-            StoredContent(file.after.sha256, file.after.size, place, "after") if file.after else None,
-            patch,
-            number.of(file.path),
-        )
-        for file in files
-    ]
+    return _appliable(
+        [
+            FileChange(
+                file.path,
+                file.change_type,
+                file.old_path,
+                StoredContent(file.before.sha256, file.before.size, place, "before") if file.before else None,
+                StoredContent(file.after.sha256, file.after.size, place, "after") if file.after else None,
+                patch,
+                number.of(file.path),
+            )
+            for file in files
+        ]
+    )
 
 
 def of_run(place: Place, files: Iterable[ChangedFile]) -> list[FileChange]:
     """The files of a sealed run's change; its event log says which content each has."""
     sides, patch, number = written_sides(place), StoredPatch(place), _Numbers()
-    return [
-        _with_sides((patch, number.of(file.path)), sides, file.path, file.change_type, file.old_path) for file in files
-    ]
+    return _appliable(
+        [
+            _with_sides((patch, number.of(file.path)), sides, file.path, file.change_type, file.old_path)
+            for file in files
+        ]
+    )
 
 
 def of_unfinished(place: Place) -> list[FileChange]:
     """As far as the patch and the event log of an unfinished bundle tell."""
     sides, patch = written_sides(place), StoredPatch(place)
-    return [
-        _with_sides(
-            (patch, number),
-            sides,
-            paths.quote(section.path),
-            section.change_type,
-            paths.quote(section.old_path) if section.change_type == "renamed" else None,
-        )
-        for (_, number), section in patch.sections().items()
-    ]
+    return _appliable(
+        [
+            _with_sides(
+                (patch, number),
+                sides,
+                paths.quote(section.path),
+                section.change_type,
+                paths.quote(section.old_path) if section.change_type == "renamed" else None,
+            )
+            for (_, number), section in patch.sections().items()
+        ]
+    )
 
 
 class _Numbers:
@@ -246,7 +283,9 @@ def _next(sides: Sides, which: tuple[Side, str]) -> StoredContent | None:
 def written_sides(place: Place) -> dict[tuple[Side, str], deque[StoredContent]]:
     """The contents that a run's event log names, by side and shown path. StorageError, IntegrityError."""
     found: dict[tuple[Side, str], deque[StoredContent]] = {}
-    for _, line in place.lines(names.EVENTS):
+    for number, (_, line) in enumerate(place.lines(names.EVENTS)):
+        if number >= MAX_EVENTS:
+            raise corrupt(place.path(names.EVENTS), f"it has more than {MAX_EVENTS:,} events")
         if b'"artifact.written"' not in line:
             continue
         data = place.parsed(names.EVENTS, line, json_object).get("data")

@@ -10,7 +10,7 @@ Two blocks are two texts: what begins in one and ends in the next is not seen as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,21 +39,48 @@ class _Held:
     text: str = ""
 
 
+class _Open:
+    """The blocks that may go on, by session and conversation: thousands are opened, and closed one by one."""
+
+    def __init__(self, blocks: Iterable[Block] = ()) -> None:
+        self._sessions: dict[str, dict[str, set[str]]] = {}
+        for block in blocks:
+            self.add(block)
+
+    def __bool__(self) -> bool:
+        return bool(self._sessions)
+
+    def add(self, block: Block) -> None:
+        whose, index, _ = block
+        self._sessions.setdefault(_session(whose), {}).setdefault(whose, set()).add(index)
+
+    def close(self, over: tuple[str, ...]) -> None:
+        """Blocks are over: one, those of a conversation, or of a session, whose subagents end with it."""
+        if len(over) == 1 and "\0" not in over[0]:
+            for session in ("", over[0]) if over[0] else tuple(self._sessions):
+                self._sessions.pop(session, None)
+            return
+        session = _session(over[0])
+        conversations = self._sessions.get(session, {})
+        indices = conversations.get(over[0], set())
+        if len(over) == 1:
+            indices.clear()
+        else:
+            indices.discard(over[1])
+        if not indices:
+            conversations.pop(over[0], None)
+        if not conversations:
+            self._sessions.pop(session, None)
+
+
 class Deltas:
     """Holds events back for as long as a secret may go on in the next one. `redact` is for text."""
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         self._redact = redact
         self._held: list[_Held] = []
-        self._open: set[Block] = set()
+        self._open = _Open()
         self._size = 0
-
-    def _close(self, over: tuple[str, ...]) -> None:
-        """Blocks are over: one, those of a conversation, or of a session, whose subagents end with it."""
-        if len(over) == 1 and "\0" not in over[0]:
-            self._open = {block for block in self._open if over[0] not in ("", _session(block)) and _session(block)}
-        else:
-            self._open = {block for block in self._open if block[: len(over)] != over}
 
     def feed(self, event: Event) -> list[Event]:
         """Take one event; the events that may go on now, in order."""
@@ -65,7 +92,7 @@ class Deltas:
         if held.block is not None:
             self._open.add(held.block)
         if over is not None:
-            self._close(over)
+            self._open.close(over)
         if not self._open:
             return self.rest()
         if self._size > MAX_HELD or len(self._held) > MAX_EVENTS:
@@ -78,11 +105,10 @@ class Deltas:
 
     def _let_go(self, number: int) -> list[Event]:
         going, self._held = self._held[:number], self._held[number:]
-        self._open = {held.block for held in self._held if held.block is not None}
+        self._open = _Open(held.block for held in self._held if held.block is not None)
         self._size = sum(len(held.text) for held in self._held)
-        for block in {held.block for held in going if held.block is not None}:
-            pieces = [held for held in going if held.block == block]
-            whole = "".join(held.text for held in pieces)
+        for pieces in _by_block(going).values():
+            whole = _joined(pieces)
             safe = self._redact(whole)
             if safe != whole:
                 for held, text in zip(pieces, _spread([held.text for held in pieces], safe), strict=True):
@@ -93,14 +119,27 @@ class Deltas:
         """About half of what is held, cut where no secret goes across; all of it if there is no such place."""
         for eighths in (4, 5, 3, 6, 2):
             number = len(self._held) * eighths // 8
-            if all(self._is_apart(block, number) for block in self._open):
+            if self._is_apart(number):
                 return self._let_go(number)
         return self.rest()
 
-    def _is_apart(self, block: Block, number: int) -> bool:
-        older = "".join(held.text for held in self._held[:number] if held.block == block)
-        newer = "".join(held.text for held in self._held[number:] if held.block == block)
-        return self._redact(older) + self._redact(newer) == self._redact(older + newer)
+    def _is_apart(self, number: int) -> bool:
+        """Whether no secret goes across, in a block that is over neither."""
+        older, newer = _by_block(self._held[:number]), _by_block(self._held[number:])
+        both = ((_joined(pieces), _joined(newer[block])) for block, pieces in older.items() if block in newer)
+        return all(self._redact(one) + self._redact(two) == self._redact(one + two) for one, two in both)
+
+
+def _by_block(events: Iterable[_Held]) -> dict[Block, list[_Held]]:
+    blocks: dict[Block, list[_Held]] = {}
+    for held in events:
+        if held.block is not None:
+            blocks.setdefault(held.block, []).append(held)
+    return blocks
+
+
+def _joined(pieces: Iterable[_Held]) -> str:
+    return "".join(held.text for held in pieces)
 
 
 def _look(event: Event) -> tuple[_Held, tuple[str, ...] | None]:
@@ -117,7 +156,7 @@ def _look(event: Event) -> tuple[_Held, tuple[str, ...] | None]:
             return _Held(event), (whose, index)
         if kind in _MESSAGE_ENDS:
             return _Held(event), (whose,)
-    return _Held(event), (_session((_whose(event, event), "", "")),) if event.get("type") == _ALL_ENDS else None
+    return _Held(event), (_session(_whose(event, event)),) if event.get("type") == _ALL_ENDS else None
 
 
 def _index(inner: Mapping[str, Any]) -> str:
@@ -128,8 +167,8 @@ def _index(inner: Mapping[str, Any]) -> str:
     return next((str(inner[name]) for name in names if name in inner), "")
 
 
-def _session(block: Block) -> str:
-    return next(filter(None, block[0].split("\0")[::2]), "")
+def _session(whose: str) -> str:
+    return next(filter(None, whose.split("\0")[::2]), "")
 
 
 def _texts(inner: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -144,7 +183,7 @@ def _whose(event: Event, inner: Mapping[str, Any]) -> str:
     """The conversation that a piece belongs to: subagents speak at the same time."""
     data = event.get("data")
     places = (event, data if isinstance(data, Mapping) else {}, inner)
-    return "\0".join(str(place.get(name, "")) for place in places for name in ("session_id", "parent_tool_use_id"))
+    return "\0".join(str(place.get(name) or "") for place in places for name in ("session_id", "parent_tool_use_id"))
 
 
 def _at(event: Any, path: tuple[str, ...]) -> Any:  # noqa: ANN401 - any JSON

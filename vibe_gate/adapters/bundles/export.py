@@ -16,7 +16,7 @@ from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.layout import part_of, walk
 from vibe_gate.adapters.bundles.log import lines
 from vibe_gate.adapters.bundles.manifest import Manifest, RunInArchive
-from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT, decode, encode
+from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT, decode
 from vibe_gate.adapters.bundles.provenance import Provenance
 from vibe_gate.adapters.bundles.reading import RunView
 from vibe_gate.adapters.bundles.strict import parse_object, require_few
@@ -25,7 +25,7 @@ from vibe_gate.domain import paths
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 
 CONTENTS = "contents"
-"""The archive's folder of contents: `<sha256>.txt` as they are, `.gz` only where packing again gives other bytes."""
+"""The archive's folder of contents: each unpacked: zstd sees what they share, and import packs them."""
 
 _CHUNK = 1 << 17
 
@@ -147,9 +147,7 @@ class _Export:
         data = decode(name, raw, LARGEST_CONTENT)
         if data is None:
             raise ValueError(f"{name} changed while it was read")
-        if name.endswith(".gz") and encode(name, data) == raw:
-            name, raw = name.removesuffix(".gz"), data
-        packer.add(f"{CONTENTS}/{name}", len(raw), iter([raw]))
+        packer.add(f"{CONTENTS}/{name.removesuffix('.gz')}", len(data), iter([data]))
 
     def _files(self, packer: Packer, run: RunView) -> None:
         place = f"{run.key}/{run.run_id}"

@@ -89,9 +89,18 @@ def is_wanted(entry: Entry, wanted: Wanted) -> bool:
 def _is_run(entry: Entry, wanted: Wanted) -> bool:
     if "run" in wanted and entry.run_id != wanted["run"]:
         return False
-    if "since" in wanted and entry.run_id[:_STAMP] < f"{wanted['since'].astimezone(UTC):%Y%m%dT%H%M%S%f}"[:_STAMP]:
+    if "since" in wanted and entry.run_id[:_STAMP] < _stamp(wanted["since"]):
         return False
     return "prefix" not in wanted or (wanted["prefix"] != "" and entry.run_id.startswith(wanted["prefix"]))
+
+
+def _stamp(moment: datetime) -> str:
+    """How the id of a run of that time begins."""
+    try:
+        utc = moment.astimezone(UTC)
+    except OverflowError:  # in UTC it is before the first year, or after the last one
+        return "" if moment.year < datetime.max.year else "~"
+    return f"{utc.year:04d}{utc:%m%dT%H%M%S%f}"[:_STAMP]
 
 
 _STAMP = 18  # characters of a run id that are its time, to the millisecond

@@ -13,6 +13,7 @@ import os
 import secrets
 import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 _READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -81,9 +82,12 @@ class Folder:
 
     def files(self) -> list[str]:
         """The names of regular files, sorted; those that are not final left out."""
+        return [name for name in self.all_files() if not name.startswith(TEMPORARY)]
+
+    def all_files(self) -> list[str]:
+        """The names of regular files, sorted, those that are not final among them."""
         with os.scandir(self._descriptor) as entries:
-            names = sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
-        return [name for name in names if not name.startswith(TEMPORARY)]
+            return sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
 
     def entries(self) -> list[tuple[str, os.stat_result]]:
         """Everything in it, sorted by name, links not followed; what vanishes meanwhile is left out."""
@@ -127,20 +131,23 @@ class Folder:
         finally:
             os.close(descriptor)
 
-    def place(self, name: str, data: bytes, durable: bool = False) -> None:
+    def place(self, name: str, data: bytes, durable: bool = False, barrier: Callable[[], None] | None = None) -> None:
         """The file `name` with these bytes, whole or not at all; what had that name is replaced.
 
-        `durable`: on disk before this returns, the name included.
+        `durable`: on disk before this returns, the name included. `barrier` brings the bytes there,
+        and whatever else must be there before the name is; it is called while the name is temporary.
         """
         temporary = temporary_name()
         descriptor = self._open(temporary, _CREATE_FILE)
         try:
             try:
                 write_all(descriptor, data)
-                if durable:
+                if durable and barrier is None:
                     os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+            if barrier is not None:
+                barrier()
             self.move(temporary, self, name)
         except BaseException:  # interrupted, too
             self.remove(temporary)
@@ -171,6 +178,10 @@ class Folder:
     def discard(self, name: str) -> None:
         """Delete the folder `name` and all that is in it, links not followed; what cannot be deleted stays."""
         shutil.rmtree(name, ignore_errors=True, dir_fd=self._descriptor)
+
+    def fileno(self) -> int:
+        """The open directory's descriptor; it stays this object's."""
+        return self._descriptor
 
     def sync(self) -> None:
         """Names in this directory are on disk when this returns."""

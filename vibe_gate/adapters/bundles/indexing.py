@@ -25,6 +25,7 @@ from vibe_gate.adapters.bundles.index import Entry, Seen, Stamp, encoded
 from vibe_gate.adapters.bundles.place import MAX_DOCUMENT_BYTES
 from vibe_gate.adapters.bundles.strict import require_few
 from vibe_gate.adapters.bundles.tracked import may_be_tracked
+from vibe_gate.domain import paths
 from vibe_gate.errors import StorageError
 
 RACY_NS = 50_000_000
@@ -70,7 +71,7 @@ def entries(root: Path) -> list[Entry]:
 
 def forget(root: Path) -> None:
     """Drop the index; for whoever changes sealed bundles in their place, as a repair may."""
-    for name in (index.SEEN, index.RUNS):
+    for name in (index.SEEN, index.SEALED, index.RUNS):
         with contextlib.suppress(OSError):
             os.unlink(root / index.STORE / index.FOLDER / name)  # noqa: PTH108
 
@@ -89,13 +90,20 @@ def store_at(root: Path) -> Iterator[int | None]:
     descriptor = None
     try:
         with contextlib.suppress(FileNotFoundError):
-            descriptor = os.open(root / index.STORE, _READ_DIRECTORY)
+            descriptor = os.open(_path(root), _READ_DIRECTORY)
         yield descriptor
     except OSError as error:
         raise StorageError(f"{index.STORE} cannot be read or written: {error.strerror}.") from error
     finally:
         if descriptor is not None:
             os.close(descriptor)
+
+
+def _path(root: Path) -> str:
+    path = os.fspath(root / index.STORE)
+    if "\0" in path:
+        raise StorageError(f"{paths.quote(os.fspath(root))} is no folder: its name has a NUL.")
+    return path
 
 
 def _look(root: Path, store: int) -> list[Entry]:
@@ -110,12 +118,21 @@ def _look(root: Path, store: int) -> list[Entry]:
         changed = os.fstat(store).st_ctime_ns
         data, stamp = _content(folder, index.RUNS, LARGEST_INDEX)
         known, whole = index.entries_of(data)
+        _note_seals(folder, known, stamp)
         seen = _seen(folder)
         if seen is None or not whole or seen.index != stamp:
             seen = NOTHING_SEEN
         found, ctimes = _found(store, {entry.place: entry for entry in known}, seen)
         _keep(folder, found, data, stamp, Seen(changed, began, stamp, ctimes))
         return found
+
+
+def _note_seals(folder: int, known: list[Entry], stamp: Stamp) -> None:
+    """Give the entries the ctimes of their summaries; where they are not known, all are read again."""
+    with contextlib.suppress(OSError, ValueError):
+        seals = [int(word) for word in index.seals_of(folder, stamp[2], len(known))]
+        for entry, seal in zip(known, seals, strict=True):
+            entry.seal = seal
 
 
 def _seen(folder: int) -> Seen | None:
@@ -154,9 +171,9 @@ def _found(store: int, known: dict[Place, Entry], seen: Seen) -> tuple[list[Entr
 
 
 def _has_seal(store: int, entry: Entry) -> bool:
-    """Whether what the index says of a run still holds: nobody may have taken its summary away, or the run."""
+    """Whether what the index says of a run still holds: nobody took its summary away, or the run, or replaced it."""
     try:
-        return index.is_sealed(store, entry.run_id, entry.key)
+        return index.seal_of(store, entry.run_id, entry.key) == entry.seal
     except OSError:
         return False
 
@@ -173,6 +190,8 @@ def _keep(folder: int, found: list[Entry], data: bytes, stamp: Stamp, seen: Seen
                 return
             seen.index = written
         believed = seen.began - RACY_NS
+        seals = (entry.seal if entry.seal < believed else 0 for entry in sealed)
+        _place(folder, index.SEALED, b"%08x\n%s" % (seen.index[2], b"".join(b"%d\n" % seal for seal in seals)))
         seen.store = seen.store if seen.store < believed else 0
         seen.keys = {key: ctime if ctime < believed else 0 for key, ctime in seen.keys.items()}
         seen.unsealed = [entry.place for entry in found if entry.state != "sealed"]
@@ -270,13 +289,13 @@ def _read(store: int, place: Place) -> Entry | None:
     except OSError:
         return Entry.unsealed(run, key, "corrupt")
     try:
-        data = _summary(bundle)
+        data, seal = _summary(bundle)
         if data is None and _is_gone(store, place):
             return None  # a cleaner has it: what is missing is only the first that went
         if data is None:
             return Entry.unsealed(run, key, "running" if _is_running(bundle) else "incomplete")
         require_few(data)
-        return Entry.sealed(_fields(json.loads(data), place))
+        return Entry.sealed(_fields(json.loads(data), place), seal)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return Entry.unsealed(run, key, "corrupt")
     finally:
@@ -299,12 +318,13 @@ def _bundle(store: int, run: str, key: str) -> int:
         os.close(runs)
 
 
-def _summary(bundle: int) -> bytes | None:
-    """summary.json; None where the run is not sealed. OSError if it is no file of ours."""
+def _summary(bundle: int) -> tuple[bytes | None, int]:
+    """summary.json and its ctime before it was read; None where the run is not sealed. OSError: none of our files."""
     try:
-        return _regular(bundle, "summary.json", MAX_DOCUMENT_BYTES)[0]
+        data, about = _regular(bundle, "summary.json", MAX_DOCUMENT_BYTES)
     except FileNotFoundError:
-        return None
+        return None, 0
+    return data, about.st_ctime_ns
 
 
 def _is_running(bundle: int) -> bool:

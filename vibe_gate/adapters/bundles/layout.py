@@ -63,6 +63,11 @@ def is_folder(name: str) -> bool:
     return _FOLDERS.fullmatch(name) is not None
 
 
+def is_turn(name: str) -> bool:
+    """Whether a bundle may have a turn in the folder of that name, relative to the run's."""
+    return _TURN.fullmatch(name) is not None
+
+
 def is_object(name: str) -> bool:
     """Whether a content can have that name."""
     return _OBJECT.fullmatch(name) is not None

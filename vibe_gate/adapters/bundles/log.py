@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
-import math
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from typing import Any
 from vibe_gate.adapters.bundles.folder import Folder, let_go, write_all
 from vibe_gate.adapters.bundles.names import LOCK
 from vibe_gate.adapters.bundles.place import MAX_LINE_BYTES
+from vibe_gate.domain.plain_json import dumps, require_few
 
 _TAIL = 1 << 16  # bytes read from the end at first; doubled until a whole line is in them
 
@@ -41,6 +41,7 @@ class Log:
                 self._catch_up()
                 seq = self._next
                 data = encode_line(line(seq))
+                _require_readable(data)
                 self._write(data)
                 self._next, self._size = seq + 1, self._size + len(data)
                 return seq
@@ -66,6 +67,16 @@ class Log:
         if self._size < size:
             os.ftruncate(self._descriptor, self._size)
         self._next = _seq(last) + 1 if last else self._first
+
+
+def _require_readable(data: bytes) -> None:
+    """OSError for a line that readers would refuse."""
+    try:
+        require_few(data)
+    except ValueError as error:
+        raise OSError(errno.EFBIG, f"a line of the log is too large: {error}") from None
+    if len(data) >= MAX_LINE_BYTES:
+        raise OSError(errno.EFBIG, f"a line of the log is longer than {MAX_LINE_BYTES:,} bytes")
 
 
 def _seq(line: bytes) -> int:
@@ -127,28 +138,9 @@ def lines(folder: Folder, name: str) -> Iterator[bytes]:
 
 def encode_line(value: dict[str, Any]) -> bytes:
     """One line of ASCII JSON: no control character, direction mark or lone surrogate stays raw in a log."""
-    return _dumps(value, None).encode() + b"\n"
+    return dumps(value).encode() + b"\n"
 
 
 def encode_document(value: dict[str, Any]) -> bytes:
     """Indented ASCII JSON with a final newline."""
-    return _dumps(value, 2).encode() + b"\n"
-
-
-def _dumps(value: dict[str, Any], indent: int | None) -> str:
-    separators = (",", ":") if indent is None else None
-    try:
-        return json.dumps(value, indent=indent, separators=separators, allow_nan=False, default=repr)
-    except (ValueError, TypeError):
-        # NaN and infinity are not JSON; keys may be no text. Rare, so looked for only now.
-        return json.dumps(_finite(value), indent=indent, separators=separators, default=repr)
-
-
-def _finite(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return value
+    return dumps(value, 2).encode() + b"\n"

@@ -14,6 +14,9 @@ SHELF = "sessions"
 OWN_FOLDERS = frozenset({OBJECTS, QUARANTINE, SHELF, "index", "trash"})
 """Names under `.vibe-artifacts` that are no key of a change."""
 
+IGNORE = ".gitignore"
+"""`*`: the store is never part of a commit or a snapshot."""
+
 LOCK = ".lock"
 """Locked by the process that writes the run, as long as it lives: the lock dies with it."""
 

@@ -64,6 +64,10 @@ def decode(name: str, raw: bytes, limit: int) -> bytes | None:
     return data if unpacker.eof and not unpacker.unused_data and len(data) <= limit else None
 
 
+Encode = Callable[[str, bytes], bytes]
+"""Makes the bytes of an object's file, as `encode` does: any gzip of the content will do."""
+
+
 class Tracked(OSError):
     """A corrupt object stays where it is: it came with the repository, and a review changes no file of that."""
 
@@ -76,19 +80,21 @@ class Objects:
         self._store = store
         self._tracks = tracks or (lambda place: may_be_tracked(os.fspath(store.path.parent)))
         self._shelves: Folder | None = None
+        self._open: dict[str, Folder] = {}
+        self._most_open = min(256, max(0, os.sysconf("SC_OPEN_MAX")) // 4)
         self._verified: set[str] = set()
 
-    def put(self, data: bytes, into: Folder, name: str = "", packed: bytes | None = None) -> str:
+    def put(self, data: bytes, into: Folder, name: str = "", encode: Encode = encode) -> str:
         """Store `data` (already redacted) and show it in `into`; the name it has in both. OSError.
 
-        `name` and `packed` are `name_of(data)` and `encode(name, data)`, where they are known.
+        `name` is `name_of(data)`, where it is known. Safe for several threads.
         """
         name = name or name_of(data)
         for _ in range(_TRIES):
             try:
-                shelf = self._keep_as(name, data, packed)
+                shelf = self._keep_as(name, data, encode)
             except Tracked:
-                into.place(name, encode(name, data) if packed is None else packed)
+                into.place(name, encode(name, data))
                 return name
             with contextlib.suppress(FileNotFoundError):  # a cleaner saw it while nobody showed it
                 _show(shelf, name, into)
@@ -137,27 +143,28 @@ class Objects:
         name = name_of(data)
         return self._keep_as(name, data), name
 
-    def has(self, name: str) -> bool:
-        """Whether there seems to be an object of that name: it is not looked at. OSError."""
-        return name in self._verified or self._shelf(name).has(name)
-
-    def _keep_as(self, name: str, data: bytes, packed: bytes | None = None) -> Folder:
+    def _keep_as(self, name: str, data: bytes, encode: Encode = encode) -> Folder:
         shelf = self._shelf(name)
         if name not in self._verified or not shelf.has(name):
-            self._keep(shelf, name, data, packed)
+            self._keep(shelf, name, data, encode)
             self._verified.add(name)
         return shelf
 
     def _shelf(self, name: str) -> Folder:
-        if self._shelves is None:
-            self._shelves = self._store.folder("objects", create=True)
-        return self._shelves.folder(name[:2], create=True)
+        shelf = self._open.get(name[:2])
+        if shelf is None:
+            if self._shelves is None:
+                self._shelves = self._store.folder("objects", create=True)
+            shelf = self._shelves.folder(name[:2], create=True)
+            if len(self._open) < self._most_open:
+                self._open[name[:2]] = shelf
+        return shelf
 
-    def _keep(self, shelf: Folder, name: str, data: bytes, packed: bytes | None) -> None:
+    def _keep(self, shelf: Folder, name: str, data: bytes, encode: Encode) -> None:
         for _ in range(_TRIES):
             if self._holds(shelf, name, data):
                 return
-            if self._add(shelf, name, encode(name, data) if packed is None else packed):
+            if self._add(shelf, name, encode(name, data)):
                 return
         raise OSError(f"the object {name} keeps changing while it is stored")
 

@@ -228,6 +228,8 @@ def open_folder(root: Path) -> Folder:
         return Folder.at(root.parent).folder(root.name)
     except OSError as error:
         raise StorageError(f"{_shown(root)} cannot be opened: {error.strerror}.") from error
+    except ValueError as error:  # "/", or a NUL
+        raise StorageError(f"{_shown(root)} cannot be opened: no bundle can have that name.") from error
 
 
 def corrupt(path: Path, why: str) -> IntegrityError:

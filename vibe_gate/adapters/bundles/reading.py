@@ -19,7 +19,7 @@ from vibe_gate.adapters.bundles.place import MAX_DOCUMENT_BYTES
 from vibe_gate.adapters.bundles.provenance import Provenance
 from vibe_gate.adapters.bundles.strict import parse_object
 from vibe_gate.domain import later, paths
-from vibe_gate.domain.event import Event
+from vibe_gate.domain.event import MAX_EVENTS, Event
 from vibe_gate.domain.graph import Graph, fold
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
@@ -70,8 +70,11 @@ class RunView:
         return _events(_open(self.directory))
 
     def graph(self) -> Graph:
-        """The graph, folded from the events."""
-        return fold(self.events())
+        """The graph, folded from the events. IntegrityError also where they give more than any run's."""
+        try:
+            return fold(self.events())
+        except ValueError as error:
+            raise _corrupt(self.directory / names.EVENTS, str(error)) from error
 
 
 def find_run(root: Path, reference: str = "", provenance: Provenance | None = None) -> RunView:
@@ -187,6 +190,8 @@ def _events(folder: Folder) -> Iterator[Event]:
             event = later.read_event(parse_object(line))
             if event.seq != number:
                 raise _corrupt(folder.path / names.EVENTS, f"line {number} has seq {event.seq}")
+            if number > MAX_EVENTS:
+                raise _corrupt(folder.path / names.EVENTS, f"it has more than {MAX_EVENTS:,} events")
             yield event
     except OSError as error:
         raise StorageError(f"{_shown(folder.path / names.EVENTS)} cannot be read: {error.strerror}.") from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from vibe_gate.adapters.bundles import names
@@ -10,8 +12,8 @@ from vibe_gate.adapters.bundles.log import encode_document, lines
 from vibe_gate.adapters.bundles.place import MAX_DOCUMENT_BYTES
 from vibe_gate.adapters.bundles.strict import parse_object
 from vibe_gate.domain import later
-from vibe_gate.domain.event import Event
-from vibe_gate.domain.graph import fold
+from vibe_gate.domain.event import MAX_EVENTS, Event
+from vibe_gate.domain.graph import MAX_PARTS, fold
 
 
 def sessions(completed: list[tuple[str, str]]) -> dict[str, Any]:
@@ -28,12 +30,17 @@ def rebuilt(bundle: Folder, name: str) -> bytes | None:
     if name not in {names.GRAPH, names.SESSIONS}:
         return None
     try:
-        events = [later.read_event(parse_object(line)) for line in lines(bundle, names.EVENTS)]
+        if name == names.GRAPH:
+            return fold(_events(bundle)).to_json().encode()
+        return encode_document(sessions(_completed(_events(bundle))))
     except (FileNotFoundError, ValueError):
         return None
-    if name == names.GRAPH:
-        return fold(events).to_json().encode()
-    return encode_document(sessions(_completed(events)))
+
+
+def _events(bundle: Folder) -> Iterator[Event]:
+    """Streamed, for a log may be anybody's. ValueError, also where it has more than any run's."""
+    for line in islice(lines(bundle, names.EVENTS), MAX_EVENTS):
+        yield later.read_event(parse_object(line))
 
 
 def vouched(bundle: Folder, name: str) -> str:
@@ -45,12 +52,14 @@ def vouched(bundle: Folder, name: str) -> str:
     return str(digests.get(name, "")) if isinstance(digests, dict) else ""
 
 
-def _completed(events: list[Event]) -> list[tuple[str, str]]:
-    """Node and session of every turn, in the order in which the turns were opened."""
-    session_of = {
-        (event.node_id or "", event.data["turn"]): str(event.data.get("session_id", ""))
-        for event in events
-        if event.type == "turn.completed"
-    }
-    opened = [(event.node_id or "", event.data["turn"]) for event in events if event.type == "turn.started"]
-    return [(turn[0], session_of.get(turn, "")) for turn in opened]
+def _completed(events: Iterable[Event]) -> list[tuple[str, str]]:
+    """Node and session of every turn, in the order in which the turns were opened. ValueError: they are too many."""
+    session_of: dict[tuple[str, str], str] = {}
+    for event in events:
+        if event.type == "turn.started":
+            session_of.setdefault((event.node_id or "", event.data["turn"]), "")
+        elif event.type == "turn.completed" and (turn := (event.node_id or "", event.data["turn"])) in session_of:
+            session_of[turn] = str(event.data.get("session_id", ""))
+        if len(session_of) > MAX_PARTS:
+            raise ValueError(f"more than {MAX_PARTS:,} turns")
+    return [(turn[0], session) for turn, session in session_of.items()]

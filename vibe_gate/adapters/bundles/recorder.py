@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from vibe_gate.adapters.bundles import names
+from vibe_gate.adapters.bundles import agreement, names
 from vibe_gate.adapters.bundles.binary import redact_sections
 from vibe_gate.adapters.bundles.contents import Contents, Kept
 from vibe_gate.adapters.bundles.digests import digests
@@ -25,9 +25,9 @@ from vibe_gate.adapters.bundles.place import MAX_DOCUMENT_BYTES
 from vibe_gate.adapters.bundles.rebuilt import sessions
 from vibe_gate.adapters.bundles.redactor import CountingRedactor, tally
 from vibe_gate.adapters.bundles.strict import require_few
-from vibe_gate.domain import receipt
+from vibe_gate.domain import own_words, receipt
 from vibe_gate.domain.change import Side
-from vibe_gate.domain.event import Event, EventType
+from vibe_gate.domain.event import MAX_EVENTS, Event, EventType
 from vibe_gate.domain.graph import fold
 from vibe_gate.domain.summary import Summary
 
@@ -59,7 +59,7 @@ class RunParts:
 class RunRecorder:
     """Writes one run's bundle; a context manager that abandons what was not sealed.
 
-    No method fails where writing fails: from then on all of them do nothing, and
+    No method fails, whatever recording fails by: from then on all of them do nothing, and
     `lost` says why. Safe for several threads.
     """
 
@@ -147,9 +147,11 @@ class RunRecorder:
 
     def _write(self, type: EventType, node_id: str | None, data: Mapping[str, Any]) -> None:
         parts = self._parts
-        safe = parts.redact.value(dict(data))
+        safe = own_words.redacted(data, own_words.EVENT.get(type, {}), parts.redact.value)
 
         def line(seq: int) -> dict[str, Any]:
+            if seq > MAX_EVENTS:
+                raise OSError(errno.EFBIG, f"{names.EVENTS} would have more than {MAX_EVENTS:,} events")
             ts = names.iso(parts.clock())
             event = Event(seq=seq, ts=ts, type=type, run_id=self.run_id, node_id=node_id, data=safe)
             return event.model_dump(exclude_none=True) | {"data": safe}
@@ -191,18 +193,29 @@ class RunRecorder:
             turn.flush()
         done = {"status": "completed", "outcome": summary.outcome, "exit_code": summary.exit_code}
         self._append("run.completed", None, done)
-        events = (Event.model_validate(json.loads(line)) for line in lines(parts.folder, names.EVENTS))
-        parts.folder.place(names.GRAPH, fold(events).to_json().encode())
-        parts.folder.place(names.SESSIONS, encode_document(parts.redact.value(self._sessions())))
-        document = parts.redact.value(summary.model_dump(mode="json", by_alias=True))
+        document = own_words.summary(summary.model_dump(mode="json", by_alias=True), parts.redact.value)
+        sealed = Summary.model_validate(document)
+        parts.folder.place(names.GRAPH, fold(self._agreeing(sealed)).to_json().encode())
+        safe = own_words.redacted(self._sessions(), own_words.SESSIONS, parts.redact.value)
+        parts.folder.place(names.SESSIONS, encode_document(safe))
         document["redacted"] = tally(parts.redact)
-        make_durable(parts.folder)
         if attest is not None:
-            sealed = _readable(names.RECEIPT, attest(document, digests(parts.folder)), receipt.MAX_BYTES)
-            parts.folder.place(names.RECEIPT, sealed, durable=True)
+            vouching = _readable(names.RECEIPT, attest(document, digests(parts.folder)), receipt.MAX_BYTES)
+            parts.folder.place(names.RECEIPT, vouching)
         document["digests"] = digests(parts.folder)
         whole = _readable(names.SUMMARY, encode_document(document), MAX_DOCUMENT_BYTES)
-        parts.folder.place(names.SUMMARY, whole, durable=True)
+        parts.folder.place(names.SUMMARY, whole, durable=True, barrier=lambda: make_durable(parts.folder))
+
+    def _agreeing(self, sealed: Summary) -> Iterator[Event]:
+        """The run's events as readers take them. ValueError where they would find that the summary says otherwise."""
+        verdict = (sealed.outcome, sealed.exit_code)
+        why = agreement.impossible(verdict)
+        for line in lines(self._parts.folder, names.EVENTS):
+            event = Event.model_validate(json.loads(line))
+            why = why or agreement.contradicted(event, verdict)
+            if why:
+                raise ValueError(why)
+            yield event
 
     def _abandon(self, reason: str, status: str) -> None:
         # An interrupt may come right after the seal: what is sealed must not be written to any more.

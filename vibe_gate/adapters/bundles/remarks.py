@@ -51,6 +51,8 @@ def annotate(
 ) -> None:
     """Append a remark (message and type). UsageError: too long; StorageError: nothing was written."""
     message, type = remark
+    if not (isinstance(message, str) and isinstance(type, str)):
+        raise UsageError(f"An annotation's message and type are texts, not {message!r:.40} and {type!r:.40}.")
     if len(message) > MAX_MESSAGE_CHARACTERS:
         raise UsageError(f"An annotation has at most {MAX_MESSAGE_CHARACTERS:,} characters; attach the rest.")
     body = b"" if attachment is None else attachment.body

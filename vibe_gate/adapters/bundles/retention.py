@@ -25,6 +25,7 @@ from pydantic import ValidationError
 
 from vibe_gate.adapters.bundles import index
 from vibe_gate.adapters.bundles.captured import Session, spent
+from vibe_gate.adapters.bundles.due import CLEANED, is_due
 from vibe_gate.adapters.bundles.index import Entry
 from vibe_gate.adapters.bundles.indexing import entries, store_at
 from vibe_gate.adapters.bundles.leftovers import sweep, tidy_index, tidy_store, unused
@@ -36,15 +37,14 @@ from vibe_gate.errors import StorageError, UsageError
 
 KEEP = ".vibe-keep"
 
+_FIRST_YEAR, _LAST_YEAR = 1970, 9000
+"""Between them every time that is asked for below can be computed."""
+
 _FOR_EVER = 365_000
 """Days, a thousand years: what is to stay longer stays; dates end before a million years do."""
 
 TRASH = "trash"
-CLEANED = "cleaned"
 MB = 1_000_000
-
-CLEAN_EVERY = timedelta(days=1)
-"""How often `clean_if_due` cleans."""
 
 FRESH = timedelta(hours=1)
 """A full disk takes no run that is younger: whoever waits for its verdict must be able to look at it."""
@@ -112,9 +112,10 @@ def clean_bundles(
 ) -> Cleaned:
     """`clean` for scripts: the limits are arguments, by default those of a gate without `[retention]`.
 
-    UsageError: a limit that is no number from 0 on, or a `now` that is no datetime with a time zone.
+    UsageError: a limit that is no number from 0 on, or a `now` that is no datetime with a time zone, or of no year
+    from 1970 to 9000.
     """
-    if not isinstance(now, datetime) or now.utcoffset() is None:
+    if not isinstance(now, datetime) or now.utcoffset() is None or not _FIRST_YEAR <= now.year <= _LAST_YEAR:
         raise UsageError(f"now is a datetime with a time zone, not {now!r:.60}.")
     try:
         rules = Retention(max_age_days=max_age_days, min_free_disk_mb=min_free_disk_mb)
@@ -134,7 +135,7 @@ def clean_if_due(
     30-40 times slower on ext4 for a minute.
     """
     with store_at(root) as store:
-        if store is None or not _is_due(store, now):
+        if store is None or not is_due(store, now):
             return None
         known = None if tracked is None else Provenance(now, tracked())
         if known is not None and known.tracks(f"{index.FOLDER}/{CLEANED}"):
@@ -414,19 +415,6 @@ def _run(store: int, entry: Entry) -> int:
 
 def _is_kept(store: int, entry: Entry) -> bool:
     return any(_has(store, f"{folder}/{KEEP}") for folder in (entry.key, f"{entry.key}/{entry.run_id}"))
-
-
-def _is_due(store: int, now: datetime) -> bool:
-    try:
-        folder = os.open(index.FOLDER, _READ_DIRECTORY, dir_fd=store)
-        try:
-            with open(os.open(CLEANED, _READ_FILE, dir_fd=folder), "rb") as file:
-                last = datetime.fromisoformat(file.read(64).decode().strip())
-        finally:
-            os.close(folder)
-        return not timedelta() <= now - last < CLEAN_EVERY  # a time to come was said by another clock
-    except (FileNotFoundError, ValueError, TypeError):
-        return True
 
 
 def _write(folder: int, name: str, data: bytes) -> None:

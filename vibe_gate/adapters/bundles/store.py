@@ -16,9 +16,13 @@ from vibe_gate.adapters.bundles.log import Lock, encode_document
 from vibe_gate.adapters.bundles.objects import Objects
 from vibe_gate.adapters.bundles.recorder import Clock, RunParts, RunRecorder
 from vibe_gate.adapters.bundles.redactor import CountingRedactor
+from vibe_gate.domain import own_words
 from vibe_gate.errors import StorageError
 
 _IDS_TRIED = 1000  # runs of one change in one millisecond; beyond that something else is wrong
+
+MAX_IGNORE_BYTES = 4096
+"""Of the store's own list of what git is to leave out: one line."""
 
 _TIMES_BEGUN = 10  # a cleaner takes a folder without a lock at most once in a cleaning
 
@@ -26,8 +30,8 @@ _TIMES_BEGUN = 10  # a cleaner takes a folder without a lock at most once in a c
 def open_store(root: Path, redact: CountingRedactor, clock: Clock) -> Store:
     """The store below `root`, the top of the working tree; made on first use, ignoring itself.
 
-    Where it cannot be written (read-only, full, or a link that a hostile repository
-    has committed in its place), the store opens all the same, and its runs are
+    Where it cannot be written (read-only, full, or a link or a .gitignore that a hostile
+    repository has committed in its place), the store opens all the same, and its runs are
     unrecorded: nothing in a repository may keep a verdict from being said.
     """
     try:
@@ -61,8 +65,9 @@ class Store:
             return self._unrecorded(key, now, self._folder)
         try:
             redact = self._redact.part()
-            recorder = self._begin(self._folder, key, now, redact, redact.value(dict(about)))
-        except OSError as error:
+            safe = own_words.redacted(dict(about), own_words.ABOUT, redact.value)
+            recorder = self._begin(self._folder, key, now, redact, safe)
+        except Exception as error:  # noqa: BLE001  as in `fate`: what cannot be recorded is no reason to fail
             return self._unrecorded(key, now, sentence(error))
         recorder.event("run.created", key=key)
         return recorder
@@ -123,11 +128,22 @@ def store_folder(root: Path) -> Folder:
             f"{names.STORE} is {what}, so nothing is written there: it may lead anywhere. "
             f"Remove it (`git rm {names.STORE}` if it is committed) and review again."
         ) from error
-    if not folder.has(".gitignore"):
-        _ignore_itself(folder)
+    if not folder.has(names.IGNORE):
+        folder.place(names.IGNORE, b"*\n")
+    elif not _ignores_itself(folder):
+        raise StorageError(
+            f"{names.STORE}/{names.IGNORE} lets git take up what is written beside it, so nothing is: bundles hold "
+            "what was reviewed. It came with the repository, or was changed; make it one line, `*`, and review again."
+        )
     return folder
 
 
-def _ignore_itself(folder: Folder) -> None:
-    with contextlib.suppress(FileExistsError):  # another process was faster
-        folder.write(".gitignore", b"*\n")
+def _ignores_itself(folder: Folder) -> bool:
+    """Whether git leaves out all of the store; the file itself may be taken up, as some do."""
+    try:
+        lines = folder.read(names.IGNORE, MAX_IGNORE_BYTES)
+    except OSError:
+        return False  # git reads no link, and neither do we
+    rules = {line.strip() for line in lines.splitlines() if line.strip() and not line.startswith(b"#")}
+    takes = {rule for rule in rules if rule.startswith(b"!")}
+    return len(lines) <= MAX_IGNORE_BYTES and b"*" in rules and takes <= {b"!.gitignore", b"!/.gitignore"}

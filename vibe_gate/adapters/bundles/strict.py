@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-from itertools import islice
 from typing import Any, NoReturn
 
-MAX_VALUES = 1_000_000
-"""Of one document or one line of a log: what a review of some 80,000 files leaves. 16 KB of a
-compressed `[{},{},...]` would otherwise be gigabytes of objects."""
+from vibe_gate.domain.plain_json import MAX_VALUES, require_few
 
-_ONE_MORE = re.compile(rb'(?:[^"{\[,]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+(?:[{\[,]|\Z)', re.DOTALL)
-"""Up to the next brace, bracket or comma outside of strings, each of which is one value more, or to the end:
-it matches wherever it begins, so that no text is looked at twice."""
-
-
-def require_few(data: bytes) -> None:
-    """ValueError where the JSON in `data` has more than MAX_VALUES values, counted before any of them is made."""
-    if len(data) > MAX_VALUES and sum(1 for _ in islice(_ONE_MORE.finditer(data), MAX_VALUES + 1)) > MAX_VALUES:
-        raise ValueError(f"it has more than {MAX_VALUES:,} values")
+__all__ = ["MAX_VALUES", "parse", "parse_object", "require_few"]
 
 
 def parse(data: bytes) -> Any:  # noqa: ANN401 - any JSON

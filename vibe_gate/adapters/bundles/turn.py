@@ -17,7 +17,7 @@ from vibe_gate.adapters.bundles.folder import Folder, let_go, write_all
 from vibe_gate.adapters.bundles.log import Log, encode_document
 from vibe_gate.adapters.bundles.redactor import CountingRedactor, Redactor, tally
 from vibe_gate.adapters.bundles.strict import require_few
-from vibe_gate.domain import shown
+from vibe_gate.domain import own_words, shown
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.turn import (
     HookMark,
@@ -132,6 +132,10 @@ class TurnRecorder:
 
     def seal(self, ending: SessionEnding, made: TurnChange = NOTHING) -> None:
         """Write turn.patch if anything changed, and the turn's summary last."""
+        self._fate.attempt(lambda: self._ended(ending, made), None)
+        self.close()
+
+    def _ended(self, ending: SessionEnding, made: TurnChange) -> None:
         self.session_id = ending.session_id
         metrics = TurnMetrics(
             total_tokens=ending.input_tokens + ending.output_tokens,
@@ -139,8 +143,7 @@ class TurnRecorder:
             duration_ms=ending.duration_ms,
         )
         self._denied = frozenset(str(denial.get("tool_use_id", "")) for denial in ending.permission_denials)
-        self._fate.attempt(lambda: self._seal(ending.status, ending.detail, metrics, made), None)
-        self.close()
+        self._seal(ending.status, ending.detail, metrics, made)
 
     def fail(self, reason: str) -> None:
         """End a turn whose session could not be held, `reason` in a sentence: status "died"."""
@@ -170,7 +173,7 @@ class TurnRecorder:
             self._write(parts, event)
 
     def _write(self, parts: TurnParts, event: Mapping[str, Any]) -> None:
-        safe = _redacted(parts.redact, event)
+        safe = _redacted(parts.redact, event, own_words.STREAM)
         ts = _ts(safe, parts.clock)
         parts.events.append(lambda seq: {"seq": seq, "ts": ts} | safe | {"seq": seq, "ts": ts})
         parts.transcript.append(readable(safe, ts))
@@ -222,21 +225,35 @@ class TurnRecorder:
             detail=shown.show_text(detail),
         )
         document = summary.model_dump(mode="json", by_alias=True, exclude_none=True)
-        safe = parts.redact.value(document)
-        parts.folder.place(names.SUMMARY, encode_document(safe | {"redacted": tally(parts.redact)}))
+        safe = own_words.redacted(document, own_words.TURN, parts.redact.value) | {"redacted": tally(parts.redact)}
+        TurnSummary.model_validate(safe)
+        parts.folder.place(names.SUMMARY, encode_document(safe))
         parts.completed(self, status)
 
 
-def _redacted(redact: Redactor, data: Mapping[str, Any]) -> dict[str, Any]:
+def _redacted(redact: Redactor, data: Mapping[str, Any], own: own_words.Own = False) -> dict[str, Any]:
+    """The event without secrets; its names where the rest cannot be kept: a session goes on, and says what is missing.
+
+    A model can nest a tool's input as deep as it likes, and write what no redactor was tried with.
+    """
     try:
-        safe: dict[str, Any] = redact.value(dict(data))
+        safe: dict[str, Any] = own_words.redacted(dict(data), own, redact.value)
+    except RecursionError:
+        return _head(redact, data, "nested too deeply to be recorded")
+    except Exception as error:  # noqa: BLE001  as in `fate`; one event is lost, and not the run
+        return _head(redact, data, f"not recorded: {type(error).__name__}")
+    try:
         require_few(json.dumps(safe, default=repr).encode())
-    except (RecursionError, ValueError) as error:
-        # A model can nest a tool's input as deep as it likes; the session must go on, and say what is missing.
-        why = "nested too deeply" if isinstance(error, RecursionError) else "too many values"
-        kept = {name: data[name] for name in _NAMES if isinstance(data.get(name), str)}
-        safe = redact.value(kept) | {"left_out": f"{why} to be recorded"}
+    except RecursionError:
+        return _head(redact, data, "nested too deeply to be recorded")
+    except ValueError:
+        return _head(redact, data, "too many values to be recorded")
     return safe
+
+
+def _head(redact: Redactor, data: Mapping[str, Any], why: str) -> dict[str, Any]:
+    kept = {name: data[name] for name in _NAMES if isinstance(data.get(name), str)}
+    return {**redact.value(kept), "left_out": why}
 
 
 def readable(event: Mapping[str, Any], ts: int) -> str:

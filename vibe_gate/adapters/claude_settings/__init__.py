@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vibe_gate.adapters.claude_settings.json_text import appended, parts, removed, skip
-from vibe_gate.adapters.claude_settings.undo import Undo, Undos
+from vibe_gate.adapters.claude_settings.undo import Undo, Undos, regular_bytes
 from vibe_gate.domain import paths
 from vibe_gate.errors import StorageError, UsageError
 
@@ -28,7 +28,7 @@ def read_settings(path: Path, below: Path) -> str | None:
     """The text of a settings file; None where there is none. UsageError where it leads elsewhere or cannot be read."""
     _no_links(path, below)
     try:
-        return path.read_bytes().decode("utf-8")
+        return regular_bytes(path).decode("utf-8")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
@@ -48,6 +48,7 @@ def write_settings(path: Path, below: Path, text: str | None) -> None:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
             with os.fdopen(descriptor, "wb") as file:
+                os.fchmod(descriptor, mode)  # whatever the umask takes away: the file keeps who may read and write it
                 file.write(text.encode("utf-8"))
             os.replace(temporary, path)  # noqa: PTH105
         except BaseException:

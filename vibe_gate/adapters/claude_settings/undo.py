@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import secrets
+import stat
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +60,15 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def regular_bytes(path: Path) -> bytes:
+    """What a file holds; a pipe in its place keeps nobody waiting. OSError where it is no regular one."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
+        return file.read()
+
+
 class Undos:
     """One small file of them, by the path of the settings; it goes with the last of them."""
 
@@ -83,7 +94,7 @@ class Undos:
 
     def _all(self) -> dict[str, dict[str, Any]]:
         try:
-            known = json.loads(self._file.read_bytes())
+            known = json.loads(regular_bytes(self._file))
         except (OSError, ValueError, RecursionError):
             return {}
         return {path: undo for path, undo in known.items() if isinstance(undo, dict)} if isinstance(known, dict) else {}

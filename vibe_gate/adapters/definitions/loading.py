@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from importlib import resources
-from importlib.resources.abc import Traversable
 from itertools import chain, islice
+from pathlib import Path
 from typing import NamedTuple
 
 from vibe_gate.adapters.definitions.meaning import gate_mistakes, rubric_mistakes, suppression_mistakes
@@ -61,13 +60,13 @@ class _Resources:
     """The package's own definitions as a tree, so that they pass through the same strict reader."""
 
     def __init__(self) -> None:
-        root = resources.files("vibe_gate.adapters.definitions").joinpath("built_in")
+        root = Path(__file__).with_name("built_in")
         self._files = {GATE_PATH: root.joinpath("gate.toml")}
         for file in root.joinpath("rubrics").iterdir():
             self._files[f".vibe-gate/rubrics/{file.name}"] = file
 
     def read(self, path: str) -> bytes | None:
-        file: Traversable | None = self._files.get(path)
+        file = self._files.get(path)
         return file.read_bytes() if file else None
 
     def links(self, prefix: str) -> list[str]:

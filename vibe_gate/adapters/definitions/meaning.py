@@ -6,7 +6,6 @@ mistakes are told together with those of the single keys.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,8 +13,9 @@ from vibe_gate.adapters.definitions.reading import Source, describe_missing_rubr
 from vibe_gate.adapters.definitions.wording import Location, parsed, quoted, shown_value, suggestion
 from vibe_gate.domain import paths
 from vibe_gate.domain.checks import CHECKS
+from vibe_gate.domain.expressions import expression
 
-_RANGE = re.compile(r"\[[^\]]*?([^\[\]!^])-([^\]])")
+_RANGE = expression(r"\[[^\]]*?([^\[\]!^])-([^\]])")
 """The first range of a set in a glob, as its two ends."""
 
 GLOB_OPTIONS = ("paths", "exclude", "tests", "changed", "companion")

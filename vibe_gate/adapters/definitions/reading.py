@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any, Protocol
 
 from vibe_gate.adapters.definitions.wording import inline, quoted
 from vibe_gate.domain import paths
+from vibe_gate.domain.expressions import expression
 
 FOLDER = ".vibe-gate"
 GATE_PATH = f"{FOLDER}/gate.toml"
@@ -31,7 +31,7 @@ MAX_DEPTH = 16
 OTHER_FOLDERS = ("agents", "workflows", "calibration", "baseline", "cases")
 """Folders of other features; what they hold is not read here."""
 
-_LOCATION = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)\s*\Z")
+_LOCATION = expression(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)\s*\Z")
 _PLAINER = {"Cannot overwrite a value": "a key is set twice in one table"}
 
 

@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.expressions import expression
 
 Location = tuple[int | str, ...]
 M = TypeVar("M", bound=BaseModel)
@@ -34,7 +35,7 @@ ENOUGH = 200
 _HARMLESS_TO_MEND = ("extra_forbidden", "missing", "value_error", "too_short")
 """Mending these takes no known key out of a table, so what is told of the table next is true."""
 
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+_BARE_KEY = expression(r"[A-Za-z0-9_-]{1,64}\Z")
 _KINDS = {
     "bool_type": "true or false",
     "int_type": "a whole number",

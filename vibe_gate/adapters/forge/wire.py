@@ -21,6 +21,7 @@ import requests
 from github3.session import GitHubSession
 from urllib3.exceptions import HTTPError
 
+from vibe_gate.domain.proxies import LOOPBACK, proxies_for
 from vibe_gate.domain.shown import show_text
 from vibe_gate.errors import ForgeError, UsageError
 
@@ -67,7 +68,6 @@ _HEADERS = {
 _LIMITS = ("secondary rate limit", "abuse detection")  # the second is what older Enterprise Servers say
 _LONGEST_MESSAGE = 300
 _TOKEN = re.compile(r"[!-~]{1,4096}\Z")
-_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _NEVER = "2099-01-01T00:00:00Z"  # the real end is not known here; GitHub says 401 then
 
 
@@ -111,7 +111,7 @@ class Wire:
         self._session.trust_env = False  # the environment is an argument, and .netrc has other people's credentials
         self._session.base_url = self.api_url
         self._session.headers.update(_HEADERS)
-        self._session.proxies.update(_proxies(self.api_url, environ))
+        self._session.proxies.update(proxies_for(self.api_url, environ))
         self._session.verify = _certificates(environ)
         # The kind of token that github3 lets write check runs; on the wire all kinds look the same.
         self._session.app_installation_token_auth({"token": token, "expires_at": _NEVER})
@@ -358,7 +358,7 @@ def _checked(api_url: str) -> str:
         odd = True
     if odd or parts.scheme not in {"http", "https"} or not url.isascii() or not url.isprintable():
         raise UsageError("GitHub's API has no address like this; it looks like https://api.github.com.")
-    if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
         raise UsageError(
             "GitHub's API is addressed by http://, and the token would go there for all to read; use https://."
         )
@@ -380,18 +380,6 @@ def _origin(url: str) -> tuple[str, str, int | None]:
     except ValueError:
         return "", "", None
     return parts.scheme, parts.hostname or "", port
-
-
-def _proxies(api_url: str, environ: Mapping[str, str]) -> dict[str, str]:
-    given = {name.lower(): value for name, value in environ.items() if name.lower().endswith("_proxy")}
-    host = urlsplit(api_url).hostname or ""
-    names = [name.strip().lstrip("*.").partition(":")[0] for name in given.get("no_proxy", "").split(",")]
-    if host in _LOOPBACK or "*" in given.get("no_proxy", "").split(","):
-        return {}
-    if any(host == name or host.endswith("." + name) for name in names if name):
-        return {}
-    found = {scheme: given.get(f"{scheme}_proxy") or given.get("all_proxy", "") for scheme in ("http", "https")}
-    return {scheme: address for scheme, address in found.items() if address}
 
 
 def _certificates(environ: Mapping[str, str]) -> str | bool:

@@ -18,6 +18,7 @@ from urllib3.connection import HTTPConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from vibe_gate.adapters.gateway.upstream import Cut, Unreachable, Upstream
+from vibe_gate.domain.proxies import proxies_for
 
 CONNECT_S = 15.0
 
@@ -64,7 +65,7 @@ class Client:
         self._connections: WeakSet[HTTPConnection] = WeakSet()
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, _Adapter(self._connections))
-        self._session.proxies.update(_proxies(upstream))
+        self._session.proxies.update(proxies_for(upstream.base_url, upstream.network))
         self._verify = _certificates(upstream.network)
 
     def post(self, path: str, headers: Mapping[str, str], body: bytes, timeout_s: float) -> Answer:
@@ -142,24 +143,6 @@ def _sentence(error: requests.RequestException, base_url: str) -> str:
     if isinstance(error, requests.exceptions.ConnectTimeout):
         return f"{host} does not answer."
     return f"{host} cannot be reached, or closed the connection without an answer."
-
-
-def _proxies(upstream: Upstream) -> dict[str, str]:
-    """The proxies for this upstream, from the environment that came with it."""
-    lowered = {name.lower(): value for name, value in upstream.network.items()}
-    if _direct(urlsplit(upstream.base_url).hostname or "", lowered.get("no_proxy", "")):
-        return {}
-    everything = lowered.get("all_proxy", "")
-    found = {scheme: lowered.get(f"{scheme}_proxy", everything) for scheme in ("http", "https")}
-    return {scheme: address for scheme, address in found.items() if address}
-
-
-def _direct(host: str, no_proxy: str) -> bool:
-    """Whether this host is reached without a proxy; this machine always is."""
-    if host in ("localhost", "127.0.0.1", "::1"):
-        return True
-    names = [name.strip().lstrip("*.").partition(":")[0] for name in no_proxy.split(",") if name.strip()]
-    return "*" in no_proxy.split(",") or any(host == name or host.endswith("." + name) for name in names if name)
 
 
 def _certificates(network: Mapping[str, str]) -> str | bool:

@@ -15,13 +15,13 @@ from vibe_gate.adapters.git import detect, status
 from vibe_gate.errors import UsageError
 
 if TYPE_CHECKING:
-    from vibe_gate.adapters.git import authors, changes, fetching, hooks, library, merging, patch
+    from vibe_gate.adapters.git import authors, changes, compiled, fetching, hooks, library, merging, patch
     from vibe_gate.adapters.git.export import Export
     from vibe_gate.adapters.git.repository import Repository
     from vibe_gate.adapters.git.tree import Tree
 
 __all__ = [
-    "Export", "Repository", "Tree", "authors", "changes", "fetching", "hooks", "library", "merging",
+    "Export", "Repository", "Tree", "authors", "changes", "compiled", "fetching", "hooks", "library", "merging",
     "open_repository", "patch",
 ]  # fmt: skip
 
@@ -29,6 +29,7 @@ _HOMES = {"Export": "export", "Repository": "repository", "Tree": "tree"}
 _LATE = (
     "authors",
     "changes",
+    "compiled",
     "fetching",
     "hooks",
     "library",

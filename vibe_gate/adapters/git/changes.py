@@ -62,7 +62,7 @@ class Changes:
         """`alone`: what differs is one commit's change, made or about to be made."""
         before, after = trees
         empty = before == after
-        patch_id = "" if empty else patch.patch_id(self._store.repository, before, after)
+        patch_id = "" if empty else patch.patch_id(self._store.database, before, after)
         return Change(
             kind=kind,
             before=before,
@@ -71,5 +71,5 @@ class Changes:
             head_commit=commits[1],
             patch_id=patch_id if alone else "",
             range_patch_id=patch_id,
-            files=() if empty else diff.files(self._store.repository, before, after),
+            files=() if empty else diff.files(self._store.database, before, after),
         )

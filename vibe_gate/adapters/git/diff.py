@@ -12,10 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-import pygit2
-from pygit2.enums import DiffOption, ObjectType
-
-from vibe_gate.adapters.git import renames
+from vibe_gate.adapters.git import compiled, renames
+from vibe_gate.adapters.git.compiled import Objects
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import (
     EMPTY_TREE,
@@ -29,16 +27,17 @@ from vibe_gate.domain.change import (
     Hunk,
     Line,
 )
+from vibe_gate.domain.expressions import expression
 from vibe_gate.errors import IntegrityError, RevisionError
 
 MAX_HUNK_BYTES = 1_000_000  # a binary side above this is for machines: no model and no person reads it line by line
 CONTEXT_LINES = 3  # git's default
-TEXT_FLAGS = DiffOption.FORCE_TEXT | DiffOption.INDENT_HEURISTIC
 
+_KINDS = {compiled.BLOB: "blob", compiled.TREE: "tree"}
 _TYPE_MASK = 0o170000
 _TREE_MODE = 0o040000
 _EXECUTABLE_BIT = 0o100
-_TREE_ENTRY = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
+_TREE_ENTRY = expression(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
 _ORIGINS: dict[str, Literal[" ", "+", "-"]] = {" ": " ", "+": "+", "-": "-"}  # others are "no newline" markers
 
 
@@ -78,7 +77,7 @@ class Delta:
         return "renamed" if self.before.path != self.after.path else "modified"
 
 
-def files(repo: pygit2.Repository, before_tree: str, after_tree: str) -> tuple[FileChange, ...]:
+def files(objects: Objects, before_tree: str, after_tree: str) -> tuple[FileChange, ...]:
     """Every path that differs between two trees, with its hunks, in the order in which git prints them.
 
     The same files, types and old paths as `git diff --name-status -M -l0` (git 2.39, default configuration)
@@ -91,16 +90,16 @@ def files(repo: pygit2.Repository, before_tree: str, after_tree: str) -> tuple[F
     the two contents (a symlink's is its target, a submodule's git's `Subproject commit` line). Raises
     `RevisionError` where an object is missing, `IntegrityError` where a tree is not well formed.
     """
-    read = reader(repo)
-    return tuple(_file_change(delta, read) for delta in deltas(repo, before_tree, after_tree))
+    read = reader(objects)
+    return tuple(_file_change(delta, read) for delta in deltas(objects, before_tree, after_tree))
 
 
-def deltas(repo: pygit2.Repository, before_tree: str, after_tree: str) -> list[Delta]:
+def deltas(objects: Objects, before_tree: str, after_tree: str) -> list[Delta]:
     """What differs, renames paired, sorted by the path of the after side (of the before side if deleted)."""
-    raw = sorted(_raw(repo, before_tree, after_tree), key=lambda delta: delta.kept.path)
+    raw = sorted(_raw(objects, before_tree, after_tree), key=lambda delta: delta.kept.path)
     deleted = [delta.before for delta in raw if delta.before and not delta.after]
     added = [delta.after for delta in raw if delta.after and not delta.before]
-    matches = renames.pair(deleted, added, reader(repo)) if deleted and added else {}
+    matches = renames.pair(deleted, added, reader(objects)) if deleted and added else {}
     gone = {deleted[match.source].path for match in matches.values()}
     renamed = {
         added[target].path: Delta(deleted[match.source], added[target], match.percent)
@@ -114,24 +113,24 @@ def deltas(repo: pygit2.Repository, before_tree: str, after_tree: str) -> list[D
     ]
 
 
-def reader(repo: pygit2.Repository) -> Callable[[Side], bytes]:
+def reader(objects: Objects) -> Callable[[Side], bytes]:
     """A function that gives the content of a side; for a submodule git's `Subproject commit` line."""
 
     def read(side: Side) -> bytes:
         if side.mode == SUBMODULE_MODE:
             return b"Subproject commit %s\n" % side.id.encode("ascii")
-        return _read_object(repo, side.id, ObjectType.BLOB, side.path)
+        return _read_object(objects, side.id, compiled.BLOB, side.path)
 
     return read
 
 
-def _read_object(repo: pygit2.Repository, identity: str, kind: ObjectType, path: bytes) -> bytes:
+def _read_object(objects: Objects, identity: str, kind: int, path: bytes) -> bytes:
     try:
-        found, content = repo.read(identity)
+        found, content = objects.read(identity)
     except KeyError:
         raise RevisionError(f"Object {identity} ({_shown(path)}) is missing here; fetch it first.") from None
     if found != kind:
-        raise IntegrityError(f"Object {identity} ({_shown(path)}) is not a {kind.name.lower()}; run `git fsck`.")
+        raise IntegrityError(f"Object {identity} ({_shown(path)}) is not a {_KINDS[kind]}; run `git fsck`.")
     return bytes(content)
 
 
@@ -139,13 +138,13 @@ def _shown(path: bytes) -> str:
     return paths.quote(paths.decode(path)) if path else "the top of the tree"
 
 
-def _raw(repo: pygit2.Repository, before_tree: str, after_tree: str) -> Iterator[Delta]:
+def _raw(objects: Objects, before_tree: str, after_tree: str) -> Iterator[Delta]:
     """Files that differ, unpaired. Trees are read as bytes: no configuration (`diff.ignoreSubmodules`) has a say."""
     waiting = [(b"", before_tree, after_tree)]
     while waiting:
         prefix, before_id, after_id = waiting.pop()
-        before = _entries(repo, before_id, prefix)
-        after = _entries(repo, after_id, prefix)
+        before = _entries(objects, before_id, prefix)
+        after = _entries(objects, after_id, prefix)
         for name in {name for name, _ in before.items() ^ after.items()}:
             path = prefix + name
             old = before.get(name)
@@ -163,11 +162,11 @@ def _side(path: bytes, entry: tuple[int, str] | None) -> Side | None:
     return None if entry is None or entry[0] == _TREE_MODE else Side(path, entry[1], entry[0])
 
 
-def _entries(repo: pygit2.Repository, identity: str, path: bytes) -> dict[bytes, tuple[int, str]]:
+def _entries(objects: Objects, identity: str, path: bytes) -> dict[bytes, tuple[int, str]]:
     """A tree's entries: name -> (mode, object id)."""
     if identity == EMPTY_TREE:
         return {}
-    content = _read_object(repo, identity, ObjectType.TREE, path)
+    content = _read_object(objects, identity, compiled.TREE, path)
     rows = _TREE_ENTRY.findall(content)
     entries = {name: (_canonical(int(mode, 8)), raw.hex()) for mode, name, raw in rows}
     # What is skipped, or named twice, could be checked out and yet not be shown here.
@@ -213,7 +212,7 @@ def _version(side: Side | None, content: bytes) -> FileVersion | None:
 
 def _compare(old: bytes, new: bytes) -> tuple[tuple[Hunk, ...], int, int]:
     """The hunks between two contents, and how many lines they add and delete."""
-    patch = pygit2.Patch.create_from(old, new, flag=TEXT_FLAGS, context_lines=CONTEXT_LINES)
+    patch = compiled.compare(old, new, CONTEXT_LINES)
     _, added, deleted = patch.line_stats
     hunks = tuple(
         Hunk(

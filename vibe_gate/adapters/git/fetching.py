@@ -10,13 +10,13 @@ is looked at.
 from __future__ import annotations
 
 import base64
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from vibe_gate.adapters.git.program import Finished, Program, finish
+from vibe_gate.domain.expressions import expression
 from vibe_gate.errors import InfrastructureError
 
 DEPTHS = (50, 500)
@@ -30,7 +30,7 @@ NOTES_PATIENCE_S = 30.0
 
 REMOTE = "origin"
 
-_COMMIT = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
+_COMMIT = expression(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 _SCHEMES = "file:git:http:https:ssh"  # no ext::, which would run a program that an address names
 
 

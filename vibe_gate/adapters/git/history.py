@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from vibe_gate.adapters.git.program import Program
 from vibe_gate.errors import StorageError
+
+if TYPE_CHECKING:
+    from vibe_gate.adapters.git.revisions import Revisions
+    from vibe_gate.adapters.git.store import Store
 
 MAX_COMMITS = 10_000
 """Commits of one range, newest first; whoever verifies more does so in parts."""
@@ -18,10 +24,32 @@ MAX_NOTES = 10_000
 MAX_NOTE_BYTES = 4 << 20
 
 
+_UNCUT = {"GIT_SHALLOW_FILE": "/dev/null"}
+"""History as the commits themselves have it: a list of where it ends (.git/shallow) can be written by anybody."""
+
+
 def span(git: Program, base: str, head: str) -> tuple[str, ...]:
-    """The commits that `head` has and `base` ("": nothing) has not, newest first; () where one of them is gone."""
-    listed = git.run("rev-list", "--topo-order", f"--max-count={MAX_COMMITS}", head, *([f"^{base}"] if base else []))
+    """The commits that `head` has and `base` ("": nothing) has not, newest first; () where one of them is gone.
+
+    Where a shallow clone lacks some, they end where its list says; `false_ends` tells whether that can be so.
+    """
+    asked = ("rev-list", "--topo-order", f"--max-count={MAX_COMMITS}", head, *([f"^{base}"] if base else []))
+    listed = git.run(*asked, environ=_UNCUT)
+    listed = git.run(*asked) if listed.code else listed
     return tuple(name for name in listed.line.split("\n") if name) if not listed.code else ()
+
+
+def false_ends(git: Program, revisions: Revisions, store: Store, base: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of a span's commits with a parent that is here, and neither in the span nor in the history of its base."""
+    known = set(names)
+    outside = {
+        parent: name for name in names for parent in revisions.parents(name)
+        if parent not in known and parent != base and store.contains(parent)
+    }  # fmt: skip
+    return tuple(
+        name for parent, name in outside.items()
+        if not base or git.run("merge-base", "--is-ancestor", parent, base, environ=_UNCUT).code == 1
+    )  # fmt: skip
 
 
 def earlier(git: Program, commit: str) -> tuple[str, ...]:

@@ -26,10 +26,11 @@ _UNDER_WAY: tuple[tuple[str, Operation], ...] = (
 )
 """What git keeps in its folder while it is in the middle of something."""
 
-_ACTIONS: dict[str, Operation] = {
-    "rebase": "rebase", "cherry-pick": "cherry-pick", "revert": "revert", "merge": "merge", "pull": "merge", "am": "am"
-}  # fmt: skip
-"""First words of GIT_REFLOG_ACTION and of the reflog, by which git names the commits that it makes itself."""
+_ACTIONS: dict[str, Operation] = {"cherry-pick": "cherry-pick", "revert": "revert"}
+"""First words of the reflog by which git names commits that it makes itself, and of which nothing else is left.
+
+A variable (GIT_REFLOG_ACTION) puts them there for any commit, so of a rebase only its folder tells.
+"""
 
 
 class Made(NamedTuple):
@@ -57,7 +58,7 @@ def under_way(place: Place) -> Operation:
     for name, operation in _UNDER_WAY:
         if (place.git_dir / name).exists():
             return operation
-    return _ACTIONS.get(_first_word(place.git.environ.get("GIT_REFLOG_ACTION", "")), "")
+    return ""
 
 
 def _first_word(text: str) -> str:
@@ -83,6 +84,16 @@ def unpushed(git: Program, local: str, known: str, remote: str) -> Selection | N
         tip = next(ref for ref in refs if not git.run("merge-base", ref, local).code)
         return Selection("merge_base", tip, local)
     return Selection("range", bases[0] or EMPTY_TREE, local)
+
+
+def dropped(git: Program, local: str, known: str) -> list[str] | None:
+    """The commits, each as id and title, that a ref at `known` loses when it is set to `local`; None: not to be told.
+
+    Those that `local` has as the same patch (rebased), and merges, are left out.
+    """
+    listed = git.run("-c", "log.showSignature=false", "log", "--format=%h %s", "--cherry-pick", "--right-only",
+                     "--no-merges", f"--max-count={MAX_REFS}", f"{local}...{known}")  # fmt: skip
+    return None if listed.code else [line for line in listed.line.split("\n") if line]
 
 
 def folder(place: Place) -> Path:

@@ -7,18 +7,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import pygit2
-
-from vibe_gate.adapters.git import diff, renames
+from vibe_gate.adapters.git import compiled, diff, renames
+from vibe_gate.adapters.git.compiled import Objects
 from vibe_gate.adapters.git.diff import Delta, Side
 from vibe_gate.domain import patch_text, paths
 from vibe_gate.domain.change import FileChange
+from vibe_gate.domain.expressions import expression
 
 _NULL_ID = "0" * 40
 _SPACE = b" \t\n\r"  # what git takes for white space
-_NOT_CONTENT = re.compile(rb"^(?:@@ |\\ ).*\n", re.MULTILINE)
-_HEADING_SPACE = re.compile(rb"^(@@ .*?)[ \t\r]+$", re.MULTILINE)  # libgit2 leaves it where it cuts a heading
-_AFTER_NUL = re.compile(rb"\x00[^\n]*")
+_NOT_CONTENT = expression(rb"^(?:@@ |\\ ).*\n", re.MULTILINE)
+_HEADING_SPACE = expression(rb"^(@@ .*?)[ \t\r]+$", re.MULTILINE)  # libgit2 leaves it where it cuts a heading
+_AFTER_NUL = expression(rb"\x00[^\n]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class _Part:
         return self.old != self.new
 
 
-def unified(repo: pygit2.Repository, before: str, after: str) -> bytes:
+def unified(objects: Objects, before: str, after: str) -> bytes:
     """The change between two trees as one patch; `git apply --index` on the first gives exactly the second.
 
     It reads as `git diff --binary --full-index -M -l0` does with default settings, but that binary contents
@@ -48,14 +48,14 @@ def unified(repo: pygit2.Repository, before: str, after: str) -> bytes:
     is text here unless it holds a NUL. A submodule is noted by git's `Subproject commit` lines.
     """
     out: list[bytes] = []
-    for part in _parts(repo, diff.deltas(repo, before, after)):
+    for part in _parts(objects, diff.deltas(objects, before, after)):
         out.append(_header(part))
         if part.differs:
             out.append(_binary(part) if part.binary else _labels(part) + _body(part))
     return b"".join(out)
 
 
-def file_text(repo: pygit2.Repository, file: FileChange) -> str:
+def file_text(objects: Objects, file: FileChange) -> str:
     """The unified text of one file, for people: what is not visible is escaped, so it is safe on a terminal.
 
     Binary files are shown as text too, unless they are larger than `diff.MAX_HUNK_BYTES`.
@@ -67,7 +67,7 @@ def file_text(repo: pygit2.Repository, file: FileChange) -> str:
         Side(paths.encode(file.path), after.blob, after.mode) if after else None,
     )
     out: list[str] = []
-    for part in _parts(repo, [delta]):
+    for part in _parts(objects, [delta]):
         out.append(_visible(_header(part)))
         if part.binary and max(len(part.old), len(part.new)) > diff.MAX_HUNK_BYTES:
             out.append(f"Binary contents of {len(part.old):,} and {len(part.new):,} bytes differ\n")
@@ -76,7 +76,7 @@ def file_text(repo: pygit2.Repository, file: FileChange) -> str:
     return "".join(out)
 
 
-def patch_id(repo: pygit2.Repository, before: str, after: str) -> str:
+def patch_id(objects: Objects, before: str, after: str) -> str:
     """The id that `git diff -l0 --full-index BEFORE AFTER | git patch-id --stable` prints; "" when nothing differs.
 
     `-l0` changes nothing below git's limit of 1,000 x 1,000 renames with edits, `--full-index` nothing without
@@ -88,7 +88,7 @@ def patch_id(repo: pygit2.Repository, before: str, after: str) -> str:
     total = 0
     digest = hashlib.sha1(usedforsecurity=False)
     open_section = after_binary = found = False
-    for part in _parts(repo, diff.deltas(repo, before, after)):
+    for part in _parts(objects, diff.deltas(objects, before, after)):
         if open_section:
             total += _little_endian(digest)
             digest = hashlib.sha1(usedforsecurity=False)
@@ -120,8 +120,8 @@ def _hashed(body: bytes) -> bytes:
     return lines.translate(None, _SPACE)
 
 
-def _parts(repo: pygit2.Repository, deltas: list[Delta]) -> Iterator[_Part]:
-    read = diff.reader(repo)
+def _parts(objects: Objects, deltas: list[Delta]) -> Iterator[_Part]:
+    read = diff.reader(objects)
     for delta in deltas:
         halves = [delta]
         if delta.change_type == "type_changed":
@@ -151,8 +151,7 @@ def _labels(part: _Part) -> bytes:
 
 def _body(part: _Part) -> bytes:
     """The hunks as git prints them, each with the line that it takes for the enclosing function."""
-    made = pygit2.Patch.create_from(part.old, part.new, flag=diff.TEXT_FLAGS, context_lines=diff.CONTEXT_LINES)
-    text: bytes = made.data
+    text: bytes = compiled.compare(part.old, part.new, diff.CONTEXT_LINES).data
     return _HEADING_SPACE.sub(rb"\1", text[text.index(b"\n@@ ") + 1 :])
 
 

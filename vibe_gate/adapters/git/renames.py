@@ -18,12 +18,13 @@ NUL byte makes a file binary), and git 2.44 and later also count a last line tha
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Generic, Protocol, TypeVar
+
+from vibe_gate.domain.expressions import expression
 
 MAX_SCORE = 60_000
 MINIMUM_SCORE = 30_000  # git's default -M: half of the larger file is shared
@@ -36,7 +37,7 @@ BIG_FILE_BYTES = 512 * 1024 * 1024  # git's core.bigFileThreshold; libgit2 compa
 _TYPE_MASK = 0o170000
 _REGULAR = 0o100000
 _SPAN_BYTES = 64
-_SPAN = re.compile(rb"[^\n]{0,63}\n|[^\n]{64}")  # what is left at the end without a newline counts for nothing
+_SPAN = expression(rb"[^\n]{0,63}\n|[^\n]{64}")  # what is left at the end without a newline counts for nothing
 _HASH_BASE = 107_927  # git's table of spans; spans that share a hash count as one
 _HASH_BATCH = 4_096  # spans hashed at once: 256 KiB, which stays in the processor's cache
 

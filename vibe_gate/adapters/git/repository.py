@@ -6,7 +6,6 @@ Replace refs and grafts are ignored on purpose (see `revisions`).
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from vibe_gate.adapters.git.status import Walk
 from vibe_gate.adapters.git.store import Store
 from vibe_gate.adapters.git.tree import Entry, Tree, overlay
 from vibe_gate.domain import paths
+from vibe_gate.domain.expressions import expression
 from vibe_gate.errors import InfrastructureError, RevisionError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from vibe_gate.domain.change import Change, FileChange, FileVersion, Selection
     from vibe_gate.domain.provenance import Commit
 
-_FULL_ID = re.compile(r"[0-9a-f]{40}\Z")
+_FULL_ID = expression(r"[0-9a-f]{40}\Z")
 
 
 class Repository:
@@ -74,6 +74,10 @@ class Repository:
     def resolve(self, revision: str) -> str:
         """The commit id of anything that `git rev-parse` takes for one; "" is HEAD. RevisionError."""
         return self._revisions.resolve(revision)
+
+    def resolve_shared(self, revision: str) -> str:
+        """The same of what everybody is bound by: a name that begins with a remote's is that remote's branch only."""
+        return self._revisions.resolve_shared(revision)
 
     def tree(self, treeish: str) -> Tree:
         """The tree of a commit id or tree id (also one of ours), or of any revision. RevisionError."""
@@ -135,6 +139,10 @@ class Repository:
         """What a push of `local` brings to `remote`, whose ref is at `known` ("": a new ref); None: nothing new."""
         return rooms.hooks.unpushed(self._place.git, local, known, remote)
 
+    def dropped(self, local: str, known: str) -> list[str] | None:
+        """What a ref at `known` loses when it is set to `local`: each as id and title; None: not to be told here."""
+        return rooms.hooks.dropped(self._place.git, local, known)
+
     def made(self) -> Made:
         """The commit at HEAD as a hook sees it that git runs after a commit. RevisionError without a commit."""
         return rooms.hooks.made(self._place, self.resolve("HEAD"))
@@ -167,6 +175,12 @@ class Repository:
     def span(self, base: str, head: str) -> tuple[str, ...]:
         """Ids of the commits that `head` has and `base` ("": nothing) has not, newest first; () if one is gone."""
         return history.span(self._place.git, base, head)
+
+    def false_ends(self, base: str, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of a span's commits at which a shallow clone ends by its list alone: their parents are here."""
+        if not self._place.shallow:
+            return ()
+        return history.false_ends(self._place.git, self._revisions, self._store, base, names)
 
     def has(self, commit: str) -> bool:
         """Whether the commit with this full id is here."""
@@ -212,11 +226,11 @@ class Repository:
 
     def patch(self, change: Change) -> bytes:
         """The change as a patch that `git apply` accepts, binary files included."""
-        return rooms.patch.unified(self._store.repository, change.before, change.after)
+        return rooms.patch.unified(self._store.database, change.before, change.after)
 
     def file_patch(self, file: FileChange) -> str:
         """Unified text of one file's change, for people."""
-        return rooms.patch.file_text(self._store.repository, file)
+        return rooms.patch.file_text(self._store.database, file)
 
     def export(self, tree: str, destination: Path) -> Export:
         """Write a tree out as plain files below `destination` (empty, or not there yet)."""

@@ -10,9 +10,14 @@ from vibe_gate.adapters.git.detect import Place
 from vibe_gate.adapters.git.modes import EMPTY_TREE
 from vibe_gate.adapters.git.store import Store
 from vibe_gate.domain import paths
-from vibe_gate.errors import RevisionError
+from vibe_gate.domain.expressions import expression
+from vibe_gate.errors import RevisionError, UsageError
 
 _DEFAULT_BRANCHES = ("main", "master")
+
+_WARNING = ("-c", "core.warnAmbiguousRefs=true")
+_AMBIGUOUS = expression(r"refname '(.*)' is ambiguous")
+_FULL_ID = expression(r"[0-9a-f]{40}\Z")
 
 
 class Revisions:
@@ -26,7 +31,10 @@ class Revisions:
         """Sentences about what was decided on the way, each once."""
 
     def resolve(self, revision: str) -> str:
-        """The commit id of anything that `git rev-parse` takes for one; "" is HEAD. RevisionError."""
+        """The commit id of anything that `git rev-parse` takes for one; "" is HEAD. RevisionError.
+
+        UsageError for a name of more than one ref: git takes the tag, and whoever made it has chosen what is looked at.
+        """
         revision = revision or "HEAD"
         if revision.startswith("-") or "\0" in revision:
             raise RevisionError(f"{paths.quote(revision)} is not a revision.")
@@ -34,13 +42,20 @@ class Revisions:
             if head := self.head():
                 return head
             raise RevisionError("HEAD has no commit yet: make the first commit, or review what is staged.")
-        named = self._place.git.run("rev-parse", "--verify", "--end-of-options", revision)
+        named = self._place.git.run(*_WARNING, "rev-parse", "--verify", "--end-of-options", revision)
+        if (twice := _AMBIGUOUS.search(named.err)) and not _FULL_ID.match(revision):
+            raise UsageError(self._ambiguous(twice[1]))
         if named.code:
             raise RevisionError(self._no_revision(revision))
         commit = self._place.git.run("rev-parse", "--verify", "--end-of-options", f"{named.line}^{{commit}}")
         if commit.code:
             raise RevisionError(f"{paths.quote(revision)} names no commit: give a commit, branch or tag.")
         return commit.line
+
+    def resolve_shared(self, revision: str) -> str:
+        """The same of what everybody is bound by: a name that begins with a remote's is that remote's branch only."""
+        of_remote = any(revision.startswith(f"{remote}/") for remote in self._remotes())
+        return self.resolve(f"refs/remotes/{revision}" if of_remote else revision)
 
     def head(self) -> str:
         """HEAD's commit id, "" on an unborn branch."""
@@ -113,6 +128,7 @@ class Revisions:
         """
         default = self.remote_default()
         if default is None:
+            self._remark_lost()
             return None
         bases = self._place.git.run("merge-base", "--all", "HEAD", default).line.split("\n")
         return bases[0] if len(bases) == 1 and bases[0] else default
@@ -145,6 +161,17 @@ class Revisions:
         tip = self._place.git.run("rev-parse", "--verify", "--quiet", f"{default}^{{commit}}")
         return None if tip.code else tip.line
 
+    def _remark_lost(self) -> None:
+        """Say it where a remote is fetched from, and no branch of it is known: what it has does not bind then."""
+        fetched = sorted(name for name in self._remotes() if self._place.settings.value(f"remote.{name}.fetch"))
+        if fetched:
+            remote = paths.quote(fetched[0])
+            said = (
+                f"no default branch of the remote {remote} is known here, so the gate is the one of before the change: "
+                f"`git fetch {remote}`, then `git remote set-head {remote} --auto`."
+            )
+            self.remarks[said] = None
+
     def _remotes(self) -> set[str]:
         """The remotes that `git remote` lists: those of which the configuration says anything."""
         names = (line.name.partition(".") for line in self._place.settings.lines)
@@ -159,6 +186,14 @@ class Revisions:
         guesses = (f"{start}/{name}" for name in _DEFAULT_BRANCHES)
         return next(
             (name for name in guesses if not self._place.git.run("show-ref", "--verify", "-q", name).code), None
+        )
+
+    def _ambiguous(self, name: str) -> str:
+        kinds = (f"refs/{kind}/{name}" for kind in ("heads", "tags", "remotes"))
+        found = [ref for ref in kinds if not self._place.git.run("show-ref", "--verify", "-q", ref).code]
+        which = " and ".join(found) if len(found) > 1 else "more than one ref, or a ref and a commit"
+        return (
+            f"{paths.quote(name)} is ambiguous, it names {paths.quote(which)}: give the full name of the one you mean."
         )
 
     def _no_revision(self, revision: str) -> str:

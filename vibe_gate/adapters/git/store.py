@@ -1,9 +1,9 @@
 """Objects: the user's to read, a scratch folder of our own to write.
 
 Reading goes through one `git cat-file --batch`, so that a snapshot needs no libgit2 and is
-done sooner. For diffs, libgit2 opens the scratch folder as a bare repository with the user's
-objects as alternates (`library`). New objects are written here, because git and libgit2
-would touch the times of the user's own copies of them.
+done sooner. For diffs, libgit2 reads the scratch folder with the user's objects as alternates
+(`compiled`); for merges it opens both as a bare repository (`library`). New objects are
+written here, because git and libgit2 would touch the times of the user's own copies of them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from vibe_gate.errors import InfrastructureError
 
 if TYPE_CHECKING:
     import pygit2
+
+    from vibe_gate.adapters.git.compiled import Database
 
 _CHUNK = 1 << 20
 _NO_COMPRESSION = 0  # the folder lives for seconds; compressing would cost more than the disk
@@ -62,8 +64,18 @@ class Store:
         self._lock = threading.Lock()
 
     @property
+    def database(self) -> Database:
+        """The objects, all that were written included, as libgit2 reads them; loaded on first use."""
+        self.flush()
+        return self._compiled
+
+    @cached_property
+    def _compiled(self) -> Database:
+        return rooms.compiled.Database(os.fspath(self.objects), self._alternates)
+
+    @property
     def repository(self) -> pygit2.Repository:
-        """The objects, all that were written included, as libgit2 sees them; loaded on first use."""
+        """The same as a repository, for what needs one."""
         self.flush()
         return self._library
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from vibe_gate.domain.expressions import expression
+
 MAX_TAKEN = 100
 """Squashed commits that are looked at, the newest first."""
 
 _MAX_BYTES = 1_000_000
 
 _PLACES = {
-    "CHERRY_PICK_HEAD": re.compile(r"\A([0-9a-f]{40})\s*\Z"),
-    "SQUASH_MSG": re.compile(r"^commit ([0-9a-f]{40})$", re.M),
+    "CHERRY_PICK_HEAD": expression(r"\A([0-9a-f]{40})\s*\Z"),
+    "SQUASH_MSG": expression(r"^commit ([0-9a-f]{40})$", re.M),
 }
 
 
-def taken_over(git_dir: Path) -> tuple[str, ...]:
-    """Their ids; () of a commit that stands for itself."""
-    found: list[str] = []
+def taken_over(git_dir: Path, message: str = "") -> tuple[str, ...]:
+    """Their ids; () of a commit that stands for itself.
+
+    `message` is that of a commit that was just made: of a squash git has forgotten all else by then.
+    """
+    found: list[str] = _PLACES["SQUASH_MSG"].findall(message)
     for name, pattern in _PLACES.items():
         file = git_dir / name
         if file.is_file() and file.stat().st_size <= _MAX_BYTES:

@@ -5,7 +5,7 @@ redacted (it has no time for it): `<common dir>/vibe-gate/sessions/<session id>/
 
     events.ndjson         what capture appends to; renamed before it is read
     taken-<ms>.ndjson     being folded; deleted when that is done
-    damaged-<ms>.ndjson   what could not be folded, set aside for good; `gaps` says why
+    damaged-<ms>.ndjson   events that could not be folded, set aside for good; `gaps` says why
     tries                 which of them folding began with, and did not end
     calls                 ids of the tool calls whose events were captured
     written               ids of the blobs that the agent wrote, one a line with its path
@@ -19,19 +19,35 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
 import stat
+import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from vibe_gate.adapters.sessions.blobs import blobs_of
 from vibe_gate.adapters.sessions.opened import appending, reading
-from vibe_gate.adapters.sessions.status import call_of, note_calls, status
+from vibe_gate.adapters.sessions.shelved import (
+    AGENT,
+    MAX_GAPS_BYTES,
+    Redact,
+    Shelf,
+    Told,
+    folders_of,
+    iso,
+    meta,
+    note_gap,
+    noted,
+    own_place,
+)
+from vibe_gate.adapters.sessions.status import call_of, note_calls
+from vibe_gate.domain.plain_json import dumps, require_few
 from vibe_gate.domain.provenance import Written
 from vibe_gate.errors import GateError
 
@@ -41,76 +57,49 @@ MAX_LINE_BYTES = 96 << 20
 MAX_AGE = timedelta(days=30)
 """After that a session's blobs say nothing about a change any more."""
 
-MAX_WRITTEN_BYTES = 16 << 20
-"""Of the list of one session: some two hundred thousand blobs."""
-
 MAX_TRIES = 2
 """Of folding one spool, where the process that did it was killed: memory may be why, and would be again."""
-
-MAX_GAPS_BYTES = 64 << 10
 
 MAX_TODOS = 1_000
 MAX_TODO = 2_000
 """Letters of one; no list that anybody works through is longer."""
 
-AGENT = "claude"
+
+PATIENCE_S = 2.0
+"""Another process that folds, or captures, is waited for; whoever holds a lock longer does not run."""
+
+_UNSEEN = "What agents wrote could not be looked at ({0}): another process holds the lock. It may be an agent's work."
+
+Event: TypeAlias = tuple[int, Mapping[str, Any], bytes]
+"""When it was (milliseconds since 1970), what it says, and its line of the spool."""
 
 
-class Shelf(Protocol):
-    """A folder in which nothing is followed; `adapters.bundles` has one."""
-
-    def folder(self, name: str, create: bool = False) -> Any:  # noqa: ANN401 - a Shelf again
-        """The folder of that name."""
-
-    def appending(self, name: str) -> int:
-        """A descriptor for reading and appending."""
-
-    def read(self, name: str) -> bytes:
-        """The whole file."""
-
-    def place(self, name: str, data: bytes) -> None:
-        """The file, whole or not at all."""
-
-
-class Redact(Protocol):
-    """What takes secrets out of JSON."""
-
-    def value(self, value: Any) -> Any:  # noqa: ANN401 - JSON
-        """The same, with placeholders for secrets."""
-
-
-@dataclass
-class Told:
-    """What meta.json says of a session. Milliseconds since 1970; `bytes` is how far messages.jsonl is valid."""
-
-    started: int = 0
-    updated: int = 0
-    events: int = 0
-    tool_calls: int = 0
-    refused: int = 0
-    damaged: int = 0
-    bytes: int = 0
-    folded: str = ""
-    ended: bool = False
-    transcript: str = ""
-    todos: list[dict[str, str]] = field(default_factory=list)
-
-
-def fold(common_dir: Path, shelf: Shelf | None, redact: Redact, now: datetime) -> int:
+def fold(common_dir: Path, shelf: Shelf | None, redact: Redact, now: datetime, missed: list[str] | None = None) -> int:
     """Fold every session with news; how many events that were. Never raises for what it finds there.
 
     `shelf` is `.vibe-artifacts/sessions`; None where nothing can be written, then
     the written blobs are noted and the raw events wait. Another process that folds
-    at the same time is left to it.
+    at the same time is waited for, and after `PATIENCE_S` left to it: `missed` then gets a sentence.
     """
     sessions = common_dir / "vibe-gate" / "sessions"
     if not sessions.is_dir():
         return 0
-    count = 0
-    with contextlib.suppress(OSError), _alone(sessions):
-        for folder in _folders(sessions):
-            with contextlib.suppress(OSError):
-                count += _fold_session(folder, shelf, redact, now)
+    count, locked, until = 0, "", time.monotonic() + PATIENCE_S
+    try:
+        with _alone(sessions, until):
+            for folder in folders_of(sessions):
+                try:
+                    count += _fold_session(folder, shelf, redact, now, until)
+                except BlockingIOError:
+                    locked = f"session {folder.name}"
+                except OSError:
+                    continue
+    except BlockingIOError:
+        locked = "all sessions"
+    except OSError:
+        pass
+    if locked and missed is not None:
+        missed.append(_UNSEEN.format(locked))
     return count
 
 
@@ -129,43 +118,52 @@ class _Nothing:
 def written_blobs(common_dir: Path) -> dict[str, Written]:
     """Blob id -> which session wrote it, and where. Empty where nothing was captured."""
     found: dict[str, Written] = {}
-    for folder in _folders(common_dir / "vibe-gate" / "sessions"):
+    for folder in folders_of(common_dir / "vibe-gate" / "sessions"):
         with contextlib.suppress(OSError):
-            for blob, path in _noted(folder):
+            for blob, path in noted(folder):
                 found[blob] = Written(AGENT, folder.name, path)
     return found
 
 
-def gaps(common_dir: Path) -> list[str]:
+def gaps(common_dir: Path) -> list[tuple[datetime, str]]:
     """When and why an event was not kept, as capture and guard noted it."""
     try:
         with reading(common_dir / "vibe-gate" / "sessions" / "gaps") as file:
-            return file.read(2 * MAX_GAPS_BYTES).decode("ascii", "replace").splitlines()
+            lines = file.read(2 * MAX_GAPS_BYTES).decode("ascii", "replace").splitlines()
     except OSError:
         return []
-
-
-def _folders(sessions: Path) -> list[Path]:
-    try:
-        with os.scandir(sessions) as entries:
-            return sorted(Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return []
+    found = []
+    for line in lines:
+        ms, _, why = line.partition(" ")
+        with contextlib.suppress(ValueError, OverflowError, OSError):  # a torn line
+            found.append((datetime.fromtimestamp(int(ms) / 1000, UTC), why))
+    return found
 
 
 @contextlib.contextmanager
-def _alone(sessions: Path) -> Iterator[None]:
+def _alone(sessions: Path, until: float) -> Iterator[None]:
     """Hold the lock of all folding; BlockingIOError where another process does."""
     descriptor = os.open(sessions / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(descriptor, until)
         yield
     finally:
         os.close(descriptor)
 
 
-def _fold_session(folder: Path, shelf: Shelf | None, redact: Redact, now: datetime) -> int:
-    _take(folder, now)
+def _lock(descriptor: int, until: float) -> None:
+    """Take the lock; BlockingIOError where the clock `time.monotonic` says `until` before it is to be had."""
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise
+        time.sleep(0.02)
+
+
+def _fold_session(folder: Path, shelf: Shelf | None, redact: Redact, now: datetime, until: float) -> int:
+    _take(folder, now, until)
     count = 0
     for taken in sorted(folder.glob("taken-*.ndjson")):
         try:
@@ -173,7 +171,7 @@ def _fold_session(folder: Path, shelf: Shelf | None, redact: Redact, now: dateti
         except (OSError, GateError):
             raise  # the disk's fault or the shelf's: the spool waits
         except Exception as error:  # noqa: BLE001  hostile events may raise anything; they must stop no second review
-            _set_aside(folder, taken, f"{type(error).__name__}: {error}", now)
+            _set_aside(folder, taken, type(error).__name__, now)
     if _is_over(folder, now):
         shutil.rmtree(folder, ignore_errors=True)
     return count
@@ -218,19 +216,24 @@ def _trying(folder: Path, taken: Path) -> Iterator[None]:
 
 def _set_aside(folder: Path, taken: Path, why: str, now: datetime) -> None:
     """Nobody reads it any more; a line in `gaps` says so once."""
-    taken.rename(folder / f"damaged-{taken.name.partition('-')[2]}")
+    taken.rename(_damaged(folder, taken))
     with contextlib.suppress(OSError):
         (folder / "tries").unlink()
-    with contextlib.suppress(OSError), appending(folder.parent / "gaps") as file:
-        if os.fstat(file.fileno()).st_size < MAX_GAPS_BYTES:
-            text = f"{int(now.timestamp() * 1000)} session {folder.name}: events set aside as damaged: {why[:200]}"
-            file.write("".join(letter if " " <= letter <= "~" else "?" for letter in text).encode() + b"\n")
+    note_gap(folder, f"events set aside as damaged: {why}", now)
 
 
-def _take(folder: Path, now: datetime) -> None:
+def _damaged(folder: Path, taken: Path) -> Path:
+    return folder / f"damaged-{taken.name.partition('-')[2]}"
+
+
+def _take(folder: Path, now: datetime, until: float) -> None:
     """Rename the spool under its lock: who appends looks, under the same lock, whether it is still there."""
     spool = folder / "events.ndjson"
-    taken = folder / f"taken-{int(now.timestamp() * 1000):015d}.ndjson"
+    ms = int(now.timestamp() * 1000)
+    taken = folder / f"taken-{ms:015d}.ndjson"
+    while os.path.lexists(taken):  # what waits there must not be replaced
+        ms += 1
+        taken = folder / f"taken-{ms:015d}.ndjson"
     try:
         file = reading(spool)
     except FileNotFoundError:
@@ -240,11 +243,11 @@ def _take(folder: Path, now: datetime) -> None:
             spool.rename(taken)  # a pipe, a link or a folder: it is found to be damaged
         return
     with file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(file.fileno(), until)
         spool.rename(taken)
 
 
-def _events(taken: Path) -> Iterator[tuple[int, Mapping[str, Any], bytes] | None]:
+def _events(taken: Path) -> Iterator[Event | None]:
     """Time and event of each line, and the line; None for a line that is none."""
     with reading(taken) as file:
         while line := file.readline(MAX_LINE_BYTES):
@@ -256,36 +259,27 @@ def _events(taken: Path) -> Iterator[tuple[int, Mapping[str, Any], bytes] | None
 
 
 def _note_written(folder: Path, taken: Path) -> None:
-    known = set(_noted(folder))
-    new = [(blob, path) for event in _events(taken) if event is not None for blob, path in blobs_of(event[1], event[0])]
+    known = set(noted(folder))
+    new: list[tuple[str, str]] = []
+    for event in filter(None, _events(taken)):
+        with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):  # one that nobody thought of
+            new += blobs_of(event[1], event[0])
     fresh = [pair for pair in dict.fromkeys(new) if pair not in known]
     if fresh:
         with appending(folder / "written") as file:
             file.write(b"".join(f"{blob} {json.dumps(path)}\n".encode() for blob, path in fresh))
 
 
-def _noted(folder: Path) -> list[tuple[str, str]]:
-    try:
-        with reading(folder / "written") as file:
-            lines = file.read(MAX_WRITTEN_BYTES).decode("utf-8", "replace").splitlines()
-    except FileNotFoundError:
-        return []
-    found = []
-    for line in lines:
-        blob, _, path = line.partition(" ")
-        with contextlib.suppress(ValueError, RecursionError):  # a torn line
-            found.append((blob, str(json.loads(path))))
-    return found
-
-
 def _keep(folder: Path, taken: Path, shelf: Shelf, redact: Redact, now: datetime) -> int:
     """Append the events, redacted, to the session's messages; done once even where it is interrupted."""
-    name = _name(folder, taken)
-    place = shelf.folder(name, create=True)
-    told = _told(place)
-    if told.folded == taken.name:
+    place, told = own_place(folder, _first(taken), shelf, now)
+    identity = _identity(taken)
+    if told.folded in {identity, taken.name}:  # the name alone: as earlier versions wrote it
         return 0
+    if not told.folded:
+        place.place("meta.json", meta(folder, told, redact, now))  # never messages without what says how far they hold
     calls: list[str] = []
+    aside = _Aside(folder, taken)
     descriptor = place.appending("messages.jsonl")
     with open(descriptor, "ab") as file:
         file.truncate(told.bytes)
@@ -294,28 +288,88 @@ def _keep(folder: Path, taken: Path, shelf: Shelf, redact: Redact, now: datetime
             if event is None:
                 told.damaged += 1
                 continue
-            line = _kept(told, *event, redact)
+            line = _kept(told, event, redact, aside)
             calls += filter(None, [call_of(event[1])])
             file.write(line)
             told.bytes += len(line)
             count += 1
-    told.folded = taken.name
+    if aside.why:
+        note_gap(folder, f"events set aside as damaged ({aside.count}): {aside.why}", now)
+    told.folded = identity
     note_calls(folder, calls)
-    place.place("meta.json", _meta(folder, told, redact, now))
+    place.place("meta.json", meta(folder, told, redact, now))
     return count
 
 
-def _kept(told: Told, ts: int, event: Mapping[str, Any], line: bytes, redact: Redact) -> bytes:
-    """The event as a line of messages.jsonl; as text where it is nested too deeply to be looked at."""
+def _identity(taken: Path) -> str:
+    """A spool by its name and content: two that were taken in one millisecond are two."""
+    made = hashlib.sha256()
+    with reading(taken) as file:
+        while part := file.read(1 << 20):
+            made.update(part)
+    return f"{taken.name} {made.hexdigest()}"
+
+
+def _first(taken: Path) -> int:
+    """When the first of its events was; 0 where there is none."""
+    return next((event[0] for event in _events(taken) if event is not None), 0)
+
+
+@dataclass
+class _Aside:
+    """Events of a spool that could not be kept, as they came. `why` of the last of them."""
+
+    folder: Path
+    taken: Path
+    count: int = 0
+    why: str = ""
+
+    def add(self, line: bytes, error: Exception) -> None:
+        """OSError."""
+        place = _damaged(self.folder, self.taken)
+        if not self.count:
+            place.unlink(missing_ok=True)  # of folding that was interrupted
+        with appending(place) as file:
+            file.write(line)
+        self.count += 1
+        self.why = type(error).__name__  # its message may quote what is secret
+
+
+def _kept(told: Told, event: Event, redact: Redact, aside: _Aside) -> bytes:
+    """The event as a line of messages.jsonl: as text where it is nested too deeply, else what could be kept of it.
+
+    One event must not stop every later review, nor cost the others of its session.
+    """
     before = replace(told)
+    ts, said, line = event
     try:
-        return _message(told, ts, event, redact)
+        return _message(told, ts, said, redact)
+    except (OSError, GateError):
+        raise
     except RecursionError:
-        # One event must not stop every later review: what it says is kept, in a form that nobody has to follow.
         vars(told).update(vars(before))
+        plain = {name: value for name, value in said.items() if not isinstance(value, (Mapping, list))}
         told.damaged += 1
-        plain = {name: value for name, value in event.items() if not isinstance(value, (Mapping, list))}
-        return _message(told, ts, plain | {"damaged": line.decode("utf-8", "replace")}, redact)
+        with contextlib.suppress(RecursionError, ValueError):
+            return _message(told, ts, plain | {"damaged": line.decode("utf-8", "replace")}, redact)
+        return _left_out(told, before, ts, "nested too deeply")
+    except _TooLarge as error:
+        told.damaged += 1
+        return _left_out(told, before, ts, str(error))
+    except Exception as error:  # noqa: BLE001  hostile events may raise anything
+        aside.add(line, error)
+        told.damaged += 1
+        return _left_out(told, before, ts, f"it could not be kept ({type(error).__name__})")
+
+
+class _TooLarge(ValueError):
+    """A reader would refuse the event's line."""
+
+
+def _left_out(told: Told, before: Told, ts: int, why: str) -> bytes:
+    """The line of an event of which nothing can be kept. Its counts stay; the todos are those of before."""
+    told.todos, told.transcript = before.todos, before.transcript
+    return dumps({"ts": iso(ts), "type": "", "data": {"left_out": why}}).encode() + b"\n"
 
 
 def _message(told: Told, ts: int, event: Mapping[str, Any], redact: Redact) -> bytes:
@@ -328,8 +382,14 @@ def _message(told: Told, ts: int, event: Mapping[str, Any], redact: Redact) -> b
     told.todos = _todos(told.todos, event)
     told.ended = kind == "SessionEnd" or (told.ended and kind != "SessionStart")
     told.transcript = str(event.get("transcript_path") or told.transcript)
-    message = {"ts": _iso(ts), "type": kind, "data": redact.value(event)}
-    return json.dumps(message, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+    line = dumps({"ts": iso(ts), "type": redact.value(kind), "data": redact.value(event)}).encode() + b"\n"
+    try:
+        require_few(line)
+    except ValueError as error:
+        raise _TooLarge(str(error)) from None
+    if len(line) > MAX_LINE_BYTES:
+        raise _TooLarge(f"it is longer than {MAX_LINE_BYTES:,} bytes")
+    return line
 
 
 def _todos(todos: list[dict[str, str]], event: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -359,60 +419,7 @@ def _todo(number: object, text: object, status: object) -> dict[str, str]:
     return {"id": str(number)[:MAX_TODO], "text": str(text)[:MAX_TODO], "status": str(status)[:MAX_TODO]}
 
 
-def _told(place: Shelf) -> Told:
-    try:
-        told = Told(**json.loads(place.read("meta.json"))["told"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return Told()
-    return told if all(type(value) is type(getattr(Told(), name)) for name, value in vars(told).items()) else Told()
-
-
-def _meta(folder: Path, told: Told, redact: Redact, now: datetime) -> bytes:
-    document = {
-        "schema": 1,
-        "agent": AGENT,
-        "session_id": folder.name,
-        "parent_session_id": None,
-        "started_at": _iso(told.started),
-        "updated_at": _iso(told.updated),
-        "events": told.events,
-        "tool_calls": told.tool_calls,
-        "refused": told.refused,
-        "damaged": told.damaged,
-        "hookCaptureStatus": status(folder, told.transcript, told.ended, now),
-        "todos": redact.value(told.todos),
-        "written": [{"blob": blob, "path": path} for blob, path in redact.value(_noted(folder))],
-        "told": redact.value(vars(told)),
-    }
-    return (json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace")
-
-
-def _name(folder: Path, taken: Path) -> str:
-    """`claude_{YYYYMMDD_HHMMSS}_{short-id}`, by the first event; the same for all that follow."""
-    note = folder / "name"
-    with contextlib.suppress(OSError), reading(note) as file:
-        name = file.read(100).decode("ascii", "replace").strip()
-        if name.startswith(f"{AGENT}_") and name.replace("_", "").replace("-", "").isalnum() and len(name) < 64:
-            return name
-    first = next((event[0] for event in _events(taken) if event is not None), 0)
-    began = datetime.fromtimestamp(min(max(first, 0), 4102444800000) / 1000, UTC)
-    name = f"{AGENT}_{began:%Y%m%d_%H%M%S}_{folder.name[:8].strip('-_') or 'unknown'}"
-    with contextlib.suppress(FileNotFoundError):
-        note.unlink()  # what lies there says nothing, or is a link
-    with appending(note) as file:
-        file.write(name.encode())
-    return name
-
-
 def _is_over(folder: Path, now: datetime) -> bool:
     """Whether nothing was appended for so long that no change can be about it any more."""
     times = [entry.stat(follow_symlinks=False).st_mtime for entry in os.scandir(folder)]
     return not times or now.timestamp() - max(times) > MAX_AGE.total_seconds()
-
-
-def _iso(ms: int) -> str:
-    try:
-        moment = datetime.fromtimestamp(ms / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        moment = datetime.fromtimestamp(0, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

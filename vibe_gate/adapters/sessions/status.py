@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import stat
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vibe_gate.adapters.sessions.opened import appending, reading
+from vibe_gate.domain.expressions import expression
 
 MAX_TRANSCRIPT_BYTES = 256 << 20
 MAX_CALLS_BYTES = 16 << 20
@@ -26,7 +26,7 @@ MAX_NAMED = 100
 SETTLING_S = 2.0
 """The event of a call that was done no longer ago may still be on its way."""
 
-_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_ID = expression(r"[A-Za-z0-9_-]{1,100}")
 
 
 def call_of(event: Mapping[str, Any]) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from pydantic import Field
@@ -11,12 +10,13 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.checks import answer
 from vibe_gate.domain.checks.contract import CheckInput, CheckResult
 from vibe_gate.domain.checks.lines import text_of
+from vibe_gate.domain.expressions import expression
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.verdict import Finding
 
 DEFAULT_TIMEOUT_S = 300.0
 
-_POINTER = re.compile(r"(?:\./)?(?P<path>[^:]{1,4096}):(?P<line>[0-9]{1,7})(?::[0-9]{1,7})?:?\s+(?P<message>\S.*)")
+_POINTER = expression(r"(?:\./)?(?P<path>[^:]{1,4096}):(?P<line>[0-9]{1,7})(?::[0-9]{1,7})?:?\s+(?P<message>\S.*)")
 """`src/a.py:3:1: F401 unused`, as compilers and linters write it."""
 
 

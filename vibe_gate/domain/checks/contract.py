@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from typing import Any, cast
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileChange, FileVersion
@@ -80,8 +81,23 @@ class NoOptions(Model):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """An entry of CHECKS. `function(input, options)` with `options` of type `options`."""
+    """An entry of CHECKS: the homes, `module:name`, of its options and of its function."""
 
     summary: str
-    options: type[Model]
-    function: Callable[[CheckInput, Any], CheckResult]
+    home_of_options: str
+    home_of_function: str
+
+    @property
+    def options(self) -> type[Model]:
+        """What the criterion may set."""
+        return cast("type[Model]", _at(self.home_of_options))
+
+    @property
+    def function(self) -> Callable[[CheckInput, Any], CheckResult]:
+        """`function(input, options)` with `options` of type `options`."""
+        return cast("Callable[[CheckInput, Any], CheckResult]", _at(self.home_of_function))
+
+
+def _at(home: str) -> object:
+    module, _, name = home.partition(":")
+    return getattr(import_module(f"vibe_gate.domain.checks.{module}"), name)

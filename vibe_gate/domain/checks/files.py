@@ -13,6 +13,7 @@ from vibe_gate.domain.checks import answer
 from vibe_gate.domain.checks.answer import Excluding, counted, listed, non_empty_globs
 from vibe_gate.domain.checks.contract import CheckInput, CheckResult, NoOptions
 from vibe_gate.domain.checks.suites import TEST_FILES
+from vibe_gate.domain.expressions import expression
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.verdict import Finding
 
@@ -217,9 +218,9 @@ def no_escaping_symlinks(input: CheckInput, options: Excluding) -> CheckResult:
     return answer.failed(f"{counted(len(findings), 'symbolic link')} out of the tree or into .git.", findings)
 
 
-_GIT_FOLDER = re.compile(r"\.git[ .]*|git~[0-9]+", re.IGNORECASE)
+_GIT_FOLDER = expression(r"\.git[ .]*|git~[0-9]+", re.IGNORECASE)
 # Characters that HFS+ ignores in names: `.g<U+200C>it` is `.git` there.
-_IGNORED_IN_NAMES = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+_IGNORED_IN_NAMES = expression("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 
 
 def _escape(path: str, target: str) -> str:

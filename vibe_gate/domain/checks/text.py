@@ -16,6 +16,7 @@ from vibe_gate.domain.checks import answer
 from vibe_gate.domain.checks.answer import Excluding, counted, listed
 from vibe_gate.domain.checks.contract import CheckInput, CheckResult
 from vibe_gate.domain.checks.lines import MAX_SCANNED_LINE, AddedBlock, added_blocks, added_lines
+from vibe_gate.domain.expressions import expression
 from vibe_gate.domain.verdict import Finding
 
 
@@ -114,7 +115,7 @@ def _not_shown(files: tuple[FileChange, ...]) -> str:
     return f" {counted(len(large), 'large binary file')} not scanned." if large else ""
 
 
-_MARKER = re.compile(r"(?:<{7}|>{7}|\|{7})(?: |\Z)")
+_MARKER = expression(r"(?:<{7}|>{7}|\|{7})(?: |\Z)")
 
 
 def no_conflict_markers(input: CheckInput, options: Excluding) -> CheckResult:

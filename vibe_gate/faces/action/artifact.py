@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from vibe_gate.adapters.bundles import Provenance, export_bundles, open_run
+from vibe_gate.adapters.bundles.names import STORE
 from vibe_gate.adapters.git import open_repository
 from vibe_gate.errors import GateError
 from vibe_gate.faces.action.inputs import Kept
@@ -16,7 +17,6 @@ PAPERS = ("summary.json", "receipt.json", "run.json", "events.ndjson")
 
 REPORT = "report.md"
 BUNDLE = "bundle.tar.zst"
-STORE = ".vibe-artifacts"
 
 
 def prepare(runner: Runner, folder: Path, bundle: Path | None, kept: Kept) -> str:

@@ -4,7 +4,7 @@ from vibe_gate.faces.claude_hook import git_settings
 from vibe_gate.faces.claude_hook.git_settings import NO_VERIFY, OTHERS, REMOTE, refused_variable
 from vibe_gate.faces.claude_hook.shell import UNKNOWN
 
-__all__ = ["Call", "changed_paths", "lines", "parse", "refused", "refused_copy", "refused_variable"]
+__all__ = ["Call", "changed_paths", "lines", "parse", "refused", "refused_copy", "refused_variable", "written"]
 
 RECEIPTS = "vibe-gate: {0} holds receipts that only vibe-gate writes; run `vibe-gate verify` to read them."
 AROUND = "vibe-gate: `git {0}` makes commits that no hook sees; use `git add` and `git commit`."
@@ -107,6 +107,9 @@ def lines(call: Call) -> list[str]:
         found += [word.partition("=")[2] for word in words if word.startswith("--exec=")]
     elif call.subcommand in ("submodule", "bisect"):
         found += [" ".join(words[at + 1 :]) for at, word in enumerate(words) if word in ("foreach", "run")]
+    elif call.subcommand == "difftool":
+        found += [words[at + 1] for at, word in enumerate(words[:-1]) if word in ("-x", "--extcmd")]
+        found += [word.partition("=")[2] for word in words if word.startswith("--extcmd=")]
     elif call.subcommand == "filter-branch":
         found += [words[at + 1] for at, word in enumerate(words[:-1]) if word.endswith("-filter")]
     return [line for line in found if line.strip()]
@@ -219,7 +222,7 @@ def _short_n(subcommand: str, word: str) -> tuple[bool, int]:
 def _update_ref(arguments: list[str], changed: dict[str, str | None]) -> str | None:
     if "--stdin" in arguments:
         return AROUND.format("update-ref --stdin")
-    named = [word for word in arguments if not word.startswith("-")]
+    named = _named(arguments, ("-m",))
     if refusal := _refused_ref(named[:1]):
         return refusal
     if "-d" in arguments or "--delete" in arguments:
@@ -230,7 +233,7 @@ def _update_ref(arguments: list[str], changed: dict[str, str | None]) -> str | N
 
 
 def _symbolic_ref(arguments: list[str], changed: dict[str, str | None]) -> str | None:
-    named = [word for word in arguments if not word.startswith("-")]
+    named = _named(arguments, ("-m",))
     changes = len(named) > 1 or "-d" in arguments or "--delete" in arguments
     return _refused_ref(named[:2]) if changes else None
 
@@ -265,6 +268,11 @@ def _remote(arguments: list[str], changed: dict[str, str | None]) -> str | None:
 def _fetch(arguments: list[str], changed: dict[str, str | None]) -> str | None:
     """`git fetch . x:refs/remotes/origin/main`: what is not the remote's own branch of that name."""
     words = [word for word in arguments if not word.startswith("-")]
+    for at, word in enumerate(arguments):
+        name, equals, mapped = word.partition("=")
+        mapped = mapped if equals else (*arguments[at + 1 :], "")[0]
+        if len(name) > 4 and "--refmap".startswith(name) and "refs/remotes/" in mapped and "/*:" not in mapped:
+            return BASE.format(mapped.partition(":")[2])
     for word in words[1:]:
         source, _, target = word.lstrip("+").partition(":")
         target = "refs/" + target if target.startswith("remotes/") else target
@@ -280,10 +288,11 @@ def _fetch(arguments: list[str], changed: dict[str, str | None]) -> str | None:
 
 
 def _push(arguments: list[str], changed: dict[str, str | None]) -> str | None:
-    words = [word for word in arguments if not word.startswith("-")][1:]
+    named = _named(arguments, ("-o", *_LONG_WITH_VALUE["push"]))
+    words = named[1:]
     removes = "-d" in arguments or "--delete" in arguments
     gone = [word.partition(":")[2] for word in words if word.startswith(":")] + (words if removes else [])
-    here = next((word for word in arguments if not word.startswith("-")), "") in _ITSELF
+    here = bool(named) and named[0] in _ITSELF
     return _refused_ref([*gone, *(word.partition(":")[2] for word in words if here)])
 
 
@@ -297,6 +306,72 @@ def _clean(arguments: list[str], changed: dict[str, str | None]) -> str | None:
     return CLEAN.format(" ".join(arguments))
 
 
+def _branch(arguments: list[str], changed: dict[str, str | None]) -> str | None:
+    """A remote's branch taken away, and a branch that looks like one: names are then taken from it."""
+    letters = "".join(word[1:] for word in arguments if word[:1] == "-" and word[:2] != "--")
+    named = [word for word in arguments if not word.startswith("-")]
+    remote = "r" in letters or "--remotes" in arguments
+    if remote and (set(letters) & set("dD") or "--delete" in arguments) and named:
+        return BASE.format(named[0])
+    if not set(letters) <= set("fcCmMtq") or any(word[:2] == "--" and word not in _MAKING for word in arguments):
+        return None  # it lists, deletes or describes branches
+    moved = set(letters) & set("cCmM") or {"--copy", "--move"} & set(arguments)
+    return _refused_ref(named[-1:] if moved else named[:1])
+
+
+def _tag(arguments: list[str], changed: dict[str, str | None]) -> str | None:
+    """A tag that looks like a branch: git takes the tag wherever both are meant."""
+    letters = "".join(word[1:2] for word in arguments if word[:1] == "-" and word[:2] != "--")
+    known = ("--annotate", "--sign", "--force", "--no-sign", "--message", "--file", "--create-reflog")
+    if not set(letters) <= set("asfmFu") or any(w[:2] == "--" and w.partition("=")[0] not in known for w in arguments):
+        return None  # it lists, deletes or verifies tags
+    named = _named(arguments, ("-m", "-F", "-u", "--message", "--file", "-am", "-sm", "-fm", "-aF", "-afm", "-fam"))
+    return BASE.format(f"a tag {named[0]}") if named[:1] and named[0] in _DEFAULT else _refused_ref(named[:1])
+
+
+def _started(arguments: list[str], changed: dict[str, str | None]) -> str | None:
+    """`checkout -b` and `switch -c`."""
+    options = ("-b", "-B", "-c", "-C", "--create", "--force-create", "--orphan")
+    return _refused_ref([arguments[at + 1] for at, word in enumerate(arguments[:-1]) if word in options])
+
+
+def _replace(arguments: list[str], changed: dict[str, str | None]) -> str | None:
+    named = [word for word in arguments if not word.startswith("-")]
+    lists = {"-l", "--list", "-d", "--delete"} & set(arguments)
+    return BASE.format("`git replace`").replace("let `git fetch` set it", "leave it") if named and not lists else None
+
+
+def _named(arguments: list[str], with_value: tuple[str, ...]) -> list[str]:
+    """The arguments that are neither options nor options' values."""
+    return [
+        word
+        for at, word in enumerate(arguments)
+        if not word.startswith("-") and not (at and arguments[at - 1] in with_value)
+    ]
+
+
+_MAKING = ("--force", "--copy", "--move", "--track", "--no-track", "--quiet", "--create-reflog")
+_PRINTING = ("diff", "show", "log", "format-patch", "archive", "diff-tree", "diff-index", "diff-files", "whatchanged",
+             "stash", "range-diff", "reflog")  # fmt: skip
+
+
+def written(call: Call) -> list[str]:
+    """The files that a call writes by an option, in whichever repository it runs."""
+    words = call.arguments
+    if call.subcommand == "bundle":
+        return words[1:] if words[:1] == ["create"] else []
+    if call.subcommand not in _PRINTING:
+        return []
+    found = []
+    for at, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if len(name) > 4 and ("--output".startswith(name) or "--output-directory".startswith(name)):
+            found.append(value if equals else (*words[at + 1 :], "")[0])
+        elif call.subcommand in ("format-patch", "archive") and word.startswith("-o"):
+            found.append(word[2:] or (*words[at + 1 :], "")[0])
+    return [path for path in found if path]
+
+
 def _refused_ref(refs: list[str]) -> str | None:
     for ref in refs:
         if ref.startswith(_RECEIPT_REFS):
@@ -308,6 +383,7 @@ def _refused_ref(refs: list[str]) -> str | None:
 
 _REFS = {
     "update-ref": _update_ref, "symbolic-ref": _symbolic_ref, "notes": _notes, "remote": _remote, "fetch": _fetch,
-    "push": _push, "clean": _clean,
+    "push": _push, "clean": _clean, "pull": _fetch, "branch": _branch, "tag": _tag, "checkout": _started,
+    "switch": _started, "replace": _replace,
 }  # fmt: skip
 """Subcommands that write where the gate looks."""

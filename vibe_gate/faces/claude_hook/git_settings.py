@@ -23,7 +23,8 @@ _OTHER_SETTINGS = (
     "GIT_EXEC_PATH", "HOME", "XDG_CONFIG_HOME",
 )  # fmt: skip
 
-_JUDGE = ("ANTHROPIC_BASE_URL", "PRE_COMMIT", "PRE_COMMIT_FROM_REF", "PRE_COMMIT_TO_REF")
+_JUDGE = ("ANTHROPIC_BASE_URL", "PRE_COMMIT", "PRE_COMMIT_FROM_REF", "PRE_COMMIT_TO_REF", "PREK_HOOK_STAGE",
+          "GIT_REFLOG_ACTION")  # fmt: skip
 
 _READING = frozenset({"--get", "--get-all", "--get-regexp", "--get-urlmatch", "--list", "-l", "--get-color", "get",
                       "list", "--get-colorbool"})  # fmt: skip

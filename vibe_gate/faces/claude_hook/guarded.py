@@ -103,7 +103,7 @@ def _named(full: str, path: str, project: Project, removes: bool) -> str | None:
 
 def _only_here(name: str) -> bool:
     """Whether a file of that name means something in the guarded repository alone: not the user's own settings."""
-    return name not in (".claude", ".gitconfig", ".config") and not name.startswith("vibe_gate")
+    return name not in (".claude", ".gitconfig", ".config") and not name.startswith("vibe")
 
 
 def _reason(
@@ -129,6 +129,10 @@ def _reason(
     return None
 
 
+_BELIEVED = (["packed-refs"], ["commondir"], ["shallow"], ["info", "grafts"], ["index"])
+"""Files of git's folder that say what the history is, and what is staged."""
+
+
 def _in_git_folder(below: list[str], removes: bool) -> str | None:
     if not below:
         return f"is refused; {HOOKS}" if removes else None
@@ -139,7 +143,7 @@ def _in_git_folder(below: list[str], removes: bool) -> str | None:
     if matches(below[-1], "config") or matches(below[-1], "config.worktree"):
         return f"is refused; {CONFIG}"
     refs = below[0] == "refs" and (has(below, "vibe-gate") or below[1:2] in (["remotes"], ["heads"]))
-    if (refs and not below[-1].endswith(".lock")) or below in (["packed-refs"], ["commondir"]):
+    if (refs and not below[-1].endswith(".lock")) or below in _BELIEVED or below[0] == "logs":
         return f"decides what the gate believes; {HUMAN}"
     return None
 

@@ -4,6 +4,11 @@ from vibe_gate.faces.claude_hook.guarded import HOOKS
 
 CAPTURE = "vibe-gate: {0} is for Claude Code's own hooks: events that never happened are no evidence; leave it to them."
 
+CALLED = (
+    "vibe-gate: `vibe-gate hook` is for git alone: a record of what never happened is no evidence; "
+    "use `git commit` and `git push`, or `vibe-gate review --staged` to look first."
+)
+
 _FRAMEWORKS = frozenset({"pre-commit", "prek", "lefthook", "husky"})
 _INSTALLERS = frozenset({"pip", "pip3", "uv", "pipx", "conda", "mamba", "poetry", "brew"})
 _REMOVING = frozenset({"uninstall", "remove"})
@@ -26,6 +31,8 @@ def refused(program: str, arguments: list[str]) -> str | None:
         return _away(program)
     if program == "vibe-gate" and given == "capture":
         return CAPTURE.format("`vibe-gate capture`")
+    if program == "vibe-gate" and given == "hook":
+        return CALLED
     if program == "vibe-gate" and given in ("override", "suppress"):
         return f"vibe-gate: `vibe-gate {given}` is for a human; fix the finding, or tell the user why it is wrong."
     if program in ("pre-commit", "prek") and given == "install":

@@ -8,10 +8,16 @@ SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish"})
 
 BEFORE = {
     "command": (), "builtin": (), "exec": ("-a",), "nohup": (), "setsid": (), "time": ("-f", "-o"),
-    "env": ("-u", "-C", "--unset", "--chdir"), "sudo": ("-u", "-g", "-C", "-h", "-p", "-D"), "doas": ("-u", "-C"),
-    "nice": ("-n",), "ionice": ("-c", "-n", "-p"), "stdbuf": ("-i", "-o", "-e"), "timeout": ("-k", "-s"),
-    "xargs": ("-I", "-n", "-P", "-L", "-s", "-d", "-a", "-E"), "chroot": (), "parallel": ("-j",), "busybox": (),
-    "watch": ("-n",), "flock": ("-w", "-E"), "unbuffer": (), "uvx": ("--from", "--with", "-p", "--python"),
+    "env": ("-u", "-C", "--unset", "--chdir", "-a", "--argv0"), "doas": ("-u", "-C"),
+    "sudo": ("-u", "-g", "-C", "-h", "-p", "-D", "--user", "--group", "--host", "--prompt", "--chdir", "--close-from"),
+    "nice": ("-n", "--adjustment"), "ionice": ("-c", "-n", "-p", "--class", "--classdata", "--pid"),
+    "stdbuf": ("-i", "-o", "-e", "--input", "--output", "--error"),
+    "timeout": ("-k", "-s", "--kill-after", "--signal"),
+    "xargs": ("-I", "-n", "-P", "-L", "-s", "-d", "-a", "-E", "--max-args", "--max-procs", "--max-chars",
+              "--delimiter", "--arg-file"), "chroot": (), "parallel": ("-j",), "busybox": (),
+    "npm": ("-w", "--workspace"),
+    "watch": ("-n", "--interval"), "flock": ("-w", "-E", "--timeout", "--wait", "--conflict-exit-code"), "unbuffer": (),
+    "uvx": ("--from", "--with", "-p", "--python"),
     "uv": ("--with", "-p", "--python", "--directory", "--project", "--extra", "--group"), "pipx": ("--spec",),
     "npx": ("-p", "--package"), "poetry": ("-C",), "run": (), "caffeinate": (), "chronic": (), "strace": ("-e", "-o"),
     "taskset": (), "unshare": (), "xvfb-run": (), "dbus-run-session": (), "systemd-run": ("-p",), "fakeroot": (),
@@ -26,7 +32,7 @@ SKIPPING = {"timeout": 1, "flock": 1, "chroot": 1, "taskset": 1, "setarch": 1}
 _ASIDE = {
     "uv": ("run", "tool", "x"), "pipx": ("run",), "poetry": ("run",), "hatch": ("run",), "pdm": ("run",),
     "rye": ("run",), "pixi": ("run",), "mise": ("exec", "x"), "direnv": ("exec",), "pnpm": ("exec", "dlx"),
-    "yarn": ("exec", "dlx", "run"), "bun": ("x", "run"), "nox": (),
+    "yarn": ("exec", "dlx", "run"), "npm": ("exec", "x"), "bun": ("x", "run"), "nox": (),
 }  # fmt: skip
 """Those that run another program only after one of these words."""
 
@@ -46,7 +52,10 @@ _IN_PLACE = {
     "prettier": ("--write", "-w"), "ruby": ("-i",), "gsed": ("-i", "--in-place"), "sd": ("",), "gofmt": ("-w",),
 }  # fmt: skip
 
-LINE_OPTION = {"su": "-c", "runuser": "-c", "script": "-c", "flock": "-c", "env": "-S"}
+LINE_OPTION = {
+    "su": ("-c", "--command"), "runuser": ("-c", "--command"), "script": ("-c", "--command"),
+    "flock": ("-c", "--command"), "env": ("-S", "--split-string"), "npx": ("-c", "--call"), "npm": ("-c", "--call"),
+}  # fmt: skip
 """Programs besides shells that take a line of shell, and the option before it."""
 
 _INTO = {
@@ -81,7 +90,7 @@ def _inside(program: str, words: list[str]) -> list[str]:
             at += 1
             break
         if word.startswith("-") and (word != "-" or program == "env"):
-            at += 2 if word in BEFORE[program] else 1
+            at += 2 if takes_next(word, BEFORE[program]) else 1
         elif program == "env" and "=" in word:
             at += 1
         elif skipping:
@@ -91,6 +100,30 @@ def _inside(program: str, words: list[str]) -> list[str]:
     if program in _ASIDE and words[at : at + 1] and words[at] not in _ASIDE[program]:
         return []
     return words[at:]
+
+
+def takes_next(word: str, options: tuple[str, ...]) -> bool:
+    """Whether the word after an option is its value: also where letters stand together, or a long one is cut short."""
+    if word.startswith("--"):
+        return len(word) > 3 and any(option.startswith(word) for option in options)
+    for at, letter in enumerate(word[1:], 2):
+        if "-" + letter in options:
+            return at == len(word)
+    return False
+
+
+def lines_in(program: str, arguments: list[str]) -> list[str]:
+    """The lines of shell that a program of LINE_OPTION is given."""
+    short, long = LINE_OPTION[program]
+    found = []
+    for at, word in enumerate(arguments):
+        name, equals, value = word.partition("=")
+        if word.startswith("--"):
+            if len(name) > 3 and long.startswith(name):
+                found.append(value if equals else (*arguments[at + 1 :], "")[0])
+        elif word.startswith("-") and short[1] in word:
+            found.append(word.partition(short[1])[2] or (*arguments[at + 1 :], "")[0])
+    return found
 
 
 def module(arguments: list[str]) -> list[str]:
@@ -160,9 +193,10 @@ def changed_paths(program: str, arguments: list[str]) -> list[str]:
     paths = [word for word in arguments if not word.startswith("-")]
     if program in _CHANGING:
         return paths
+    if program == "flock":
+        return paths[:1]  # whoever holds it keeps the gate from writing there
     if program in _MAKING:
-        target = [arguments[at + 1] for at, word in enumerate(arguments[:-1]) if word == "-t"]
-        target += [word.partition("=")[2] for word in arguments if word.startswith("--target-directory=")]
+        target = _target(program, arguments)
         linked = paths[:-1] if program in ("ln", "link") else []
         return linked + (target or paths[-1:])
     if program == "dd":
@@ -181,9 +215,25 @@ def _after(arguments: list[str], options: tuple[str, ...]) -> list[str]:
     for option in options:
         if option.startswith("--"):
             found += [word[len(option) + 1 :] for word in arguments if word.startswith(option + "=")]
-        else:
-            found += [word[2:] for word in arguments if word.startswith(option) and len(word) > 2]
+            continue
+        for at, word in enumerate(arguments):  # among other letters, too
+            if word[:1] == "-" and word[1:2] != "-" and option[1] in word[1:] and word != option:
+                found.append(word.partition(option[1])[2] or (*arguments[at + 1 :], "")[0])
     return found
+
+
+def _target(program: str, arguments: list[str]) -> list[str]:
+    """The folder that an option names; -t of the others means times."""
+    return [] if program in ("rsync", "scp") else _after(arguments, ("-t", "--target-directory"))
+
+
+def into(program: str, arguments: list[str]) -> tuple[list[str], list[str]]:
+    """What a call puts into which folders, if they are folders."""
+    if program not in _MAKING and program != "mv":
+        return [], []
+    paths = [word for word in arguments if not word.startswith("-")]
+    target = _target(program, arguments)
+    return (paths, target) if target else (paths[:-1], paths[-1:])
 
 
 def _clustered_i(program: str, word: str) -> bool:

@@ -145,20 +145,38 @@ class Call:
             return self._protected([w for w in arguments if w[:1] != "-"], here) or self._refused_patch(given, here)
         if refusal := own_rules.refused(program, arguments):
             return refusal
-        return self._protected(programs.changed_paths(program, arguments), here, program in programs.REMOVING)
+        changed = programs.changed_paths(program, arguments)
+        return self._protected(changed, here, program in programs.REMOVING) or self._refused_into(
+            *programs.into(program, arguments), here
+        )
+
+    def _refused_into(self, sources: list[str], targets: list[str], here: list[str]) -> str | None:
+        """What comes to stand in a folder keeps its name there."""
+        for place in here:
+            for target in targets:
+                folder = os.path.expanduser(target)  # noqa: PTH111
+                if UNKNOWN not in folder and os.path.isdir(os.path.join(place, folder)):  # noqa: PTH112, PTH118
+                    names = [source.rpartition("/")[2] for source in sources]
+                    if refusal := self._protected([f"{target}/{name}" for name in names if name], [place]):
+                        return refusal
+        return None
 
     def _refused_env(self, arguments: list[str], here: list[str]) -> str | None:
         at = 0
         while at < len(arguments):
             word = arguments[at]
             name, equals, value = word.partition("=")
-            if word in ("-i", "-", "--ignore-environment"):
+            letters, unsets, rest = word[1:].partition("u") if word[:1] == "-" and word[1:2] != "-" else ("", "", "")
+            if word == "-" or "i" in letters.partition("S")[0].partition("C")[0] or name.startswith("--ignore-e"):
                 self.changed = self.changed | {"*": None}
-            elif word in ("-u", "--unset"):
+            if unsets and not set(letters) & set("SCa"):
+                at += not rest
+                self.changed = self.changed | dict.fromkeys([rest] if rest else arguments[at : at + 1])
+            elif len(name) > 3 and "--unset".startswith(name):
+                at += not equals
+                self.changed = self.changed | dict.fromkeys([value] if equals else arguments[at : at + 1])
+            elif programs.takes_next(word, programs.BEFORE["env"]):
                 at += 1
-                self.changed = self.changed | dict.fromkeys(arguments[at : at + 1])
-            elif name == "--unset" or (word.startswith("-u") and len(word) > 2):
-                self.changed = self.changed | {value or word[2:]: None}
             elif equals and not word.startswith("-"):
                 if refusal := self._refused_variable(name, value, here):
                     return refusal
@@ -188,6 +206,8 @@ class Call:
             return git_rules.refused_copy(call)
         if refusal := git_rules.refused(call, self.changed, elsewhere):
             return refusal
+        if refusal := self._protected(git_rules.written(call), [folder]):
+            return refusal
         if elsewhere:
             return None
         if call.subcommand in ("apply", "am"):
@@ -213,12 +233,7 @@ class Call:
         elif program == "trap":
             lines = arguments[:1] if arguments[:1] != ["-"] else []
         elif program in programs.LINE_OPTION:
-            option = programs.LINE_OPTION[program]
-            for at, word in enumerate(arguments[:-1]):
-                if word[:1] == "-" and word[1:2] != "-" and word.endswith(option[1]):
-                    lines.append(arguments[at + 1])
-            if program == "env":
-                lines += [word.partition("=")[2] for word in arguments if word.startswith("--split-string=")]
+            lines = programs.lines_in(program, arguments)
         else:
             lines = self._read_by_shell(program, arguments)
         return next(filter(None, (self._inner(line, here) for line in lines)), None)

@@ -5,6 +5,7 @@ Only `sys` and `os` are imported here, because every start passes through:
 a bare interpreter; everything else costs the imports of its own command.
 """
 
+import os
 import sys
 
 from vibe_gate.version import VERSION
@@ -80,6 +81,8 @@ def _load(module: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
 def _say(text: str) -> int:
     try:
         if sys.stdout is not None:  # None: started with stdout closed
+            if os.environ.get("GITHUB_ACTIONS"):
+                text = _load("vibe_gate.faces.cli.output").disarmed(text)
             sys.stdout.write(text)
             sys.stdout.flush()
     except OSError as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vibe_gate.faces.action.gate import run as run_job
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.faces.cli.output import emit
+from vibe_gate.faces.cli.output import emit_to_runner
 
 SUMMARY = "Called by the GitHub Action: reviews what the event is about and says so at the pull request."
 
@@ -22,4 +22,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Carry the job out."""
-    return run_job(Runner(environ, Path.cwd(), lambda: datetime.now(UTC), emit))
+    return run_job(Runner(environ, Path.cwd(), lambda: datetime.now(UTC), emit_to_runner))

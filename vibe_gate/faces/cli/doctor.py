@@ -9,20 +9,25 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 from vibe_gate.adapters.agent import find_cli
+from vibe_gate.adapters.bundles.names import STORE
 from vibe_gate.adapters.definitions import FOLDER, mistakes
 from vibe_gate.adapters.gateway import find_upstream
 from vibe_gate.adapters.git import Repository, open_repository
+from vibe_gate.adapters.sessions import MAX_AGE, gaps
 from vibe_gate.errors import PASS, USAGE, AgentError, GateError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.output import emit
+from vibe_gate.faces.git_hook.install import outdated
 from vibe_gate.report.text import safe
 from vibe_gate.version import VERSION
 
@@ -40,9 +45,12 @@ MARKS = {"ok": "✓", "warning": "!", "broken": "✗"}
 ANSWER_S = 10.0
 """Seconds that a program may take to say its version."""
 
-STORE = ".vibe-artifacts"
 LEAST_FREE_MB = 1000
 """Free disk below which bundles are at risk; the default of `[retention] min_free_disk_mb`."""
+
+
+MOST_REASONS = 3
+"""Why events of agents were not captured: so many of the reasons are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +162,9 @@ def _here(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
             return
         yield Point("repository", "ok", str(repository.root))
         yield _guarded("definitions", _definitions, repository)
+        yield _guarded("hooks", _hooks, repository)
         yield _store(repository.root)
+        yield from _sessions(repository.common_dir)
 
 
 def _guarded(name: str, look: Callable[[Repository], Point], repository: Repository) -> Point:
@@ -175,6 +185,16 @@ def _definitions(repository: Repository) -> Point:
     return Point("definitions", "ok", f"{len(files)} file(s) under {FOLDER} in the working tree, no mistakes")
 
 
+def _hooks(repository: Repository) -> Point:
+    old = outdated(repository)
+    if old is None:
+        return Point("hooks", "ok", "none of `install git` here")
+    if old:
+        advice = "`vibe-gate install git` writes them anew."
+        return Point("hooks", "warning", f"not what this vibe-gate would write: {', '.join(old)}", advice)
+    return Point("hooks", "ok", "those of `install git`, as this version writes them")
+
+
 def _store(root: Path) -> Point:
     store = root / STORE
     if store.is_symlink() or (store.exists() and not store.is_dir()):
@@ -190,3 +210,26 @@ def _store(root: Path) -> Point:
     if free_mb < LEAST_FREE_MB:
         return Point("store", "warning", f"{store}: {free_mb} MB free", "Free some disk; bundles need room.")
     return Point("store", "ok", f"{store} ({free_mb:,} MB free)")
+
+
+def _sessions(common_dir: Path) -> Iterator[Point]:
+    """Events of agents that were not kept while a change may still be about them; nothing where none was captured."""
+    place = common_dir / "vibe-gate" / "sessions"
+    if not place.is_dir():
+        return
+    since = datetime.now(UTC) - MAX_AGE
+    found = [(moment, why) for moment, why in gaps(common_dir) if moment >= since]
+    if not found:
+        yield Point("sessions", "ok", "captured, and no event is missing that we know of")
+        return
+    reasons = Counter(why for _, why in found).most_common()
+    rest = len(reasons) - MOST_REASONS
+    advice = [
+        *(f"{count} x {why}" for why, count in reasons[:MOST_REASONS]),
+        *([f"... and {rest} other reasons"] if rest > 0 else []),
+        "What an agent did then may pass for a person's work: commit it with the agent's trailer (Co-authored-by).",
+        f"Their times are in {place / 'gaps'}: delete that file once the cause is mended.",
+    ]
+    last = max(moment for moment, _ in found)
+    what = f"{len(found)} gap{'' if len(found) == 1 else 's'} in what was captured, the last {last:%Y-%m-%d %H:%M}Z"
+    yield Point("sessions", "warning", what, "\n".join(advice))

@@ -16,6 +16,7 @@ from vibe_gate.errors import GateError, InfrastructureError, UsageError
 from vibe_gate.faces.cli import dispatch
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.git_hook.call import Hook, not_reviewed
+from vibe_gate.faces.git_hook.edition import EDITION, OPTION
 
 SUMMARY = "Called by git at STAGE (vibe-gate install git, pre-commit, prek): holds what git is about to do to the gate."
 
@@ -32,6 +33,9 @@ STAGES = {
 }
 """Stage of git -> module and function of `faces.git_hook`; each loads no more than it needs."""
 
+SAYING = ("pre-commit", "pre-merge-commit", "pre-push")
+"""Stages that say that a script is an old one: one of them in a commit, or a push, is enough."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what `hook` takes."""
@@ -43,8 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Carry the stage out; what comes back is for git: 0 lets it go on."""
     words, strict = _parted(args.words)
+    if args.stage in SAYING and _edition(args.words) not in ("", EDITION):
+        emit("vibe-gate: the hooks of this repository are of another version: `vibe-gate install git` renews them.\n")
+    stage = stage_of(args.stage, environ)
     hook = Hook(
-        stage=stage_of(args.stage, environ),
+        stage=stage,
         words=words,
         environ=environ,
         start=Path.cwd(),
@@ -53,6 +60,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         stdin=_stdin,
         say=lambda text: emit(text + "\n"),
         strict=strict or args.strict,
+        called=args.stage if stage == "pre-merge-commit" and stage != args.stage else None,
     )
     module, _, name = STAGES[args.stage].partition(":")
     try:
@@ -70,20 +78,29 @@ def _parted(words: list[str]) -> tuple[tuple[str, ...], bool]:
     By hand: argparse stumbles over an option before `--` with nothing behind it, as most hooks are called.
     """
     own, rest = (words[: words.index("--")], words[words.index("--") + 1 :]) if "--" in words else (words, [])
+    own = [word for word in own if not word.startswith(OPTION)] if "--" in words else own
     unknown = [word for word in own if word.startswith("-") and word != "--strict"]
     if unknown:
         raise UsageError(f"unknown option {unknown[0]!r} (`vibe-gate hook --help` shows what it takes)")
     return (*(word for word in own if word != "--strict"), *rest), "--strict" in own
 
 
-def stage_of(name: str, environ: Mapping[str, str]) -> HookName:
-    """The stage that is meant where a framework calls one hook at several: prek says it, git tells of its merges."""
+def _edition(words: list[str]) -> str:
+    """Which edition of the scripts calls; "" of a framework, or somebody's own line."""
+    return words[0].removeprefix(OPTION) if "--" in words[1:] and words[0].startswith(OPTION) else ""
+
+
+def stage_of(name: HookName, environ: Mapping[str, str]) -> HookName:
+    """The stage that is meant where a framework calls one hook at several: prek says it, git tells of its merges.
+
+    Anybody can set the variables, so the stricter rule of both stages counts; by hand git names no index.
+    """
     said = environ.get("PREK_HOOK_STAGE", "")
-    if name == "pre-commit" and said in ("pre-merge-commit", "manual"):
-        name = said
-    elif name == "pre-commit" and environ.get("GIT_REFLOG_ACTION", "").split()[:1] in (["merge"], ["pull"]):
-        name = "pre-merge-commit"
-    return cast(HookName, name)
+    if name == "pre-commit" and (said == "pre-merge-commit" or (said == "manual" and "GIT_INDEX_FILE" not in environ)):
+        return cast(HookName, said)
+    if name == "pre-commit" and environ.get("GIT_REFLOG_ACTION", "").split()[:1] in (["merge"], ["pull"]):
+        return "pre-merge-commit"
+    return name
 
 
 def _stdin() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import suppress
 from typing import TextIO
@@ -12,13 +13,20 @@ from vibe_gate.errors import StorageError
 ASCII = str.maketrans({"✓": "+", "✗": "x", "·": "|", "…": "~", "−": "-", "→": ">"})
 """For a stdout whose encoding has no such characters."""
 
+_COMMAND = re.compile(r"((?:^|[\r\n])[^\S\r\n]*)::")
+
 
 def emit(text: str) -> None:
-    """Write a result to stdout.
+    """Write a result to stdout; in a step of a job, so that the runner obeys nothing in it.
 
     A closed pipe is quiet: the exit code still tells the outcome. StorageError
     where the result cannot be written for another reason, a full disk say.
     """
+    emit_to_runner(disarmed(text) if os.environ.get("GITHUB_ACTIONS") else text)
+
+
+def emit_to_runner(text: str) -> None:
+    """The same to the letter, for who speaks to the runner of a job: what looks like a command is one."""
     stream: TextIO | None = sys.stdout
     if stream is None:  # started with stdout closed: nobody wants the text
         return
@@ -41,20 +49,17 @@ def complain(text: str) -> None:
     stream: TextIO | None = sys.stderr
     if stream is not None:
         with suppress(OSError):
-            stream.write(_disarmed(text) + "\n")
+            stream.write(disarmed(text) + "\n")
             stream.flush()
 
 
-def _disarmed(text: str) -> str:
-    """The text with a blank in what the runner of a job takes for a command.
+def disarmed(text: str) -> str:
+    """The text with a blank in what the runner of a job takes for a command; JSON stays the same value.
 
     It reads `##[name]` anywhere in a line of either stream, and `::name::` where a line begins.
     """
-    text = text.replace("##[", "## [")
-    if "::" not in text:
-        return text
-    lines = text.splitlines(keepends=True)
-    return "".join(line.replace("::", ": :", 1) if line.lstrip().startswith("::") else line for line in lines)
+    in_json = text.startswith(("{", "["))  # there a string alone can hold it, and no line begins with a colon
+    return _COMMAND.sub(r"\1: :", text.replace("##[", "\\u0023#[" if in_json else "## ["))
 
 
 def drop_stdout() -> None:

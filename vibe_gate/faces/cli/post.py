@@ -22,7 +22,7 @@ from vibe_gate.faces.action.relay import relay
 from vibe_gate.faces.action.runner import API_URL, SERVER_URL, Runner
 from vibe_gate.faces.action.telling import Told, report_of, touched_since
 from vibe_gate.faces.cli.bundles.naming import named, provenance, root_of
-from vibe_gate.faces.cli.output import complain, emit
+from vibe_gate.faces.cli.output import complain, emit, emit_to_runner
 from vibe_gate.post import Posting, post
 from vibe_gate.report.links import Links
 from vibe_gate.report.text import safe
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Post; 0 where the comment stands, 3 where it could not be posted."""
-    runner = Runner(environ, Path.cwd(), lambda: datetime.now(UTC), emit)
+    runner = Runner(environ, Path.cwd(), lambda: datetime.now(UTC), emit_to_runner)
     if args.from_artifact is not None:
         if args.run or args.repo or args.pr:
             raise UsageError(

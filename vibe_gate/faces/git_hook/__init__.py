@@ -8,5 +8,6 @@ message.py     commit-msg: what the message says of its author
 held.py        the review of that change, said and written down
 record.py      post-commit, post-rewrite: which commit a reviewed tree became, and what went past the gate
 scripts.py     the hooks as sh (pure)
+edition.py     which edition of them this version writes
 install.py     writing them beside others, and taking them away again
 """

@@ -24,6 +24,7 @@ from vibe_gate.report.text import safe
 class Hook:
     """One call by git: its stage and arguments, and the world it is made in.
 
+    `called`: the stage by whose name it was called, where only variables say that it is `stage`; else None.
     `parent` is the process that called, git itself with `install git`. `stdin` reads
     what git writes to the hook, `say` prints lines for people.
     """
@@ -37,6 +38,7 @@ class Hook:
     stdin: Callable[[], str]
     say: Callable[[str], None]
     strict: bool = False
+    called: HookName | None = None
 
     @property
     def now(self) -> str:

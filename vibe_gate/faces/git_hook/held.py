@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 
 from vibe_gate.adapters.git import Repository, open_repository
-from vibe_gate.adapters.records import Records
+from vibe_gate.adapters.records import IndexFile, Records
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.gate import HookRule
 from vibe_gate.domain.provenance import provenance
@@ -29,12 +29,23 @@ PIPE_WIDTH = 1000
 """Columns of a verdict in a hook's output, which frameworks keep until the end: wide enough to cut nothing."""
 
 
-def held(hook: Hook, selection: Selection, message: str = "", settled: Callable[[], str] | None = None) -> Effect:
+def held(
+    hook: Hook,
+    selection: Selection,
+    message: str = "",
+    settled: Callable[[], str] | None = None,
+    told: tuple[str, ...] | None = None,
+) -> Effect:
     """Review one change, say what came out, and write down that this hook saw it.
 
-    `settled` is asked just before a judge would be: why none has to be, or "".
+    `settled` is asked just before a judge would be: why none has to be, or "". `told`: the hints of a judge's
+    answer that was told of just before; the same again is not told again, and no note.
     """
-    request = Request(selection, stage=hook.stage, strict=hook.strict, message=message, settled=settled)
+    request = Request(
+        selection, stage=hook.stage, called=hook.called, strict=hook.strict, message=message, settled=settled
+    )  # fmt: skip
+    named = hook.environ.get("GIT_INDEX_FILE")
+    index = IndexFile.of(hook.start / named) if named and hook.stage in _BEFORE_COMMITS else None
     with open_repository(hook.start, hook.environ) as repository:
         done = review_in(
             repository,
@@ -45,9 +56,10 @@ def held(hook: Hook, selection: Selection, message: str = "", settled: Callable[
         )
         rule = done.gate.file.on.inconclusive if done.gate else "warn"
         what = effect(done.summary.exit_code, rule, hook.environ, strict=hook.strict)
-        _tell(hook, done, what)
+        if not _is_told(done, what, told):
+            _tell(hook, done, what, again=told is not None)
         if done.summary.run_id:
-            _write_down(hook, _of(hook, done, what), repository)
+            _write_down(hook, _of(hook, done, what), repository, index)
         elif hook.stage == "pre-merge-commit" or (repository.git_dir / "MERGE_HEAD").exists():
             _note_empty_merge(hook, done.summary.change.after, repository)
     return what
@@ -60,7 +72,14 @@ def _note_empty_merge(hook: Hook, tree: str, repository: Repository) -> None:
         _write_down(hook, Record(ts=hook.now, kind="unseen", stage=hook.stage, tree=tree, hints=hints), repository)
 
 
-def _tell(hook: Hook, done: Review, what: Effect) -> None:
+def _is_told(done: Review, what: Effect, told: tuple[str, ...] | None) -> bool:
+    """Whether an earlier hook of the same commit has told all of it: nothing was asked anew, and nothing is wrong."""
+    summary = done.summary
+    same = _judged(summary) and not summary.cache.misses and summary.agent_authored.hints == told
+    return same and summary.exit_code == PASS and not what.warning
+
+
+def _tell(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
     summary = done.summary
     if not summary.run_id:
         return hook.say("vibe-gate: nothing to review.")
@@ -72,7 +91,7 @@ def _tell(hook: Hook, done: Review, what: Effect) -> None:
         against = ", ".join(rubric.id for rubric in summary.rubrics) or "no rubric"
         count = len(summary.change.files)
         hook.say(f"vibe-gate: {summary.outcome}: {count} {'file' if count == 1 else 'files'} held against {against}")
-        for note in done.notes:
+        for note in done.notes if not again else ():
             hook.say(f"vibe-gate: note: {safe(note)}")
     hook.say("\n".join(_why(summary)))
     if what.warning:
@@ -115,6 +134,7 @@ def _of(hook: Hook, done: Review, what: Effect) -> Record:
         judged=_judged(summary),
         hints=summary.agent_authored.hints,
         again=hook.stage in _BEFORE_COMMITS and not _judged(summary) and _is_wanted(later, summary),
+        reason=done.unlooked,
     )
 
 
@@ -125,7 +145,7 @@ def _is_wanted(rule: HookRule | None, summary: Summary) -> bool:
     return rule.judge == "always" or (rule.judge == "agent-authored" and summary.agent_authored.decision)
 
 
-def _write_down(hook: Hook, record: Record, repository: Repository) -> None:
+def _write_down(hook: Hook, record: Record, repository: Repository, index: IndexFile | None = None) -> None:
     try:
         records = Records(repository.common_dir)
         records.append(record)
@@ -133,6 +153,6 @@ def _write_down(hook: Hook, record: Record, repository: Repository) -> None:
         if hook.stage in _BEFORE_COMMITS and not (
             record.exit_code or record.judged or record.hints or record.again or noted
         ):
-            records.mark_passed(hook.parent, record)
+            records.mark_passed(hook.parent, record, index)
     except StorageError as error:
         hook.say(f"vibe-gate: not recorded: {safe(str(error))}")

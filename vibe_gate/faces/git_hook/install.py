@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 from vibe_gate.adapters.git import Repository
-from vibe_gate.adapters.githooks import KEPT, Owner, check_room, owner, put, stands, take_away
+from vibe_gate.adapters.githooks import KEPT, Owner, check_room, owner, put, stands, take_away, take_away_moved
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.faces.git_hook.scripts import HOOKS, Home, script
 from vibe_gate.report.text import safe
 
-PASSING = ("idle", "passed")
-"""What hooks leave for each other while git runs."""
+PASSING = ("idle", "passed", "index", "proven")
+"""What hooks leave for each other."""
 
 PACKAGE = Path(__file__).resolve().parents[2]
 
@@ -49,8 +49,7 @@ def install(repository: Repository, version: str) -> list[str]:
         state.mkdir(exist_ok=True)
     except OSError as error:
         raise StorageError(f"{state} could not be made: {error.strerror}.") from error
-    home = Home(sys.executable, _flags(), PACKAGE, _as_sh(state, folder, repository.common_dir))
-    scripts = {name: script(name, home) for name in HOOKS}
+    scripts = _scripts(repository, folder)
     if all(stands(folder, name, scripts[name]) for name in HOOKS):
         return [f"unchanged: the hooks in {safe(str(folder))} are there already: {', '.join(HOOKS)}"]
     said = [f"Hooks in {safe(str(folder))}: {', '.join(HOOKS)}"]
@@ -62,10 +61,25 @@ def install(repository: Repository, version: str) -> list[str]:
     return said
 
 
+def outdated(repository: Repository) -> tuple[str, ...] | None:
+    """The hooks here that are not what this vibe-gate would write; None where none of them is ours."""
+    folder = repository.hooks_folder()
+    ours = [name for name in HOOKS if owner(folder / name) == "vibe-gate"]
+    scripts = _scripts(repository, folder)
+    return tuple(name for name in HOOKS if not stands(folder, name, scripts[name])) if ours else None
+
+
+def _scripts(repository: Repository, folder: Path) -> dict[str, bytes]:
+    state = _as_sh(repository.common_dir / "vibe-gate", folder, repository.common_dir)
+    home = Home(sys.executable, _flags(), PACKAGE, state)
+    return {name: script(name, home) for name in HOOKS}
+
+
 def uninstall(repository: Repository) -> list[str]:
     """Take the hooks away and put back what was there before; sentences for people."""
     folder = _folder(repository)
     done = {name: take_away(folder, name) for name in HOOKS}
+    moved = [name for name in HOOKS if done[name] == "foreign" and take_away_moved(folder, name) != "absent"]
     state = repository.common_dir / "vibe-gate"
     with contextlib.suppress(OSError):  # records stay, and the folder with them
         for name in PASSING:
@@ -73,7 +87,8 @@ def uninstall(repository: Repository) -> list[str]:
         state.rmdir()
     said = [f"The hook {name} that was there before is back." for name, how in done.items() if how == "restored"]
     said += [f"The hook {name} is not ours; it stays." for name, how in done.items() if how == "foreign"]
-    gone = [name for name, how in done.items() if how in ("removed", "restored")]
+    said += [f"Ours, which ran before the hook {name}, is gone." for name in moved]
+    gone = [name for name, how in done.items() if how in ("removed", "restored")] + moved
     if state.is_dir():
         said.append(f"What hooks wrote down stays in {safe(str(state))}, for `vibe-gate verify`.")
     what = f"Taken away from {safe(str(folder))}: {', '.join(gone)}" if gone else "None of our hooks is installed here."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from vibe_gate.adapters.git import open_repository
+from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.adapters.records import Records
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import provenance
@@ -17,30 +17,45 @@ _SCISSORS = " ------------------------ >8 ------------------------"
 
 def said(hook: Hook) -> int:
     """Review the index if the message hints at an agent, the gate wants it, or no hook has seen this index yet."""
-    text = _message(hook)
     with open_repository(hook.start, hook.environ) as repository:
+        text = _message(hook, repository)
         tree = repository.index_tree()
         before = let_through(Records(repository.common_dir).about(tree), tree)
         hinted = provenance({}, (repository.draft(text),), uncommitted=False).decision
     if before is not None and not (before.judged or before.again or hinted):
         return PASS  # held against the checks already, and nothing new is said
     # Only here: what a review loads takes longer than all of the above.
-    code: int = importlib.import_module("vibe_gate.faces.git_hook.held").held(hook, Selection("staged"), text).code
+    room = importlib.import_module("vibe_gate.faces.git_hook.held")
+    told = before.hints if before is not None and before.judged and before.stage != "commit-msg" else None
+    code: int = room.held(hook, Selection("staged"), text, told=told).code
     return code
 
 
-def _message(hook: Hook) -> str:
-    """The message that git wrote for the hook, without its comments and what stands below the scissors."""
+def _message(hook: Hook, repository: Repository) -> str:
+    """The message as git will store it, by its rules of cleaning up (`git commit --cleanup`)."""
     if not hook.words:
         return ""
     try:
         raw = (hook.start / hook.words[0]).read_bytes()[:1_000_000]
     except OSError:
         return ""
-    lines = []
-    for line in raw.decode("utf-8", "surrogateescape").splitlines():
-        if line[1:] == _SCISSORS:
+    how = (repository.config("commit.cleanup") or "default").lower()
+    if how == "default":
+        # Git tells its hooks by this that it opens no editor; then it takes no line for a comment.
+        how = "whitespace" if hook.environ.get("GIT_EDITOR") == ":" else "strip"
+    comment = repository.config("core.commentString") or repository.config("core.commentChar") or "#"
+    return _cleaned(raw.decode("utf-8", "surrogateescape"), how, "#" if comment == "auto" else comment)
+
+
+def _cleaned(text: str, how: str, comment: str) -> str:
+    """`how` is strip, whitespace, verbatim or scissors, as git's own setting."""
+    if how == "verbatim":
+        return text.strip()
+    kept: list[str] = []
+    for line in text.split("\n"):
+        if how in ("strip", "scissors") and line == comment + _SCISSORS:
             break
-        if not line.startswith("#"):
-            lines.append(line)
-    return "\n".join(lines).strip()
+        bare = line.rstrip(" \t\r\v\f")
+        if not (how == "strip" and line.startswith(comment)) and (bare or (kept and kept[-1])):
+            kept.append(bare)
+    return "\n".join(kept).strip()

@@ -12,8 +12,9 @@ from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.record import Record
 from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, RevisionError, StorageError, UsageError
-from vibe_gate.faces.git_hook.call import Hook
+from vibe_gate.faces.git_hook.call import Hook, loud
 from vibe_gate.faces.git_hook.held import SETTLED, held
+from vibe_gate.faces.git_hook.seen import Seen
 from vibe_gate.report.text import safe
 from vibe_gate.verify import Asked, verify
 
@@ -24,6 +25,9 @@ _NO_COMMIT = "0" * 40
 
 MAX_UNSEEN = 1_000
 """Commits of one push, the newest first, of which an agent's hand is written down: one is enough to be strict."""
+
+MAX_TOLD = 5
+"""Commits that a forced push takes away, and that are named."""
 
 _LINE = re.compile(r".+ ([0-9a-f]{40}) \S+ ([0-9a-f]{40})")
 """What git writes of each ref: its name here, the commit, its name there, and the commit that is there now.
@@ -49,12 +53,12 @@ def _note_unseen(hook: Hook, repository: Repository, wanted: list[Selection]) ->
     if not hints or not wanted:
         return
     records = Records(repository.common_dir)
-    seen = {record.commit for record in records.all() if record.stage != "pre-push" or record.kind == "unseen"}
+    seen = Seen(repository, records.all())
     try:
         for selection in wanted:
             base = "" if selection.left == EMPTY_TREE else selection.left
             for commit in repository.span(base, selection.right)[:MAX_UNSEEN]:
-                if commit not in seen:
+                if not seen.has(commit):
                     records.append(Record(ts=hook.now, kind="unseen", stage="pre-push", commit=commit, hints=hints))
     except StorageError as error:
         hook.say(f"vibe-gate: not recorded: {safe(str(error))}")
@@ -85,16 +89,31 @@ def _one_by_one(hook: Hook, selection: Selection) -> str:
 def _pushed(hook: Hook, repository: Repository) -> list[Selection]:
     found = []
     remote = _remote(hook)
-    for local, known in _refs(hook):
+    for local, known in dict.fromkeys(_refs(hook)):  # hundreds of tags may name one commit
         try:
             commit = repository.resolve(local)
         except RevisionError:
             hook.say(f"vibe-gate: {safe(local)} is no commit; nothing to review in it.")
             continue
+        if known:
+            _tell_dropped(hook, repository.dropped(commit, known), known)
         selection = repository.unpushed(commit, known, remote)
         if selection is not None:
             found.append(selection)
     return found
+
+
+def _tell_dropped(hook: Hook, lost: list[str] | None, known: str) -> None:
+    """A forced push is held to the gate from where the histories parted: what it takes away no judge sees."""
+    if lost == []:
+        return
+    if lost is None:
+        what = f"what this push takes away cannot be told: the remote's {known[:12]} is not here (`git fetch`)"
+    else:
+        more = f" and {len(lost) - MAX_TOLD} more" if len(lost) > MAX_TOLD else ""
+        what = f"this push takes away from the remote, unreviewed: {'; '.join(map(safe, lost[:MAX_TOLD]))}{more}"
+    by_agent = provenance(hook.environ, (), uncommitted=True).hints
+    hook.say(loud(what) if by_agent else f"vibe-gate: {what}")
 
 
 def _refs(hook: Hook) -> list[tuple[str, str]]:

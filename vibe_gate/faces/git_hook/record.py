@@ -47,11 +47,25 @@ def after_rewrite(hook: Hook) -> int:
     try:
         with open_repository(hook.start, hook.environ) as repository:
             records = Records(repository.common_dir)
-            for old, new in _pairs(hook, repository):
+            pairs = _pairs(hook, repository)
+            for old, new in pairs:
                 records.append(_rewritten(hook, old, new, repository.tree(new).id))
+            _note_unseen(hook, repository, records, [new for _, new in pairs])
     except GateError as error:
         return _only_say(hook, error)
     return PASS
+
+
+def _note_unseen(hook: Hook, repository: Repository, records: Records, rewritten: list[str]) -> None:
+    """Write down that an agent rewrote what no hook saw being made (`git am`, then an amend): who pushes it may not."""
+    hints = provenance(hook.environ, (), uncommitted=True).hints
+    if not hints:
+        return
+    # Only here: to compare two commits takes more than all else that is loaded.
+    seen = importlib.import_module("vibe_gate.faces.git_hook.seen").Seen(repository, records.all())
+    for commit in rewritten:
+        if not seen.has(commit):
+            records.append(Record(ts=hook.now, kind="unseen", stage="post-rewrite", commit=commit, hints=hints))
 
 
 def _linked(hook: Hook, made: Made, records: Records) -> Record | None:
@@ -85,8 +99,9 @@ def _hints(hook: Hook, made: Made, repository: Repository) -> tuple[str, ...]:
     # Only here: a commit that no hook let through is rare, and its files are read for this.
     authorship = importlib.import_module("vibe_gate.authorship").Authorship(repository, {}, hook.clock())
     change = repository.change(Selection("commit", left=made.commit))
-    signed = authorship.of(change, (repository.signed(made.commit),)).hints
-    return tuple(dict.fromkeys((*seen, *signed, *authorship.taken_over())))
+    commit = repository.signed(made.commit)
+    signed = authorship.of(change, (commit,)).hints
+    return tuple(dict.fromkeys((*seen, *signed, *authorship.taken_over(commit.message))))
 
 
 def _rewritten(hook: Hook, old: str, new: str, tree: str) -> Record:

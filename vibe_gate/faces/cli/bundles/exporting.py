@@ -10,6 +10,7 @@ from pathlib import Path
 
 from vibe_gate.adapters import bundles
 from vibe_gate.domain import paths
+from vibe_gate.domain.checks.answer import counted
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.bundles.naming import root_of
 from vibe_gate.faces.cli.bundles.trusting import RUNS_HELP, provenance, views
@@ -42,6 +43,6 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         emit(json.dumps({"schema": 1, "file": paths.quote(args.output), **asdict(done)}, indent=2) + "\n")
     else:
-        shown = paths.quote(args.output)
-        emit(f"{shown}: {done.runs} runs, {done.contents} contents, {done.size:,} bytes.\n")
+        held = f"{counted(done.runs, 'run')}, {counted(done.contents, 'content')}"
+        emit(f"{paths.quote(args.output)}: {held}, {done.size:,} bytes.\n")
     return PASS

@@ -61,10 +61,17 @@ def line(flaw: Flaw) -> str:
     return f"{MARKS[flaw.state]} {flaw.state:<11}{paths.quote(flaw.place) or '.'}: {flaw.why}"
 
 
+def _number(number: int, name: str) -> str:
+    return f"{number} {name}{'' if number == 1 else 's'}"
+
+
 def _conclusion(found: Verified) -> list[str]:
     states = Counter[str](flaw.state for flaw in found.flaws)
     counts = ", ".join(f"{states[state]} {state}" for state in MARKS if states[state])
-    whole = f"{found.runs} runs and {found.objects} contents looked at: {counts or 'all is well'}."
+    looked = f"{_number(found.runs, 'run')} and {_number(found.objects, 'content')} looked at"
+    whole = f"{looked}: {counts or 'every hash agrees'}."
+    if found.is_sound and found.runs:
+        whole += " Who wrote them is not told by that: `vibe-gate verify` looks at signatures."
     if not any(states[state] for state in ("corrupt", "foreign", "untidy")):
         return [whole]
     return [whole, "`vibe-gate bundles repair` heals what can be healed and puts the rest aside; it deletes nothing."]

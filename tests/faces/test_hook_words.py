@@ -1,0 +1,74 @@
+"""What a hook says, and that it says it once."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from hooked import PASSES, Hooked
+from wire import answering
+
+from vibe_gate.faces.git_hook.edition import EDITION, OPTION
+from vibe_gate.faces.git_hook.scripts import HOOKS, Home, script
+
+
+@pytest.fixture
+def waiting(judging: Hooked) -> Hooked:
+    """A gate whose only criterion is a judge's, and a change that waits to be committed."""
+    judging.write(a="x\n")
+    return judging
+
+
+def test_why_a_judge_was_asked_is_said_once(waiting):
+    with answering(PASSES) as model:
+        said = waiting.git("commit", "-a", "-m", "x", CLAUDECODE="1", **model.environ)
+    assert said.count("judged") == 1
+    assert said.count("CLAUDECODE is set") == 1
+
+
+def test_what_only_the_message_says_is_said_too(waiting):
+    message = "x\n\nCo-authored-by: Claude <noreply@anthropic.com>\n"
+    with answering(PASSES) as model:
+        said = waiting.git("commit", "-a", "-m", message, CLAUDECODE="1", **model.environ)
+    assert said.count("trailer Co-authored-by") == 1
+
+
+def test_a_script_of_another_version_is_said_once(waiting):
+    for hook in (waiting.path / ".git" / "hooks").glob("*[!e]"):
+        hook.write_text(hook.read_text().replace(f"{OPTION}{EDITION}", f"{OPTION}0"))
+    assert waiting.git("commit", "-a", "-m", "x").count("`vibe-gate install git` renews them") == 1
+
+
+def test_a_changed_script_has_another_edition():
+    """Where this fails: another number in `edition.py`, and the new digest here."""
+    home = Home(python="python", flags="-I", package=Path("package"), state="state")
+    texts = b"".join(script(name, home) for name in HOOKS)
+    assert (EDITION, hashlib.sha256(texts).hexdigest()[:16]) == ("1", "09c33de06ec76d25")
+
+
+def test_answers_and_spending_that_cannot_be_kept_are_said_once(waiting):
+    for name in ("verdicts", "spent"):
+        (waiting.path / ".git" / "vibe-gate" / name).write_text("in the way\n")
+    with answering(PASSES, repeat_last=True) as model:
+        said = waiting.git("commit", "-a", "-m", "x", CLAUDECODE="1", **model.environ)
+    assert said.count("The answers are kept nowhere") == 1
+    assert said.count("not counted on this day's budget") == 1
+
+
+def test_a_squash_that_a_person_commits_past_the_hooks_keeps_the_agents_hand_in_sight(waiting):
+    waiting.git("stash", "-q")
+    waiting.git("switch", "-q", "-c", "side")
+    waiting.write(b="x\n")
+    waiting.git("commit", "-q", "-a", "--no-verify", "-m", "of an agent", CLAUDECODE="1")
+    side = waiting.git("rev-parse", "HEAD")
+    waiting.git("switch", "-q", "main")
+    waiting.write(c="x\n")
+    waiting.git("commit", "-q", "-a", "-m", "another tree")
+    waiting.git("merge", "-q", "--squash", "side")
+    waiting.git("commit", "-q", "--no-verify", "--no-edit")
+    last = waiting.records()[-1]
+    assert (last["kind"], [hint.split(": ")[0] for hint in last["hints"]]) == (
+        "bypassed",
+        [f"taken from commit {side[:12]}"],
+    )

@@ -1,0 +1,116 @@
+"""Which texts of our documents are our own words: ids, hashes, literals, names of files and fields.
+
+They are never redacted. A build's environment may hold a value that is a date, a commit id
+or a word such as `completed` under a secret's name: replaced in a document it would hide
+nothing, for it is no secret there, and make the document one that no reader takes.
+Everything that is not listed here is somebody's text, and is redacted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from vibe_gate.domain.decide import short
+from vibe_gate.domain.evidence import MAX_REASON
+
+Redact = Callable[[Any], Any]
+"""Takes and gives JSON values."""
+
+Own: TypeAlias = "bool | Mapping[str, Own]"
+"""True: ours as a whole. An object: what of its members is ours, their names always are; lists are looked through.
+
+Of the names in an object some are data. `EACH`: they are ours, and this is what is ours of each member.
+`UNDER`: they are somebody's (a path, a model), and this is what is ours of each member.
+"""
+
+EACH, UNDER = "*", "**"
+
+_IDS = dict.fromkeys(("before", "after", "base_commit", "head_commit", "patch_id", "range_patch_id"), True)
+_EVIDENCE = {"side": True, "standing": True}
+_VOTE: Own = {"outcome": True, "said": True, "evidence": _EVIDENCE, "turn": True}
+_CRITERION: Own = {**dict.fromkeys(("id", "kind", "outcome", "decided_by"), True), "votes": _VOTE}
+
+SUMMARY: Own = {
+    **dict.fromkeys(("run_id", "key", "workflow", "outcome", "bundle", "trusted"), True),
+    "change": {**_IDS, "files": {"change_type": True}},
+    "rubrics": {"id": True, "digest": True, "outcome": True, "criteria": _CRITERION},
+    "findings": {"level": True, "criterion": True, "evidence": _EVIDENCE, "fingerprint": True},
+    "policy_changes": {"change_type": True, "level": True},
+    "unreviewed": {},
+    "agent_authored": {},
+    "cost": {"basis": True, "by_node": True, "by_model": {UNDER: True}},
+    "cache": True,
+}
+"""Of a run's summary."""
+
+TURN: Own = {
+    **dict.fromkeys(("testId", "metrics", "git", "fileStats", "status"), True),
+    "files": {"changeType": True, "before": True, "after": True},
+    "toolCalls": {"hookRef": True},
+    "todos": {"status": True},
+    "hookCaptureStatus": {},
+}
+"""Of a turn's summary."""
+
+ABOUT: Own = {
+    **dict.fromkeys(("run_id", "key", "workflow", "mode", "change", "trusted", "rubrics"), True),
+    "budgets": {},
+    "definitions": {UNDER: True},
+}
+"""Of run.json."""
+
+SESSIONS: Own = {"nodes": {EACH: {}}}
+"""Of sessions.json: the nodes are ours, their sessions' ids an agent's."""
+
+EVENT: Mapping[str, Own] = {
+    "run.created": {"key": True},
+    "run.mode_changed": {"mode": True},
+    "run.completed": {"status": True, "outcome": True},
+    "node.added": {"kind": True},
+    "node.status": {"status": True},
+    "edge.added": {"from": True, "to": True},
+    "turn.started": {"turn": True},
+    "turn.completed": {"turn": True, "status": True},
+    "artifact.written": {"artifact": True, "sha256": True, "side": True},
+    "verdict.decided": {"outcome": True},
+}
+"""Of an event's data, by its type; of other types nothing but the names."""
+
+STREAM: Own = {"type": True, "role": True, "action": True}
+"""Of what a turn's log says at each of its lines."""
+
+
+def redacted(value: Any, own: Own, redact: Redact) -> Any:  # noqa: ANN401 - any JSON
+    """The JSON value with what is somebody's text redacted."""
+    if own is True:
+        return value
+    if isinstance(value, (list, tuple)):
+        return [redacted(item, own, redact) for item in value]
+    if not isinstance(own, Mapping) or not isinstance(value, Mapping):
+        return redact(value)
+    if UNDER in own:
+        return {redact(name): redacted(item, own[UNDER], redact) for name, item in value.items()}
+    if EACH in own:
+        return {name: redacted(item, own[EACH], redact) for name, item in value.items()}
+    return {
+        name: redacted(item, own[name], redact) if name in own else _member(name, item, redact)
+        for name, item in value.items()
+    }
+
+
+def _member(name: str, item: Any, redact: Redact) -> Any:  # noqa: ANN401 - any JSON
+    """Redacted under its name, which may say that it is a secret."""
+    if item is None or isinstance(item, (bool, int, float)):
+        return item
+    (safe,) = redact({name: item}).values()
+    return safe
+
+
+def summary(document: Mapping[str, Any], redact: Redact) -> dict[str, Any]:
+    """A run's summary (as JSON has it) without secrets; it is as valid as it was."""
+    safe: dict[str, Any] = redacted(document, SUMMARY, redact)
+    for finding in safe["findings"]:
+        if len(finding["message"]) > MAX_REASON:  # a placeholder may be longer than what it stands for
+            finding["message"] = short(finding["message"])
+    return safe
