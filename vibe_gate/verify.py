@@ -254,7 +254,8 @@ class _Look:
         """Why there is no verdict: what the hooks recorded, or which review came near."""
         record = self._bypass(subject.commit)
         if record is not None and not record.during:
-            return Standing("bypassed", f"committed past the hook (--no-verify, or it was switched off) on {record.ts}")
+            how = record.reason or "--no-verify, or it was switched off"
+            return Standing("bypassed", f"committed past the hook ({how}) on {record.ts}")
         near = [claim.paper.receipt for claim in claims if claim.paper.receipt is not None]
         part = next((receipt for receipt in near if receipt.head_commit == subject.commit), None)
         if part is not None:

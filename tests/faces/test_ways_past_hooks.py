@@ -195,9 +195,44 @@ def test_no_rewriting_makes_a_commit_seen_that_no_hook_saw(here, way):
         assert "judged because:" in here.git("push", "origin", "main", **model.environ)
 
 
-def test_no_variable_makes_a_bypass_one_of_gits_own(here):
-    commit(here, "b", "x\n", "--no-verify", GIT_REFLOG_ACTION="rebase")
+@pytest.mark.parametrize("claim", ["rebase", "cherry-pick", "revert", "rebase-merge/", "CHERRY_PICK_HEAD"])
+def test_no_variable_and_no_file_makes_a_bypass_one_of_gits_own(here, claim):
+    place = here.path / ".git" / claim
+    if claim.endswith("/"):
+        place.mkdir()
+    elif claim.isupper():
+        place.write_text("nothing that git takes away\n")
+    commit(here, "b", "x\n", "--no-verify", GIT_REFLOG_ACTION=claim)
     assert [row["status"] for row in verified(here, "HEAD~1..HEAD")] == ["bypassed"]
+
+
+def test_what_git_picks_reverts_and_rebases_by_itself_is_no_bypass(here):
+    here.git("checkout", "-q", "-b", "topic")
+    commit(here, "b", "picked\n")
+    commit(here, "c", "rebased\n", "--no-verify")
+    here.git("checkout", "-q", "main")
+    commit(here, "a", "elsewhere\n")
+    here.git("cherry-pick", "topic~1", "topic")
+    here.git("revert", "--no-edit", "HEAD~1")
+    here.git("checkout", "-q", "topic")
+    here.git("rebase", "-q", "-i", "main~3", GIT_SEQUENCE_EDITOR="sed -i s/pick/reword/", GIT_EDITOR="sed -i 1s/^/x/")
+    assert [record["during"] for record in here.records() if record["kind"] == "bypassed" and "during" in record] == [
+        *("cherry-pick", "cherry-pick", "revert"),
+        *("rebase", "rebase"),
+    ]
+
+
+def test_a_conflict_that_was_solved_in_a_rebase_is_a_bypass_and_says_so(here):
+    here.git("checkout", "-q", "-b", "topic")
+    commit(here, "b", "mine\n")
+    here.git("checkout", "-q", "main")
+    commit(here, "b", "theirs\n")
+    here.git("checkout", "-q", "topic")
+    here.run("git", "rebase", "main")
+    here.write(b="both\n")
+    here.git("add", "b")
+    assert "in a rebase, but not what git makes there by itself" in here.git("rebase", "--continue")
+    assert [row["status"] for row in verified(here, "main..HEAD")] == ["bypassed"]
 
 
 def test_a_message_that_an_agent_amends_makes_no_persons_commit_an_agents(here):

@@ -25,8 +25,8 @@ RecordStage = Literal[
 ]
 
 Operation = Literal["", "rebase", "cherry-pick", "revert", "merge", "am"]
-"""What git was in the middle of. For some of its own commits git runs no pre-commit hook; "" with a bypass is
-`--no-verify`, or a hook that was switched off."""
+"""What git was in the middle of. For some of its own commits git runs no pre-commit hook: with a bypass, what it made
+by itself, as its content shows; "" is `--no-verify`, a hook that was switched off, a conflict that somebody solved."""
 
 
 class Record(Model):
@@ -37,7 +37,7 @@ class Record(Model):
     `.vibe-artifacts`, "" without one. `exit_code` is the CLI's code for the verdict
     and `blocked` whether the hook stopped git. `judged`: a model's answer took part.
     `hints` say why the change was held for an agent's. `old` is the commit that was
-    rewritten. `reason` is a sentence where there is no verdict. `again`: the gate wants
+    rewritten. `reason` says why there is no verdict, or what a bypass claimed to be. `again`: the gate wants
     commit-msg to ask a judge whatever the message says.
     """
 

@@ -27,14 +27,14 @@ _UNDER_WAY: tuple[tuple[str, Operation], ...] = (
 """What git keeps in its folder while it is in the middle of something."""
 
 _ACTIONS: dict[str, Operation] = {"cherry-pick": "cherry-pick", "revert": "revert"}
-"""First words of the reflog by which git names commits that it makes itself, and of which nothing else is left.
-
-A variable (GIT_REFLOG_ACTION) puts them there for any commit, so of a rebase only its folder tells.
-"""
+"""First words of the reflog by which git names commits that it makes itself, and of which nothing else is left."""
 
 
 class Made(NamedTuple):
-    """A commit just made. `before` is the tree HEAD had until then (the empty tree at first), `old` its commit."""
+    """A commit just made. `before` is the tree HEAD had until then (the empty tree at first), `old` its commit.
+
+    `during` is what git says that it was in the middle of: anybody can make it say so, by a folder or a variable.
+    """
 
     commit: str
     tree: str

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vibe_gate.adapters import git as rooms
-from vibe_gate.adapters.git import detect, history, index, snapshot, status
+from vibe_gate.adapters.git import detect, history, index, snapshot, status, taken
 from vibe_gate.adapters.git.detect import Place
 from vibe_gate.adapters.git.export import Export, export
 from vibe_gate.adapters.git.index import Flags
@@ -146,6 +146,18 @@ class Repository:
     def made(self) -> Made:
         """The commit at HEAD as a hook sees it that git runs after a commit. RevisionError without a commit."""
         return rooms.hooks.made(self._place, self.resolve("HEAD"))
+
+    def made_alone(self, made: Made) -> bool:
+        """Whether git made the commit by itself in what it says it was in the middle of: what it has must be the very
+        outcome of a rebase's step, of a pick or of a revert."""
+        if not made.during:
+            return False
+        if len(self.parents(made.commit)) > 1:
+            return self.is_plain_merge(made.commit)
+        sources = taken.replayed(self.git_dir, made.during, self.signed(made.commit).message)
+        trees, back = (made.before, made.tree), made.during == "revert"
+        look = rooms.merging.is_replay
+        return any(look(self._revisions, self._store, source, trees, back=back) for source in sources)
 
     def hooks_folder(self) -> Path:
         """Where git looks for this repository's hooks: core.hooksPath, or `hooks` in the common folder."""

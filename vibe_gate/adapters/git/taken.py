@@ -1,4 +1,4 @@
-"""Commits that the one about to be made takes over, as git notes them in its folder: a pick's, a squashed branch's."""
+"""Commits that another one takes over, as git notes them in its folder: a pick's, a squashed branch's, a revert's."""
 
 from __future__ import annotations
 
@@ -17,6 +17,12 @@ _PLACES = {
     "SQUASH_MSG": expression(r"^commit ([0-9a-f]{40})$", re.M),
 }
 
+_STEP = expression(r"(?:p|pick|r|reword|e|edit|s|squash|f|fixup)(?: -[cC])? ([0-9a-f]{40})\b")
+"""Of the steps of a rebase, those that take a commit over."""
+
+_PICKED = expression(r"^\(cherry picked from commit ([0-9a-f]{40})\)$", re.M)
+_REVERTED = expression(r"^This reverts commit ([0-9a-f]{40})\b", re.M)
+
 
 def taken_over(git_dir: Path, message: str = "") -> tuple[str, ...]:
     """Their ids; () of a commit that stands for itself.
@@ -25,7 +31,23 @@ def taken_over(git_dir: Path, message: str = "") -> tuple[str, ...]:
     """
     found: list[str] = _PLACES["SQUASH_MSG"].findall(message)
     for name, pattern in _PLACES.items():
-        file = git_dir / name
-        if file.is_file() and file.stat().st_size <= _MAX_BYTES:
-            found += pattern.findall(file.read_bytes().decode("latin-1"))
+        found += pattern.findall(_text(git_dir / name))
     return tuple(dict.fromkeys(found))[:MAX_TAKEN]
+
+
+def replayed(git_dir: Path, during: str, message: str) -> tuple[str, ...]:
+    """Ids of the commits that git may have made one just made from, in a rebase, pick or revert; `message` is its own.
+
+    Anybody can write all of this: what they are, and the commit made of them, has to agree.
+    """
+    if during == "revert":
+        return tuple(_REVERTED.findall(message))[:1]
+    found = [*_PLACES["CHERRY_PICK_HEAD"].findall(_text(git_dir / "CHERRY_PICK_HEAD")), *_PICKED.findall(message)[-1:]]
+    last = _text(git_dir / "rebase-merge" / "done").rstrip("\n").rpartition("\n")[2]
+    step = _STEP.match(last)
+    return tuple(dict.fromkeys([*found, *([step[1]] if step else [])]))
+
+
+def _text(file: Path) -> str:
+    """What a file of git's says; "" of one that is not there, or too large."""
+    return file.read_bytes().decode("latin-1") if file.is_file() and file.stat().st_size <= _MAX_BYTES else ""

@@ -37,7 +37,8 @@ def after_commit(hook: Hook) -> int:
     if unshared:
         hook.say(f"vibe-gate: its receipt is in no note: {safe(unshared)}")
     if record is not None and record.kind == "bypassed":
-        how = f"git ran no pre-commit hook during its {made.during}" if made.during else "no hook let its tree through"
+        own = f"git ran no pre-commit hook during its {record.during}" if record.during else ""
+        how = own or record.reason or "no hook let its tree through"
         hook.say(f"vibe-gate: commit {made.commit[:12]} was not reviewed ({how}); `vibe-gate verify` will show it.")
     return PASS
 
@@ -82,14 +83,16 @@ def _unreviewed(hook: Hook, made: Made, repository: Repository) -> Record | None
     """A bypass; None where there was nothing to review: an empty commit, or an amended message."""
     if made.tree == made.before:
         return None
+    alone = repository.made_alone(made)
     return Record(
         ts=hook.now,
         kind="bypassed",
         stage="post-commit",
         commit=made.commit,
         tree=made.tree,
-        during=made.during,
+        during=made.during if alone else "",
         hints=_hints(hook, made, repository),
+        reason=f"in a {made.during}, but not what git makes there by itself" if made.during and not alone else "",
     )
 
 
