@@ -27,6 +27,7 @@ from vibe_gate.adapters.bundles import (
     repair_bundles,
     verify_bundles,
 )
+from vibe_gate.adapters.bundles.audit import MAX_FLAWS
 from vibe_gate.adapters.bundles.indexing import listed
 from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT
 from vibe_gate.adapters.bundles.remarks import Attachment
@@ -178,6 +179,24 @@ def test_a_summary_of_millions_of_values_takes_little_memory(store: Store, kind:
         timeout=60,
     )
     assert done.returncode == 0, done.stderr.decode()
+
+
+def test_of_a_run_with_thousands_of_flaws_the_first_are_named_and_the_rest_counted(
+    store: Store, tmp_path: Path
+) -> None:
+    run = left_off(store)
+    place = run.directory / "events.ndjson"
+    last = json.loads(place.read_bytes().splitlines()[-1])
+    missing = MAX_FLAWS + 1234
+    with place.open("a") as log:
+        for number in range(last["seq"] + 1, last["seq"] + 1 + missing):
+            data = {"artifact": f"files/after/{number:064x}.txt", "sha256": f"{number:064x}", "size": 1}
+            log.write(json.dumps({**last, "seq": number, "type": "artifact.written", "data": data}) + "\n")
+    flaws = verify_bundles(tmp_path, NOW).flaws
+    assert len(flaws) == MAX_FLAWS + 1
+    assert [flaw.why for flaw in flaws if flaw.what == "run" and flaw.state == "corrupt"] == [
+        f"{missing + 2 - MAX_FLAWS:,} more things are wrong with it than the first 20,000"
+    ]
 
 
 def test_an_archive_with_such_a_summary_is_refused(tmp_path: Path, store: Store) -> None:

@@ -24,6 +24,10 @@ from vibe_gate.domain.graph import fold
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.turn import TurnSummary
 
+MAX_FLAWS = 20_000
+"""Of one run; more are counted. A small archive can name half a million contents that are not in it, and `repair` heals
+as many in each of its passes."""
+
 
 def audit(bundle: Folder, key: str, run_id: str, hashes: Hashes) -> list[Flaw]:
     """The flaws of the run in `bundle`, in the order of its files. A running one is left alone. OSError."""
@@ -41,10 +45,14 @@ class _Audit:
         self._run = f"{key}/{run_id}"
         self._hashes = hashes
         self._sealed = bundle.has(names.SUMMARY)  # asked again: it may have been sealed just now
+        self._there: set[str] = set()
         self._found: list[Flaw] = []
+        self._more = 0  # flaws that are only counted
+        self._wrong_logs: set[str] = set()
         self._vouched: dict[str, Any] = {}
         self._contents: set[str] = set()
-        self._shown: set[str] = set()
+        self._shown: set[str] = set()  # of what the log names only what is there
+        self._missing: set[str] = set()
         self._turns: dict[str, bool] = {}  # nodes/<id>/<turn> -> whether it has a summary
         self._completed: set[str] = set()
         self._graph: str | None = None
@@ -55,6 +63,7 @@ class _Audit:
         self._is_told = True  # whether the log says what must be there
 
     def flaws(self) -> list[Flaw]:
+        self._guarded("", self._names)
         if self._sealed:
             self._guarded(names.SUMMARY, self._summary)
         else:
@@ -63,19 +72,23 @@ class _Audit:
             self._guarded(names.EVENTS, self._events)
         elif self._verdict:
             self._say("corrupt", "document", names.SUMMARY, f"it has a verdict, and there is no {names.EVENTS}")
-        seen: set[str] = set()
-        self._guarded("", lambda: self._walk(seen))
-        for name in sorted(set(self._vouched) - seen):
+        self._guarded("", self._walk)
+        for name in sorted(set(self._vouched) - self._there):
             self._say("corrupt", "digest", name, "it is missing, and the summary vouches for it")
-        self._references(seen)
+        self._references()
         self._turn_summaries()
-        if not self._sealed and self._graph is not None and names.GRAPH not in seen:
+        if not self._sealed and self._graph is not None and names.GRAPH not in self._there:
             self._say("untidy", "graph", names.GRAPH, "it is missing; the events give it")
+        if self._more:
+            more = f"{self._more:,} more things are wrong with it than the first {MAX_FLAWS:,}"
+            self._found.append(Flaw("corrupt", "run", self._run, more, self._run))
         return self._found
 
-    def _walk(self, seen: set[str]) -> None:
+    def _names(self) -> None:
+        self._there.update(entry.name for entry in walk(self._bundle))
+
+    def _walk(self) -> None:
         for entry in walk(self._bundle):
-            seen.add(entry.name)
             self._guarded(entry.name, partial(self._entry, entry))
 
     def _guarded(self, name: str, look: Callable[[], None]) -> None:
@@ -86,8 +99,13 @@ class _Audit:
             self._say("corrupt", "unreadable", name, f"it cannot be read: {error.strerror}")
 
     def _say(self, state: State, what: What, name: str, why: str) -> None:
-        place = f"{self._run}/{name}" if name else self._run
-        self._found.append(Flaw(state, what, place, why, self._run))
+        flaw = Flaw(state, what, f"{self._run}/{name}" if name else self._run, why, self._run)
+        if what == "unreadable":  # never left out: it tells `repair` to leave the run alone
+            self._found += [flaw] if flaw not in self._found else []
+        elif len(self._found) < MAX_FLAWS:
+            self._found.append(flaw)
+        else:
+            self._more += 1
 
     def _summary(self) -> None:
         document = self._document(self._bundle, names.SUMMARY, names.SUMMARY)
@@ -138,7 +156,7 @@ class _Audit:
             graph = fold(events())
         except ValueError as error:  # what any run leaves is less, and what is held of a log is bounded by it
             self._wrong_line(names.EVENTS, 0, str(error))
-            self._shown, self._is_told = set(), False
+            self._shown, self._missing, self._is_told = set(), set(), False
             return
         if self._verdict and not self._has_ended:
             right = self._wrong_line(names.EVENTS, 0, "no run.completed is in it, and the summary has a verdict")
@@ -149,8 +167,13 @@ class _Audit:
         """Remember what must be there; only names that a bundle may have. Returns what is wrong with the event."""
         data = event.data
         if event.type == "artifact.written" and isinstance(name := data.get("artifact"), str):
-            if part_of(name) is not None:
+            if name in self._there:
                 self._shown.add(name)
+            elif part_of(name) is not None and name not in self._missing:
+                if len(self._missing) < MAX_FLAWS:
+                    self._missing.add(name)
+                else:
+                    self._more += 1
             if name == names.PATCH:
                 self._patch = str(data.get("sha256"))
         elif event.type == "run.completed":
@@ -270,10 +293,10 @@ class _Audit:
             if seq != number:
                 self._wrong_line(entry.name, number, f"it has seq {str(seq)[:20]}")
 
-    def _references(self, seen: set[str]) -> None:
+    def _references(self) -> None:
         """What the logs and the turns' summaries say is there must be there."""
-        there = seen | {name.partition(".")[0] for name in self._contents}
-        for name in sorted(self._shown - there):
+        there = self._there | {name.partition(".")[0] for name in self._contents}
+        for name in sorted((self._shown | self._missing) - there):
             if part_of(name) == "content" or part_of(f"{name}.txt") == "content":
                 self._say("corrupt", "missing", name, "it was kept, and is missing")
             elif part_of(name) is not None and name not in self._vouched:
@@ -306,8 +329,8 @@ class _Audit:
 
     def _wrong_line(self, name: str, number: int, why: str) -> bool:
         """Tell it, one line a log: the rest is seldom better. Returns False."""
-        place = f"{self._run}/{name}"
-        if not any(flaw.place == place and flaw.what == "log" for flaw in self._found):
+        if name not in self._wrong_logs:
+            self._wrong_logs.add(name)
             self._say("corrupt", "log", name, f"entry {number}: {why}")
         return False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
@@ -22,6 +23,11 @@ Elsewhere = Callable[[str, str], bytes | None]
 """The redacted content of a path (as git knows it) in a tree, by the tree's id; None where it is not to be had."""
 
 
+_DIGEST = re.compile(rb'"([0-9a-f]{64})"')
+_MOST_ORIGINS = 20
+"""Places that are asked for one content: the first that the repository still has is enough."""
+
+
 def nowhere(tree: str, path: str) -> bytes | None:
     """Knows nothing."""
 
@@ -39,11 +45,12 @@ class Twins:
         self._store = store
         self._elsewhere = elsewhere
         self._copies: dict[str, list[str]] | None = None
+        self._origins: dict[str, list[tuple[str, str]]] | None = None
 
     def forget(self, foreign: Collection[str]) -> None:
         """Look anew at what is asked next: the store has changed."""
         self.foreign = foreign
-        self._copies = None
+        self._copies = self._origins = None
 
     def find(self, flaw: Flaw) -> bytes | None:
         """The content that should be at the flaw's place; None: it is nowhere. OSError: nobody can say."""
@@ -87,6 +94,17 @@ class Twins:
 
     def _from_elsewhere(self, digest: str) -> Iterator[bytes | None]:
         """What the changes of the runs that kept this content say where it came from."""
+        if self._origins is None:
+            self._origins = {}
+            for found, tree, path in self._told():
+                origins = self._origins.setdefault(found, [])
+                if len(origins) < _MOST_ORIGINS:
+                    origins.append((tree, path))
+        for tree, path in self._origins.get(digest, ()):
+            yield self._elsewhere(tree, paths.unquote(path))
+
+    def _told(self) -> Iterator[tuple[str, str, str]]:
+        """Hash, tree and path of every wanted content that a run kept of its change; each log is read once."""
         for run in list_runs(self._root):
             place = f"{run.key}/{run.run_id}"
             if place in self.foreign:
@@ -94,17 +112,17 @@ class Twins:
             with contextlib.suppress(FileNotFoundError, ValueError):
                 folder = self._store.below(place)
                 change = parse_object(folder.read(names.RUN, MAX_DOCUMENT_BYTES)).get("change")
-                for side, path in _origins(folder, digest):
+                for digest, side, path in _kept(folder, self.wanted):
                     tree = change.get(side) if isinstance(change, dict) else None
                     if isinstance(tree, str):
-                        yield self._elsewhere(tree, paths.unquote(path))
+                        yield digest, tree, path
 
 
-def _origins(bundle: Folder, digest: str) -> Iterator[tuple[str, str]]:
-    """Side and path of everything of which the run kept this content."""
+def _kept(bundle: Folder, wanted: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    """Hash, side and path of everything wanted that the run kept."""
     for line in lines(bundle, names.EVENTS):
-        data = parse_object(line).get("data") if digest.encode() in line else None
-        if isinstance(data, dict) and data.get("sha256") == digest:
-            side, path = data.get("side"), data.get("path")
-            if isinstance(side, str) and isinstance(path, str):
-                yield side, path
+        if not any(digest.decode() in wanted for digest in _DIGEST.findall(line)):
+            continue
+        match parse_object(line).get("data"):
+            case {"sha256": str(digest), "side": str(side), "path": str(path)} if digest in wanted:
+                yield digest, side, path
