@@ -19,7 +19,7 @@ from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.receipt import contradiction, parse
 from vibe_gate.domain.standing import Demands, Paper, judged, match, subject_of
 from vibe_gate.errors import GateError, RevisionError
-from vibe_gate.papers import definitions_of, signers, signing_of
+from vibe_gate.papers import definitions_of, signers
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def _look(
     except ValueError as error:
         return Accepted(False, f"its receipt cannot be read: {error}")
     flaw = contradiction(sealed.receipt, claimed.document, claimed.files)
-    signature = receipts.check(sealed.signed_bytes, sealed.signature, allowed, signing_of(repository), environ)
+    signature = receipts.check(sealed.signed_bytes, sealed.signature, allowed, receipts.signing_of(repository), environ)
     subject = subject_of(change, repository.commits(change))
     by = match(subject, sealed.receipt)
     if by not in ("commit", "tree"):

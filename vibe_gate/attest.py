@@ -50,9 +50,7 @@ class Attest:
             signer=case.repository.config("user.email") or "",
         )
         payload = statement(receipt_of(self._summary, document, files, about))
-        own = case.repository
-        signing = receipts.signing_of(own.config, own.given, own.root)
-        signed = receipts.sign(to_sign(payload), signing, case.environ)
+        signed = receipts.sign(to_sign(payload), receipts.signing_of(case.repository), case.environ)
         made = envelope(payload, signed.signature, signed.key)
         shared = share(case.repository, case.change.head_commit, made) if case.change.head_commit else ""
         self.note = " ".join(filter(None, [signed.note, shared]))

@@ -72,7 +72,7 @@ def signers(
         own = repository.tree(at).read(SIGNERS)
         if own is not None:
             return own, f"{SIGNERS} at {revision[:12]}"
-    configured = receipts.allowed_signers(signing_of(repository), environ)
+    configured = receipts.allowed_signers(receipts.signing_of(repository), environ)
     return configured, "" if configured is None else "gpg.ssh.allowedSignersFile"
 
 
@@ -107,7 +107,7 @@ class Shelf:
         self._repository = repository
         self._environ = environ
         self._allowed, self._list = listed
-        self._signing = signing_of(repository)
+        self._signing = receipts.signing_of(repository)
         self.remark = ""
         try:
             own = entries(repository.root)
@@ -182,8 +182,3 @@ def _elsewhere(repository: Repository, environ: Mapping[str, str], now: datetime
             if other.common_dir.resolve() == repository.common_dir.resolve():
                 found.append(_Room(root, entries(root), Provenance(now, other.tracked(STORE))))
     return found
-
-
-def signing_of(repository: Repository) -> receipts.Signing:
-    """What git's configuration of the repository says about SSH signatures."""
-    return receipts.signing_of(repository.config, repository.given, repository.root)

@@ -14,9 +14,10 @@ import binascii
 import hashlib
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from vibe_gate.domain.expressions import expression
 from vibe_gate.domain.receipt import NAMESPACE, Signature
@@ -43,15 +44,27 @@ class Signing:
     root: Path
 
 
-def signing_of(value: Callable[[str], str | None], given: Callable[[str], str | None], root: Path) -> Signing:
-    """Read git's configuration: `value` from every scope, `given` without the repository's own."""
-    ssh = (value("gpg.format") or "").lower() == "ssh"
+class Configured(Protocol):
+    """A repository, as far as its git configuration is read."""
+
+    root: Path
+
+    def config(self, name: str) -> str | None:
+        """A value from every scope."""
+
+    def given(self, name: str) -> str | None:
+        """The same without what the repository's own configuration says."""
+
+
+def signing_of(repository: Configured) -> Signing:
+    """Read git's configuration."""
+    ssh = (repository.config("gpg.format") or "").lower() == "ssh"
     return Signing(
-        key=(value("user.signingkey") or "") if ssh else "",
-        program=given("gpg.ssh.program") or DEFAULT_PROGRAM,
-        allowed=given("gpg.ssh.allowedsignersfile") or "",
-        revoked=given("gpg.ssh.revocationfile") or "",
-        root=root,
+        key=(repository.config("user.signingkey") or "") if ssh else "",
+        program=repository.given("gpg.ssh.program") or DEFAULT_PROGRAM,
+        allowed=repository.given("gpg.ssh.allowedsignersfile") or "",
+        revoked=repository.given("gpg.ssh.revocationfile") or "",
+        root=repository.root,
     )
 
 

@@ -13,6 +13,7 @@ from typing import get_args
 
 from vibe_gate.domain.anchors import Anchors
 from vibe_gate.domain.change import ChangeType
+from vibe_gate.domain.checks.answer import counted
 from vibe_gate.domain.round import Round, Seen, identity
 from vibe_gate.domain.suggestion import suggest
 from vibe_gate.domain.summary import PolicyChange, Summary
@@ -56,7 +57,7 @@ def headline(report: Report) -> str:
 def reason(report: Report) -> str:
     """A paragraph: what decided, about which change, and what a reader should know first."""
     summary = report.summary
-    size = f"{words.count(len(summary.change.files), 'file')}, " + (
+    size = f"{counted(len(summary.change.files), 'file')}, " + (
         f"+{sum(file.added for file in summary.change.files)} "
         f"−{sum(file.deleted for file in summary.change.files)} lines"
     )
@@ -87,7 +88,7 @@ def round_line(told: Round) -> str:
     parts = [f"{len(told.new)} new", f"{len(told.open)} still open", f"{_fixed_now(told)} fixed"]
     parts += [f"{len(told.unanswered)} that could not be looked for"] if told.unanswered else []
     parts += [f"{len(told.withdrawn)} not found again"] if told.withdrawn else []
-    held = words.count(len(told.held), "finding")
+    held = counted(len(told.held), "finding")
     quiet = f" Held back: {held} on lines not touched since the last round; none blocks." if told.held else ""
     return f"Round {told.number}: {', '.join(parts)}.{quiet}"
 
@@ -118,7 +119,7 @@ def _rubric(rubric: RubricResult) -> str:
 def _criterion(one: CriterionResult) -> tuple[str, str, str]:
     outcome = one.outcome.replace("not_applicable", "n/a").replace("_", " ")
     must = " (must)" if one.must else ""
-    votes = f", {words.count(len(one.votes), 'vote')}" if len(one.votes) > 1 else ""
+    votes = f", {counted(len(one.votes), 'vote')}" if len(one.votes) > 1 else ""
     return (
         code(one.id, 64) + must,
         f"**{outcome}**" if one.outcome == "fail" else outcome + votes,
@@ -215,7 +216,7 @@ def policy(changes: Sequence[PolicyChange]) -> Iterator[Block]:
         meaning = "a human must approve" if change.level == "block" else "steers agents, diffs or tests"
         text, more = cut_lines(change.diff, MAX_POLICY_DIFF)
         shown = fence(text, "diff") if text.strip() else "No text to show."
-        cut = f"\n\n{words.count(more, 'more line')} of this diff." if more else ""
+        cut = f"\n\n{counted(more, 'more line')} of this diff." if more else ""
         title = f"{html(change.path)} ({_type(change.change_type)}): {meaning}"
         head = f"#### Policy changes ({len(changes):,})\n\n" if index == 0 else ""
         yield Block(head + fold(title, shown + cut), 3 if change.level == "block" else 5, "policy changes")
@@ -234,14 +235,14 @@ def unreviewed(summary: Summary) -> Iterator[Block]:
     reasons = Counter(item.reason for item in places)
     often = reasons.most_common(3)
     why = "; ".join(prose(said, 280) + (f" ({number:,})" if len(often) > 1 else "") for said, number in often)
-    yield Block(f"**Not reviewed by a judge**: {words.count(len(places), 'place')}: {why}.", 1)
+    yield Block(f"**Not reviewed by a judge**: {counted(len(places), 'place')}: {why}.", 1)
     lines = [
         f"- {code(words.place(one.path, one.line, one.end_line))}: {prose(one.reason, 280)}"
         for one in places[:MAX_UNREVIEWED]
     ]
     if len(places) > len(lines):
         lines.append(f"- and {len(places) - len(lines):,} more: see summary.json.")
-    yield Block(fold(f"The {words.count(len(places), 'place')} that no judge saw", "\n".join(lines)), 5, "lists")
+    yield Block(fold(f"The {counted(len(places), 'place')} that no judge saw", "\n".join(lines)), 5, "lists")
 
 
 def costs(summary: Summary) -> Iterator[Block]:
@@ -263,7 +264,7 @@ def diffs(report: Report) -> Iterator[Block]:
     for index, part in enumerate(parts):
         head = "#### Before and after\n\n" if index == 0 else ""
         text, more = cut_lines(part, MAX_FILE_DIFF)
-        cut = f"\n\n{words.count(more, 'more line')} of this diff." if more else ""
+        cut = f"\n\n{counted(more, 'more line')} of this diff." if more else ""
         title = html(_both_names(text.partition("\n")[0].removeprefix("diff --git ")))
         yield Block(head + fold(title, fence(text, "diff") + cut), 6, "files' diffs")
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 from rich.cells import cell_len
 from rich.text import Text
 
+from vibe_gate.domain.checks.answer import counted
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED
@@ -97,7 +98,7 @@ def _change(summary: Summary) -> str:
     files = summary.change.files
     added, deleted = sum(f.added for f in files), sum(f.deleted for f in files)
     names = ", ".join(safe(f.path) for f in files[:3]) + (", …" if len(files) > 3 else "")
-    return f"{safe(shown)} · {words.count(len(files), 'file')} +{added} −{deleted}" + (f" · {names}" if names else "")
+    return f"{safe(shown)} · {counted(len(files), 'file')} +{added} −{deleted}" + (f" · {names}" if names else "")
 
 
 def _rubric(rubric: RubricResult) -> list[Row]:
@@ -166,7 +167,7 @@ def _unreviewed(summary: Summary) -> str:
     place = safe(first.path) + (f":{first.line}-{first.end_line}" if first.line else "")
     reasons = Counter(safe(part.reason) for part in summary.unreviewed)
     often = page.crop(reasons.most_common(1)[0][0], MAX_REASON_SHOWN)
-    return f"{words.count(len(summary.unreviewed), 'place')} that no judge saw, first {place}: {often}"
+    return f"{counted(len(summary.unreviewed), 'place')} that no judge saw, first {place}: {often}"
 
 
 def _next(summary: Summary) -> str:

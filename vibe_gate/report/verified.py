@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from vibe_gate.domain.checks.answer import counted
 from vibe_gate.domain.standing import GOOD, Standing, Status, Subject
 from vibe_gate.report.text import safe
 
@@ -29,7 +30,7 @@ def lines(rows: Rows, trusted: str, listed: str, strict: bool, remark: str = "")
     signers = f"signers: {listed}" if listed else "no list of signers: signatures prove nobody"
     strictly = "; strict: only what somebody else signed counts" if strict else ""
     gate = f"gate at {trusted[:SHORT_ID]}" if trusted else "built-in gate"
-    below = [f"{len(rows)} commit(s): {whole}", f"{gate}; {signers}{strictly}", *filter(None, [remark])]
+    below = [f"{counted(len(rows), 'commit')}: {whole}", f"{gate}; {signers}{strictly}", *filter(None, [remark])]
     return [*map(safe, told), "", *map(safe, below)]
 
 

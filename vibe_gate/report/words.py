@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from vibe_gate.domain.checks.answer import counted
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding, RubricResult
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
@@ -42,7 +43,7 @@ def why(summary: Summary) -> str:
     if not decisive:
         return {"pass": "nothing in this change has to be judged", "fail": "a finding blocks"}.get(summary.outcome, "")
     if summary.outcome == "pass":
-        unseen = f"; {count(len(summary.unreviewed), 'place')} no judge saw" if summary.unreviewed else ""
+        unseen = f"; {counted(len(summary.unreviewed), 'place')} no judge saw" if summary.unreviewed else ""
         names = ", ".join(rubric.id for rubric in decisive if applies(rubric))
         return (names or "no criterion applies to this change") + unseen
     return "; ".join(f"{rubric.id}: {_cause(rubric)}" for rubric in decisive)
@@ -109,7 +110,7 @@ def recorded(summary: Summary) -> bool:
 def cost(summary: Summary) -> str:
     """The price, the tokens, and what earlier verdicts answered."""
     hits = summary.cache.hits
-    cached = f" · {count(hits, 'answer')} from earlier verdicts" if hits else ""
+    cached = f" · {counted(hits, 'answer')} from earlier verdicts" if hits else ""
     spent = summary.cost
     if spent.basis == "none":
         return price(summary) + cached
@@ -135,8 +136,3 @@ def place(path: str, line: int, end_line: int) -> str:
         return "the change"
     lines = f"{line}-{end_line}" if end_line > line else str(line)
     return f"{path}:{lines}" if line else path
-
-
-def count(number: int, word: str) -> str:
-    """ "1 place", "2 places"."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"

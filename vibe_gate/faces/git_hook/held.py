@@ -8,6 +8,7 @@ from collections.abc import Callable
 from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.adapters.records import IndexFile, Records
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.checks.answer import counted
 from vibe_gate.domain.gate import HookRule
 from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.record import Record, RecordKind
@@ -89,8 +90,7 @@ def _tell(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
         hook.say(screen.plain)
     else:
         against = ", ".join(rubric.id for rubric in summary.rubrics) or "no rubric"
-        count = len(summary.change.files)
-        hook.say(f"vibe-gate: {summary.outcome}: {count} {'file' if count == 1 else 'files'} held against {against}")
+        hook.say(f"vibe-gate: {summary.outcome}: {counted(len(summary.change.files), 'file')} held against {against}")
         for note in done.notes if not again else ():
             hook.say(f"vibe-gate: note: {safe(note)}")
     hook.say("\n".join(_why(summary)))
