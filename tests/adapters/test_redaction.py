@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import threading
-import time
 from collections.abc import Callable
 from pathlib import PurePath
 from urllib.parse import quote
 
 import pytest
 import redaction_negatives
+from growth import assert_linear, repeated
 from hypothesis import given
 from hypothesis import strategies as st
 from redaction_set import CARRIERS, leaks, planted
@@ -172,11 +172,9 @@ def test_a_private_key_goes_to_its_end_line() -> None:
     assert told.endswith("]\nb\n")
 
 
-def test_clean_text_passes_fast(redactor: Redactor) -> None:
+def test_clean_text_passes_as_it_is(redactor: Redactor) -> None:
     text = "def reader(path, size=10):\n    return open(path).read(size)  # a plain line\n" * 60_000
-    begin = time.perf_counter()
     assert redactor.text(text) is text
-    assert len(text) / (time.perf_counter() - begin) > 5e6  # bytes a second; 50e6 on an idle machine
 
 
 def test_recall_on_planted_secrets_and_silence_on_the_frozen_rest_reach_their_goals() -> None:
@@ -284,24 +282,9 @@ def test_threads_lose_no_count() -> None:
     assert redactor.found == {"github-token": 1200}
 
 
-_CLEAN = "def reader(path, size=10):\n    return open(path).read(size)  # a plain line\n"
-
-
 @pytest.mark.parametrize("unit", ["\\u0041", "\\", "ghp_...", "-----\\n", "vY7-kq4zPm"])
-def test_hostile_megabytes_take_a_bounded_multiple_of_clean_ones(unit: str) -> None:
-    redactor = Redactor({"A_KEY": "vY7-kq4zPm9.wLt3xRb"})
-
-    def seconds(unit: str) -> float:
-        text = unit * (3_000_000 // len(unit))
-        begin = time.process_time()
-        redactor.text(text)
-        return time.process_time() - begin
-
-    assert seconds(unit) < HOSTILE * seconds(_CLEAN)
-
-
-HOSTILE = 60
-"""Clean text needs two searches; one that is all escapes is read DEPTH times over, at some 100 ns a character."""
+def test_hostile_text_is_redacted_in_linear_time(unit: str) -> None:
+    assert_linear(Redactor({"A_KEY": "vY7-kq4zPm9.wLt3xRb"}).text, repeated(unit), 500_000)
 
 
 @pytest.mark.parametrize(

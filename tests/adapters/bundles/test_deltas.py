@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
 from bundle_words import KEY, SECRET, START, Ended, Hush, summary_of
+from growth import assert_linear
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -169,12 +169,7 @@ def test_a_block_without_end_is_held_up_to_a_limit_only() -> None:
 
 
 def test_many_small_pieces_take_linear_time() -> None:
-    def seconds(count: int) -> float:
-        begin = time.process_time()
-        passed([piece("x") for _ in range(count)])
-        return time.process_time() - begin
-
-    assert seconds(80_000) < 8 * 4 * max(seconds(10_000), 0.02)
+    assert_linear(passed, lambda count: [piece("x") for _ in range(count)], 40_000)
 
 
 class Compared(str):

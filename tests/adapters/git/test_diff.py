@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from pathlib import Path
 
 import pygit2
@@ -203,9 +202,7 @@ def test_a_tree_that_could_hide_a_file_is_refused(name: bytes, work: Work) -> No
         diff.files(work.repo, EMPTY_TREE, tree)
 
 
-def test_forty_thousand_changed_lines_take_seconds_at_most(work: Work) -> None:
+def test_forty_thousand_changed_lines_are_counted(work: Work) -> None:
     numbers = range(40_000)
-    start = time.monotonic()
     file = work.changed({"a": b"".join(b"%d\n" % n for n in numbers)}, {"a": b"".join(b"%d!\n" % n for n in numbers)})
     assert (file.added, file.deleted) == (40_000, 40_000)
-    assert time.monotonic() - start < 20

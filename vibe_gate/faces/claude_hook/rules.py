@@ -29,7 +29,10 @@ def refused_edit(path: str, cwd: str, project: Project | None = None) -> str | N
 
 def refused_command(line: str, cwd: str, project: Project | None = None) -> str | None:
     """Why the agent may not run the line, if it may not. Unreadable where it cannot be understood."""
-    return Line(project or Project(cwd)).refused(line, [cwd], {}, 0)
+    try:
+        return Line(project or Project(cwd)).refused(line, [cwd], {}, 0)
+    except RecursionError:  # programs that run programs that run programs
+        raise Unreadable("too deep") from None
 
 
 class Line:
