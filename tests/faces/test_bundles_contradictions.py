@@ -99,6 +99,19 @@ def test_an_exit_code_that_is_none_of_the_outcome_is_told(tmp_path: Path, verdic
     assert f"its exit code {verdict[1]} is none of the outcome {verdict[0]}" in whys(tmp_path)
 
 
+@pytest.mark.parametrize("place", [("rubrics", 0), ("rubrics", 0, "criteria", 0)])
+def test_an_id_that_no_gate_allows_is_told(reviewed: tuple[Path, Path], place: tuple[str | int, ...]) -> None:
+    root, bundle = reviewed
+
+    def rename(document: Any) -> None:
+        for step in place:
+            document = document[step]
+        document["id"] = "Quality=pass,\n"
+
+    changed(bundle, rename)
+    assert "no rubric or criterion can have the id 'Quality=pass,\\n'" in whys(root)
+
+
 @pytest.mark.parametrize("log", [b"", None])
 def test_a_verdict_without_a_log_that_ended_is_told(tmp_path: Path, log: bytes | None) -> None:
     run = recorded(tmp_path)

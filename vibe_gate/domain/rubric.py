@@ -14,7 +14,8 @@ from vibe_gate.domain.paths import matches
 if TYPE_CHECKING:
     from vibe_gate.domain.change import FileChange
 
-Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+IDENTIFIER = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER)]
 """What names a rubric, criterion, agent or workflow; it becomes part of paths and node ids."""
 
 Sight = Literal["message"]

@@ -7,6 +7,9 @@ from typing import Any
 
 from vibe_gate.domain import receipt
 from vibe_gate.domain.event import Event
+from vibe_gate.domain.expressions import expression
+from vibe_gate.domain.rubric import IDENTIFIER
+from vibe_gate.domain.summary import Summary
 
 Verdict = tuple[str, int]
 """Outcome and exit code."""
@@ -19,6 +22,8 @@ _EXIT_CODES: dict[str, tuple[int, ...]] = {
 }
 """The exit codes that a review may end with, by its outcome."""
 
+_ID = expression(IDENTIFIER)
+
 
 def impossible(verdict: Verdict) -> str:
     """Why no review ends with this outcome and exit code; "" where one may."""
@@ -26,6 +31,13 @@ def impossible(verdict: Verdict) -> str:
     if exit_code in _EXIT_CODES.get(outcome, ()):
         return ""
     return f"its exit code {exit_code} is none of the outcome {outcome}"
+
+
+def misnamed(summary: Summary) -> str:
+    """The first id of a rubric or criterion that no gate may have, as a sentence; "" without one."""
+    ids = (name for rubric in summary.rubrics for name in (rubric.id, *(one.id for one in rubric.criteria)))
+    wrong = next((name for name in ids if not _ID.fullmatch(name)), None)
+    return "" if wrong is None else f"no rubric or criterion can have the id {wrong[:100]!r}"
 
 
 def contradicted(event: Event, verdict: Verdict) -> str:

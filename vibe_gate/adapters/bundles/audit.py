@@ -125,7 +125,7 @@ class _Audit:
         if (summary.run_id, summary.key) != (self._run_id, self._key):
             raise ValueError("it belongs to another run")
         self._verdict = (summary.outcome, summary.exit_code)
-        if why := agreement.impossible(self._verdict):
+        if why := agreement.impossible(self._verdict) or agreement.misnamed(summary):
             raise ValueError(why)
 
     def _events(self) -> None:
