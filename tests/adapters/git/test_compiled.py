@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zlib
@@ -78,3 +79,11 @@ print(pygit2.Patch is type(compiled.compare(b"", b"c", 3)), pygit2._pygit2 is sy
 def test_lines_are_compared_without_the_package_and_it_can_be_loaded_afterwards():
     done = subprocess.run([sys.executable, "-c", WITHOUT_THE_PACKAGE], capture_output=True, text=True)
     assert (done.stdout.split("\n"), done.stderr) == (["(0, 1, 1) False", "True True", ""], "")
+
+
+def test_no_certificates_are_read_to_compare_lines(tmp_path):
+    os.mkfifo(tmp_path / "pipe")  # whoever opens it waits for ever
+    ask = "import os; from vibe_gate.adapters.git import compiled; print(os.environ['SSL_CERT_FILE'])"
+    environ = {**os.environ, "SSL_CERT_FILE": str(tmp_path / "pipe")}
+    done = subprocess.run([sys.executable, "-c", ask], env=environ, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == (f"{tmp_path / 'pipe'}\n", "")

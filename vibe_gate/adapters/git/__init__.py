@@ -15,14 +15,14 @@ from vibe_gate.adapters.git import detect, status
 from vibe_gate.errors import UsageError
 
 if TYPE_CHECKING:
-    from vibe_gate.adapters.git import authors, changes, compiled, fetching, hooks, library, merging, patch
+    from vibe_gate.adapters.git import authors, changes, compiled, fetching, hooks, library, merging, patch, renames
     from vibe_gate.adapters.git.export import Export
     from vibe_gate.adapters.git.repository import Repository
     from vibe_gate.adapters.git.tree import Tree
 
 __all__ = [
     "Export", "Repository", "Tree", "authors", "changes", "compiled", "fetching", "hooks", "library", "merging",
-    "open_repository", "patch",
+    "open_repository", "patch", "renames",
 ]  # fmt: skip
 
 _HOMES = {"Export": "export", "Repository": "repository", "Tree": "tree"}
@@ -35,7 +35,8 @@ _LATE = (
     "library",
     "merging",
     "patch",
-)  # modules that load libgit2 or more than a snapshot needs
+    "renames",
+)  # modules that load libgit2 or more than a snapshot or an ordinary diff needs
 
 
 def open_repository(start: Path, environ: Mapping[str, str], *, walk: bool = False) -> Repository:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any, Protocol
@@ -18,6 +20,7 @@ from typing import Any, Protocol
 from vibe_gate.errors import IntegrityError
 
 _NAME = "pygit2._pygit2"
+_CERTIFICATES = "SSL_CERT_FILE"
 _NEEDED = (
     "GIT_DIFF_FORCE_TEXT", "GIT_DIFF_INDENT_HEURISTIC", "GIT_OBJECT_BLOB", "GIT_OBJECT_COMMIT", "GIT_OBJECT_TAG",
     "GIT_OBJECT_TREE", "GitError", "Odb", "Patch",
@@ -39,10 +42,28 @@ def _alone() -> ModuleType | None:
     found = PathFinder.find_spec(_NAME, folders) if folders else None
     if found is None or found.loader is None:
         return None
-    made = importlib.util.module_from_spec(found)
-    found.loader.exec_module(made)
+    with _without_certificates():
+        made = importlib.util.module_from_spec(found)
+        found.loader.exec_module(made)
     sys.modules.pop(_NAME, None)  # whoever imports pygit2 later finds the package as it is always
     return made
+
+
+@contextmanager
+def _without_certificates() -> Iterator[None]:
+    """libgit2 parses a file of certificates that the environment names, hundreds of them, when it is loaded.
+
+    Nothing here speaks TLS; the package reads the variable again when it is imported.
+    """
+    named = os.environ.get(_CERTIFICATES)
+    if named is None:
+        yield
+        return
+    os.environ[_CERTIFICATES] = os.devnull
+    try:
+        yield
+    finally:
+        os.environ[_CERTIFICATES] = named
 
 
 _library = _load()
@@ -51,6 +72,9 @@ BLOB: int = _library.GIT_OBJECT_BLOB
 TREE: int = _library.GIT_OBJECT_TREE
 _KINDS = {_library.GIT_OBJECT_COMMIT: b"commit", TREE: b"tree", BLOB: b"blob", _library.GIT_OBJECT_TAG: b"tag"}
 _TEXT: int = _library.GIT_DIFF_FORCE_TEXT | _library.GIT_DIFF_INDENT_HEURISTIC
+
+BINARY_PROBE_BYTES = 8_000  # git looks this far for a NUL
+BIG_FILE_BYTES = 512 * 1024 * 1024  # git's core.bigFileThreshold; libgit2 compares no lines above it either
 
 
 class Objects(Protocol):
@@ -98,6 +122,11 @@ class Database:
 
 def _damaged(identity: str) -> IntegrityError:
     return IntegrityError(f"The object {identity} is damaged; run `git fsck`.")
+
+
+def is_binary(content: bytes) -> bool:
+    """Whether git calls this content binary: a NUL byte near its start, or more than half a gigabyte."""
+    return b"\0" in content[:BINARY_PROBE_BYTES] or len(content) > BIG_FILE_BYTES
 
 
 def compare(old: bytes, new: bytes, context_lines: int) -> Any:  # noqa: ANN401 (a pygit2.Patch, which this must not import)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from vibe_gate.adapters.git import compiled, renames
+from vibe_gate.adapters import git as rooms
+from vibe_gate.adapters.git import compiled
 from vibe_gate.adapters.git.compiled import Objects
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import (
@@ -99,7 +100,7 @@ def deltas(objects: Objects, before_tree: str, after_tree: str) -> list[Delta]:
     raw = sorted(_raw(objects, before_tree, after_tree), key=lambda delta: delta.kept.path)
     deleted = [delta.before for delta in raw if delta.before and not delta.after]
     added = [delta.after for delta in raw if delta.after and not delta.before]
-    matches = renames.pair(deleted, added, reader(objects)) if deleted and added else {}
+    matches = rooms.renames.pair(deleted, added, reader(objects)) if deleted and added else {}
     gone = {deleted[match.source].path for match in matches.values()}
     renamed = {
         added[target].path: Delta(deleted[match.source], added[target], match.percent)
@@ -188,7 +189,7 @@ def _file_change(delta: Delta, read: Callable[[Side], bytes]) -> FileChange:
     before, after = delta.before, delta.after
     old = read(before) if before else b""
     new = read(after) if after else b""
-    binary = renames.is_binary(old) or renames.is_binary(new)
+    binary = compiled.is_binary(old) or compiled.is_binary(new)
     unread = binary and max(len(old), len(new)) > MAX_HUNK_BYTES
     hunks, added, deleted = ((), 0, 0) if unread or old == new else _compare(old, new)
     return FileChange(

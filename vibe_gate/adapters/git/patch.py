@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from vibe_gate.adapters.git import compiled, diff, renames
+from vibe_gate.adapters.git import compiled, diff
 from vibe_gate.adapters.git.compiled import Objects
 from vibe_gate.adapters.git.diff import Delta, Side
 from vibe_gate.domain import patch_text, paths
@@ -33,7 +33,7 @@ class _Part:
 
     @property
     def binary(self) -> bool:
-        return renames.is_binary(self.old) or renames.is_binary(self.new)
+        return compiled.is_binary(self.old) or compiled.is_binary(self.new)
 
     @property
     def differs(self) -> bool:

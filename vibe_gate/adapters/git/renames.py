@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Generic, Protocol, TypeVar
 
+from vibe_gate.adapters.git.compiled import is_binary
 from vibe_gate.domain.expressions import expression
 
 MAX_SCORE = 60_000
@@ -31,8 +32,6 @@ MINIMUM_SCORE = 30_000  # git's default -M: half of the larger file is shared
 BASENAME_SCORE = 45_000  # asked of files that kept their name: halfway from there to identical
 CANDIDATES = 4  # deleted files that git remembers for each added one
 IDENTICAL_TRIED = 100  # identical deleted files that git looks at for each added one
-BINARY_PROBE_BYTES = 8_000  # git looks this far for a NUL
-BIG_FILE_BYTES = 512 * 1024 * 1024  # git's core.bigFileThreshold; libgit2 compares no lines above it either
 
 _TYPE_MASK = 0o170000
 _REGULAR = 0o100000
@@ -75,11 +74,6 @@ class _Print:
 
     size: int
     spans: dict[int, int]
-
-
-def is_binary(content: bytes) -> bool:
-    """Whether git calls this content binary: a NUL byte near its start, or more than half a gigabyte."""
-    return b"\0" in content[:BINARY_PROBE_BYTES] or len(content) > BIG_FILE_BYTES
 
 
 def pair(deleted: Sequence[E], added: Sequence[E], read: Callable[[E], bytes]) -> dict[int, Match]:

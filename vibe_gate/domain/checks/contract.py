@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileChange, FileVersion
-from vibe_gate.domain.execution import Execution
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.domain.verdict import Finding, Outcome
+
+if TYPE_CHECKING:
+    from vibe_gate.domain.execution import Execution
 
 
 @dataclass(frozen=True, slots=True)
