@@ -24,15 +24,17 @@ from vibe_gate.errors import GateError
 class Authorship:
     """The witnesses of one repository, read once for as many changes as are asked about.
 
-    `now`: what sessions wrote until then is looked for first; None where a review has just done so.
+    `now`: what sessions wrote until then is looked for first; None where a review has just done so, and `unread`
+    is why not all of it could be read: a hint of its own.
     """
 
-    def __init__(self, repository: Repository, environ: Mapping[str, str], now: datetime | None = None) -> None:
+    def __init__(
+        self, repository: Repository, environ: Mapping[str, str], now: datetime | None = None, unread: str = ""
+    ) -> None:
         self._repository = repository
         self._environ = environ
         self._records = Records(repository.common_dir)
-        if now is not None:
-            sessions.note_written(repository.common_dir, now)
+        self._unread = unread if now is None else sessions.note_written(repository.common_dir, now)
         self._written = sessions.written_blobs(repository.common_dir)
         self._all: list[Record] | None = None
         self._hints: Hints | None = None
@@ -46,7 +48,7 @@ class Authorship:
 
     def of(self, change: Change, commits: Sequence[Commit]) -> AgentAuthored:
         """Today's signs, then those that hooks recorded; `commits` are the change's, or the one about to be made."""
-        written = written_hints(change.files, self._written)
+        written = (*written_hints(change.files, self._written), *filter(None, [self._unread]))
         seen = provenance(self._environ, commits, uncommitted=not change.head_commit, written=written).hints
         every = tuple(dict.fromkeys((*seen, *self._recorded(change, commits, seen))))
         return AgentAuthored(decision=bool(every), hints=every)

@@ -78,8 +78,6 @@ class Case:
     ends_at: float
     authored: AgentAuthored
     message: str
-    unlooked: str = ""
-    """Why nobody can say that no agent wrote it: sessions that could not be looked at."""
 
     @property
     def unasked(self) -> str:

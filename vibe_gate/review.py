@@ -58,15 +58,11 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """The outcome. `notes` are sentences for people; `summary.exit_code` is the process's; `gate` was in force.
-
-    `unlooked`: the note that sessions could not be looked at, where that was so.
-    """
+    """The outcome. `notes` are sentences for people; `summary.exit_code` is the process's; `gate` was in force."""
 
     summary: Summary
     notes: tuple[str, ...] = ()
     gate: Gate | None = None
-    unlooked: str = ""
 
 
 def review(
@@ -128,8 +124,7 @@ def _open(
     commits = repository.commits(change)
     if request.stage and not change.head_commit:
         commits = (repository.draft(request.message),)
-    unlooked: list[str] = []
-    sessions.fold(repository.common_dir, store.sessions(), redactor, clock(), unlooked)
+    _, unread = sessions.fold(repository.common_dir, store.sessions(), redactor, clock())
     limits = gate.file.budget
     return Case(
         request=request,
@@ -141,9 +136,8 @@ def _open(
         redactor=redactor,
         environ=environ,
         ends_at=began + (request.deadline_s or limits.deadline_s),
-        authored=Authorship(repository, environ).of(change, commits),
+        authored=Authorship(repository, environ, unread=unread).of(change, commits),
         message="\n\n".join(commit.message.strip() for commit in reversed(commits)),
-        unlooked="".join(unlooked),
     )
 
 
@@ -168,7 +162,7 @@ def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[],
     waived = (f"{waiver.finding}: {waiver.sentence}" for waiver in verdict.waivers)
     remarks = waivers.remarks(summary.findings, [file.path for file in case.change.files])
     notes = (*_notes(case, heard, verdict.intact), *checked.notes, *waived, *remarks, *filter(None, [attest.note]))
-    return Review(summary, notes, case.gate, case.unlooked)
+    return Review(summary, notes, case.gate)
 
 
 def _sum_up(case: Case, heard: Heard, verdict: Weighed, seconds: float) -> Summary:
@@ -246,7 +240,7 @@ def _still_there(case: Case) -> bool:
 
 
 def _notes(case: Case, heard: Heard, intact: bool) -> tuple[str, ...]:
-    notes = [*case.repository.remarks, *filter(None, [case.unlooked])]
+    notes = [*case.repository.remarks]
     if not intact:
         notes.append("What was reviewed is not what is there any more: files changed during the review. Review again.")
     if case.gate.origin == "bootstrap":

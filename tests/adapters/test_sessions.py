@@ -44,7 +44,7 @@ def spool(common, *events, session=SESSION, ts=TS):
 def fold(common, now=NOW, environ=None):
     redactor = Redactor(environ or {})
     shelf = open_store(common.parent, redactor, lambda: NOW).sessions()
-    return sessions.fold(common, shelf, redactor, now)
+    return sessions.fold(common, shelf, redactor, now)[0]
 
 
 def kept(common):
@@ -242,10 +242,9 @@ def test_sessions_are_forgotten_after_a_month(common):
 
 def test_another_process_that_folds_is_left_to_it(common):
     spool(common, {"hook_event_name": "SessionStart"})
-    missed: list[str] = []
     with sessions._alone(common / "vibe-gate" / "sessions", 0):
-        assert sessions.fold(common, None, Redactor({}), NOW, missed) == 0
-    assert [why[:49] for why in missed] == ["What agents wrote could not be looked at (all ses"]
+        count, why = sessions.fold(common, None, Redactor({}), NOW)
+    assert (count, "cannot be read (all sessions: another process holds the lock)" in why) == (0, True)
     assert fold(common) == 1
 
 
@@ -261,12 +260,26 @@ def test_another_process_that_folds_is_waited_for_a_little(common):
 
 def test_a_session_whose_events_are_held_is_said_and_the_others_are_looked_at(common):
     spool(common, {"hook_event_name": "SessionStart"})
-    missed: list[str] = []
     with (common / "vibe-gate" / "sessions" / SESSION / "events.ndjson").open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert sessions.fold(common, None, Redactor({}), NOW, missed) == 0
-    assert len(missed) == 1
-    assert SESSION in missed[0]
+        count, why = sessions.fold(common, None, Redactor({}), NOW)
+    assert (count, f"session {SESSION[:8]}: another process" in why) == (0, True)
+
+
+def test_a_lock_that_is_no_file_is_said_as_well(common):
+    spool(common, {"hook_event_name": "SessionStart"})
+    (common / "vibe-gate" / "sessions" / ".lock").mkdir()
+    assert "all sessions: Is a directory" in sessions.fold(common, None, Redactor({}), NOW)[1]
+
+
+def test_an_id_of_a_call_is_kept_as_a_digest_and_those_of_before_still_count(common, tmp_path):
+    path = transcript(tmp_path / "t.jsonl", "ghp_secret", "toolu_before")
+    spool(common, called("ghp_secret", transcript_path=path), {"hook_event_name": "SessionEnd"})
+    session = common / "vibe-gate" / "sessions" / SESSION
+    (session / "calls").write_text("toolu_before\n")
+    fold(common)
+    assert "ghp_secret" not in (session / "calls").read_text()
+    assert kept(common)[1]["hookCaptureStatus"]["complete"] is True
 
 
 def test_todos_of_both_kinds_are_in_the_meta(common):
@@ -379,7 +392,7 @@ class Stumbling(Redactor):
 
 def fold_stumbling(common, now=NOW):
     shelf = open_store(common.parent, Redactor({}), lambda: NOW).sessions()
-    return sessions.fold(common, shelf, Stumbling({}), now)
+    return sessions.fold(common, shelf, Stumbling({}), now)[0]
 
 
 def test_an_event_that_cannot_be_kept_is_set_aside_alone(common):

@@ -281,15 +281,18 @@ def test_no_credentials_is_a_loud_warning_and_a_record(judging):
     assert (record["kind"], record["exit_code"], record.get("blocked", False)) == ("not-reviewed", 3, False)
 
 
-def test_sessions_that_could_not_be_looked_at_are_said_and_recorded(judging):
+def test_sessions_that_cannot_be_read_are_a_hint_of_an_agent(judging):
     sessions = judging.path / ".git" / "vibe-gate" / "sessions"
     (sessions / "one").mkdir(parents=True)
     judging.write(a="x\n")
     with (sessions / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        said = judging.git("commit", "-a", "-m", "x")
-    assert "What agents wrote could not be looked at (all sessions)" in said
-    assert {record.get("reason", "")[:22] for record in judging.records()} == {"What agents wrote coul"}
+        with answering(PASSES) as model:
+            said = judging.git("commit", "-a", "-m", "x", **model.environ)
+            assert len(model.script.requests) == 1
+    hint = "what captured sessions wrote cannot be read (all sessions: another process holds the lock)"
+    assert f"judged because:\n    {hint}" in said
+    assert {record["hints"][0][: len(hint)] for record in judging.records()} == {hint}
 
 
 def test_in_ci_the_code_is_kept(judging):

@@ -7,7 +7,7 @@ redacted (it has no time for it): `<common dir>/vibe-gate/sessions/<session id>/
     taken-<ms>.ndjson     being folded; deleted when that is done
     damaged-<ms>.ndjson   events that could not be folded, set aside for good; `gaps` says why
     tries                 which of them folding began with, and did not end
-    calls                 ids of the tool calls whose events were captured
+    calls                 digests of the ids of the tool calls whose events were captured
     written               ids of the blobs that the agent wrote, one a line with its path
     name                  the session's folder below `.vibe-artifacts/sessions`
 
@@ -49,6 +49,7 @@ from vibe_gate.adapters.sessions.shelved import (
 from vibe_gate.adapters.sessions.status import call_of, note_calls
 from vibe_gate.domain.plain_json import dumps, require_few
 from vibe_gate.domain.provenance import Written
+from vibe_gate.domain.shown import show_text
 from vibe_gate.errors import GateError
 
 MAX_LINE_BYTES = 96 << 20
@@ -68,44 +69,47 @@ MAX_TODO = 2_000
 PATIENCE_S = 2.0
 """Another process that folds, or captures, is waited for; whoever holds a lock longer does not run."""
 
-_UNSEEN = "What agents wrote could not be looked at ({0}): another process holds the lock. It may be an agent's work."
+_UNREAD = "what captured sessions wrote cannot be read ({0}), so an agent may have made it"
 
 Event: TypeAlias = tuple[int, Mapping[str, Any], bytes]
 """When it was (milliseconds since 1970), what it says, and its line of the spool."""
 
 
-def fold(common_dir: Path, shelf: Shelf | None, redact: Redact, now: datetime, missed: list[str] | None = None) -> int:
-    """Fold every session with news; how many events that were. Never raises for what it finds there.
+def fold(common_dir: Path, shelf: Shelf | None, redact: Redact, now: datetime) -> tuple[int, str]:
+    """Fold every session with news; how many events that were, and why not all could be read, as a hint, or "".
+
+    Never raises for what it finds there.
 
     `shelf` is `.vibe-artifacts/sessions`; None where nothing can be written, then
     the written blobs are noted and the raw events wait. Another process that folds
-    at the same time is waited for, and after `PATIENCE_S` left to it: `missed` then gets a sentence.
+    at the same time is waited for, and after `PATIENCE_S` left to it.
     """
     sessions = common_dir / "vibe-gate" / "sessions"
     if not sessions.is_dir():
-        return 0
-    count, locked, until = 0, "", time.monotonic() + PATIENCE_S
+        return 0, ""
+    count, why, until = 0, "", time.monotonic() + PATIENCE_S
     try:
         with _alone(sessions, until):
             for folder in folders_of(sessions):
                 try:
                     count += _fold_session(folder, shelf, redact, now, until)
-                except BlockingIOError:
-                    locked = f"session {folder.name}"
-                except OSError:
-                    continue
-    except BlockingIOError:
-        locked = "all sessions"
-    except OSError:
-        pass
-    if locked and missed is not None:
-        missed.append(_UNSEEN.format(locked))
-    return count
+                except OSError as error:
+                    why = f"session {show_text(folder.name[:8])}: {_reason(error)}"
+    except OSError as error:
+        why = f"all sessions: {_reason(error)}"
+    return count, _UNREAD.format(why) if why else ""
 
 
-def note_written(common_dir: Path, now: datetime) -> None:
-    """Note the blobs that sessions wrote since the last `fold`, for `written_blobs`; the events wait for the next."""
-    fold(common_dir, None, _Nothing(), now)
+def _reason(error: OSError) -> str:
+    return "another process holds the lock" if isinstance(error, BlockingIOError) else str(error.strerror)
+
+
+def note_written(common_dir: Path, now: datetime) -> str:
+    """Note the blobs that sessions wrote since the last `fold`, for `written_blobs`; the events wait for the next.
+
+    Why not all could be read, as a hint, or "".
+    """
+    return fold(common_dir, None, _Nothing(), now)[1]
 
 
 class _Nothing:

@@ -7,6 +7,7 @@ killed, or a call of capture takes longer than the wait at the end, its last eve
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import stat
@@ -37,8 +38,8 @@ def call_of(event: Mapping[str, Any]) -> str | None:
 
 
 def note_calls(folder: Path, calls: Iterable[str]) -> None:
-    """Remember calls whose events were captured; twice is once. OSError."""
-    data = "".join(f"{number}\n" for number in calls).encode()
+    """Remember calls whose events were captured, by digests of their ids; twice is once. OSError."""
+    data = "".join(f"{_digest(number)}\n" for number in calls).encode()
     if data:
         with appending(folder / "calls") as file:
             file.write(data)
@@ -48,7 +49,8 @@ def status(folder: Path, transcript: str, ended: bool, now: datetime) -> dict[st
     """`hookCaptureStatus` of a session, in the seed's words."""
     warnings = [] if ended else ["the session has not ended yet, or was killed"]
     done = _done(transcript, now)
-    missing = sorted((done or set()) - _noted(folder))
+    noted = _noted(folder)
+    missing = sorted(number for number in done or () if not noted & {_digest(number), number})
     if done is None:
         warnings.append("the agent's transcript cannot be read: nothing tells which events are missing")
     aside = sum(1 for _ in folder.glob("damaged-*.ndjson"))
@@ -63,7 +65,13 @@ def status(folder: Path, transcript: str, ended: bool, now: datetime) -> dict[st
     }
 
 
+def _digest(number: str) -> str:
+    """An id says whatever its sender likes, a secret too, and stays after the redacted events are gone."""
+    return hashlib.sha256(number.encode()).hexdigest()[:32]
+
+
 def _noted(folder: Path) -> set[str]:
+    """Digests of ids; the ids themselves as earlier versions noted them."""
     try:
         with reading(folder / "calls") as file:
             return set(file.read(MAX_CALLS_BYTES).decode("ascii", "replace").split())

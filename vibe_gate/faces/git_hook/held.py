@@ -134,7 +134,6 @@ def _of(hook: Hook, done: Review, what: Effect) -> Record:
         judged=_judged(summary),
         hints=summary.agent_authored.hints,
         again=hook.stage in _BEFORE_COMMITS and not _judged(summary) and _is_wanted(later, summary),
-        reason=done.unlooked,
     )
 
 
