@@ -49,10 +49,13 @@ Exit codes
 def main() -> int:
     """Run the command line of this process and return its exit code."""
     try:
-        return _answer(sys.argv[1:])
+        code = _answer(sys.argv[1:])
     except KeyboardInterrupt:  # before the dispatcher could take over
         sys.stderr.write("vibe-gate: interrupted; nothing was decided.\n")
         return 130
+    if sys.argv[1:2] == ["hook"]:
+        os._exit(code)  # all is written; git need not wait until some hundred modules are taken apart
+    return code
 
 
 def _answer(argv: list[str]) -> int:
