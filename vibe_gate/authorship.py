@@ -14,11 +14,14 @@ from vibe_gate.adapters import sessions
 from vibe_gate.adapters.git import Repository
 from vibe_gate.adapters.git.taken import taken_over
 from vibe_gate.adapters.records import Records
-from vibe_gate.domain.change import Change
+from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.provenance import Commit, provenance, written_hints
 from vibe_gate.domain.record import MAX_HINTS, Hints, Record
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.errors import GateError
+
+MAX_LOOKED_AT = 50
+"""Recorded commits of agents that are compared with one that no hook saw: each costs a diff."""
 
 
 class Authorship:
@@ -67,6 +70,21 @@ class Authorship:
             own = provenance({}, (made,), uncommitted=False).hints
             for hint in (*own, *self._noted().of(name, tree, own)):
                 found[f"taken from {hint}"] = None
+        return tuple(found)[:MAX_HINTS]
+
+    def taken_from(self, change: Change) -> tuple[str, ...]:
+        """Signs about recorded commits of agents, the newest, of which the change has contents: nothing else tells of
+        a squash, or of files taken from another branch, once it is committed."""
+        brought = {file.after.blob for file in change.files if file.after is not None and file.after != file.before}
+        names = (record.commit for record in reversed(self.records) if record.hints and record.stage != "pre-push")
+        found: dict[str, None] = {}
+        for name in [one for one in dict.fromkeys(names) if one not in ("", change.head_commit)][:MAX_LOOKED_AT]:
+            try:
+                other = self._repository.change(Selection("commit", left=name))
+            except GateError:  # gone since
+                continue
+            if any(file.after is not None and file.after.blob in brought for file in other.files):
+                found |= dict.fromkeys(f"taken from {hint}" for hint in self._noted().of(name, other.after))
         return tuple(found)[:MAX_HINTS]
 
     def _noted(self) -> Hints:

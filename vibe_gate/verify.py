@@ -163,7 +163,7 @@ class _Look:
         subject = self._subject(change, made)
         demands = self._demands(change, self._authorship.of(change, (made,)).hints)
         standing = self._standing(subject, claims, demands) if change.files else Standing("empty", "it changes no file")
-        standing = standing or self._without(subject, claims)
+        standing = self._with_bypass(standing, subject.commit) if standing else self._without(subject, claims)
         others = self._repository.parents(change.head_commit)[1:]
         if others and standing.status in GOOD and not self._repository.is_plain_merge(change.head_commit):
             return subject, self._merged(made, others, claims, demands) or standing
@@ -270,6 +270,14 @@ class _Look:
         if record is not None:
             return Standing("missing", f"git made it by {record.during}, for which it runs no hook")
         return Standing("missing", "no review of it, of its tree or of its change is here")
+
+    def _with_bypass(self, standing: Standing, commit: str) -> Standing:
+        """A note where a range was reviewed that has the commit: what a later one of it takes back nobody saw."""
+        record = self._bypass(commit) if standing.match == "range patch-id" else None
+        if record is None or record.during:
+            return standing
+        note = f"committed past the hook on {record.ts}; what was reviewed is a range, and not this commit"
+        return replace(standing, notes=(*standing.notes, note))
 
     def _changed_since(self, subject: Subject) -> str:
         """Which review of what this commit was before it was amended or rebased is here; "" if none is.

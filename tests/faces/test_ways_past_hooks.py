@@ -276,6 +276,39 @@ def test_an_agents_bypass_is_told_after_a_rebase_and_its_hint_after_a_pick_and_a
         assert len(model.script.requests) == 1
 
 
+def test_a_squash_whose_message_names_nothing_is_an_agents_by_its_contents(here):
+    here.git("checkout", "-q", "-b", "topic")
+    commit(here, "b", "an agent's\n", "--no-verify", CLAUDECODE="1")
+    here.git("checkout", "-q", "main")
+    commit(here, "c", "elsewhere\n")
+    here.git("merge", "-q", "--squash", "topic")
+    here.git("commit", "-q", "--no-verify", "-m", "squashed")
+    assert any("taken from commit" in hint for hint in here.records()[-1]["hints"])
+    commit(here, "c", "a person's\n", "--no-verify")
+    assert "hints" not in here.records()[-1]
+
+
+def test_a_message_that_names_an_agent_since_an_amend_is_told(here):
+    trailer = ("-m", "y", "-m", "Co-authored-by: Claude <noreply@anthropic.com>")
+    commit(here, "b", "x\n")
+    said = here.git("commit", "-q", "--amend", *trailer)
+    assert "trailer Co-authored-by: Claude; no judge was asked. `vibe-gate review --commit" in said
+    assert "no judge was asked" not in here.git("commit", "-q", "--amend", *trailer, "-m", "z")
+
+
+def test_a_bypass_in_a_reviewed_range_is_noted(here):
+    commit(here, "b", "secret\n", "--no-verify")
+    commit(here, "b", "b\n", "--no-verify")
+    commit(here, "c", "good\n")
+    here.run("vibe-gate", "review", "--no-judge", "origin/main..HEAD")
+    rows = verified(here, "origin/main..HEAD")
+    assert [(row["status"], any("committed past the hook" in note for note in row["notes"])) for row in rows] == [
+        ("reviewed", False),
+        ("reviewed", True),
+        ("reviewed", True),
+    ]
+
+
 def test_an_agents_merge_that_keeps_only_one_side_is_judged_when_a_person_pushes_it(here):
     fixed_and_left_behind(here)
     here.git("merge", "-q", "-s", "ours", "-m", "Merge main", "main", CLAUDECODE="1")

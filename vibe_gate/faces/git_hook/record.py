@@ -52,6 +52,7 @@ def after_rewrite(hook: Hook) -> int:
             for old, new in pairs:
                 records.append(_rewritten(hook, old, new, repository.tree(new).id))
             _note_unseen(hook, repository, records, [new for _, new in pairs])
+            _tell_named(hook, repository, records, pairs)
     except GateError as error:
         return _only_say(hook, error)
     return PASS
@@ -67,6 +68,19 @@ def _note_unseen(hook: Hook, repository: Repository, records: Records, rewritten
     for commit in rewritten:
         if not seen.has(commit):
             records.append(Record(ts=hook.now, kind="unseen", stage="post-rewrite", commit=commit, hints=hints))
+
+
+def _tell_named(hook: Hook, repository: Repository, records: Records, pairs: list[tuple[str, str]]) -> None:
+    """Say which messages name an agent now and did not before: no hook had anything to review, and nobody was asked."""
+    for old, new in pairs:
+        before, hints = (provenance({}, (repository.signed(name),), uncommitted=False).hints for name in (old, new))
+        if before or not hints:
+            continue
+        tree = repository.tree(new).id
+        seen = let_through(records.about(tree), tree)
+        if seen is not None and not seen.judged:
+            again = f"`vibe-gate review --commit {new[:12]}` asks one, if the gate wants it."
+            hook.say(f"vibe-gate: {safe(hints[0])}; no judge was asked. {again}")
 
 
 def _linked(hook: Hook, made: Made, records: Records) -> Record | None:
@@ -91,20 +105,24 @@ def _unreviewed(hook: Hook, made: Made, repository: Repository) -> Record | None
         commit=made.commit,
         tree=made.tree,
         during=made.during if alone else "",
-        hints=_hints(hook, made, repository),
+        hints=_hints(hook, made, repository, alone=alone),
         reason=f"in a {made.during}, but not what git makes there by itself" if made.during and not alone else "",
     )
 
 
-def _hints(hook: Hook, made: Made, repository: Repository) -> tuple[str, ...]:
-    """Who made the commit: whoever runs this made it just now, so the environment counts, too."""
+def _hints(hook: Hook, made: Made, repository: Repository, *, alone: bool) -> tuple[str, ...]:
+    """Who made the commit: whoever runs this made it just now, so the environment counts, too.
+
+    `alone`: git made it by itself of a commit that it names; else it may be of any.
+    """
     seen = provenance(hook.environ, (), uncommitted=True).hints
     # Only here: a commit that no hook let through is rare, and its files are read for this.
     authorship = importlib.import_module("vibe_gate.authorship").Authorship(repository, {}, hook.clock())
     change = repository.change(Selection("commit", left=made.commit))
     commit = repository.signed(made.commit)
     signed = authorship.of(change, (commit,)).hints
-    return tuple(dict.fromkeys((*seen, *signed, *authorship.taken_over(commit.message))))
+    taken = authorship.taken_over(commit.message) or (() if alone else authorship.taken_from(change))
+    return tuple(dict.fromkeys((*seen, *signed, *taken)))
 
 
 def _rewritten(hook: Hook, old: str, new: str, tree: str) -> Record:
