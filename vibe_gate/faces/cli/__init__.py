@@ -54,7 +54,8 @@ def main() -> int:
         sys.stderr.write("vibe-gate: interrupted; nothing was decided.\n")
         return 130
     if sys.argv[1:2] == ["hook"]:
-        os._exit(code)  # all is written; git need not wait until some hundred modules are taken apart
+        # Git need not wait until hundreds of modules are taken apart; of what the end does only this is needed.
+        os._exit(_say("") or code)
     return code
 
 
