@@ -183,6 +183,20 @@ def _wrapped(
     return f"data:{between}{lines(0, len(full))}\n", lines(first, last)
 
 
+def _wide_base64(p: Planted) -> Carried:
+    """As PowerShell takes a command: base64 of UTF-16."""
+    full = base64.b64encode((p.before + p.secret + p.after + "and more of it\n").encode("utf-16-le")).decode()
+    first, last = -(-2 * len(p.before) // 3), 2 * (len(p.before) + len(p.secret)) // 3
+    return f"-enc {full}\n", full[first * 4 : last * 4]
+
+
+def _spelled(p: Planted, byte: str, between: str, end: str) -> Carried:
+    """Bytes in hex with something between them, twelve in a line: `xxd -i`, `od -An -t x1`."""
+    raw = (p.before + p.secret + p.after + "and more of it\n").encode()
+    told = [byte.format(code) + (end if number % 12 == 11 else between) for number, code in enumerate(raw)]
+    return "".join(told), "".join(told[len(p.before) : len(p.before) + len(p.secret)])
+
+
 def _marked(mark: str, carried: Carried) -> Carried:
     """As a hunk shows it: right behind the mark of the line."""
     text, coded = carried
@@ -228,6 +242,10 @@ CARRIERS: dict[str, Callable[[Planted], Carried]] = {
     "hex": lambda p: _base64(p, lambda raw: raw.hex().encode(), 1, 2),
     "hex, wrapped": lambda p: _wrapped(p, encode=_hex, line=60),
     "hex of a program": lambda p: _base64(p, lambda raw: b"0x" + raw.hex().encode(), 1, 2),
+    "UTF-16 in base64": _wide_base64,
+    "bytes of a program": lambda p: _spelled(p, "0x{:02x}", ", ", ",\n  "),
+    "bytes of a program in a patch": lambda p: _spelled(p, "0x{:02X}", ",", ",\n+\t"),
+    "bytes of a dump without offsets": lambda p: _spelled(p, "{:02x}", " ", "\n "),
     "base32": lambda p: _base64(p, base64.b32encode, 5, 8),
     "base32, wrapped": lambda p: _wrapped(p, encode=base64.b32encode, line=64),
     "base64 in a patch": lambda p: _marked("+", _base64(p, base64.b64encode, 3, 4)),
@@ -254,10 +272,11 @@ CARRIERS: dict[str, Callable[[Planted], Carried]] = {
 
 
 def leaks(carried: Carried, redacted: str) -> bool:
-    """Whether any ten characters of what stood for the secret are still there."""
+    """Whether any ten characters of what stood for the secret are still there; thirty where six stand for one."""
     text, coded = carried
     around = text.replace(coded, "\0")
-    pieces = {coded[start : start + 10] for start in range(max(1, len(coded) - 9))}
+    size = 30 if coded.count("0x") > 9 else 10
+    pieces = {coded[start : start + size] for start in range(max(1, len(coded) - size + 1))}
     return any(
         piece in redacted and piece not in around for piece in pieces if "KEY" not in piece and "-----" not in piece
     )

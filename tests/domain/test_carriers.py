@@ -28,6 +28,14 @@ def readings(text: str) -> list[tuple[str, str]]:
     return found
 
 
+def spelled(text: str, byte: str, between: str) -> str:
+    return between.join(byte.format(code) for code in text.encode())
+
+
+def wide64(text: str, order: str = "le") -> str:
+    return base64.b64encode(text.encode(f"utf-16-{order}")).decode().rstrip("=")[:-1]
+
+
 @pytest.mark.parametrize(
     ("text", "origin"),
     [
@@ -45,6 +53,13 @@ def readings(text: str) -> list[tuple[str, str]]:
         ("0x" + (b"ab" * 9 + SECRET.encode()).hex(), SECRET.encode().hex()),
         ("+" + (b"ab" * 9 + SECRET.encode()).hex(), SECRET.encode().hex()),
         (base64.b32encode(b"abcde" + SECRET.encode() + b"xyz").decode(), base64.b32encode(SECRET.encode()).decode()),
+        (base64.b64encode(f"abc{SECRET}".encode("utf-16-le")).decode(), wide64(SECRET)),
+        (base64.b64encode(f"abc{SECRET}".encode("utf-16-be")).decode(), wide64(SECRET, "be")),
+        (base64.b64encode(f"\ufeffab{SECRET}".encode("utf-16-le")).decode(), wide64(SECRET)),
+        (f"abcdef{SECRET}".encode("utf-16-le").hex(), SECRET.encode("utf-16-le").hex()),
+        (spelled(f"abc{SECRET}", "0x{:02x}", ", "), spelled(SECRET, "0x{:02x}", ", ")),
+        (spelled(f"abc{SECRET}", "0X{:02X}", ","), spelled(SECRET, "0X{:02X}", ",")),
+        (spelled(f"abc{SECRET}", "{:02x}", "\t"), spelled(SECRET, "{:02x}", "\t")),
         ("\\U00000071" + SECRET[1:], "\\U00000071" + SECRET[1:]),
         (f"{SECRET[:5]}\ufe0f{SECRET[5:]}", f"{SECRET[:5]}\ufe0f{SECRET[5:]}"),
         (f"{SECRET[:5]}\U000e0041{SECRET[5:]}", f"{SECRET[:5]}\U000e0041{SECRET[5:]}"),
@@ -117,6 +132,7 @@ def test_origins_are_spans_of_the_text_in_order(text: str) -> None:
         "+" + "A" * 28, "+" + "QUJD" * 10 + "\n", "a/" * 20 + " ", "/" * 29, "-" * 40 + "A", "0x", "\uff21",
         "\\U00000041",
         "MFRGG" * 8 + " ", "M" * 40, "\xf3\xa0\x81\x81", "0000: 41\n", "00000000: 4141 4141\n", "41" * 30 + "\n",
+        "41 ", "0x41, ", "41 " * 11 + "x", "41" + " " * 60, "AEEA",
     ],
 )  # fmt: skip
 def test_hostile_text_is_read_in_linear_time(unit: str) -> None:

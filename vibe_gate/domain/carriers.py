@@ -19,9 +19,11 @@ import contextlib
 import functools
 import html
 import re
+import string
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from vibe_gate.domain.expressions import expression
 
@@ -85,6 +87,19 @@ _LAST_LINE = expression(
 )
 """The rest of a wrapped text, which is too short to be a run of its own."""
 
+_BYTES = expression(
+    r"(?<![0-9A-Za-z])(?:0[xX])?[0-9A-Fa-f]{2}(?:[\s,;:.+|'\"_-]{1,60}+(?:0[xX])?[0-9A-Fa-f]{2}(?![0-9A-Za-z])){11,}+"
+)
+"""Bytes in hex, one by one, as `xxd -i`, `od -An -t x1` or a program has them."""
+_BYTE = expression(r"(?:0[xX])?[0-9A-Fa-f]{2}(?![0-9A-Za-z])")
+_BETWEEN_BYTES = expression(r"0[xX]|[^0-9A-Fa-f]+")
+_SHAPES = bytes(
+    0x68 if char in string.hexdigits else ord(char.lower()) if char.isalpha() else 0x20 for char in map(chr, range(256))
+)
+_SHAPES_OF_BYTES = (b" hh" * 8, b"  hh" * 8, b" hxhh" * 8, b"  hxhh" * 8)
+"""How they look in `_SHAPES`, with one or two characters between. Most letters are in none of these, so that a search
+jumps over texts."""
+
 _OFFSET = "0000"  # what the lines of a dump have in common, and hardly another text
 _DUMP = expression(
     r"\n[+ -]?[0-9A-Fa-f]{6,16}+(?:"
@@ -147,7 +162,7 @@ def views(text: str) -> Iterator[View]:
 def _views(text: str, below: View | None, depth: int) -> Iterator[View]:
     if not depth:
         return
-    for find in (_escaped, _coded, _wide, _dumped):
+    for find in (_escaped, _coded, _wide, _dumped, _spelled):
         for view in find(text, below):
             if view.text:
                 yield view
@@ -337,10 +352,18 @@ def _coding(run: str) -> int:
 
 
 def _may_be_text(data: bytes) -> bool:
-    """Whether this is UTF-8 without control characters, cut at its end; for random bytes the first look says no."""
+    """Whether these bytes, four at least, begin UTF-8 without control characters, or UTF-16 of ASCII.
+
+    For random bytes the first look says no.
+    """
     if len(data.translate(None, _CONTROLS)) < len(data):
-        return False
+        return (not data[2]) != (not data[3]) and _is_wide(data)
     return len(data.decode("utf-8", "ignore").encode()) >= len(data) - 3
+
+
+def _is_wide(data: bytes) -> bool:
+    """Whether this is ASCII in UTF-16 of either order, perhaps behind its mark."""
+    return 0.4 * len(data) < data.count(0) < 0.6 * len(data) and not (any(data[2::2]) and any(data[3::2]))
 
 
 def _bytes_of(step: int, run: str) -> bytes:
@@ -357,10 +380,12 @@ def _bytes_of(step: int, run: str) -> bytes:
 
 
 def _text_of(data: bytes) -> str:
-    """The beginning of `data` that is UTF-8 without control characters, seen as Latin-1.
+    """The beginning of `data` that is UTF-8 without control characters, seen as Latin-1; UTF-16 as it is.
 
     A line of a wrapped text may begin inside of a character.
     """
+    if _is_wide(data[:24]):
+        return data.decode("latin-1")
     head = len(data) - len(data[:3].lstrip(_INSIDE) + data[3:])
     try:
         data[head:].decode("utf-8")
@@ -402,3 +427,39 @@ def _dumped(text: str, below: View | None) -> Iterator[View]:
         reached = match.end()
     if parts:
         yield View("".join(parts), below, pieces.copy)
+
+
+def _spelled(text: str, below: View | None) -> Iterator[View]:
+    """Views of bytes that are written in hex one by one, with something between."""
+    shapes = text.encode("latin-1", "replace").translate(_SHAPES)
+    if not any(map(shapes.__contains__, _SHAPES_OF_BYTES if b"x" in shapes else _SHAPES_OF_BYTES[:2])):
+        return
+    parts: list[str] = []
+    runs: list[tuple[int, int]] = []
+    size = 0
+    for run in _BYTES.finditer(text):
+        if told := _told_in(text, run):
+            parts.append(told)
+            runs.append(run.span())
+            size += len(told)
+        if size > BLOCK:
+            yield View(SEPARATOR.join(parts), below, functools.partial(_pieces_of_bytes, text, runs, parts))
+            parts, runs, size = [], [], 0
+    if parts:
+        yield View(SEPARATOR.join(parts), below, functools.partial(_pieces_of_bytes, text, runs, parts))
+
+
+def _told_in(text: str, run: re.Match[str]) -> str:
+    """The text that a run of bytes is; "" where it is none."""
+    head = islice(_BYTE.finditer(text, *run.span()), 12)
+    if not _may_be_text(bytes(int(one[0], 16) for one in head)):
+        return ""
+    return _text_of(bytes.fromhex(_BETWEEN_BYTES.sub("", run[0])))
+
+
+def _pieces_of_bytes(text: str, runs: list[tuple[int, int]], parts: list[str]) -> Iterator[Piece]:
+    for (start, end), told in zip(runs, parts, strict=True):
+        if start != runs[0][0]:
+            yield len(SEPARATOR), start, start, 0, 0
+        for one in islice(_BYTE.finditer(text, start, end), len(told)):
+            yield 1, *one.span(), 0, 0
