@@ -14,7 +14,7 @@ from typing import cast
 from vibe_gate.domain.gate import HookName
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
 from vibe_gate.faces.cli import dispatch
-from vibe_gate.faces.cli.output import emit
+from vibe_gate.faces.cli.output import ASCII, emit
 from vibe_gate.faces.git_hook.call import Hook, not_reviewed
 from vibe_gate.faces.git_hook.edition import EDITION, OPTION
 
@@ -50,6 +50,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.stage in SAYING and _edition(args.words) not in ("", EDITION):
         emit("vibe-gate: the hooks of this repository are of another version: `vibe-gate install git` renews them.\n")
     stage = stage_of(args.stage, environ)
+    plain = not _marks_are_read(environ)
     hook = Hook(
         stage=stage,
         words=words,
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         clock=lambda: datetime.now(UTC),
         parent=os.getppid(),
         stdin=_stdin,
-        say=lambda text: emit(text + "\n"),
+        say=lambda text: emit((text.translate(ASCII) if plain else text) + "\n"),
         strict=strict or args.strict,
         called=args.stage if stage == "pre-merge-commit" and stage != args.stage else None,
     )
@@ -70,6 +71,11 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         return not_reviewed(hook, error)
     except Exception as error:  # noqa: BLE001  a bug of ours must not keep people from committing; it is no review, too
         return not_reviewed(hook, InfrastructureError(dispatch.bug(error)))
+
+
+def _marks_are_read(environ: Mapping[str, str]) -> bool:
+    """Whether whoever shows this is known to read UTF-8: a terminal, or a framework. `git gui` takes it for Latin-1."""
+    return "PRE_COMMIT" in environ or "PREK_HOOK_STAGE" in environ or (sys.stdout is not None and sys.stdout.isatty())
 
 
 def _parted(words: list[str]) -> tuple[tuple[str, ...], bool]:

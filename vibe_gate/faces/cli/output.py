@@ -11,7 +11,7 @@ from typing import TextIO
 from vibe_gate.errors import StorageError
 
 ASCII = str.maketrans({"✓": "+", "✗": "x", "·": "|", "…": "~", "−": "-", "→": ">"})
-"""For a stdout whose encoding has no such characters."""
+"""For a stdout whose encoding has no such characters, and for what shows a git hook's words as Latin-1."""
 
 _COMMAND = re.compile(r"((?:^|[\r\n])[^\S\r\n]*)::")
 
