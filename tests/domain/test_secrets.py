@@ -71,6 +71,35 @@ def test_a_known_format_is_found_whole_wherever_it_stands(kind: str, around: str
     assert [(m.kind, text[m.start : m.end]) for m in secrets.find(text)] == [(kind, SAMPLES[kind])]
 
 
+@pytest.mark.parametrize("kind", SAMPLES.keys() - {"discord-bot-token", "mailgun-key", "telegram-bot-token"})
+def test_a_known_format_is_found_behind_a_name_that_ends_with_an_underscore(kind: str) -> None:
+    text = f"'prod_{SAMPLES[kind]}'"
+    assert [(m.kind, text[m.start : m.end]) for m in secrets.find(text)] == [(kind, SAMPLES[kind])]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "aws-access-key-id",
+        "age-secret-key",
+        "anthropic-key",
+        "github-token",
+        "gitlab-token",
+        "google-api-key",
+        "npm-token",
+        "pypi-token",
+    ],
+)
+def test_a_format_of_one_length_is_found_behind_letters(kind: str) -> None:
+    text = f"'toolu{SAMPLES[kind]}'"
+    assert [(m.kind, text[m.start : m.end]) for m in secrets.find(text)] == [(kind, SAMPLES[kind])]
+
+
+@pytest.mark.parametrize("text", ["disk-ant-colony-optimisation-of-routes-2", "cache_key-" + "0f" * 16])
+def test_the_end_of_a_word_leads_to_no_known_format(text: str) -> None:
+    assert secrets.find(text) == []
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "value"),
     [

@@ -44,18 +44,22 @@ class _Format:
     has_value: bool
 
 
-def _format(kind: str, lead: str, rest: str, *, inside: str = "A-Za-z0-9_") -> _Format:
-    """A format that starts with the literal `lead`, not in the middle of a run of `inside` characters.
+def _format(kind: str, lead: str, rest: str, *, inside: str = "A-Za-z0-9") -> _Format:
+    """A format that starts with the literal `lead`, not in the middle of a run of `inside` characters ("": anywhere).
 
     The look-behind stands after the lead, so that the search can jump from lead to
     lead. A group `value` in `rest` is the secret; without one the whole match is.
     """
     plain = re.escape(lead)
-    return _Format(kind, lead, expression(f"{plain}(?<![{inside}]{plain}){rest}", re.ASCII), "(?P<value>" in rest)
+    border = f"(?<![{inside}]{plain})" if inside else ""
+    return _Format(kind, lead, expression(f"{plain}{border}{rest}", re.ASCII), "(?P<value>" in rest)
 
 
 _END = r"(?![A-Za-z0-9])"
 _WORD = "A-Za-z0-9_-"
+_ALONE = rf"(?![{_WORD}])"
+"""Behind a format of one length. That and its lead tell it in the middle of a word, too: in random base64 for addresses
+one in some hundred megabytes looks so."""
 _PEM_BODY = (  # with what stands before its lines where they are quoted, commented or numbered
     r"""(?:[A-Za-z0-9+/=\s\\,"'→]|\xe2\x86\x92|(?<=\n)[>#*|;]|(?<=[ +-])\||(?<=\n)-(?!----E))"""
 )
@@ -69,26 +73,36 @@ _PEM = (
 _PEM_CODED = expression(r"[A-Za-z0-9+/=]{16,}")
 
 _FORMATS: tuple[_Format, ...] = (
-    _format("aws-access-key-id", "A", r"(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}(?![A-Za-z0-9])"),
-    _format("github-token", "gh", r"[pousr]_[A-Za-z0-9]{36,255}"),
-    _format("github-token", "github_pat_", r"[A-Za-z0-9_]{36,255}"),
-    _format("gitlab-token", "gl", rf"(?:pat|dt|rt|ptt|ft|soat)-[{_WORD}]{{20,300}}"),
+    _format("aws-access-key-id", "A", r"(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}(?![A-Za-z0-9])", inside=""),
+    _format(
+        "github-token", "gh", rf"[pousr]_(?:[A-Za-z0-9]{{36}}{_ALONE}|(?<![A-Za-z0-9]gh[pousr]_)[A-Za-z0-9]{{36,255}})",
+        inside="",
+    ),
+    _format("github-token", "github_pat_", r"[A-Za-z0-9_]{36,255}", inside=""),
+    _format(
+        "gitlab-token", "gl",
+        rf"(?:pat-[{_WORD}]{{20}}{_ALONE}|(?<![A-Za-z0-9]gl)(?:pat|dt|rt|ptt|ft|soat)-[{_WORD}]{{20,300}})", inside="",
+    ),
     _format("slack-token", "xox", r"[abeoprs]-[A-Za-z0-9-]{10,300}"),
     _format("slack-token", "xapp-", r"[0-9]-[A-Za-z0-9-]{20,300}"),
     _format("slack-webhook", "hooks.slack.com/", r"(?:services|workflows)/[A-Za-z0-9_/]{20,200}"),
     _format("stripe-key", "sk_live_", r"[A-Za-z0-9]{16,250}"),
     _format("stripe-key", "rk_live_", r"[A-Za-z0-9]{16,250}"),
     _format("stripe-webhook-secret", "whsec_", r"[A-Za-z0-9+/=]{32,100}"),
-    _format("google-api-key", "AIza", rf"[{_WORD}]{{35}}(?![{_WORD}])"),
+    _format("google-api-key", "AIza", rf"[{_WORD}]{{35}}{_ALONE}", inside=""),
     _format("google-oauth-secret", "GOCSPX-", rf"[{_WORD}]{{28}}"),
-    _format("anthropic-key", "sk-ant-", rf"[{_WORD}]{{20,300}}"),
+    _format(
+        "anthropic-key", "sk-ant-",
+        rf"(?:[a-z]{{3,6}}[0-9]{{2}}-[{_WORD}]{{80,300}}|(?<![A-Za-z0-9]sk-ant-)[{_WORD}]{{20,300}})", inside="",
+    ),
     _format("openai-key", "sk-", rf"(?:(?:proj|svcacct|admin|or-v1)-[{_WORD}]{{20,300}}|[A-Za-z0-9]{{20,100}}{_END})"),
-    _format("npm-token", "npm_", rf"[A-Za-z0-9]{{36}}{_END}"),
-    _format("pypi-token", "pypi-AgE", rf"[{_WORD}]{{30,1000}}"),
+    _format("npm-token", "npm_", rf"[A-Za-z0-9]{{36}}(?:{_ALONE}|(?<![A-Za-z0-9]npm_.{{36}}){_END})", inside=""),
+    _format("pypi-token", "pypi-AgE", rf"[{_WORD}]{{30,1000}}", inside=""),
     _format("twilio-key", "SK", r"[0-9a-f]{32}(?![0-9A-Za-z])"),
     _format("sendgrid-key", "SG.", rf"[{_WORD}]{{16,32}}\.[{_WORD}]{{32,64}}"),
     _format("azure-storage-key", "AccountKey=", r"(?P<value>[A-Za-z0-9+/]{86}==)"),
     _format("jwt", "eyJ", rf"[{_WORD}]{{8,}}+\.eyJ[{_WORD}]{{8,}}+\.[{_WORD}]*", inside=_WORD),
+    _format("jwt", "eyJ", rf"(?<=_eyJ)[{_WORD}]{{8,400}}+\.eyJ[{_WORD}]{{8,}}+\.[{_WORD}]*", inside=""),
     _format("private-key", "-----BEGIN ", _PEM),
     _format("gcp-service-account", '"private_key_id"', r'\s{0,5}:\s{0,5}"(?P<value>[0-9a-f]{40})"'),
     _format("heroku-key", "HRKU-", rf"[{_WORD}]{{36,100}}"),
@@ -98,9 +112,9 @@ _FORMATS: tuple[_Format, ...] = (
     _format("hugging-face-token", "hf_", rf"[A-Za-z0-9]{{30,50}}{_END}"),
     _format("databricks-token", "dapi", r"[0-9a-f]{32}(?:-[0-9])?(?![0-9A-Za-z])"),
     _format("shopify-token", "shp", r"(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
-    _format("mailgun-key", "key-", rf"[0-9a-f]{{32}}{_END}"),
+    _format("mailgun-key", "key-", rf"[0-9a-f]{{32}}{_END}", inside="A-Za-z0-9_"),  # cache_key-<digest> is none
     _format("vault-token", "hvs.", rf"[{_WORD}]{{24,300}}"),
-    _format("age-secret-key", "AGE-SECRET-KEY-1", r"[0-9A-Z]{58}"),
+    _format("age-secret-key", "AGE-SECRET-KEY-1", r"[0-9A-Z]{58}", inside=""),
     _format("grafana-token", "glsa_", r"[A-Za-z0-9]{32}_[0-9a-f]{8}"),
     _format("linear-key", "lin_api_", rf"[A-Za-z0-9]{{32,64}}{_END}"),
     _format("groq-key", "gsk_", rf"[A-Za-z0-9]{{40,64}}{_END}"),
@@ -126,7 +140,7 @@ _CUT_LEADS = {
     "gsk_": "groq-key", "AGE-SECRET-KEY-1": "age-secret-key",
 }  # fmt: skip
 _CUT_SHORT = expression(
-    rf"(?<![A-Za-z0-9_])(?P<lead>{'|'.join(map(re.escape, _CUT_LEADS))})(?P<rest>[A-Za-z0-9_.-]{{10,300}})\Z", re.ASCII
+    rf"(?<![A-Za-z0-9])(?P<lead>{'|'.join(map(re.escape, _CUT_LEADS))})(?P<rest>[A-Za-z0-9_.-]{{10,300}})\Z", re.ASCII
 )
 
 _URL = expression(
