@@ -13,8 +13,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import accumulate
-from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -24,8 +24,6 @@ from vibe_gate.adapters.bundles.blocks import Blocks, Reader
 from vibe_gate.adapters.bundles.place import Place, corrupt, json_object, turns_of
 
 Source = Literal["run", "sdk", "hook"]
-
-_TS = attrgetter("ts")
 
 
 class TimelineEvent(msgspec.Struct, gc=False):
@@ -170,22 +168,20 @@ def _earliest(logs: list[_Log]) -> list[TimelineEvent]:
     if len(parts) == 1:
         return parts[0].events
     events: list[TimelineEvent] = []
+    times: list[int] = []
     for part in parts:
         events += part.events
-    if all(part.as_dated for part in parts):
-        events.sort(key=_TS)
-        return events
-    times = [time for part in parts for time in part.times]
-    return [events[index] for index in sorted(range(len(times)), key=times.__getitem__)]
+        times += part.times
+    events.sort(key=partial(next, iter(times)))  # by the time that each counts as, not by its own `ts`
+    return events
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Events of one log and the times they count as. `as_dated`: these are their own `ts`."""
+    """Events of one log and the times they count as."""
 
     events: list[TimelineEvent]
     times: list[int]
-    as_dated: bool
 
 
 class _Log:
@@ -194,7 +190,6 @@ class _Log:
     def __init__(self, place: Place, name: str, kind: type[TimelineEvent], reading: _Reading) -> None:
         self.events: list[TimelineEvent] = []
         self.times: list[int] = []
-        self.as_dated = True
         self.ended = False
         self.turn = ""
         self.latest = 0
@@ -210,10 +205,10 @@ class _Log:
     def take(self, end: int) -> _Part:
         """The first `end` events, which are not held any more."""
         if end == len(self.events):
-            part = _Part(self.events, self.times, self.as_dated)
-            self.events, self.times, self.as_dated = [], [], True
+            part = _Part(self.events, self.times)
+            self.events, self.times = [], []
             return part
-        part = _Part(self.events[:end], self.times[:end], self.as_dated)
+        part = _Part(self.events[:end], self.times[:end])
         del self.events[:end], self.times[:end]
         return part
 
@@ -235,7 +230,6 @@ class _Log:
             return
         if times[0] < self.latest or times != sorted(times):
             times = list(accumulate(times, max, initial=self.latest))[1:]
-            self.as_dated = False
         self.latest = times[-1]
         if self.turn:
             for event in events:
