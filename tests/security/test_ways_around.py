@@ -391,3 +391,20 @@ def test_21_a_remote_without_a_branch_that_is_known_here_is_told_at_every_commit
     stage(gated, **{"src/log.py": "log = print\n"})
     assert "no default branch of the remote origin is known here" in git(gated, "commit", "-m", "Better").stderr
     assert "no default branch of the remote origin is known here" in gated.run("verify", "HEAD").out
+
+
+def test_22_a_remote_that_was_removed_is_told_and_one_that_never_was_is_not(gated, tmp_path):
+    said = "this repository has commits of another one, and no remote any more"
+    assert said not in gated.run("verify", "HEAD").out
+    there = Gated.__new__(Gated)
+    there.environ, there.path = gated.environ, tmp_path / "there"
+    gated.git("clone", "-q", str(gated.path), str(there.path))
+    there.run("verify", "HEAD")
+    git(there, "remote", "remove", "origin")
+    assert said in there.run("verify", "HEAD").out
+    (there.path / ".git" / "logs" / "HEAD").unlink()
+    assert said not in there.run("verify", "HEAD").out
+    git(there, "fetch", "-q", str(gated.path))
+    assert said in there.run("verify", "HEAD").out
+    git(there, "config", "vibe-gate.trust", "HEAD")
+    assert said not in there.run("verify", "HEAD").out

@@ -162,7 +162,7 @@ class Revisions:
         return None if tip.code else tip.line
 
     def _remark_lost(self) -> None:
-        """Say it where a remote is fetched from, and no branch of it is known: what it has does not bind then."""
+        """Say it where a remote was fetched from, and no branch of it is known (any more): nothing of it binds then."""
         fetched = sorted(name for name in self._remotes() if self._place.settings.value(f"remote.{name}.fetch"))
         if fetched:
             remote = paths.quote(fetched[0])
@@ -171,6 +171,11 @@ class Revisions:
                 f"`git fetch {remote}`, then `git remote set-head {remote} --auto`."
             )
             self.remarks[said] = None
+        elif not self._remotes() and _came_from_elsewhere(self._place):
+            self.remarks[
+                "this repository has commits of another one, and no remote any more, so the gate is the one of before "
+                "the change: `git remote add origin ADDRESS` and fetch, or `git config vibe-gate.trust BRANCH`."
+            ] = None
 
     def _remotes(self) -> set[str]:
         """The remotes that `git remote` lists: those of which the configuration says anything."""
@@ -201,6 +206,17 @@ class Revisions:
         if self._place.shallow:
             return f"{said} This clone is shallow: run `git fetch --deepen=50`, or `git fetch --unshallow`."
         return f"{said} `git log --oneline --all` shows what there is."
+
+
+def _came_from_elsewhere(place: Place) -> bool:
+    """Whether it was cloned, or fetched into, by what stays when a remote is removed."""
+    if any((folder / "FETCH_HEAD").exists() for folder in (place.git_dir, place.common_dir)):
+        return True
+    try:
+        with (place.common_dir / "logs" / "HEAD").open("rb") as log:
+            return b"\tclone: from " in log.readline(4096)
+    except OSError:
+        return False
 
 
 def _follows(setting: str) -> bool:
