@@ -162,7 +162,7 @@ def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[],
     waived = (f"{waiver.finding}: {waiver.sentence}" for waiver in verdict.waivers)
     remarks = waivers.remarks(summary.findings, [file.path for file in case.change.files])
     notes = (*_notes(case, heard, verdict.intact), *checked.notes, *waived, *remarks, *filter(None, [attest.note]))
-    return Review(summary, notes, case.gate)
+    return Review(summary, tuple(map(case.redactor.text, notes)), case.gate)
 
 
 def _sum_up(case: Case, heard: Heard, verdict: Weighed, seconds: float) -> Summary:

@@ -61,7 +61,7 @@ def test_the_receipt_says_who_let_it_pass_and_verify_shows_it(gated):
     assert gated.stand("--strict")[:2] == (1, "failed")
 
 
-def test_a_secret_in_a_reason_is_in_no_receipt(gated):
+def test_a_secret_in_a_reason_is_in_no_receipt_and_on_no_screen(gated):
     [name] = fail(gated)
     token = "ghp_" + "5FaBzX9qLm" * 3 + "tR2vW8"
     gated.run("override", name, "--reason", f"as {token} says", "--expires", SOON)
@@ -69,6 +69,9 @@ def test_a_secret_in_a_reason_is_in_no_receipt(gated):
     [waiver] = predicate(gated.bundles()[-1])["waivers"]
     assert waiver["reason"].startswith("as [redacted:github-token:")
     assert waiver["reason"].endswith("] says")
+    screen = gated.run("review", "--staged").out
+    assert "[redacted:github-token:" in screen
+    assert token not in screen.replace("\n", "").replace(" ", "")
     assert gated.run("bundles", "verify").code == 0
 
 
