@@ -78,12 +78,24 @@ def test_the_repository_is_found_from_wherever_the_agent_stands(tmp_path, enviro
 
 @pytest.mark.parametrize(
     ("session", "folder"),
-    [("../../../etc", "_________etc"), ("a/b", "a_b"), ("", "unknown"), (".", "_"), ("x" * 500, "x" * 64)],
+    [("../../../etc", "_________etc-"), ("a/b", "a_b-"), ("", "unknown"), (".", "_-"), ("x" * 500, "x" * 55 + "-")],
 )
 def test_a_session_id_cannot_lead_out_of_its_folder(tmp_path, environ, session, folder):
     where = repository(tmp_path / "r")
     keep(event(session), where, environ)
-    assert [path.name for path in (where / ".git/vibe-gate/sessions").iterdir()] == [folder]
+    (name,) = [path.name for path in (where / ".git/vibe-gate/sessions").iterdir()]
+    assert name.startswith(folder)
+    assert len(name) <= 64
+
+
+def test_sessions_whose_ids_differ_in_letters_that_no_folder_has_stay_apart(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    ids = ["a/b", "a.b", "a_b", "a b", "x" * 64, "x" * 65, "x" * 64 + "y"]
+    for one in (*ids, *ids):
+        keep(event(one, prompt=one), where, environ)
+    folders = [path.name for path in (where / ".git/vibe-gate/sessions").iterdir()]
+    assert sorted(spooled(where, name)[0]["prompt"] for name in folders) == sorted(ids)
+    assert [len(spooled(where, name)) for name in folders] == [2] * len(ids)
 
 
 def test_a_session_id_inside_of_a_text_is_not_the_sessions(tmp_path, environ):

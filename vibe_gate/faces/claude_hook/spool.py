@@ -13,6 +13,7 @@ import time
 MAX_EVENT_BYTES = 64 << 20  # the CLI caps its own messages at 16 MiB, and JSON may write a byte as six
 MAX_SPOOL_BYTES = 256 << 20  # of one session between two runs of vibe-gate
 MAX_GAPS_BYTES = 64 << 10
+MAX_ID_BYTES = 4096  # of a session's id
 LOCK_TRIES = 100  # of 5 ms: whoever reads the spool holds its lock only while it renames the file
 SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
@@ -113,14 +114,24 @@ def write_whole(descriptor: int, line: bytes, size: int) -> None:
 
 
 def session_of(event: bytes) -> bytes:
-    """The session id as a name of a folder; a key of the event itself can only be written with bare quotes."""
+    """The session id as a name of a folder; a key of the event itself can only be written with bare quotes.
+
+    Where letters of an id are no letters of a name, a number made of all of them tells two such ids apart.
+    """
     start = event.find(b'"session_id"')
     colon = event.find(b":", start)
     opening = event.find(b'"', colon)
     closing = event.find(b'"', opening + 1)
     if start < 0 or colon < 0 or opening < 0 or closing < 0:
         return b"unknown"
-    return bytes(byte if byte in SAFE else 95 for byte in event[opening + 1 : closing][:64]) or b"unknown"
+    told = event[opening + 1 : closing]
+    name = bytes(byte if byte in SAFE else 95 for byte in told[:64])
+    if name == told:
+        return name or b"unknown"
+    number = 0
+    for byte in told[:MAX_ID_BYTES]:
+        number = (number * 257 + byte) % 0xFFFFFFFB  # a prime; hashlib would cost its import
+    return b"%b-%08x" % (name[:55], number)
 
 
 def spool_folder(environ: "os._Environ[str]") -> bytes | None:
