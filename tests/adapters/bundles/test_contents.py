@@ -69,9 +69,9 @@ def test_the_same_content_is_one_inode_in_every_bundle(store: Store, tmp_path: P
     assert len({place.stat().st_ino for place in places}) == 1
 
 
-def test_contents_that_wait_for_being_packed_are_told_in_the_order_in_which_they_came(store: Store) -> None:
+def test_events_tell_of_stored_contents_in_the_order_in_which_they_came(store: Store) -> None:
     run = store.begin(KEY, START, {})
-    contents = [bytes([65 + number]) * (200_000 if number % 3 else 10) for number in range(50)]
+    contents = [bytes([65 + number]) * (20_000 if number % 3 else 10) for number in range(50)]
     expected = [run.content("after", data, f"{number}.txt") for number, data in enumerate(contents)]
     run.event("log.mark")
     lines = [json.loads(line) for line in (run.directory / "events.ndjson").read_bytes().splitlines()]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from vibe_gate.adapters.bundles.folder import Folder
-from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT, Objects, digest_of
-from vibe_gate.adapters.bundles.packing import Packing
+from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT, Objects, digest_of, encode, encode_fast, name_of
 from vibe_gate.adapters.bundles.redactor import Redactor
 from vibe_gate.domain.change import Side
+
+_PACKED_SMALL = 128
+"""Contents of a bundle that are packed with full effort, the two sides of 64 files; then speed is worth more
+(docs/decisions/0007)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,30 +33,19 @@ class Contents:
 
     def __init__(self, bundle: Folder, objects: Objects, redact: Redactor) -> None:
         self._bundle = bundle
-        self._packing = Packing(objects)
+        self._objects = objects
         self._redact = redact
         self._sides: dict[Side, Folder] = {}
+        self._packed = 0
 
-    def keep(self, side: Side, data: bytes, done: Callable[[Kept], None]) -> Kept:
-        """Store one side of a file, soon; `done` is called once it is stored, in the order of the calls. OSError."""
+    def keep(self, side: Side, data: bytes) -> Kept:
+        """Store one side of a file. OSError."""
         safe = self._redact.data(data) if len(data) <= LARGEST_CONTENT else data
         if len(safe) > LARGEST_CONTENT:
-            self.settle()
-            kept = Kept(digest_of(safe), len(safe), "")
-            done(kept)
-            return kept
+            return Kept(digest_of(safe), len(safe), "")
         if side not in self._sides:
             self._sides[side] = self._bundle.folder("files", create=True).folder(side, create=True)
-
-        def as_kept(stored: str) -> Kept:
-            return Kept(stored.partition(".")[0], len(safe), f"files/{side}/{stored}")
-
-        return as_kept(self._packing.put(safe, self._sides[side], lambda stored: done(as_kept(stored))))
-
-    def settle(self) -> None:
-        """Everything that was kept is stored when this returns. OSError."""
-        self._packing.settle()
-
-    def close(self) -> None:
-        """Nothing is stored any more."""
-        self._packing.close()
+        name = name_of(safe)
+        self._packed += name.endswith(".gz")
+        self._objects.put(safe, self._sides[side], name, encode if self._packed <= _PACKED_SMALL else encode_fast)
+        return Kept(name.partition(".")[0], len(safe), f"files/{side}/{name}")

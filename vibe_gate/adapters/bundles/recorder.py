@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from vibe_gate.adapters.bundles import agreement, names
 from vibe_gate.adapters.bundles.binary import redact_sections
-from vibe_gate.adapters.bundles.contents import Contents, Kept
+from vibe_gate.adapters.bundles.contents import Contents
 from vibe_gate.adapters.bundles.digests import digests
 from vibe_gate.adapters.bundles.durable import make_durable
 from vibe_gate.adapters.bundles.fate import Fate
@@ -88,9 +88,6 @@ class RunRecorder:
     def content(self, side: Side, data: bytes, path: str = "") -> str | None:
         """Keep one side of a changed file; `path` as shown (`paths.quote`) goes into the event log.
 
-        It may still be packed when this returns: it is stored, and its event written,
-        before anything else of the run is.
-
         Returns the sha-256 of what is stored, of the bytes themselves above the
         size limit (nothing is stored then), or None if the run is not recorded.
         """
@@ -122,7 +119,6 @@ class RunRecorder:
             self._fate.closed = True
             parts, self._maybe_parts = self._maybe_parts, None
             if parts is not None:
-                parts.contents.close()
                 parts.log.close()
                 parts.lock.release()
 
@@ -142,10 +138,6 @@ class RunRecorder:
         return self._maybe_parts
 
     def _append(self, type: EventType, node_id: str | None, data: Mapping[str, Any]) -> None:
-        self._parts.contents.settle()
-        self._write(type, node_id, data)
-
-    def _write(self, type: EventType, node_id: str | None, data: Mapping[str, Any]) -> None:
         parts = self._parts
         safe = own_words.redacted(data, own_words.EVENT.get(type, {}), parts.redact.value)
 
@@ -165,11 +157,10 @@ class RunRecorder:
         self._append("artifact.written", None, _artifact(names.PATCH, digest_of(safe), len(safe)))
 
     def _content(self, side: Side, data: bytes, path: str) -> str:
-        def stored(kept: Kept) -> None:
-            about = _artifact(kept.name, kept.sha256, kept.size) | {"side": side, "path": path}
-            self._write("artifact.written", None, about)
-
-        return self._parts.contents.keep(side, data, stored).sha256
+        kept = self._parts.contents.keep(side, data)
+        about = _artifact(kept.name, kept.sha256, kept.size) | {"side": side, "path": path}
+        self._append("artifact.written", None, about)
+        return kept.sha256
 
     def _turn(self, node_id: str, number: int) -> TurnRecorder:
         parts = self._parts

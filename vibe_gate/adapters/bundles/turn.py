@@ -151,7 +151,7 @@ class TurnRecorder:
         self.close()
 
     def flush(self) -> None:
-        """Write what still waits: pieces for their message's end, contents for being packed."""
+        """Write the pieces that still wait for their message's end."""
         if (parts := self._maybe_parts) is not None:
             self._fate.attempt(lambda: self._flush(parts), None)
 
@@ -161,7 +161,6 @@ class TurnRecorder:
             parts, self._maybe_parts = self._maybe_parts, None
             if parts is not None:
                 self._fate.attempt(lambda: self._flush(parts), None)
-                parts.contents.close()
                 parts.events.close()
                 parts.hooks.close()
                 parts.transcript.close()
@@ -183,7 +182,6 @@ class TurnRecorder:
     def _flush(self, parts: TurnParts) -> None:
         for event in parts.deltas.rest():
             self._write(parts, event)
-        parts.contents.settle()
 
     def _hook(self, data: Mapping[str, Any]) -> None:
         if (parts := self._maybe_parts) is None:
@@ -199,7 +197,7 @@ class TurnRecorder:
     def _content(self, side: Side, data: bytes) -> str | None:
         if (parts := self._maybe_parts) is None:
             return None
-        return parts.contents.keep(side, data, lambda kept: None).sha256
+        return parts.contents.keep(side, data).sha256
 
     def _seal(self, status: str, detail: str, metrics: TurnMetrics, made: TurnChange) -> None:
         if (parts := self._maybe_parts) is None:
