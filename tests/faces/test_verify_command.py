@@ -193,6 +193,13 @@ def test_the_default_range_is_what_the_upstream_does_not_have(gated, tmp_path):
     assert (code, [row["title"] for row in rows]) == (0, ["Two", "One"])
 
 
+def test_a_branch_that_follows_one_of_its_own_repository_is_told(gated):
+    gated.git("branch", "-q", "other")
+    gated.git("branch", "-q", "--set-upstream-to", "other")
+    out = gated.run("verify").out
+    assert ("Nothing to verify" in out, "HEAD's branch follows refs/heads/" in out) == (True, True)
+
+
 def test_a_failed_review_fails_and_says_so_in_the_table(gated):
     gated.commit("Change\x1b[31m", **{"src/pay.py": CHANGED + "# TODO\n"})
     gated.review("--commit", "HEAD")

@@ -23,11 +23,11 @@ Rows = Sequence[tuple[Subject, Standing]]
 def lines(rows: Rows, trusted: str, listed: str, strict: bool, remark: str = "") -> list[str]:
     """The table, then what it comes to; `remark` says what could not be looked at."""
     if not rows:
-        return ["Nothing to verify: the range has no commits."]
+        return ["Nothing to verify: the range has no commits.", *([safe(remark)] if remark else [])]
     told = [line for subject, standing in rows for line in _told(subject, standing)]
     counts = Counter(standing.status for _, standing in rows)
     whole = ", ".join(f"{number} {status}" for status, number in counts.most_common())
-    signers = f"signers: {listed}" if listed else "no list of signers: signatures prove nobody"
+    signers = f"signers: {listed}" if listed else "no list of signers here, so no signature counts"
     strictly = "; strict: only what somebody else signed counts" if strict else ""
     gate = f"gate at {trusted[:SHORT_ID]}" if trusted else "built-in gate"
     below = [f"{counted(len(rows), 'commit')}: {whole}", f"{gate}; {signers}{strictly}", *filter(None, [remark])]

@@ -118,7 +118,16 @@ class Revisions:
         return since.code != 0 or not ends.isdisjoint(since.line.split("\n"))
 
     def upstream(self) -> str | None:
-        """The commit of the upstream that HEAD's branch has; None without one."""
+        """The commit of the upstream that HEAD's branch has; None without one.
+
+        Anybody can have a branch follow one of this repository, itself even, so `remarks` says so.
+        """
+        name = self._place.git.run("rev-parse", "--symbolic-full-name", "@{upstream}").line
+        if name.startswith("refs/heads/"):
+            self.remarks[
+                f"HEAD's branch follows {paths.quote(name)} of this repository, so what that has was not looked at: "
+                "give a range for more."
+            ] = None
         return self._place.git.run("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}").line or None
 
     def upstream_base(self) -> str | None:
