@@ -75,6 +75,7 @@ def _run(case: Case, criterion: Criterion, lacks: list[str]) -> CheckResult:
             read=case.repository.read,
             run_command=command,
             policy=case.gate.file.policy.block,
+            redact=case.redactor.text,
         )
     )
 

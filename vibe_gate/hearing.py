@@ -169,6 +169,7 @@ def _session(
             message=case.message,
             cloud=gateway.cloud,
             settle=partial(_settle, gateway),
+            redact=case.redactor.text,
         )
         judged = asyncio.run(_all(rubrics, court, halves))
         return judged, gateway.spent(), tuple(gateway.unmatched)

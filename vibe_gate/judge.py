@@ -52,7 +52,8 @@ class Courtroom:
     gateway's address for a node, `ends_at` the deadline on the clock `monotonic`
     (seconds), `message` the author's prose for rubrics that ask to see it, `cloud` a
     cloud's own variables where agents talk to it themselves, and `settle` hears how each
-    session of a node ended, for what the gateway cannot see.
+    session of a node ended, for what the gateway cannot see. `redact` takes the secrets out of what is said before it
+    is cut: what a limit leaves of one may not be known as a secret any more.
     """
 
     change: Change
@@ -71,6 +72,7 @@ class Courtroom:
     message: str
     cloud: Mapping[str, str]
     settle: Callable[[str, agent.Ending], None]
+    redact: Callable[[str], str]
     contents: dict[str, bytes] = field(default_factory=dict)
 
     def content(self, version: FileVersion | None) -> bytes:
@@ -220,7 +222,7 @@ async def _converse(rubric: Rubric, court: Courtroom, part: Part, node: str) -> 
     answered = ending.status == "answered"
     court.run.event("node.status", node, status="DONE" if answered else "ERROR", reason=ending.detail)
     if not answered:
-        return _silent(part, ending.status, ending.detail, turn.relative)
+        return _silent(part, ending.status, court.redact(ending.detail), turn.relative)
     return _reply(court, part, ending.answer, turn.relative)
 
 
@@ -252,7 +254,7 @@ def _vote(court: Courtroom, criterion: Criterion, answers: list[Answer], turn: s
         Vote(
             outcome=answer.outcome,
             said=answer.outcome,
-            reason=short(answer.reason),
+            reason=short(court.redact(answer.reason)),
             counterexample=answer.counterexample,
             evidence=tuple(_check(court, criterion, evidence) for evidence in answer.evidence),
             turn=turn,

@@ -31,6 +31,8 @@ PEM = (
     + "-----END PRIVATE KEY-----"
 )
 BOTH = (TOKEN, HELD)
+LONG = "hR3-wq8mZt5xKc2vPb7nLd4sGf9jYa6eUi1oQ0-T"
+"""Such a value too, which a limit cuts before its half."""
 
 CHECK = """
 [[criterion]]
@@ -92,7 +94,7 @@ def unpacked(patch: bytes) -> Iterator[bytes]:
 
 
 def assert_clean(folder: Path) -> None:
-    marks = [mark for secret in BOTH for mark in traces(secret)] + [b"BAQEFAASCBKcwggSj"]
+    marks = [mark for secret in BOTH for mark in traces(secret)] + [b"BAQEFAASCBKcwggSj", LONG[:12].encode()]
     found = [(path, mark) for path, data in written(folder) for mark in marks if mark.lower() in data.lower()]
     assert found == []
 
@@ -124,7 +126,8 @@ def script() -> list[Any]:
         "counterexample": f"{HELD} -> {TOKEN}",
         "evidence": [{"path": "src/load.py", "line": 4, "end_line": 5, "quote": "    except OSError:\n        pass"}],
     }
-    other = verdict | {"criterion": "names-are-clear", "outcome": "pass", "evidence": [], "counterexample": None}
+    said = {"criterion": "names-are-clear", "outcome": "pass", "reason": 87 * "so " + LONG}
+    other = verdict | said | {"evidence": [], "counterexample": None}
     return [
         Turn(
             Thinking(f"so {TOKEN} {HELD}"),
@@ -151,7 +154,7 @@ def walk(repo: Repo, environ: dict[str, str], **request: Any) -> Review:
 
 @pytest.fixture
 def environ(environ: dict[str, str]) -> dict[str, str]:
-    return environ | {"SERVICE_TOKEN": HELD}
+    return environ | {"SERVICE_TOKEN": HELD, "DEPLOY_TOKEN": LONG}
 
 
 @pytest.mark.parametrize("wire", ["live", "record"])
@@ -160,6 +163,7 @@ def test_nothing_secret_is_left_on_disk_by_a_review(tmp_path: Path, environ: dic
     with answering(*script(), repeat_last=True) as model:
         told = walk(repo, environ | model.environ, wire=wire, cassette=tmp_path / "cassette")
     assert told.summary.outcome == "fail"
+    assert LONG[:12] not in told.summary.model_dump_json()
     assert_clean(repo.path / ".vibe-artifacts")
     if wire == "live":
         assert list((repo.path / ".git/vibe-gate/verdicts").iterdir())

@@ -26,6 +26,7 @@ def ask(
     policy: tuple[str, ...] = (),
     command: tuple[str, ...] | None = None,
     run_command: Callable[[tuple[str, ...], float], CommandResult] = _no_command,
+    redact: Callable[[str], str] = str,
     **options: object,
 ) -> CheckResult:
     """The check's answer (`only`: the criterion's own paths); what every answer promises is asserted on the way."""
@@ -37,7 +38,7 @@ def ask(
     result = run_check(
         CheckInput(
             change=change(*files), criterion=criterion, read=read, run_command=run_command, execution=execution,
-            policy=policy,
+            policy=policy, redact=redact,
         )
     )  # fmt: skip
     assert 0 < len(result.reason) <= 280

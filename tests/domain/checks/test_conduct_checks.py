@@ -146,6 +146,17 @@ def test_the_last_line_of_output_is_the_finding() -> None:
     assert result.findings[0].message == "t exited with 1: 2 failed"
 
 
+def test_a_secret_is_taken_out_before_a_limit_cuts_it() -> None:
+    secret = "hR3-wq8mZt5xKc2vPb7nLd4sGf9jYa6eUi1oQ0-T"
+    ended = CommandResult(1, f"a.txt:1: {'x ' * 135}{secret}\n{'y ' * 130}{secret}\n")
+    result = ask(
+        "command", added("a.txt", b"z" * 390 + secret.encode()),
+        command=("t",), run_command=lambda argv, timeout_s: ended, redact=lambda text: text.replace(secret, "[gone]"),
+    )  # fmt: skip
+    assert places(result) == [("", 0), ("a.txt", 1)]
+    assert secret[:8] not in "".join(finding.model_dump_json() for finding in result.findings)
+
+
 def test_output_that_points_at_changed_lines_becomes_findings_there() -> None:
     output = (
         "./src/a.py:2:1: F401 unused\nsrc/a.py:2:1: F401 unused\nsrc/b.py:1: not in the change\n"

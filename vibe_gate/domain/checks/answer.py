@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pydantic import field_validator
 
@@ -24,6 +24,12 @@ _CUT = f" Only the first {MAX_FINDINGS:,} are findings here."
 
 MAX_SHOWN_QUOTE = 400
 """Characters of a line kept as evidence: enough to recognise it, whatever its length."""
+
+_MAY_BE_CUT = MAX_REASON // 2
+"""A sentence that is longer has its secrets taken out before: here or where a waiver stands before it, it is cut."""
+
+_AROUND_CUT = 10_000
+"""Characters of a line behind the cut in which a secret that begins before it is looked for."""
 
 
 class Excluding(Model):
@@ -54,9 +60,10 @@ def _is_excluded(file: FileChange, globs: tuple[str, ...]) -> bool:
     return bool(globs) and all(paths.matches(name, globs) for name in names)
 
 
-def sentence(text: str) -> str:
-    """`text` on one line, safe to show, cut to the length of a reason."""
-    safe = invisible.escape(" ".join(text.split()))
+def sentence(text: str, redact: Callable[[str], str] = str) -> str:
+    """`text` on one line, safe to show, without secrets where it is long, cut to the length of a reason."""
+    told = redact(text) if len(text) > _MAY_BE_CUT else text
+    safe = invisible.escape(" ".join(told.split()))
     return safe if len(safe) <= MAX_REASON else safe[: MAX_REASON - 1] + "…"
 
 
@@ -78,22 +85,22 @@ def finding(
     """A finding at `line` of the file shown as `path` (0: the file, "": the change); a `quote` is evidence."""
     evidence: tuple[CheckedEvidence, ...] = ()
     if quote and line:
-        held = CheckedEvidence(
-            path=path, line=line, end_line=line, quote=quote[:MAX_SHOWN_QUOTE], side=side, standing="holds"
-        )
+        if len(quote) > MAX_SHOWN_QUOTE:
+            quote = input.redact(quote[: MAX_SHOWN_QUOTE + _AROUND_CUT])[:MAX_SHOWN_QUOTE]
+        held = CheckedEvidence(path=path, line=line, end_line=line, quote=quote, side=side, standing="holds")
         evidence = (held,)
     return Finding(
         path=path, line=line, end_line=line, level="failure" if input.criterion.must else "warning",
-        criterion=input.criterion.id, message=sentence(message), evidence=evidence,
+        criterion=input.criterion.id, message=sentence(message, input.redact), evidence=evidence,
     )  # fmt: skip
 
 
-def failed(reason: str, findings: Sequence[Finding]) -> CheckResult:
+def failed(input: CheckInput, reason: str, findings: Sequence[Finding]) -> CheckResult:
     """Fail, with as many findings as are kept; the reason says where that may not be all."""
+    said = sentence(reason, input.redact)
     if len(findings) < MAX_FINDINGS:
-        return CheckResult("fail", sentence(reason), tuple(findings))
+        return CheckResult("fail", said, tuple(findings))
     room = MAX_REASON - len(_CUT)
-    said = sentence(reason)
     said = said if len(said) <= room else said[: room - 1] + "…"
     return CheckResult("fail", said + _CUT, tuple(findings[:MAX_FINDINGS]))
 

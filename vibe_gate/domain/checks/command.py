@@ -43,7 +43,7 @@ def command(input: CheckInput, options: CommandOptions) -> CheckResult:
     how = f"exited with {ended.exit_code}" if ended.exit_code > 0 else f"was ended by signal {-ended.exit_code}"
     last = next((line.strip() for line in reversed(ended.output.splitlines()) if line.strip()), "no output")
     findings = [answer.finding(input, f"{shown} {how}: {last}"), *_pointed_at(input, ended.output)]
-    return answer.failed(f"{shown} {how}.", findings)
+    return answer.failed(input, f"{shown} {how}.", findings)
 
 
 def _pointed_at(input: CheckInput, output: str) -> Iterator[Finding]:

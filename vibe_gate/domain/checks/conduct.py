@@ -63,7 +63,9 @@ def tools_only(input: CheckInput, options: ToolsOnlyOptions) -> CheckResult:
     if not others:
         return answer.passed(f"{counted(len(used), 'tool')} used, all allowed.")
     findings = [answer.finding(input, f"The agent used {name}, which is not among its tools.") for name in others]
-    return answer.failed(f"{counted(len(others), 'tool')} used that are not allowed: {listed(others)}.", findings)
+    return answer.failed(
+        input, f"{counted(len(others), 'tool')} used that are not allowed: {listed(others)}.", findings
+    )
 
 
 def tool_used(input: CheckInput, options: ToolUsedOptions) -> CheckResult:
@@ -76,7 +78,7 @@ def tool_used(input: CheckInput, options: ToolUsedOptions) -> CheckResult:
     if good >= options.min:
         return answer.passed(f"{told}.")
     return answer.failed(
-        f"{told}; {options.min} needed.", [answer.finding(input, f"{told}, and {options.min} were needed.")]
+        input, f"{told}; {options.min} needed.", [answer.finding(input, f"{told}, and {options.min} were needed.")]
     )
 
 
@@ -90,7 +92,7 @@ def cost_under(input: CheckInput, options: CostOptions) -> CheckResult:
     told = f"The agent's run cost {cost:.4f} USD, {options.max_usd:.4f} allowed"
     if cost <= options.max_usd:
         return answer.passed(f"{told}.")
-    return answer.failed(f"{told}.", [answer.finding(input, f"{told}.")])
+    return answer.failed(input, f"{told}.", [answer.finding(input, f"{told}.")])
 
 
 def todos_completed(input: CheckInput, options: NoOptions) -> CheckResult:
@@ -104,7 +106,7 @@ def todos_completed(input: CheckInput, options: NoOptions) -> CheckResult:
     if not left:
         return answer.passed(f"All of {counted(len(todos), 'todo')} completed.")
     findings = [answer.finding(input, f"This todo is {todo.status}: {todo.text}") for todo in left]
-    return answer.failed(f"{len(left)} of {counted(len(todos), 'todo')} not completed.", findings)
+    return answer.failed(input, f"{len(left)} of {counted(len(todos), 'todo')} not completed.", findings)
 
 
 def no_errors_in_logs(input: CheckInput, options: LogOptions) -> CheckResult:
@@ -122,4 +124,6 @@ def no_errors_in_logs(input: CheckInput, options: LogOptions) -> CheckResult:
     if not hits:
         return answer.passed(f"No error in {counted(len(lines), 'line')} of the log.")
     findings = [answer.finding(input, f"Log line {n}: {line}") for n, line in hits[: answer.MAX_FINDINGS]]
-    return answer.failed(f"{counted(len(hits), 'error line')} in {counted(len(lines), 'line')} of the log.", findings)
+    return answer.failed(
+        input, f"{counted(len(hits), 'error line')} in {counted(len(lines), 'line')} of the log.", findings
+    )

@@ -41,7 +41,8 @@ class CheckInput:
     `read` gives the content of one side of a changed file (a symlink's target text;
     b"" for a submodule). `run_command(argv, timeout_s)` runs in a fresh export of
     the head tree. `execution` is what an agent of this run did; None in a review of a change that
-    no agent of ours wrote. `policy` holds the globs of the gate's block list.
+    no agent of ours wrote. `policy` holds the globs of the gate's block list. `redact` takes secrets out of a
+    text that is going to be cut: what a limit leaves of one may not be known as a secret any more.
     """
 
     change: Change
@@ -50,6 +51,7 @@ class CheckInput:
     run_command: Callable[[tuple[str, ...], float], CommandResult]
     execution: Execution | None = None
     policy: tuple[str, ...] = ()
+    redact: Callable[[str], str] = str
 
     @property
     def files(self) -> tuple[FileChange, ...]:

@@ -64,7 +64,9 @@ def no_deleted_files(input: CheckInput, options: Excluding) -> CheckResult:
     findings = [found for file in files if (found := _deletion(input, file))]
     if not findings:
         return answer.passed(f"None of {counted(len(files), 'changed file')} was deleted.")
-    return answer.failed(f"{counted(len(findings), 'file')} deleted: {listed(f.path for f in findings)}.", findings)
+    return answer.failed(
+        input, f"{counted(len(findings), 'file')} deleted: {listed(f.path for f in findings)}.", findings
+    )
 
 
 def _deletion(input: CheckInput, file: FileChange) -> Finding | None:
@@ -87,7 +89,7 @@ def only_paths(input: CheckInput, options: OnlyPathsOptions) -> CheckResult:
     allowed = listed(options.paths)
     findings = [answer.finding(input, f"Only {allowed} may change here.", path=paths.quote(name)) for name in outside]
     shown = listed(paths.quote(name) for name in outside)
-    return answer.failed(f"{counted(len(outside), 'path')} outside {allowed}: {shown}.", findings)
+    return answer.failed(input, f"{counted(len(outside), 'path')} outside {allowed}: {shown}.", findings)
 
 
 def forbidden_paths(input: CheckInput, options: ForbiddenPathsOptions) -> CheckResult:
@@ -101,7 +103,7 @@ def forbidden_paths(input: CheckInput, options: ForbiddenPathsOptions) -> CheckR
     message = options.message or f"This path must not change ({listed(options.paths)})."
     findings = [answer.finding(input, message, path=paths.quote(name)) for name in hits]
     return answer.failed(
-        f"{counted(len(hits), 'forbidden path')} changed: {listed(paths.quote(n) for n in hits)}.", findings
+        input, f"{counted(len(hits), 'forbidden path')} changed: {listed(paths.quote(n) for n in hits)}.", findings
     )
 
 
@@ -126,7 +128,9 @@ def required_companion(input: CheckInput, options: CompanionOptions) -> CheckRes
     message = options.message or f"This file changes, and nothing in {listed(options.companion, 3)} with it."
     findings = [answer.finding(input, message, path=file.shown_path) for file in changed]
     return answer.failed(
-        f"{counted(len(changed), 'file')} changed without an addition in {listed(options.companion, 3)}.", findings
+        input,
+        f"{counted(len(changed), 'file')} changed without an addition in {listed(options.companion, 3)}.",
+        findings,
     )
 
 
@@ -143,7 +147,7 @@ def max_changed_lines(input: CheckInput, options: MaxLinesOptions) -> CheckResul
     largest = sorted(texts, key=lambda file: -(file.added + file.deleted))
     most = listed((f"{file.shown_path} ({file.added + file.deleted:,})" for file in largest), 3)
     message = f"{told}, {options.max:,} allowed; split the change. Most: {most}."
-    return answer.failed(f"{told}; at most {options.max:,} allowed.", [answer.finding(input, message)])
+    return answer.failed(input, f"{told}; at most {options.max:,} allowed.", [answer.finding(input, message)])
 
 
 def no_binary(input: CheckInput, options: Excluding) -> CheckResult:
@@ -163,7 +167,9 @@ def no_binary(input: CheckInput, options: Excluding) -> CheckResult:
         answer.finding(input, "This file's content is binary (a NUL byte near its start).", path=file.shown_path)
         for file in hits
     ]
-    return answer.failed(f"{counted(len(hits), 'binary file')}: {listed(file.shown_path for file in hits)}.", findings)
+    return answer.failed(
+        input, f"{counted(len(hits), 'binary file')}: {listed(file.shown_path for file in hits)}.", findings
+    )
 
 
 def no_large_files(input: CheckInput, options: LargeFileOptions) -> CheckResult:
@@ -188,7 +194,7 @@ def no_large_files(input: CheckInput, options: LargeFileOptions) -> CheckResult:
         for file, size in hits
     ]
     shown = listed(file.shown_path for file, _ in hits)
-    return answer.failed(f"{counted(len(hits), 'file')} over {options.max_kb:,} KiB: {shown}.", findings)
+    return answer.failed(input, f"{counted(len(hits), 'file')} over {options.max_kb:,} KiB: {shown}.", findings)
 
 
 def _has_content_change(file: FileChange) -> bool:
@@ -215,7 +221,7 @@ def no_escaping_symlinks(input: CheckInput, options: Excluding) -> CheckResult:
             )
     if not findings:
         return answer.passed(f"{counted(len(links), 'changed symbolic link')}, none leaves the tree.")
-    return answer.failed(f"{counted(len(findings), 'symbolic link')} out of the tree or into .git.", findings)
+    return answer.failed(input, f"{counted(len(findings), 'symbolic link')} out of the tree or into .git.", findings)
 
 
 _GIT_FOLDER = expression(r"\.git[ .]*|git~[0-9]+", re.IGNORECASE)
@@ -257,5 +263,5 @@ def no_policy_change(input: CheckInput, options: NoOptions) -> CheckResult:
         for shown in map(paths.quote, hits)
     ]
     return answer.failed(
-        f"{counted(len(hits), 'policy file')} changed: {listed(paths.quote(n) for n in hits)}.", findings
+        input, f"{counted(len(hits), 'policy file')} changed: {listed(paths.quote(n) for n in hits)}.", findings
     )

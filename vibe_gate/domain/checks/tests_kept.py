@@ -65,7 +65,7 @@ def no_deleted_tests(input: CheckInput, options: TestOptions) -> CheckResult:
     if not findings:
         return answer.passed(f"Every test of {counted(len(files), 'changed test file')} is still there.")
     lost = listed(dict.fromkeys(found.path for found in findings))
-    return answer.failed(f"{counted(gone, 'test')} gone from {lost}.", findings)
+    return answer.failed(input, f"{counted(gone, 'test')} gone from {lost}.", findings)
 
 
 def _is_test_file(path: str, options: TestOptions) -> bool:
@@ -160,4 +160,6 @@ def no_skipped_tests(input: CheckInput, options: SkipOptions) -> CheckResult:
             )
     if not hits:
         return answer.passed(f"No test is switched off in {counted(len(files), 'changed test file')}.")
-    return answer.failed(f"Tests are switched off by {counted(hits, 'added line')}, in {listed(touched)}.", findings)
+    return answer.failed(
+        input, f"Tests are switched off by {counted(hits, 'added line')}, in {listed(touched)}.", findings
+    )

@@ -79,7 +79,7 @@ def no_secrets(input: CheckInput, options: SecretOptions) -> CheckResult:
     if not findings:
         return answer.passed("No secret among the added lines." + _not_shown(files))
     total = counted(kinds.total(), "secret")
-    return answer.failed(f"{total} added: {listed(f'{kind} {n}' for kind, n in kinds.most_common())}.", findings)
+    return answer.failed(input, f"{total} added: {listed(f'{kind} {n}' for kind, n in kinds.most_common())}.", findings)
 
 
 def _secret_finding(
@@ -139,7 +139,7 @@ def no_conflict_markers(input: CheckInput, options: Excluding) -> CheckResult:
         )
         for line in hits[: answer.MAX_FINDINGS]
     ]  # fmt: skip
-    return answer.failed(f"{counted(len(hits), 'conflict marker')} in {counted(len(marked), 'file')}.", findings)
+    return answer.failed(input, f"{counted(len(hits), 'conflict marker')} in {counted(len(marked), 'file')}.", findings)
 
 
 def forbidden_pattern(input: CheckInput, options: PatternOptions) -> CheckResult:
@@ -169,6 +169,7 @@ def forbidden_pattern(input: CheckInput, options: PatternOptions) -> CheckResult
     if not hits:
         return answer.passed("No added line matches the forbidden pattern.")
     return answer.failed(
+        input,
         f"{options.pattern[:100]} matches {counted(hits, 'added line')} in {counted(len(touched), 'file')}.{cut}",
         findings,
     )
@@ -195,7 +196,9 @@ def no_invisible_unicode(input: CheckInput, options: Excluding) -> CheckResult:
     if not hits:
         return answer.passed("No invisible character in added lines or file names.")
     touched = len({found.path for found in findings})
-    return answer.failed(f"{counted(hits, 'invisible character')}{more} in {counted(touched, 'file')}.", findings)
+    return answer.failed(
+        input, f"{counted(hits, 'invisible character')}{more} in {counted(touched, 'file')}.", findings
+    )
 
 
 def _new_names(files: tuple[FileChange, ...]) -> Iterator[tuple[FileChange, int, str]]:
