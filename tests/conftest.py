@@ -6,6 +6,7 @@ import gc
 import ipaddress
 import itertools
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +47,12 @@ def clean_environ(home: Path) -> dict[str, str]:
         "LC_ALL": "C.UTF-8",
         "NO_PROXY": "127.0.0.1",
     }
+
+
+def pytest_configure() -> None:
+    """What a shell started in the background ignores Ctrl-C, and so would all that the tests start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
