@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
 import shutil
+import struct
 import subprocess
 import sys
+import termios
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -83,6 +87,22 @@ def test_a_line_a_run_the_newest_first(bundles, repo):
         f"2026-01-02 04:04:05Z pass human 2 files +4 -2 0 findings $0.0125 {second} {KEY[:17]} quality",
         f"2026-01-02 03:04:05Z fail agent 1 file +2 -1 0 findings $0.0125 {first} {KEY[:17]} quality,safety",
     ]
+
+
+@pytest.mark.parametrize("options", [(), ("--since", "2026-01-01")])
+def test_on_a_terminal_of_80_columns_a_run_is_one_line(repo, environ, options):
+    begun(repo, START + HOUR).abandon("stopped")
+    run_id = recorded(repo, START, Kind(files=tuple(map(str, range(12)))))
+    main, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    argv = [sys.executable, "-m", "vibe_gate", "bundles", "list", *options]
+    assert subprocess.run(argv, cwd=repo, env=environ, stdout=terminal).returncode == 0
+    os.close(terminal)
+    stopped, sealed = os.read(main, 4096).decode().splitlines()
+    os.close(main)
+    assert " ".join(sealed.split()) == f"{run_id} pass human 12 files +24 -12 0 findings"
+    assert stopped.split()[1:] == ["incomplete"]
+    assert len(sealed) <= 80
 
 
 def test_an_unsealed_run_has_no_outcome(bundles, repo):

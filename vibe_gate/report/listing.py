@@ -14,25 +14,34 @@ NO_RUNS = "No run is recorded here yet; `vibe-gate review` records one.\n"
 NONE_FOUND = "No run is like that; `vibe-gate bundles list` shows all of them.\n"
 
 
-def lines(entries: Iterable[Entry]) -> str:
-    """One line a run, safe to print: when (UTC), outcome, author, size, findings, cost, run id, key, rubrics."""
-    return "".join(f"{_safe(line(entry))}\n" for entry in entries)
+def lines(entries: Iterable[Entry], width: int | None = None) -> str:
+    """One line a run, safe to print: when (UTC), outcome, author, size, findings, cost, run id, key, rubrics.
+
+    Where the terminal is narrower than that, the run id (which begins with the time), outcome, author, size, findings.
+    """
+    narrow = width is not None and width < _WIDE
+    return "".join(f"{_safe(line(entry, narrow))}\n" for entry in entries)
 
 
-def line(entry: Entry) -> str:
+def line(entry: Entry, narrow: bool = False) -> str:
     """One run. An unsealed one has its state where the outcome would be, and nothing else to tell."""
     run, key, outcome, code, author, files, added, deleted, findings, cost, rubrics = entry.shown()
     head = f"{run[:4]}-{run[4:6]}-{run[6:8]} {run[9:11]}:{run[11:13]}:{run[13:15]}Z"
+    if not outcome and narrow:
+        return f"{run}  {entry.state}"
     if not outcome:
         return f"{head}  {entry.state:<12}  {'':<45}  {run}  {key[:_KEY]}"
     if outcome == "pass" and code == _POLICY_CHANGED:
         outcome = "approval"  # which nobody has given
     size = f"{files} file{'' if files == '1' else 's'} +{added} -{deleted}"
     found = f"{findings} finding{'' if findings == '1' else 's'}"
+    if narrow:
+        return f"{run}  {outcome:<12} {author:<5} {size:<17} {found}"
     told = f"{author:<5}  {size:<19} {found:<11} ${float(cost):.4f}"
     return f"{head}  {outcome:<12}  {told}  {run}  {key[:_KEY]:<17}  {rubrics}"
 
 
+_WIDE = 140  # columns of a line with a rubric
 _KEY = 17  # "tree-" and twelve digits
 _POLICY_CHANGED = "4"  # the exit code; `errors` would cost its import
 

@@ -13,6 +13,7 @@ from vibe_gate.adapters.bundles.index import OUTCOMES
 from vibe_gate.adapters.bundles.indexing import listed
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.bundles.naming import provenance, root_of
+from vibe_gate.faces.cli.bundles.place import columns
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.report.listing import NO_RUNS, NONE_FOUND, documents, lines
 
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         emit(documents(found))
     else:
-        emit(lines(found) or (NONE_FOUND if wanted else NO_RUNS))
+        emit(lines(found, columns()) or (NONE_FOUND if wanted else NO_RUNS))
     return PASS
 
 

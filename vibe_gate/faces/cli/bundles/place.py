@@ -15,6 +15,14 @@ def top(start: str) -> str | None:
     return _nearest(start, ".git") or _nearest(start, STORE)
 
 
+def columns() -> int | None:
+    """The width of the terminal that stdout is; None where it is none, or does not say."""
+    try:
+        return os.get_terminal_size(1).columns or None
+    except OSError:
+        return None
+
+
 def _nearest(folder: str, name: str) -> str | None:
     while True:
         if os.path.lexists(os.path.join(folder, name)):  # noqa: PTH118  pathlib would cost its import

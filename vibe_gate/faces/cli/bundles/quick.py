@@ -12,7 +12,7 @@ import time
 
 from vibe_gate.adapters.bundles.index import Entry, newest
 from vibe_gate.adapters.bundles.tracked import may_be_tracked
-from vibe_gate.faces.cli.bundles.place import REDIRECTIONS, top
+from vibe_gate.faces.cli.bundles.place import REDIRECTIONS, columns, top
 from vibe_gate.report.listing import documents, lines
 
 _DIGITS = 9
@@ -30,7 +30,7 @@ def listed(arguments: list[str]) -> str | None:
     if root is None or not found or not all(entry.state for entry in found) or _may_be_foreign(root, found):
         return None
     try:
-        return documents(found) if as_json else lines(found)
+        return documents(found) if as_json else lines(found, columns())
     except ValueError:  # a line that no honest writer wrote
         return None
 
