@@ -21,8 +21,8 @@ def remote(judging, tmp_path) -> Hooked:
     return judging
 
 
-def _three(here: Hooked, *flags: str, **environ: str) -> None:
-    for name in "abc":
+def _two(here: Hooked, *flags: str, **environ: str) -> None:
+    for name in "ab":
         here.write(**{name: f"{name} {flags}\n"})
         here.git("commit", "-q", "-a", *flags, "-m", name, **environ)
 
@@ -31,28 +31,28 @@ def _three(here: Hooked, *flags: str, **environ: str) -> None:
 def test_a_push_of_commits_that_have_their_verdicts_asks_nobody(remote, target):
     with answering(PASSES, repeat_last=True) as model:
         agent = {**model.environ, "CLAUDECODE": "1"}
-        _three(remote, **agent)
-        assert len(model.script.requests) == 3
+        _two(remote, **agent)
+        assert len(model.script.requests) == 2
         said = remote.git("push", "origin", f"HEAD:refs/heads/{target}", **agent)
-    assert len(model.script.requests) == 3
-    assert "not asked again: each of its 3 commits was reviewed and passed" in said
+    assert len(model.script.requests) == 2
+    assert "not asked again: each of its 2 commits was reviewed and passed" in said
     assert (remote.records()[-1]["stage"], remote.records()[-1].get("exit_code", 0)) == ("pre-push", 0)
 
 
 def test_a_push_with_one_commit_that_has_no_verdict_asks_about_the_whole(remote):
     with answering(PASSES, repeat_last=True) as model:
         agent = {**model.environ, "CLAUDECODE": "1"}
-        _three(remote, **agent)
+        _two(remote, **agent)
         remote.write(a="past\n")
         remote.git("commit", "-q", "-a", "--no-verify", "-m", "past", **agent)
         said = remote.git("push", "origin", "main", **agent)
-    assert len(model.script.requests) == 4
+    assert len(model.script.requests) == 3
     assert "judged because:" in said
 
 
 def test_checks_alone_are_no_verdict_for_an_agents_commits_in_a_push(remote):
-    _three(remote, "--no-verify", CLAUDECODE="1")
-    for back in (2, 1, 0):
+    _two(remote, "--no-verify", CLAUDECODE="1")
+    for back in (1, 0):
         remote.run("vibe-gate", "review", "--no-judge", "--commit", f"HEAD~{back}")
     with answering(PASSES) as model:
         remote.git("push", "origin", "main", **model.environ)
@@ -63,7 +63,7 @@ def test_a_push_that_must_be_judged_counts_no_commit_that_was_only_checked(remot
     (remote.path / ".vibe-gate" / "gate.toml").write_text(GATE + '[hooks.pre-push]\njudge = "always"\n')
     remote.git("commit", "-q", "-a", "--no-verify", "-m", "gate")
     remote.git("push", "-q", "--no-verify", "origin", "main")
-    _three(remote)
+    _two(remote)
     with answering(PASSES) as model:
         remote.git("push", "origin", "main", **model.environ)
     assert len(model.script.requests) == 1
