@@ -391,3 +391,27 @@ literal 3
         Section(hard, "e", MODE, MODE),
         Section("bin", "bin", MODE, MODE, binary=True),
     ]
+
+
+@pytest.mark.parametrize("quoting", ["true", "false"])
+def test_lines_are_counted_whatever_the_paths_are(tmp_path: Path, quoting: str) -> None:
+    odd = ["café", 'q"uote', "tab\there", "new\nline", "b b/x b/y", '"', '"x"', "back\\slash", " lead", "\udcff"]
+    git(tmp_path, "init", "-q")
+    for folder in ("edited", "moved"):
+        for number, name in enumerate(odd):
+            place = tmp_path / folder / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(b"".join(b"%d %d\n" % (number, line) for line in range(20)))
+    git(tmp_path, "add", "-A")
+    tree = git(tmp_path, "write-tree").decode().strip()
+    (tmp_path / "moved").rename(tmp_path / "elsewhere")
+    for name in odd:
+        for folder in ("edited", "elsewhere"):
+            with (tmp_path / folder / name).open("ab") as file:
+                file.write(b"more\n")
+    git(tmp_path, "add", "-A")
+    patch = git(tmp_path, "-c", f"core.quotePath={quoting}", "diff", "--cached", "-M", tree)
+    found = {section.path: section for section in merged(sections(iter(patch.splitlines(keepends=True))))}
+    assert set(found) == {f"{folder}/{name}" for folder in ("edited", "elsewhere") for name in odd}
+    assert {(one.added, one.deleted, one.chunks) for one in found.values()} == {(1, 0, 1)}
+    assert {one.change_type for path, one in found.items() if path.startswith("elsewhere")} == {"renamed"}
