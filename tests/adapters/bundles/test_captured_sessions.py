@@ -57,7 +57,7 @@ def test_what_the_capture_writes_is_sound(tmp_path: Path) -> None:
     store = tmp_path / ".vibe-artifacts"
     store.mkdir()
     from_store = open_shelf(tmp_path)
-    assert fold(tmp_path / "git", from_store, Redactor({}), datetime(2026, 1, 2, tzinfo=UTC)) == 1
+    assert fold(tmp_path / "git", from_store, Redactor({}), datetime(2026, 1, 2, tzinfo=UTC)) == (1, "")
     assert flaws(tmp_path) == []
 
 
