@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from vibe_gate.adapters.records import Records
+
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 STAGES = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite")
@@ -86,8 +88,7 @@ class Hooked:
     def records(self) -> list[dict[str, Any]]:
         """What the hooks wrote down."""
         common = self.path / self.git("rev-parse", "--git-common-dir")
-        file = common / "vibe-gate" / "records.ndjson"
-        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        return [json.loads(record.to_line()) for record in Records(common).all()]
 
 
 def at(path: Path, environ: dict[str, str]) -> Hooked:

@@ -64,22 +64,23 @@ def test_a_linked_worktree_knows_its_own(here, tmp_path):
     here.git("worktree", "add", "-q", str(tmp_path / "linked"))
     linked = Hooked(tmp_path / "linked", here.environ, here.more)
     idle(linked)
-    assert looks(linked) == 0
-    assert looks(here) == 1
+    assert [looks(linked), looks(here)] == [0, 0]
     linked.write(a="x\n")
     assert was_held(linked, "commit", "-q", "-a", "-m", "x")
 
 
 def test_refs_in_one_file_are_left_to_git(here):
     here.git("pack-refs", "--all")
-    assert [looks(here), looks(here), looks(here)] == [1, 1, 0]
+    assert [looks(here), looks(here), looks(here)] == [2, 0, 0]
 
 
-def test_where_no_file_can_have_two_names_git_looks_each_time(here):
-    link = here.path / ".git" / "vibe-gate" / "index"
-    link.unlink()
-    link.mkdir()
-    assert [looks(here), looks(here)] == [1, 1]
+def test_where_no_file_can_have_two_names_git_looks_each_time(here, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ln").symlink_to("/bin/false")
+    here.more["PATH"] = f"{tmp_path / 'bin'}:{here.environ['PATH']}"
+    for known in (here.path / ".git" / "vibe-gate").iterdir():
+        known.unlink()
+    assert [looks(here), looks(here)] == [2, 2]
     here.write(a="x\n")
     assert was_held(here, "commit", "-q", "-a", "-m", "x")
 
@@ -160,7 +161,7 @@ def test_the_index_of_another_worktree_is_looked_at(here, tmp_path):
 
 
 def test_a_common_folder_given_by_hand_is_left_to_git(here):
-    assert looks(here, GIT_COMMON_DIR=str(here.path / ".git"), GIT_DIR=str(here.path / ".git")) == 1
+    assert looks(here, GIT_COMMON_DIR=str(here.path / ".git"), GIT_DIR=str(here.path / ".git")) == 2
 
 
 def test_a_hook_after_the_commit_that_moves_head_leaves_nothing_known_of_it(here):
@@ -172,17 +173,77 @@ def test_a_hook_after_the_commit_that_moves_head_leaves_nothing_known_of_it(here
     assert was_held(here)
 
 
-def test_a_process_number_that_came_again_hides_no_bypass(here):
-    """As if a commit was given up after its commit-msg, and the next one's process has its number."""
-    proven = here.path / ".git" / "vibe-gate" / "proven"
-    commit = proven.read_text().split()[0]
-    here.git("reset", "-q", "--soft", "HEAD~3")
-    os.utime(proven)
-    hook = here.path / ".git" / "hooks" / "post-commit"
-    forged = f"#!/bin/sh\ncp -p '{proven}' was; echo {commit} $PPID 1<>'{proven}'; touch -r was '{proven}'; rm was\n"
-    hook.write_text(hook.read_text().replace("#!/bin/sh\n", forged))
-    assert was_held(here, "commit", "-q", "--no-verify", "-m", "x")
+def test_what_is_staged_after_the_look_is_no_idle_commit(here):
+    """Git reads the index once more after pre-commit: somebody else may have put something there."""
+    hooks = here.path / ".git" / "hooks"
+    (hooks / "pre-commit").rename(hooks / "ours")
+    (hooks / "pre-commit").write_text('#!/bin/sh\n"${0%/*}/ours" "$@" && echo x >>late && git add late\n')
+    (hooks / "pre-commit").chmod(0o755)
+    os.utime(here.path / ".git" / "index")  # or else nothing at all is asked
+    assert was_held(here, "commit", "-q", "--allow-empty", "-m", "x")
+    assert here.records()[-1]["kind"] == "reviewed"
+    (hooks / "commit-msg").write_text("#!/bin/sh\n")  # as if it was staged later still
+    os.utime(here.path / ".git" / "index")
+    assert was_held(here, "commit", "-q", "--allow-empty", "-m", "x")
     assert here.records()[-1]["kind"] == "bypassed"
+
+
+NAMES = ("idle", "passed", "proven", "index", "records.ndjson")
+
+
+def test_no_hook_writes_through_a_link_in_the_folder_of_records(here, tmp_path):
+    state = here.path / ".git" / "vibe-gate"
+    victims = [tmp_path / "victims" / name for name in ("index", *NAMES)]
+    victims[0].parent.mkdir()
+    for victim in victims:
+        victim.write_text("mine\n")
+
+    def linked() -> None:
+        for name in {*NAMES, *(found.name for found in state.iterdir())}:
+            (state / name).unlink(missing_ok=True)
+            (state / name).symlink_to(tmp_path / "victims" / (name if name in NAMES else "index"))
+
+    for number in range(3):
+        linked()
+        os.utime(here.path / ".git" / "index")
+        idle(here)
+        linked()
+        here.write(a=f"{number}\n")
+        here.run("git", "commit", "-q", "-a", "-m", "x")
+    (state / "index").unlink(missing_ok=True)
+    (state / "index").symlink_to(tmp_path / "victims")
+    os.utime(here.path / ".git" / "index")
+    idle(here)
+    assert {victim.read_text() for victim in victims} == {"mine\n"}
+    assert sorted(found.name for found in (tmp_path / "victims").iterdir()) == sorted(NAMES)
+
+
+def test_no_hook_writes_where_a_link_in_place_of_the_folder_of_records_leads(here, tmp_path):
+    state, elsewhere = here.path / ".git" / "vibe-gate", tmp_path / "elsewhere"
+    state.rename(tmp_path / "kept")
+    elsewhere.mkdir()
+    (elsewhere / "index").write_text("mine\n")
+    state.symlink_to(elsewhere)
+    os.utime(here.path / ".git" / "index")
+    idle(here)
+    idle(here)
+    assert [found.name for found in elsewhere.iterdir()] == ["index"]
+    assert (elsewhere / "index").read_text() == "mine\n"
+
+
+def test_what_a_commit_became_is_told_by_the_hooks_own_names_alone(here):
+    """A line that somebody put where the hooks leave word for each other is in no record."""
+    passed = here.path / ".git" / "vibe-gate" / "passed"
+    hook = here.path / ".git" / "hooks" / "post-commit"
+    hook.write_text(hook.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\necho 'touch pwned #' >>{passed}\n"))
+    here.write(a="x\n")
+    here.git("commit", "-q", "-a", "-m", "x")
+    commit = here.git("rev-parse", "HEAD")
+    assert here.records()[-1]["commit"] == commit
+    here.write(a="y\n")
+    here.git("commit", "-q", "-a", "-m", "y")
+    lines = (here.path / ".git" / "vibe-gate" / "records.ndjson").read_text()
+    assert ("pwned" in lines, commit in lines) == (False, True)
 
 
 def forge(here: Hooked, text: str, **environ: str) -> Hooked:

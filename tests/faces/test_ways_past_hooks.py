@@ -315,21 +315,3 @@ def test_an_agents_merge_that_keeps_only_one_side_is_judged_when_a_person_pushes
     with answering(PASSES) as model:
         here.git("push", "origin", "HEAD:main", **model.environ)
         assert len(model.script.requests) == 1
-
-
-def test_a_process_number_that_came_again_skips_no_hook(here):
-    """What a commit with nothing to do left behind is another process's, though its number is the same."""
-    here.git("commit", "-q", "--allow-empty", "-m", "nothing")
-    idle = here.path / ".git" / "vibe-gate" / "idle"
-    _, start = idle.read_text().split()
-    assert int(start) > 0
-    script = here.path / ".git" / "hooks" / "post-commit"
-    script.write_text(script.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\necho $PPID {start} >'{idle}'\n"))
-    commit(here, "b", "x\n", "--no-verify")
-    assert here.records()[-1]["kind"] == "bypassed"
-
-
-def test_a_commit_with_something_to_do_forgets_what_an_idle_one_left_behind(here):
-    here.git("commit", "-q", "--allow-empty", "-m", "nothing")
-    commit(here, "b", "x\n")
-    assert (here.path / ".git" / "vibe-gate" / "idle").read_text() == ""

@@ -2,6 +2,10 @@
 
 The common git directory is shared by all worktrees of a repository. Damaged and
 foreign lines are skipped: no hook may fail because of what another one wrote.
+
+Beside it lies what the scripts of `faces/git_hook/scripts.py` know: files whose names
+say it, for sh makes new ones only. `linked.COMMIT.TREE` says which commit a reviewed tree
+became; it is read as a record, and the next one that is written takes it in.
 """
 
 from __future__ import annotations
@@ -11,16 +15,23 @@ import fcntl
 import os
 import stat
 import time
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from vibe_gate.domain.record import Record
+from vibe_gate.domain.record import Record, let_through
 from vibe_gate.errors import StorageError
 
 NAME = "records.ndjson"
+
+LINKED = "linked"
+"""Begins the name of a file that links a commit to its tree."""
+
+_KNOWN = ("index", "proven", "idle", "passed")
+"""Begin the names of what is known of the index; without it the hooks look anew."""
 
 MAX_LINE = 64_000
 """A longer line is not ours: hints and reasons are sentences."""
@@ -51,19 +62,19 @@ class IndexFile:
         identity = _identity(path)
         return None if identity is None else cls(path, identity)
 
-    def link(self, target: Path) -> bool:
-        """Make `target` a second name of the file; False where it is another file by now, or cannot have one."""
+    def link(self, name: str, folder: int) -> bool:
+        """Make `name` in the open `folder` a second name of the file; False where it is another one by now, or cannot
+        have one."""
         try:
-            target.unlink(missing_ok=True)
-            target.hardlink_to(self.path)
+            os.link(self.path, name, dst_dir_fd=folder)
         except OSError:
             return False
-        return _identity(target) == self.before
+        return _identity(name, folder) == self.before
 
 
-def _identity(path: Path) -> tuple[int, int, int, int] | None:
+def _identity(path: Path | str, folder: int | None = None) -> tuple[int, int, int, int] | None:
     try:
-        found = path.lstat()
+        found = os.stat(path, dir_fd=folder, follow_symlinks=False)
     except OSError:
         return None
     regular = stat.S_ISREG(found.st_mode)
@@ -88,28 +99,38 @@ class Records:
             descriptor = os.open(self.path, flags, 0o644)
             try:
                 _regular(descriptor)
-                begin = _mended(descriptor) if _locked(descriptor) else b"\n"
-                os.write(descriptor, begin + record.to_line())
+                held = _locked(descriptor)
+                begin = _mended(descriptor) if held else b"\n"
+                # What is in no line yet stands before this one; two that take it in at once would write it twice.
+                linked = self._linked() if held else {}
+                os.write(descriptor, begin + b"".join([*(one.to_line() for one in linked.values()), record.to_line()]))
+                self._take_away(linked)
             finally:
                 os.close(descriptor)
         except OSError as error:
             raise StorageError(f"{self.path} could not be written: {error.strerror}.") from error
 
-    def mark_passed(self, process: int, record: Record, index: IndexFile | None) -> None:
-        """Leave `record` for the hooks that the same git process runs later, as sh reads it. Without it they look anew.
+    def forget(self) -> None:
+        """Take away what the hooks know of the index: what is staged now is another matter."""
+        with suppress(OSError), _opened(self.path.parent) as folder:
+            for name in _names(folder):
+                if name.partition(".")[0] in _KNOWN:
+                    with suppress(OSError):
+                        os.unlink(name, dir_fd=folder)
 
-        Two lines: the process, by number and start, the tree, and "index" where the index file that it was read
-        from is linked beside; the record without its closing brace.
+    def mark_passed(self, process: int, tree: str, index: IndexFile | None) -> None:
+        """Leave word for the hooks that the same git process runs later, as sh reads it. Without it they look anew.
+
+        One line: the process, by number and start, the tree, and "index" where the index file that it was read
+        from is linked beside.
         """
-        part = self.path.with_name(f".passed.{process}")
-        try:
-            linked = " index" if index is not None and index.link(self.path.with_name("index")) else ""
-            first = f"{life(process)} {record.tree}{linked}\n".encode()
-            part.write_bytes(first + record.to_line().removesuffix(b"}\n") + b"\n")
-            part.replace(self.path.with_name("passed"))
-        except OSError:
-            with suppress(OSError):  # where the folder is none, this fails as well
-                part.unlink()
+        part = f"passed.{process}"
+        with suppress(OSError), _opened(self.path.parent) as folder:
+            linked = " index" if index is not None and index.link(f"index.{process}", folder) else ""
+            new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CAREFULLY
+            with open(os.open(part, new, 0o644, dir_fd=folder), "w", encoding="ascii") as file:
+                file.write(f"{life(process)} {tree}{linked}\n")
+            os.replace(part, "passed", src_dir_fd=folder, dst_dir_fd=folder)
 
     def all(self) -> list[Record]:
         """Every record, oldest first."""
@@ -119,7 +140,27 @@ class Records:
         """The records of late that mention an object id (a tree or a commit), oldest first."""
         return self._read(RECENT_BYTES, name.encode()) if name else []
 
+    def _linked(self, having: str = "") -> dict[str, Record]:
+        """What sh linked and no line says yet, by the names of the files."""
+        found: dict[str, Record] = {}
+        with suppress(OSError), _opened(self.path.parent) as folder:
+            names = [name for name in _names(folder) if name.startswith(f"{LINKED}.") and having in name]
+            for name in names:
+                commit, _, tree = name.removeprefix(f"{LINKED}.").partition(".")
+                if passed := let_through(self._lines(RECENT_BYTES, tree.encode()), tree):
+                    found[name] = passed.model_copy(update={"commit": commit})
+        return found
+
+    def _take_away(self, names: Iterable[str]) -> None:
+        with suppress(OSError), _opened(self.path.parent) as folder:
+            for name in names:
+                os.unlink(name, dir_fd=folder)
+
     def _read(self, last: int | None, having: bytes = b"") -> list[Record]:
+        linked = self._linked(having.decode())  # first: what is taken in meanwhile is rather told twice than not at all
+        return [*self._lines(last, having), *linked.values()]
+
+    def _lines(self, last: int | None, having: bytes = b"") -> list[Record]:
         try:
             with open(os.open(self.path, os.O_RDONLY | _CAREFULLY), "rb") as file:
                 _regular(file.fileno())
@@ -130,6 +171,21 @@ class Records:
             return []
         found = (_parsed(line) for line in lines if having in line and len(line) <= MAX_LINE)
         return [record for record in found if record is not None]
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    """The folder itself, wherever its name leads later; OSError where that is a link."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | _CAREFULLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _names(folder: int) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries]
 
 
 def life(process: int) -> str:

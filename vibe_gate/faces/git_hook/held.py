@@ -48,6 +48,8 @@ def held(
     named = hook.environ.get("GIT_INDEX_FILE")
     index = IndexFile.of(hook.start / named) if named and hook.stage in _BEFORE_COMMITS else None
     with open_repository(hook.start, hook.environ) as repository:
+        if hook.stage in _BEFORE_COMMITS:
+            Records(repository.common_dir).forget()
         done = review_in(
             repository,
             request,
@@ -152,6 +154,6 @@ def _write_down(hook: Hook, record: Record, repository: Repository, index: Index
         if hook.stage in _BEFORE_COMMITS and not (
             record.exit_code or record.judged or record.hints or record.again or noted
         ):
-            records.mark_passed(hook.parent, record, index)
+            records.mark_passed(hook.parent, record.tree, index)
     except StorageError as error:
         hook.say(f"vibe-gate: not recorded: {safe(str(error))}")

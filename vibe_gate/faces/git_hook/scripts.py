@@ -2,20 +2,23 @@
 
 Where nothing is staged, git and sh alone say so. The settings that could hide a
 staged change are switched off for that look, as in `faces/cli/idle.py`. What git
-said is kept as long as it holds: `index` is a hard link to the index file that git
+said is kept as long as it holds: `index.N` is a hard link to the index file that git
 looked at (git never writes into one, it puts another in its place, and the link keeps
-the number of the file from coming again), and `proven` names the commit of the same
-tree and is newer than that file. While git's own index is that file and HEAD that
-commit nothing is staged, and sh needs no git to know; somebody else may write into the
-file, so after the commit git says whether its tree is that of the commit before.
+the number of the file from coming again), and `proven.N.COMMIT` names the commit of the
+same tree and is newer than that file. While git's own index is that file and HEAD that
+commit nothing is staged, and sh needs no git to know.
 
-That a commit was idle all along is known after it by the number of the git process
-beside the commit in `proven`, written by commit-msg, and by the message of that commit
-being no newer. Without hard links `idle` carries the process from hook to hook; a
-review that asked no judge leaves it in `passed`, with the tree (`held.py`), and sh does
-what is left to do. There a process is known by its number and, where /proc tells it,
-its start (`adapters.records.life`): numbers come again, in containers at once. A merge
-is never idle, for what it takes away from its other parent no look at the first shows.
+Somebody else may write into the index file, or stage something after the look. So after
+every commit git says whether its tree is that of the commit before: if it is, there was
+nothing to review, and if not, and no review left the same tree in `passed` for this
+process (`held.py`), Python looks. There a process is known by its number and, where /proc
+tells it, its start (`adapters.records.life`): numbers come again, in containers at once.
+A merge is never idle, for what it takes away from its other parent no look at the first shows.
+
+Whoever can write in the folder of records can put a link in the place of any file, or the
+folder, between a look at it and the writing. So sh only ever makes new files there, empty
+ones, whose names say it all (`set -C`: the system makes no file through a link), and hard
+links that replace nothing; Python takes them away.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vibe_gate.adapters.githooks import HEAD, KEPT
-from vibe_gate.adapters.records import NAME
+from vibe_gate.adapters.records import LINKED
 from vibe_gate.faces.git_hook.edition import EDITION, OPTION
 
 HOOKS = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite")
@@ -46,6 +49,14 @@ feed() {{ if [ -n "$input" ]; then printf '%s\\n' "$input"; fi; }}
 
 _FOLDERS = """\
 own=${{GIT_DIR:-.git}} state={state}
+make() {{
+  if [ -e "$1" ] || [ -h "$state" ]; then return 1; fi
+  set -C
+  true 2>/dev/null >"$1"
+  set -- $?
+  set +C
+  return $1
+}}
 """
 """Git's own folder (it says so wherever that is not `.git` of the folder it runs hooks in), and that of the records."""
 
@@ -64,42 +75,22 @@ head() {{
   case $at in *[!0-9a-f]*) at=; esac
 }}
 usual() {{ [ "$GIT_INDEX_FILE" = "$own/index" ] && [ -z "$GIT_COMMON_DIR" ]; }}
-note() {{ if [ -f "$state/proven" ] || [ ! -e "$state/proven" ]; then echo "$1" 2>/dev/null 1<>"$state/proven"; fi; }}
 proven() {{
-  usual && [ "$state/index" -ef "$own/index" ] && [ "$state/proven" -nt "$own/index" ] && [ -f "$state/proven" ] &&
-    head && [ "$at" ] && read -r was process <"$state/proven"
+  if usual && [ "$at" ]; then
+    for link in "$state"/index.*; do
+      number=${{link##*.}}
+      if [ "$link" -ef "$own/index" ] && [ "$state/proven.$number.$at" -nt "$own/index" ]; then return 0; fi
+    done
+  fi
+  return 1
 }}
 """
 """`at`: HEAD's commit, read as git would where it is a branch's own file or stands in HEAD itself; else "".
-`was`: the commit whose tree the index is; `process`: the one that commit-msg found idle. Builtins only."""
+`proven`: whether the index is known to be the tree of commit `at`, and by which `number`. Builtins only."""
 
 _STILL = """\
-if proven && [ "$was" = "$at" ] && [ ! -e "$own/MERGE_HEAD" ]; then exit 0; fi
-"""
-
-_STILL_MESSAGE = """\
-if proven && [ "$was" = "$at" ] && [ ! -e "$own/MERGE_HEAD" ]; then
-  note "$at $PPID"
-  exit 0
-fi
-"""
-
-_STILL_COMMIT = """\
-idle= line="
-"
-if proven && [ "$process" = "$PPID" ] && [ ! "$own/COMMIT_EDITMSG" -nt "$state/proven" ] &&
-  trees=$(git --no-replace-objects rev-parse "$was^{{tree}}" "$at^{{tree}}" 2>/dev/null) &&
-  [ "${{trees%%"$line"*}}" = "${{trees#*"$line"}}" ]; then
-  note "$at"
-  idle=yes
-fi
-"""
-"""Before a hook of somebody else's runs, which could move HEAD. The number of a process comes again; one that made no
-commit by our commit-msg wrote its message later. An index can be written in place, and its time set back, so git says
-here that the commit has the tree of the one before it: if not, nobody looked at it, and Python records that."""
-
-_SETTLED = """\
-if [ "$idle" ]; then exit 0; fi
+head
+if proven && [ ! -e "$own/MERGE_HEAD" ]; then exit 0; fi
 """
 
 _LIFE = """\
@@ -108,29 +99,37 @@ life
 """
 """Builtins only. The start is field 22; what stands in parentheses before may have spaces."""
 
-_STAGED = """\
-seen=
-if usual && head && [ "$at" ]; then note -; seen=$at; fi
-if [ ! -e "$own/MERGE_HEAD" ] &&
-  GIT_NO_LAZY_FETCH=1 git --no-optional-locks --no-replace-objects -c core.fsmonitor=false diff --cached --quiet \\
-  --no-relative --ignore-submodules=none --no-ext-diff --no-textconv 2>/dev/null; then
-  if [ ! -e "$state/idle" ] || [ -f "$state/idle" ]; then echo "$life" 2>/dev/null >"$state/idle"; fi
-  if [ "$seen" ] && ln -f "$own/index" "$state/index" 2>/dev/null && [ "$state/proven" -nt "$state/index" ] &&
-    head && [ "$seen" = "$at" ]; then note "$at"; fi
-  exit 0
-fi
+_NOTHING = """\
+nothing() {{
+  [ ! -e "$own/MERGE_HEAD" ] &&
+    GIT_NO_LAZY_FETCH=1 git --no-optional-locks --no-replace-objects -c core.fsmonitor=false diff --cached --quiet \\
+    --no-relative --ignore-submodules=none --no-ext-diff --no-textconv 2>/dev/null
+}}
 """
-"""The linked file is the one that git looked at, for it is older than the line that was written before."""
 
-_CLEAN = """\
-for left in "$state/idle" "$state/passed"; do
-  if [ -f "$left" ] && [ -s "$left" ]; then printf '' 2>/dev/null >"$left"; fi
-done
+_STAGED = """\
+look() {{
+  nothing || return 1
+  if ln -n "$own/index" "$state/index.$PPID" 2>/dev/null && [ /dev/fd/4 -ef "$state/index.$PPID" ]; then
+    seen=$at
+    head
+    if [ "$seen" = "$at" ]; then make "$state/proven.$PPID.$at"; fi
+  fi
+  return 0
+}}
+if usual && [ "$at" ] && [ -f "$own/index" ] && [ ! -h "$state" ] && [ ! -e "$state/index.$PPID" ]; then
+  look 4<"$own/index"
+else
+  nothing
+fi
+if [ $? -eq 0 ]; then exit 0; fi
 """
+"""The linked file is the one that git looked at: it was held open meanwhile."""
 
 _IDLE = """\
-if [ -f "$state/idle" ] && [ -r "$state/idle" ] && read -r idle <"$state/idle" && [ "$idle" = "$life" ]; then exit 0; fi
+if nothing; then exit 0; fi
 """
+"""Where pre-commit's look could not be kept: another index, a disk without hard links, refs in `packed-refs` alone."""
 
 _PASSED_MESSAGE = """\
 if [ -f "$state/passed" ] && [ -r "$state/passed" ] && read -r pid start rest <"$state/passed" &&
@@ -140,19 +139,35 @@ if [ -f "$state/passed" ] && [ -r "$state/passed" ] && read -r pid start rest <"
 fi
 """
 
-_PASSED_COMMIT = """\
-if [ -f "$state/passed" ] && [ -r "$state/passed" ] &&
-  {{ read -r pid start tree linked && read -r line; }} <"$state/passed" && [ "$pid $start" = "$life" ] &&
-  [ -f "$state/{records}" ]; then
-  set -- $(git --no-replace-objects rev-parse HEAD 'HEAD^{{tree}}' 2>/dev/null)
-  if [ "$2" = "$tree" ] && printf '%s,"commit":"%s"}}\\n' "$line" "$1" >>"$state/{records}"; then
-    if [ "$linked" ] && usual && [ "$state/index" -ef "$own/index" ] && [ "$state/passed" -nt "$own/index" ]; then
-      note "$1"
-    fi
-    exit 0
+_SETTLE = """\
+settle() {{
+  tree= linked=
+  if [ -f "$state/passed" ] && [ -r "$state/passed" ]; then
+    read -r pid start tree linked <"$state/passed"
+    if [ "$pid $start" != "$life" ]; then tree=; fi
   fi
-  set --
-fi
+  was='HEAD@{{1}}'
+  set -- $(git --no-replace-objects rev-parse HEAD 'HEAD^{{tree}}' "$was" "$was^{{tree}}" 'HEAD^@' 2>/dev/null)
+  if [ "$tree" ] && [ "$2" = "$tree" ]; then
+    make "$state/{linked}.$1.$2" || return 1
+    if [ "$linked" ] && usual && [ "$state/index.$PPID" -ef "$own/index" ] &&
+      [ "$state/passed" -nt "$own/index" ]; then make "$state/proven.$PPID.$1"; fi
+    return 0
+  fi
+  if [ $# -lt 4 ] || [ $# -gt 5 ] || [ "$2" != "$4" ]; then return 1; fi
+  at=$3
+  if proven; then make "$state/proven.$number.$1"; fi
+  return 0
+}}
+idle=
+if settle; then idle=yes; fi
+"""
+"""Before a hook of somebody else's runs, which could move HEAD. An index can be written in place, and its time set
+back, and something can be staged between the hooks, so git says here that the commit has the tree that was reviewed,
+or that of the commit before it: if neither, nobody looked at it, and Python records that."""
+
+_SETTLED = """\
+if [ "$idle" ]; then exit 0; fi
 """
 
 _FIND = """\
@@ -197,10 +212,10 @@ class Home:
 def script(name: str, home: Home) -> bytes:
     """The text of one hook."""
     parts = {
-        "pre-commit": [_CHAIN, _FOLDERS, _PROVEN, _STILL, _LIFE, _STAGED, _CLEAN, _FIND, _RUN],
-        "pre-merge-commit": [_CHAIN, _FOLDERS, _CLEAN, _FIND, _RUN],
-        "commit-msg": [_CHAIN, _FOLDERS, _PROVEN, _STILL_MESSAGE, _LIFE, _IDLE, _PASSED_MESSAGE, _FIND, _RUN],
-        "post-commit": [_FOLDERS, _PROVEN, _STILL_COMMIT, _CHAIN, _SETTLED, _LIFE, _IDLE, _PASSED_COMMIT, _FIND, _RUN],
+        "pre-commit": [_CHAIN, _FOLDERS, _PROVEN, _STILL, _NOTHING, _STAGED, _FIND, _RUN],
+        "pre-merge-commit": [_CHAIN, _FIND, _RUN],
+        "commit-msg": [_CHAIN, _FOLDERS, _PROVEN, _STILL, _LIFE, _PASSED_MESSAGE, _NOTHING, _IDLE, _FIND, _RUN],
+        "post-commit": [_FOLDERS, _PROVEN, _LIFE, _SETTLE, _CHAIN, _SETTLED, _FIND, _RUN],
         "pre-push": [_CHAIN_WITH_INPUT, _FIND, _RUN_WITH_INPUT],
         "post-rewrite": [_CHAIN_WITH_INPUT, _FIND, _RUN_WITH_INPUT],
     }[name]
@@ -208,7 +223,7 @@ def script(name: str, home: Home) -> bytes:
         name=name,
         kept=KEPT,
         state=home.state,
-        records=NAME,
+        linked=LINKED,
         words=shlex.quote(HINTS),
         python=shlex.quote(home.python),
         package=shlex.quote(str(home.package)),
