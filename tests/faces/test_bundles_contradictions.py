@@ -19,7 +19,9 @@ from recorded import Kind, recorded
 
 from vibe_gate.adapters.bundles import Provenance, RunView, export_bundles
 from vibe_gate.adapters.bundles.archive import zstd
+from vibe_gate.adapters.bundles.result import read_bundle
 from vibe_gate.adapters.bundles.verify import verify_bundles
+from vibe_gate.errors import IntegrityError
 
 NOW = Provenance(START.replace(year=2100))
 
@@ -59,7 +61,12 @@ def reviewed(made: Path, tmp_path: Path, environ: dict[str, str]) -> tuple[Path,
 
 
 def whys(root: Path) -> list[str]:
-    return [flaw.why for flaw in verify_bundles(root, NOW).flaws if flaw.state == "corrupt"]
+    """What is wrong with the one run; whatever it is, no reader shows a verdict of it."""
+    flaws = [flaw for flaw in verify_bundles(root, NOW).flaws if flaw.state == "corrupt"]
+    for run in {flaw.run for flaw in flaws}:
+        with pytest.raises(IntegrityError, match=r"No outcome is shown from a bundle that was altered\."):
+            _ = read_bundle(root / ".vibe-artifacts" / run).summary
+    return [flaw.why for flaw in flaws]
 
 
 def test_a_real_review_agrees_with_itself(reviewed: tuple[Path, Path], environ: dict[str, str]) -> None:

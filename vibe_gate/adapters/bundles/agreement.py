@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vibe_gate.domain import receipt
@@ -23,6 +23,8 @@ _EXIT_CODES: dict[str, tuple[int, ...]] = {
 """The exit codes that a review may end with, by its outcome."""
 
 _ID = expression(IDENTIFIER)
+
+NOT_ENDED = "no run.completed is in it, and the summary has a verdict"
 
 
 def impossible(verdict: Verdict) -> str:
@@ -49,6 +51,16 @@ def contradicted(event: Event, verdict: Verdict) -> str:
         if said != verdict:
             return f"{event.type} says another outcome or exit code than the summary ({verdict[0]}, {verdict[1]})"
     return ""
+
+
+def contradiction(events: Iterable[Event], verdict: Verdict) -> str:
+    """What the events of a sealed run and its summary disagree about; "" where nothing."""
+    has_ended = False
+    for event in events:
+        if why := contradicted(event, verdict):
+            return why
+        has_ended = has_ended or event.type == "run.completed"
+    return "" if has_ended else NOT_ENDED
 
 
 def receipt_fault(raw: bytes, document: Mapping[str, Any], files: Mapping[str, str]) -> str:

@@ -159,7 +159,7 @@ class _Audit:
             self._shown, self._missing, self._is_told = set(), set(), False
             return
         if self._verdict and not self._has_ended:
-            right = self._wrong_line(names.EVENTS, 0, "no run.completed is in it, and the summary has a verdict")
+            right = self._wrong_line(names.EVENTS, 0, agreement.NOT_ENDED)
         if right and graph.run_id:
             self._graph = graph.to_json()
 

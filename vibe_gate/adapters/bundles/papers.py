@@ -10,7 +10,7 @@ from typing import Any
 
 from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.folder import Folder
-from vibe_gate.adapters.bundles.reading import read_summary
+from vibe_gate.adapters.bundles.reading import compare_seal
 from vibe_gate.domain.receipt import MAX_BYTES
 from vibe_gate.errors import StorageError
 
@@ -29,7 +29,7 @@ class Papers:
 
 def read_papers(directory: Path) -> Papers:
     """The papers of the run in `directory`, after every digest was compared. StorageError, IntegrityError."""
-    read_summary(directory)
+    compare_seal(directory)
     try:
         folder = Folder.at(directory.parent).folder(directory.name)
         document = json.loads(folder.read(names.SUMMARY))

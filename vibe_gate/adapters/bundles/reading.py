@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from vibe_gate.adapters.bundles import names
+from vibe_gate.adapters.bundles import agreement, names
 from vibe_gate.adapters.bundles.digests import digests
 from vibe_gate.adapters.bundles.folder import Folder
 from vibe_gate.adapters.bundles.layout import part_of, walk
@@ -18,7 +18,7 @@ from vibe_gate.adapters.bundles.log import Lock, lines
 from vibe_gate.adapters.bundles.place import MAX_DOCUMENT_BYTES
 from vibe_gate.adapters.bundles.provenance import Provenance
 from vibe_gate.adapters.bundles.strict import parse_object
-from vibe_gate.domain import later, paths
+from vibe_gate.domain import later, paths, receipt
 from vibe_gate.domain.event import MAX_EVENTS, Event
 from vibe_gate.domain.graph import Graph, fold
 from vibe_gate.domain.summary import Summary
@@ -27,6 +27,7 @@ from vibe_gate.errors import IntegrityError, StorageError, UsageError
 RunState = Literal["sealed", "running", "incomplete"]
 
 _NAMED = 5  # candidates that an ambiguous prefix lists
+_OF_A_VERDICT = (b"verdict.decided", b"run.completed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class RunView:
 
     @property
     def summary(self) -> Summary:
-        """The verdict of a sealed run, after every digest was compared. StorageError (incomplete), IntegrityError."""
+        """The verdict of a sealed run, as `read_summary` gives it. StorageError (incomplete), IntegrityError."""
         return read_summary(self.directory)
 
     @property
@@ -135,25 +136,47 @@ def open_run(directory: Path) -> RunView:
 
 
 def read_summary(directory: Path) -> Summary:
-    """The sealed summary of the run in `directory`.
+    """The sealed summary of the run in `directory`, where its log and its receipt say the same.
 
-    StorageError: the run is incomplete, or cannot be read. IntegrityError: a file
-    is not what the summary vouches for, or is no document of ours.
+    StorageError: the run is incomplete, or cannot be read. IntegrityError: a file is not what the summary vouches for,
+    or is no document of ours; the summary is not what the run's log and its receipt say, or no review ends so.
     """
     folder = _open(directory)
+    document, files, summary = _sealed(folder, directory)
+    verdict = (summary.outcome, summary.exit_code)
+    if why := agreement.impossible(verdict) or agreement.misnamed(summary):
+        raise _corrupt(directory / names.SUMMARY, why)
+    if names.EVENTS not in files:
+        raise _corrupt(directory / names.SUMMARY, f"it has a verdict, and there is no {names.EVENTS}")
+    if why := agreement.contradiction(_events(folder, _OF_A_VERDICT), verdict):
+        raise _corrupt(directory / names.EVENTS, why)
+    if names.RECEIPT in files:
+        del files[names.RECEIPT]
+        if why := agreement.receipt_fault(_receipt(folder), document, files):
+            raise _corrupt(directory / names.RECEIPT, why)
+    return summary
+
+
+def compare_seal(directory: Path) -> None:
+    """Whether every file of a sealed run is what its summary vouches for. StorageError, IntegrityError."""
+    _sealed(_open(directory), directory)
+
+
+def _sealed(folder: Folder, directory: Path) -> tuple[dict[str, Any], dict[str, str], Summary]:
+    """The summary as it is stored, without `digests`; these, after each was compared; and what the summary says."""
     if not folder.has(names.SUMMARY):
         state = "is still running" if Lock.is_held(folder) else "is incomplete: it ended before its verdict"
         raise StorageError(f"The run in {_shown(directory)} {state}; there is no outcome to show.")
     document = _document(folder, names.SUMMARY)
-    _compare(document.pop("digests", None), folder, directory)
-    document.pop("redacted", None)
+    files = document.pop("digests", None)
+    _compare(files, folder, directory)
     try:
-        summary = later.read(Summary, document)
+        summary = later.read(Summary, {name: value for name, value in document.items() if name != "redacted"})
     except ValidationError as error:
         raise _corrupt(directory / names.SUMMARY, _first(error)) from error
     if _document(folder, names.RUN).get("run_id") != summary.run_id:
         raise _corrupt(directory / names.SUMMARY, "it belongs to another run")
-    return summary
+    return document, files, summary
 
 
 def _compare(expected: object, folder: Folder, directory: Path) -> None:
@@ -183,10 +206,13 @@ def _require_known(folder: Folder, vouched: dict[str, Any]) -> None:
         raise _corrupt(Path(error.filename or folder.path), error.strerror or "cannot be read") from error
 
 
-def _events(folder: Folder) -> Iterator[Event]:
+def _events(folder: Folder, having: tuple[bytes, ...] = (b"",)) -> Iterator[Event]:
+    """The events of the lines that have one of these words; the others, of which there may be many, are not parsed."""
     number = 0
     try:
         for number, line in enumerate(lines(folder, names.EVENTS), start=1):
+            if not any(word in line for word in having):
+                continue
             event = later.read_event(parse_object(line))
             if event.seq != number:
                 raise _corrupt(folder.path / names.EVENTS, f"line {number} has seq {event.seq}")
@@ -197,6 +223,13 @@ def _events(folder: Folder) -> Iterator[Event]:
         raise StorageError(f"{_shown(folder.path / names.EVENTS)} cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
         raise _corrupt(folder.path / names.EVENTS, f"line {number} is no event") from error
+
+
+def _receipt(folder: Folder) -> bytes:
+    try:
+        return folder.read(names.RECEIPT, receipt.MAX_BYTES)
+    except OSError as error:
+        raise StorageError(f"{_shown(folder.path / names.RECEIPT)} cannot be read: {error.strerror}.") from error
 
 
 def _document(folder: Folder, name: str) -> dict[str, Any]:
