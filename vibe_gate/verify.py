@@ -7,7 +7,7 @@ Reads only. What a receipt is worth is decided in `domain.standing`; here it is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from vibe_gate.domain.gate import Gate, HookName, HookRule
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.receipt import Receipt, exact, places
 from vibe_gate.domain.record import Record
+from vibe_gate.domain.spans import History, Part
 from vibe_gate.domain.standing import GOOD, Demands, Match, Standing, Subject, best, judged, match, subject_of
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, IntegrityError, RevisionError, UsageError
 from vibe_gate.papers import Claim, Shelf, definitions_of, signers
@@ -87,9 +88,9 @@ def verify(asked: Asked, *, start: Path, environ: Mapping[str, str], now: dateti
         whole = repository.change(Selection("range", left=base or EMPTY_TREE, right=head))
         look = _Look(repository, environ, now, asked, whole)
         found = look.claims(list(changes.values()))
-        rows = tuple(look.row(change, found) for change in changes.values())
+        rows = [look.row(changes[name], found) for name in reversed(names)]
         remark = " ".join(filter(None, (look.shelf.remark, *repository.remarks)))
-        return Verified(rows, look.gate.revision, look.listed, look.strict, remark)
+        return Verified(tuple(reversed(rows)), look.gate.revision, look.listed, look.strict, remark)
 
 
 def _commits(repository: Repository, span: str) -> tuple[str, str, tuple[str, ...]]:
@@ -114,14 +115,6 @@ def _commits(repository: Repository, span: str) -> tuple[str, str, tuple[str, ..
     return base, head, names
 
 
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """Commits that were reviewed as a whole: `base` is where they begin."""
-
-    base: str
-    commits: frozenset[str]
-
-
 class _Look:
     """One look at a repository: its gate, its signers, its hooks' records, the receipts about its commits."""
 
@@ -144,27 +137,33 @@ class _Look:
         self._authorship = Authorship(repository, {}, now)
         self._records = self._authorship.records
         self._old = {record.commit: record.old for record in self._records if record.kind == "rewritten"}
-        self._covered: dict[str, list[_Range]] = {}  # by run id
+        self._history = History({}, whole.base_commit)
+        self._covered: dict[str, list[Part]] = {}  # by run id
 
     def claims(self, changes: Sequence[Change]) -> list[Claim]:
         """Every receipt that can be about one of the commits, or about the whole range."""
         every = (*changes, self._whole)
+        parents = {change.head_commit: self._repository.parents(change.head_commit) for change in changes}
+        self._history = History(parents, self._whole.base_commit)
         found = self.shelf.bundled(lambda entry: any(_may_be_about(entry, change) for change in every))
         if self._asked.notes:
             found += self.shelf.noted(lambda about, receipt: any(_is_said(about, receipt, one) for one in every))
         for claim in found:
             if claim.paper.receipt is not None and not claim.paper.flaw:
-                self._cover(claim.paper.receipt, {change.head_commit for change in changes})
+                self._cover(claim.paper.receipt)
         return found
 
     def row(self, change: Change, claims: Sequence[Claim]) -> tuple[Subject, Standing]:
-        """Where one commit stands."""
+        """Where one commit stands; its parents must have been asked about before."""
         made = self._repository.commits(change)[0]
         subject = self._subject(change, made)
         demands = self._demands(change, self._authorship.of(change, (made,)).hints)
-        standing = self._standing(subject, claims, demands) if change.files else Standing("empty", "it changes no file")
+        found = self._standings(subject, claims, demands) if change.files else [Standing("empty", "it changes no file")]
+        if not self._is_shown(subject, found):
+            self._history.hidden.add(subject.commit)
+        standing = best(found)
         standing = self._with_bypass(standing, subject.commit) if standing else self._without(subject, claims)
-        others = self._repository.parents(change.head_commit)[1:]
+        others = self._history.parents[subject.commit][1:]
         if others and standing.status in GOOD and not self._repository.is_plain_merge(change.head_commit):
             return subject, self._merged(made, others, claims, demands) or standing
         return subject, standing
@@ -173,11 +172,23 @@ class _Look:
         title = made.message.partition("\n")[0]
         return replace(subject_of(change, (made,)), title=title, places=places(change, self._repository.read))
 
-    def _standing(
+    def _standings(
         self, subject: Subject, claims: Sequence[Claim], demands: Demands, parent: str = ""
-    ) -> Standing | None:
+    ) -> list[Standing]:
         found = ((self._match(subject, claim, parent), claim) for claim in claims)
-        return best([judged(by, claim.paper, subject, demands) for by, claim in found if by is not None])
+        return [judged(by, claim.paper, subject, demands) for by, claim in found if by is not None]
+
+    def _is_shown(self, subject: Subject, found: Sequence[Standing]) -> bool:
+        """Whether nothing in the commit's tree is hidden; one that stands badly is named itself, and hides nothing."""
+        good = [standing for standing in found if standing.status in GOOD]
+        receipts = [standing.paper.receipt for standing in good if standing.paper and standing.paper.receipt]
+        own = not receipts or any(match(subject, receipt) for receipt in receipts)
+        parts = [part for receipt in receipts for part in self._parts(receipt, subject.commit)]
+        return not good or self._history.is_shown(subject.commit, parts, own=own)
+
+    def _parts(self, receipt: Receipt, commit: str) -> list[Part]:
+        """What was reviewed as a whole by this receipt, and is about the commit."""
+        return [part for part in self._covered.get(receipt.run_id, ()) if self._history.tells(part, commit)]
 
     def _merged(
         self, made: Commit, others: Sequence[str], claims: Sequence[Claim], demands: Demands
@@ -195,7 +206,7 @@ class _Look:
                 return Standing("missing", why)
             if not change.files:
                 continue
-            standing = self._standing(replace(self._subject(change, made), patch_id=""), claims, demands, parent)
+            standing = best(self._standings(replace(self._subject(change, made), patch_id=""), claims, demands, parent))
             if standing is None or standing.status not in GOOD:
                 return standing or Standing("missing", why)
         return None
@@ -205,32 +216,28 @@ class _Look:
         receipt = claim.paper.receipt
         if receipt is None or claim.paper.flaw:
             return "commit" if claim.is_about(subject) else None
-        ranges = [part for part in self._covered.get(receipt.run_id, ()) if subject.commit in part.commits]
-        return match(subject, receipt, any(not parent or self._has(part.base, parent) for part in ranges))
+        parts = self._parts(receipt, subject.commit)
+        return match(subject, receipt, any(not parent or self._has(part.base, parent) for part in parts))
 
     def _has(self, base: str, parent: str) -> bool:
         """Whether a range that begins at `base` shows what a merge in it takes away from `parent`."""
         return bool(base) and (base == parent or self._repository.is_ancestor(parent, base))
 
-    def _cover(self, receipt: Receipt, names: Collection[str]) -> None:
+    def _cover(self, receipt: Receipt) -> None:
         """Which of the commits the receipt's range has.
 
         Either the whole range that is verified has the change that was reviewed, or the
-        reviewed range is a part of it, commit by commit. A range that begins earlier, or that has commits of before
-        by a merge, proves nothing: it could hide that something was put back that is older, or that a merge
-        takes away what they brought.
+        reviewed range is a part of it, commit by commit (`History.part`).
         """
         covered = self._covered.setdefault(receipt.run_id, [])
         whole = self._whole
         same = (receipt.exact, receipt.range_patch_id) == (self._whole_exact, whole.range_patch_id)
         here = receipt.places == self._whole_places or (receipt.before, receipt.after) == (whole.before, whole.after)
         if same and here:
-            covered.append(_Range(whole.base_commit, frozenset(names)))
-        base, head = receipt.base_commit, receipt.head_commit
-        if head in names and (base in names or (base and base == whole.base_commit)) and self._is_so(receipt):
-            part = frozenset(self._repository.span(base, head))
-            if part.issubset(names):
-                covered.append(_Range(base, part))
+            covered.append(Part(whole.base_commit, whole.head_commit, frozenset(self._history.parents)))
+        part = self._history.part(receipt.base_commit, receipt.head_commit)
+        if part is not None and self._is_so(receipt):
+            covered.append(part)
 
     def _is_so(self, receipt: Receipt) -> bool:
         """Whether the receipt's commits have the receipt's trees."""
@@ -256,15 +263,16 @@ class _Look:
         if record is not None and not record.during:
             how = record.reason or "--no-verify, or it was switched off"
             return Standing("bypassed", f"committed past the hook ({how}) on {record.ts}")
+        again = f"review --commit {subject.commit[:SHORT_ID]}"
         near = [claim.paper.receipt for claim in claims if claim.paper.receipt is not None]
         part = next((receipt for receipt in near if receipt.head_commit == subject.commit), None)
         if part is not None:
             span = f"{part.base_commit[:SHORT_ID]}..{part.head_commit[:SHORT_ID]}"
-            return Standing("missing", f"it was reviewed only as the end of {span}: verify that range")
+            return Standing("missing", f"it was reviewed only as the end of {span}: verify that range, or {again}")
         if same := [receipt for receipt in near if receipt.patch_id and receipt.patch_id == subject.patch_id]:
             return Standing("missing", f"a review of the same patch-id is about {_difference(subject, same)}")
         if any(receipt.after == subject.after for receipt in near):
-            return Standing("missing", "its tree was reviewed, but only part of what it changes")
+            return Standing("missing", f"its tree was reviewed, but only part of what it changes: {again}")
         if changed := self._changed_since(subject):
             return Standing("stale", changed)
         if record is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vibe_gate.adapters.git.program import Program
-from vibe_gate.errors import StorageError
+from vibe_gate.errors import IntegrityError, StorageError
 
 if TYPE_CHECKING:
     from vibe_gate.adapters.git.revisions import Revisions
@@ -29,14 +29,19 @@ _UNCUT = {"GIT_SHALLOW_FILE": "/dev/null"}
 
 
 def span(git: Program, base: str, head: str) -> tuple[str, ...]:
-    """The commits that `head` has and `base` ("": nothing) has not, newest first; () where one of them is gone.
+    """The commits that `head` has and `base` ("": nothing) has not, newest first. IntegrityError where one is gone.
 
     Where a shallow clone lacks some, they end where its list says; `false_ends` tells whether that can be so.
     """
     asked = ("rev-list", "--topo-order", f"--max-count={MAX_COMMITS}", head, *([f"^{base}"] if base else []))
     listed = git.run(*asked, environ=_UNCUT)
     listed = git.run(*asked) if listed.code else listed
-    return tuple(name for name in listed.line.split("\n") if name) if not listed.code else ()
+    if listed.code:
+        span = f"{base[:12]}..{head[:12]}"
+        raise IntegrityError(
+            f"The commits of {span} are not all here, or damaged: run `git fsck`. {listed.err}".strip()
+        )
+    return tuple(name for name in listed.line.split("\n") if name)
 
 
 def false_ends(git: Program, revisions: Revisions, store: Store, base: str, names: tuple[str, ...]) -> tuple[str, ...]:

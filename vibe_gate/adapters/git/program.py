@@ -3,7 +3,7 @@
 Every call is a list of arguments (never shell text) with what a hostile repository could
 plant switched off: the file system monitor, hooks, pagers, locks and writes that git would
 do in passing, fetching of missing objects, questions at the terminal. Replace refs and
-grafts are ignored on purpose: they show other commits than the ones under review.
+grafts are ignored on purpose: they show other commits than the ones under review. So is the commit-graph.
 
 No dataclasses and no pygit2 here or in `detect`: both cost more start-up time than
 everything that these two modules do, and git can walk the working tree meanwhile.
@@ -25,6 +25,7 @@ _PROGRAM = (
     "-c", "core.hooksPath=/dev/null",
     "-c", "core.splitIndex=false",  # a scratch index must not leave a shared index in the user's .git
     "-c", "core.safecrlf=false",    # a warning at best; as an error it would stop a snapshot
+    "-c", "core.commitGraph=false",  # a file that anybody can write, and that can give a commit other parents
     "-c", "gc.auto=0",
 )  # fmt: skip
 

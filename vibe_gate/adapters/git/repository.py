@@ -185,7 +185,7 @@ class Repository:
         return rooms.merging.is_plain(self._revisions, self._store, commit)
 
     def span(self, base: str, head: str) -> tuple[str, ...]:
-        """Ids of the commits that `head` has and `base` ("": nothing) has not, newest first; () if one is gone."""
+        """Ids of the commits that `head` has and `base` ("": nothing) has not, newest first. IntegrityError."""
         return history.span(self._place.git, base, head)
 
     def false_ends(self, base: str, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from vibe_gate.adapters.git.history import MAX_COMMITS
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import Commit
-from vibe_gate.errors import PASS, USAGE, GateError, UsageError
+from vibe_gate.errors import PASS, USAGE, GateError, IntegrityError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.action import artifact
 from vibe_gate.faces.action.approval import Approvals
@@ -116,7 +116,10 @@ def _with(forge: Forge | None, runner: Runner, inputs: Inputs, trigger: Trigger,
 def _commits(job: _Job) -> tuple[Commit, ...]:
     """All commits of what is compared; () where they are too many, or not here."""
     with open_repository(job.runner.start, job.environ) as repository:
-        names = repository.span(job.span.before, job.span.head)
+        try:
+            names = repository.span(job.span.before, job.span.head)
+        except IntegrityError:
+            return ()
         return tuple(repository.signed(name) for name in names) if len(names) < MAX_COMMITS else ()
 
 
