@@ -40,6 +40,13 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     git(project, "add", ".vibe-gate")
     git(project, "commit", "-q", "-m", "a gate")
     git(project, "worktree", "add", "-q", "../linked")
+    for name, meaning in {
+        "ci": "commit",
+        "cin": "commit -n",
+        "loud": '!f() { git commit "$@"; }; f',
+        "st": "status",
+    }.items():
+        git(project, "config", f"alias.{name}", meaning)
     scratch = repository(outside / "scratch")
     (scratch / ".vibe-gate").mkdir()
     (scratch / ".vibe-gate" / "gate.toml").write_text("schema = 1\n")

@@ -19,6 +19,26 @@ _WITH_VALUE = frozenset(
 HOOKED = frozenset({"commit", "merge", "rebase", "am", "push", "pull", "cherry-pick", "revert"})
 """Subcommands that run hooks, or make commits that are judged."""
 
+USUAL = HOOKED | {
+    *(
+        "add",
+        "blame",
+        "branch",
+        "checkout",
+        "clean",
+        "clone",
+        "config",
+        "diff",
+        "fetch",
+        "grep",
+        "init",
+        "log",
+        "ls-files",
+    ),
+    *("mv", "remote", "reset", "restore", "rev-parse", "rm", "show", "stash", "status", "switch", "tag", "worktree"),
+}
+"""What is mostly called. Git has more: an alias of such a name is none for it."""
+
 _NO_VERIFY_IN = frozenset({"commit", "merge", "rebase", "push", "pull"})
 _SHORT_N_IN = frozenset({"commit"})  # of `am` it skips hooks that the gate does not use
 _DRY = ("--dry-run", "--porcelain", "--short")
@@ -94,7 +114,7 @@ def lines(call: Call) -> list[str]:
     """Lines of shell that the call runs, or sets up to be run."""
     words, found = call.arguments, []
     for alias in call.aliases:
-        found.append(_as_line(alias) + " " + _quoted(words))
+        found.append(alias_line(alias, words))
     found += [value for name, value in call.settings if name in _COMMANDS]
     if call.subcommand == "config":
         name, value = (*git_settings.config_words(words), "", "")[:2]
@@ -132,8 +152,10 @@ def refused(call: Call, changed: dict[str, str | None], elsewhere: bool) -> str 
             return refusal
     if name in _NO_VERIFY_IN and (option := _no_verify(name, [word.replace(UNKNOWN, "") for word in arguments])):
         return NO_VERIFY.format(f"git {name} {option}")
-    if name in ("commit-tree", "fast-import"):
+    if name in ("commit-tree", "fast-import") or (name == "hash-object" and _writes_commit(arguments)):
         return AROUND.format(name)
+    if name == "notes" and any(to == "core.notesref" and "vibe-gate" in value for to, value in call.settings):
+        return RECEIPTS.format("refs/notes/vibe-gate")
     judge = _REFS.get(name)
     return judge(arguments, changed) if judge else None
 
@@ -180,6 +202,11 @@ def _as_line(alias: str) -> str:
     return alias[1:] if alias.startswith("!") else "git " + alias
 
 
+def alias_line(alias: str, arguments: list[str]) -> str:
+    """The line that an alias runs with these arguments."""
+    return _as_line(alias) + " " + _quoted(arguments)
+
+
 def _quoted(words: list[str]) -> str:
     return " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
 
@@ -191,7 +218,8 @@ def _no_verify(subcommand: str, arguments: list[str]) -> str | None:
         word = arguments[at]
         if word.startswith("--"):
             name, equals, _ = word.partition("=")
-            if len(name) >= len("--no-v") and "--no-verify".startswith(name):
+            silent = subcommand == "commit" and len(name) >= len("--no-po") and "--no-post-rewrite".startswith(name)
+            if silent or (len(name) >= len("--no-v") and "--no-verify".startswith(name)):
                 skipping = skipping or word
             elif name == "--verify":
                 skipping = None
@@ -258,8 +286,11 @@ def _remote(arguments: list[str], changed: dict[str, str | None]) -> str | None:
     words = [word for word in arguments if not word.startswith("-")]
     if words[:1] == ["set-head"] and "-a" not in arguments and "--auto" not in arguments:
         return BASE.format("the remote's default branch")
-    if words[:1] == ["set-url"] and "--push" not in arguments:
+    if words[:1] == ["set-url"]:
         return REMOTE.format("`git remote set-url`")
+    mirror = next((word for word in arguments if word.startswith("--mirror")), None)
+    if words[:1] == ["add"] and mirror not in (None, "--mirror=push"):
+        return REMOTE.format(f"`git remote add {mirror}`")
     if words[:2] in (["remove", "origin"], ["rm", "origin"], ["rename", "origin"]):
         return REMOTE.format(f"`git remote {words[0]} origin`")
     return None
@@ -271,11 +302,16 @@ def _fetch(arguments: list[str], changed: dict[str, str | None]) -> str | None:
     for at, word in enumerate(arguments):
         name, equals, mapped = word.partition("=")
         mapped = mapped if equals else (*arguments[at + 1 :], "")[0]
-        if len(name) > 4 and "--refmap".startswith(name) and "refs/remotes/" in mapped and "/*:" not in mapped:
-            return BASE.format(mapped.partition(":")[2])
+        source, _, target = mapped.lstrip("+").partition(":")
+        if len(name) > 4 and "--refmap".startswith(name) and _reaches_remotes(target) and source != "refs/heads/*":
+            return BASE.format(target)
     for word in words[1:]:
         source, _, target = word.lstrip("+").partition(":")
         target = "refs/" + target if target.startswith("remotes/") else target
+        if target.startswith(_RECEIPT_REFS) and source != target:
+            return _refused_ref([target])
+        if _reaches_remotes(target) and not target.startswith("refs/remotes/"):
+            return BASE.format(target)
         if not target.startswith("refs/remotes/"):
             if words[0] in _ITSELF and (refusal := _refused_ref([target])):
                 return refusal
@@ -287,6 +323,12 @@ def _fetch(arguments: list[str], changed: dict[str, str | None]) -> str | None:
     return None
 
 
+def _reaches_remotes(target: str) -> bool:
+    """Whether a ref, or one that a pattern stands for, is what a remote is known to have."""
+    before, star, _ = target.partition("*")
+    return target.startswith("refs/remotes/") or (bool(star) and "refs/remotes/".startswith(before))
+
+
 def _push(arguments: list[str], changed: dict[str, str | None]) -> str | None:
     named = _named(arguments, ("-o", *_LONG_WITH_VALUE["push"]))
     words = named[1:]
@@ -294,6 +336,23 @@ def _push(arguments: list[str], changed: dict[str, str | None]) -> str | None:
     gone = [word.partition(":")[2] for word in words if word.startswith(":")] + (words if removes else [])
     here = bool(named) and named[0] in _ITSELF
     return _refused_ref([*gone, *(word.partition(":")[2] for word in words if here)])
+
+
+def _writes_commit(arguments: list[str]) -> bool:
+    """`git hash-object -t commit -w`: of which `git reset` makes what `git commit-tree` would."""
+    text = " ".join(arguments)
+    return "-w" in arguments and ("-t commit" in text or "-tcommit" in text)
+
+
+def _stash(arguments: list[str], changed: dict[str, str | None]) -> str | None:
+    """`git stash --all` takes what is ignored as well."""
+    pushes = not arguments or arguments[0] in ("push", "save") or arguments[0].startswith("-")
+    everything = next(
+        (word for word in arguments if word == "--all" or (word[:2] != "--" and word[:1] == "-" and "a" in word)), None
+    )
+    if not pushes or everything is None:
+        return None
+    return CLEAN.format(everything).replace("git clean", "git stash").replace("add `-e .vibe-artifacts`", "use `-u`")
 
 
 def _clean(arguments: list[str], changed: dict[str, str | None]) -> str | None:
@@ -384,6 +443,6 @@ def _refused_ref(refs: list[str]) -> str | None:
 _REFS = {
     "update-ref": _update_ref, "symbolic-ref": _symbolic_ref, "notes": _notes, "remote": _remote, "fetch": _fetch,
     "push": _push, "clean": _clean, "pull": _fetch, "branch": _branch, "tag": _tag, "checkout": _started,
-    "switch": _started, "replace": _replace,
+    "switch": _started, "replace": _replace, "stash": _stash,
 }  # fmt: skip
 """Subcommands that write where the gate looks."""

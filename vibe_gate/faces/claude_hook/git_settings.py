@@ -24,7 +24,7 @@ _OTHER_SETTINGS = (
 )  # fmt: skip
 
 _JUDGE = ("ANTHROPIC_BASE_URL", "PRE_COMMIT", "PRE_COMMIT_FROM_REF", "PRE_COMMIT_TO_REF", "PREK_HOOK_STAGE",
-          "GIT_REFLOG_ACTION")  # fmt: skip
+          "PRE_COMMIT_REWRITE_COMMAND", "GIT_REFLOG_ACTION")  # fmt: skip
 
 _READING = frozenset({"--get", "--get-all", "--get-regexp", "--get-urlmatch", "--list", "-l", "--get-color", "get",
                       "list", "--get-colorbool"})  # fmt: skip
@@ -82,7 +82,9 @@ def refused_setting(name: str, how: str) -> str | None:
         return TRUST.format(f"{name} ({how})")
     if name == "gpg.ssh.allowedsignersfile":
         return TRUST.format(f"{name} ({how})").replace("which definitions bind", "whose receipts count")
-    if name.startswith("remote.") and name.endswith((".url", ".fetch")):
+    if (name.startswith("remote.") and name.endswith((".url", ".fetch", ".pushurl"))) or name.endswith(
+        ".pushinsteadof"
+    ):
         return REMOTE.format(f"{name} ({how})")
     return None
 

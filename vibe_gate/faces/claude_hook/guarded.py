@@ -129,8 +129,12 @@ def _reason(
     return None
 
 
-_BELIEVED = (["packed-refs"], ["commondir"], ["shallow"], ["info", "grafts"], ["index"])
+_BELIEVED = (["packed-refs"], ["commondir"], ["shallow"], ["info", "grafts"], ["index"], ["head"])
 """Files of git's folder that say what the history is, and what is staged."""
+
+
+_UNDER_WAY = ("rebase-merge", "rebase-apply", "objects")
+"""Folders in it that only git writes. To remove from them is how a rebase is given up, or a damaged object."""
 
 
 def _in_git_folder(below: list[str], removes: bool) -> str | None:
@@ -142,6 +146,8 @@ def _in_git_folder(below: list[str], removes: bool) -> str | None:
         return f"holds what the gate has recorded; {HUMAN}"
     if matches(below[-1], "config") or matches(below[-1], "config.worktree"):
         return f"is refused; {CONFIG}"
+    if not removes and (below[0] in _UNDER_WAY or (len(below) == 1 and below[0].endswith("_head"))):
+        return f"decides what the gate believes; {HUMAN}"
     refs = below[0] == "refs" and (has(below, "vibe-gate") or below[1:2] in (["remotes"], ["heads"]))
     if (refs and not below[-1].endswith(".lock")) or below in _BELIEVED or below[0] == "logs":
         return f"decides what the gate believes; {HUMAN}"

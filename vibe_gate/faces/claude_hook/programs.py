@@ -102,6 +102,25 @@ def _inside(program: str, words: list[str]) -> list[str]:
     return words[at:]
 
 
+def folder(words: list[str]) -> str:
+    """Where `env -C` and `sudo -D` go before they run what follows; "" where they stay."""
+    program = name_of(words[0])
+    options = {"env": ("-C", "--chdir"), "sudo": ("-D", "--chdir")}.get(program)
+    if options is None:
+        return ""
+    inside = _inside(program, words[1:])
+    return "".join(_after(words[1 : len(words) - len(inside)], options)[-1:])
+
+
+def removes(program: str, arguments: list[str]) -> bool:
+    """Whether what lies below the paths of a call is gone after it, or cannot be run any more."""
+    if program != "chmod":
+        return program in REMOVING
+    deep = any(word == "--recursive" or (word[:1] == "-" and word[1:2] != "-" and "R" in word) for word in arguments)
+    modes = [word for word in arguments if set(word) <= set("0123456789ugoarwxXst+-=,")]
+    return deep and any(("-" in mode and "x" in mode) or "=" in mode or mode.isdigit() for mode in modes)
+
+
 def takes_next(word: str, options: tuple[str, ...]) -> bool:
     """Whether the word after an option is its value: also where letters stand together, or a long one is cut short."""
     if word.startswith("--"):

@@ -49,7 +49,8 @@ class Line:
         if depth > MAX_DEPTH or self.lines > _MAX_LINES:
             raise Unreadable("too deep")
         where, aliases = Whereabouts(places, changed, self.project), dict[str, str]()
-        known = {"PWD": places[0], "HOME": self.project.home} if len(places) == 1 else {}
+        known = {"CLAUDE_PROJECT_DIR": self.project.start}
+        known |= {"PWD": places[0], "HOME": self.project.home} if len(places) == 1 else {}
         for command in commands(line, depth, {name: value for name, value in known.items() if value}):
             here, changed = where.before(command)
             words = command.words
@@ -98,6 +99,8 @@ class Call:
         for words in programs.stages(command.words):
             if refusal := self._refused_words(words, here):
                 return refusal
+            if folder := programs.folder(words):
+                here = [os.path.normpath(os.path.join(place, folder)) for place in here]  # noqa: PTH118
         return None
 
     def _inner(self, line: str, here: list[str]) -> str | None:
@@ -149,7 +152,7 @@ class Call:
         if refusal := own_rules.refused(program, arguments):
             return refusal
         changed = programs.changed_paths(program, arguments)
-        return self._protected(changed, here, program in programs.REMOVING) or self._refused_into(
+        return self._protected(changed, here, programs.removes(program, arguments)) or self._refused_into(
             *programs.into(program, arguments), here
         )
 
@@ -199,7 +202,10 @@ class Call:
         return None
 
     def _refused_git_in(self, call: git_rules.Call, folder: str, given: str | None) -> str | None:
-        for line in git_rules.lines(call):
+        aliased = self._aliased(call)
+        if aliased and "--no-verify" in call.arguments:  # also where it is a function that hands on what it is given
+            aliased.append("git commit --no-verify")
+        for line in [*git_rules.lines(call), *aliased]:
             if refusal := self._inner(line, [folder]):
                 return refusal
         place = os.path.normpath(os.path.join(folder, given)) if given else folder  # noqa: PTH118
@@ -220,6 +226,15 @@ class Call:
         fed = self.command.fed.split() if "--index-info" in call.arguments else []
         removes = call.subcommand in ("rm", "mv")
         return self._protected([*git_rules.changed_paths(call, self._is_protected(folder)), *fed], [folder], removes)
+
+    def _aliased(self, call: git_rules.Call) -> list[str]:
+        """What the call runs where its subcommand is an alias of the configuration."""
+        if not call.subcommand or call.subcommand in git_rules.USUAL or call.aliases:
+            return []
+        # Only here: most calls name what git has itself.
+        aliases = __import__("vibe_gate.faces.claude_hook.aliases", fromlist=["_"])
+        found = aliases.of(call.subcommand, self.project)
+        return [git_rules.alias_line(value, call.arguments) for value in found]
 
     def _work_tree(self, call: git_rules.Call, folder: str) -> str:
         given = call.work_tree or self.changed.get("GIT_WORK_TREE") or "."

@@ -9,8 +9,9 @@ from vibe_gate.faces.claude_hook.braces import BAR, CLOSE, OPEN, expanded, plain
 UNKNOWN = "\0"
 """Stands in a word where only running the line could tell what is there."""
 
-SCRATCH = "/tmp/" + UNKNOWN  # noqa: S108  nothing is written there
-"""What `mktemp` prints: a folder or a file that nobody had before."""
+_MADE = "\ufdd3"
+SCRATCH = "/tmp/" + UNKNOWN + _MADE  # noqa: S108  nothing is written there
+"""What `mktemp` prints: a folder or a file that nobody had before. Not any unknown place below /tmp."""
 
 MAX_DEPTH = 12
 MAX_GROUPS = 60
@@ -41,7 +42,7 @@ _DECLARING = ("export", "declare", "local", "readonly", "typeset")
 _STOP = "\x01"
 _ENDING = str.maketrans(dict.fromkeys(" \t\n;&|<>()\\'\"$`{},", _STOP))
 _ENDING_QUOTED = str.maketrans(dict.fromkeys('\\"$`', _STOP))
-_UNUSED = str.maketrans(dict.fromkeys("\0" + OPEN + BAR + CLOSE, "?"))
+_UNUSED = str.maketrans(dict.fromkeys("\0" + _MADE + OPEN + BAR + CLOSE, "?"))
 """Letters that mean something here and nothing to a shell."""
 
 
