@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from faults.test_bundle_faults import assert_heals, assert_sound
 from faults.test_store_faults import FILE_BY_FILE, traced
 
 from vibe_gate.adapters.bundles import list_runs
+from vibe_gate.adapters.bundles.durable import make_durable
+from vibe_gate.adapters.bundles.folder import Folder
 
 strace = test_store_faults.strace
 """The fixture."""
@@ -52,3 +55,18 @@ def test_a_file_system_without_one_call_for_all_is_made_durable_file_by_file(tmp
     assert done == 0
     assert sum("fsync(" in line for line in seen) > 201
     assert [run.state for run in list_runs(root)] == ["sealed"]
+
+
+@pytest.mark.parametrize("little_kb", [0, 1 << 40])
+def test_a_bundle_may_have_more_folders_than_a_process_may_open(tmp_path: Path, little_kb: int) -> None:
+    for number in range(60):
+        (tmp_path / f"nodes/n{number}/turn-001").mkdir(parents=True)
+        (tmp_path / f"nodes/n{number}/turn-001/turn.log").touch()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = {int(path.name) for path in Path("/dev/fd").iterdir()}
+    free = [number for number in range(len(taken) + 30) if number not in taken]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free[20], hard))
+    try:
+        make_durable(Folder.at(tmp_path), little_kb)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

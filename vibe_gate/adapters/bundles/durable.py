@@ -10,6 +10,7 @@ import ctypes
 import errno
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from vibe_gate.adapters.bundles.folder import Folder
@@ -30,22 +31,43 @@ _STATFS_BYTES = 256  # struct statfs is 120 bytes on 64-bit Linux, its first fie
 
 def make_durable(folder: Folder, little_kb: int = _LITTLE_KB) -> None:
     """Everything below `folder` but its lock is on disk when this returns, names included. OSError."""
-    folders, files = [folder], []
-    for inside in folders:  # grows while it is walked
-        folders += [inside.folder(name) for name in inside.folders()]
-        files += [(inside, name) for name in inside.all_files() if name != LOCK]
-    if (len(files) > _ONE_BY_ONE or _waiting_kb() <= little_kb) and _synced(folder):
+    if (_waiting_kb() <= little_kb or _has_many(folder)) and _synced(folder):
         return
-    for inside, name in files:
-        _begin(inside, name)
-    for inside, name in files:
-        descriptor = inside.reading(name)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    for inside in folders:
+    for inside in _folders(folder):
+        for name in _files(inside):
+            _begin(inside, name)
+    for inside in _folders(folder):
+        for name in _files(inside):
+            _to_disk(inside, name)
         inside.sync()
+
+
+def _folders(folder: Folder) -> Iterator[Folder]:
+    """The folder and all below it. Only those on the way to one are open: a bundle may have more than a process may."""
+    yield folder
+    for name in folder.folders():
+        yield from _folders(folder.folder(name))
+
+
+def _files(folder: Folder) -> list[str]:
+    return [name for name in folder.all_files() if name != LOCK]
+
+
+def _has_many(folder: Folder) -> bool:
+    count = 0
+    for inside in _folders(folder):
+        count += len(_files(inside))
+        if count > _ONE_BY_ONE:
+            return True
+    return False
+
+
+def _to_disk(folder: Folder, name: str) -> None:
+    descriptor = folder.reading(name)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _begin(folder: Folder, name: str) -> None:

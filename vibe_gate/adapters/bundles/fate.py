@@ -7,6 +7,7 @@ recorders does nothing, `lost` says why, and the verdict is computed and said wi
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,9 @@ from typing import TypeVar
 from vibe_gate.domain import paths
 
 T = TypeVar("T")
+
+_ADVICE = dict.fromkeys((errno.EMFILE, errno.ENFILE), "Allow more open files (`ulimit -n`)")
+"""What helps, by the kind of failure; of all others it is the disk that fails."""
 
 
 class Fate:
@@ -45,10 +49,8 @@ def sentence(error: Exception) -> str:
     if not isinstance(error, OSError):
         return _fault(error)
     where = f"{paths.quote(str(error.filename))}: " if error.filename else ""
-    return (
-        f"{where}{error.strerror or error}. "
-        "Free space or make .vibe-artifacts writable, then review again to have a bundle."
-    )
+    advice = _ADVICE.get(error.errno or 0, "Free space or make .vibe-artifacts writable")
+    return f"{where}{error.strerror or error}. {advice}, then review again to have a bundle."
 
 
 def _fault(error: Exception) -> str:
