@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -109,6 +109,23 @@ def test_a_lost_content_is_asked_of_the_repository(tmp_path: Path, store: Store)
     assert set(asked) == {("a" * 40, "caf\udce9")}
     assert done.left.flaws == ()
     assert content_of(run, ".txt").read_bytes() == b"new\n"
+
+
+@pytest.mark.parametrize("make", [lambda path: path.symlink_to("run.json"), os.mkfifo, Path.mkdir])
+def test_a_strange_run_keeps_no_other_from_being_healed(
+    tmp_path: Path, store: Store, make: Callable[[Path], None]
+) -> None:
+    run = store.begin(KEY, START, {"change": {"after": "a" * 40}})
+    run.content("after", b"new\n", "a")
+    run.seal(summary_of(run))
+    content_of(run, ".txt").write_bytes(b"damaged")
+    strange = tmp_path / f".vibe-artifacts/zz/{run.run_id[:-1]}f"
+    strange.mkdir(parents=True)
+    for name in ("run.json", "summary.json", "events.ndjson"):
+        make(strange / name)
+    done = repair_bundles(tmp_path, NOW, LATER, elsewhere=lambda tree_id, path: b"new\n")
+    assert content_of(run, ".txt").read_bytes() == b"new\n"
+    assert done.left.is_sound
 
 
 def test_the_repositorys_answer_is_not_trusted_either(tmp_path: Path, store: Store) -> None:

@@ -64,9 +64,9 @@ class _Audit:
 
     def flaws(self) -> list[Flaw]:
         self._guarded("", self._names)
-        if self._sealed:
+        if names.SUMMARY in self._bundle.files():
             self._guarded(names.SUMMARY, self._summary)
-        else:
+        elif not self._sealed:
             self._say("incomplete", "run", "", "it ended before its verdict")
         if names.EVENTS in self._bundle.files():
             self._guarded(names.EVENTS, self._events)

@@ -28,6 +28,9 @@ _FILE_MODE = 0o600
 CANNOT_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EACCES})
 """Why a hard link may be refused where a copy still works: file systems without links, or with a limit."""
 
+NO_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO, errno.EINVAL})
+"""What reading says where no regular file is: nothing, a link, a folder, a socket, a pipe. It says so tomorrow, too."""
+
 TEMPORARY = ".tmp-"
 """How names begin that never were final."""
 

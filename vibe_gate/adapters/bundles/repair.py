@@ -134,6 +134,8 @@ class _Work:
         """
         unreadable = _unreadable(flaws)
         wrong = [flaw for flaw in flaws if flaw.state in WRONG and (flaw.run or flaw.place) not in unreadable]
+        if self._twins.unsure:
+            wrong = [flaw for flaw in wrong if flaw.what not in _OF_CONTENTS]
         for place in dict.fromkeys(flaw.run or flaw.place for flaw in wrong):
             if self._refuses(place):
                 continue

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vibe_gate.adapters.bundles import names
 from vibe_gate.adapters.bundles.flaws import Flaw
-from vibe_gate.adapters.bundles.folder import Folder
+from vibe_gate.adapters.bundles.folder import NO_FILE, Folder
 from vibe_gate.adapters.bundles.hashes import fault
 from vibe_gate.adapters.bundles.layout import part_of, walk
 from vibe_gate.adapters.bundles.log import lines
@@ -41,6 +41,7 @@ class Twins:
     def __init__(self, root: Path, store: Folder, elsewhere: Elsewhere) -> None:
         self.wanted: Collection[str] = ()
         self.foreign: Collection[str] = ()
+        self.unsure = False  # something could not be read that may be a copy: it may be read tomorrow
         self._root = root
         self._store = store
         self._elsewhere = elsewhere
@@ -53,11 +54,11 @@ class Twins:
         self._copies = self._origins = None
 
     def find(self, flaw: Flaw) -> bytes | None:
-        """The content that should be at the flaw's place; None: it is nowhere. OSError: nobody can say."""
+        """The content that should be at the flaw's place; None: it is nowhere, or `unsure`."""
         digest = flaw.place.rpartition("/")[2][:64]
         for place in self._places(digest):
             parent, _, name = place.rpartition("/")
-            with contextlib.suppress(FileNotFoundError):
+            with self._passing_over():
                 data = self.intact(self._store.below(parent), name)
                 if data is not None:
                     return data
@@ -65,6 +66,14 @@ class Twins:
             if data is not None and len(data) <= LARGEST_CONTENT and digest_of(data) == digest:
                 return data
         return None
+
+    @contextlib.contextmanager
+    def _passing_over(self) -> Iterator[None]:
+        """Whatever is strange about one run ends no look at the others."""
+        try:
+            yield
+        except OSError as error:
+            self.unsure = self.unsure or error.errno not in NO_FILE
 
     @staticmethod
     def intact(folder: Folder, name: str) -> bytes | None:
@@ -87,7 +96,7 @@ class Twins:
         for run in list_runs(self._root):
             place = f"{run.key}/{run.run_id}"
             if place not in self.foreign:
-                with contextlib.suppress(FileNotFoundError):  # cleaned meanwhile
+                with self._passing_over():
                     for entry in walk(self._store.below(place)):
                         if entry.base[:64] in self.wanted and part_of(entry.name) == "content":
                             yield f"{place}/{entry.name}"
@@ -109,7 +118,7 @@ class Twins:
             place = f"{run.key}/{run.run_id}"
             if place in self.foreign:
                 continue
-            with contextlib.suppress(FileNotFoundError, ValueError):
+            with self._passing_over(), contextlib.suppress(ValueError):
                 folder = self._store.below(place)
                 change = parse_object(folder.read(names.RUN, MAX_DOCUMENT_BYTES)).get("change")
                 for digest, side, path in _kept(folder, self.wanted):
