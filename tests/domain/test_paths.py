@@ -48,6 +48,14 @@ def test_anything_can_be_unquoted_though_a_model_wrote_it(shown: str) -> None:
     paths.unquote(shown)
 
 
+@pytest.mark.parametrize("path", ["\ud800", "a\udfffb", '"\udbff"', "\udc80\ud800"])
+def test_a_lone_surrogate_out_of_json_is_shown_as_bytes(path: str) -> None:
+    shown = paths.quote(path)
+    assert shown.isascii()
+    assert paths.encode(paths.unquote(path)) == path.strip('"').encode("utf-8", "surrogatepass")
+    assert paths.quote(paths.unquote(shown)) == shown
+
+
 @pytest.mark.parametrize(
     ("raw", "shown"),
     [

@@ -28,8 +28,11 @@ def decode(raw: bytes) -> str:
 
 
 def encode(path: str) -> bytes:
-    """The bytes that git knows the path by."""
-    return path.encode("utf-8", "surrogateescape")
+    """The bytes that git knows the path by. JSON can hold lone surrogates that no bytes give: these are written out."""
+    try:
+        return path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return path.encode("utf-8", "surrogatepass")
 
 
 def is_plain(path: str) -> bool:
