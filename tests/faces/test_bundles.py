@@ -394,7 +394,7 @@ def test_of_several_runs_the_newest_with_a_verdict_is_shown_and_the_others_count
     begun(repo, START + 2 * HOUR, Kind(key=head(repo))).abandon("stopped")
     told = json.loads(bundles(repo, "show", "HEAD", "--json").stdout)
     assert (told["run_id"], told["others"]) == (second, 2)
-    assert "2 other run(s) match, too" in bundles(repo, "show", "HEAD").stdout
+    assert "2 other runs match, too" in bundles(repo, "show", "HEAD").stdout
 
 
 @pytest.mark.parametrize("reference", ["2026*", "[0-9]*", "", "no-such-thing", "HEAD~50", "../../etc", "\x1b[31m", "-"])
@@ -505,7 +505,9 @@ def test_keep_needs_a_run(bundles, repo):
 
 def test_a_dry_run_deletes_nothing(bundles, repo):
     run_id = recorded(repo)
-    assert bundles(repo, "clean", "--dry-run").stdout.startswith(f"{run_id} would be deleted\n1 run would be deleted,")
+    told = bundles(repo, "clean", "--dry-run").stdout
+    assert told.startswith(f"{run_id} would be deleted\n1 run would be deleted,")
+    assert told.endswith(" MB would be freed.\n")
     assert run_id in bundles(repo, "list").stdout
 
 

@@ -24,6 +24,7 @@ from vibe_gate.adapters.definitions import FOLDER, mistakes
 from vibe_gate.adapters.gateway import find_upstream
 from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.adapters.sessions import MAX_AGE, gaps
+from vibe_gate.domain.checks.answer import counted
 from vibe_gate.errors import PASS, USAGE, AgentError, GateError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.output import emit
@@ -181,8 +182,8 @@ def _definitions(repository: Repository) -> Point:
         return Point("definitions", "ok", f"no {FOLDER} here: the built-in gate", "`vibe-gate init` writes starters.")
     wrong = mistakes(tree)
     if wrong:
-        return Point("definitions", "broken", f"{len(wrong)} mistake(s) in the working tree", "\n".join(wrong))
-    return Point("definitions", "ok", f"{len(files)} file(s) under {FOLDER} in the working tree, no mistakes")
+        return Point("definitions", "broken", f"{counted(len(wrong), 'mistake')} in the working tree", "\n".join(wrong))
+    return Point("definitions", "ok", f"{counted(len(files), 'file')} under {FOLDER} in the working tree, no mistakes")
 
 
 def _hooks(repository: Repository) -> Point:

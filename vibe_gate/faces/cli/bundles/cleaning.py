@@ -13,6 +13,7 @@ from pathlib import Path
 from vibe_gate.adapters.bundles.retention import Cleaned, clean
 from vibe_gate.adapters.definitions import load_gate
 from vibe_gate.adapters.git import Repository, open_repository
+from vibe_gate.domain.checks.answer import counted
 from vibe_gate.domain.gate import Retention
 from vibe_gate.errors import INCONCLUSIVE, PASS, RevisionError
 from vibe_gate.faces.cli.bundles.naming import provenance, root_of
@@ -67,8 +68,8 @@ def _print(done: Cleaned, dry_run: bool) -> None:
     verb = "would be deleted" if dry_run else "deleted"
     text = "".join(f"{run_id} {verb}\n" for run_id in done.deleted)
     text += "".join(f"session {name} {verb}\n" for name in done.sessions)
-    count = len(done.deleted)
-    emit(f"{text}{count} run{'' if count == 1 else 's'} {verb}, {done.freed_mb:,.3f} MB freed.\n")
+    freed = "would be freed" if dry_run else "freed"
+    emit(f"{text}{counted(len(done.deleted), 'run')} {verb}, {done.freed_mb:,.3f} MB {freed}.\n")
     for error in done.errors:
         complain(f"vibe-gate: {safe(error)}")
 

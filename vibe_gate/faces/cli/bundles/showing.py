@@ -11,6 +11,7 @@ from typing import Any
 from vibe_gate.adapters.bundles import RunView
 from vibe_gate.adapters.bundles.retention import is_kept
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.checks.answer import counted
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import PASS, GateError, IntegrityError, StorageError
 from vibe_gate.faces.cli.bundles.naming import Named, named, root_of
@@ -76,7 +77,8 @@ def _document(meant: Named, state: str, kept: bool, summary: Summary | None) -> 
 
 
 def _notes(meant: Named, kept: bool) -> tuple[str, ...]:
-    others = f"; {meant.others} other run(s) match, too" if meant.others else ""
+    match = "matches" if meant.others == 1 else "match"
+    others = f"; {counted(meant.others, 'other run')} {match}, too" if meant.others else ""
     notes = [f"Run {meant.entry.run_id} of {meant.entry.created_at}, found by: {meant.matched}{others}."]
     return (*notes, "Kept: cleaning leaves it alone.") if kept else tuple(notes)
 
