@@ -201,3 +201,18 @@ def test_a_receipt_that_was_altered_is_left_aside(place, tmp_path):
     note = place.here.git("notes", "--ref", "vibe-gate", "show", "HEAD")
     place.here.git("notes", "--ref", "vibe-gate", "add", "-f", "-m", note.replace('sig":"', 'sig":"AAAA', 1), "HEAD")
     assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
+
+
+def test_an_answer_that_was_known_before_is_nobodys_word_whoever_signs_it(place, tmp_path):
+    place.here.git("config", "gpg.format", "openpgp")
+    place.reviewed()  # by whom, and with which model, nobody knows
+    place.here.git("config", "gpg.format", "ssh")
+    again = place.review().summary
+    assert (again.outcome, again.cache.hits) == ("pass", 1)
+    assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
+
+
+def test_the_review_that_asked_counts_though_a_later_one_knew_the_answer(place, tmp_path):
+    place.reviewed()
+    assert place.review().summary.cache.hits == 1
+    assert place.asked(place.ci(tmp_path / "ci"))[1] == 0

@@ -53,7 +53,7 @@ def hear(case: Case, rubrics: list[Rubric], now: datetime, tell: Callable[[str],
     known = {} if case.request.force else _known(cache, keys, now)
     asking = [rubric for rubric in rubrics if rubric.id not in known]
     if not asking:
-        return Heard(known, Cost(), cached=frozenset(known), questions=keys)
+        return Heard(known, Cost(), cached=frozenset(known))
     upstream = find_upstream(case.environ)
     if upstream is None and wire.mode != "replay":
         return Heard(known, Cost(), cached=frozenset(known), notes=(ADVICE,), silence=NO_KEY)
@@ -67,7 +67,7 @@ def hear(case: Case, rubrics: list[Rubric], now: datetime, tell: Callable[[str],
         known |= _known(cache, {rubric.id: keys[rubric.id] for rubric in asking}, now)
         asking = [rubric for rubric in asking if rubric.id not in known]
         if not asking:
-            return Heard(known, Cost(), cached=frozenset(known), questions=keys)
+            return Heard(known, Cost(), cached=frozenset(known))
         return _ask(case, asking, known, (wire, upstream), now)
 
 
@@ -96,9 +96,12 @@ def _ask(
     cache.prune(now)
     uncounted = ledger.add(spending.usd, case.run.run_id, now)
     notes += tuple(_unkept(unkept, uncounted))
-    every = questions(case, list(case.rubrics)) if live else {}
-    final = {name: every[name] for name, said in (known | judged).items() if intact and said.is_final and name in every}
-    return Heard(known | judged, _cost(spending), frozenset(known), notes, intact=intact, questions=final)
+    # Only what was answered just now, all of it: who answered what was known, this run cannot vouch for.
+    final = {name: keys[name] for name, said in judged.items() if said.is_final and name in keys and name not in halves}
+    return Heard(
+        known | judged, _cost(spending), frozenset(known), notes, intact=intact, questions=final if intact else {},
+        halves=frozenset(halves),
+    )  # fmt: skip
 
 
 def _unkept(verdict: str, spending: str) -> Iterator[str]:

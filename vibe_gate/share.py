@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vibe_gate.errors import StorageError
@@ -12,6 +14,9 @@ if TYPE_CHECKING:
 
 NOTES = "vibe-gate"
 """The notes' ref, `refs/notes/vibe-gate`: one receipt a line."""
+
+MAX_EARLIER = 4
+"""Reviews of one tree, before the one that decides, whose receipts are shared, too."""
 
 _LARGEST = 4 << 20
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -36,13 +41,25 @@ def share(repository: Repository, commit: str, raw: bytes) -> str:
 
 
 def share_run(repository: Repository, run_id: str, tree: str, commit: str) -> str:
-    """The same for a run about a tree that has become a commit since. Whoever reads a note checks what it says."""
+    """The same for a run about a tree that has become a commit since. Whoever reads a note checks what it says.
+
+    The last reviews of the same tree go with it: the one in which a judge was asked counts for more than a later one
+    that knew the answer.
+    """
     if not run_id or not is_wanted(repository):
         return ""
-    file = repository.root / ".vibe-artifacts" / f"tree-{tree}" / run_id / "receipt.json"
+    folder = repository.root / ".vibe-artifacts" / f"tree-{tree}"
+    with suppress(OSError):
+        earlier = sorted(bundle for bundle in folder.iterdir() if bundle.name < run_id)
+        for bundle in earlier[-MAX_EARLIER:]:
+            share(repository, commit, _receipt(bundle))
     try:
-        with open(os.open(file, _READ), "rb") as opened:
-            raw = opened.read(_LARGEST)
+        raw = _receipt(folder / run_id)
     except OSError as error:
-        return f"{file.name} of the run {run_id} cannot be read: {error.strerror}."
+        return f"receipt.json of the run {run_id} cannot be read: {error.strerror}."
     return share(repository, commit, raw)
+
+
+def _receipt(bundle: Path) -> bytes:
+    with open(os.open(bundle / "receipt.json", _READ), "rb") as opened:
+        return opened.read(_LARGEST)

@@ -26,6 +26,7 @@ from vibe_gate.domain.receipt import (
     statement,
     to_sign,
 )  # fmt: skip
+from vibe_gate.domain.summary import CacheUse
 
 RECEIPT = Receipt(
     run_id="20260102T030405678Z-00000000", key="c" * 40, created_at="2026-01-02T03:04:05+00:00", before="a" * 40,
@@ -37,6 +38,7 @@ FAILED = RECEIPT.model_copy(update={"outcome": "fail", "exit_code": 1})
 UNCLEAR = RECEIPT.model_copy(update={"outcome": "inconclusive", "exit_code": 3})
 POLICY = RECEIPT.model_copy(update={"exit_code": 4})
 UNASKED = RECEIPT.model_copy(update={"unasked": "not asked (--no-judge)"})
+KNOWN = RECEIPT.model_copy(update={"cache": CacheUse(hits=1, misses=1)})
 OVERRIDDEN = RECEIPT.model_copy(
     update={"waivers": (Waiver(finding="f", reason="r", by="Ada", expires=date(2026, 2, 1), local=True),)}
 )
@@ -68,6 +70,7 @@ ADA = ("ada@example.org",)
         (OVERRIDDEN, BOB, ADA, "display"),
         (SUPPRESSED, BOB, ADA, "verdict"),
         (UNASKED, BOB, ADA, "display"),
+        (KNOWN, BOB, ADA, "display"),
     ],
 )
 def test_what_ci_may_do_with_a_verdict_from_elsewhere(receipt, signature, authors, use):
@@ -79,7 +82,8 @@ def test_checks_alone_are_a_verdict_where_no_judge_is_demanded():
 
 
 def test_a_principal_with_a_slash_or_a_bracket_is_matched_as_it_stands():
-    assert own_signer(Signature("listed", principals=("a/b@example.org",)), ("a/b@example.org",))
+    for address in ("a/b@example.org", "41+ci[bot]@users.noreply.github.com"):
+        assert own_signer(Signature("listed", principals=(address,)), (address,))
     assert not own_signer(Signature("listed", principals=("b@example.org",)), ("a/b@example.org",))
 
 

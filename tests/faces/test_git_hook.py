@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import json
 import os
@@ -91,7 +92,7 @@ def test_a_commit_that_was_stopped_and_made_all_the_same_is_a_bypass(plain):
     plain.write(a=CONFLICT)
     plain.run("git", "commit", "-a", "-m", "x")
     said = plain.git("commit", "-a", "--no-verify", "-m", "x")
-    assert "was not reviewed" in said
+    assert "went past the hooks" in said
     assert plain.records()[-1]["kind"] == "bypassed"
 
 
@@ -116,6 +117,16 @@ def test_an_agents_change_is_judged_and_the_reason_is_said(judging):
     assert "judged because:\n    CLAUDECODE is set: Claude Code runs this" in said
     assert judging.records()[-1]["judged"] is True
     assert len(model.script.requests) == 1
+
+
+def test_the_receipt_of_the_review_that_asked_is_shared_with_the_commit(judging):
+    judging.git("config", "vibe-gate.receipts", "notes")
+    judging.write(a="x\n")
+    with answering(PASSES) as model:  # the hook before the commit asks; that of the message knows the answer
+        judging.git("commit", "-a", "-m", "x", **model.environ, CLAUDECODE="1")
+    notes = judging.git("notes", "--ref", "vibe-gate", "show", "HEAD").split()
+    said = [json.loads(base64.b64decode(json.loads(note)["payload"]))["predicate"] for note in notes]
+    assert [(one["cache"]["hits"], bool(one["questions"])) for one in said] == [(0, True), (1, False)]
 
 
 def test_a_message_that_names_an_agent_has_the_judge_asked(judging):
@@ -463,7 +474,7 @@ def test_what_a_powerless_hook_did_not_see_the_next_one_does(plain):
     assert plain.run("git", "commit", "-a", "-m", "x").code == 1
     assert [(record["kind"], record["stage"]) for record in plain.records()] == [("reviewed", "commit-msg")]
     (plain.path / ".git" / "hooks" / "commit-msg").chmod(0o644)
-    assert "was not reviewed" in plain.git("commit", "-a", "-m", "x")
+    assert "went past the hooks" in plain.git("commit", "-a", "-m", "x")
     assert plain.records()[-1]["kind"] == "bypassed"
 
 

@@ -149,7 +149,7 @@ def test_a_review_of_the_last_step_to_the_same_tree_is_not_one_of_the_commit(gat
     gated.commit("All of it")
     code, [row] = gated.verify()
     assert (code, row["status"], row["why"]) == (
-        1, "missing", "its tree was reviewed, but only part of what it changes",
+        1, "missing", f"its tree was reviewed, but only part of what it changes: review --commit {row['commit'][:12]}",
     )  # fmt: skip
 
 

@@ -83,7 +83,7 @@ class Receipt(Model):
     files by name. `policy` is the fingerprint of blocking policy changes, "" without
     any. `unasked` says why no judge was asked although criteria want one. `waivers`
     took effect: without them the run would not have passed. `questions` are the keys of
-    the questions that judges answered, by rubric id (`domain.question`).
+    the questions that judges answered in this very run, by rubric id (`domain.question`).
     """
 
     schema_: Literal[1] = Field(default=1, alias="schema")
@@ -415,6 +415,8 @@ def reusable(
         return "display", "it passed by an override"
     if judge and receipt.unasked:
         return "display", f"no judge was asked: {receipt.unasked}"
+    if judge and receipt.cache.hits:
+        return "display", "its judges' answers were known before, in part or all: by whom, it cannot say"
     return "verdict", f"signed by {', '.join(signature.principals)}"
 
 
@@ -433,5 +435,5 @@ def own_signer(signature: Signature, authors: Sequence[str]) -> str:
 
 
 def _flat(text: str) -> str:
-    # Without case, and as one segment: `/` means nothing in an address.
-    return text.strip().casefold().replace("/", "\\")
+    # Without case, and as one segment: `/` means nothing in an address, and `[bot]` is no set of letters.
+    return text.strip().casefold().replace("/", "\\").replace("[", "(")
