@@ -242,3 +242,22 @@ def test_the_real_manifest_installs_and_runs(tmp_path, environ):
     assert done.code == 1, done.text
     assert "a:1  A conflict marker" in done.text
     assert here.judged() == {here.git("write-tree")}
+
+
+@pytest.mark.parametrize("claim", ["amend", "rebase"])
+def test_a_variable_that_speaks_of_a_rewrite_makes_no_bypass_innocent(here, claim):
+    here.write(a="past\n")
+    said = here.git("commit", "-a", "--no-verify", "-m", "x", PRE_COMMIT_REWRITE_COMMAND=claim)
+    assert "went past the hooks" in said
+    assert [record["kind"] for record in here.records()] == ["bypassed"]
+
+
+def test_an_agents_merge_that_takes_nothing_is_noted_where_the_tree_was_reviewed(here):
+    here.git("checkout", "-q", "-b", "side")
+    here.write(b="side\n")
+    here.git("commit", "-q", "-a", "--no-verify", "-m", "side")
+    here.git("checkout", "-q", "-")
+    here.write(a="reviewed\n")
+    here.git("commit", "-q", "-a", "-m", "main")
+    here.git("merge", "-q", "-s", "ours", "-m", "merge", "side", CLAUDECODE="1")
+    assert [record["kind"] for record in here.records()].count("unseen") == 1

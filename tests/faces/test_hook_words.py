@@ -34,6 +34,33 @@ def test_what_only_the_message_says_is_said_too(waiting):
     assert said.count("trailer Co-authored-by") == 1
 
 
+def test_that_nothing_was_reviewed_is_said_once(waiting):
+    said = waiting.git("commit", "-a", "-m", "x\n\nCo-authored-by: Claude <noreply@anthropic.com>\n", CLAUDECODE="1")
+    assert said.count("NOT REVIEWED. Git goes on") == 1
+    assert [record["kind"] for record in waiting.records()] == ["not-reviewed", "not-reviewed"]
+
+
+def test_a_model_that_fails_is_asked_once_for_a_commit(waiting):
+    with answering({"answers": []}, repeat_last=True) as model:
+        said = waiting.git("commit", "-a", "-m", "x", CLAUDECODE="1", **model.environ)
+        asked = len(model.script.requests)
+        waiting.run("vibe-gate", "hook", "commit-msg", "--", ".git/COMMIT_EDITMSG", CLAUDECODE="1", **model.environ)
+        assert len(model.script.requests) == asked > 0
+    assert said.count("NOT REVIEWED. Git goes on") == 1
+
+
+def test_what_git_picks_by_itself_is_not_said_to_be_unreviewed(waiting):
+    waiting.git("commit", "-q", "-a", "--no-verify", "-m", "x")
+    waiting.git("checkout", "-q", "-b", "other", "HEAD~1")
+    waiting.write(b="elsewhere\n")
+    waiting.git("commit", "-q", "-a", "--no-verify", "-m", "y")
+    said = waiting.git("cherry-pick", "main")
+    assert ("`vibe-gate verify` says whether its change was reviewed" in said, "was not reviewed" in said) == (
+        True,
+        False,
+    )
+
+
 def test_a_script_of_another_version_is_said_once(waiting):
     for hook in (waiting.path / ".git" / "hooks").glob("*[!e]"):
         hook.write_text(hook.read_text().replace(f"{OPTION}{EDITION}", f"{OPTION}0"))

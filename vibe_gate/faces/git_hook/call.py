@@ -15,7 +15,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.gate import HookName
 from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.record import Record
-from vibe_gate.errors import GateError
+from vibe_gate.errors import GateError, StorageError
 from vibe_gate.faces.git_hook.effect import effect
 from vibe_gate.report.text import safe
 
@@ -75,6 +75,18 @@ def _hints(hook: Hook, repository: Repository) -> tuple[str, ...]:
         hints: tuple[str, ...] = authorship.of(repository.change(Selection("staged")), ()).hints
         return hints
     return provenance(hook.environ, (), uncommitted=True).hints
+
+
+def note_empty_merge(hook: Hook, tree: str, repository: Repository) -> None:
+    """Who makes a merge that differs in nothing from its first parent: it may differ in much from the other. Once."""
+    hints = provenance(hook.environ, (), uncommitted=True).hints
+    records = Records(repository.common_dir)
+    if hints and not any(record.kind == "unseen" and record.hints == hints for record in records.about(tree)):
+        record = Record(ts=hook.now, kind="unseen", stage=hook.stage, tree=tree, hints=hints)
+        try:
+            records.append(record)
+        except StorageError as error:
+            hook.say(f"vibe-gate: not recorded: {safe(str(error))}")
 
 
 def loud(sentence: str) -> str:

@@ -10,12 +10,11 @@ from vibe_gate.adapters.records import IndexFile, Records
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.checks.answer import counted
 from vibe_gate.domain.gate import HookRule
-from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.record import Record, RecordKind
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult
 from vibe_gate.errors import PASS, StorageError
-from vibe_gate.faces.git_hook.call import Hook, loud
+from vibe_gate.faces.git_hook.call import Hook, loud, note_empty_merge
 from vibe_gate.faces.git_hook.effect import Effect, effect
 from vibe_gate.report.text import safe
 from vibe_gate.review import Request, Review, review_in
@@ -64,15 +63,8 @@ def held(
         if done.summary.run_id:
             _write_down(hook, _of(hook, done, what), repository, index)
         elif hook.stage == "pre-merge-commit" or (repository.git_dir / "MERGE_HEAD").exists():
-            _note_empty_merge(hook, done.summary.change.after, repository)
+            note_empty_merge(hook, done.summary.change.after, repository)
     return what
-
-
-def _note_empty_merge(hook: Hook, tree: str, repository: Repository) -> None:
-    """Who makes a merge that differs in nothing from its first parent: it may differ in much from the other."""
-    hints = provenance(hook.environ, (), uncommitted=True).hints
-    if hints:
-        _write_down(hook, Record(ts=hook.now, kind="unseen", stage=hook.stage, tree=tree, hints=hints), repository)
 
 
 def _is_told(done: Review, what: Effect, told: tuple[str, ...] | None) -> bool:

@@ -8,9 +8,10 @@ from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.adapters.records import Records
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import provenance
-from vibe_gate.domain.record import let_through
-from vibe_gate.errors import PASS
-from vibe_gate.faces.git_hook.call import Hook
+from vibe_gate.domain.record import Record, let_through
+from vibe_gate.errors import INCONCLUSIVE, PASS
+from vibe_gate.faces.git_hook.call import Hook, note_empty_merge
+from vibe_gate.faces.git_hook.effect import effect
 
 _SCISSORS = " ------------------------ >8 ------------------------"
 
@@ -22,13 +23,24 @@ def said(hook: Hook) -> int:
         tree = repository.index_tree()
         before = let_through(Records(repository.common_dir).about(tree), tree)
         hinted = provenance({}, (repository.draft(text),), uncommitted=False).decision
-    if before is not None and not (before.judged or before.again or hinted):
+        settled = before is not None and (
+            _was_told(hook, before, hinted) or not (before.judged or before.again or hinted)
+        )
+        if settled and (repository.git_dir / "MERGE_HEAD").exists() and tree == repository.tree("HEAD").id:
+            note_empty_merge(hook, tree, repository)  # a framework's pre-merge-commit had nothing staged
+    if settled:
         return PASS  # held against the checks already, and nothing new is said
     # Only here: what a review loads takes longer than all of the above.
     room = importlib.import_module("vibe_gate.faces.git_hook.held")
     told = before.hints if before is not None and before.judged and before.stage != "commit-msg" else None
     code: int = room.held(hook, Selection("staged"), text, told=told).code
     return code
+
+
+def _was_told(hook: Hook, before: Record, hinted: bool) -> bool:
+    """Whether the hook before said that it is not reviewed, and this one would ask the same model in vain again."""
+    tried = before.exit_code == INCONCLUSIVE and not before.again and (before.hints or (before.judged and not hinted))
+    return bool(tried) and not effect(before.exit_code, "warn", hook.environ, strict=hook.strict).blocks
 
 
 def _message(hook: Hook, repository: Repository) -> str:

@@ -23,24 +23,27 @@ from vibe_gate.share import share_run
 
 def after_commit(hook: Hook) -> int:
     """post-commit: link the commit to its tree's review, or record that it went past the gate."""
-    unshared = ""
     try:
         with open_repository(hook.start, hook.environ) as repository:
-            made = repository.made()
-            records = Records(repository.common_dir)
-            record = _linked(hook, made, records) or _unreviewed(hook, made, repository)
-            if record is not None:
-                records.append(record)
-                unshared = share_run(repository, record.run, made.tree, made.commit)
+            _settle(hook, repository, repository.made())
     except GateError as error:
         return _only_say(hook, error)
-    if unshared:
+    return PASS
+
+
+def _settle(hook: Hook, repository: Repository, made: Made) -> None:
+    records = Records(repository.common_dir)
+    record = _linked(hook, made, records) or _unreviewed(hook, made, repository)
+    if record is None:
+        return
+    records.append(record)
+    if unshared := share_run(repository, record.run, made.tree, made.commit):
         hook.say(f"vibe-gate: its receipt is in no note: {safe(unshared)}")
-    if record is not None and record.kind == "bypassed":
+    if record.kind == "bypassed":
         own = f"git ran no pre-commit hook during its {record.during}" if record.during else ""
         how = own or record.reason or "no hook let its tree through"
-        hook.say(f"vibe-gate: commit {made.commit[:12]} was not reviewed ({how}); `vibe-gate verify` will show it.")
-    return PASS
+        says = "`vibe-gate verify` says whether its change was reviewed all the same"
+        hook.say(f"vibe-gate: commit {made.commit[:12]} went past the hooks ({how}); {says}.")
 
 
 def after_rewrite(hook: Hook) -> int:
@@ -48,6 +51,11 @@ def after_rewrite(hook: Hook) -> int:
     try:
         with open_repository(hook.start, hook.environ) as repository:
             records = Records(repository.common_dir)
+            made = repository.made()
+            # A variable alone tells this hook from post-commit in a framework: its work is done here where it was not.
+            known = any(record.commit == made.commit for record in records.about(made.commit))
+            if not known and made.tree != made.before:
+                _settle(hook, repository, made)
             pairs = _pairs(hook, repository)
             for old, new in pairs:
                 records.append(_rewritten(hook, old, new, repository.tree(new).id))
@@ -144,7 +152,8 @@ def _pairs(hook: Hook, repository: Repository) -> list[tuple[str, str]]:
         return pairs
     new = repository.resolve("HEAD")
     old = repository.resolve("ORIG_HEAD" if _command(hook) == "rebase" else "HEAD@{1}")
-    return [(old, new)] if old != new else []
+    # An amended commit never stands on the one that it was.
+    return [(old, new)] if old != new and old not in repository.parents(new) else []
 
 
 def _command(hook: Hook) -> str:
