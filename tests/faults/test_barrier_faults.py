@@ -1,4 +1,4 @@
-"""Faults in the barrier before the seal of a large run."""
+"""Faults in the barrier before the seal of a large run, and where an archive gets its name."""
 
 from __future__ import annotations
 
@@ -55,6 +55,28 @@ def test_a_file_system_without_one_call_for_all_is_made_durable_file_by_file(tmp
     assert done == 0
     assert sum("fsync(" in line for line in seen) > 201
     assert [run.state for run in list_runs(root)] == ["sealed"]
+
+
+_EXPORTED = """
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+from recorded import recorded
+from vibe_gate.adapters.bundles import Provenance, export_bundles, list_runs
+root = Path(sys.argv[1])
+recorded(root)
+export_bundles(root, list_runs(root), root / "a.tar.zst", Provenance(datetime(2100, 1, 1, tzinfo=timezone.utc)))
+"""
+
+
+def test_an_archive_is_written_where_hard_links_are_impossible(tmp_path: Path, strace: str) -> None:
+    root = tmp_path / "root"
+    inject = "inject=link,linkat:error=EPERM"
+    done, seen = traced(strace, root, "link,linkat", "-e", inject, script=_EXPORTED)
+    assert done == 0
+    assert any("a.tar.zst" in line and "EPERM" in line for line in seen)
+    assert (root / "a.tar.zst").read_bytes().startswith(b"\x28\xb5\x2f\xfd")
+    assert [path.name for path in root.glob("*.part")] == []
 
 
 @pytest.mark.parametrize("little_kb", [0, 1 << 40])

@@ -12,7 +12,7 @@ from pathlib import Path
 from vibe_gate.adapters.bundles import manifest, names
 from vibe_gate.adapters.bundles.archive import Distinct, Packer, twice
 from vibe_gate.adapters.bundles.flaws import WRONG, Flaw
-from vibe_gate.adapters.bundles.folder import Folder
+from vibe_gate.adapters.bundles.folder import CANNOT_LINK, Folder
 from vibe_gate.adapters.bundles.layout import part_of, walk
 from vibe_gate.adapters.bundles.log import lines
 from vibe_gate.adapters.bundles.manifest import Manifest, RunInArchive
@@ -69,15 +69,34 @@ def export_bundles(root: Path, runs: Sequence[RunView], target: Path, provenance
             raise UsageError(f"No run is recorded in {names.STORE} yet.")
         try:
             exported = _Export(store, chosen).write(temporary)
-            os.link(temporary, target)  # never over a file that appeared meanwhile
+            _name(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)
     except FileExistsError:
         raise UsageError(f"{paths.quote(str(target))} exists already; name another file.") from None
     except (OSError, ValueError) as error:
-        what = error.strerror if isinstance(error, OSError) else str(error)
+        what = _gone(chosen) or (error.strerror if isinstance(error, OSError) else str(error))
+        if gone := next((run.run_id for run in chosen if not run.directory.exists()), ""):
+            what = f"the run {gone} was cleaned away meanwhile"
         raise StorageError(f"{paths.quote(str(target))} was not written: {what}.") from error
     return exported
+
+
+def _name(temporary: Path, target: Path) -> None:
+    """Give the finished file its name, never over a file that appeared meanwhile. OSError."""
+    try:
+        os.link(temporary, target)
+    except OSError as error:
+        if error.errno not in CANNOT_LINK:
+            raise
+        target.touch(exist_ok=False)  # the name is ours; what it names until the next line is empty
+        temporary.replace(target)
+
+
+def _gone(runs: Sequence[RunView]) -> str:
+    """Which of the runs is not there any more, "" if all are."""
+    gone = next((run for run in runs if not run.directory.exists()), None)
+    return f"the run {gone.run_id} was cleaned away meanwhile; export again" if gone else ""
 
 
 def _require_sound(root: Path, runs: Sequence[RunView], provenance: Provenance) -> None:
@@ -109,6 +128,7 @@ class _Export:
         whole = Manifest(runs=tuple(self._run(run) for run in self._runs))
         with target.open("xb") as file:
             packer = Packer(file)
+            manifest.require_takable(whole)
             head = json.dumps(whole.model_dump(mode="json", by_alias=True), separators=(",", ":")).encode()
             if len(head) > manifest.MAX_BYTES:
                 raise ValueError("so many runs are more than an import takes; export fewer at once")
