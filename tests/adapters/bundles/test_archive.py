@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 from bundle_words import KEY, START, record_a_review, summary_of, tree
-from test_verify import NOW, break_link, content_of, damaged, left_off, place, sealed
+from test_verify import NOW, TURN, break_link, content_of, damaged, left_off, place, sealed
 
 from vibe_gate.adapters.bundles import (
     Provenance,
     RunRecorder,
+    RunView,
     Store,
     archive,
     export_bundles,
@@ -307,6 +308,10 @@ MANIFESTS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "a run twice": (manifest_with(lambda it: it["runs"].append(it["runs"][0])), "twice"),
     "a key that leads out": (manifest_with(lambda it: it["runs"][0].update(key="..")), "a run that none can be"),
     "a key of the store": (manifest_with(lambda it: it["runs"][0].update(key="objects")), "a run that none can be"),
+    "a key of the store in other case": (
+        manifest_with(lambda it: it["runs"][0].update(key="OBJECTS")), "a run that none can be",
+    ),
+    "a number of 5,000 digits": (lambda data: data.replace(b"1", b"1" * 5000, 1), "more digits than any of ours"),
     "a run id that leads out": (
         manifest_with(lambda it: it["runs"][0].update(run_id="../../x")), "a run that none can be",
     ),
@@ -376,6 +381,53 @@ def test_names_that_are_not_utf8_are_refused(tmp_path: Path, run: RunRecorder, o
     whole = zstd.decompress(path.read_bytes())[:-1024]
     path.write_bytes(zstd.compress(whole + raw.getvalue()))
     refused(other, path, "a name that is not UTF-8")
+
+
+def test_a_nul_in_a_long_name_is_refused(tmp_path: Path, run: RunRecorder, other: Path) -> None:
+    info, _ = entry("x")
+    info.pax_headers = {"path": place(f"{TURN}/turn.log\0x", run)}
+    refused(
+        other, packed(tmp_path / "x", [*unpacked(exported(tmp_path)), (info, b"")]), "a header that no export writes"
+    )
+
+
+def test_more_contents_than_files_are_taken_are_refused_as_soon_as_they_are_counted(
+    tmp_path: Path, other: Path
+) -> None:
+    contents = [f"files/after/{number:064x}.txt" for number in range(archive.MAX_MEMBERS + 1)]
+    run = {"key": "k", "run_id": "20260101T000000000Z-00000000", "contents": contents}
+    manifest = json.dumps({"schema": 1, "runs": [run]}).encode()
+    path = packed(tmp_path / "x", [entry("vibe-gate-bundles.json", manifest)])
+    refused(other, path, "are more than 500,000")
+
+
+def test_a_log_that_does_not_begin_as_any_is_refused_before_the_rest_is_unpacked(
+    tmp_path: Path, run: RunRecorder, other: Path
+) -> None:
+    path = rewritten(exported(tmp_path), place("events.ndjson", run), lambda data: b"[4711]\n" + bytes(1 << 20))
+    raw = zstd.decompress(path.read_bytes())
+    cut = raw[: raw.index(b"[4711]\n") + (1 << 18)]
+    path.write_bytes(zstd.compress(cut))  # whoever reads on is told that it ends too soon
+    refused(other, path, "does not begin with run.created")
+
+
+def test_a_run_that_is_cleaned_away_while_it_is_exported_is_named(tmp_path: Path, run: RunRecorder) -> None:
+    class Cleaned(RunView):
+        @property
+        def has_begun(self) -> bool:
+            shutil.rmtree(self.directory)
+            return True
+
+    view = Cleaned(run.run_id, KEY, run.directory)
+    with pytest.raises(StorageError, match=f"the run {run.run_id} was cleaned away meanwhile"):
+        export_bundles(tmp_path, [view], tmp_path / "x", NOW)
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_key_that_is_here_in_other_case_is_refused(tmp_path: Path, run: RunRecorder, other: Path) -> None:
+    (other / ".vibe-artifacts" / KEY.upper()).mkdir(parents=True)
+    (other / ".vibe-artifacts/.gitignore").write_text("*\n")
+    refused(other, exported(tmp_path), "is here in other case")
 
 
 @pytest.mark.parametrize("size", [b"77777777777\0", b"-0000000001\0", b"\x80" + b"\xff" * 11, b"0x000000001\0"])

@@ -76,8 +76,6 @@ def export_bundles(root: Path, runs: Sequence[RunView], target: Path, provenance
         raise UsageError(f"{paths.quote(str(target))} exists already; name another file.") from None
     except (OSError, ValueError) as error:
         what = _gone(chosen) or (error.strerror if isinstance(error, OSError) else str(error))
-        if gone := next((run.run_id for run in chosen if not run.directory.exists()), ""):
-            what = f"the run {gone} was cleaned away meanwhile"
         raise StorageError(f"{paths.quote(str(target))} was not written: {what}.") from error
     return exported
 

@@ -23,7 +23,7 @@ from vibe_gate.adapters.bundles.manifest import Manifest, RunInArchive
 from vibe_gate.adapters.bundles.objects import LARGEST_CONTENT, Objects, decode, digest_of, encode, suffix_of
 from vibe_gate.adapters.bundles.place import MAX_DOCUMENT_BYTES
 from vibe_gate.adapters.bundles.provenance import Provenance
-from vibe_gate.adapters.bundles.reading import is_begun
+from vibe_gate.adapters.bundles.reading import begins
 from vibe_gate.adapters.bundles.store import store_folder
 from vibe_gate.domain import paths
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
@@ -156,7 +156,9 @@ class _Reading:
         parent, _, base = f"runs/{place}/{name}".rpartition("/")
         descriptor = self._stage.below(parent, create=True).appending(base)
         try:
-            for chunk in member.chunks():
+            for number, chunk in enumerate(member.chunks()):
+                if name == names.EVENTS and number == 0 and not begins(chunk):
+                    raise refused(f"{place}: its {names.EVENTS} does not begin with run.created")
                 write_all(descriptor, chunk)
         finally:
             let_go(descriptor)
@@ -189,12 +191,15 @@ def _verify(stage: Folder, wanted: tuple[RunInArchive, ...], provenance: Provena
         for flaw in flaws:
             if flaw.state in WRONG or flaw.what == "torn":
                 raise refused(f"{paths.quote(flaw.place)}: {flaw.why}")
-        if not is_begun(folder):
-            raise refused(f"{_place(run)}: its {names.EVENTS} does not begin with run.created")
 
 
 def _move_in(store: Folder, stage: Folder, wanted: tuple[RunInArchive, ...]) -> Imported:
     runs = stage.folder("runs")
+    keys = store.folders()
+    folded = {key.casefold() for key in keys}
+    for run in wanted:
+        if run.key.casefold() in folded and run.key not in keys:
+            raise refused(f"its key {run.key} is here in other case")
     already = [run for run in wanted if _is_here(store, runs, run)]
     new = [run for run in wanted if run not in already]
     objects = Objects(store)

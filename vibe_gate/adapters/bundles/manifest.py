@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from vibe_gate.adapters.bundles import names
+from vibe_gate.adapters.bundles.archive import MAX_MEMBERS
 from vibe_gate.adapters.bundles.layout import part_of
 from vibe_gate.adapters.bundles.strict import parse_object
 from vibe_gate.domain import later
@@ -50,6 +51,7 @@ def parse(data: bytes) -> Manifest:
         raise ValueError(f"its {NAME} is not of a known schema")
     if not made.runs:
         raise ValueError("it holds no runs")
+    require_takable(made)
     for run in made.runs:
         if not names.is_run_id(run.run_id) or not is_key(run.key):
             raise ValueError("it names a run that none can be")
@@ -58,9 +60,15 @@ def parse(data: bytes) -> Manifest:
     return made
 
 
+def require_takable(made: Manifest) -> None:
+    """ValueError where it has more runs, and contents that they show, than an import looks at."""
+    if sum(1 + len(run.contents) for run in made.runs) > MAX_MEMBERS:
+        raise ValueError(f"the runs and the contents that they show are more than {MAX_MEMBERS:,}")
+
+
 def is_key(name: str) -> bool:
     """Whether a folder of runs may have this name."""
     try:
-        return names.as_folder_name(name, "a key") not in names.OWN_FOLDERS
+        return not names.is_own(names.as_folder_name(name, "a key"))
     except ValueError:
         return False

@@ -78,6 +78,11 @@ def milliseconds(now: datetime) -> int:
     return (now - _EPOCH) // timedelta(milliseconds=1)
 
 
+def is_own(name: str) -> bool:
+    """Whether a folder would be one of the store's own, if only on a disk that ignores case."""
+    return name.casefold() in OWN_FOLDERS
+
+
 def as_folder_name(name: str, what: str) -> str:
     """`name`, which becomes a folder; ValueError where it could leave its place or be mistaken."""
     if _FOLDER_NAME.fullmatch(name) is None:

@@ -123,9 +123,17 @@ def _runs(key: Folder) -> list[str]:
 def is_begun(bundle: Folder) -> bool:
     """Whether a run ever began: it has its run.json, and a log whose first event says so. OSError."""
     try:
-        first = next(lines(bundle, names.EVENTS), b"") if bundle.has(names.RUN) else b""
-        return bool(first) and later.read_event(parse_object(first)).type == "run.created"
+        return bundle.has(names.RUN) and begins(next(lines(bundle, names.EVENTS), b""))
     except (FileNotFoundError, ValueError):
+        return False
+
+
+def begins(log: bytes) -> bool:
+    """Whether a run's log, or its beginning, has run.created as its first whole line."""
+    first, end, _ = log.partition(b"\n")
+    try:
+        return bool(end) and later.read_event(parse_object(first)).type == "run.created"
+    except ValueError:
         return False
 
 

@@ -59,7 +59,7 @@ class Store:
         `about` is what run.json says besides schema, run_id, key and created_at. A
         run that cannot be recorded begins all the same, with `lost` set.
         """
-        if names.as_folder_name(key, "the key of a change") in names.OWN_FOLDERS:
+        if names.is_own(names.as_folder_name(key, "the key of a change")):
             raise ValueError(f"{key!r} is a name of the store itself")
         if isinstance(self._folder, str):
             return self._unrecorded(key, now, self._folder)

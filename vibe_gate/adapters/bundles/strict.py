@@ -21,6 +21,10 @@ def parse(data: bytes) -> Any:  # noqa: ANN401 - any JSON
         raise ValueError("it is not UTF-8") from None
     except json.JSONDecodeError:
         raise ValueError("it is not JSON") from None
+    except _Ambiguous:
+        raise
+    except ValueError:  # whose own words are advice for programmers
+        raise ValueError("it has a number of more digits than any of ours") from None
 
 
 def parse_object(data: bytes) -> dict[str, Any]:
@@ -31,12 +35,16 @@ def parse_object(data: bytes) -> dict[str, Any]:
     return value
 
 
+class _Ambiguous(ValueError):
+    """Two readers could understand it differently."""
+
+
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        raise ValueError("it has a name twice in one object")
+        raise _Ambiguous("it has a name twice in one object")
     return made
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise _Ambiguous(f"{name} is no JSON")
