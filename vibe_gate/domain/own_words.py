@@ -80,6 +80,19 @@ EVENT: Mapping[str, Own] = {
 STREAM: Own = {"type": True, "role": True, "action": True}
 """Of what a turn's log says at each of its lines."""
 
+_HOOKS = frozenset(
+    {
+        "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionRequest", "Notification",
+        "UserPromptSubmit", "Stop", "SubagentStart", "SubagentStop", "PreCompact", "PostCompact", "SessionStart",
+        "SessionEnd",
+    }
+)  # fmt: skip
+
+
+def of_hook(event: Mapping[str, Any]) -> Own:
+    """Of a line of the hooks' log: its names, without which no call can be put together, and its hook, if it is one."""
+    return {name: True for name in ("hook", "hook_event_name") if str(event.get(name)) in _HOOKS}
+
 
 def redacted(value: Any, own: Own, redact: Redact) -> Any:  # noqa: ANN401 - any JSON
     """The JSON value with what is somebody's text redacted."""

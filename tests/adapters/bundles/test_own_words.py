@@ -69,11 +69,15 @@ def words_of(run: RunRecorder) -> set[str]:
     return {word for word in found | pieces if len(word) >= MIN_VALUE}
 
 
-ONE_BY_ONE = ("completed", "artifact", "20260102", "files/after", "unanimous", "judge-quality", "modified", KEY)
+ONE_BY_ONE = ("completed", "artifact", "20260102", "files/after", "unanimous", "judge-quality", "modified", KEY,
+              "PostToolUse", "hook_event_name", "tool_use_id", "tool_name")  # fmt: skip
 
 
 def test_secrets_that_are_words_of_ours_leave_a_bundle_that_readers_take(tmp_path: Path) -> None:
-    words = words_of(record(tmp_path / "plain", {}))
+    plain = record(tmp_path / "plain", {})
+    words = words_of(plain)
+    calls = [call.state for call in read_bundle(plain.directory).tools.all()]
+    assert len(calls) > 1
     environs = [{f"W{number}_KEY": word for number, word in enumerate(sorted(words))}]
     environs += [{"CACHE_KEY": word} for word in ONE_BY_ONE]
     assert words.issuperset(ONE_BY_ONE) and len(words) > 100
@@ -86,6 +90,7 @@ def test_secrets_that_are_words_of_ours_leave_a_bundle_that_readers_take(tmp_pat
         assert (said.outcome, said.exit_code, said.bundle) == ("fail", 4, run.relative), environ
         assert read_bundle(run.directory).files.changed()[0].change_type == "modified", environ
         assert len(read_bundle(run.directory).messages) == 1, environ
+        assert [call.state for call in read_bundle(run.directory).tools.all()] == calls, environ
 
 
 OURS = """run_id key workflow bundle trusted.revision change.before change.after change.base_commit change.head_commit

@@ -186,7 +186,7 @@ class TurnRecorder:
     def _hook(self, data: Mapping[str, Any]) -> None:
         if (parts := self._maybe_parts) is None:
             return
-        safe = _redacted(parts.redact, data)
+        safe = _redacted(parts.redact, data, own_words.of_hook(data))
         hook = shown.show_text(_text(safe, "hook_event_name") or _text(safe, "hook"))
         tool_use_id = shown.show_text(_text(safe, "tool_use_id"))
         ts = _ts(safe, parts.clock)
