@@ -339,3 +339,12 @@ def test_a_remark_that_is_no_text_is_a_usage_error(store: Store, message: Any, t
         result.annotate(message, type)
     result.annotate("\ud800", "\ud800")
     assert [remark.message for remark in result.annotations()] == ["\ud800"]
+
+
+def test_no_remark_is_written_into_a_file_with_a_second_name(store: Store, tmp_path: Path) -> None:
+    run = sealed(store)
+    (tmp_path / "outside").write_text("line 1\nline 2 without end")
+    (run.directory / "annotations.ndjson").hardlink_to(tmp_path / "outside")
+    with pytest.raises(StorageError, match="it has a second name"):
+        read_bundle(run.directory).annotate("seen")
+    assert (tmp_path / "outside").read_text() == "line 1\nline 2 without end"

@@ -181,6 +181,17 @@ def test_a_torn_tail_is_cut_and_kept(tmp_path: Path, store: Store) -> None:
     assert (tmp_path / QUARANTINE / place("events.ndjson.torn", run)).read_bytes() == b'{"seq": 99'
 
 
+def test_a_torn_log_with_a_second_name_is_cut_under_its_own_only(tmp_path: Path, store: Store) -> None:
+    run = left_off(store)
+    log = run.directory / "events.ndjson"
+    whole = log.read_bytes()
+    log.write_bytes(whole + b'{"seq": 99')
+    os.link(log, tmp_path / "outside")
+    mend(tmp_path)
+    assert log.read_bytes() == whole
+    assert (tmp_path / "outside").read_bytes() == whole + b'{"seq": 99'
+
+
 def test_an_unfinished_run_gets_its_graph_and_stays_unfinished(tmp_path: Path, store: Store) -> None:
     run = left_off(store)
     mend(tmp_path)

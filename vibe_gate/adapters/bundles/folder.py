@@ -118,7 +118,18 @@ class Folder:
         return self._regular(name, self._open(name, _READ_FILE))
 
     def appending(self, name: str) -> int:
-        """A descriptor of the regular file `name`, made if missing, for reading and appending."""
+        """A descriptor of the regular file `name`, made if missing, for reading and appending.
+
+        OSError, too, if the file has a second name: no log of ours has one, and whatever it names would change.
+        """
+        descriptor = self.locking(name)
+        if os.fstat(descriptor).st_nlink == 1:
+            return descriptor
+        os.close(descriptor)
+        raise OSError(errno.EMLINK, "it has a second name, and what that names would change too", str(self.path / name))
+
+    def locking(self, name: str) -> int:
+        """A descriptor of the regular file `name`, made if missing, to lock and not to write."""
         return self._regular(name, self._open(name, _APPEND_FILE))
 
     def read(self, name: str, limit: int = -1) -> bytes:

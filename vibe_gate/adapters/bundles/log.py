@@ -90,7 +90,7 @@ class Lock:
     """Says that a run's writer is alive: locked until `release`, or until the process dies of whatever."""
 
     def __init__(self, folder: Folder) -> None:
-        self._descriptor = folder.appending(LOCK)
+        self._descriptor = folder.locking(LOCK)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def release(self) -> None:

@@ -207,7 +207,12 @@ class _Work:
         if flaw.state != "untidy":
             return ""
         parent, _, name = flaw.place.rpartition("/")
-        descriptor = self._store.below(parent).appending(name)
+        folder = self._store.below(parent)
+        if folder.status(name).st_nlink > 1:  # no log of ours has a second name: what that names must not be cut too
+            data = folder.read(name)
+            self.quarantine.take(flaw.place)
+            folder.place(name, data, durable=True)
+        descriptor = folder.appending(name)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             size = os.fstat(descriptor).st_size
