@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import threading
 from collections.abc import Callable
@@ -49,6 +50,14 @@ def test_a_value_of_the_environment_goes_in_every_form(redactor: Redactor, form:
     assert form not in told
     assert told.count("[redacted:environment:") == 2
     assert redactor.count == 2
+
+
+@pytest.mark.parametrize("escape", [html.escape, lambda value: html.escape(value).replace("&quot;", "&#34;")])
+@pytest.mark.parametrize("after", ['">', "\n", '" c'])
+def test_a_value_with_a_backslash_is_found_in_html(escape: Callable[[str], str], after: str) -> None:
+    value = 'C3J27XDCG2Lm+/=&"\\'
+    told = Redactor({"DEPLOY_TOKEN": value}).text(f'<a b="{escape(value)}{after}')
+    assert told.startswith('<a b="[redacted:environment:')  # with the character that the backslash may escape
 
 
 @pytest.mark.parametrize("before", ["", "a", "ab", "abc", "user:"])

@@ -12,6 +12,7 @@ deduplicate and cassettes still match.
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
 import threading
@@ -180,6 +181,13 @@ def _near_forms(secret: str) -> set[str]:
     return {form for form in forms if len(form) >= MIN_VALUE}
 
 
+def _marked_up(plain: str) -> set[str]:
+    """How HTML has it: what undoes entities takes a backslash of the value's own for an escape, too."""
+    text, attribute = html.escape(plain, quote=False), html.escape(plain)
+    numbered = attribute.replace("&quot;", "&#34;")
+    return {text, attribute, numbered.replace("&#x27;", "&#39;"), attribute.replace("&#x27;", "&#039;")}
+
+
 def _forms(secret: str) -> set[str]:
     """How a secret may be written, each as UTF-8 seen as Latin-1."""
     raw = _raw(secret)
@@ -194,7 +202,7 @@ def _forms(secret: str) -> set[str]:
     }
     forms |= {plain.encode(wide).decode("latin-1") for wide in ("utf-16-le", "utf-16-be")}
     forms |= {re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), percent)}
-    forms |= _near_forms(secret)
+    forms |= _near_forms(secret) | _marked_up(plain)
     forms |= {raw.hex(" ").replace(" ", between) for between in _BETWEEN_HEX}
     forms |= {raw.hex(" ").upper().replace(" ", between) for between in _BETWEEN_HEX}
     for shift in range(3):
