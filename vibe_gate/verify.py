@@ -16,6 +16,7 @@ from vibe_gate import trust
 from vibe_gate.adapters.bundles.finding import is_about
 from vibe_gate.adapters.bundles.index import Entry
 from vibe_gate.adapters.git import Repository, open_repository
+from vibe_gate.adapters.redaction import Redactor
 from vibe_gate.authorship import Authorship
 from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
 from vibe_gate.domain.gate import Gate, HookName, HookRule
@@ -124,6 +125,7 @@ class _Look:
         self.gate: Gate = trust.gate_for(repository, whole, base=asked.base, definitions=asked.definitions)
         self.strict = asked.strict or bool(environ.get("CI"))
         self._repository = repository
+        self._redact = Redactor(environ).text
         self._now = now
         self._asked = asked
         self._whole = whole
@@ -169,7 +171,7 @@ class _Look:
         return subject, standing
 
     def _subject(self, change: Change, made: Commit) -> Subject:
-        title = made.message.partition("\n")[0]
+        title = self._redact(made.message.partition("\n")[0])
         return replace(subject_of(change, (made,)), title=title, places=places(change, self._repository.read))
 
     def _standings(

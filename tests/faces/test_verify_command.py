@@ -188,9 +188,9 @@ def test_the_default_range_is_what_the_upstream_does_not_have(gated, tmp_path):
     gated.git("branch", "-q", "-u", "origin/main")
     assert gated.run("verify").out == "Nothing to verify: the range has no commits.\n"
     gated.reviewed("One", **{"src/pay.py": CHANGED})
-    gated.reviewed("Two", **{"src/log.py": "log = print\n"})
+    gated.reviewed("Two " + "gh" + "p_" + 9 * "a1B2", **{"src/log.py": "log = print\n"})
     code, rows = gated.verify()
-    assert (code, [row["title"] for row in rows]) == (0, ["Two", "One"])
+    assert (code, [row["title"].partition(":")[0] for row in rows]) == (0, ["Two [redacted", "One"])
 
 
 def test_a_branch_that_follows_one_of_its_own_repository_is_told(gated):
