@@ -532,6 +532,7 @@ def test_the_authors_prose_is_withheld_unless_a_rubric_asks_and_then_the_worse_a
         ("Fix\n\nCo-Authored-By: Claude <noreply@anthropic.com>\n", "trailer Co-Authored-By: Claude"),
         ("Fix\n\n🤖 Generated with [Claude Code](https://claude.com)\n", "message: generated with Claude Code"),
         ("Fix\n\nEntire-Checkpoint: 0123abc\n", "trailer Entire-Checkpoint: 0123abc"),
+        ("Fix\n\n co-authored-by\u00a0: C < noreply@anthropic.com >\n", "trailer co-authored-by: Claude"),
     ],
 )
 def test_hints_that_an_agent_wrote_the_change_are_said(walk, message, hint):

@@ -27,6 +27,11 @@ def _two(here: Hooked, *flags: str, **environ: str) -> None:
         here.git("commit", "-q", "-a", *flags, "-m", name, **environ)
 
 
+def test_a_push_of_receipts_is_no_code(remote):
+    remote.git("notes", "--ref", "vibe-gate", "add", "-m", "{}", "HEAD")
+    assert "nothing new is pushed" in remote.git("push", "origin", "refs/notes/vibe-gate", CLAUDECODE="1")
+
+
 @pytest.mark.parametrize("target", ["main", "topic"])
 def test_a_push_of_commits_that_have_their_verdicts_asks_nobody(remote, target):
     with answering(PASSES, repeat_last=True) as model:

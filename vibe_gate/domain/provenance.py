@@ -50,10 +50,11 @@ AGENT_ADDRESSES = (
 )
 
 _TRAILER = expression(
-    r"^(co-authored-by|assisted-by|generated-by|entire-checkpoint|claude-session|agent-session)[ \t]*:[ \t]*(.+)$",
+    r"^[^\S\n]*(co-authored-by|assisted-by|generated-by|entire-checkpoint|claude-session|agent-session)"
+    r"[^\S\n]*:[^\S\n]*(\S.*)$",
     re.I | re.M,
 )
-_ADDRESS = expression(r"<([^<>\s]+@[^<>\s]+)>")
+_ADDRESS = expression(r"<\s*([^<>\s]+@[^<>\s]+)\s*>")
 _AGENT_TRAILERS = frozenset({"assisted-by", "generated-by", "entire-checkpoint", "claude-session", "agent-session"})
 _GENERATED = expression(r"Generated with \[?(Claude Code|Codex|Cursor|opencode|Gemini CLI)", re.I)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
+import zlib
 from pathlib import Path
 
 import pytest
 from gitbench import Bench, fingerprint
 
 from vibe_gate.domain.change import EMPTY_TREE, FileVersion, Selection
-from vibe_gate.errors import GateError, RevisionError, UnsupportedRepository, UsageError
+from vibe_gate.errors import GateError, IntegrityError, RevisionError, UnsupportedRepository, UsageError
 
 
 def test_the_repository_is_found_from_any_subfolder(seeded: Bench) -> None:
@@ -429,3 +431,34 @@ def test_nothing_is_left_behind(seeded: Bench, tmp_path: Path) -> None:
     repository.close()
     assert list(scratch.iterdir()) == []
     shutil.rmtree(tmp_path / "export")
+
+
+@pytest.mark.parametrize("revision", ["HEAD^{tree}", "HEAD:gate.toml"])
+def test_an_object_that_is_not_what_its_name_says_is_not_read(seeded: Bench, revision: str) -> None:
+    seeded.commit("gate", **{"gate.toml": "a gate\n"})
+    name, kind = seeded.git("rev-parse", revision), seeded.git("cat-file", "-t", revision)
+    content = seeded.git("cat-file", kind, name).encode("utf-8", "surrogateescape").replace(b"gate", b"soft") + b"\n"
+    file = seeded.root / ".git/objects" / name[:2] / name[2:]
+    file.unlink()
+    file.write_bytes(zlib.compress(b"%s %d\0%s" % (kind.encode(), len(content), content)))
+    with seeded.open() as repository, pytest.raises(IntegrityError, match="damaged"):
+        repository.tree("HEAD").read("gate.toml")
+
+
+def test_a_false_commit_graph_gives_no_commit_other_parents(seeded: Bench) -> None:
+    first, second = seeded.git("rev-parse", "HEAD"), seeded.commit("more")
+    seeded.git("-c", "commitGraph.generationVersion=1", "commit-graph", "write", "--reachable")
+    graph = seeded.root / ".git/objects/info/commit-graph"
+    data = bytearray(graph.read_bytes())
+    table = {bytes(data[at : at + 4]): int.from_bytes(data[at + 4 : at + 12]) for at in range(8, 8 + 12 * data[6], 12)}
+    names = data[table[b"OIDL"] : table[b"CDAT"]]
+    parent = table[b"CDAT"] + 36 * (names.index(bytes.fromhex(second)) // 20) + 20
+    data[parent : parent + 4] = 0x70000000.to_bytes(4)
+    data[-20:] = hashlib.sha1(data[:-20], usedforsecurity=False).digest()
+    graph.chmod(0o644)
+    graph.write_bytes(data)
+    assert first not in seeded.git("rev-list", "HEAD")
+    with seeded.open() as repository:
+        assert repository.is_ancestor(first, second)
+        assert repository.merge_base(first, second, "") == first
+        assert second in repository.span(first, second)

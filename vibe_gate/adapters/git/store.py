@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from vibe_gate.adapters import git as rooms
 from vibe_gate.adapters.git.detect import Place
-from vibe_gate.errors import InfrastructureError
+from vibe_gate.errors import InfrastructureError, IntegrityError
 
 if TYPE_CHECKING:
     import pygit2
@@ -97,13 +97,16 @@ class Store:
         _remove(self.folder)
 
     def read(self, name: str) -> tuple[str, bytes]:
-        """Kind ("commit", "tree", "blob", "tag") and content of an object; InfrastructureError if it is missing."""
+        """Kind ("commit", "tree", "blob", "tag") and content of an object by its full id.
+
+        InfrastructureError if it is missing, IntegrityError if what is stored under its id is something else.
+        """
         if name in self._new:
             return self._new[name]
         with self._lock:
             kind, size, out = self._ask(name)
-            data = out.read(size + 1)
-        return kind, data[:-1]
+            data = out.read(size + 1)[:-1]
+        return _whole(Found(name, kind, data))[1:]
 
     def find(self, revision: str) -> Found | None:
         """What a revision names, by git's own grammar; None where it names nothing. It holds no newline."""
@@ -113,8 +116,8 @@ class Store:
             fields, out = self._answer(revision)
             if len(fields) != 3:
                 return None
-            data = out.read(int(fields[2]) + 1)
-        return Found(fields[0].decode("ascii"), fields[1].decode("ascii"), data[:-1])
+            data = out.read(int(fields[2]) + 1)[:-1]
+        return _whole(Found(fields[0].decode("ascii"), fields[1].decode("ascii"), data))
 
     def copy(self, name: str, target: IO[bytes], limit: int | None = None) -> bool:
         """Write an object's content to a file without holding it; nothing and False where it exceeds `limit` bytes."""
@@ -137,9 +140,7 @@ class Store:
 
     def write(self, kind: str, data: bytes) -> str:
         """Store content that is in memory; its id."""
-        digest = hashlib.sha1(b"%s %d\0" % (kind.encode(), len(data)), usedforsecurity=False)
-        digest.update(data)
-        name = digest.hexdigest()
+        name = _id(kind, data)
         if name not in self._new:
             self._new[name] = kind, data
             self._new_bytes += len(data)
@@ -216,6 +217,19 @@ class Store:
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103 (a hot path)
             self._folders.add(folder)
         return folder
+
+
+def _id(kind: str, data: bytes) -> str:
+    digest = hashlib.sha1(b"%s %d\0" % (kind.encode(), len(data)), usedforsecurity=False)
+    digest.update(data)
+    return digest.hexdigest()
+
+
+def _whole(found: Found) -> Found:
+    """What was found, if its content is what its id says: git believes a file by its name. IntegrityError."""
+    if _id(found.kind, found.data) != found.id:
+        raise IntegrityError(f"The object {found.id} is damaged; run `git fsck`.")
+    return found
 
 
 def _fields(line: bytes) -> list[bytes]:

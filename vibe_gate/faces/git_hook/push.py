@@ -16,6 +16,7 @@ from vibe_gate.faces.git_hook.call import Hook, loud
 from vibe_gate.faces.git_hook.held import SETTLED, held
 from vibe_gate.faces.git_hook.seen import Seen
 from vibe_gate.report.text import safe
+from vibe_gate.share import NOTES
 from vibe_gate.verify import Asked, verify
 
 _GRAVITY = {PASS: 0, POLICY_CHANGED: 1, INTEGRITY: 3}
@@ -23,13 +24,16 @@ _GRAVITY = {PASS: 0, POLICY_CHANGED: 1, INTEGRITY: 3}
 
 _NO_COMMIT = "0" * 40
 
+_RECEIPTS = f"refs/notes/{NOTES}"
+"""Receipts are no code: what is pushed there brings nothing to review."""
+
 MAX_UNSEEN = 1_000
 """Commits of one push, the newest first, of which an agent's hand is written down: one is enough to be strict."""
 
 MAX_TOLD = 5
 """Commits that a forced push takes away, and that are named."""
 
-_LINE = re.compile(r".+ ([0-9a-f]{40}) \S+ ([0-9a-f]{40})")
+_LINE = re.compile(r".+ ([0-9a-f]{40}) (\S+) ([0-9a-f]{40})")
 """What git writes of each ref: its name here, the commit, its name there, and the commit that is there now.
 
 The name here is the source as it was typed, which may have spaces: `main^{/some words}`.
@@ -37,7 +41,7 @@ The name here is the source as it was typed, which may have spaces: `main^{/some
 
 
 def push(hook: Hook) -> int:
-    """pre-push: what each pushed ref brings that the remote has not. Deletions bring nothing."""
+    """pre-push: what each pushed ref brings that the remote has not. Deletions and receipts bring nothing."""
     with open_repository(hook.start, hook.environ) as repository:
         wanted = list(dict.fromkeys(_pushed(hook, repository)))
         _note_unseen(hook, repository, wanted)
@@ -130,11 +134,15 @@ def _refs(hook: Hook) -> list[tuple[str, str]]:
         if match is None:
             raise UsageError(f"what git says of this push cannot be read, so nothing is pushed: {line!r}")
     pairs = [match.groups() for match, _ in found if match is not None]
-    return [(new, "" if old == _NO_COMMIT else old) for new, old in pairs if new != _NO_COMMIT]
+    return [
+        (new, "" if old == _NO_COMMIT else old) for new, there, old in pairs if new != _NO_COMMIT and there != _RECEIPTS
+    ]
 
 
 def _framework_refs(environ: Mapping[str, str]) -> list[tuple[str, str]]:
     """The one ref of which pre-commit and prek tell: they keep git's lines to themselves."""
+    if environ.get("PRE_COMMIT_REMOTE_BRANCH") == _RECEIPTS:
+        return []
     pushed = environ.get("PRE_COMMIT_TO_REF") or environ.get("PRE_COMMIT_LOCAL_BRANCH") or "HEAD"
     return [(pushed, environ.get("PRE_COMMIT_FROM_REF", ""))]
 
