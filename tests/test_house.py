@@ -32,7 +32,10 @@ def test_the_public_names_are_these_and_each_loads():
     assert set(vibe_gate._HOMES) == PUBLIC
     for name in PUBLIC:
         assert getattr(vibe_gate, name) is not None
-        assert name in dir(vibe_gate)
+    assert set(dir(vibe_gate)) == PUBLIC
+    everything: dict[str, object] = {}
+    exec("from vibe_gate import *", everything)
+    assert everything.keys() >= PUBLIC
 
 
 def test_every_error_is_public():

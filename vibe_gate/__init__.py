@@ -54,6 +54,8 @@ _HOMES = {
     "__version__": "vibe_gate.version",
 }
 
+__all__ = list(_HOMES)
+
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from vibe_gate import review as review
@@ -97,4 +99,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted(__all__)

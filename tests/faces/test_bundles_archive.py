@@ -121,6 +121,7 @@ def test_all_runs_that_ended_go_into_one_archive(repo: Path, run: RunRecorder, e
     document = json.loads(done.stdout)
     assert (done.returncode, document["file"], document["runs"]) == (0, "bundles.tar.zst", 2)
     assert document["size"] == (repo / "bundles.tar.zst").stat().st_size
+    assert "bundles.tar.zst is in the working tree: unless git ignores it, it is reviewed." in done.stderr
     at_it.close()
     done = vibe_gate("bundles", "export", "--all", cwd=repo, environ=environ)
     assert (done.returncode, done.stdout) == (2, "")

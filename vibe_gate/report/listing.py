@@ -30,18 +30,18 @@ def line(entry: Entry, narrow: bool = False) -> str:
     if not outcome and narrow:
         return f"{run}  {entry.state}"
     if not outcome:
-        return f"{head}  {entry.state:<12}  {'':<45}  {run}  {key[:_KEY]}"
+        return f"{head}  {entry.state:<12}  {'':<51}  {run}  {key[:_KEY]}"
     if outcome == "pass" and code == _POLICY_CHANGED:
         outcome = "approval"  # which nobody has given
     size = f"{files} file{'' if files == '1' else 's'} +{added} -{deleted}"
     found = f"{findings} finding{'' if findings == '1' else 's'}"
     if narrow:
         return f"{run}  {outcome:<12} {author:<5} {size:<17} {found}"
-    told = f"{author:<5}  {size:<19} {found:<11} ${float(cost):.4f}"
+    told = f"{author:<5}  {size:<22}  {found:<12} ${float(cost):.4f}"
     return f"{head}  {outcome:<12}  {told}  {run}  {key[:_KEY]:<17}  {rubrics}"
 
 
-_WIDE = 140  # columns of a line with a rubric
+_WIDE = 145  # columns of a line with a rubric
 _KEY = 17  # "tree-" and twelve digits
 _POLICY_CHANGED = "4"  # the exit code; `errors` would cost its import
 

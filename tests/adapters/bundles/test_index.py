@@ -24,7 +24,8 @@ from vibe_gate.adapters.bundles.finding import find_bundles
 from vibe_gate.adapters.bundles.index import Entry, Seen, decoded, encoded, entries_of, newest
 from vibe_gate.adapters.bundles.indexing import RACY_NS, entries, forget, listed
 from vibe_gate.adapters.bundles.names import is_run_id
-from vibe_gate.errors import StorageError
+from vibe_gate.errors import StorageError, UsageError
+from vibe_gate.report.listing import lines
 
 OTHER = "0123456789abcdef0123456789abcdef01234567"
 HOUR = timedelta(hours=1)
@@ -74,6 +75,13 @@ def test_the_newest_comes_first_whatever_its_key_and_whenever_it_was_sealed(tmp_
     middle = recorded(tmp_path, START + HOUR, Kind(key=OTHER))
     assert ids(tmp_path) == [late.run_id, middle, first]
     late.close()
+
+
+def test_what_is_told_of_large_runs_stands_below_what_is_told_of_small_ones(tmp_path):
+    recorded(tmp_path, START, Kind(files=tuple(f"src/{number}.py" for number in range(1980))))
+    recorded(tmp_path, START + HOUR)
+    begun(tmp_path, START + 2 * HOUR).close()
+    assert len({line.index(KEY[:17]) for line in lines(entries(tmp_path)).splitlines()}) == 1
 
 
 def test_without_a_store_there_is_nothing(tmp_path):
@@ -523,6 +531,20 @@ def test_runs_are_found_by_what_they_are_like(tmp_path):
     assert found(since=START + HOUR, outcome="pass") == [passed]
     assert found(since=START, path="*.py") == [failed]
     assert found(path="*.rs") == found(rubric="pay") == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [
+        ({"outcome": "passed"}, "outcome is one of pass, fail,"),
+        ({"author": "robot"}, "author is one of agent, human, not 'robot'"),
+        ({"commit": "19bddfc"}, "commit is a whole id of 40 or 64 hex digits, not '19bddfc'"),
+        ({"tree": "HEAD"}, "tree is a whole id"),
+    ],
+)
+def test_what_no_run_can_be_is_refused_instead_of_not_found(tmp_path, wanted, why):
+    with pytest.raises(UsageError, match=why):
+        find_bundles(tmp_path, **wanted)
 
 
 def test_a_word_that_is_none_is_refused(tmp_path):

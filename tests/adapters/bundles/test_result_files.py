@@ -8,6 +8,7 @@ import os
 import subprocess
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bundle_words import KEY, START, Clock, Ended, Hush, summary_of
@@ -23,7 +24,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.domain.turn import Content, TurnChange, TurnFile
-from vibe_gate.errors import IntegrityError, StorageError
+from vibe_gate.errors import IntegrityError, StorageError, UsageError
 
 MODE, EXECUTABLE, LINK = 0o100644, 0o100755, 0o120000
 
@@ -270,6 +271,13 @@ def test_a_content_that_is_not_what_its_name_says_is_never_given(store: Store) -
     for ask in (file.after.text, file.after.bytes, file.patch, lambda: file.patch("json")):
         with pytest.raises(IntegrityError, match=f"files/after/{file.after.sha256}.txt is corrupt"):
             ask()
+
+
+@pytest.mark.parametrize("form", ["nope", None])
+def test_a_patch_in_no_known_form_is_a_usage_error(store: Store, form: Any) -> None:
+    (file,) = turn_with(store, b"old\n", b"new\n").files.changed()
+    with pytest.raises(UsageError, match='"unified" or "json"'):
+        file.patch(form)
 
 
 @pytest.mark.parametrize(

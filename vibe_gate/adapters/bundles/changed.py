@@ -20,7 +20,7 @@ from vibe_gate.domain.change import REGULAR_MODE, ChangeType, Side
 from vibe_gate.domain.event import MAX_EVENTS
 from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.domain.turn import FileStats, TurnFile
-from vibe_gate.errors import StorageError
+from vibe_gate.errors import StorageError, UsageError
 
 Sides: TypeAlias = Mapping[tuple[Side, str], deque[StoredContent]]
 """By side and shown path, in the order of the files: two paths that hold secrets may be shown alike."""
@@ -105,8 +105,10 @@ class FileChange:
         "json": `path`, `old_path`, `change_type`, `binary`, `added`, `deleted` and
         `hunks`, each with `old_start`, `old_lines`, `new_start`, `new_lines` and
         `lines` of `origin` (" ", "+" or "-"), `text` and `newline`; no hunks for a binary file.
-        StorageError: a content was not kept. IntegrityError.
+        StorageError: a content was not kept. IntegrityError. UsageError for another format.
         """
+        if format not in {"unified", "json"}:
+            raise UsageError(f'A patch is "unified" or "json", not {format!r:.40}.')
         before, after = self._versions()
         if format == "unified":
             return paths.decode(patches.unified(before, after))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypedDict, Unpack
 
-from vibe_gate.adapters.bundles.index import Entry
+from vibe_gate.adapters.bundles.index import OUTCOMES, Entry
 from vibe_gate.adapters.bundles.indexing import entries
 from vibe_gate.adapters.bundles.provenance import Provenance
 from vibe_gate.domain import paths
@@ -14,8 +15,15 @@ from vibe_gate.errors import UsageError
 
 Match = Literal["commit", "tree", "patch_id", "range_patch_id"]
 
+STATES = ("running", "incomplete", "corrupt", "foreign")
+"""Of runs that have no outcome to show."""
+
 MATCHES: tuple[Match, ...] = ("commit", "tree", "patch_id", "range_patch_id")
 """The ways in which a run is about a change, the closest first."""
+
+
+_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_CHOICES: dict[str, tuple[str, ...]] = {"outcome": (*OUTCOMES, "sealed", *STATES), "author": ("agent", "human")}
 
 
 class Wanted(TypedDict, total=False):
@@ -51,13 +59,18 @@ def find_bundles(root: Path, provenance: Provenance | None = None, **wanted: Unp
     No sealed bundle is opened that the index knows. An empty id finds nothing. With
     `provenance`, runs that no review here wrote are "foreign" and have no outcome.
     Raises StorageError if the store cannot be read, UsageError for a value that cannot
-    be meant (a `since` that is no datetime or has no time zone), TypeError for an unknown word.
+    be meant (a `since` that is no datetime or has no time zone, an id that is none, an outcome or an author
+    that no run can have), TypeError for an unknown word.
     """
     if unknown := wanted.keys() - Wanted.__annotations__.keys():
         raise TypeError(f"find_bundles() knows no {sorted(unknown)[0]!r}")
     for name, value in wanted.items():
         if name != "since" and not isinstance(value, str):
             raise UsageError(f"{name} is a text, not {value!r:.40}.")
+        if name in MATCHES and value and _ID.fullmatch(str(value)) is None:
+            raise UsageError(f"{name} is a whole id of 40 or 64 hex digits, not {value!r:.80}.")
+        if name in _CHOICES and value not in _CHOICES[name]:
+            raise UsageError(f"{name} is one of {', '.join(_CHOICES[name])}, not {value!r:.40}.")
     since = wanted.get("since")
     if "since" in wanted and (not isinstance(since, datetime) or since.utcoffset() is None):
         raise UsageError(f"since is a datetime with a time zone, not {since!r:.60}.")

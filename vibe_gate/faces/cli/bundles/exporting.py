@@ -13,8 +13,9 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.checks.answer import counted
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.bundles.naming import root_of
+from vibe_gate.faces.cli.bundles.place import STORE
 from vibe_gate.faces.cli.bundles.trusting import RUNS_HELP, provenance, views
-from vibe_gate.faces.cli.output import emit
+from vibe_gate.faces.cli.output import complain, emit
 
 SUMMARY = "Write runs into one compressed archive, each verified before."
 
@@ -45,4 +46,13 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     else:
         held = f"{counted(done.runs, 'run')}, {counted(done.contents, 'content')}"
         emit(f"{paths.quote(args.output)}: {held}, {done.size:,} bytes.\n")
+    if _is_reviewed(Path(args.output), root):
+        where = f"{paths.quote(args.output)} is in the working tree"
+        complain(f"vibe-gate: {where}: unless git ignores it, it is reviewed.")
     return PASS
+
+
+def _is_reviewed(target: Path, root: Path) -> bool:
+    """Whether a review of uncommitted work may take the archive for a part of the change."""
+    place, top = target.resolve(), root.resolve()
+    return (top / ".git").exists() and place.is_relative_to(top) and not place.is_relative_to(top / STORE)

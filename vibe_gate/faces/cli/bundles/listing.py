@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from vibe_gate.adapters.bundles.finding import Wanted, find_bundles, told_apart
+from vibe_gate.adapters.bundles.finding import STATES, Wanted, find_bundles, told_apart
 from vibe_gate.adapters.bundles.index import OUTCOMES
 from vibe_gate.adapters.bundles.indexing import listed
 from vibe_gate.errors import PASS
@@ -18,9 +18,6 @@ from vibe_gate.faces.cli.output import emit
 from vibe_gate.report.listing import NO_RUNS, NONE_FOUND, documents, lines
 
 SUMMARY = "List the runs, newest first: when, outcome, author, size, findings, cost, run id, key, rubrics."
-
-STATES = ("running", "incomplete", "corrupt", "foreign")
-"""Of runs that have no outcome to show."""
 
 _AGO = re.compile(r"([0-9]{1,6})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
