@@ -297,8 +297,10 @@ def test_bundles_that_were_downloaded_are_listed_and_shown_without_a_repository(
     assert run_id in bundles(tmp_path / "deep", "list").stdout
     assert run_id in bundles(tmp_path, "show").stdout
     assert run_id in bundles(tmp_path, "show", KEY).stdout
+    done = bundles(tmp_path, "show", "HEAD")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "No run is called HEAD; `vibe-gate bundles list` shows all runs." in done.stderr
     assert bundles(tmp_path, "clean", "--older-than", "0").returncode == 0
-    assert bundles(tmp_path, "show", "HEAD").returncode == 2
 
 
 def test_where_git_is_redirected_the_store_is_that_of_its_working_tree(bundles, repo, tmp_path):

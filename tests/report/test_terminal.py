@@ -9,8 +9,11 @@ from rich.cells import cell_len
 from summaries import changed, criterion, failed, finding, policy, rubric, summary, unseen
 
 from vibe_gate.domain.summary import CacheUse, Cost, Trusted
+from vibe_gate.domain.verdict import Vote
 from vibe_gate.report.terminal import render
 from vibe_gate.report.text import safe
+
+UNANSWERED = Vote(outcome="error", said=None, reason="HTTP 400", turn="nodes/judge-quality/turn-001")
 
 
 def screen(made, notes=(), width=80, height=None) -> str:
@@ -135,6 +138,12 @@ def test_an_uncommitted_change_says_so_and_what_comes_next():
     ("made", "line"),
     [
         (summary(), "cost    none: no model was asked"),
+        (
+            summary(
+                rubrics=(rubric(criterion("q", "error", kind="judge", decided_by="majority", votes=(UNANSWERED,))),)
+            ),
+            "cost    none: no model answered",
+        ),
         (
             summary(cost=Cost(usd=0.5, basis="unknown", input_tokens=10, output_tokens=2)),
             "cost    $0.5000 at most (a model without a listed price counts as the dearest)",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from vibe_gate.domain.checks.answer import counted
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import Finding, RubricResult
+from vibe_gate.domain.verdict import Finding, RubricResult, Vote
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
 
 SHORT_ID = 12
@@ -94,7 +94,9 @@ def scores(rubrics: Sequence[RubricResult]) -> str:
 def price(summary: Summary) -> str:
     """What the models cost, in US dollars, and what that figure is worth."""
     if summary.cost.basis == "none":
-        return "none: the model's answers come from a recording" if recorded(summary) else "none: no model was asked"
+        if recorded(summary):
+            return "none: the model's answers come from a recording"
+        return "none: no model answered" if any(vote.turn for vote in _asked(summary)) else "none: no model was asked"
     return f"${summary.cost.usd:.4f}" + (
         " at most (a model without a listed price counts as the dearest)" if summary.cost.basis == "unknown" else ""
     )
@@ -102,9 +104,13 @@ def price(summary: Summary) -> str:
 
 def recorded(summary: Summary) -> bool:
     """Whether a model answered although nothing was paid."""
+    return summary.cost.basis == "none" and any(vote.said is not None for vote in _asked(summary))
+
+
+def _asked(summary: Summary) -> list[Vote]:
+    """The votes of this run's own conversations."""
     criteria = [criterion for rubric in summary.rubrics for criterion in rubric.criteria]
-    asked = [vote for criterion in criteria if criterion.decided_by != "cache" for vote in criterion.votes]
-    return summary.cost.basis == "none" and any(vote.said is not None for vote in asked)
+    return [vote for criterion in criteria if criterion.decided_by != "cache" for vote in criterion.votes]
 
 
 def cost(summary: Summary) -> str:

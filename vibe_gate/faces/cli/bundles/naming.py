@@ -82,12 +82,14 @@ def named(root: Path, reference: str | None, environ: Mapping[str, str]) -> Name
     by_key = [entry for entry in found if entry.key == reference]
     if by_key:
         return _best(by_key, "tree" if reference.startswith("tree-") else "commit")
-    return _by_revision(found, reference, environ)
+    return _by_revision(root, found, reference, environ)
 
 
-def _by_revision(found: list[Entry], reference: str, environ: Mapping[str, str]) -> Named:
+def _by_revision(root: Path, found: list[Entry], reference: str, environ: Mapping[str, str]) -> Named:
     shown = paths.quote(reference)
-    with open_repository(Path.cwd(), environ) as repository:
+    with repository_at(root, environ) as repository:
+        if repository is None:
+            raise UsageError(f"No run is called {shown}; `vibe-gate bundles list` shows all runs.")
         try:
             ids = _ids(repository, reference)
         except RevisionError as error:
