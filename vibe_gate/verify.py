@@ -16,6 +16,7 @@ from vibe_gate import trust
 from vibe_gate.adapters.bundles.finding import is_about
 from vibe_gate.adapters.bundles.index import Entry
 from vibe_gate.adapters.git import Repository, open_repository
+from vibe_gate.adapters.git.history import MAX_COMMITS
 from vibe_gate.adapters.redaction import Redactor
 from vibe_gate.authorship import Authorship
 from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
@@ -84,7 +85,8 @@ def verify(asked: Asked, *, start: Path, environ: Mapping[str, str], now: dateti
     with open_repository(start, environ) as repository:
         base, head, names = _commits(repository, asked.range)
         if len(names) > COMMITS_AT_ONCE:
-            raise UsageError(f"{len(names):,} commits; verify at most {COMMITS_AT_ONCE:,} at once.")
+            more = " or more" if len(names) == MAX_COMMITS else ""
+            raise UsageError(f"{len(names):,} commits{more}; verify at most {COMMITS_AT_ONCE:,} at once.")
         changes = {name: repository.change(Selection("commit", left=name)) for name in names}
         whole = repository.change(Selection("range", left=base or EMPTY_TREE, right=head))
         look = _Look(repository, environ, now, asked, whole)

@@ -24,6 +24,8 @@ MAX_NOTES = 10_000
 MAX_NOTE_BYTES = 4 << 20
 
 
+_SIGNS = ("-c", "log.showSignature=false", "log", "--format=%H%x00%P%x00%s%x00%at %an <%ae>")
+
 _UNCUT = {"GIT_SHALLOW_FILE": "/dev/null"}
 """History as the commits themselves have it: a list of where it ends (.git/shallow) can be written by anybody."""
 
@@ -57,16 +59,19 @@ def false_ends(git: Program, revisions: Revisions, store: Store, base: str, name
     )  # fmt: skip
 
 
-def earlier(git: Program, commit: str) -> tuple[str, ...]:
-    """Commits of HEAD's reflog that became this one by amend, rebase or pick, the latest first.
+def reflog(git: Program) -> list[list[str]]:
+    """What `earlier` looks at: of each commit of HEAD's reflog, the latest first, what git keeps in a new one of it."""
+    listed = git.run(*_SIGNS, f"--max-count={MAX_REFLOG}", "--walk-reflogs", "HEAD").line
+    return [line.split("\0") for line in listed.split("\n")]
+
+
+def earlier(git: Program, commit: str, known: list[list[str]]) -> tuple[str, ...]:
+    """Commits of HEAD's reflog (`known`) that became this one by amend, rebase or pick, the latest first.
 
     Git keeps author and time then, and the parent, or else the title. What it comes after is none of them.
     """
-    form = ("-c", "log.showSignature=false", "log", f"--max-count={MAX_REFLOG}",
-            "--format=%H%x00%P%x00%s%x00%at %an <%ae>")  # fmt: skip
-    own = git.run(*form, "--no-walk", commit).line.split("\0")
-    lines = (line.split("\0") for line in git.run(*form, "--walk-reflogs", "HEAD").line.split("\n"))
-    found = dict.fromkeys(line[0] for line in lines if _became(line, own))
+    own = git.run(*_SIGNS, "--no-walk", commit).line.split("\0")
+    found = dict.fromkeys(line[0] for line in known if _became(line, own))
     return tuple(name for name in found if not is_ancestor(git, name, commit))
 
 

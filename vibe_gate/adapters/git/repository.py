@@ -6,6 +6,7 @@ Replace refs and grafts are ignored on purpose (see `revisions`).
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -222,7 +223,11 @@ class Repository:
 
     def earlier(self, commit: str) -> tuple[str, ...]:
         """What this commit was here before it was amended or rebased, by HEAD's reflog: ids, the latest first."""
-        return history.earlier(self._place.git, commit)
+        return history.earlier(self._place.git, commit, self._reflog)
+
+    @cached_property
+    def _reflog(self) -> list[list[str]]:
+        return history.reflog(self._place.git)
 
     def notes(self, ref: str) -> dict[str, bytes]:
         """The git notes of `refs/notes/<ref>` by the id of what they are on."""

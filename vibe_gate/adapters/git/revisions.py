@@ -42,6 +42,8 @@ class Revisions:
             if head := self.head():
                 return head
             raise RevisionError("HEAD has no commit yet: make the first commit, or review what is staged.")
+        if _FULL_ID.match(revision) and (found := self._store.find(f"{revision}^{{commit}}")):
+            return found.id  # a range has a thousand of them, and needs no process for each
         named = self._place.git.run(*_WARNING, "rev-parse", "--verify", "--end-of-options", revision)
         if (twice := _AMBIGUOUS.search(named.err)) and not _FULL_ID.match(revision):
             raise UsageError(self._ambiguous(twice[1]))

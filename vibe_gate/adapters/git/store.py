@@ -135,8 +135,8 @@ class Store:
         return wanted
 
     def contains(self, name: str) -> bool:
-        """Whether the object is there."""
-        return name in self._new or not self._git.run("cat-file", "-e", name, environ=self.environ).code
+        """Whether the object is there. It is read: meant for commits."""
+        return self.find(name) is not None
 
     def write(self, kind: str, data: bytes) -> str:
         """Store content that is in memory; its id."""
