@@ -68,6 +68,15 @@ def test_a_whole_store_has_no_flaws(tmp_path: Path, run: RunRecorder) -> None:
     assert verify_bundles(tmp_path, NOW) == Verified(runs=1, objects=4, flaws=())
 
 
+@pytest.mark.parametrize("turn", [TURN, "nodes/judge-other/turn-001", "nodes/judge.other/turn-001"])
+def test_a_content_that_was_added_to_a_turn_is_told(tmp_path: Path, run: RunRecorder, turn: str) -> None:
+    there = content_of(run, ".bin")
+    place_of_it = run.directory / turn / "files/after" / there.name
+    place_of_it.parent.mkdir(parents=True, exist_ok=True)
+    os.link(there, place_of_it)
+    assert told(tmp_path) == [("corrupt", "entry", place(f"{turn}/files/after/{there.name}", run))]
+
+
 def test_no_store_has_none_either(tmp_path: Path) -> None:
     assert verify_bundles(tmp_path, NOW) == Verified(0, 0, ())
 

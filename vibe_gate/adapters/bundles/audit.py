@@ -77,6 +77,7 @@ class _Audit:
             self._say("corrupt", "digest", name, "it is missing, and the summary vouches for it")
         self._references()
         self._turn_summaries()
+        self._added_to_turns()
         if not self._sealed and self._graph is not None and names.GRAPH not in self._there:
             self._say("untidy", "graph", names.GRAPH, "it is missing; the events give it")
         if self._more:
@@ -295,12 +296,19 @@ class _Audit:
 
     def _references(self) -> None:
         """What the logs and the turns' summaries say is there must be there."""
-        there = self._there | {name.partition(".")[0] for name in self._contents}
+        there = self._there | {_unsuffixed(name) for name in self._contents}
         for name in sorted((self._shown | self._missing) - there):
             if part_of(name) == "content" or part_of(f"{name}.txt") == "content":
                 self._say("corrupt", "missing", name, "it was kept, and is missing")
             elif part_of(name) is not None and name not in self._vouched:
                 self._say("corrupt", "digest", name, "it was written, and is missing")
+
+    def _added_to_turns(self) -> None:
+        """Contents in a sealed run's turns that no turn's summary has; one that did not end has none to say so."""
+        for name in sorted(self._contents if self._sealed and self._is_told else ()):
+            turn, inside, _ = name.rpartition("/files/")
+            if inside and self._turns.get(turn, True) and _unsuffixed(name) not in self._shown:
+                self._say("corrupt", "entry", name, "it was added after sealing")
 
     def _turn_summaries(self) -> None:
         for turn, ended in sorted(self._turns.items()):
@@ -350,6 +358,11 @@ class _Audit:
             validate()
         except ValueError as error:
             self._say("corrupt", "document", name, _reason(error))
+
+
+def _unsuffixed(content: str) -> str:
+    """The place of a content by its hash alone, as turns' summaries have it; a node's id may have dots."""
+    return content[: content.rindex("/") + 65]
 
 
 def _reason(error: ValueError) -> str:
