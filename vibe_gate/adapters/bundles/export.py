@@ -62,8 +62,8 @@ def export_bundles(root: Path, runs: Sequence[RunView], target: Path, provenance
     for run in chosen:
         if not run.has_begun:
             raise UsageError(f"{run.key}/{run.run_id} never began: there is nothing of it to export.")
-    temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     try:
+        temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
         store = open_store_folder(root)
         if store is None:
             raise UsageError(f"No run is recorded in {names.STORE} yet.")
