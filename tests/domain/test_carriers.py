@@ -12,7 +12,8 @@ from growth import assert_linear, repeated
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vibe_gate.domain import carriers
+from vibe_gate.domain import brief, carriers
+from vibe_gate.domain.change import Hunk, Line
 
 SECRET = "q8Zvv2LmQ1-and-more-of-it"
 
@@ -45,6 +46,7 @@ def wide64(text: str, order: str = "le") -> str:
         (f"%2571{SECRET[1:]}", "%2571" + SECRET[1:]),
         (f"&#113;{SECRET[1:]}", "&#113;" + SECRET[1:]),
         (f"{SECRET[:5]}\x1b[0m{SECRET[5:]}", f"{SECRET[:5]}\x1b[0m{SECRET[5:]}"),
+        (f"{SECRET[:5]}\x1b]0;U+x\x07{SECRET[5:]}", f"{SECRET[:5]}\x1b]0;U+x\x07{SECRET[5:]}"),
         (f"{SECRET[:5]}⟦U+001B⟧[0m{SECRET[5:]}", f"{SECRET[:5]}⟦U+001B⟧[0m{SECRET[5:]}"),
         (f"x {SECRET[:5]}\\\n  12 +|{SECRET[5:]}", f"{SECRET[:5]}\\\n  12 +|{SECRET[5:]}"),
         (f"{SECRET[:5]}=\r\n{SECRET[5:]}", f"{SECRET[:5]}=\r\n{SECRET[5:]}"),
@@ -92,6 +94,15 @@ def test_a_wrapped_text_is_one_at_every_alignment(mark: str, width: int, encode:
         coded = encode(("u" * size + " é " * (size % 3) + SECRET + " and more of it" * 3).encode()).decode()
         lines = [f"{mark}{coded[start : start + width]}\n" for start in range(0, len(coded), width)]
         assert readings("@@\n" + "".join(lines)), size
+
+
+@pytest.mark.parametrize("mark", " +-")
+@pytest.mark.parametrize("as_written", [str, json.dumps])
+def test_what_a_judge_is_shown_in_two_rows_is_one_text(mark: str, as_written: Callable[[str], str]) -> None:
+    line = "x" * (brief.MAX_ROW - 9) + SECRET + "y" * brief.MAX_ROW
+    rows = brief._numbered(Hunk(1, 1, 1, 1, (Line(mark, line.encode()),)), keep_cr=False)
+    ((found, _), *_) = readings(as_written("\n".join(row.text for row in rows)))
+    assert found.startswith(SECRET[:9]) and found.endswith(SECRET[9:])
 
 
 def test_text_without_a_carrier_has_no_other_reading() -> None:

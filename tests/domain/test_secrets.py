@@ -201,6 +201,8 @@ def test_a_secret_is_found_by_its_surroundings(kind: str, text: str, value: str)
         "password = [redacted:secret-assignment:0a1b2c3d]",
         "eyJhbGciOiJIUzI1NiJ9",
         "NFKSK0123456789abcdef0123456789abcdef",
+        "def test_" + "github_" + "pat_is_not_shown_in_logs_when_push_fails():",
+        "MKTAYIAKQRQIS" + "AKIA" + "KTFRYVGIAEPAKTRE",
     ],
 )
 def test_what_only_looks_like_a_secret_is_left_alone(text: str) -> None:

@@ -68,6 +68,9 @@ _ANY_ESCAPE = expression(
 )
 """The same beyond Latin-1: a set of all characters is searched at half the speed."""
 _DASHES = ("dash;", "hyphen;")  # which are U+2010, but stand for what is typed
+_GOES_ON = "(goes on)"
+_ROW_BREAK = expression(r"\n {4}\(goes on\) [ +-]\|")
+"""Where a judge is shown the rest of a long line (`domain.brief`): what stands on both sides is one text."""
 _CONTROL = {"e": "\x1b", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 _RUN_CHARACTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
@@ -162,7 +165,7 @@ def views(text: str) -> Iterator[View]:
 def _views(text: str, below: View | None, depth: int) -> Iterator[View]:
     if not depth:
         return
-    for find in (_escaped, _coded, _wide, _dumped, _spelled):
+    for find in (_escaped, _rejoined, _coded, _wide, _dumped, _spelled):
         for view in find(text, below):
             if view.text:
                 yield view
@@ -171,7 +174,15 @@ def _views(text: str, below: View | None, depth: int) -> Iterator[View]:
 
 def _escaped(text: str, below: View | None) -> Iterator[View]:
     """Views of the neighbourhood of escapes, these undone."""
-    escape = _ESCAPE if _is_latin(text) else _ANY_ESCAPE
+    return _around(text, below, _ESCAPE if _is_latin(text) else _ANY_ESCAPE)
+
+
+def _rejoined(text: str, below: View | None) -> Iterator[View]:
+    """Views of long lines that were shown in several rows."""
+    return _around(text, below, _ROW_BREAK) if _GOES_ON in text else iter(())
+
+
+def _around(text: str, below: View | None, escape: re.Pattern[str]) -> Iterator[View]:
     gathered: list[tuple[int, int]] = []
     size = 0
     for low, high in _windows(text, escape):
@@ -254,6 +265,8 @@ def _undone(escape: str) -> str:
     if lead in "\xef\uff0d" or lead > "\uff0f":
         wide = ord(escape.encode("latin-1").decode("utf-8") if lead == "\xef" else escape)
         return chr(wide - 0xFEE0) if 0xFF00 < wide < 0xFF5F else ""
+    if lead in "\x1b\n":  # what a terminal does not show (it may hold anything, "U+" too), and the break of a row
+        return ""
     shown = escape.partition("U+")[2].rstrip("⟧\xe2\x9f\xa7")
     return _latin(chr(min(int(shown, 16), 0x10FFFF))) if shown else ""
 

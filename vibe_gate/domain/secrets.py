@@ -73,12 +73,16 @@ _PEM = (
 _PEM_CODED = expression(r"[A-Za-z0-9+/=]{16,}")
 
 _FORMATS: tuple[_Format, ...] = (
-    _format("aws-access-key-id", "A", r"(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}(?![A-Za-z0-9])", inside=""),
+    _format("aws-access-key-id", "A", r"(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}(?![A-Za-z0-9])", inside="A-Z2-7"),
     _format(
         "github-token", "gh", rf"[pousr]_(?:[A-Za-z0-9]{{36}}{_ALONE}|(?<![A-Za-z0-9]gh[pousr]_)[A-Za-z0-9]{{36,255}})",
         inside="",
     ),
-    _format("github-token", "github_pat_", r"[A-Za-z0-9_]{36,255}", inside=""),
+    _format(  # anywhere only as GitHub makes them: names of variables and tests begin like that, too
+        "github-token", "github_pat_",
+        rf"(?:[A-Za-z0-9]{{22}}_[A-Za-z0-9]{{59}}{_ALONE}|(?<![A-Za-z0-9]github_pat_)(?=[A-Za-z_]{{0,99}}[0-9])"
+        r"(?=[a-z0-9_]{0,99}[A-Z])[A-Za-z0-9_]{36,255})", inside="",
+    ),
     _format(
         "gitlab-token", "gl",
         rf"(?:pat-[{_WORD}]{{20}}{_ALONE}|(?<![A-Za-z0-9]gl)(?:pat|dt|rt|ptt|ft|soat)-[{_WORD}]{{20,300}})", inside="",

@@ -157,6 +157,14 @@ def test_a_secret_is_taken_out_before_a_limit_cuts_it() -> None:
     assert secret[:8] not in "".join(finding.model_dump_json() for finding in result.findings)
 
 
+def test_a_secret_is_taken_out_before_what_cannot_be_seen_is_made_longer() -> None:
+    secret = "hR3-wq8mZt5xKc2vPb7nLd4sGf9jYa6eUi1oQ0-T"
+    ended = CommandResult(1, "\u200b" * 27 + "xxxx" + secret + "\n")
+    ask_it = {"command": ("t",), "run_command": lambda argv, timeout_s: ended}
+    result = ask("command", **ask_it, redact=lambda text: text.replace(secret, "[gone]"))
+    assert secret[:8] not in result.findings[0].message
+
+
 def test_output_that_points_at_changed_lines_becomes_findings_there() -> None:
     output = (
         "./src/a.py:2:1: F401 unused\nsrc/a.py:2:1: F401 unused\nsrc/b.py:1: not in the change\n"

@@ -25,9 +25,6 @@ _CUT = f" Only the first {MAX_FINDINGS:,} are findings here."
 MAX_SHOWN_QUOTE = 400
 """Characters of a line kept as evidence: enough to recognise it, whatever its length."""
 
-_MAY_BE_CUT = MAX_REASON // 2
-"""A sentence that is longer has its secrets taken out before: here or where a waiver stands before it, it is cut."""
-
 _AROUND_CUT = 10_000
 """Characters of a line behind the cut in which a secret that begins before it is looked for."""
 
@@ -61,9 +58,8 @@ def _is_excluded(file: FileChange, globs: tuple[str, ...]) -> bool:
 
 
 def sentence(text: str, redact: Callable[[str], str] = str) -> str:
-    """`text` on one line, safe to show, without secrets where it is long, cut to the length of a reason."""
-    told = redact(text) if len(text) > _MAY_BE_CUT else text
-    safe = invisible.escape(" ".join(told.split()))
+    """`text` on one line without secrets, safe to show, cut to the length of a reason."""
+    safe = invisible.escape(" ".join(redact(text).split()))
     return safe if len(safe) <= MAX_REASON else safe[: MAX_REASON - 1] + "…"
 
 

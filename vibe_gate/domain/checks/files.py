@@ -215,7 +215,7 @@ def no_escaping_symlinks(input: CheckInput, options: Excluding) -> CheckResult:
         target = paths.decode(input.read(version))
         why = _escape(file.path, target)
         if why:
-            shown = paths.quote(target[:200])
+            shown = paths.quote(input.redact(target)[:200])
             findings.append(
                 answer.finding(input, f"This link {why}: {shown}", path=file.shown_path, line=1, quote=shown)
             )
