@@ -252,6 +252,18 @@ def test_a_variable_that_speaks_of_a_rewrite_makes_no_bypass_innocent(here, clai
     assert [record["kind"] for record in here.records()] == ["bypassed"]
 
 
+def test_a_rebase_that_applies_patches_by_itself_is_no_bypass_by_hand(here):
+    here.git("checkout", "-q", "-b", "topic")
+    here.write(a="mine\n" + "".join(f"line {n}\n" for n in range(1, 30)))
+    here.git("commit", "-q", "-a", "-m", "mine")
+    here.git("checkout", "-q", "-")
+    here.write(a="".join(f"line {n}\n" for n in range(29)) + "theirs\n")
+    here.git("commit", "-q", "-a", "-m", "theirs")
+    here.git("checkout", "-q", "topic")
+    assert "not what git makes" not in here.git("rebase", "--apply", "@{-1}")
+    assert [record for record in here.records() if record["kind"] == "bypassed" and "during" not in record] == []
+
+
 def test_an_agents_merge_that_takes_nothing_is_noted_where_the_tree_was_reviewed(here):
     here.git("checkout", "-q", "-b", "side")
     here.write(b="side\n")

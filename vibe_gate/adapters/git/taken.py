@@ -20,6 +20,9 @@ _PLACES = {
 _STEP = expression(r"(?:p|pick|r|reword|e|edit|s|squash|f|fixup)(?: -[cC])? ([0-9a-f]{40})\b")
 """Of the steps of a rebase, those that take a commit over."""
 
+_APPLIED = expression(r"([0-9a-f]{40}) ")
+"""Of the list that `git rebase --apply` keeps: which commit the next one was made of."""
+
 _PICKED = expression(r"^\(cherry picked from commit ([0-9a-f]{40})\)$", re.M)
 _REVERTED = expression(r"^This reverts commit ([0-9a-f]{40})\b", re.M)
 
@@ -43,9 +46,15 @@ def replayed(git_dir: Path, during: str, message: str) -> tuple[str, ...]:
     if during == "revert":
         return tuple(_REVERTED.findall(message))[:1]
     found = [*_PLACES["CHERRY_PICK_HEAD"].findall(_text(git_dir / "CHERRY_PICK_HEAD")), *_PICKED.findall(message)[-1:]]
-    last = _text(git_dir / "rebase-merge" / "done").rstrip("\n").rpartition("\n")[2]
-    step = _STEP.match(last)
-    return tuple(dict.fromkeys([*found, *([step[1]] if step else [])]))
+    steps = (
+        _STEP.match(_last(git_dir / "rebase-merge" / "done")),
+        _APPLIED.match(_last(git_dir / "rebase-apply" / "rewritten")),
+    )
+    return tuple(dict.fromkeys([*found, *(step[1] for step in steps if step)]))
+
+
+def _last(file: Path) -> str:
+    return _text(file).rstrip("\n").rpartition("\n")[2]
 
 
 def _text(file: Path) -> str:

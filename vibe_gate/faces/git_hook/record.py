@@ -53,7 +53,8 @@ def after_rewrite(hook: Hook) -> int:
             records = Records(repository.common_dir)
             made = repository.made()
             # A variable alone tells this hook from post-commit in a framework: its work is done here where it was not.
-            known = any(record.commit == made.commit for record in records.about(made.commit))
+            # Git itself says in a word what it rewrote, and has called post-commit for all that has one.
+            known = bool(hook.words) or any(record.commit == made.commit for record in records.about(made.commit))
             if not known and made.tree != made.before:
                 _settle(hook, repository, made)
             pairs = _pairs(hook, repository)
