@@ -126,7 +126,27 @@ def test_the_receipt_of_the_review_that_asked_is_shared_with_the_commit(judging)
         judging.git("commit", "-a", "-m", "x", **model.environ, CLAUDECODE="1")
     notes = judging.git("notes", "--ref", "vibe-gate", "show", "HEAD").split()
     said = [json.loads(base64.b64decode(json.loads(note)["payload"]))["predicate"] for note in notes]
-    assert [(one["cache"]["hits"], bool(one["questions"])) for one in said] == [(0, True), (1, False)]
+    assert [(one["cache"]["hits"], bool(one["questions"])) for one in said] == [(1, False), (0, True)]
+
+
+def test_nothing_that_lies_beside_a_run_gets_into_the_note_of_its_commit(judging):
+    judging.git("config", "vibe-gate.receipts", "notes")
+    judging.write(a="x\n")
+    with answering(PASSES) as model:
+        judging.git("add", "a")
+        folder = judging.path / ".vibe-artifacts" / f"tree-{judging.git('write-tree')}"
+        judging.run("vibe-gate", "review", "--staged", **model.environ, CLAUDECODE="1")
+        real = next(folder.iterdir()) / "receipt.json"
+        beside = {"big": "x" * 5_000_000, "junk": "{}\n", "lines": "{}\n" + real.read_text(), "none": ""}
+        for name, text in beside.items():
+            (folder / f"00000000T0000000000Z-{name}").mkdir()
+            if text:
+                (folder / f"00000000T0000000000Z-{name}" / "receipt.json").write_text(text)
+        judging.git("commit", "-m", "x", **model.environ, CLAUDECODE="1")
+    notes = judging.git("notes", "--ref", "vibe-gate", "show", "HEAD").split("\n")
+    shared = {line + "\n" for line in notes if line}
+    assert real.read_text() in shared
+    assert shared <= {found.read_text() for found in folder.glob("2*/receipt.json")}
 
 
 def test_a_message_that_names_an_agent_has_the_judge_asked(judging):
