@@ -52,6 +52,26 @@ def test_a_link_in_the_place_of_the_file_is_not_followed(tmp_path):
     assert target.read_text() == "precious\n"
 
 
+def test_a_link_in_the_place_of_the_folder_is_not_followed(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "git").mkdir()
+    (tmp_path / "git" / "vibe-gate").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StorageError):
+        Records(tmp_path / "git").append(SEEN)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_no_file_that_was_linked_into_the_place_of_the_records_is_written_to(tmp_path):
+    target = tmp_path / "precious"
+    target.write_text("precious\n")
+    records = Records(tmp_path / "git")
+    records.path.parent.mkdir(parents=True)
+    records.path.hardlink_to(target)
+    with pytest.raises(StorageError, match="hard link"):
+        records.append(SEEN)
+    assert target.read_text() == "precious\n"
+
+
 def test_a_pipe_in_the_place_of_the_file_keeps_nobody_waiting(tmp_path):
     records = Records(tmp_path)
     records.path.parent.mkdir(parents=True)

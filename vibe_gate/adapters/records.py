@@ -96,9 +96,11 @@ class Records:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _CAREFULLY
-            descriptor = os.open(self.path, flags, 0o644)
+            with _opened(self.path.parent) as folder:
+                descriptor = os.open(NAME, flags, 0o644, dir_fd=folder)
             try:
                 _regular(descriptor)
+                _unnamed_elsewhere(descriptor)
                 held = _locked(descriptor)
                 begin = _mended(descriptor) if held else b"\n"
                 # What is in no line yet stands before this one; two that take it in at once would write it twice.
@@ -162,7 +164,9 @@ class Records:
 
     def _lines(self, last: int | None, having: bytes = b"") -> list[Record]:
         try:
-            with open(os.open(self.path, os.O_RDONLY | _CAREFULLY), "rb") as file:
+            with _opened(self.path.parent) as folder:
+                descriptor = os.open(NAME, os.O_RDONLY | _CAREFULLY, dir_fd=folder)
+            with open(descriptor, "rb") as file:
                 _regular(file.fileno())
                 if last is not None:
                     file.seek(max(os.fstat(file.fileno()).st_size - last, 0))
@@ -213,6 +217,12 @@ def _regular(descriptor: int) -> None:
     """Refuse what is no ordinary file: OSError."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise OSError(errno.EINVAL, "it is no ordinary file")
+
+
+def _unnamed_elsewhere(descriptor: int) -> None:
+    """Refuse a file with another name, which may be anybody's that was linked here: OSError."""
+    if os.fstat(descriptor).st_nlink != 1:
+        raise OSError(errno.EMLINK, "it is a hard link of another file")
 
 
 def _mended(descriptor: int) -> bytes:
