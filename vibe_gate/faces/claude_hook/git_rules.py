@@ -4,7 +4,17 @@ from vibe_gate.faces.claude_hook import git_settings
 from vibe_gate.faces.claude_hook.git_settings import NO_VERIFY, OTHERS, REMOTE, refused_variable
 from vibe_gate.faces.claude_hook.shell import UNKNOWN
 
-__all__ = ["Call", "changed_paths", "lines", "parse", "refused", "refused_copy", "refused_variable", "written"]
+__all__ = [
+    "Call",
+    "changed_paths",
+    "lines",
+    "parse",
+    "refused",
+    "refused_copy",
+    "refused_variable",
+    "values",
+    "written",
+]
 
 RECEIPTS = "vibe-gate: {0} holds receipts that only vibe-gate writes; run `vibe-gate verify` to read them."
 AROUND = "vibe-gate: `git {0}` makes commits that no hook sees; use `git add` and `git commit`."
@@ -42,16 +52,45 @@ USUAL = HOOKED | {
 _NO_VERIFY_IN = frozenset({"commit", "merge", "rebase", "push", "pull"})
 _SHORT_N_IN = frozenset({"commit"})  # of `am` it skips hooks that the gate does not use
 _DRY = ("--dry-run", "--porcelain", "--short")
-_SHORT_WITH_VALUE = {"commit": "mFCct", "merge": "msXF", "rebase": "xsXC", "push": "o", "pull": "sXo"}
+_NOT_DRY = ("--no-dry-run", "--no-porcelain", "--no-short")
+_SHORT_WITH_VALUE = {"commit": "mFCct", "merge": "msXF", "rebase": "xsXC", "push": "o", "pull": "sXoj"}
 _SHORT_OPTIONAL = {"commit": "uS", "merge": "S", "rebase": "S", "push": "", "pull": "S"}
+_OF_FETCH = ("--upload-pack", "--jobs", "--depth", "--deepen", "--shallow-since", "--shallow-exclude", "--refmap",
+             "--server-option", "--negotiation-tip", "--filter")  # fmt: skip
 _LONG_WITH_VALUE = {
     "commit": ("--message", "--file", "--author", "--date", "--template", "--reuse-message", "--reedit-message",
                "--fixup", "--squash", "--cleanup", "--trailer", "--pathspec-from-file"),
     "merge": ("--message", "--file", "--strategy", "--strategy-option", "--cleanup", "--into-name"),
     "rebase": ("--onto", "--exec", "--strategy", "--strategy-option", "--whitespace"),
     "push": ("--repo", "--push-option", "--receive-pack", "--exec"),
-    "pull": ("--strategy", "--strategy-option", "--upload-pack", "--cleanup"),
+    "pull": ("--strategy", "--strategy-option", "--cleanup", *_OF_FETCH),
 }  # fmt: skip
+
+_MAKING = ("--force", "--copy", "--move", "--track", "--no-track", "--quiet", "--create-reflog")
+_WHOLE = {
+    "apply": ("--directory",),
+    "branch": (*_MAKING, "--delete", "--remotes"),
+    "checkout": ("--orphan",),
+    "clean": ("--force", "--dry-run"),
+    "commit": ("--dry-run", "--no-dry-run", "--no-short", "--no-porcelain"),
+    "config": git_settings.LONG,
+    "difftool": ("--extcmd",),
+    "fetch": _OF_FETCH,
+    "notes": ("--ref",),
+    "pull": _LONG_WITH_VALUE["pull"],
+    "push": (*_LONG_WITH_VALUE["push"], "--delete"),
+    "rebase": ("--exec",),
+    "remote": ("--mirror", "--auto"),
+    "replace": ("--list", "--delete"),
+    "restore": ("--source",),
+    "stash": ("--all",),
+    "switch": ("--create", "--force-create", "--force", "--orphan"),
+    "symbolic-ref": ("--delete",),
+    "tag": ("--annotate", "--sign", "--force", "--no-sign", "--message", "--file", "--create-reflog"),
+    "update-index": ("--index-info",),
+    "update-ref": ("--stdin",),
+}
+"""Long options that the rules look for. git takes the beginning of one for it, where no other begins so."""
 
 _COMMANDS = ("core.editor", "sequence.editor", "core.pager", "core.sshcommand", "diff.external", "core.fsmonitor")
 """Settings whose values git runs."""
@@ -106,8 +145,26 @@ def parse(arguments: list[str]) -> Call:
             call.programs = value
         at += 1
     call.subcommand = arguments[at].replace(UNKNOWN, "") if at < len(arguments) else ""
-    call.arguments = arguments[at + 1 :]
+    call.arguments = _whole(arguments[at + 1 :], _WHOLE.get(call.subcommand, ()))
     return call
+
+
+def _whole(words: list[str], names: tuple[str, ...]) -> list[str]:
+    """The words, with those of these options that were cut short written out."""
+    found = list(words)
+    for at, word in enumerate(words if names else ()):
+        if word == "--":
+            break
+        name, equals, value = word.partition("=")
+        if name.startswith("--") and name not in names:
+            found[at] = next((long for long in names if long.startswith(name)), name) + equals + value
+    return found
+
+
+def values(words: list[str], *names: str) -> list[str]:
+    """The values of these options: of `--name VALUE` and of `--name=VALUE`."""
+    apart = [words[at + 1] for at, word in enumerate(words[:-1]) if word in names]
+    return apart + [word.partition("=")[2] for word in words if word.partition("=")[0] in names and "=" in word]
 
 
 def lines(call: Call) -> list[str]:
@@ -123,13 +180,11 @@ def lines(call: Call) -> list[str]:
         elif name.lower() in _COMMANDS:
             found.append(value)
     elif call.subcommand == "rebase":
-        found += [words[at + 1] for at, word in enumerate(words[:-1]) if word in ("-x", "--exec")]
-        found += [word.partition("=")[2] for word in words if word.startswith("--exec=")]
+        found += values(words, "-x", "--exec")
     elif call.subcommand in ("submodule", "bisect"):
         found += [" ".join(words[at + 1 :]) for at, word in enumerate(words) if word in ("foreach", "run")]
     elif call.subcommand == "difftool":
-        found += [words[at + 1] for at, word in enumerate(words[:-1]) if word in ("-x", "--extcmd")]
-        found += [word.partition("=")[2] for word in words if word.startswith("--extcmd=")]
+        found += values(words, "-x", "--extcmd")
     elif call.subcommand == "filter-branch":
         found += [words[at + 1] for at, word in enumerate(words[:-1]) if word.endswith("-filter")]
     return [line for line in found if line.strip()]
@@ -180,8 +235,7 @@ def changed_paths(call: Call, guarded) -> list[str]:  # type: ignore[no-untyped-
     cut = words.index("--") if "--" in words else len(words)
     before = [word for word in words[:cut] if not word.startswith("-")]
     if call.subcommand == "restore":
-        source = [words[at + 1] for at, word in enumerate(words[:cut][:-1]) if word in ("-s", "--source")]
-        source += [word.partition("=")[2] for word in words[:cut] if word.startswith("--source=")]
+        source = values(words[:cut], "-s", "--source")
         source += [word[2:] for word in words[:cut] if word.startswith("-s") and len(word) > 2]
         paths = [*before, *words[cut + 1 :]]
     else:
@@ -223,7 +277,7 @@ def _no_verify(subcommand: str, arguments: list[str]) -> str | None:
                 skipping = skipping or word
             elif name == "--verify":
                 skipping = None
-            dry = (dry or (subcommand == "commit" and name in _DRY)) and name != "--no-dry-run"
+            dry = (dry or (subcommand == "commit" and name in _DRY)) and name not in _NOT_DRY
             takes = any(long.startswith(name) for long in _LONG_WITH_VALUE[subcommand])
             at += 1 if takes and not equals and len(name) > 3 else 0
         elif word.startswith("-") and len(word) > 1:
@@ -288,8 +342,8 @@ def _remote(arguments: list[str], changed: dict[str, str | None]) -> str | None:
         return BASE.format("the remote's default branch")
     if words[:1] == ["set-url"]:
         return REMOTE.format("`git remote set-url`")
-    mirror = next((word for word in arguments if word.startswith("--mirror")), None)
-    if words[:1] == ["add"] and mirror not in (None, "--mirror=push"):
+    mirror = next((word for word in arguments if word in ("--mirror", "--mirror=fetch")), None)
+    if words[:1] == ["add"] and mirror:
         return REMOTE.format(f"`git remote add {mirror}`")
     if words[:2] in (["remove", "origin"], ["rm", "origin"], ["rename", "origin"]):
         return REMOTE.format(f"`git remote {words[0]} origin`")
@@ -298,12 +352,11 @@ def _remote(arguments: list[str], changed: dict[str, str | None]) -> str | None:
 
 def _fetch(arguments: list[str], changed: dict[str, str | None]) -> str | None:
     """`git fetch . x:refs/remotes/origin/main`: what is not the remote's own branch of that name."""
-    words = [word for word in arguments if not word.startswith("-")]
-    for at, word in enumerate(arguments):
-        name, equals, mapped = word.partition("=")
-        mapped = mapped if equals else (*arguments[at + 1 :], "")[0]
+    words = _operands("pull", arguments)  # whose options are those of fetch, and more
+    for mapped in values(arguments, "--refmap"):
         source, _, target = mapped.lstrip("+").partition(":")
-        if len(name) > 4 and "--refmap".startswith(name) and _reaches_remotes(target) and source != "refs/heads/*":
+        own = source == "refs/heads/*" and target == f"refs/remotes/{''.join(words[:1])}/*"
+        if _reaches_remotes(target) and not own:
             return BASE.format(target)
     for word in words[1:]:
         source, _, target = word.lstrip("+").partition(":")
@@ -330,12 +383,18 @@ def _reaches_remotes(target: str) -> bool:
 
 
 def _push(arguments: list[str], changed: dict[str, str | None]) -> str | None:
-    named = _named(arguments, ("-o", *_LONG_WITH_VALUE["push"]))
+    named = _operands("push", arguments)
     words = named[1:]
     removes = "-d" in arguments or "--delete" in arguments
     gone = [word.partition(":")[2] for word in words if word.startswith(":")] + (words if removes else [])
     here = bool(named) and named[0] in _ITSELF
     return _refused_ref([*gone, *(word.partition(":")[2] for word in words if here)])
+
+
+def _operands(subcommand: str, arguments: list[str]) -> list[str]:
+    """The repository and the refs that a push, a fetch or a pull is given."""
+    short = [word for word in arguments if word[:2] != "--" and _short_n(subcommand, word)[1]]
+    return _named(arguments, frozenset((*short, *_LONG_WITH_VALUE[subcommand])))
 
 
 def _writes_commit(arguments: list[str]) -> bool:
@@ -381,8 +440,9 @@ def _branch(arguments: list[str], changed: dict[str, str | None]) -> str | None:
 def _tag(arguments: list[str], changed: dict[str, str | None]) -> str | None:
     """A tag that looks like a branch: git takes the tag wherever both are meant."""
     letters = "".join(word[1:2] for word in arguments if word[:1] == "-" and word[:2] != "--")
-    known = ("--annotate", "--sign", "--force", "--no-sign", "--message", "--file", "--create-reflog")
-    if not set(letters) <= set("asfmFu") or any(w[:2] == "--" and w.partition("=")[0] not in known for w in arguments):
+    if not set(letters) <= set("asfmFu") or any(
+        w[:2] == "--" and w.partition("=")[0] not in _WHOLE["tag"] for w in arguments
+    ):
         return None  # it lists, deletes or verifies tags
     named = _named(arguments, ("-m", "-F", "-u", "--message", "--file", "-am", "-sm", "-fm", "-aF", "-afm", "-fam"))
     return BASE.format(f"a tag {named[0]}") if named[:1] and named[0] in _DEFAULT else _refused_ref(named[:1])
@@ -390,8 +450,7 @@ def _tag(arguments: list[str], changed: dict[str, str | None]) -> str | None:
 
 def _started(arguments: list[str], changed: dict[str, str | None]) -> str | None:
     """`checkout -b` and `switch -c`."""
-    options = ("-b", "-B", "-c", "-C", "--create", "--force-create", "--orphan")
-    return _refused_ref([arguments[at + 1] for at, word in enumerate(arguments[:-1]) if word in options])
+    return _refused_ref(values(arguments, "-b", "-B", "-c", "-C", "--create", "--force-create", "--orphan"))
 
 
 def _replace(arguments: list[str], changed: dict[str, str | None]) -> str | None:
@@ -400,7 +459,7 @@ def _replace(arguments: list[str], changed: dict[str, str | None]) -> str | None
     return BASE.format("`git replace`").replace("let `git fetch` set it", "leave it") if named and not lists else None
 
 
-def _named(arguments: list[str], with_value: tuple[str, ...]) -> list[str]:
+def _named(arguments: list[str], with_value: tuple[str, ...] | frozenset[str]) -> list[str]:
     """The arguments that are neither options nor options' values."""
     return [
         word
@@ -409,7 +468,6 @@ def _named(arguments: list[str], with_value: tuple[str, ...]) -> list[str]:
     ]
 
 
-_MAKING = ("--force", "--copy", "--move", "--track", "--no-track", "--quiet", "--create-reflog")
 _PRINTING = ("diff", "show", "log", "format-patch", "archive", "diff-tree", "diff-index", "diff-files", "whatchanged",
              "stash", "range-diff", "reflog")  # fmt: skip
 

@@ -29,6 +29,10 @@ _JUDGE = ("ANTHROPIC_BASE_URL", "PRE_COMMIT", "PRE_COMMIT_FROM_REF", "PRE_COMMIT
 _READING = frozenset({"--get", "--get-all", "--get-regexp", "--get-urlmatch", "--list", "-l", "--get-color", "get",
                       "list", "--get-colorbool"})  # fmt: skip
 _WITH_VALUE = frozenset({"-f", "--file", "--blob", "--type", "-t", "--default", "--comment", "--value", "--url"})
+LONG = (*sorted(name for name in _READING | _WITH_VALUE if name.startswith("--")), "--global", "--system", "--edit",
+        "--unset", "--unset-all", "--remove-section", "--rename-section")  # fmt: skip
+"""Long options of `git config` that are looked for."""
+
 _SECTIONS = frozenset({"--remove-section", "--rename-section", "remove-section", "rename-section"})
 _EVERYWHERE = frozenset({"--global", "--system"})
 _GUARDED_SECTIONS = ("core", "vibe-gate", "include", "includeif")

@@ -9,8 +9,8 @@ import os.path
 from vibe_gate.faces.claude_hook import git_rules, own_rules, programs
 from vibe_gate.faces.claude_hook.guarded import Project, protected, protected_from_tool
 from vibe_gate.faces.claude_hook.programs import name_of
-from vibe_gate.faces.claude_hook.shell import MAX_DEPTH, UNKNOWN, WRITING, Command, Unreadable, commands
-from vibe_gate.faces.claude_hook.whereabouts import Whereabouts
+from vibe_gate.faces.claude_hook.shell import EARLIER, MAX_DEPTH, UNKNOWN, WRITING, Command, Unreadable, commands
+from vibe_gate.faces.claude_hook.whereabouts import Whereabouts, with_earlier
 
 _LINES = frozenset({"GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "EDITOR", "VISUAL", "GIT_SSH_COMMAND", "GIT_PAGER", "PAGER",
                     "GIT_EXTERNAL_DIFF", "GIT_ASKPASS", "PROMPT_COMMAND"})  # fmt: skip
@@ -42,25 +42,29 @@ class Line:
         self.project = project
         self.seen: set[object] = set()
         self.lines = 0
+        self.earlier: list[str] = []
 
     def refused(self, line: str, places: list[str], changed: dict[str, str | None], depth: int) -> str | None:
         """Why it may not run in one of these folders, with these variables changed. Unreadable."""
         self.lines += 1
         if depth > MAX_DEPTH or self.lines > _MAX_LINES:
             raise Unreadable("too deep")
-        where, aliases = Whereabouts(places, changed, self.project), dict[str, str]()
-        known = {"CLAUDE_PROJECT_DIR": self.project.start}
+        where, aliases = Whereabouts(places, changed, self.project, self.earlier), dict[str, str]()
+        known = {"CLAUDE_PROJECT_DIR": self.project.start, "OLDPWD": EARLIER}
         known |= {"PWD": places[0], "HOME": self.project.home} if len(places) == 1 else {}
         for command in commands(line, depth, {name: value for name, value in known.items() if value}):
             here, changed = where.before(command)
+            earlier = self.earlier = where.earlier(command)
             words = command.words
             if words[:1] == ["alias"]:
                 aliases.update((name, value) for name, _, value in (word.partition("=") for word in words[1:]))
             alias = aliases.get(words[0]) if aliases and words else None
             if alias and (refusal := self.refused(f"{alias} {_quoted(words[1:])}", here, changed, depth + 1)):
                 return refusal
-            if refusal := Call(self, command, changed, depth).refused(here):
-                return refusal
+            for one in (*with_earlier(command, earlier), command):
+                self.earlier = earlier  # a line within another goes on from here
+                if refusal := Call(self, one, changed, depth).refused(here):
+                    return refusal
         return None
 
     def first_time(self, command: Command, here: list[str], changed: dict[str, str | None]) -> bool:
@@ -221,7 +225,7 @@ class Call:
             return None
         if call.subcommand in ("apply", "am"):
             return self._refused_patch([w for w in call.arguments if w[:1] != "-"], [folder]) or self._protected(
-                [word.partition("=")[2] for word in call.arguments if word.startswith("--directory=")], [folder]
+                git_rules.values(call.arguments, "--directory"), [folder]
             )
         fed = self.command.fed.split() if "--index-info" in call.arguments else []
         removes = call.subcommand in ("rm", "mv")

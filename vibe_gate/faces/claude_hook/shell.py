@@ -13,6 +13,10 @@ _MADE = "\ufdd3"
 SCRATCH = "/tmp/" + UNKNOWN + _MADE  # noqa: S108  nothing is written there
 """What `mktemp` prints: a folder or a file that nobody had before. Not any unknown place below /tmp."""
 
+_BACK = "\ufdd4"
+EARLIER = UNKNOWN + _BACK
+"""What `$OLDPWD` stands for: a folder in which the line has been before."""
+
 MAX_DEPTH = 12
 MAX_GROUPS = 60
 COMMAND, REDIRECTION, WORD = 250, 300, 30  # what each costs, in letters
@@ -42,7 +46,7 @@ _DECLARING = ("export", "declare", "local", "readonly", "typeset")
 _STOP = "\x01"
 _ENDING = str.maketrans(dict.fromkeys(" \t\n;&|<>()\\'\"$`{},", _STOP))
 _ENDING_QUOTED = str.maketrans(dict.fromkeys('\\"$`', _STOP))
-_UNUSED = str.maketrans(dict.fromkeys("\0" + _MADE + OPEN + BAR + CLOSE, "?"))
+_UNUSED = str.maketrans(dict.fromkeys("\0" + _MADE + _BACK + OPEN + BAR + CLOSE, "?"))
 """Letters that mean something here and nothing to a shell."""
 
 
@@ -454,7 +458,7 @@ class _Reader:
                 if "`" in default or "$(" in default:
                     inner = _Reader(default, self.depth + 1, self.account, scope=(*self.scope, self.account.scope()))
                     self.found += inner.read()
-                return self.variables.get(bare) or default
+                return default if "+" in operator else self.variables.get(bare) or default
         return self.variables.get(name, UNKNOWN)
 
     def _nested(self) -> str:

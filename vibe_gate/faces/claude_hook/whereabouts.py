@@ -7,7 +7,7 @@ import os.path
 
 from vibe_gate.faces.claude_hook.git_settings import AGENT_VARIABLES
 from vibe_gate.faces.claude_hook.guarded import Project
-from vibe_gate.faces.claude_hook.shell import SCRATCH, UNKNOWN, Command
+from vibe_gate.faces.claude_hook.shell import EARLIER, SCRATCH, UNKNOWN, Command
 
 MAX_PLACES = 6
 MAX_PATH = 4096
@@ -21,9 +21,9 @@ _EXPORTED = (*AGENT_VARIABLES, "HOME", "PATH")
 class Whereabouts:
     """Follows the commands of one line, in their order."""
 
-    def __init__(self, places: list[str], changed: dict[str, str | None], project: Project) -> None:
+    def __init__(self, places: list[str], changed: dict[str, str | None], project: Project, earlier: list[str]) -> None:
         self._project = project
-        self._scopes: dict[tuple[int, ...], _Scope] = {(): _Scope(places, changed)}
+        self._scopes: dict[tuple[int, ...], _Scope] = {(): _Scope(places, changed, earlier)}
 
     def before(self, command: Command) -> tuple[list[str], dict[str, str | None]]:
         """Where the command may run, and the variables changed for it; what it changes counts from then on."""
@@ -41,16 +41,22 @@ class Whereabouts:
             self._note_made(words, here)
         return here, changed
 
+    def earlier(self, command: Command) -> list[str]:
+        """The folders that may have been left before the command: what `$OLDPWD` and `-` may mean."""
+        return self._scope(command.scope).earlier
+
     def _scope(self, name: tuple[int, ...]) -> "_Scope":
         if name not in self._scopes:
             outer = self._scope(name[:-1])
-            self._scopes[name] = _Scope(outer.places, outer.changed)
+            self._scopes[name] = _Scope(outer.places, outer.changed, outer.earlier)
         return self._scopes[name]
 
     def _go(self, scope: "_Scope", command: Command, words: list[str]) -> None:
-        target = next((word for word in words[1:] if word == "-" or not word.startswith("-")), "~")
-        if words[0] == "popd" or target == "-":
-            scope.places = _few([*scope.places, *scope.earlier])
+        nowhere = "~" if words[0] == "cd" else "-"
+        target = next((word for word in words[1:] if word == "-" or not word.startswith("-")), nowhere)
+        first, _, below = target.partition("/")
+        if words[0] == "popd" or _is_back(first):
+            scope.places = _few([*scope.places, *(_full(below, place) for place in scope.earlier)])
             return
         reached = [_full(target, place) for place in scope.places]
         if any(len(place) > MAX_PATH for place in reached):
@@ -83,6 +89,30 @@ class Whereabouts:
             self._project.made -= {place for place in self._project.made if (place + "/").startswith(gone)}
 
 
+def _is_back(name: str) -> bool:
+    """Whether a shell takes the name for a folder where it was: `-`, `~-`, `$OLDPWD`, `~2`, `+1`."""
+    return name in ("-", "~-", EARLIER) or (name[:1] in ("~", "+") and name.lstrip("~+-").isdecimal())
+
+
+def with_earlier(command: Command, earlier: list[str]) -> list[Command]:
+    """The command as it is where `$OLDPWD` and `~-` in it are each of these folders; none where it names neither."""
+    texts = [*command.words, *(target for _, target in command.redirected)]
+    if not any(EARLIER in text or text.startswith("~-") for text in texts):
+        return []
+    found = []
+    for place in earlier:
+        one = Command()
+        one.__dict__.update(command.__dict__)
+        one.words = [_put(word, place) for word in command.words]
+        one.redirected = [(operator, _put(target, place)) for operator, target in command.redirected]
+        found.append(one)
+    return found
+
+
+def _put(word: str, place: str) -> str:
+    return place + word[2:] if word == "~-" or word.startswith("~-/") else word.replace(EARLIER, place)
+
+
 def _full(name: str, place: str) -> str:
     return os.path.normpath(os.path.join(place, os.path.expanduser(name)))  # noqa: PTH118, PTH111
 
@@ -103,11 +133,11 @@ def _declared(command: Command) -> dict[str, str | None]:
 class _Scope:
     """The state of one subshell."""
 
-    def __init__(self, places: list[str], changed: dict[str, str | None]) -> None:
+    def __init__(self, places: list[str], changed: dict[str, str | None], earlier: list[str]) -> None:
         self.places = places
         self.changed = changed
         self.base = places
-        self.earlier: list[str] = []
+        self.earlier = earlier
         self.doubtful = False
 
     def go_on(self, joined: str) -> None:
