@@ -163,13 +163,14 @@ class _Look:
         subject = self._subject(change, made)
         demands = self._demands(change, self._authorship.of(change, (made,)).hints)
         found = self._standings(subject, claims, demands) if change.files else [Standing("empty", "it changes no file")]
-        if not self._is_shown(subject, found):
+        good = [standing for standing in found if standing.status in GOOD]
+        across = self._across(made, claims, demands) if good else {}
+        if good and not self._is_shown(subject, good, across):  # one that stands badly is named itself
             self._history.hidden.add(subject.commit)
         standing = best(found)
         standing = self._with_bypass(standing, subject.commit) if standing else self._without(subject, claims)
-        others = self._history.parents[subject.commit][1:]
-        if others and standing.status in GOOD and not self._repository.is_plain_merge(change.head_commit):
-            return subject, self._merged(made, others, claims, demands) or standing
+        if standing.status in GOOD:
+            return subject, _unsettled(made, across) or standing
         return subject, standing
 
     def _subject(self, change: Change, made: Commit) -> Subject:
@@ -182,38 +183,36 @@ class _Look:
         found = ((self._match(subject, claim, parent), claim) for claim in claims)
         return [judged(by, claim.paper, subject, demands) for by, claim in found if by is not None]
 
-    def _is_shown(self, subject: Subject, found: Sequence[Standing]) -> bool:
-        """Whether nothing in the commit's tree is hidden; one that stands badly is named itself, and hides nothing."""
-        good = [standing for standing in found if standing.status in GOOD]
+    def _is_shown(self, subject: Subject, good: Sequence[Standing], across: Mapping[str, Sequence[Standing]]) -> bool:
+        """Whether nothing in the tree of a commit that stands well is hidden."""
         receipts = [standing.paper.receipt for standing in good if standing.paper and standing.paper.receipt]
         own = not receipts or any(match(subject, receipt) for receipt in receipts)
+        own = own and all(any(map(_is_by_itself, found)) for found in across.values())
         parts = [part for receipt in receipts for part in self._parts(receipt, subject.commit)]
-        return not good or self._history.is_shown(subject.commit, parts, own=own)
+        return self._history.is_shown(subject.commit, parts, own=own)
 
     def _parts(self, receipt: Receipt, commit: str) -> list[Part]:
         """What was reviewed as a whole by this receipt, and is about the commit."""
         return [part for part in self._covered.get(receipt.run_id, ()) if self._history.tells(part, commit)]
 
-    def _merged(
-        self, made: Commit, others: Sequence[str], claims: Sequence[Claim], demands: Demands
-    ) -> Standing | None:
-        """Why a merge is not settled by its review against the first parent; None where it is.
+    def _across(self, made: Commit, claims: Sequence[Claim], demands: Demands) -> dict[str, list[Standing]]:
+        """What is said of a merge against each parent but the first; {} of one that is just what git makes of two.
 
-        What it takes away from the other parents, that review did not show.
+        What it takes away from those parents, its review against the first did not show.
         """
-        for parent in others:
-            span = f"{parent[:SHORT_ID]}..{made.id[:SHORT_ID]}"
-            why = f"a merge that is more than its parents together, reviewed against the first only: review {span}, too"
-            try:
-                change = self._repository.change(Selection("range", left=parent, right=made.id))
-            except RevisionError:
-                return Standing("missing", why)
-            if not change.files:
-                continue
-            standing = best(self._standings(replace(self._subject(change, made), patch_id=""), claims, demands, parent))
-            if standing is None or standing.status not in GOOD:
-                return standing or Standing("missing", why)
-        return None
+        others = self._history.parents[made.id][1:]
+        if not others or self._repository.is_plain_merge(made.id):
+            return {}
+        return {parent: self._against(parent, made, claims, demands) for parent in others}
+
+    def _against(self, parent: str, made: Commit, claims: Sequence[Claim], demands: Demands) -> list[Standing]:
+        try:
+            change = self._repository.change(Selection("range", left=parent, right=made.id))
+        except RevisionError:
+            return []
+        if not change.files:
+            return [Standing("empty", "it is as this parent")]
+        return self._standings(replace(self._subject(change, made), patch_id=""), claims, demands, parent)
 
     def _match(self, subject: Subject, claim: Claim, parent: str) -> Match | None:
         """By what the claim is about the commit; `parent`: about a merge as it is against this other parent."""
@@ -322,6 +321,24 @@ class _Look:
         while (commit := self._old.get(commit, "")) and commit not in found and len(found) < MAX_REWRITES:
             found[commit] = None
         return list(found)
+
+
+def _unsettled(made: Commit, across: Mapping[str, list[Standing]]) -> Standing | None:
+    """Why a merge is not settled by its review against the first parent; None where it is."""
+    for parent, found in across.items():
+        standing = best(found)
+        if standing is None:
+            span = f"{parent[:SHORT_ID]}..{made.id[:SHORT_ID]}"
+            why = f"a merge that is more than its parents together, reviewed against the first only: review {span}, too"
+            return Standing("missing", why)
+        if standing.status not in GOOD:
+            return standing
+    return None
+
+
+def _is_by_itself(standing: Standing) -> bool:
+    """Whether this is a good word about the two trees themselves, rather than about a range that has the commit."""
+    return standing.status in GOOD and standing.match != "range patch-id"
 
 
 def _difference(subject: Subject, same: Sequence[Receipt]) -> str:

@@ -1,9 +1,11 @@
-"""A range that is called reviewed: all that it brings was in a review. Random histories, random reviews."""
+"""A range that is called reviewed: all that it brings was in a review.
+
+Random histories, each with all the reviews that do not show one thing that it brings.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from vibe_gate.domain.spans import History, Part
 
 LINES = "abc"
+OLD, BASE = "0", "1"
 MOST = 7
 """Commits of a history: with five, all that ever went wrong did."""
 
@@ -23,7 +26,10 @@ def difference(old: Tree, new: Tree) -> set[tuple[str, str]]:
 
 @dataclass
 class World:
-    """Commits by number, the first of them the base of the range; a tree is the lines that it has."""
+    """Commits by number: `OLD`, from which branches can come that lack what the range begins with, and `BASE`.
+
+    A tree is the lines that it has.
+    """
 
     parents: dict[str, list[str]] = field(default_factory=dict)
     trees: dict[str, Tree] = field(default_factory=dict)
@@ -32,6 +38,10 @@ class World:
     def add(self, parents: list[str], tree: Tree) -> None:
         name = str(len(self.trees))
         self.parents[name], self.trees[name] = parents, tree
+
+    @property
+    def last(self) -> str:
+        return str(len(self.trees) - 1)
 
     def behind(self, name: str) -> set[str]:
         return {name}.union(*(self.behind(parent) for parent in self.parents[name]))
@@ -49,11 +59,17 @@ class World:
 
 
 def world(chance: random.Random) -> World:
-    """All commits come after the base; merges of two and three, some of them exactly what git makes of the two."""
+    """Commits after the base or after the one before it, the last after the base; merges of two and three.
+
+    Some of the merges are exactly what git makes of the two.
+    """
     made = World()
     made.add([], frozenset(chance.sample(LINES, 1)))
+    made.add([OLD], frozenset(chance.sample(LINES, 1)))
     for _ in range(chance.randint(2, MOST - 1)):
-        names = chance.sample(list(made.trees), min(len(made.trees), chance.choice([1, 1, 1, 2, 2, 3])))
+        old = [OLD] if chance.random() < 0.3 else []
+        some = [name for name in made.trees if name != OLD] + old
+        names = chance.sample(some, min(len(some), chance.choice([1, 1, 1, 2, 2, 3])))
         names = [name for name in names if not any(name != one and name in made.behind(one) for one in names)]
         if len(names) == 2 and len(made.bases(*names)) == 1 and chance.random() < 0.6:
             made.plain.add(str(len(made.trees)))
@@ -61,47 +77,84 @@ def world(chance: random.Random) -> World:
         else:
             changed = chance.sample(LINES, chance.choice([0, 1, 1, 2]))
             made.add(names, made.trees[names[0]].symmetric_difference(changed))
-    return made
+    return made if BASE in made.behind(made.last) else world(chance)
 
 
-def is_reviewed(made: World, names: list[str], reviews: set[tuple[str, str]], history: History) -> bool:
+def is_reviewed(made: World, reviews: set[tuple[str, str]]) -> bool:
     """Whether each commit stands as it should: as `verify` decides it, with reviews that all pass."""
+    names = [name for name in made.trees if name in made.behind(made.last) - {OLD, BASE}]
+    history = History({name: made.parents[name] for name in names}, BASE)
     parts = [part for part in (history.part(*one) for one in reviews) if part is not None]
     for name in names:
         first, *others = made.parents[name]
-        own = (first, name) in reviews or made.trees[first] == made.trees[name]
+        own = made.trees[first] == made.trees[name] or (first, name) in reviews
         telling = [part for part in parts if history.tells(part, name)]
         if not own and not telling:
             return False
-        if not history.is_shown(name, telling, own=own):
+        others = [one for one in others if name not in made.plain and made.trees[one] != made.trees[name]]
+        across = [one for one in others if (one, name) not in reviews]
+        if not history.is_shown(name, telling, own=own and not across):
             history.hidden.add(name)
-        if name not in made.plain and not all(shown_against(made, one, name, reviews, telling) for one in others):
+        if not all(any(one in made.behind(part.base) for part in telling) for one in across):
             return False
     return True
 
 
-def shown_against(made: World, other: str, name: str, reviews: set[tuple[str, str]], telling: list[Part]) -> bool:
-    same = made.trees[other] == made.trees[name]
-    return same or (other, name) in reviews or any(other in made.behind(part.base) for part in telling)
+def looked_at(made: World, name: str) -> set[tuple[str, str]]:
+    """The pairs that a review can be of: two commits of the range, or one before it and one that `name` has."""
+    names = [one for one in made.trees if one in made.behind(name)]
+    pairs = {(left, right) for right in names for left in names if left not in (right, OLD)}
+    return pairs | {(left, right) for right in names for left in made.parents[right]}
 
 
-def trial(chance: random.Random, make: Callable[..., History] = History) -> tuple[bool, set[tuple[str, str]]]:
-    """Whether the range is called reviewed, and what it brings that no review showed."""
-    made = world(chance)
-    names = [name for name in made.trees if name in made.behind(str(len(made.trees) - 1)) and name != "0"]
-    possible = [(left, right) for right in names for left in made.behind(right) if left != right]
-    possible += [(left, right) for right in names for left in names if left not in made.behind(right)]
-    possible = sorted(one for one in possible if one != ("0", names[-1]))
-    firsts = {(made.parents[name][0], name) for name in names}
-    reviews = {one for one in possible if chance.random() < (0.5 if one in firsts else 0.35)}
-    shown = set().union(*(difference(made.trees[left], made.trees[right]) for left, right in reviews))
-    done = is_reviewed(made, names, reviews, make({name: made.parents[name] for name in names}, "0"))
-    return done, difference(made.trees["0"], made.trees[names[-1]]) - shown
+def missed(made: World) -> list[tuple[str, str]]:
+    """What the range brings, where it is called reviewed with all the reviews that do not show just that."""
+    pairs = {pair: difference(*(made.trees[name] for name in pair)) for pair in looked_at(made, made.last)}
+    assert is_reviewed(made, set(pairs))
+    return [
+        one for one in pairs[BASE, made.last] if is_reviewed(made, {pair for pair in pairs if one not in pairs[pair]})
+    ]
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_a_range_brings_that_is_called_reviewed_was_shown(seed):
     chance = random.Random(seed)
-    found = [trial(chance) for _ in range(800)]
-    assert sum(done for done, _ in found) > 100
-    assert [missed for done, missed in found if done and missed] == []
+    for _ in range(400):
+        made = world(chance)
+        assert missed(made) == [], made
+
+
+def shaped(*commits: tuple[str, str], plain: str = "") -> World:
+    """The line `a` is what the range begins without; each commit by its parents and its lines, from number 2 on."""
+    made = World(plain=set(plain))
+    for parents, lines in (("", "a"), (OLD, ""), *commits):
+        made.add(list(parents), frozenset(lines))
+    return made
+
+
+def test_a_merge_that_was_seen_against_one_parent_only_hides_what_it_took_from_the_other():
+    # From the old state; a merge that keeps it; the new state again, and a range from the base to there; the old again.
+    assert missed(shaped((OLD, "ab"), ("21", "ab"), ("3", "b"), ("4", "ab"))) == []
+
+
+def test_what_the_middle_of_a_range_brings_and_its_end_has_no_more_is_hidden_where_a_merge_takes_it_away():
+    # From the old state; the same as the base did; a merge of both; what was done is taken back; a merge of these.
+    assert missed(shaped((OLD, "ab"), ("2", "b"), ("31", "b"), ("3", "ab"), ("54", "ab"), plain="46")) == []
+
+
+def test_a_range_from_whose_middle_another_branch_goes_on_is_no_part_of_the_whole():
+    # "3" takes back what "2" brought; of that, "5" has what "3" left, and nobody saw it go.
+    history = History({"1": ["0"], "2": ["1"], "3": ["2"], "4": ["2"], "5": ["3", "4"]}, "0")
+    assert history.part("1", "3") is None
+    assert history.part("1", "2") == Part("1", "2", frozenset("2"))
+    assert history.part("1", "5") == Part("1", "5", frozenset("2345"))
+    assert history.part("0", "3") == Part("0", "3", frozenset("123"))
+
+
+def test_what_is_hidden_in_any_parent_of_a_merge_is_hidden_in_the_merge():
+    history = History({"1": ["0"], "2": ["0"], "3": ["1", "2"]}, "0", hidden={"2"})
+    assert not history.is_shown("3", [], own=True)
+    assert history.is_shown("3", [Part("0", "3", frozenset("123"))], own=False)
+    history.hidden.clear()
+    assert history.is_shown("3", [], own=True)
+    assert not history.is_shown("3", [], own=False)
