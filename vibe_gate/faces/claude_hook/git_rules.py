@@ -1,18 +1,16 @@
 """How git is asked to go around its hooks, and what to do instead."""
 
 from vibe_gate.faces.claude_hook import git_settings
+from vibe_gate.faces.claude_hook.git_call import LONG_WITH_VALUE, MAKING, WHOLE, Call, values
 from vibe_gate.faces.claude_hook.git_settings import NO_VERIFY, OTHERS, REMOTE, refused_variable
 from vibe_gate.faces.claude_hook.shell import UNKNOWN
 
 __all__ = [
-    "Call",
     "changed_paths",
     "lines",
-    "parse",
     "refused",
     "refused_copy",
     "refused_variable",
-    "values",
     "written",
 ]
 
@@ -21,10 +19,6 @@ AROUND = "vibe-gate: `git {0}` makes commits that no hook sees; use `git add` an
 COPY = "vibe-gate: `git {0}` into a copy of the repository runs none of its hooks; commit in the repository itself."
 BASE = "vibe-gate: {0} decides what the gate compares with; let `git fetch` set it, or ask the user."
 CLEAN = "vibe-gate: `git clean {0}` would remove the evidence of reviews; add `-e .vibe-artifacts`."
-
-_WITH_VALUE = frozenset(
-    {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source"}
-)
 
 HOOKED = frozenset({"commit", "merge", "rebase", "am", "push", "pull", "cherry-pick", "revert"})
 """Subcommands that run hooks, or make commits that are judged."""
@@ -55,43 +49,6 @@ _DRY = ("--dry-run", "--porcelain", "--short")
 _NOT_DRY = ("--no-dry-run", "--no-porcelain", "--no-short")
 _SHORT_WITH_VALUE = {"commit": "mFCct", "merge": "msXF", "rebase": "xsXC", "push": "o", "pull": "sXoj"}
 _SHORT_OPTIONAL = {"commit": "uS", "merge": "S", "rebase": "S", "push": "", "pull": "S"}
-_OF_FETCH = ("--upload-pack", "--jobs", "--depth", "--deepen", "--shallow-since", "--shallow-exclude", "--refmap",
-             "--server-option", "--negotiation-tip", "--filter")  # fmt: skip
-_LONG_WITH_VALUE = {
-    "commit": ("--message", "--file", "--author", "--date", "--template", "--reuse-message", "--reedit-message",
-               "--fixup", "--squash", "--cleanup", "--trailer", "--pathspec-from-file"),
-    "merge": ("--message", "--file", "--strategy", "--strategy-option", "--cleanup", "--into-name"),
-    "rebase": ("--onto", "--exec", "--strategy", "--strategy-option", "--whitespace"),
-    "push": ("--repo", "--push-option", "--receive-pack", "--exec"),
-    "pull": ("--strategy", "--strategy-option", "--cleanup", *_OF_FETCH),
-}  # fmt: skip
-
-_MAKING = ("--force", "--copy", "--move", "--track", "--no-track", "--quiet", "--create-reflog")
-_WHOLE = {
-    "apply": ("--directory",),
-    "branch": (*_MAKING, "--delete", "--remotes"),
-    "checkout": ("--orphan",),
-    "clean": ("--force", "--dry-run"),
-    "commit": ("--dry-run", "--no-dry-run", "--no-short", "--no-porcelain"),
-    "config": git_settings.LONG,
-    "difftool": ("--extcmd",),
-    "fetch": _OF_FETCH,
-    "notes": ("--ref",),
-    "pull": _LONG_WITH_VALUE["pull"],
-    "push": (*_LONG_WITH_VALUE["push"], "--delete"),
-    "rebase": ("--exec",),
-    "remote": ("--mirror", "--auto"),
-    "replace": ("--list", "--delete"),
-    "restore": ("--source",),
-    "stash": ("--all",),
-    "switch": ("--create", "--force-create", "--force", "--orphan"),
-    "symbolic-ref": ("--delete",),
-    "tag": ("--annotate", "--sign", "--force", "--no-sign", "--message", "--file", "--create-reflog"),
-    "update-index": ("--index-info",),
-    "update-ref": ("--stdin",),
-}
-"""Long options that the rules look for. git takes the beginning of one for it, where no other begins so."""
-
 _COMMANDS = ("core.editor", "sequence.editor", "core.pager", "core.sshcommand", "diff.external", "core.fsmonitor")
 """Settings whose values git runs."""
 
@@ -100,71 +57,6 @@ _DEFAULT = ("main", "master", "trunk", "develop", "HEAD")
 """Branches that a remote may have as its default."""
 
 _RECEIPT_REFS = ("refs/vibe-gate", "refs/notes/vibe-gate")
-
-
-class Call:
-    """One call of git: the subcommand and what follows it; `settings` of -c, `folders` of -C."""
-
-    # No dataclass: this is imported at a tool call, and dataclasses costs more than all the rest.
-    def __init__(self) -> None:
-        self.subcommand = ""
-        self.arguments: list[str] = []
-        self.settings: list[tuple[str, str]] = []
-        self.folders: list[str] = []
-        self.git_dir = ""
-        self.work_tree = ""
-        self.programs = ""
-
-    @property
-    def aliases(self) -> list[str]:
-        """What the subcommand means where -c makes it an alias."""
-        return [value for name, value in self.settings if name == f"alias.{self.subcommand.lower()}"]
-
-
-def parse(arguments: list[str]) -> Call:
-    """What git would make of these arguments."""
-    call = Call()
-    at = 0
-    while at < len(arguments) and arguments[at].startswith("-"):
-        name, equals, value = arguments[at].partition("=")
-        if name in _WITH_VALUE and not equals:
-            at += 1
-            value = arguments[at] if at < len(arguments) else ""
-        elif name[:2] in ("-c", "-C") and len(arguments[at]) > 2:
-            name, value = arguments[at][:2], arguments[at][2:]
-        if name in ("-c", "--config-env"):
-            setting, _, content = value.partition("=")
-            call.settings.append((setting.replace(UNKNOWN, "").lower(), content))
-        elif name == "-C":
-            call.folders.append(value)
-        elif name == "--git-dir":
-            call.git_dir = value
-        elif name == "--work-tree":
-            call.work_tree = value
-        elif name == "--exec-path" and equals:
-            call.programs = value
-        at += 1
-    call.subcommand = arguments[at].replace(UNKNOWN, "") if at < len(arguments) else ""
-    call.arguments = _whole(arguments[at + 1 :], _WHOLE.get(call.subcommand, ()))
-    return call
-
-
-def _whole(words: list[str], names: tuple[str, ...]) -> list[str]:
-    """The words, with those of these options that were cut short written out."""
-    found = list(words)
-    for at, word in enumerate(words if names else ()):
-        if word == "--":
-            break
-        name, equals, value = word.partition("=")
-        if name.startswith("--") and name not in names:
-            found[at] = next((long for long in names if long.startswith(name)), name) + equals + value
-    return found
-
-
-def values(words: list[str], *names: str) -> list[str]:
-    """The values of these options: of `--name VALUE` and of `--name=VALUE`."""
-    apart = [words[at + 1] for at, word in enumerate(words[:-1]) if word in names]
-    return apart + [word.partition("=")[2] for word in words if word.partition("=")[0] in names and "=" in word]
 
 
 def lines(call: Call) -> list[str]:
@@ -278,7 +170,7 @@ def _no_verify(subcommand: str, arguments: list[str]) -> str | None:
             elif name == "--verify":
                 skipping = None
             dry = (dry or (subcommand == "commit" and name in _DRY)) and name not in _NOT_DRY
-            takes = any(long.startswith(name) for long in _LONG_WITH_VALUE[subcommand])
+            takes = any(long.startswith(name) for long in LONG_WITH_VALUE[subcommand])
             at += 1 if takes and not equals and len(name) > 3 else 0
         elif word.startswith("-") and len(word) > 1:
             found, skip = _short_n(subcommand, word)
@@ -394,7 +286,7 @@ def _push(arguments: list[str], changed: dict[str, str | None]) -> str | None:
 def _operands(subcommand: str, arguments: list[str]) -> list[str]:
     """The repository and the refs that a push, a fetch or a pull is given."""
     short = [word for word in arguments if word[:2] != "--" and _short_n(subcommand, word)[1]]
-    return _named(arguments, frozenset((*short, *_LONG_WITH_VALUE[subcommand])))
+    return _named(arguments, frozenset((*short, *LONG_WITH_VALUE[subcommand])))
 
 
 def _writes_commit(arguments: list[str]) -> bool:
@@ -431,7 +323,7 @@ def _branch(arguments: list[str], changed: dict[str, str | None]) -> str | None:
     remote = "r" in letters or "--remotes" in arguments
     if remote and (set(letters) & set("dD") or "--delete" in arguments) and named:
         return BASE.format(named[0])
-    if not set(letters) <= set("fcCmMtq") or any(word[:2] == "--" and word not in _MAKING for word in arguments):
+    if not set(letters) <= set("fcCmMtq") or any(word[:2] == "--" and word not in MAKING for word in arguments):
         return None  # it lists, deletes or describes branches
     moved = set(letters) & set("cCmM") or {"--copy", "--move"} & set(arguments)
     return _refused_ref(named[-1:] if moved else named[:1])
@@ -441,7 +333,7 @@ def _tag(arguments: list[str], changed: dict[str, str | None]) -> str | None:
     """A tag that looks like a branch: git takes the tag wherever both are meant."""
     letters = "".join(word[1:2] for word in arguments if word[:1] == "-" and word[:2] != "--")
     if not set(letters) <= set("asfmFu") or any(
-        w[:2] == "--" and w.partition("=")[0] not in _WHOLE["tag"] for w in arguments
+        w[:2] == "--" and w.partition("=")[0] not in WHOLE["tag"] for w in arguments
     ):
         return None  # it lists, deletes or verifies tags
     named = _named(arguments, ("-m", "-F", "-u", "--message", "--file", "-am", "-sm", "-fm", "-aF", "-afm", "-fam"))

@@ -6,7 +6,7 @@ approved here, the agent's own permissions decide about it.
 
 import os.path
 
-from vibe_gate.faces.claude_hook import git_rules, own_rules, programs
+from vibe_gate.faces.claude_hook import git_call, git_rules, own_rules, programs
 from vibe_gate.faces.claude_hook.guarded import Project, protected, protected_from_tool
 from vibe_gate.faces.claude_hook.programs import name_of
 from vibe_gate.faces.claude_hook.shell import EARLIER, MAX_DEPTH, UNKNOWN, WRITING, Command, Unreadable, commands
@@ -197,7 +197,7 @@ class Call:
         return None
 
     def _refused_git(self, arguments: list[str], here: list[str]) -> str | None:
-        call = git_rules.parse(arguments)
+        call = git_call.parse(arguments)
         given = call.git_dir or self.changed.get("GIT_DIR")
         for place in here:
             folder = os.path.normpath(os.path.join(place, *call.folders))  # noqa: PTH118
@@ -205,7 +205,7 @@ class Call:
                 return refusal
         return None
 
-    def _refused_git_in(self, call: git_rules.Call, folder: str, given: str | None) -> str | None:
+    def _refused_git_in(self, call: git_call.Call, folder: str, given: str | None) -> str | None:
         aliased = self._aliased(call)
         if aliased and "--no-verify" in call.arguments:  # also where it is a function that hands on what it is given
             aliased.append("git commit --no-verify")
@@ -225,13 +225,13 @@ class Call:
             return None
         if call.subcommand in ("apply", "am"):
             return self._refused_patch([w for w in call.arguments if w[:1] != "-"], [folder]) or self._protected(
-                git_rules.values(call.arguments, "--directory"), [folder]
+                git_call.values(call.arguments, "--directory"), [folder]
             )
         fed = self.command.fed.split() if "--index-info" in call.arguments else []
         removes = call.subcommand in ("rm", "mv")
         return self._protected([*git_rules.changed_paths(call, self._is_protected(folder)), *fed], [folder], removes)
 
-    def _aliased(self, call: git_rules.Call) -> list[str]:
+    def _aliased(self, call: git_call.Call) -> list[str]:
         """What the call runs where its subcommand is an alias of the configuration."""
         if not call.subcommand or call.subcommand in git_rules.USUAL or call.aliases:
             return []
@@ -240,7 +240,7 @@ class Call:
         found = aliases.of(call.subcommand, self.project)
         return [git_rules.alias_line(value, call.arguments) for value in found]
 
-    def _work_tree(self, call: git_rules.Call, folder: str) -> str:
+    def _work_tree(self, call: git_call.Call, folder: str) -> str:
         given = call.work_tree or self.changed.get("GIT_WORK_TREE") or "."
         return os.path.normpath(os.path.join(folder, given))  # noqa: PTH118
 
