@@ -30,7 +30,7 @@ from claude_cli import calls, cli_environ  # noqa: E402
 from scripted_messages_api import ToolUse  # noqa: E402
 from wire import answering  # noqa: E402
 
-from vibe_gate.adapters.agent import find_cli  # noqa: E402
+from vibe_gate.agent import find_cli  # noqa: E402
 from vibe_gate.faces.claude_hook import capture, guard  # noqa: E402
 from vibe_gate.faces.cli.install_claude import hooks  # noqa: E402
 

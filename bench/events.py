@@ -32,14 +32,14 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from vibe_gate.adapters.bundles.digests import digests  # noqa: E402
-from vibe_gate.adapters.bundles.folder import Folder  # noqa: E402
 from vibe_gate.domain.summary import ChangeSummary, Summary, Trusted  # noqa: E402
 from vibe_gate.domain.turn import TurnSummary  # noqa: E402
+from vibe_gate.store.digests import digests  # noqa: E402
+from vibe_gate.store.folder import Folder  # noqa: E402
 
 STREAM = """
 import asyncio, resource, sys, time
-from vibe_gate.adapters.bundles.result import read_bundle
+from vibe_gate.store.result import read_bundle
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 async def stream(result):

@@ -28,9 +28,9 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 from bundle_words import KEY, START, Clock, Ended, Hush, summary_of  # noqa: E402
 
-from vibe_gate.adapters.bundles import RunRecorder, Store, open_store  # noqa: E402
-from vibe_gate.adapters.bundles.result import read_bundle  # noqa: E402
 from vibe_gate.domain.turn import Content, TurnChange, TurnFile  # noqa: E402
+from vibe_gate.store import RunRecorder, Store, open_store  # noqa: E402
+from vibe_gate.store.result import read_bundle  # noqa: E402
 
 MAX_KB = 10.0
 MIN_RATIO = 1500.0

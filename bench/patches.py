@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 import pygit2  # noqa: E402
 
-from vibe_gate.adapters.git import diff, patch  # noqa: E402
+from vibe_gate.git import diff, patch  # noqa: E402
 
 WORK = ROOT / "bench" / ".work" / "patches"
 RENAMES = 1_550

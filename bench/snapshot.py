@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 SNAPSHOT = """
 import os, sys
 from pathlib import Path
-from vibe_gate.adapters.git import open_repository
+from vibe_gate.git import open_repository
 with open_repository(Path("."), os.environ, walk=True) as repository:
     sys.stdout.write(repository.snapshot())
 """

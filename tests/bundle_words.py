@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
-from vibe_gate.adapters.bundles import RunRecorder
 from vibe_gate.domain.summary import ChangeSummary, Summary, Trusted
+from vibe_gate.store import RunRecorder
 
 KEY = "5d401b9fe8ba4c1b8d0a2a8a7cf2b0b0a1b2c3d4"
 START = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)

@@ -12,7 +12,7 @@ from typing import Any
 from scripted_messages_api import Text, ToolUse, Turn
 from wire import answering
 
-from vibe_gate.adapters.agent import find_cli
+from vibe_gate.agent import find_cli
 
 TOOLS = ("Bash", "Write", "Edit", "Read", "TaskCreate", "TaskUpdate", "NotebookEdit")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from bundle_words import KEY, START, Clock, Hush, summary_of
 
-from vibe_gate.adapters.bundles import RunRecorder, open_store
 from vibe_gate.domain.summary import AgentAuthored, ChangedFile, Cost
 from vibe_gate.domain.verdict import RubricResult
+from vibe_gate.store import RunRecorder, open_store
 
 EXIT_CODES = {"pass": 0, "fail": 1, "inconclusive": 3, "error": 3}
 

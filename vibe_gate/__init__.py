@@ -27,6 +27,8 @@ What scripts may rely on, loaded on first use so that `import vibe_gate` costs n
 
 # No import here: every start of the program passes through this file.
 
+__version__ = "0.1.0"
+
 _HOMES = {
     "review": "vibe_gate.review",
     "Request": "vibe_gate.review",
@@ -34,12 +36,12 @@ _HOMES = {
     "Progress": "vibe_gate.review",
     "Selection": "vibe_gate.domain.change",
     "Summary": "vibe_gate.domain.summary",
-    "read_bundle": "vibe_gate.adapters.bundles.result",
-    "RunResult": "vibe_gate.adapters.bundles.result",
-    "FileChange": "vibe_gate.adapters.bundles.changed",
-    "Attachment": "vibe_gate.adapters.bundles.remarks",
-    "find_bundles": "vibe_gate.adapters.bundles.finding",
-    "clean_bundles": "vibe_gate.adapters.bundles.retention",
+    "read_bundle": "vibe_gate.store.result",
+    "RunResult": "vibe_gate.store.result",
+    "FileChange": "vibe_gate.store.changed",
+    "Attachment": "vibe_gate.store.remarks",
+    "find_bundles": "vibe_gate.store.finding",
+    "clean_bundles": "vibe_gate.store.retention",
     "GateError": "vibe_gate.errors",
     "UsageError": "vibe_gate.errors",
     "DefinitionError": "vibe_gate.errors",
@@ -51,20 +53,13 @@ _HOMES = {
     "StorageError": "vibe_gate.errors",
     "ForgeError": "vibe_gate.errors",
     "IntegrityError": "vibe_gate.errors",
-    "__version__": "vibe_gate.version",
 }
 
-__all__ = list(_HOMES)
+__all__ = [*_HOMES, "__version__"]
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from vibe_gate import review as review
-    from vibe_gate.adapters.bundles.changed import FileChange as FileChange
-    from vibe_gate.adapters.bundles.finding import find_bundles as find_bundles
-    from vibe_gate.adapters.bundles.remarks import Attachment as Attachment
-    from vibe_gate.adapters.bundles.result import RunResult as RunResult
-    from vibe_gate.adapters.bundles.result import read_bundle as read_bundle
-    from vibe_gate.adapters.bundles.retention import clean_bundles as clean_bundles
     from vibe_gate.domain.change import Selection as Selection
     from vibe_gate.domain.summary import Summary as Summary
     from vibe_gate.errors import AgentError as AgentError
@@ -81,9 +76,12 @@ if TYPE_CHECKING:
     from vibe_gate.review import Progress as Progress
     from vibe_gate.review import Request as Request
     from vibe_gate.review import Review as Review
-    from vibe_gate.version import VERSION
-
-    __version__ = VERSION
+    from vibe_gate.store.changed import FileChange as FileChange
+    from vibe_gate.store.finding import find_bundles as find_bundles
+    from vibe_gate.store.remarks import Attachment as Attachment
+    from vibe_gate.store.result import RunResult as RunResult
+    from vibe_gate.store.result import read_bundle as read_bundle
+    from vibe_gate.store.retention import clean_bundles as clean_bundles
 
 
 def __getattr__(name: str) -> object:
@@ -93,7 +91,7 @@ def __getattr__(name: str) -> object:
     module = __import__(home, fromlist=["_"])
     if name == "review":  # the module and not its function: `import vibe_gate.review` would overwrite the function
         return module
-    value = module.VERSION if name == "__version__" else getattr(module, name)
+    value = getattr(module, name)
     globals()[name] = value
     return value
 

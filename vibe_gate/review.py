@@ -18,28 +18,28 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
-from vibe_gate import trust
-from vibe_gate.adapters import sessions
-from vibe_gate.adapters.alarm import alarm
-from vibe_gate.adapters.bundles import clean_if_due, open_store
-from vibe_gate.adapters.bundles.names import STORE
-from vibe_gate.adapters.git import Repository, open_repository
-from vibe_gate.adapters.redaction import Redactor
-from vibe_gate.attest import Attest
-from vibe_gate.authorship import Authorship
-from vibe_gate.case import Case, Request
-from vibe_gate.checks import Checked, run_checks
-from vibe_gate.domain import account, paths
+from vibe_gate.checks.answer import counted
+from vibe_gate.checks.run import Checked, run_checks
+from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.checks.answer import counted
 from vibe_gate.domain.decide import exit_code
 from vibe_gate.domain.gate import Budget, Gate
-from vibe_gate.domain.heard import Heard
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost, Summary, Trusted
 from vibe_gate.domain.waiver import Waivers
 from vibe_gate.errors import GateError, InfrastructureError
-from vibe_gate.weigh import Weighed, blocking_check, passes_alone, unreviewed, weigh
+from vibe_gate.gate import trust
+from vibe_gate.gate.authorship import Authorship
+from vibe_gate.gate.case import Case, Request
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.judging import summarize
+from vibe_gate.judging.assemble import Weighed, blocking_check, passes_alone, unreviewed, weigh
+from vibe_gate.judging.deadline import alarm
+from vibe_gate.judging.heard import Heard
+from vibe_gate.receipts.issue import Attest
+from vibe_gate.secrets.redaction import Redactor
+from vibe_gate.store import captures, clean_if_due, open_store
+from vibe_gate.store.names import STORE
 
 __all__ = ["Progress", "Request", "Review", "review"]
 
@@ -93,7 +93,7 @@ def review_in(
         progress("change", "reading the change")
         change = repository.change(request.selection)
         if not change.files:
-            return Review(account.nothing(change), repository.remarks)
+            return Review(summarize.nothing(change), repository.remarks)
         case = _open(request, repository, change, environ, (clock, began))
         bell.ring_in(max(case.ends_at - time.monotonic(), 0) + GRACE_S)
         try:
@@ -124,7 +124,7 @@ def _open(
     commits = repository.commits(change)
     if request.stage and not change.head_commit:
         commits = (repository.draft(request.message),)
-    _, unread = sessions.fold(repository.common_dir, store.sessions(), redactor, clock())
+    _, unread = captures.fold(repository.common_dir, store.sessions(), redactor, clock())
     limits = gate.file.budget
     return Case(
         request=request,
@@ -132,7 +132,7 @@ def _open(
         change=change,
         gate=gate,
         rubrics=rubrics,
-        run=store.begin(change.key, clock(), account.about(change, gate, rubrics, limits.model_dump())),
+        run=store.begin(change.key, clock(), summarize.about(change, gate, rubrics, limits.model_dump())),
         redactor=redactor,
         environ=environ,
         ends_at=began + (request.deadline_s or limits.deadline_s),
@@ -156,7 +156,7 @@ def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[],
         case.run.event("override.recorded", **waiver.model_dump(mode="json"))
     attest = Attest(case, summary, clock, heard, verdict.waivers)
     case.run.seal(summary, attest)
-    summary = account.redacted(summary, case.redactor.value)
+    summary = summarize.redacted(summary, case.redactor.value)
     if case.run.lost:
         summary = summary.model_copy(update={"bundle": ""})
     waived = (f"{waiver.finding}: {waiver.sentence}" for waiver in verdict.waivers)
@@ -169,12 +169,12 @@ def _sum_up(case: Case, heard: Heard, verdict: Weighed, seconds: float) -> Summa
     return Summary(
         run_id=case.run.run_id,
         key=case.change.key,
-        workflow=account.WORKFLOW,
+        workflow=summarize.WORKFLOW,
         outcome=verdict.outcome,
         exit_code=exit_code(verdict.outcome, policy_blocks=verdict.needs_approval, intact=verdict.intact),
         bundle=case.run.relative,
         trusted=Trusted(revision=case.gate.revision, bootstrap=case.gate.origin == "bootstrap"),
-        change=account.of_change(case.change),
+        change=summarize.of_change(case.change),
         rubrics=verdict.rubrics,
         findings=verdict.findings,
         policy_changes=verdict.policy_changes,
@@ -215,7 +215,7 @@ def _hear(case: Case, checked: Checked, waivers: Waivers, progress: Progress, no
         return known
     progress("judge", f"asking about {', '.join(rubric.id for rubric in asking)}")
     # Loaded here because most reviews at a commit ask nobody, and the judge's side costs a tenth of such a review.
-    hear = import_module("vibe_gate.hearing").hear
+    hear = import_module("vibe_gate.judging.ask").hear
     heard: Heard = hear(case, asking, now, partial(progress, "judge"))
     return heard
 
@@ -225,7 +225,7 @@ def _elsewhere(case: Case, asking: list[Rubric], checked: Checked, now: datetime
     if case.request.settled is not None and not case.request.force and (why := case.request.settled()):
         return Heard({}, Cost(), silence=why, chosen=True)
     if case.request.reuse and not case.request.force and all(passes_alone(case, rubric, checked) for rubric in asking):
-        vouched: Heard | None = import_module("vibe_gate.vouch").heard_elsewhere(case, asking, now)
+        vouched: Heard | None = import_module("vibe_gate.receipts.reuse").heard_elsewhere(case, asking, now)
         return vouched
     return None
 

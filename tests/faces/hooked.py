@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vibe_gate.adapters.records import Records
+from vibe_gate.store.records import Records
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent

@@ -19,7 +19,7 @@ from faces.jobs import FORBIDDEN
 from repos import RUBRIC, SWALLOWS, Repo, gated
 from wire import KEY, answering
 
-from vibe_gate.adapters.sandbox.launcher import landlock_abi
+from vibe_gate.sandbox.launcher import landlock_abi
 
 pytestmark = pytest.mark.timeout(300)  # a workflow is a dozen processes, and act itself
 

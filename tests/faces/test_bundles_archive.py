@@ -9,7 +9,7 @@ import pytest
 from bundle_words import KEY, START, Clock, Hush, record_a_review, summary_of
 from program import git, repository, vibe_gate
 
-from vibe_gate.adapters.bundles import RunRecorder, open_store
+from vibe_gate.store import RunRecorder, open_store
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 import pytest
 from program import git, repository
 
-from vibe_gate.adapters import sessions
-from vibe_gate.adapters.bundles.folder import Folder
-from vibe_gate.adapters.redaction import Redactor
 from vibe_gate.faces.claude_hook import capture
+from vibe_gate.secrets.redaction import Redactor
+from vibe_gate.store import captures
+from vibe_gate.store.folder import Folder
 
 BARE = [sys.executable, "-I", "-S", capture.__file__]
 
@@ -128,11 +128,11 @@ def test_folding_in_the_middle_of_it_loses_nothing(tmp_path, environ):
     def call(number: int) -> None:
         keep(event(number=number), where, environ)
         if number % 10 == 0:
-            sessions.fold(where / ".git", shelf, Redactor({}), datetime.now(UTC))
+            captures.fold(where / ".git", shelf, Redactor({}), datetime.now(UTC))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(call, range(80)))
-    sessions.fold(where / ".git", shelf, Redactor({}), datetime.now(UTC))
+    captures.fold(where / ".git", shelf, Redactor({}), datetime.now(UTC))
     (messages,) = store.glob("*/messages.jsonl")
     kept = [json.loads(line)["data"]["number"] for line in messages.read_text().splitlines()]
     assert sorted(kept) == list(range(80))

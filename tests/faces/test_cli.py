@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from program import ROOT, repository, vibe_gate
 
+from vibe_gate import __version__
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli import HELP, dispatch
-from vibe_gate.version import VERSION
 
 
 def test_version_is_one_line(tmp_path, environ):
     done = vibe_gate("--version", cwd=tmp_path, environ=environ)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"vibe-gate {VERSION}\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"vibe-gate {__version__}\n", "")
 
 
 @pytest.mark.parametrize("argv", [[], ["--help"], ["-h"], ["help"]])
@@ -41,7 +41,7 @@ def test_the_module_runs_as_the_command_does(tmp_path, environ):
         capture_output=True,
         text=True,
     )
-    assert done.stdout == f"vibe-gate {VERSION}\n"
+    assert done.stdout == f"vibe-gate {__version__}\n"
 
 
 def test_modules_of_the_reviewed_repository_are_never_imported(tmp_path, environ):
@@ -57,7 +57,7 @@ def test_modules_of_the_reviewed_repository_are_never_imported(tmp_path, environ
 def test_a_command_of_a_later_version_says_so(tmp_path, environ):
     done = vibe_gate("viz", cwd=tmp_path, environ=environ)
     assert done.returncode == 2
-    assert done.stderr == f"vibe-gate: 'viz' is not part of this version yet ({VERSION}).\n"
+    assert done.stderr == f"vibe-gate: 'viz' is not part of this version yet ({__version__}).\n"
 
 
 def test_an_unknown_command_gets_the_nearest_one_suggested(tmp_path, environ):

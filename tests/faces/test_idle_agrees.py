@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from program import git
 
-from vibe_gate.adapters.git import open_repository
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import GateError
 from vibe_gate.faces.cli.idle import nothing_to_review
+from vibe_gate.git import open_repository
 
 NAMES = ("a", "b", "d/c", "d/e", "x y", "ü")
 FLAGS = ("--assume-unchanged", "--skip-worktree", "--no-assume-unchanged", "--no-skip-worktree")

@@ -34,7 +34,7 @@ def test_version_and_help_import_nothing_of_weight(tmp_path, environ, argv):
     modules = imported(*argv, cwd=tmp_path, environ=environ)
     assert not modules & (HEAVY | LIGHT)
     ours = {name for name in modules if name.startswith("vibe_gate")}
-    assert ours == {"vibe_gate", "vibe_gate.faces", "vibe_gate.faces.cli", "vibe_gate.version"}
+    assert ours == {"vibe_gate", "vibe_gate.faces", "vibe_gate.faces.cli"}
 
 
 @pytest.mark.parametrize("argv", [("review", "--staged"), ("review",), ("review", "HEAD")])

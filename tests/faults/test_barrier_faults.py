@@ -11,9 +11,9 @@ from faults import test_store_faults
 from faults.test_bundle_faults import assert_heals, assert_sound
 from faults.test_store_faults import FILE_BY_FILE, traced
 
-from vibe_gate.adapters.bundles import list_runs
-from vibe_gate.adapters.bundles.durable import make_durable
-from vibe_gate.adapters.bundles.folder import Folder
+from vibe_gate.store import list_runs
+from vibe_gate.store.durable import make_durable
+from vibe_gate.store.folder import Folder
 
 strace = test_store_faults.strace
 """The fixture."""
@@ -22,7 +22,7 @@ _SEALED_AT_ONCE = """
 import os, sys
 from pathlib import Path
 from bundle_words import KEY, START, Clock, Hush, summary_of
-from vibe_gate.adapters.bundles import open_store
+from vibe_gate.store import open_store
 root = Path(sys.argv[1])
 os.mkdir(root / "begins")
 run = open_store(root, Hush(), Clock()).begin(KEY, START, {})
@@ -62,7 +62,7 @@ import sys
 from datetime import datetime, timezone
 from pathlib import Path
 from recorded import recorded
-from vibe_gate.adapters.bundles import Provenance, export_bundles, list_runs
+from vibe_gate.store import Provenance, export_bundles, list_runs
 root = Path(sys.argv[1])
 recorded(root)
 export_bundles(root, list_runs(root), root / "a.tar.zst", Provenance(datetime(2100, 1, 1, tzinfo=timezone.utc)))

@@ -24,8 +24,8 @@ from typing import Any
 import pytest
 from bundle_words import KEY, START, Clock, Ended, Hush, summary_of
 
-from vibe_gate.adapters.bundles import RunRecorder, list_runs, open_store, read_summary
 from vibe_gate.errors import StorageError
+from vibe_gate.store import RunRecorder, list_runs, open_store, read_summary
 
 TESTS = Path(__file__).parents[1]
 

@@ -21,7 +21,8 @@ import pytest
 from bundle_words import KEY, START, Clock, Hush
 from faults.test_bundle_faults import AtCall, _fail_with, assert_heals, assert_sound, review
 
-from vibe_gate.adapters.bundles import (
+from vibe_gate.errors import StorageError
+from vibe_gate.store import (
     Provenance,
     export_bundles,
     import_bundles,
@@ -30,7 +31,6 @@ from vibe_gate.adapters.bundles import (
     repair_bundles,
     verify_bundles,
 )
-from vibe_gate.errors import StorageError
 
 TESTS = Path(__file__).parents[1]
 NOW = Provenance(START + timedelta(days=1))

@@ -8,8 +8,8 @@ import pytest
 from scripted_messages_api import ApiError, DropConnection, Fault, Hang, ToolUse, Turn
 from wire import Notes, answering, costing, hold, task_in
 
-from vibe_gate.adapters.agent import Ending, session
-from vibe_gate.adapters.gateway import Gateway, Spending, Wire, find_upstream
+from vibe_gate.agent import Ending, session
+from vibe_gate.gateway import Gateway, Spending, Wire, find_upstream
 
 OK = {"ok": True}
 HELLO = "hello " * 50

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from bundle_words import KEY, START, Clock, Ended, Hush
 
-from vibe_gate.adapters.bundles import RunRecorder, open_store
 from vibe_gate.domain.evidence import CheckedEvidence
 from vibe_gate.domain.summary import (
     AgentAuthored,
@@ -28,6 +27,7 @@ from vibe_gate.domain.summary import (
 )
 from vibe_gate.domain.turn import Content, GitState, TurnChange, TurnFile, TurnGit
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, Vote
+from vibe_gate.store import RunRecorder, open_store
 
 PATCH = b"""diff --git a/pay.py b/pay.py
 index 3367afd..3e75765 100644

@@ -5,11 +5,11 @@ from __future__ import annotations
 from summaries import changed, criterion, finding, rubric, summary, unseen
 
 from vibe_gate.domain.evidence import CheckedEvidence
-from vibe_gate.domain.round import first_round, next_round
 from vibe_gate.domain.summary import CacheUse, Cost, PolicyChange, Summary
 from vibe_gate.domain.verdict import Finding, Vote
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
+from vibe_gate.report.round import first_round, next_round
 
 BASE = "11" * 20
 FIRST = "a1b2c3d4e5" * 4

@@ -11,13 +11,13 @@ import reports
 from github_page import page, skeleton
 from summaries import failed, finding, policy, summary, unseen
 
-from vibe_gate.domain.anchors import anchors
-from vibe_gate.domain.round import first_round
+from vibe_gate.report.anchors import anchors
 from vibe_gate.report.check_run import check_run, conclusion
 from vibe_gate.report.comment import MARKER, MAX_COMMENT, comment, marker, state_of
 from vibe_gate.report.job_summary import MAX_SUMMARY, job_summary
 from vibe_gate.report.report import Report
 from vibe_gate.report.review_comments import MAX_COMMENTS, finding_of, fixed_body, is_fixed, review_comments
+from vibe_gate.report.round import first_round
 from vibe_gate.report.workflow_commands import commands, stopped
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "comments"

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from repos import gated
 
-from vibe_gate.adapters.sandbox import launcher, run_command
-from vibe_gate.domain.checks.contract import CommandResult
+from vibe_gate.domain.execution import CommandResult
+from vibe_gate.sandbox import launcher, run_command
 
 ABI = launcher.landlock_abi() if sys.platform == "linux" else 0
 walled = pytest.mark.skipif(ABI < 1, reason="this system has no Landlock")
@@ -224,7 +224,7 @@ def test_a_process_that_flees_by_forking_does_not_outlive_the_command(tree: Path
 @linux
 def test_the_gate_itself_shows_nothing_to_processes_of_its_user(tree: Path):
     code = (
-        "import os, sys; from pathlib import Path; from vibe_gate.adapters.sandbox import run_command\n"
+        "import os, sys; from pathlib import Path; from vibe_gate.sandbox import run_command\n"
         f"run_command(['true'], cwd=Path({str(tree)!r}), timeout_s=9, environ=os.environ)\n"
         "print(os.stat('/proc/self/environ').st_uid, __import__('ctypes').CDLL(None).prctl(3, 0, 0, 0, 0))"
     )
@@ -253,7 +253,7 @@ def without_landlock(*argv: str, **how: Any) -> subprocess.CompletedProcess[str]
 @walled
 def test_a_kernel_without_landlock_runs_the_command_and_ends_what_it_leaves(tree: Path):
     code = (
-        "import os, sys; from pathlib import Path; from vibe_gate.adapters.sandbox import run_command\n"
+        "import os, sys; from pathlib import Path; from vibe_gate.sandbox import run_command\n"
         f"command = [sys.executable, '-c', {DAEMON!r}]\n"
         f"result = run_command(command, cwd=Path({str(tree)!r}), timeout_s=20, environ=os.environ)\n"
         "print(result.exit_code, result.lacks)"

@@ -15,17 +15,17 @@ from github_page import TAGS, acted_upon, page, skeleton
 from summaries import criterion, finding, rubric, summary
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.anchors import anchors
 from vibe_gate.domain.evidence import CheckedEvidence
-from vibe_gate.domain.round import Round, Seen, load
 from vibe_gate.domain.summary import AgentAuthored, Cost, PolicyChange, Trusted, Unreviewed
 from vibe_gate.domain.verdict import Vote
+from vibe_gate.report.anchors import anchors
 from vibe_gate.report.check_run import check_run
 from vibe_gate.report.comment import MARKER, comment, state_of
 from vibe_gate.report.job_summary import job_summary
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
 from vibe_gate.report.review_comments import FINDING_MARKER, finding_of, fixed_body, review_comments
+from vibe_gate.report.round import Round, Seen, load
 from vibe_gate.report.text import safe
 from vibe_gate.report.workflow_commands import commands
 

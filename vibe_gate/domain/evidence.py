@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vibe_gate.domain import shown
+from vibe_gate.domain import escape
 from vibe_gate.domain.change import FileChange, Side
 from vibe_gate.domain.model import Model
 
@@ -58,7 +58,7 @@ def check_evidence(evidence: Evidence, file: FileChange | None, content: bytes) 
 
     `file` is the changed file that `evidence.path` names (None: not part of the
     change) and `content` that file's bytes on the evidence's side. Both the quote
-    and the content are compared as shown (`shown.show`), because that is what was
+    and the content are compared as shown (`escape.show`), because that is what was
     read. The answer's lines are those where the quote really stands.
     """
     if file is None:
@@ -68,7 +68,7 @@ def check_evidence(evidence: Evidence, file: FileChange | None, content: bytes) 
         return _void(evidence, "the quote is empty")
     if len(quote) > MAX_QUOTE:
         return _void(evidence, f"the quote is longer than {MAX_QUOTE} characters")
-    places = _occurrences(quote, [shown.show(line) for line in shown.lines(content)])
+    places = _occurrences(quote, [escape.show(line) for line in escape.lines(content)])
     if not places:
         return _void(evidence, "the quoted text does not stand in the file")
     touched = changed_lines(file, evidence.side)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vibe_gate.domain.change import FileChange
+from vibe_gate.domain.escape import show_text
 from vibe_gate.domain.expressions import expression
-from vibe_gate.domain.shown import show_text
 from vibe_gate.domain.summary import AgentAuthored
 
 

@@ -1,7 +1,7 @@
 """The receipt of a run: an in-toto statement about the reviewed trees, in a DSSE envelope that can be signed.
 
 Pure: building, writing and parsing. Signing and checking signatures is
-`adapters.receipts`; what a receipt is worth to whom, `reusable` says.
+`receipts.signatures`; what a receipt is worth to whom, `reusable` says.
 """
 
 from __future__ import annotations

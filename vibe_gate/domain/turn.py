@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from vibe_gate.domain import shown
+from vibe_gate.domain import escape
 from vibe_gate.domain.model import Model
 
 TodoStatus = Literal["pending", "in_progress", "completed"]
@@ -228,7 +228,7 @@ def todos_after(todos: Sequence[TurnTodo], event: Mapping[str, Any]) -> list[Tur
     An update names a todo by its text, or by its number (the CLI's task ids count
     from 1); `set` adds what is not there. Status "deleted" takes a todo off the list.
     """
-    text, status = shown.show_text(str(event.get("text", ""))), str(event.get("status", ""))
+    text, status = escape.show_text(str(event.get("text", ""))), str(event.get("status", ""))
     after = list(todos)
     place = next((index for index, todo in enumerate(after) if todo.text == text), None)
     if event.get("action") == "add" or (event.get("action") == "set" and place is None):

@@ -13,6 +13,13 @@ from pydantic import Field
 from vibe_gate.domain.evidence import CheckedEvidence
 from vibe_gate.domain.model import Model
 
+MAX_FINDINGS = 1_000
+"""Findings of one check: as many annotations as a check run gets, and about 1 MB of a summary.
+
+The reason has the full count. A criterion with as many findings may have more: what is
+not among them is not known to be gone (domain.round), and not waived (domain.waiver).
+"""
+
 Outcome = Literal["pass", "fail", "abstain", "not_applicable", "error"]
 """Of one criterion or one vote."""
 

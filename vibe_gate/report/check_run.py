@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.anchors import Anchors
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import PASS, POLICY_CHANGED
 from vibe_gate.report import sections, words
+from vibe_gate.report.anchors import Anchors
 from vibe_gate.report.markdown import Block, fit
 from vibe_gate.report.report import Report
 from vibe_gate.report.text import safe

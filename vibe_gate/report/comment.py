@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from vibe_gate.domain.round import RoundState, dump, load
 from vibe_gate.report import sections
 from vibe_gate.report.markdown import Block, fit
 from vibe_gate.report.report import Report
+from vibe_gate.report.round import RoundState, dump, load
 
 MAX_COMMENT = 65_000
 """Bytes; GitHub takes 65,536 characters, and a byte is at least as short."""

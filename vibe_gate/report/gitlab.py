@@ -6,12 +6,12 @@ import hashlib
 import json
 from typing import Any
 
-from vibe_gate.domain.round import identity
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import PASS
 from vibe_gate.report import sections, words
 from vibe_gate.report.check_run import own_path
+from vibe_gate.report.round import identity
 from vibe_gate.report.text import safe
 
 _SEVERITIES = {"failure": "critical", "warning": "minor", "notice": "info"}

@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vibe_gate.adapters.bundles.index import Entry
+    from vibe_gate.store.index import Entry
 
 NO_RUNS = "No run is recorded here yet; `vibe-gate review` records one.\n"
 NONE_FOUND = "No run is like that; `vibe-gate bundles list` shows all of them.\n"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from vibe_gate.domain.anchors import Anchors, anchors
-from vibe_gate.domain.round import Round, first_round
 from vibe_gate.domain.summary import Summary
+from vibe_gate.report.anchors import Anchors, anchors
 from vibe_gate.report.links import Links
+from vibe_gate.report.round import Round, first_round
 
 
 @dataclass(frozen=True)

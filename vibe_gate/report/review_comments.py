@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from vibe_gate.domain.anchors import Anchors, DiffSide
-from vibe_gate.domain.round import identity
-from vibe_gate.domain.suggestion import suggest
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.report import sections, words
+from vibe_gate.report.anchors import Anchors, DiffSide
 from vibe_gate.report.check_run import own_path
 from vibe_gate.report.links import Links
 from vibe_gate.report.markdown import code, fence, prose
 from vibe_gate.report.report import Report
+from vibe_gate.report.round import identity
+from vibe_gate.report.suggestion import suggest
 
 FINDING_MARKER = "<!-- vibe-gate:finding "
 """Begins the first line of a comment of ours about a finding; its fingerprint follows."""

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from vibe_gate import __version__
 from vibe_gate.domain import paths
-from vibe_gate.domain.anchors import Anchors, anchors
-from vibe_gate.domain.round import identity
-from vibe_gate.domain.suggestion import suggest
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding
 from vibe_gate.errors import FAIL, PASS, POLICY_CHANGED
 from vibe_gate.report import sections, words
+from vibe_gate.report.anchors import Anchors, anchors
 from vibe_gate.report.links import Links
+from vibe_gate.report.round import identity
+from vibe_gate.report.suggestion import suggest
 from vibe_gate.report.text import safe
-from vibe_gate.version import VERSION
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -72,8 +72,8 @@ def _log(summary: Summary, links: Links | None, findings: Sequence[Finding], lin
         "tool": {
             "driver": {
                 "name": "vibe-gate",
-                "version": VERSION,
-                "semanticVersion": VERSION,
+                "version": __version__,
+                "semanticVersion": __version__,
                 "rules": list(rules.values()),
             }
         },

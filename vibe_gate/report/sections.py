@@ -11,18 +11,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import get_args
 
-from vibe_gate.domain.anchors import Anchors
+from vibe_gate.checks.answer import counted
 from vibe_gate.domain.change import ChangeType
-from vibe_gate.domain.checks.answer import counted
-from vibe_gate.domain.round import Round, Seen, identity
-from vibe_gate.domain.suggestion import suggest
 from vibe_gate.domain.summary import PolicyChange, Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, POLICY_CHANGED
 from vibe_gate.report import words
+from vibe_gate.report.anchors import Anchors
 from vibe_gate.report.links import Links
 from vibe_gate.report.markdown import Block, code, cut_lines, fence, fold, html, link, prose, table
 from vibe_gate.report.report import Report
+from vibe_gate.report.round import Round, Seen, identity
+from vibe_gate.report.suggestion import suggest
 
 MAX_SENTENCES = 20
 """Notes or downgrades that are told one by one."""

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from vibe_gate.domain.checks.answer import counted
-from vibe_gate.domain.standing import GOOD, Standing, Status, Subject
+from vibe_gate.checks.answer import counted
+from vibe_gate.domain.commit_status import GOOD, Standing, Status, Subject
 from vibe_gate.report.text import safe
 
 MARKS: dict[Status, str] = {"reviewed": "✓", "overridden": "!", "empty": "·", "forged": "✗", "failed": "✗"}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from vibe_gate.adapters.forge import Forge, Listed
 from vibe_gate.domain import paths
-from vibe_gate.domain.accounts import accounts_of
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.errors import ForgeError
 from vibe_gate.faces.action.event import Trigger
+from vibe_gate.faces.action.identities import accounts_of
+from vibe_gate.forge import Forge, Listed
 
 MOST_LISTED = 250
 """Commits of a pull request that GitHub lists; of those beyond, it tells nobody's account."""

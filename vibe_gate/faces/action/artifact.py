@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from vibe_gate.adapters.bundles import Provenance, export_bundles, open_run
-from vibe_gate.adapters.bundles.names import STORE
-from vibe_gate.adapters.git import open_repository
 from vibe_gate.errors import GateError
 from vibe_gate.faces.action.inputs import Kept
 from vibe_gate.faces.action.runner import Runner
+from vibe_gate.git import open_repository
+from vibe_gate.store import Provenance, export_bundles, open_run
+from vibe_gate.store.names import STORE
 
 PAPERS = ("summary.json", "receipt.json", "run.json", "events.ndjson")
 """Files of a bundle that hold no content of the repository but what a finding quotes."""

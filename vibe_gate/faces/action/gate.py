@@ -10,10 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from vibe_gate.adapters.forge import Forge, open_forge
-from vibe_gate.adapters.git import open_repository
-from vibe_gate.adapters.git.fetching import Access
-from vibe_gate.adapters.git.history import MAX_COMMITS
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import Commit
@@ -26,16 +22,20 @@ from vibe_gate.faces.action.inputs import Inputs, Mode, inputs_of
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.span import Span, span_of
 from vibe_gate.faces.action.telling import Told, report_of, touched_since
-from vibe_gate.papers import SIGNERS
-from vibe_gate.post import Posted, Posting, post
+from vibe_gate.forge import Forge, open_forge
+from vibe_gate.git import open_repository
+from vibe_gate.git.fetching import Access
+from vibe_gate.git.history import MAX_COMMITS
+from vibe_gate.receipts.find import SIGNERS
+from vibe_gate.receipts.notes import NOTES
 from vibe_gate.report import terminal
 from vibe_gate.report.job_summary import job_summary
 from vibe_gate.report.links import Links
+from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Report
 from vibe_gate.report.sarif import sarif
 from vibe_gate.report.workflow_commands import commands
 from vibe_gate.review import Request, Review, review
-from vibe_gate.share import NOTES
 
 NO_TOKEN = "No token was given (`github-token`), so nothing was posted to GitHub."  # noqa: S105  a sentence
 LOG_WIDTH = 400

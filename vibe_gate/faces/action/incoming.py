@@ -19,18 +19,19 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from vibe_gate.accept import Claimed
-from vibe_gate.adapters.bundles import Provenance, import_bundles, list_runs
-from vibe_gate.adapters.bundles.agreement import impossible
-from vibe_gate.adapters.bundles.names import is_run_id
-from vibe_gate.adapters.bundles.papers import read_papers
-from vibe_gate.adapters.bundles.strict import parse_object
-from vibe_gate.adapters.redaction import Redactor
-from vibe_gate.domain import account, paths
+from vibe_gate.domain import paths
 from vibe_gate.domain.receipt import MAX_BYTES as MAX_RECEIPT
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.faces.action.artifact import BUNDLE, PAPERS, REPORT
+from vibe_gate.judging import summarize
+from vibe_gate.receipts.verify_artifact import Claimed
+from vibe_gate.secrets.redaction import Redactor
+from vibe_gate.store import Provenance, import_bundles, list_runs
+from vibe_gate.store.agreement import impossible
+from vibe_gate.store.names import is_run_id
+from vibe_gate.store.papers import read_papers
+from vibe_gate.store.strict import parse_object
 
 MAX_SUMMARY = 8 << 20
 """Bytes of a summary that is read; the largest reviews leave a tenth of that."""
@@ -109,7 +110,7 @@ def _read(folder: Path, aside: Path, environ: Mapping[str, str], now: datetime) 
         if claimed.document != _papers(folder, raw)[0].document:
             raise _refused(folder, "its bundle and its summary.json are not the same run")
     _require_plausible(folder, summary)
-    return Incoming(folder.name, account.redacted(summary, Redactor(environ).value), claimed, bundle)
+    return Incoming(folder.name, summarize.redacted(summary, Redactor(environ).value), claimed, bundle)
 
 
 def _papers(folder: Path, raw: bytes) -> tuple[Claimed, Summary]:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from vibe_gate.accept import accepted
-from vibe_gate.adapters.forge import Forge, Pull, open_forge
-from vibe_gate.adapters.git.fetching import Access
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, ForgeError, IntegrityError, UsageError
 from vibe_gate.faces.action.event import Trigger, read_event
@@ -15,9 +12,12 @@ from vibe_gate.faces.action.incoming import Incoming, incoming
 from vibe_gate.faces.action.inputs import RUBRIC, Inputs, inputs_of
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.telling import Told, report_of, touched_since
-from vibe_gate.post import Posted, Posting, post
+from vibe_gate.forge import Forge, Pull, open_forge
+from vibe_gate.git.fetching import Access
+from vibe_gate.receipts.verify_artifact import accepted
 from vibe_gate.report.job_summary import job_summary
 from vibe_gate.report.links import Links
+from vibe_gate.report.posting import Posted, Posting, post
 
 
 def relay(runner: Runner, folder: Path) -> int:

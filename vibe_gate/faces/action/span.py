@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from vibe_gate.adapters.git import Repository
-from vibe_gate.adapters.git.fetching import Access
 from vibe_gate.domain import paths
 from vibe_gate.errors import RevisionError, UsageError
 from vibe_gate.faces.action.event import Trigger
+from vibe_gate.git import Repository
+from vibe_gate.git.fetching import Access
 
 SHORT = 12
 

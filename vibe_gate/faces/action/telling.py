@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from vibe_gate.adapters.git import open_repository
-from vibe_gate.adapters.git.fetching import Access
-from vibe_gate.domain.anchors import Anchors, anchors
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.receipt import parse
-from vibe_gate.domain.round import first_round
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import GateError
+from vibe_gate.git import open_repository
+from vibe_gate.git.fetching import Access
+from vibe_gate.report.anchors import Anchors, anchors
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
+from vibe_gate.report.round import first_round
 
 MAX_PATCH = 16 << 20
 """Bytes of a change that is shown in a comment or held against its findings: GitHub shows far less."""

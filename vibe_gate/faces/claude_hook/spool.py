@@ -1,4 +1,4 @@
-"""The spool: hook events of Claude Code as they come, until vibe-gate folds them (`adapters.sessions`).
+"""The spool: hook events of Claude Code as they come, until vibe-gate folds them (`store.captures`).
 
 One event becomes one line of `<common git dir>/vibe-gate/sessions/<session id>/events.ndjson`,
 written by one call under a lock. It never speaks and never fails; an event that cannot be kept is a

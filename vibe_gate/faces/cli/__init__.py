@@ -8,7 +8,7 @@ a bare interpreter; everything else costs the imports of its own command.
 import os
 import sys
 
-from vibe_gate.version import VERSION
+from vibe_gate import __version__
 
 HELP = """\
 vibe-gate: a gate for agent-written code, with verdicts you can check
@@ -61,7 +61,7 @@ def main() -> int:
 
 def _answer(argv: list[str]) -> int:
     if argv in (["--version"], ["-V"]):
-        return _say(f"vibe-gate {VERSION}\n")
+        return _say(f"vibe-gate {__version__}\n")
     if not argv or argv in (["--help"], ["-h"], ["help"]):
         return _say(HELP)
     if argv[0] == "review":

@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vibe_gate.adapters.definitions import GATE_PATH, Tree, built_in_gate, effective_toml, load_gate, mistakes
-from vibe_gate.adapters.git import open_repository
 from vibe_gate.domain import paths
 from vibe_gate.domain.gate import Gate
 from vibe_gate.errors import PASS, DefinitionError
 from vibe_gate.faces.cli.output import complain, emit
+from vibe_gate.gate import GATE_PATH, Tree, built_in_gate, effective_toml, load_gate, mistakes
+from vibe_gate.git import open_repository
 
 if TYPE_CHECKING:
-    from vibe_gate.adapters.git import Repository
+    from vibe_gate.git import Repository
 
 SUMMARY = "Show the gate that .vibe-gate/ defines, defaults filled in, or check it for mistakes."
 

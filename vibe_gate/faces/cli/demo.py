@@ -10,12 +10,12 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from vibe_gate.adapters.git.scaffold import Draft, make_repository
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.cli.review import present
+from vibe_gate.git.scaffold import Draft, make_repository
 from vibe_gate.review import Request, review
 
 SUMMARY = "see a whole review, offline and free: a small repository, the real CLI, a recorded model"

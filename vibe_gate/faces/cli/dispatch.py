@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from types import FrameType, ModuleType
 from typing import NoReturn, Protocol, cast
 
+from vibe_gate import __version__
 from vibe_gate.errors import INCONCLUSIVE, INTERRUPTED, GateError, StorageError, UsageError
 from vibe_gate.faces.cli.output import complain, drop_stdout, emit
 from vibe_gate.report.text import safe
-from vibe_gate.version import VERSION
 
 COMMANDS = {
     "review": "vibe_gate.faces.cli.review",
@@ -107,7 +107,7 @@ def command(name: str) -> Command:
     if name in COMMANDS:
         return cast(Command, importlib.import_module(COMMANDS[name]))
     if name in PLANNED:
-        raise UsageError(f"'{name}' is not part of this version yet ({VERSION}).")
+        raise UsageError(f"'{name}' is not part of this version yet ({__version__}).")
     if name.startswith("-"):
         raise UsageError(f"'{name}' is no option of vibe-gate itself; `vibe-gate --help` lists the commands.")
     near = difflib.get_close_matches(name, COMMANDS, n=1)

@@ -18,19 +18,19 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from vibe_gate.adapters.agent import find_cli
-from vibe_gate.adapters.bundles.names import STORE
-from vibe_gate.adapters.definitions import FOLDER, mistakes
-from vibe_gate.adapters.gateway import find_upstream
-from vibe_gate.adapters.git import Repository, open_repository
-from vibe_gate.adapters.sessions import MAX_AGE, gaps
-from vibe_gate.domain.checks.answer import counted
+from vibe_gate import __version__
+from vibe_gate.agent import find_cli
+from vibe_gate.checks.answer import counted
 from vibe_gate.errors import PASS, USAGE, AgentError, GateError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.git_hook.install import outdated
+from vibe_gate.gate import FOLDER, mistakes
+from vibe_gate.gateway import find_upstream
+from vibe_gate.git import Repository, open_repository
 from vibe_gate.report.text import safe
-from vibe_gate.version import VERSION
+from vibe_gate.store.captures import MAX_AGE, gaps
+from vibe_gate.store.names import STORE
 
 SUMMARY = "Say what works here, what does not, and what to do about it."
 
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def examine(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
     """Every point in the order in which a review meets it."""
-    yield Point("vibe-gate", "ok", f"{VERSION}, Python {sys.version.split()[0]}")
+    yield Point("vibe-gate", "ok", f"{__version__}, Python {sys.version.split()[0]}")
     yield _git(environ)
     yield _libgit2()
     yield _agent(environ)

@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vibe_gate.adapters.git import open_repository
 from vibe_gate.domain import paths
 from vibe_gate.errors import GateError, StorageError, UsageError
 from vibe_gate.faces.action.telling import Told, report_of
 from vibe_gate.faces.cli.output import emit
+from vibe_gate.git import open_repository
 from vibe_gate.report.gitlab import gitlab
 from vibe_gate.report.job_summary import job_summary
 from vibe_gate.report.junit import junit

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vibe_gate.adapters.claude_settings import Undo, Undos, add_hooks, drop_hooks, read_settings, write_settings
-from vibe_gate.adapters.git import open_repository
 from vibe_gate.domain import paths
 from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces.claude_hook import capture, guard
+from vibe_gate.faces.claude_hook.settings import Undo, Undos, add_hooks, drop_hooks, read_settings, write_settings
 from vibe_gate.faces.cli.output import complain, emit
+from vibe_gate.git import open_repository
 
 SUMMARY = "Claude Code: capture its sessions, and refuse commits that go around the gate."
 

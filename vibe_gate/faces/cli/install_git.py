@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from vibe_gate.adapters.git import open_repository
+from vibe_gate import __version__
 from vibe_gate.domain import paths
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.git_hook import install as hooks
-from vibe_gate.version import VERSION
+from vibe_gate.git import open_repository
 
 SUMMARY = "git's own hooks, for repositories without a hook framework; those that are there are kept and run first."
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Write the hooks; again is the same."""
     with open_repository(Path.cwd(), environ) as repository:
-        emit("\n".join(hooks.install(repository, VERSION)) + "\n")
+        emit("\n".join(hooks.install(repository, __version__)) + "\n")
     return PASS
 
 

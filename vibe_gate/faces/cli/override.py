@@ -9,8 +9,8 @@ from pathlib import Path
 
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.output import emit
+from vibe_gate.gate.waive import Plea, override
 from vibe_gate.report.text import safe
-from vibe_gate.waive import Plea, override
 
 SUMMARY = "Let a finding, or a change of the gate itself, pass here for a while; never for an agent."
 

@@ -9,12 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from vibe_gate.adapters.bundles.flaws import WRONG
-from vibe_gate.adapters.bundles.reading import RunView
-from vibe_gate.adapters.bundles.verify import Verified, verify_bundles
-from vibe_gate.adapters.forge import Forge, Pull, open_forge
-from vibe_gate.adapters.git import Repository, open_repository
-from vibe_gate.adapters.git.fetching import Access
 from vibe_gate.domain import paths
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import INCONCLUSIVE, PASS, IntegrityError, StorageError, UsageError
@@ -23,9 +17,15 @@ from vibe_gate.faces.action.runner import API_URL, SERVER_URL, Runner
 from vibe_gate.faces.action.telling import Told, report_of, touched_since
 from vibe_gate.faces.cli.bundles.naming import named, provenance, root_of
 from vibe_gate.faces.cli.output import complain, emit, emit_to_runner
-from vibe_gate.post import Posting, post
+from vibe_gate.forge import Forge, Pull, open_forge
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.git.fetching import Access
 from vibe_gate.report.links import Links
+from vibe_gate.report.posting import Posting, post
 from vibe_gate.report.text import safe
+from vibe_gate.store.flaws import WRONG
+from vibe_gate.store.reading import RunView
+from vibe_gate.store.verify import Verified, verify_bundles
 
 SUMMARY = "Post a recorded run to its pull request, or in a workflow_run job what another job uploaded."
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.cli.override import a_date
+from vibe_gate.gate.waive import Plea, suppress
 from vibe_gate.report.text import safe
-from vibe_gate.waive import Plea, suppress
 
 SUMMARY = "Write a suppression into .vibe-gate/suppressions.toml, for everybody, once it is merged."
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from vibe_gate.faces.cli.output import emit
+from vibe_gate.receipts.verify import Asked, verify
 from vibe_gate.report import verified
-from vibe_gate.verify import Asked, verify
 
 SUMMARY = "Say of every commit of a range whether it was reviewed, and by which verdict."
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from vibe_gate.adapters.git import Repository, open_repository
-from vibe_gate.adapters.records import Records
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.gate import HookName
 from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.record import Record
 from vibe_gate.errors import GateError, StorageError
 from vibe_gate.faces.git_hook.effect import effect
+from vibe_gate.git import Repository, open_repository
 from vibe_gate.report.text import safe
+from vibe_gate.store.records import Records
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,9 @@ def not_reviewed(hook: Hook, error: GateError) -> int:
 def _hints(hook: Hook, repository: Repository) -> tuple[str, ...]:
     """Who wrote what is staged, as far as that can still be found out."""
     with suppress(Exception):  # the same bug may stop this as well: the record is written, with fewer hints
-        authorship = importlib.import_module("vibe_gate.authorship").Authorship(repository, hook.environ, hook.clock())
+        authorship = importlib.import_module("vibe_gate.gate.authorship").Authorship(
+            repository, hook.environ, hook.clock()
+        )
         hints: tuple[str, ...] = authorship.of(repository.change(Selection("staged")), ()).hints
         return hints
     return provenance(hook.environ, (), uncommitted=True).hints

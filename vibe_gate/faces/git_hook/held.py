@@ -5,10 +5,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 
-from vibe_gate.adapters.git import Repository, open_repository
-from vibe_gate.adapters.records import IndexFile, Records
+from vibe_gate.checks.answer import counted
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.checks.answer import counted
 from vibe_gate.domain.gate import HookRule
 from vibe_gate.domain.record import Record, RecordKind
 from vibe_gate.domain.summary import Summary
@@ -16,9 +14,11 @@ from vibe_gate.domain.verdict import CriterionResult
 from vibe_gate.errors import PASS, StorageError
 from vibe_gate.faces.git_hook.call import Hook, loud, note_empty_merge
 from vibe_gate.faces.git_hook.effect import Effect, effect
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.receipts.notes import is_wanted
 from vibe_gate.report.text import safe
 from vibe_gate.review import Request, Review, review_in
-from vibe_gate.share import is_wanted
+from vibe_gate.store.records import IndexFile, Records
 
 _BEFORE_COMMITS = ("pre-commit", "pre-merge-commit")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 
-from vibe_gate.adapters.git import Repository, open_repository
-from vibe_gate.adapters.records import Records
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.record import Record, let_through
 from vibe_gate.errors import INCONCLUSIVE, PASS
 from vibe_gate.faces.git_hook.call import Hook, note_empty_merge
 from vibe_gate.faces.git_hook.effect import effect
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.store.records import Records
 
 _SCISSORS = " ------------------------ >8 ------------------------"
 

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from functools import partial
 
-from vibe_gate.adapters.git import Repository, open_repository
-from vibe_gate.adapters.records import Records
 from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.record import Record
@@ -15,9 +13,11 @@ from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, Revisio
 from vibe_gate.faces.git_hook.call import Hook, loud
 from vibe_gate.faces.git_hook.held import SETTLED, held
 from vibe_gate.faces.git_hook.seen import Seen
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.receipts.notes import NOTES
+from vibe_gate.receipts.verify import Asked, verify
 from vibe_gate.report.text import safe
-from vibe_gate.share import NOTES
-from vibe_gate.verify import Asked, verify
+from vibe_gate.store.records import Records
 
 _GRAVITY = {PASS: 0, POLICY_CHANGED: 1, INTEGRITY: 3}
 """Of several pushed refs the gravest code counts; those not named here are 2."""

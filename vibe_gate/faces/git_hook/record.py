@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import importlib
 
-from vibe_gate.adapters.git import Repository, open_repository
-from vibe_gate.adapters.git.hooks import Made
-from vibe_gate.adapters.records import Records
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.record import Record, let_through
 from vibe_gate.errors import PASS, GateError
 from vibe_gate.faces.git_hook.call import Hook
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.git.hooks import Made
+from vibe_gate.receipts.notes import share_run
 from vibe_gate.report.text import safe
-from vibe_gate.share import share_run
+from vibe_gate.store.records import Records
 
 
 def after_commit(hook: Hook) -> int:
@@ -126,7 +126,7 @@ def _hints(hook: Hook, made: Made, repository: Repository, *, alone: bool) -> tu
     """
     seen = provenance(hook.environ, (), uncommitted=True).hints
     # Only here: a commit that no hook let through is rare, and its files are read for this.
-    authorship = importlib.import_module("vibe_gate.authorship").Authorship(repository, {}, hook.clock())
+    authorship = importlib.import_module("vibe_gate.gate.authorship").Authorship(repository, {}, hook.clock())
     change = repository.change(Selection("commit", left=made.commit))
     commit = repository.signed(made.commit)
     signed = authorship.of(change, (commit,)).hints

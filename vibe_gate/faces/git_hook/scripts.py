@@ -12,7 +12,7 @@ Somebody else may write into the index file, or stage something after the look. 
 every commit git says whether its tree is that of the commit before: if it is, there was
 nothing to review, and if not, and no review left the same tree in `passed` for this
 process (`held.py`), Python looks. There a process is known by its number and, where /proc
-tells it, its start (`adapters.records.life`): numbers come again, in containers at once.
+tells it, its start (`store.records.life`): numbers come again, in containers at once.
 A merge is never idle, for what it takes away from its other parent no look at the first shows.
 
 Whoever can write in the folder of records can put a link in the place of any file, or the
@@ -27,9 +27,9 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from vibe_gate.adapters.githooks import HEAD, KEPT
-from vibe_gate.adapters.records import LINKED
 from vibe_gate.faces.git_hook.edition import EDITION, OPTION
+from vibe_gate.faces.git_hook.githooks import HEAD, KEPT
+from vibe_gate.store.records import LINKED
 
 HOOKS = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite")
 """The hooks that are installed."""

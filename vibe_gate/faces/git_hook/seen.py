@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from vibe_gate.adapters.git import Repository
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.receipt import exact
 from vibe_gate.domain.record import Record
 from vibe_gate.errors import GateError
+from vibe_gate.git import Repository
 
 MAX_EARLIER = 100
 """Earlier shapes of one commit that are looked at: each costs two diffs, and records can be written by anybody."""

@@ -10,15 +10,15 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from vibe_gate.adapters.bundles.retention import Cleaned, clean
-from vibe_gate.adapters.definitions import load_gate
-from vibe_gate.adapters.git import Repository, open_repository
-from vibe_gate.domain.checks.answer import counted
+from vibe_gate.checks.answer import counted
 from vibe_gate.domain.gate import Retention
 from vibe_gate.errors import INCONCLUSIVE, PASS, RevisionError
 from vibe_gate.faces.cli.bundles.naming import provenance, root_of
 from vibe_gate.faces.cli.output import complain, emit
+from vibe_gate.gate import load_gate
+from vibe_gate.git import Repository, open_repository
 from vibe_gate.report.text import safe
+from vibe_gate.store.retention import Cleaned, clean
 
 SUMMARY = "Delete runs that are too old, or the oldest while the disk is too full."
 

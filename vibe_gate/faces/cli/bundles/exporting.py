@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from vibe_gate.adapters import bundles
+from vibe_gate import store
+from vibe_gate.checks.answer import counted
 from vibe_gate.domain import paths
-from vibe_gate.domain.checks.answer import counted
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.bundles.naming import root_of
 from vibe_gate.faces.cli.bundles.place import STORE
@@ -37,10 +37,10 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     root = root_of(environ)
     known = provenance(root, environ)
     if args.all:
-        chosen = [run for run in bundles.list_runs(root) if run.state != "running" and run.has_begun]
+        chosen = [run for run in store.list_runs(root) if run.state != "running" and run.has_begun]
     else:
-        chosen = views(root, args.runs, environ) or [bundles.find_run(root, "", known)]
-    done = bundles.export_bundles(root, chosen, Path(args.output), known)
+        chosen = views(root, args.runs, environ) or [store.find_run(root, "", known)]
+    done = store.export_bundles(root, chosen, Path(args.output), known)
     if args.json:
         emit(json.dumps({"schema": 1, "file": paths.quote(args.output), **asdict(done)}, indent=2) + "\n")
     else:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 
-from vibe_gate.adapters.bundles.retention import is_kept, keep
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.bundles.naming import named, root_of
 from vibe_gate.faces.cli.bundles.showing import RUN_HELP
 from vibe_gate.faces.cli.output import complain, emit
+from vibe_gate.store.retention import is_kept, keep
 
 SUMMARY = "Protect a run from cleaning."
 

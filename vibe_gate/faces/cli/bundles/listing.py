@@ -8,14 +8,14 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from vibe_gate.adapters.bundles.finding import STATES, Wanted, find_bundles, told_apart
-from vibe_gate.adapters.bundles.index import OUTCOMES
-from vibe_gate.adapters.bundles.indexing import listed
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.bundles.naming import provenance, root_of
 from vibe_gate.faces.cli.bundles.place import columns
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.report.listing import NO_RUNS, NONE_FOUND, documents, lines
+from vibe_gate.store.finding import STATES, Wanted, find_bundles, told_apart
+from vibe_gate.store.index import OUTCOMES
+from vibe_gate.store.indexing import listed
 
 SUMMARY = "List the runs, newest first: when, outcome, author, size, findings, cost, run id, key, rubrics."
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from vibe_gate.adapters.bundles.finding import MATCHES, Match, is_about, told_apart
-from vibe_gate.adapters.bundles.index import Entry
-from vibe_gate.adapters.bundles.indexing import entries
-from vibe_gate.adapters.bundles.provenance import Provenance
-from vibe_gate.adapters.git import Repository, open_repository
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import RevisionError, UsageError
 from vibe_gate.faces.cli.bundles.place import REDIRECTIONS, STORE, top
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.store.finding import MATCHES, Match, is_about, told_apart
+from vibe_gate.store.index import Entry
+from vibe_gate.store.indexing import entries
+from vibe_gate.store.provenance import Provenance
 
 _NAMED = 5  # candidates that an ambiguous prefix lists
 

@@ -10,10 +10,10 @@ import gc
 import os
 import time
 
-from vibe_gate.adapters.bundles.index import Entry, newest
-from vibe_gate.adapters.bundles.tracked import may_be_tracked
 from vibe_gate.faces.cli.bundles.place import REDIRECTIONS, columns, top
 from vibe_gate.report.listing import documents, lines
+from vibe_gate.store.index import Entry, newest
+from vibe_gate.store.tracked import may_be_tracked
 
 _DIGITS = 9
 

@@ -6,7 +6,6 @@ import argparse
 import json
 from collections.abc import Mapping
 
-from vibe_gate.adapters.bundles.repair import Repaired, repair_bundles
 from vibe_gate.domain import paths
 from vibe_gate.errors import INTEGRITY, PASS
 from vibe_gate.faces.cli.bundles.naming import root_of
@@ -15,6 +14,7 @@ from vibe_gate.faces.cli.bundles.trusting import RUNS_HELP, elsewhere, now, prov
 from vibe_gate.faces.cli.bundles.verifying import as_json, counted, line
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.report.text import safe
+from vibe_gate.store.repair import Repaired, repair_bundles
 
 SUMMARY = "Heal what can be healed and move the rest to quarantine; nothing is deleted."
 

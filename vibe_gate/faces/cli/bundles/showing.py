@@ -8,10 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vibe_gate.adapters.bundles import RunView
-from vibe_gate.adapters.bundles.retention import is_kept
+from vibe_gate.checks.answer import counted
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.checks.answer import counted
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import PASS, GateError, IntegrityError, StorageError
 from vibe_gate.faces.cli.bundles.naming import Named, named, root_of
@@ -19,6 +17,8 @@ from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.cli.review import present
 from vibe_gate.report.text import safe
 from vibe_gate.review import Request, Review
+from vibe_gate.store import RunView
+from vibe_gate.store.retention import is_kept
 
 SUMMARY = "Show one run: the newest, or RUN."
 

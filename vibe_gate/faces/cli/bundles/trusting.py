@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from vibe_gate.adapters.bundles import RunView
-from vibe_gate.adapters.bundles.twins import Elsewhere, nowhere
-from vibe_gate.adapters.redaction import Redactor
 from vibe_gate.errors import RevisionError
 from vibe_gate.faces.cli.bundles.naming import named, repository_at
 from vibe_gate.faces.cli.bundles.naming import provenance as provenance
+from vibe_gate.secrets.redaction import Redactor
+from vibe_gate.store import RunView
+from vibe_gate.store.twins import Elsewhere, nowhere
 
 RUNS_HELP = "run ids, unambiguous beginnings of them, or revisions"
 

@@ -7,11 +7,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from vibe_gate.adapters.bundles.retention import MB, Usage, usage
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.bundles.naming import root_of
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.report.text import safe
+from vibe_gate.store.retention import MB, Usage, usage
 
 SUMMARY = "Say what the bundles take on the disk, by key, the largest first."
 

@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from vibe_gate.adapters.bundles.flaws import Flaw
-from vibe_gate.adapters.bundles.verify import Verified, verify_bundles
 from vibe_gate.domain import paths
 from vibe_gate.errors import INTEGRITY, PASS
 from vibe_gate.faces.cli.bundles.naming import root_of
 from vibe_gate.faces.cli.bundles.trusting import RUNS_HELP, provenance, views
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.report.text import safe
+from vibe_gate.store.flaws import Flaw
+from vibe_gate.store.verify import Verified, verify_bundles
 
 SUMMARY = "Name everything that is wrong with the store, or with some runs; exit 5 if anything is."
 

@@ -1,0 +1,229 @@
+"""Checks of what an agent did, the command, and the table of all checks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from domain.changes import added
+from domain.checks.asking import ask, places
+from pydantic import ValidationError
+
+from vibe_gate.checks import CHECKS
+from vibe_gate.domain.execution import CommandResult, Execution, Todo, ToolUse
+
+TOOLS = (ToolUse("Read", True), ToolUse("Edit", True), ToolUse("Edit", False), ToolUse("mcp__db__query", False))
+CONDUCT: dict[str, dict[str, Any]] = {
+    "tools-only": {"tools": ["Read"]}, "tool-used": {"tool": "Read"}, "cost-under": {"max_usd": 1.0},
+    "todos-completed": {}, "no-errors-in-logs": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("check", CONDUCT)
+def test_without_an_agent_of_ours_there_is_nothing_to_look_at(check: str) -> None:
+    assert ask(check, added("a", b"x"), **CONDUCT[check]).outcome == "not_applicable"
+
+
+@pytest.mark.parametrize(
+    ("tools", "outcome"),
+    [
+        (["Read", "Edit", "mcp__*"], "pass"),
+        (["Read", "Edit"], "fail"),
+        (["*"], "pass"),
+        (["read", "edit", "mcp__*"], "fail"),
+        ([], "fail"),
+        (["Read", "Edit", "mcp__db"], "fail"),
+    ],
+)
+def test_only_these_tools(tools: list[str], outcome: str) -> None:
+    assert ask("tools-only", execution=Execution(tools=TOOLS), tools=tools).outcome == outcome
+
+
+def test_no_tool_at_all_is_within_any_list() -> None:
+    assert ask("tools-only", execution=Execution(), tools=[]).outcome == "pass"
+
+
+@pytest.mark.parametrize(
+    ("options", "outcome"),
+    [
+        ({"tool": "Read"}, "pass"),
+        ({"tool": "Edit", "min": 2}, "fail"),
+        ({"tool": "mcp__db__query"}, "fail"),
+        ({"tool": "Bash"}, "fail"),
+        ({"tool": "*", "min": 2}, "pass"),
+        ({"tool": "read"}, "fail"),
+    ],
+)
+def test_a_tool_was_used_when_a_call_succeeded(options: dict[str, Any], outcome: str) -> None:
+    assert ask("tool-used", execution=Execution(tools=TOOLS), **options).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("cost", "ceiling", "outcome"),
+    [
+        (0.1, 0.2, "pass"),
+        (0.2, 0.2, "pass"),
+        (0.21, 0.2, "fail"),
+        (None, 0.2, "abstain"),
+        (0.0, 0, "pass"),
+        (9e9, 1, "fail"),
+    ],
+)
+def test_cost_is_held_against_the_ceiling(cost: float | None, ceiling: float, outcome: str) -> None:
+    assert ask("cost-under", execution=Execution(cost_usd=cost), max_usd=ceiling).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("statuses", "outcome"),
+    [
+        ((), "not_applicable"),
+        (("completed",), "pass"),
+        (("completed", "pending"), "fail"),
+        (("in_progress",), "fail"),
+        (("completed",) * 200, "pass"),
+        (("pending",) * 200, "fail"),
+    ],
+)
+def test_todos_are_all_completed(statuses: tuple[Any, ...], outcome: str) -> None:
+    todos = tuple(Todo(f"do \x1b[31m{n}\u202e" + "x" * 500, status) for n, status in enumerate(statuses))
+    assert ask("todos-completed", execution=Execution(todos=todos)).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("log", "options", "outcome"),
+    [
+        ("", {}, "pass"),
+        ("all fine, 0 errors\n", {}, "pass"),
+        ("2026-01-01 ERROR x\n", {}, "fail"),
+        ("Traceback (most recent call last):\n  x\n", {}, "fail"),
+        ("panic: nil\n", {}, "fail"),
+        ("no panic: here\n", {}, "pass"),
+        ("ERROR x\n", {"ignore": ["x$"]}, "pass"),
+        ("oops\n", {"patterns": ["oops"]}, "fail"),
+        ("ERROR\x1b[31m\u202e" + "x" * 100_000, {}, "fail"),
+        ("x" * 5_000_000 + " ERROR", {}, "pass"),
+    ],
+)
+def test_a_log_is_read_for_errors(log: str, options: dict[str, Any], outcome: str) -> None:
+    assert ask("no-errors-in-logs", execution=Execution(log=log), **options).outcome == outcome
+
+
+# command
+
+
+@pytest.mark.parametrize(
+    ("ended", "outcome", "reason"),
+    [
+        (CommandResult(0, "fine\n"), "pass", "ruff check . exited with 0."),
+        (CommandResult(1, "a.py:1: bad\n\n"), "fail", "ruff check . exited with 1."),
+        (CommandResult(-11, ""), "fail", "ruff check . was ended by signal 11."),
+        (CommandResult(127, "not there"), "fail", "ruff check . exited with 127."),
+        (CommandResult(None, "", "timed out after 7 s"), "error", "ruff check . gave no answer: timed out after 7 s."),
+        (CommandResult(None, "", "not found"), "error", "ruff check . gave no answer: not found."),
+        (CommandResult(2, "\x1b[31m\u202e" + "x" * 9000), "fail", "ruff check . exited with 2."),
+    ],
+)
+def test_a_command_passes_with_exit_code_zero(ended: CommandResult, outcome: str, reason: str) -> None:
+    asked: list[tuple[tuple[str, ...], float]] = []
+
+    def run(argv: tuple[str, ...], timeout_s: float) -> CommandResult:
+        asked.append((argv, timeout_s))
+        return ended
+
+    result = ask("command", added("a", b"x"), command=("ruff", "check", "."), run_command=run, timeout_s=7)
+    assert (result.outcome, result.reason) == (outcome, reason)
+    assert asked == [(("ruff", "check", "."), 7.0)]
+
+
+def test_a_command_is_not_run_where_its_paths_are_not_touched() -> None:
+    assert ask("command", added("a", b"x"), command=("x",), only=("src/**",)).outcome == "not_applicable"
+
+
+def test_the_last_line_of_output_is_the_finding() -> None:
+    result = ask("command", command=("t",), run_command=lambda argv, timeout_s: CommandResult(1, "a\n2 failed\n\n"))
+    assert result.findings[0].message == "t exited with 1: 2 failed"
+
+
+def test_a_secret_is_taken_out_before_a_limit_cuts_it() -> None:
+    secret = "hR3-wq8mZt5xKc2vPb7nLd4sGf9jYa6eUi1oQ0-T"
+    ended = CommandResult(1, f"a.txt:1: {'x ' * 135}{secret}\n{'y ' * 130}{secret}\n")
+    result = ask(
+        "command", added("a.txt", b"z" * 390 + secret.encode()),
+        command=("t",), run_command=lambda argv, timeout_s: ended, redact=lambda text: text.replace(secret, "[gone]"),
+    )  # fmt: skip
+    assert places(result) == [("", 0), ("a.txt", 1)]
+    assert secret[:8] not in "".join(finding.model_dump_json() for finding in result.findings)
+
+
+def test_a_secret_is_taken_out_before_what_cannot_be_seen_is_made_longer() -> None:
+    secret = "hR3-wq8mZt5xKc2vPb7nLd4sGf9jYa6eUi1oQ0-T"
+    ended = CommandResult(1, "\u200b" * 27 + "xxxx" + secret + "\n")
+    ask_it = {"command": ("t",), "run_command": lambda argv, timeout_s: ended}
+    result = ask("command", **ask_it, redact=lambda text: text.replace(secret, "[gone]"))
+    assert secret[:8] not in result.findings[0].message
+
+
+def test_output_that_points_at_changed_lines_becomes_findings_there() -> None:
+    output = (
+        "./src/a.py:2:1: F401 unused\nsrc/a.py:2:1: F401 unused\nsrc/b.py:1: not in the change\n"
+        "src/a.py:99: no such line\nFound: 3: errors\nsrc/a.py:1 \x1b[31mred\n" + ":" * 100_000 + "\n"
+    )
+    files = added("src/a.py", b"import os\nimport re\n"), added("gone", b"")
+    result = ask("command", *files, command=("t",), run_command=lambda argv, timeout_s: CommandResult(1, output))
+    assert places(result) == [("", 0), ("src/a.py", 2), ("src/a.py", 1)]
+    assert result.findings[1].message == "F401 unused"
+    assert result.findings[1].evidence[0].quote == "import re"
+
+
+def test_a_command_check_without_a_command_is_an_error() -> None:
+    assert ask("command", added("a", b"x")).outcome == "error"
+
+
+# the table
+
+PRODUCT = """no-secrets, no-conflict-markers, no-deleted-files, no-deleted-tests, no-skipped-tests, only-paths,
+forbidden-paths, forbidden-pattern, required-companion, max-changed-lines, no-binary, no-large-files,
+no-invisible-unicode, no-escaping-symlinks, no-policy-change, tools-only, tool-used, cost-under, todos-completed,
+no-errors-in-logs, command"""
+
+
+def test_all_checks_of_the_product_are_there() -> None:
+    assert set(CHECKS) == set(PRODUCT.replace("\n", " ").replace(",", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("check", "options"),
+    [
+        ("only-paths", {}),
+        ("only-paths", {"paths": []}),
+        ("only-paths", {"paths": "src/**"}),
+        ("only-paths", {"paths": [""]}),
+        ("forbidden-pattern", {}),
+        ("forbidden-pattern", {"pattern": ""}),
+        ("forbidden-pattern", {"pattern": "("}),
+        ("forbidden-pattern", {"pattern": "a", "ignore_case": "yes"}),
+        ("forbidden-pattern", {"patern": "a"}),
+        ("max-changed-lines", {"max": -1}),
+        ("max-changed-lines", {"max": "many"}),
+        ("max-changed-lines", {"max": True}),
+        ("no-large-files", {"max_kb": 1.5}),
+        ("command", {"timeout_s": 0}),
+        ("cost-under", {"max_usd": float("nan")}),
+        ("tool-used", {"tool": ""}),
+        ("no-secrets", {"allow": ["["]}),
+        ("no-binary", {"exclude": [""]}),
+        ("no-policy-change", {"paths": ["a"]}),
+        ("no-errors-in-logs", {"patterns": []}),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(check: str, options: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        CHECKS[check].options.model_validate(options)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_every_check_and_each_of_its_options_is_documented(check: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "checks.md").read_text()
+    (row,) = [line for line in page.splitlines() if line.startswith(f"| `{check}` |")]
+    assert [name for name in CHECKS[check].options.model_fields if f"`{name}`" not in row] == []

@@ -1,0 +1,99 @@
+"""A check run: annotations in batches, its conclusion only with the last, nothing appended twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from contract.github import LoopbackGitHub
+
+from vibe_gate.errors import ForgeError
+from vibe_gate.forge import Forge
+
+HEAD = "a" * 40
+CREATE = "/repos/{owner}/{repo}/check-runs"
+UPDATE = "/repos/{owner}/{repo}/check-runs/{check_run_id}"
+
+
+def lines(github: LoopbackGitHub) -> list[int]:
+    return [each["start_line"] for each in github.check_runs[0].annotations]
+
+
+@pytest.mark.parametrize(("count", "writes"), [(0, 1), (1, 1), (49, 1), (50, 1), (51, 2), (400, 8)])
+def test_annotations_go_fifty_at_a_time(
+    github: LoopbackGitHub, forge: Forge, run: Callable[..., object], count: int, writes: int
+) -> None:
+    posted = forge.check_run(HEAD, "gate", run(count, text="More", conclusion="action_required"))
+    [made] = github.check_runs
+    assert lines(github) == list(range(1, count + 1))
+    assert (made.sent["status"], made.sent["conclusion"]) == ("completed", "action_required")
+    assert made.output == {"title": "1 criterion failed", "summary": "Details", "text": "More"}
+    assert (posted.url, posted.missing, posted.reason) == (f"{github.server_url}/octo/hello/runs/{made.id}", 0, "")
+    assert (github.writes, forge.writes, github.requests) == (writes, writes, writes)
+
+
+def test_until_the_last_batch_there_is_no_conclusion(
+    github: LoopbackGitHub, forge: Forge, run: Callable[..., object]
+) -> None:
+    github.fail("PATCH", UPDATE, 403, times=None)
+    with pytest.raises(ForgeError, match="update the check run"):
+        forge.check_run(HEAD, "gate", run(51))
+    assert github.check_runs[0].sent["status"] == "in_progress"
+    assert "conclusion" not in github.check_runs[0].sent
+
+
+def test_annotations_that_are_refused_do_not_keep_the_conclusion_back(
+    github: LoopbackGitHub, forge: Forge, run: Callable[..., object]
+) -> None:
+    github.fail("PATCH", UPDATE, 422, message="Invalid request.")
+    posted = forge.check_run(HEAD, "gate", run(120))
+    assert (posted.missing, "Invalid request." in posted.reason) == (70, True)
+    assert github.check_runs[0].sent["conclusion"] == "failure"
+    assert (len(lines(github)), github.writes) == (50, 2)
+
+
+def test_a_first_batch_that_is_refused_leaves_the_conclusion_alone(
+    github: LoopbackGitHub, forge: Forge, run: Callable[..., object]
+) -> None:
+    github.fail("POST", CREATE, 422, message="Invalid request.")
+    posted = forge.check_run(HEAD, "gate", run(120))
+    assert (posted.missing, "Invalid request." in posted.reason) == (120, True)
+    [made] = github.check_runs
+    assert (made.sent["status"], made.sent["conclusion"], made.annotations) == ("completed", "failure", [])
+    assert github.writes == 1
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the effect", "after the effect"])
+@pytest.mark.parametrize("batch", ["first", "middle", "last"])
+@pytest.mark.parametrize("kind", ["cut", "502"])
+def test_a_batch_that_was_broken_off_stands_once(
+    github: LoopbackGitHub, forge: Forge, run: Callable[..., object], after: bool, batch: str, kind: str
+) -> None:
+    if batch == "last":
+        github.fail("PATCH", UPDATE, delay=0.001)  # the one in the middle goes well
+    path = CREATE if batch == "first" else UPDATE
+    method = "POST" if batch == "first" else "PATCH"
+    if kind == "cut":
+        github.fail(method, path, cut="after" if after else "before")
+    else:
+        github.fail(method, path, 502, after=after)
+    assert forge.check_run(HEAD, "gate", run(120)).missing == 0
+    assert lines(github) == list(range(1, 121))
+    assert github.check_runs[0].sent["conclusion"] == "failure"
+    assert (len(github.check_runs), github.writes, forge.writes) == (1, 3, 3)
+
+
+def test_a_persons_token_may_not_make_one_and_the_refusal_says_why(
+    github: LoopbackGitHub, opened: Callable[..., Forge], run: Callable[..., object]
+) -> None:
+    with pytest.raises(ForgeError, match="You must authenticate via a GitHub App") as caught:
+        opened(github.person("ada")).check_run(HEAD, "gate", run())
+    assert (caught.value.status, github.writes) == (403, 0)
+
+
+def test_a_path_that_is_no_text_does_not_stop_the_others(
+    github: LoopbackGitHub, forge: Forge, run: Callable[..., object]
+) -> None:
+    posted = forge.check_run(HEAD, "gate", run(2, summary="caf\udce9"))
+    assert posted.missing == 0
+    assert github.check_runs[0].output["summary"] == "caf?"

@@ -1,0 +1,66 @@
+"""Whatever GitHub's JSON holds in place of what it should: a value of ours, or a ForgeError."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from typing import Any
+
+from contract.description import Description
+from contract.operations import Shapes
+from contract.state import Comment, Pull, Review, ReviewComment
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vibe_gate.errors import ForgeError
+from vibe_gate.forge import reviews, shapes
+
+MADE = Shapes(Description(), "https://api.github.example", "octo/hello")
+NOW = "2026-01-02T03:04:05Z"
+REVIEW = Review(5, 7, "eve", "APPROVED", "a" * 40, "", NOW)
+PARSED = {
+    "pull": (shapes.pull_of, MADE.pull(Pull(7, "b" * 40, "a" * 40))),
+    "comment": (lambda value: shapes.comment_of(value, "ada"), MADE.comment(Comment(5, 7, "eve", "hm", NOW, NOW))),
+    "review comment": (
+        lambda value: shapes.review_comment_of(value, "ada"),
+        MADE.review_comment(ReviewComment(5, 7, "eve", "hm", "a.py", 1, "RIGHT", None, None, "a" * 40, None, NOW)),
+    ),
+    "reviews": (lambda value: reviews.approving(reviews.standing([value]), "a" * 40, {"ada"}), MADE.review(REVIEW)),
+}
+ODD = st.sampled_from([None, True, 7, -1.5, "", "text", [], [None], {}, {"login": None}, {"id": "5"}])
+
+
+def places(value: Any, where: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The ways to everything inside."""
+    found = [where]
+    if isinstance(value, dict):
+        for key, each in value.items():
+            found += places(each, (*where, key))
+    return found
+
+
+def with_odd(value: Any, where: tuple[Any, ...], odd: Any) -> Any:
+    if not where:
+        return odd
+    changed = copy.deepcopy(value)
+    inner = changed
+    for key in where[:-1]:
+        inner = inner[key]
+    inner[where[-1]] = odd
+    return changed
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(data=st.data(), kind=st.sampled_from(sorted(PARSED)), odd=ODD)
+def test_an_odd_value_anywhere_is_read_or_is_a_forge_error(data: st.DataObject, kind: str, odd: Any) -> None:
+    parse, whole = PARSED[kind]
+    where = data.draw(st.sampled_from(places(whole)))
+    with contextlib.suppress(ForgeError):
+        parse(with_odd(whole, where, odd))
+
+
+def test_what_is_whole_is_read() -> None:
+    assert shapes.pull_of(PARSED["pull"][1]).head_sha == "a" * 40
+    assert PARSED["comment"][0](PARSED["comment"][1]).author == "eve"
+    assert PARSED["review comment"][0](PARSED["review comment"][1]).line == 1
+    assert [each.login for each in PARSED["reviews"][0](PARSED["reviews"][1])] == ["eve"]

@@ -1,0 +1,199 @@
+"""One comment, ours by marker and by author: made once, changed in place, never somebody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from contract.github import ACTIONS, LoopbackGitHub
+
+from vibe_gate.errors import ForgeError
+from vibe_gate.forge import Forge
+
+MARKER = "<!-- vibe-gate -->"
+COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
+COMMENT = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
+
+
+def said(text: str) -> str:
+    return f"{MARKER}\n{text}"
+
+
+def bodies(github: LoopbackGitHub) -> list[str]:
+    return [comment.body for comment in github.comments]
+
+
+def test_a_first_push_makes_the_comment_and_later_ones_change_it(
+    github: LoopbackGitHub, opened: Callable[..., Forge]
+) -> None:
+    for text in ("one", "two", "three"):
+        forge = opened()
+        comment = forge.put_comment(7, said(text), marker=MARKER)
+        assert (comment.author, comment.ours, forge.writes) == (ACTIONS, True, 1)
+    assert bodies(github) == [said("three")]
+    assert github.writes == 3
+
+
+def test_the_same_words_are_not_written_again(github: LoopbackGitHub, opened: Callable[..., Forge]) -> None:
+    first = opened().put_comment(7, said("one\n"), marker=MARKER)
+    again = opened()
+    assert again.put_comment(7, said("one\n"), marker=MARKER).id == first.id
+    assert (github.writes, again.writes) == (1, 0)
+
+
+def test_ours_is_found_behind_thirty_pages_of_others(github: LoopbackGitHub, forge: Forge) -> None:
+    for number in range(2_999):
+        github.add_comment(7, "eve", f"comment {number}")
+    github.add_comment(7, ACTIONS, said("old"))
+    before = forge.sticky(7, MARKER)
+    assert before is not None
+    forge.put_comment(7, said("new"), marker=MARKER)
+    assert github.comments[-1].body == said("new")
+    assert len(github.comments) == 3_000
+    pages = [entry for entry in github.log if entry.method == "GET" and "/comments" in entry.path]
+    assert (len(pages), github.writes) == (30, 1)
+
+
+def test_a_comment_deleted_by_hand_is_made_again(github: LoopbackGitHub, opened: Callable[..., Forge]) -> None:
+    opened().put_comment(7, said("one"), marker=MARKER)
+    github.comments.clear()
+    opened().put_comment(7, said("two"), marker=MARKER)
+    assert bodies(github) == [said("two")]
+    assert github.writes == 2
+
+
+def test_a_comment_deleted_while_we_look_is_made_again(github: LoopbackGitHub, opened: Callable[..., Forge]) -> None:
+    opened().put_comment(7, said("one"), marker=MARKER)
+    forge = opened()
+    assert forge.sticky(7, MARKER) is not None
+    github.comments.clear()
+    forge.put_comment(7, said("two"), marker=MARKER)
+    assert bodies(github) == [said("two")]
+    assert github.writes == 2
+
+
+@pytest.mark.parametrize("forger", ["eve", "github-actions", "helpful[bot]", None])
+def test_a_forged_marker_is_nobodys_comment_of_ours(github: LoopbackGitHub, forge: Forge, forger: str | None) -> None:
+    github.add_comment(7, forger, said("everything passed"))
+    assert forge.sticky(7, MARKER) is None
+    forge.put_comment(7, said("it failed"), marker=MARKER)
+    assert bodies(github) == [said("everything passed"), said("it failed")]
+    assert github.writes == 1
+
+
+def test_our_own_comment_that_only_quotes_the_marker_is_not_the_one(github: LoopbackGitHub, forge: Forge) -> None:
+    github.add_comment(7, ACTIONS, f"Eve wrote: {MARKER}")
+    forge.put_comment(7, said("it failed"), marker=MARKER)
+    assert len(github.comments) == 2
+
+
+@pytest.mark.parametrize("kind", ["person", "app"])
+def test_any_token_knows_its_own_comments(github: LoopbackGitHub, opened: Callable[..., Forge], kind: str) -> None:
+    token, login = {"person": (github.person("ada"), "ada"), "app": (github.app("gate"), "gate[bot]")}[kind]
+    github.add_comment(7, ACTIONS, said("another gate's"))
+    for text in ("one", "two"):
+        forge = opened(token)
+        assert forge.login() == login
+        forge.put_comment(7, said(text), marker=MARKER)
+    assert bodies(github) == [said("another gate's"), said("two")]
+
+
+def test_where_nobody_tells_whose_the_token_is_one_comment_is_made_and_no_second(
+    github: LoopbackGitHub, opened: Callable[..., Forge]
+) -> None:
+    github.fail("POST", "/graphql", 403, times=None)
+    github.add_comment(7, "eve", said("forged"))
+    github.add_comment(7, None, said("forged too"))
+    first = opened()
+    assert first.login() == ""
+    assert first.sticky(7, MARKER) is None  # and not the one whose account is gone: nobody is not us
+    assert first.put_comment(7, said("one"), marker=MARKER).author == ACTIONS
+    assert first.login() == ACTIONS  # GitHub told with its answer
+    with pytest.raises(ForgeError, match="whose the token is"):
+        opened().put_comment(7, said("two"), marker=MARKER)
+    assert bodies(github) == [said("forged"), said("forged too"), said("one")]
+
+
+def test_a_check_run_tells_whose_the_token_is_where_nothing_else_does(
+    github: LoopbackGitHub, opened: Callable[..., Forge], run: Callable[..., object]
+) -> None:
+    github.fail("POST", "/graphql", 403, times=None)
+    github.add_comment(7, ACTIONS, said("one"))
+    forge = opened()
+    assert forge.sticky(7, MARKER) is None
+    forge.check_run("a" * 40, "gate", run())
+    forge.put_comment(7, said("two"), marker=MARKER)
+    assert bodies(github) == [said("two")]
+
+
+def test_a_viewer_without_brackets_is_not_believed_to_be_an_app(
+    github: LoopbackGitHub, opened: Callable[..., Forge]
+) -> None:
+    github.fail("POST", "/graphql", 200, times=None, body={"data": {"viewer": {"login": "eve"}}})
+    github.add_comment(7, "eve", said("forged"))
+    assert opened().sticky(7, MARKER) is None
+
+
+@pytest.mark.parametrize("fault", [{"cut": "before"}, {"status": 502}], ids=["cut", "502"])
+def test_a_try_without_effect_is_made_again(github: LoopbackGitHub, forge: Forge, fault: dict[str, object]) -> None:
+    github.fail("POST", COMMENTS, **fault)
+    forge.put_comment(7, said("one"), marker=MARKER)
+    assert bodies(github) == [said("one")]
+    assert (github.writes, forge.writes) == (1, 1)
+
+
+def test_the_same_words_by_another_are_not_taken_for_the_effect(github: LoopbackGitHub, forge: Forge) -> None:
+    github.add_comment(7, "eve", said("one"))
+    github.fail("POST", COMMENTS, cut="before")
+    forge.put_comment(7, said("one"), marker=MARKER)
+    assert [comment.author for comment in github.comments] == ["eve", ACTIONS]
+
+
+@pytest.mark.parametrize("fault", [{"cut": "after"}, {"status": 502, "after": True}], ids=["cut", "502"])
+@pytest.mark.parametrize("known", [True, False], ids=["login known", "login unknown"])
+def test_a_try_that_took_effect_unseen_is_not_made_again(
+    github: LoopbackGitHub, forge: Forge, fault: dict[str, object], known: bool
+) -> None:
+    if not known:
+        github.fail("POST", "/graphql", 403, times=None)
+    github.fail("POST", COMMENTS, **fault)
+    comment = forge.put_comment(7, said("one"), marker=MARKER)
+    assert comment.id == github.comments[0].id
+    assert bodies(github) == [said("one")]
+    assert (github.writes, forge.writes) == (1, 1)
+
+
+def test_after_four_tries_without_effect_it_gives_up(github: LoopbackGitHub, forge: Forge, waits: list[float]) -> None:
+    github.fail("POST", COMMENTS, 503, times=None)
+    with pytest.raises(ForgeError, match="comment on pull request 7") as caught:
+        forge.put_comment(7, said("one"), marker=MARKER)
+    assert caught.value.status == 503
+    assert (len([entry for entry in github.log if entry.status == 503]), waits) == (4, [1, 3, 9])
+    assert (github.writes, forge.writes) == (0, 0)
+
+
+def test_an_update_whose_answer_was_cut_is_sent_again(github: LoopbackGitHub, opened: Callable[..., Forge]) -> None:
+    opened().put_comment(7, said("one"), marker=MARKER)
+    github.fail("PATCH", COMMENT, cut="after")
+    opened().put_comment(7, said("two"), marker=MARKER)
+    assert bodies(github) == [said("two")]
+    assert github.writes == 3
+
+
+def test_a_forks_token_is_refused_and_the_refusal_says_so(github: LoopbackGitHub, forge: Forge) -> None:
+    github.read_only.add(github.token)
+    with pytest.raises(ForgeError, match="Resource not accessible by integration") as caught:
+        forge.put_comment(7, said("one"), marker=MARKER)
+    assert (caught.value.status, github.writes, forge.writes) == (403, 0, 0)
+    assert len([entry for entry in github.log if entry.method == "POST" and "/comments" in entry.path]) == 1
+
+
+def test_a_body_over_githubs_limit_is_a_refusal(github: LoopbackGitHub, forge: Forge) -> None:
+    with pytest.raises(ForgeError, match="too long") as caught:
+        forge.put_comment(7, said("x" * 65_536), marker=MARKER)
+    assert (caught.value.status, github.writes) == (422, 0)
+
+
+def test_comments_of_accounts_that_are_gone_are_read(github: LoopbackGitHub, forge: Forge) -> None:
+    github.add_comment(7, None, "who was it?")
+    assert [(comment.author, comment.ours) for comment in forge.comments(7)] == [("", False)]

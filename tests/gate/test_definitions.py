@@ -1,0 +1,344 @@
+"""Definitions: strict, told all at once, in plain words; `tests/gates/` holds one tree a case."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import tomli_w
+from folder_tree import FolderTree, TextTree
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from vibe_gate.checks import CHECKS
+from vibe_gate.domain import paths
+from vibe_gate.domain.gate import Gate, GateFile
+from vibe_gate.domain.rubric import Rubric
+from vibe_gate.errors import DefinitionError
+from vibe_gate.gate import STARTERS, built_in_gate, effective_toml, load_gate, mistakes
+
+ROOT = Path(__file__).parents[2]
+CASES = sorted(path.name for path in (ROOT / "tests/gates").iterdir())
+RUBRIC = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "a"\nkind = "judge"\nquestion = "Is it?"\n'
+JARGON = ("pydantic", "http", "Input", "input_", "validat", "Literal", "NoneType", "dict", "tuple", "str ", "Traceback")
+
+
+def models(model: type[BaseModel] = GateFile) -> set[type[BaseModel]]:
+    """A model and all models that its fields hold."""
+    found = {model}
+    pending: list[object] = [info.annotation for info in model.model_fields.values()]
+    while pending:
+        annotation = pending.pop()
+        pending += get_args(annotation)
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            found |= models(annotation)
+    return found
+
+
+def keys(model: type[BaseModel]) -> list[str]:
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_tree_has_exactly_the_mistakes_written_beside_it(case: str) -> None:
+    expected = (ROOT / "tests/gates" / case / "mistakes.txt").read_text()
+    assert "".join(f"{line}\n" for line in mistakes(FolderTree(ROOT / "tests/gates" / case))) == expected
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_mistakes_are_plain_words_on_one_visible_line_each(case: str) -> None:
+    for line in mistakes(FolderTree(ROOT / "tests/gates" / case)):
+        assert paths.is_plain(line)
+        assert line.startswith(".vibe-gate/")
+        assert not [word for word in JARGON if word in line]
+
+
+def test_load_gate_raises_every_mistake_in_one_error() -> None:
+    tree = FolderTree(ROOT / "tests/gates/names")
+    with pytest.raises(DefinitionError) as caught:
+        load_gate(tree, revision="worktree", origin="trusted")
+    assert caught.value.mistakes == mistakes(tree)
+    assert len(caught.value.mistakes) > 5
+
+
+def test_a_right_tree_becomes_a_gate_with_the_digest_of_each_file() -> None:
+    gate = load_gate(FolderTree(ROOT / "tests/gates/right"), revision="abc", origin="bootstrap")
+    assert gate is not None
+    assert (gate.origin, gate.revision) == ("bootstrap", "abc")
+    assert [rubric.id for rubric in gate.rubrics] == ["payments.v2", "quality"]
+    assert gate.file.scope[0].paths == ("services/pay/**", "*.sql")
+    assert [path for path, digest in gate.digests if len(digest) == 64] == [
+        ".vibe-gate/gate.toml",
+        ".vibe-gate/rubrics/payments.v2.toml",
+        ".vibe-gate/rubrics/quality.toml",
+    ]
+
+
+def test_without_a_gate_file_every_rubric_applies() -> None:
+    gate = load_gate(FolderTree(ROOT / "tests/gates/rubrics-alone"), revision="", origin="trusted")
+    assert gate is not None
+    assert gate.file.rubrics == ("quality",)
+
+
+def test_a_gate_file_without_rubrics_demands_nothing_and_is_still_a_gate() -> None:
+    gate = load_gate(TextTree({"gate.toml": "schema = 1\n"}), revision="", origin="trusted")
+    assert gate is not None
+    assert gate.rubrics == gate.file.rubrics == ()
+
+
+@pytest.mark.parametrize("files", [{}, {"README.md": "Notes."}, {"agents/fixer.toml": "", "workflows/w.py": ""}])
+def test_no_gate_and_no_rubrics_is_no_definition(files: dict[str, str | bytes]) -> None:
+    assert load_gate(TextTree(files), revision="", origin="trusted") is None
+
+
+def test_a_rubric_behind_a_symbolic_link_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere.toml").write_text(RUBRIC)
+    (tmp_path / ".vibe-gate/rubrics").mkdir(parents=True)
+    (tmp_path / ".vibe-gate/gate.toml").write_text('schema = 1\nrubrics = ["quality"]\n')
+    (tmp_path / ".vibe-gate/rubrics/quality.toml").symlink_to(tmp_path / "elsewhere.toml")
+    assert mistakes(FolderTree(tmp_path)) == [
+        ".vibe-gate/rubrics/quality.toml: symbolic links (and submodules) are not followed; put the file itself here",
+        '.vibe-gate/gate.toml: rubrics[0]: no rubric "quality": there is no file .vibe-gate/rubrics/quality.toml '
+        "(symbolic links are not followed); write it, or take the name out",
+    ]
+
+
+@pytest.mark.parametrize("linked", [".vibe-gate", ".vibe-gate/gate.toml"])
+def test_a_link_in_the_gates_place_never_counts_as_no_gate(tmp_path: Path, linked: str) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / linked).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / linked).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(DefinitionError, match="symbolic links"):
+        load_gate(FolderTree(tmp_path), revision="", origin="trusted")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("#" * 4_000 + ("\n" + "#" * 4_000) * 250, "1,004,250 bytes; a definition may have at most 1,000,000"),
+        ("x = 1" + " " * 5_000, 'line 1: over 5,000 characters; break it up (long text fits in """ quotes)'),
+        ("a." * 300 + "b = 1", "tables are nested deeper than 16 levels"),
+        ("a = " + "[\n" * 4_000, "arrays or tables are nested too deeply"),
+        ("a = " + "1" * 4_900, "a number has too many digits"),
+        ("schema = 1\nschema = 1\n", "line 2, column 11: not TOML: a key is set twice in one table"),
+        ("schema = 1\n\x1b[31m = 2\n", "line 2, column 1: not TOML: invalid statement"),
+        (b"schema = 1\n\n\xff", "line 3: not UTF-8 (byte 0xff); save the file as UTF-8"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_why_and_where(text: str | bytes, what: str) -> None:
+    assert mistakes(TextTree({"gate.toml": text})) == [f".vibe-gate/gate.toml: {what}"]
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_no_mistake() -> None:
+    assert mistakes(TextTree({"rubrics/quality.toml": b"\xef\xbb\xbf" + RUBRIC.replace("\n", "\r\n").encode()})) == []
+
+
+def test_hostile_file_names_are_quoted_wherever_they_show() -> None:
+    name = "paym\x1b[31ments"
+    files = {f"rubrics/{name}.toml": RUBRIC, "gate.toml": 'schema = 1\nrubrics = ["payments"]\n'}
+    found = mistakes(TextTree({**files, "\u202emt.toml": "", f"{name}/x.toml": ""}))
+    assert len(found) == 4
+    assert all(line.isprintable() for line in found)
+
+
+def test_a_flood_of_mistakes_is_cut() -> None:
+    flood = "schema = 1\n" + "".join(f"key{number} = 1\n" for number in range(20_000))
+    found = mistakes(TextTree({"gate.toml": flood}))
+    assert len(found) == 51
+    assert found[-1] == ".vibe-gate/gate.toml: and more mistakes like these"
+
+
+def option(check: str, options: str) -> list[str]:
+    text = f'schema = 1\nid = "q"\n[[criterion]]\nid = "a"\nkind = "check"\ncheck = "{check}"\noptions = {options}\n'
+    start = ".vibe-gate/rubrics/q.toml: criterion[0].options"
+    found = mistakes(TextTree({"rubrics/q.toml": text}))
+    assert all(line.startswith(start) for line in found), found
+    return [line.removeprefix(start) for line in found]
+
+
+@pytest.mark.parametrize(
+    ("check", "options", "expected"),
+    [
+        ("max-changed-lines", "{ max = 800 }", []),
+        ("max-changed-lines", "{ max = true }", ['.max (id "a"): must be a whole number, not true']),
+        ("max-changed-lines", "{ max = -1 }", ['.max (id "a"): must be at least 0, not -1']),
+        ("max-changed-lines", "{ mx = 1 }", ['.mx (id "a"): unknown key; did you mean "max"?']),
+        ("only-paths", "{}", ['.paths (id "a"): is missing']),
+        ("only-paths", "{ path = ['a'] }", ['.path (id "a"): unknown key; did you mean "paths"?']),
+        ("only-paths", "{ paths = 'src/**' }", ['.paths (id "a"): must be an array, not "src/**"; write ["src/**"]']),
+        (
+            "only-paths",
+            "{ paths = ['./a'] }",
+            ['.paths[0] (id "a"): "./a" starts with ./; globs start at the repository\'s root: write "a"'],
+        ),
+    ],
+)  # fmt: skip
+def test_options_of_a_check_are_as_strict_as_the_rest(check: str, options: str, expected: list[str]) -> None:
+    assert option(check, options) == expected
+
+
+def test_a_regular_expression_that_does_not_compile_is_a_mistake() -> None:
+    (found,) = option("forbidden-pattern", '{ pattern = "(" }')
+    assert found.startswith('.pattern (id "a"): ')
+    assert paths.is_plain(found)
+
+
+def test_the_built_in_gate_is_read_by_the_same_reader_and_says_what_it_is() -> None:
+    gate = built_in_gate()
+    assert (gate.origin, gate.revision) == ("built-in", "")
+    assert {criterion.check for rubric in gate.rubrics for criterion in rubric.checked if criterion.must} == {
+        "no-secrets",
+        "no-conflict-markers",
+        "no-invisible-unicode",
+        "no-escaping-symlinks",
+    }
+    assert all(path.startswith("built-in/") for path, _ in gate.digests)
+    assert set(gate.file.rubrics) == {rubric.id for rubric in gate.rubrics}
+
+
+def test_built_in_questions_come_with_an_example_of_each_kind_and_say_when_they_do_not_apply() -> None:
+    questions = [criterion for rubric in built_in_gate().rubrics for criterion in rubric.judged]
+    assert 3 <= len(questions) <= 5
+    for criterion in questions:
+        assert criterion.good
+        assert criterion.bad
+        assert "Not applicable" in str(criterion.question)
+
+
+def test_the_built_in_files_are_part_of_the_package() -> None:
+    folder = resources.files("vibe_gate.gate").joinpath("built_in")
+    assert {file.name for file in folder.joinpath("rubrics").iterdir()} == {"general.toml", "safety.toml"}
+
+
+@pytest.mark.parametrize("gate", [built_in_gate(), None], ids=["built-in", "own"])
+def test_the_effective_gate_parses_back_to_the_same_demands(gate: Gate | None) -> None:
+    gate = gate or load_gate(FolderTree(ROOT / "tests/gates/right"), revision="abc", origin="trusted")
+    assert gate is not None
+    tables = tomllib.loads(effective_toml(gate))
+    rubrics = tables.pop("rubric")
+    hooks = tables.pop("hooks")
+    assert GateFile.model_validate(tables) == gate.file
+    assert set(hooks) == {"pre-commit", "pre-merge-commit", "pre-push", "commit-msg", "manual"}
+    for rubric in gate.rubrics:
+        again = Rubric.model_validate(rubrics[rubric.id])
+        assert again.model == gate.file.model.default
+        assert [c.model_copy(update={"options": {}}) for c in again.criterion] == [
+            c.model_copy(update={"options": {}}) for c in rubric.criterion
+        ]
+
+
+def test_the_effective_gate_names_every_setting() -> None:
+    text = effective_toml(built_in_gate())
+    missing = [key for model in models() for key in keys(model) if not re.search(rf"(^|[\[.]){key}\b", text, re.M)]
+    assert sorted(missing) == ["per_day_usd"]  # no limit, and TOML has no null
+    assert "max_kb = 500" in text
+
+
+def test_the_effective_gate_shows_nothing_invisible_and_means_the_same() -> None:
+    question = "Is \x1b[31mthis\u202e \u2066hidden\U000e0041\u200b?"
+    text = tomli_w.dumps(
+        {"schema": 1, "id": "q", "criterion": [{"id": "a", "kind": "judge", "question": question}]},
+    )
+    gate = load_gate(TextTree({"rubrics/q.toml": text}), revision="worktree", origin="trusted")
+    assert gate is not None
+    shown = effective_toml(gate)
+    assert all(paths.is_plain(line) for line in shown.split("\n"))
+    assert tomllib.loads(shown)["rubric"]["q"]["criterion"][0]["question"] == question
+
+
+def starter_tree(texts: dict[str, str]) -> TextTree:
+    return TextTree({path.removeprefix(".vibe-gate/"): text for path, text in texts.items()})
+
+
+def uncommented(text: str) -> str:
+    """A starter with its commented examples switched on."""
+    return re.sub(r'^# (?=\[|\w+ = |  "|\])', "", text, flags=re.M)
+
+
+def test_starters_hold_no_mistake() -> None:
+    assert mistakes(starter_tree(STARTERS)) == []
+
+
+def test_the_commented_examples_in_starters_are_right_too() -> None:
+    texts = {path: uncommented(text) for path, text in STARTERS.items()}
+    assert all(texts[path] != text for path, text in STARTERS.items())
+    texts[".vibe-gate/rubrics/payments.toml"] = RUBRIC.replace("quality", "payments")
+    assert mistakes(starter_tree(texts)) == []
+
+
+def test_defaults_shown_in_the_gate_starter_are_the_defaults() -> None:
+    gate = tomllib.loads(uncommented(STARTERS[".vibe-gate/gate.toml"]))
+    del gate["scope"], gate["budget"]["per_day_usd"]
+    shown = GateFile.model_validate(gate)
+    assert shown.model_copy(update={"hooks": {}}) == GateFile.model_validate({"schema": 1, "rubrics": ["quality"]})
+
+
+def test_starters_explain_every_key() -> None:
+    texts = "".join(STARTERS.values())
+    for model in models() | models(Rubric):
+        assert [key for key in keys(model) if key not in texts] == []
+
+
+@pytest.mark.parametrize("example", sorted(path.parent.name for path in (ROOT / "examples").glob("*/.vibe-gate")))
+def test_examples_hold_no_mistake(example: str) -> None:
+    tree = FolderTree(ROOT / "examples" / example)
+    assert mistakes(tree) == []
+    assert load_gate(tree, revision="", origin="trusted") is not None
+    assert (tree.root / "README.md").is_file()
+
+
+def test_the_reference_names_every_key_and_every_check_with_its_options() -> None:
+    text = (ROOT / "docs/definitions.md").read_text()
+    named = set(re.findall(r"`([^`\n]+)`", text))
+    wanted = {key for model in models() | models(Rubric) for key in keys(model)}
+    wanted |= set(CHECKS) | {key for check in CHECKS.values() for key in keys(check.options)}
+    assert sorted(wanted - named) == []
+
+
+def test_the_reference_says_of_every_check_what_options_it_has() -> None:
+    rows = dict(re.findall(r"^\| `([\w-]+)` \| [^|]+ \| ([^|]*) \|$", (ROOT / "docs/definitions.md").read_text(), re.M))
+    for name, check in CHECKS.items():
+        options = set(re.findall(r"`(\w+)`", rows[name])) - {"true", "false"}
+        assert options == set(keys(check.options)), name
+
+
+scalars = (
+    st.text(max_size=12)
+    | st.booleans()
+    | st.integers(-5, 5)
+    | st.floats()
+    | st.just(datetime.date(2026, 1, 2))
+    | st.sampled_from(["quality", "judge", "check", "no-secrets", "command", "src/**", "always", "warn"])
+)
+known = st.sampled_from(sorted({key for model in models() | models(Rubric) for key in keys(model)}))
+tables = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(known | st.text(max_size=8), inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(known | st.text(max_size=8), tables, max_size=8), st.booleans())
+def test_whatever_the_tables_say_it_is_a_gate_or_visible_mistakes(written: dict[str, object], is_gate: bool) -> None:
+    try:
+        text = tomli_w.dumps(written)
+    except (TypeError, ValueError, AttributeError):
+        return
+    tree = TextTree({"gate.toml" if is_gate else "rubrics/quality.toml": text.encode("utf-8", "replace")})
+    found = mistakes(tree)
+    assert all(paths.is_plain(line) and len(line) < 600 for line in found)
+    assert found or load_gate(tree, revision="", origin="trusted") is not None
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=60))
+def test_whatever_the_bytes_are_it_is_a_gate_or_visible_mistakes(raw: bytes) -> None:
+    found = mistakes(TextTree({"gate.toml": b"schema = 1\n" + raw}))
+    assert all(paths.is_plain(line) for line in found)

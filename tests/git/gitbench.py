@@ -1,0 +1,67 @@
+"""A workbench: one repository on disk, driven by the real git program."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from vibe_gate.git import Repository, open_repository
+
+Fingerprint = dict[bytes, tuple[object, ...]]
+
+
+class Bench:
+    """One repository on disk, driven by the git program."""
+
+    def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
+        self.root = root
+        self.environ = dict(environ)
+
+    def git(self, *arguments: str, env: Mapping[str, str] | None = None, ok: bool = True, stdin: bytes = b"") -> str:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=self.root,
+            env={**self.environ, **(env or {})},
+            input=stdin,
+            capture_output=True,
+            check=False,
+        )
+        assert not ok or done.returncode == 0, done.stderr.decode()
+        return done.stdout.decode("utf-8", "surrogateescape").strip()
+
+    def write(self, path: str | bytes, content: bytes | str = b"") -> Path:
+        target = self.root / os.fsdecode(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content.encode() if isinstance(content, str) else content)
+        return target
+
+    def commit(self, message: str = "change", **files: str) -> str:
+        for path, content in files.items():
+            self.write(path, content)
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", message)
+        return self.git("rev-parse", "HEAD")
+
+    def open(self, start: Path | None = None, walk: bool = False, **environ: str) -> Repository:
+        return open_repository(start or self.root, {**self.environ, **environ}, walk=walk)
+
+    def snapshot(self) -> str:
+        with self.open(walk=True) as repository:
+            return repository.snapshot()
+
+
+def fingerprint(root: Path) -> Fingerprint:
+    """Every path below root, .git included: kind, mode, size, time of change, content."""
+    found: Fingerprint = {}
+    for folder, _, files in os.walk(os.fsencode(root)):
+        for path in [folder, *(folder + b"/" + name for name in files)]:
+            about = os.lstat(path)
+            content = b""
+            if stat.S_ISREG(about.st_mode) and about.st_size < 1 << 24:
+                content = hashlib.sha256(Path(os.fsdecode(path)).read_bytes()).digest()
+            found[path] = (about.st_mode, about.st_size, about.st_mtime_ns, about.st_ino, content)
+    return found

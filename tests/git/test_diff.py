@@ -1,0 +1,208 @@
+"""What a change consists of: nothing hides, nothing is rewritten, every byte is kept."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pygit2
+import pytest
+
+from vibe_gate.domain.change import EMPTY_TREE, FileChange, Line
+from vibe_gate.errors import IntegrityError, RevisionError
+from vibe_gate.git import diff
+
+
+class Work:
+    """A repository with a working tree, changed from one `tree` to the next."""
+
+    def __init__(self, root: Path, environ: dict[str, str]) -> None:
+        self.root = root
+        self.environ = environ
+        root.mkdir()
+        self.git("init", "-q")
+        self.repo = pygit2.Repository(str(root))
+
+    def git(self, *arguments: str, given: bytes = b"") -> str:
+        command = ["git", "-C", str(self.root), *arguments]
+        done = subprocess.run(command, env=self.environ, input=given, check=True, capture_output=True)
+        return done.stdout.decode().strip()
+
+    def tree(self, files: dict[str, bytes]) -> str:
+        self.git("rm", "-rfq", "--cached", "--ignore-unmatch", ".")
+        for name, content in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            self.git("add", "-f", "--", name)
+        return self.git("write-tree")
+
+    def changed(self, before: dict[str, bytes], after: dict[str, bytes]) -> FileChange:
+        (file,) = diff.files(self.repo, self.tree(before), self.tree(after))
+        return file
+
+
+@pytest.fixture
+def work(tmp_path: Path, environ: dict[str, str]) -> Work:
+    return Work(tmp_path / "work", environ)
+
+
+def lines(file: FileChange) -> list[Line]:
+    return [line for hunk in file.hunks for line in hunk.lines]
+
+
+def test_an_edit_is_a_hunk_with_three_lines_of_context(work: Work) -> None:
+    old = b"".join(b"%d\n" % number for number in range(1, 21))
+    file = work.changed({"a": old}, {"a": old.replace(b"10\n", b"ten\nand\n")})
+    (hunk,) = file.hunks
+    assert (hunk.old_start, hunk.old_lines, hunk.new_start, hunk.new_lines) == (7, 7, 7, 8)
+    assert [line.origin for line in hunk.lines] == [" ", " ", " ", "-", "+", "+", " ", " ", " "]
+    assert (file.change_type, file.added, file.deleted, file.binary) == ("modified", 2, 1, False)
+    assert file.before and file.after
+    assert (file.before.size, file.after.size) == (len(old), len(old) + 5)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (b"a\nb", b"a\nb\n", [Line(" ", b"a\n"), Line("-", b"b"), Line("+", b"b\n")]),
+        (b"a\nb", b"c\nb", [Line("-", b"a\n"), Line("+", b"c\n"), Line(" ", b"b")]),
+        (b"a\r\n", b"a\n", [Line("-", b"a\r\n"), Line("+", b"a\n")]),
+        (b"a\rb\n", b"a\rc\n", [Line("-", b"a\rb\n"), Line("+", b"a\rc\n")]),
+        (b" a\n", b"\ta \n", [Line("-", b" a\n"), Line("+", b"\ta \n")]),
+        (b"\\ No newline at end of file\n", b"x", [Line("-", b"\\ No newline at end of file\n"), Line("+", b"x")]),
+        (b"\xff\xfe\n", b"\xe9\n", [Line("-", b"\xff\xfe\n"), Line("+", b"\xe9\n")]),
+        (b"a\n\0\n", b"a\n\0b\n", [Line(" ", b"a\n"), Line("-", b"\0\n"), Line("+", b"\0b\n")]),
+    ],
+    ids=["newline-added", "no-newline", "line-end", "lone-cr", "white-space", "looks-like-marker", "bytes", "nul"],
+)
+def test_lines_keep_their_bytes(before: bytes, after: bytes, expected: list[Line], work: Work) -> None:
+    file = work.changed({"a": before}, {"a": after})
+    assert lines(file) == expected
+    assert file.binary is (b"\0" in before)
+
+
+def test_an_empty_file_that_appears_is_a_change_without_hunks(work: Work) -> None:
+    file = work.changed({}, {"a": b""})
+    assert (file.change_type, file.hunks, file.before, file.added) == ("added", (), None, 0)
+
+
+def test_hunks_of_a_new_and_of_a_deleted_file_count_from_nothing(work: Work) -> None:
+    added = work.changed({}, {"a": b"1\n2\n"}).hunks[0]
+    deleted = work.changed({"a": b"1\n2\n"}, {}).hunks[0]
+    assert (added.old_start, added.old_lines, added.new_start, added.new_lines) == (0, 0, 1, 2)
+    assert (deleted.old_start, deleted.old_lines, deleted.new_start, deleted.new_lines) == (1, 2, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    ["*.py -diff", "*.py binary", "*.py diff=lies", "*.py text eol=crlf", "*.py filter=lies", "*.py whitespace=-all"],
+)
+def test_no_attribute_and_no_configuration_changes_what_is_seen(attributes: str, work: Work) -> None:
+    before, after = {"a.py": b"one\n two\nthree\n"}, {"a.py": b"one\ntwo\nthree\n"}
+    plain = work.changed(before, after)
+    (work.root / ".gitattributes").write_text(attributes + "\n")
+    work.git("add", ".gitattributes")
+    for name, value in {
+        "diff.lies.textconv": "true",
+        "diff.lies.command": "true",
+        "diff.lies.binary": "true",
+        "diff.external": "true",
+        "diff.orderFile": "/dev/null",
+        "diff.context": "0",
+        "diff.algorithm": "patience",
+        "diff.renames": "false",
+        "diff.ignoreSubmodules": "all",
+        "diff.noprefix": "true",
+        "core.ignoreCase": "true",
+        "core.fileMode": "false",
+        "core.whitespace": "-trailing-space",
+        "core.bigFileThreshold": "1",
+    }.items():
+        work.git("config", name, value)
+    work.repo = pygit2.Repository(str(work.root))
+    seen = [file for file in diff.files(work.repo, work.tree(before), work.tree(after)) if file.path == "a.py"]
+    assert seen == [plain]
+
+
+def test_a_submodule_that_is_to_be_ignored_is_seen_all_the_same(work: Work) -> None:
+    trees = [work.git("mktree", given=f"160000 commit {c * 40}\tmodule\n".encode()) for c in "12"]
+    work.git("config", "diff.ignoreSubmodules", "all")
+    (file,) = diff.files(pygit2.Repository(str(work.root)), *trees)
+    assert file.before and file.after
+    assert (file.before.blob, file.after.mode, file.after.size) == ("1" * 40, 0o160000, 0)
+    assert lines(file) == [
+        Line("-", b"Subproject commit " + b"1" * 40 + b"\n"),
+        Line("+", b"Subproject commit " + b"2" * 40 + b"\n"),
+    ]
+
+
+def test_a_file_that_becomes_a_symlink_of_the_same_bytes_is_a_change_of_type(work: Work) -> None:
+    blob = work.git("hash-object", "-w", "--stdin", given=b"target")
+    trees = [work.git("mktree", given=f"{mode} blob {blob}\ta\n".encode()) for mode in ("100644", "120000")]
+    (file,) = diff.files(work.repo, *trees)
+    assert file.after
+    assert (file.change_type, file.after.mode, file.hunks) == ("type_changed", 0o120000, ())
+
+
+def test_a_binary_file_shows_its_lines_up_to_a_limit(work: Work) -> None:
+    small, large = b"\0" + b"x" * (diff.MAX_HUNK_BYTES - 1), b"\0" + b"x" * diff.MAX_HUNK_BYTES
+    file = work.changed({"a": b"\0"}, {"a": small})
+    assert (file.binary, file.added, file.deleted) == (True, 1, 1)
+    file = work.changed({"a": b"\0"}, {"a": large})
+    assert (file.binary, file.added, file.hunks) == (True, 0, ())
+    assert file.after
+    assert file.after.size == len(large)
+
+
+def test_a_text_file_shows_its_lines_whatever_its_size(work: Work) -> None:
+    content = b"x" * 100 + b"\n"
+    file = work.changed({}, {"a": content * 20_000})
+    assert (file.binary, file.added) == (False, 20_000)
+
+
+def test_a_nul_after_the_first_8000_bytes_makes_no_binary(work: Work) -> None:
+    assert not work.changed({}, {"a": b"x" * 8_000 + b"\0"}).binary
+    assert work.changed({}, {"a": b"x" * 7_999 + b"\0"}).binary
+
+
+def test_names_of_any_bytes_are_held_and_sorted_as_git_does(work: Work) -> None:
+    names = [b"a\nb", b"caf\xe9", "é".encode(), b"A", b"a-b", b"a/b", b"a.b", b'q"', b"\x1b[0m"]
+    blob = work.git("hash-object", "-w", "--stdin", given=b"x\n")
+    for name in names:
+        work.git("update-index", "-z", "--index-info", given=f"100644 {blob}\t".encode() + name + b"\0")
+    files = diff.files(work.repo, EMPTY_TREE, work.git("write-tree"))
+    assert [file.path.encode("utf-8", "surrogateescape") for file in files] == sorted(names)
+
+
+def test_folders_nested_deeper_than_python_recurses_are_read(work: Work) -> None:
+    tree = work.git("mktree", given=b"100644 blob " + work.git("hash-object", "-w", "--stdin").encode() + b"\tx\n")
+    for _ in range(1_500):
+        builder = work.repo.TreeBuilder()
+        builder.insert("d", pygit2.Oid(hex=tree), pygit2.enums.FileMode.TREE)
+        tree = str(builder.write())
+    (file,) = diff.files(work.repo, EMPTY_TREE, tree)
+    assert file.path == "d/" * 1_500 + "x"
+
+
+def test_an_object_that_is_missing_is_named(work: Work) -> None:
+    tree = work.git("mktree", "--missing", given=f"100644 blob {'3' * 40}\tgone\n".encode())
+    with pytest.raises(RevisionError, match=f"{'3' * 40} .gone. is missing"):
+        diff.files(work.repo, EMPTY_TREE, tree)
+    with pytest.raises(RevisionError, match=f"{'4' * 40} .* is missing"):
+        diff.files(work.repo, EMPTY_TREE, "4" * 40)
+
+
+@pytest.mark.parametrize("name", [b"same", b"a/b"])
+def test_a_tree_that_could_hide_a_file_is_refused(name: bytes, work: Work) -> None:
+    blob = bytes.fromhex(work.git("hash-object", "-w", "--stdin", given=b"x\n"))
+    content = b"100644 same\0" + blob + b"100644 " + name + b"\0" + blob
+    tree = work.git("hash-object", "-w", "--literally", "-t", "tree", "--stdin", given=content)
+    with pytest.raises(IntegrityError, match="not well formed"):
+        diff.files(work.repo, EMPTY_TREE, tree)
+
+
+def test_forty_thousand_changed_lines_are_counted(work: Work) -> None:
+    numbers = range(40_000)
+    file = work.changed({"a": b"".join(b"%d\n" % n for n in numbers)}, {"a": b"".join(b"%d!\n" % n for n in numbers)})
+    assert (file.added, file.deleted) == (40_000, 40_000)

@@ -1,0 +1,135 @@
+"""The oracle: for every commit of a history, what we see is what `git diff --name-status -M -l0` prints.
+
+Point it at any repositories with VIBE_GATE_ORACLE_REPOS=/a/clone:/another/clone.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import histories
+import pygit2
+import pytest
+from gitoracle import Oracle
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import EMPTY_TREE, FileChange
+from vibe_gate.git import diff, patch
+
+PROJECT = Path(__file__).parents[2]
+REPOS = [path for path in os.environ.get("VIBE_GATE_ORACLE_REPOS", "").split(":") if path]  # before the scrubbing
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("home")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
+    return histories.build(tmp_path_factory.mktemp("history") / "repo", environ)
+
+
+def disagreements(git_dir: Path, environ: Mapping[str, str]) -> tuple[int, list[object]]:
+    """How many commits were compared, and every commit in which we and git do not say the same."""
+    oracle = Oracle(git_dir, environ)
+    repo = pygit2.Repository(str(git_dir))
+    found: list[object] = []
+    pairs = [(parent or EMPTY_TREE, tree) for tree, parent in oracle.commits()]
+    for before, after in pairs:
+        ours = diff.files(repo, before, after)
+        theirs = oracle.changes(before, after)
+        if [seen(file) for file in ours] != [(said.type, said.old_path, said.path, said.modes) for said in theirs]:
+            found.append((before, after, "files"))
+            continue
+        for file, said in zip(ours, theirs, strict=True):
+            expected = (said.added, said.deleted)
+            if said.added is None:
+                if not file.hunks and file.binary:
+                    continue
+                old = [said.old_path] if said.old_path is not None else []
+                expected = oracle.text_counts(before, after, [*old, said.path])
+            if (file.added, file.deleted) != expected:
+                found.append((before, after, file.shown_path, (file.added, file.deleted), expected))
+    return len(pairs), found
+
+
+def seen(file: FileChange) -> tuple[str, bytes | None, bytes, tuple[int, int]]:
+    old_path = None if file.old_path is None else paths.encode(file.old_path)
+    modes = (file.before.mode if file.before else 0, file.after.mode if file.after else 0)
+    return file.change_type, old_path, paths.encode(file.path), modes
+
+
+def test_every_commit_of_the_generated_history_is_seen_as_git_sees_it(generated: Path, environ: dict[str, str]) -> None:
+    count, found = disagreements(generated / ".git", environ)
+    assert found == []
+    assert count > 45
+
+
+@pytest.mark.timeout(1800)
+def test_every_commit_of_this_project_is_seen_as_git_sees_it(environ: dict[str, str]) -> None:
+    if not (PROJECT / ".git").exists():
+        pytest.skip("not a checkout")
+    found = subprocess.run(
+        ["git", "-C", str(PROJECT), "rev-parse", "--absolute-git-dir"], env=environ, capture_output=True, text=True
+    )
+    if found.returncode:
+        pytest.skip(found.stderr)
+    assert disagreements(Path(found.stdout.strip()), environ)[1] == []
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("path", REPOS or [pytest.param("", marks=pytest.mark.skip("VIBE_GATE_ORACLE_REPOS not set"))])
+def test_every_commit_of_a_given_repository_is_seen_as_git_sees_it(path: str, environ: dict[str, str]) -> None:
+    git_dir = Path(path) / ".git" if (Path(path) / ".git").exists() else Path(path)
+    count, found = disagreements(git_dir, environ)
+    print(f"{path}: {count} commits compared")
+    assert found == []
+
+
+@pytest.mark.parametrize("how", [["--depth=12"], ["--bare"], ["--shared"], ["--single-branch"]], ids=lambda how: how[0])
+def test_a_clone_of_any_shape_is_seen_as_git_sees_it(
+    how: list[str], generated: Path, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    command = ["git", "clone", "-q", "--no-checkout", *how, f"file://{generated}", str(tmp_path / "clone")]
+    if "--shared" in how:
+        command[-2] = str(generated)
+    subprocess.run(command, env=environ, check=True, capture_output=True)
+    git_dir = tmp_path / "clone" / ("" if "--bare" in how else ".git")
+    count, found = disagreements(git_dir, environ)
+    assert found == []
+    assert count >= 8
+
+
+def test_every_patch_of_the_generated_history_applies_and_is_what_git_writes(
+    generated: Path, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    oracle = Oracle(generated / ".git", environ)
+    repo = pygit2.Repository(str(generated))
+    index = {"GIT_INDEX_FILE": str(tmp_path / "index")}
+    for tree, parent in oracle.commits():
+        before = parent or EMPTY_TREE
+        made = patch.unified(repo, before, tree)
+        if b"GIT binary patch" not in made:  # git may write a delta there, and packs otherwise
+            assert made == oracle.diff(before, tree, "--binary", "--full-index")
+        oracle.git("read-tree", before if parent else "--empty", **index)
+        if made:
+            oracle.git("apply", "--cached", given=made, **index)
+        written = oracle.git("write-tree", **index).decode().strip()
+        # The tree itself, but for one that holds a mode which no git writes any more.
+        assert written == tree or not oracle.diff(written, tree, "--raw")
+
+
+def test_every_patch_id_of_the_generated_history_is_the_one_of_git(generated: Path, environ: dict[str, str]) -> None:
+    oracle = Oracle(generated / ".git", environ)
+    repo = pygit2.Repository(str(generated))
+    for tree, parent in oracle.commits():
+        before = parent or EMPTY_TREE
+        expected = oracle.git("patch-id", "--stable", given=oracle.diff(before, tree, "--full-index")).split()
+        assert patch.patch_id(repo, before, tree) == (expected[0].decode() if expected else "")
+
+
+def test_the_generated_history_is_the_same_each_time(generated: Path, tmp_path: Path, environ: dict[str, str]) -> None:
+    again = histories.build(tmp_path / "again", environ)
+    heads = [Oracle(path / ".git", environ).git("for-each-ref") for path in (generated, again)]
+    assert heads[0] == heads[1]

@@ -1,0 +1,378 @@
+"""What git means inside hooks and odd states, and what a hostile repository may not make us run."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from gitbench import Bench, fingerprint
+
+from vibe_gate.domain.change import Selection
+from vibe_gate.errors import InfrastructureError, UsageError
+from vibe_gate.git import detect, status
+from vibe_gate.git.program import finish
+
+PROBE = """#!{python}
+import json, os
+from pathlib import Path
+from vibe_gate.git import open_repository
+from vibe_gate.domain.change import Selection
+with open_repository(Path("."), os.environ) as repository:
+    change = repository.change(Selection("staged"))
+    files = [file.path for file in change.files]
+    said = {{"tree": repository.index_tree(), "files": files, "root": str(repository.root)}}
+    Path({out!r}).write_text(json.dumps(said))
+"""
+
+
+@pytest.fixture
+def probe(tmp_path: Path) -> Path:
+    return tmp_path / "probe.json"
+
+
+def hook(bench: Bench, probe: Path, stage: str = "pre-commit", git_dir: str = ".git") -> None:
+    """A hook that says what vibe-gate sees from inside it."""
+    path = bench.root / git_dir / "hooks" / stage
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(PROBE.format(python=sys.executable, out=str(probe)))
+    path.chmod(0o755)
+    bench.environ["PYTHONPATH"] = str(Path(__file__).parents[2])
+
+
+def said(probe: Path, bench: Bench) -> list[str]:
+    """The files the hook saw, after a look that its tree is the one that was committed."""
+    told = json.loads(probe.read_text())
+    probe.unlink()
+    assert told["tree"] == bench.git("rev-parse", "HEAD^{tree}")
+    assert told["root"] == str(bench.root)
+    files: list[str] = told["files"]
+    return files
+
+
+def test_a_plain_commit_and_its_variants(seeded: Bench, probe: Path) -> None:
+    hook(seeded, probe)
+    seeded.write("a.txt", "staged\n")
+    seeded.git("add", "a.txt")
+    seeded.write("a.txt", "edited after\n")
+    seeded.write("tool.sh", "edited\n")
+    seeded.git("commit", "-qm", "staged only")
+    assert said(probe, seeded) == ["a.txt"]
+
+    seeded.git("commit", "-qam", "all")
+    assert said(probe, seeded) == ["a.txt", "tool.sh"]
+
+    seeded.write("a.txt", "staged, but not asked for\n")
+    seeded.git("add", "a.txt")
+    seeded.write("src/app.py", "only this\n")
+    seeded.git("commit", "-qm", "only", "--only", "src/app.py")
+    assert said(probe, seeded) == ["src/app.py"]
+
+    seeded.write("src/app.py", "this too\n")
+    seeded.git("commit", "-qm", "include", "--include", "src/app.py")
+    assert said(probe, seeded) == ["a.txt", "src/app.py"]
+
+    seeded.write("new", "amended\n")
+    seeded.git("add", "new")
+    seeded.git("commit", "-q", "--amend", "-m", "amend")
+    assert said(probe, seeded) == ["new"]
+
+    (seeded.root / "src").mkdir(exist_ok=True)
+    seeded.write("src/app.py", "from below\n")
+    Bench(seeded.root / "src", seeded.environ).git("commit", "-qam", "from a subfolder")
+    assert said(probe, seeded) == ["src/app.py"]
+
+
+def test_a_commit_of_picked_hunks(seeded: Bench, probe: Path) -> None:
+    hook(seeded, probe)
+    seeded.write("a.txt", "picked\n")
+    seeded.write("src/app.py", "left out\n")
+    seeded.git("commit", "-q", "-p", "-m", "picked", stdin=b"y\nn\n")
+    assert said(probe, seeded) == ["a.txt"]
+
+
+def test_a_commit_in_a_linked_worktree(seeded: Bench, probe: Path, tmp_path: Path) -> None:
+    hook(seeded, probe)
+    seeded.git("worktree", "add", "-q", str(tmp_path / "linked"), "-b", "side")
+    linked = Bench(tmp_path / "linked", seeded.environ)
+    linked.write("a.txt", "in the worktree\n")
+    linked.git("commit", "-qam", "linked")
+    assert said(probe, linked) == ["a.txt"]
+    linked.write("a.txt", "only\n")
+    linked.git("commit", "-qm", "only", "a.txt")
+    assert said(probe, linked) == ["a.txt"]
+
+
+def test_a_commit_in_a_submodule(seeded: Bench, probe: Path, tmp_path: Path) -> None:
+    library = Bench(tmp_path / "library", seeded.environ)
+    library.root.mkdir()
+    library.git("init", "-q")
+    library.commit("library", **{"lib.txt": "1\n"})
+    seeded.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.root), "sub")
+    seeded.commit("submodule")
+    hook(seeded, probe, git_dir=".git/modules/sub")
+    inner = Bench(seeded.root / "sub", seeded.environ)
+    inner.write("lib.txt", "2\n")
+    inner.git("commit", "-qam", "inside")
+    assert said(probe, inner) == ["lib.txt"]
+
+
+def test_merges_conflicts_and_rewrites(seeded: Bench, probe: Path) -> None:
+    seeded.git("checkout", "-qb", "side")
+    seeded.commit("theirs", **{"a.txt": "theirs\n", "side.txt": "side\n"})
+    seeded.git("checkout", "-q", "main")
+    seeded.commit("ours", **{"a.txt": "ours\n"})
+    hook(seeded, probe)
+    hook(seeded, probe, stage="pre-merge-commit")
+    seeded.git("merge", "-q", "side", ok=False)
+    with seeded.open() as repository, pytest.raises(UsageError, match=r"a\.txt has an unresolved conflict"):
+        repository.index_tree()
+    with seeded.open() as repository, pytest.raises(UsageError, match="unresolved conflict"):
+        repository.change(Selection("staged"))
+    seeded.write("a.txt", "both\n")
+    seeded.git("commit", "-qam", "merged")
+    assert said(probe, seeded) == ["a.txt", "side.txt"]
+
+    seeded.git("checkout", "-qb", "more", "main~1")
+    seeded.commit("more", **{"more.txt": "more\n"})
+    probe.unlink(missing_ok=True)
+    seeded.git("merge", "-q", "--no-ff", "-m", "clean merge", "main")
+    assert said(probe, seeded) == ["a.txt", "side.txt"]
+
+    seeded.git("checkout", "-q", "main")
+    seeded.git("cherry-pick", "--no-commit", "more^1")
+    seeded.git("commit", "-qm", "picked")
+    assert said(probe, seeded) == ["more.txt"]
+    seeded.git("revert", "--no-commit", "HEAD")
+    seeded.git("commit", "-qm", "reverted")
+    assert said(probe, seeded) == ["more.txt"]
+    env = {"GIT_SEQUENCE_EDITOR": "sed -i s/^pick/edit/"}
+    seeded.git("rebase", "-q", "-i", "HEAD~1", env=env)
+    seeded.write("during.txt", "rebase\n")
+    seeded.git("add", "-A")
+    seeded.git("commit", "-q", "--amend", "-m", "edited during a rebase")
+    assert "during.txt" in said(probe, seeded)
+
+
+def test_a_relative_and_an_absolute_index_file(seeded: Bench, tmp_path: Path) -> None:
+    other = tmp_path / "other-index"
+    env = {"GIT_INDEX_FILE": str(other)}
+    seeded.git("read-tree", "HEAD", env=env)
+    seeded.write("a.txt", "in the other index\n")
+    seeded.git("add", "a.txt", env=env)
+    expected = seeded.git("write-tree", env=env)
+    with seeded.open(GIT_INDEX_FILE=str(other)) as repository:
+        assert repository.index_tree() == expected
+    with seeded.open(GIT_INDEX_FILE="../other-index") as repository:
+        assert repository.index_tree() == expected
+    with seeded.open() as repository:
+        assert repository.index_tree() == seeded.git("rev-parse", "HEAD^{tree}")
+
+
+def test_the_staged_tree_of_every_kind_of_entry(seeded: Bench) -> None:
+    seeded.write("staged", "x")
+    (seeded.root / "a.txt").chmod(0o755)
+    (seeded.root / "src/app.py").unlink()
+    (seeded.root / "src/app.py").symlink_to("nowhere")
+    (seeded.root / "src/deep/er/file.txt").unlink()
+    seeded.git("add", "-A")
+    seeded.git("update-index", "--add", "--cacheinfo", f"160000,{seeded.git('rev-parse', 'HEAD')},sub")
+    seeded.write("soon", "intent to add\n")
+    seeded.write("only/soon", "intent to add\n")
+    seeded.git("add", "-N", "soon", "only/soon")
+    before = fingerprint(seeded.root)
+    with seeded.open() as repository:
+        tree = repository.index_tree()
+        change = repository.change(Selection("staged"))
+    assert fingerprint(seeded.root) == before
+    assert tree == change.after == seeded.git("write-tree")
+
+
+def test_a_staged_tree_in_a_sparse_checkout(seeded: Bench) -> None:
+    seeded.commit("more", **{"docs/a.md": "a\n"})
+    seeded.git("sparse-checkout", "set", "src")
+    seeded.write("src/app.py", "staged\n")
+    seeded.git("add", "src/app.py")
+    with seeded.open() as repository:
+        assert repository.index_tree() == seeded.git("write-tree")
+
+
+def plant(bench: Bench, mark: Path) -> str:
+    """A command that leaves a mark when it is run, whatever its arguments and input."""
+    script = bench.root.parent / "planted.sh"
+    script.write_text(f"#!/bin/sh\ntouch {mark}\ncat\n")
+    script.chmod(0o755)
+    return str(script)
+
+
+def test_nothing_that_a_repository_plants_is_run(seeded: Bench, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    command = plant(seeded, mark)
+    seeded.commit("attributes", **{".gitattributes": "*.txt filter=evil diff=evil merge=evil\n*.py filter=a=b\n"})
+    for key in ["core.fsmonitor", "core.pager", "core.editor", "core.sshCommand", "core.askPass", "diff.external",
+                "diff.evil.textconv", "diff.evil.command", "merge.evil.driver", "filter.evil.clean",
+                "filter.evil.smudge", "filter.evil.process", "filter.a=b.clean", "filter.a=b.process",
+                "core.alternateRefsCommand", "gpg.program", "alias.status", "credential.helper",
+                "uploadpack.packObjectsHook", "interactive.diffFilter"]:  # fmt: skip
+        seeded.git("config", key, command)
+    seeded.git("config", "filter.evil.required", "true")
+    for name in ["post-index-change", "pre-commit", "post-checkout", "reference-transaction", "fsmonitor-watchman"]:
+        seeded.write(f".git/hooks/{name}", f"#!/bin/sh\ntouch {mark}\n").chmod(0o755)
+    mark.unlink(missing_ok=True)
+    os.utime(seeded.root / "a.txt", ns=(1, 1))
+    seeded.write("src/app.py", "edited\n")
+    seeded.write("new.txt", "new\n")
+    before = fingerprint(seeded.root)
+    with seeded.open(walk=True) as repository:
+        change = repository.change(Selection("worktree"))
+        repository.change(Selection("staged"))
+        repository.change(Selection("commit", "HEAD"))
+        repository.patch(change)
+        export = repository.export(change.after, tmp_path / "export")
+        assert export.unchanged()
+        assert repository.upstream_base() is None
+        assert repository.tree(change.after).read("new.txt") == b"new\n"
+        assert [file.path for file in change.files] == ["new.txt", "src/app.py"]
+    assert not mark.exists()
+    assert fingerprint(seeded.root) == before
+
+
+def test_a_filter_hidden_in_an_included_file_is_not_run(seeded: Bench, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    command = plant(seeded, mark)
+    seeded.write(".gitattributes", "*.txt filter=evil\n")
+    seeded.write("extra", f'[filter "evil"]\n\tclean = {command}\n')
+    seeded.git("config", "include.path", "../extra")
+    seeded.write("a.txt", "edited\n")
+    seeded.snapshot()
+    assert not mark.exists()
+
+
+def test_a_submodules_own_configuration_is_not_run(seeded: Bench, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    command = plant(seeded, mark)
+    inner = Bench(seeded.root / "sub", seeded.environ)
+    inner.root.mkdir()
+    inner.git("init", "-q")
+    inner.commit("inner", **{"x.txt": "x\n", ".gitattributes": "*.txt filter=evil\n"})
+    seeded.git("add", "sub")
+    seeded.commit("submodule")
+    inner.git("config", "filter.evil.clean", command)
+    inner.git("config", "core.fsmonitor", command)
+    inner.write("x.txt", "y\n")
+    seeded.snapshot()
+    inner.git("-c", "core.fsmonitor=false", "-c", "filter.evil.clean=", "commit", "-q", "--allow-empty", "-m", "moved")
+    mark.unlink(missing_ok=True)
+    seeded.snapshot()
+    assert not mark.exists()
+
+
+def test_the_users_own_configuration_can_allow_local_filters(seeded: Bench, tmp_path: Path) -> None:
+    seeded.git("config", "filter.local.clean", "tr a-z A-Z")
+    seeded.write(".gitattributes", "*.txt filter=local\n")
+    seeded.write("a.txt", "edited\n")
+    with seeded.open() as repository:
+        assert repository.tree(repository.snapshot()).read("a.txt") == b"edited\n"
+    seeded.git("config", "vibe-gate.allowLocalFilters", "true")
+    with seeded.open() as repository:
+        assert repository.tree(repository.snapshot()).read("a.txt") == b"edited\n"
+    seeded.git("config", "--global", "vibe-gate.allowLocalFilters", "true")
+    with seeded.open() as repository:
+        assert repository.tree(repository.snapshot()).read("a.txt") == b"EDITED\n"
+
+
+def test_a_local_copy_of_a_global_filter_gives_way_to_it(seeded: Bench) -> None:
+    seeded.git("config", "--global", "filter.both.clean", "tr a-z A-Z")
+    seeded.git("config", "filter.both.clean", "echo stolen")
+    seeded.write(".gitattributes", "*.txt filter=both\n")
+    seeded.write("a.txt", "edited\n")
+    with seeded.open() as repository:
+        assert repository.tree(repository.snapshot()).read("a.txt") == b"EDITED\n"
+
+
+def test_a_snapshot_loads_no_libgit2(seeded: Bench) -> None:
+    program = (
+        "import os, sys; from pathlib import Path; from vibe_gate.git import open_repository\n"
+        "with open_repository(Path('.'), os.environ, walk=True) as r: r.snapshot()\n"
+        "assert not {'pygit2', 'pydantic', 'tempfile'} & set(sys.modules)"
+    )
+    environ = seeded.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run([sys.executable, "-c", program], cwd=seeded.root, env=environ, check=True)
+
+
+def test_two_at_once_do_not_meet(seeded: Bench) -> None:
+    seeded.write("a.txt", "edited\n")
+    with seeded.open(walk=True) as one, seeded.open(walk=True) as two:
+        first = one.snapshot()
+        seeded.write("a.txt", "again\n")
+        assert two.snapshot() != first
+        assert one.tree(first).read("a.txt") == b"edited\n"
+
+
+def test_a_fifo_that_holds_git_up_is_one_sentence(seeded: Bench) -> None:
+    os.mkfifo(seeded.root / "src/.gitignore")
+    place = detect.find(seeded.root, seeded.environ)
+    walk = status.begin(place)
+    assert walk.others is not None
+    with pytest.raises(InfrastructureError, match="git did not finish within 1 seconds"):
+        finish(walk.others, patience_s=1)
+    status.forget(walk)
+
+
+def scramble(bench: Bench, chance: random.Random) -> None:
+    """One random act of a person or an agent."""
+    names = ["a", "b", "d/a", "d/e/a", "d/e/b", "a/x", "link", "n\nl", "\udcff", ".gitignore"]
+    name = chance.choice(names)
+    path = bench.root / name
+    act = chance.choice(["write", "write", "write", "delete", "link", "mode", "add", "add all", "uncache", "intend",
+                         "flag", "skip", "commit", "folder"])  # fmt: skip
+    if act in {"write", "link", "folder"}:
+        for above in [*reversed(path.relative_to(bench.root).parents)][1:]:
+            if (bench.root / above).is_symlink() or (bench.root / above).is_file():
+                (bench.root / above).unlink()
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if act in {"write", "link", "delete", "folder"} and (path.is_symlink() or path.exists()):
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    if act == "write":
+        ignored = ["b\n", "*.x\n", ""]
+        path.write_text(chance.choice(ignored if name == ".gitignore" else ["", "1\n", "2\r\n", "$Id: x$\n", "33\n"]))
+    elif act == "link":
+        path.symlink_to(chance.choice(["a", "d", "..", "nowhere"]))
+    elif act == "folder":
+        path.mkdir()
+    elif act == "mode" and path.is_file() and not path.is_symlink():
+        path.chmod(chance.choice([0o644, 0o755]))
+    elif act == "commit":
+        bench.git("commit", "-q", "--allow-empty", "-m", "c", ok=False)
+    elif act in ACTS:
+        bench.git(*ACTS[act], *([] if act == "add all" else ["--", name]), ok=False)
+
+
+ACTS = {
+    "add": ["add", "-f"],
+    "add all": ["add", "-A"],
+    "uncache": ["rm", "-q", "--cached"],
+    "intend": ["add", "-f", "-N"],
+    "flag": ["update-index", "--assume-unchanged"],
+    "skip": ["update-index", "--skip-worktree"],
+}
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("FUZZ_SEEDS", "4"))))
+def test_random_states(bench: Bench, holds: Callable[[Bench], str], seed: int) -> None:
+    chance = random.Random(seed)
+    # Not scrambled: git itself leaves an unchanged file as it is when only its attributes change.
+    bench.write("d/e/.gitattributes", "* text ident\n")
+    for _ in range(6):
+        for _ in range(chance.randint(1, 12)):
+            scramble(bench, chance)
+        holds(bench)
+        written = bench.git("write-tree", ok=False)
+        with bench.open() as repository:
+            assert repository.index_tree() == written

@@ -1,0 +1,152 @@
+"""Where a commit stands: matches, worth, and which of several papers decides. Tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from vibe_gate.domain.commit_status import Demands, Paper, Standing, Subject, best, judged, match
+from vibe_gate.domain.receipt import Receipt, RubricClaim, Signature, Waiver
+
+SUBJECT = Subject("c" * 40, "a" * 40, "b" * 40, "d" * 40, "e" * 64, ("ada@example.org",), places="7" * 64)
+RECEIPT = Receipt(
+    run_id="20260102T030405678Z-00000000", key="c" * 40, created_at="2026-01-02T03:04:05+00:00", before="a" * 40,
+    after="b" * 40, base_commit="f" * 40, head_commit="c" * 40, patch_id="d" * 40, range_patch_id="d" * 40,
+    exact="e" * 64, trusted_revision="", bootstrap=False, definitions={"gate": "1"},
+    rubrics=(RubricClaim(id="tidy", digest="2", outcome="pass", score=1),), votes="", findings="", summary="",
+    files={}, outcome="pass", exit_code=0, places="7" * 64,
+)  # fmt: skip
+DEMANDS = Demands(rubrics={"tidy": "2"}, definitions={"gate": "1"}, today=date(2026, 3, 1))
+BOB = Signature("listed", "SHA256:bob", ("bob@example.org",))
+ADA = Signature("listed", "SHA256:ada", ("ada@example.org",))
+
+
+def receipt(**changes: object) -> Receipt:
+    return RECEIPT.model_copy(update=changes)
+
+
+ELSEWHERE = {"before": "1" * 40, "after": "2" * 40, "head_commit": "3" * 40}
+
+
+@pytest.mark.parametrize(
+    ("changes", "covered", "found"),
+    [
+        ({}, False, "commit"),
+        ({"head_commit": ""}, False, "tree"),
+        ({"head_commit": "9" * 40}, False, "tree"),
+        (ELSEWHERE, False, "patch-id"),
+        (ELSEWHERE | {"exact": "0" * 64}, False, None),
+        (ELSEWHERE | {"places": "8" * 64}, False, None),
+        (ELSEWHERE | {"places": ""}, False, None),
+        (ELSEWHERE | {"patch_id": ""}, False, "range patch-id"),
+        (ELSEWHERE | {"patch_id": "", "places": "8" * 64}, False, None),
+        (ELSEWHERE | {"patch_id": "", "exact": "0" * 64}, False, None),
+        (ELSEWHERE | {"patch_id": "0" * 40, "range_patch_id": "0" * 40}, False, None),
+        (ELSEWHERE | {"patch_id": "0" * 40, "range_patch_id": "0" * 40}, True, "range patch-id"),
+        ({"before": "1" * 40, "head_commit": "", "patch_id": "", "exact": "0" * 64}, False, None),
+        ({"after": "2" * 40}, False, "commit"),
+    ],
+)
+def test_a_receipt_is_about_a_commit_by_the_closest_match(changes, covered, found):
+    assert match(SUBJECT, receipt(**changes), covered) == found
+
+
+def test_an_empty_patch_id_matches_nothing():
+    subject = replace(SUBJECT, patch_id="", exact="e" * 64)
+    assert match(subject, receipt(**ELSEWHERE, patch_id="", range_patch_id="")) is None
+
+
+def waiver(local: bool, expires: date | None = None) -> tuple[Waiver, ...]:
+    return (Waiver(finding="f", reason="meant", by="Ada", expires=expires, local=local),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "signature", "demands", "status"),
+    [
+        ({}, BOB, {}, "reviewed"),
+        ({}, BOB, {"strict": True}, "reviewed"),
+        ({}, Signature("unsigned"), {}, "reviewed"),
+        ({}, Signature("unsigned"), {"strict": True}, "unsigned"),
+        ({}, Signature("valid"), {"strict": True}, "unsigned"),
+        ({}, Signature("unchecked"), {"strict": True}, "unsigned"),
+        ({}, Signature("bad", why="bad"), {}, "forged"),
+        ({}, Signature("unlisted", why="not listed"), {}, "forged"),
+        ({}, ADA, {}, "reviewed"),
+        ({}, ADA, {"strict": True}, "forged"),
+        ({"outcome": "fail", "exit_code": 1}, BOB, {}, "failed"),
+        ({"outcome": "fail", "exit_code": 1}, ADA, {"strict": True}, "failed"),
+        ({"outcome": "fail", "exit_code": 1}, Signature("bad", why="bad"), {}, "forged"),
+        ({"outcome": "inconclusive", "exit_code": 3}, BOB, {}, "inconclusive"),
+        ({"outcome": "error", "exit_code": 5}, BOB, {}, "inconclusive"),
+        ({"exit_code": 4}, BOB, {}, "approval"),
+        ({"after": "2" * 40}, BOB, {}, "forged"),
+        ({"exact": "0" * 64}, BOB, {}, "forged"),
+        ({}, BOB, {"definitions": {"gate": "0"}}, "stale"),
+        ({}, BOB, {"definitions": {"gate": ""}}, "stale"),
+        ({}, BOB, {"definitions": {"other": ""}}, "reviewed"),
+        ({}, BOB, {"rubrics": {"tidy": "0"}}, "stale"),
+        ({}, BOB, {"rubrics": {"tidy": "2", "more": "3"}}, "incomplete"),
+        ({}, BOB, {"rubrics": {}}, "reviewed"),
+        ({"unasked": "--no-judge"}, BOB, {}, "reviewed"),
+        ({"unasked": "--no-judge"}, BOB, {"strict": True}, "reviewed"),
+        ({"unasked": "--no-judge"}, BOB, {"hints": ("said",)}, "incomplete"),
+        ({"unasked": "--no-judge", "agent_authored": True}, BOB, {}, "incomplete"),
+        ({"unasked": "--no-judge"}, BOB, {"judge": "always"}, "incomplete"),
+        ({"unasked": "--no-judge"}, BOB, {"judge": "never", "hints": ("said",)}, "reviewed"),
+        ({"waivers": waiver(True)}, BOB, {}, "overridden"),
+        ({"waivers": waiver(True)}, BOB, {"strict": True}, "unsigned"),
+        ({"waivers": waiver(False)}, BOB, {"strict": True}, "reviewed"),
+        ({"waivers": waiver(True, date(2026, 2, 28))}, BOB, {}, "failed"),
+        ({"waivers": waiver(True, date(2026, 3, 1))}, BOB, {}, "overridden"),
+        ({"waivers": waiver(False, date(2026, 2, 28))}, BOB, {"strict": True}, "failed"),
+    ],
+)
+def test_what_a_paper_says_of_a_commit(changes, signature, demands, status):
+    paper = Paper("run", "place", receipt(**changes), signature)
+    found = judged("commit", paper, SUBJECT, replace(DEMANDS, **demands))
+    assert (found.status, bool(found.why)) == (status, True)
+
+
+def test_a_paper_from_a_note_counts_only_with_a_listed_signature():
+    paper = Paper("run", "a note", RECEIPT, Signature("unsigned"), bundled=False)
+    assert judged("commit", paper, SUBJECT, DEMANDS).status == "unsigned"
+    assert judged("commit", replace(paper, signature=BOB), SUBJECT, DEMANDS).status == "reviewed"
+
+
+def test_a_flaw_outweighs_all_that_a_paper_says():
+    paper = Paper("run", "place", RECEIPT, BOB, flaw="git tracks it")
+    assert judged("commit", paper, SUBJECT, DEMANDS).status == "forged"
+
+
+def standing(status: str, by: str = "commit", run: str = "2026") -> Standing:
+    return Standing(status, "why", by, Paper(run, run, RECEIPT))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("standings", "decisive"),
+    [
+        ([standing("failed", run="2026"), standing("reviewed", run="2027")], "reviewed"),
+        ([standing("reviewed", run="2026"), standing("failed", run="2027")], "failed"),
+        ([standing("failed", "tree", "2026"), standing("reviewed", "patch-id", "2027")], "failed"),
+        ([standing("reviewed", "patch-id", "2027"), standing("stale", "tree", "2028")], "reviewed"),
+        ([standing("stale"), standing("incomplete", run="2027")], "incomplete"),
+        ([standing("stale", run="2027"), standing("forged", "range patch-id", "2026")], "forged"),
+        ([standing("unsigned", run="2027"), standing("failed", run="2026")], "failed"),
+    ],
+)
+def test_the_closest_whole_verdict_decides_and_of_these_the_newest(standings, decisive):
+    for order in (standings, standings[::-1]):
+        assert best(order).status == decisive  # type: ignore[union-attr]
+
+
+def test_a_forged_paper_beside_a_good_one_is_told():
+    found = best([standing("reviewed"), standing("forged", run="2027")])
+    assert found is not None
+    assert found.status == "reviewed"
+    assert "2027" in found.notes[0]
+
+
+def test_without_papers_nothing_decides():
+    assert best([]) is None

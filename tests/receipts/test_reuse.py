@@ -1,0 +1,218 @@
+"""A verdict of somebody else, taken over or not: `review` with `reuse`, at the wire, with real keys and real notes."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import signing
+from repos import Repo
+from standing import TIDY
+from wire import answering
+
+from vibe_gate.domain.change import Selection
+from vibe_gate.gate.case import Request
+from vibe_gate.review import Review, review
+
+SIGNERS = ".vibe-gate/allowed_signers"
+GATE = 'schema = 1\nrubrics = ["tidy", "clear"]\n'
+CLEAR = """\
+schema = 1
+id = "clear"
+[[criterion]]
+id = "clear"
+kind = "judge"
+must = true
+question = "Is every new line clear?"
+"""
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+def said(outcome: str) -> dict[str, Any]:
+    counter = None if outcome == "pass" else "x -> y"
+    evidence = [] if outcome == "pass" else [{"path": "src/pay.py", "line": 1, "end_line": 1, "quote": "def pay(a):"}]
+    one = {"criterion": "clear", "outcome": outcome, "reason": "So.", "counterexample": counter, "evidence": evidence}
+    return {"answers": [one]}
+
+
+@dataclasses.dataclass
+class Place:
+    """A repository of Ada's change, and a clone by which CI looks at it."""
+
+    here: Repo
+    keys: Path
+
+    def review(self, where: Path | None = None, **wanted: Any) -> Review:
+        request = Request(Selection("range", left="HEAD~1", right="HEAD"), **wanted)
+        return review(
+            request,
+            start=where or self.here.path,
+            environ=self.here.environ,
+            clock=lambda: datetime.now(UTC),
+            progress=lambda stage, what: None,
+        )
+
+    def reviewed(self, outcome: str = "pass", **wanted: Any) -> Review:
+        """Bob reviews it."""
+        with answering(said(outcome)) as model:
+            self.here.environ |= model.environ
+            return self.review(**wanted)
+
+    def ci(self, folder: Path, revision: str = "main") -> Path:
+        """A fresh clone with the notes, as CI has it."""
+        self.here.git("clone", "-q", "-b", revision, ".", str(folder))
+        fetch = ["git", "fetch", "-q", "origin", "refs/notes/vibe-gate:refs/notes/vibe-gate"]
+        subprocess.run(fetch, cwd=folder, env=self.here.environ, capture_output=True)
+        return folder
+
+    def asked(self, where: Path, outcome: str = "pass", **wanted: Any) -> tuple[Review, int]:
+        """What CI makes of it, and how many requests that took."""
+        with answering(said(outcome)) as model:
+            self.here.environ |= model.environ
+            done = self.review(where, reuse=True, **wanted)
+            return done, len(model.script.requests)
+
+
+@pytest.fixture
+def place(tmp_path, environ) -> Place:
+    """The gate lists Bob, who reviews; Ada writes."""
+    key = signing.key(tmp_path / "keys")
+    repo = Repo(tmp_path / "repo", environ)
+    repo.git("config", "user.name", "Ada")
+    repo.git("config", "user.email", "ada@example.org")
+    repo.write(".vibe-gate/gate.toml", GATE)
+    repo.write(".vibe-gate/rubrics/tidy.toml", TIDY)
+    repo.write(".vibe-gate/rubrics/clear.toml", CLEAR)
+    repo.write(SIGNERS, f"bob@example.org {signing.public(key)}\n")
+    repo.commit("First")
+    repo.commit("Change", **{"src/pay.py": "def pay(a):\n    return a\n"})
+    repo.git("config", "vibe-gate.receipts", "notes")
+    signing.sign_with(repo, key)
+    return Place(repo, tmp_path / "keys")
+
+
+def test_a_pass_that_a_listed_signer_signed_is_taken_over_without_a_request(place, tmp_path):
+    place.reviewed()
+    done, requests = place.asked(place.ci(tmp_path / "ci"))
+    assert (done.summary.outcome, done.summary.exit_code, requests) == ("pass", 0, 0)
+    [tidy, clear] = done.summary.rubrics
+    assert [one.decided_by for one in (*tidy.criteria, *clear.criteria)] == ["check", "check", "cache"]
+    assert "the verdict of bob@example.org at " in clear.criteria[0].reason
+    assert any("is reused" in note and "refs/notes/vibe-gate" in note for note in done.notes)
+
+
+def test_without_reuse_it_is_asked_again(place, tmp_path):
+    place.reviewed()
+    with answering(said("pass")) as model:
+        place.here.environ |= model.environ
+        place.review(place.ci(tmp_path / "ci"))
+    assert len(model.script.requests) == 1
+
+
+def test_what_was_taken_over_cannot_be_taken_over_again(place, tmp_path):
+    place.reviewed()
+    there = place.ci(tmp_path / "ci")
+    place.asked(there)
+    subprocess.run(["git", "update-ref", "-d", "refs/notes/vibe-gate"], cwd=there, env=place.here.environ, check=True)
+    assert place.asked(there)[1] == 1
+
+
+def test_the_author_cannot_vouch_for_the_change(place, tmp_path):
+    for name in ("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"):
+        place.here.environ.pop(name, None)
+    place.here.git("config", "user.email", "bob@example.org")
+    place.here.git("commit", "-q", "--amend", "--no-edit", "--reset-author")
+    place.reviewed()
+    assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
+
+
+def test_an_unlisted_key_vouches_for_nothing(place, tmp_path):
+    signing.sign_with(place.here, signing.key(place.keys, "eve"))
+    place.reviewed()
+    assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
+
+
+def test_a_change_cannot_list_its_own_signer(place, tmp_path):
+    eve = signing.key(place.keys, "eve")
+    place.here.write(SIGNERS, f"eve@example.org {signing.public(eve)}\n")
+    place.here.git("commit", "-qa", "--amend", "--no-edit")
+    signing.sign_with(place.here, eve)
+    place.reviewed()
+    assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
+
+
+def test_a_review_without_its_judge_vouches_for_no_judge(place, tmp_path):
+    place.review(judge=False)
+    assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
+
+
+def test_a_fail_is_asked_again(place, tmp_path):
+    assert place.reviewed("fail").summary.outcome == "fail"
+    assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
+
+
+def test_another_model_is_another_question(place, tmp_path):
+    place.reviewed()
+    there = place.ci(tmp_path / "ci")
+    (there / ".vibe-gate" / "gate.toml").write_text(GATE + '[model]\ndefault = "claude-opus-4-1"\n')
+    assert place.asked(there, definitions="worktree")[1] == 1
+
+
+def test_another_rubric_is_another_question(place, tmp_path):
+    place.reviewed()
+    there = place.ci(tmp_path / "ci")
+    (there / ".vibe-gate" / "rubrics" / "clear.toml").write_text(CLEAR.replace("new line", "line"))
+    assert place.asked(there, definitions="worktree")[1] == 1
+
+
+def test_an_amended_message_is_the_same_question_and_an_amended_tree_another(place, tmp_path):
+    place.reviewed()
+    place.here.git("commit", "-q", "--amend", "-m", "Another message")
+    assert place.asked(place.ci(tmp_path / "message"))[1] == 0
+    place.here.write("src/pay.py", "def pay(a):\n    return  a\n")
+    place.here.git("commit", "-qa", "--amend", "--no-edit")
+    assert place.asked(place.ci(tmp_path / "tree"))[1] == 1
+
+
+def test_who_forces_a_review_gets_one(place, tmp_path):
+    place.reviewed()
+    assert place.asked(place.ci(tmp_path / "ci"), force=True)[1] == 1
+
+
+def test_checks_run_all_the_same_and_one_that_fails_here_has_the_judge_asked(place, tmp_path):
+    flag = tmp_path / "flag"
+    check = f'[[criterion]]\nid = "calm"\nkind = "check"\ncommand = ["test", "!", "-e", "{flag}"]\n'
+    place.here.git("reset", "-q", "--hard", "HEAD~1")
+    place.here.commit("Command", **{".vibe-gate/rubrics/clear.toml": CLEAR + check})
+    place.here.commit("Change", **{"src/pay.py": "def pay(a):\n    return a\n"})
+    place.reviewed()
+    assert place.asked(place.ci(tmp_path / "calm"))[1] == 0
+    flag.touch()
+    done, requests = place.asked(place.ci(tmp_path / "not"))
+    assert (done.summary.rubrics[1].criteria[1].outcome, done.summary.outcome, requests) == ("fail", "fail", 1)
+
+
+def test_a_receipt_that_was_altered_is_left_aside(place, tmp_path):
+    place.reviewed()
+    note = place.here.git("notes", "--ref", "vibe-gate", "show", "HEAD")
+    place.here.git("notes", "--ref", "vibe-gate", "add", "-f", "-m", note.replace('sig":"', 'sig":"AAAA', 1), "HEAD")
+    assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
+
+
+def test_an_answer_that_was_known_before_is_nobodys_word_whoever_signs_it(place, tmp_path):
+    place.here.git("config", "gpg.format", "openpgp")
+    place.reviewed()  # by whom, and with which model, nobody knows
+    place.here.git("config", "gpg.format", "ssh")
+    again = place.review().summary
+    assert (again.outcome, again.cache.hits) == ("pass", 1)
+    assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
+
+
+def test_the_review_that_asked_counts_though_a_later_one_knew_the_answer(place, tmp_path):
+    place.reviewed()
+    assert place.review().summary.cache.hits == 1
+    assert place.asked(place.ci(tmp_path / "ci"))[1] == 0

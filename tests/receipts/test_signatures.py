@@ -1,0 +1,221 @@
+"""Signatures by the real ssh-keygen: who can sign, who is believed, and that nothing ever waits for an answer."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import signing
+from repos import Repo
+
+from vibe_gate.git import open_repository
+from vibe_gate.receipts import signatures
+from vibe_gate.receipts.signatures import Signing, allowed_signers, check, sign, signing_of
+
+DATA = b"DSSEv1 what was reviewed"
+
+
+def configured(key: object = "", root: Path = Path("/"), **more: str) -> Signing:
+    values = {"program": "ssh-keygen", "allowed": "", "revoked": ""} | more
+    return Signing(key=str(key), root=root, **values)
+
+
+def allowed(*lines: str) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def test_without_a_key_nothing_is_signed_and_nothing_said(environ):
+    assert sign(DATA, configured(), environ) == signatures.Signed()
+
+
+def test_a_key_file_signs_and_its_list_names_the_signer(tmp_path, environ):
+    key = signing.key(tmp_path)
+    made = sign(DATA, configured(key), environ)
+    assert made.note == ""
+    found = check(DATA, made.signature, allowed(f"ada@example.org {signing.public(key)}"), configured(), environ)
+    assert (found.state, found.key, found.principals) == ("listed", made.key, ("ada@example.org",))
+
+
+def test_a_path_may_be_relative_to_the_repository_or_begin_at_home(tmp_path, environ):
+    signing.key(tmp_path, "here")
+    signing.key(Path(environ["HOME"]), "at-home")
+    assert sign(DATA, configured("here", tmp_path), environ).signature
+    assert sign(DATA, configured("~/at-home"), environ).signature
+
+
+@pytest.mark.parametrize("form", ["key::{}", "{}"])
+def test_a_literal_public_key_signs_by_the_agent_that_holds_it(tmp_path, environ, form):
+    key = signing.key(tmp_path)
+    with signing.agent(environ, key) as with_agent:
+        assert sign(DATA, configured(form.format(signing.public(key))), with_agent).signature
+
+
+def test_a_public_key_file_signs_by_the_agent_that_holds_it(tmp_path, environ):
+    key = signing.key(tmp_path)
+    with signing.agent(environ, key) as with_agent:
+        key.unlink()
+        assert sign(DATA, configured(f"{key}.pub"), with_agent).signature
+
+
+def test_a_key_that_no_agent_holds_is_a_note(tmp_path, environ):
+    key = signing.key(tmp_path)
+    key.unlink()
+    made = sign(DATA, configured(f"{key}.pub"), environ)
+    assert (made.signature, made.note) == (b"", "The receipt is not signed: no agent holds its key; `ssh-add` it")
+
+
+def test_a_key_with_a_passphrase_is_a_note_and_asks_nobody_even_at_a_terminal(tmp_path, environ):
+    key = signing.key(tmp_path, passphrase="secret")
+    code = (
+        "import os, sys; from pathlib import Path; from vibe_gate.receipts.signatures import *;"
+        f"made = sign(b'x', Signing({str(key)!r}, 'ssh-keygen', '', '', Path('/')), os.environ);"
+        "sys.stdout.write(made.note)"
+    )
+    master, slave = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environ | {"PYTHONPATH": str(Path.cwd())}, stdin=slave, stderr=slave,
+        stdout=subprocess.PIPE, start_new_session=True, timeout=60,
+    )  # fmt: skip
+    os.close(master)
+    os.close(slave)
+    assert b"needs a passphrase, and nobody is asked here" in done.stdout
+
+
+def test_a_missing_program_is_a_note_and_an_unchecked_signature(tmp_path, environ):
+    key = signing.key(tmp_path)
+    signature = sign(DATA, configured(key), environ).signature
+    absent = configured(key, program="no-such-ssh-keygen")
+    assert "could not be started: No such file" in sign(DATA, absent, environ).note
+    assert check(DATA, signature, b"", absent, environ).state == "unchecked"
+
+
+def test_a_program_that_never_ends_is_given_up(tmp_path, environ):
+    key = signing.key(tmp_path)
+    slow = tmp_path / "slow"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    assert "did not finish within 10 seconds" in sign(DATA, configured(key, program=str(slow)), environ).note
+
+
+def test_a_bad_signature_is_bad_whoever_made_it(tmp_path, environ):
+    key = signing.key(tmp_path)
+    signature = sign(DATA, configured(key), environ).signature
+    listed = allowed(f"ada@example.org {signing.public(key)}")
+    assert check(DATA + b"!", signature, listed, configured(), environ).state == "bad"
+    assert (
+        check(DATA, signature[:-60] + b"\n-----END SSH SIGNATURE-----\n", listed, configured(), environ).state == "bad"
+    )
+    assert check(DATA, b"not a signature", listed, configured(), environ).state == "bad"
+
+
+def test_a_signature_for_another_purpose_is_bad(tmp_path, environ):
+    key = signing.key(tmp_path)
+    for_git = subprocess.run(
+        ["ssh-keygen", "-Y", "sign", "-f", str(key), "-n", "git"], input=DATA, capture_output=True, check=True
+    ).stdout
+    assert check(DATA, for_git, allowed(f"ada@example.org {signing.public(key)}"), configured(), environ).state == "bad"
+
+
+def test_without_any_list_a_right_signature_is_only_valid(tmp_path, environ):
+    signature = sign(DATA, configured(signing.key(tmp_path)), environ).signature
+    assert check(DATA, signature, None, configured(), environ).state == "valid"
+
+
+def test_a_key_that_is_not_listed_is_unlisted(tmp_path, environ):
+    signature = sign(DATA, configured(signing.key(tmp_path)), environ).signature
+    other = allowed(f"bob@example.org {signing.public(signing.key(tmp_path, 'other'))}")
+    found = check(DATA, signature, other, configured(), environ)
+    assert (found.state, found.why) == (
+        "unlisted",
+        f"signed by {found.key}, who is not among the allowed signers",
+    )
+    assert check(DATA, signature, b"", configured(), environ).state == "unlisted"
+
+
+def both(*names: str) -> list[str]:
+    """The lines of a list in either order."""
+    return ["\n".join(names), "\n".join(reversed(names))]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        *both("ada@old.org {key}", "ada@new.org {key}"),
+        *both("ada@old.org {key}", 'ada@new.org namespaces="git" {key}'),
+        *both("ada@old.org {key}", 'ada@new.org valid-before="20200101" {key} her old line'),
+        *both('"ada@old.org" {key}', '  "ada@new.org,eve@example.org"\t{key}\r'),
+        *both("ada@old.org {key}", "# ada@other.org {key}\nno line of a list\nada@new.org {key}"),
+        "ada@old.org,ada@new.org {key}",
+    ],
+)
+def test_everybody_whom_the_list_names_for_the_key_is_known(tmp_path, environ, lines):
+    key = signing.key(tmp_path)
+    signature = sign(DATA, configured(key), environ).signature
+    found = check(DATA, signature, lines.format(key=signing.public(key)).encode(), configured(), environ)
+    assert {"ada@old.org", "ada@new.org"} <= {*found.holders} <= {"ada@old.org", "ada@new.org", "eve@example.org"}
+    assert set(found.principals) <= set(found.holders)
+
+
+def test_everybody_whom_the_list_names_for_a_certificate_is_known(tmp_path, environ):
+    authority, key = signing.key(tmp_path, "authority"), signing.key(tmp_path)
+    certify = ["ssh-keygen", "-q", "-s", str(authority), "-I", "ada", "-n", "ada@old.org,ada@new.org", f"{key}.pub"]
+    subprocess.run(certify, check=True, capture_output=True)
+    signature = sign(DATA, configured(f"{key}-cert.pub"), environ).signature
+    lines = allowed(*(f"*@{host} cert-authority {signing.public(authority)}" for host in ("old.org", "new.org")))
+    found = check(DATA, signature, lines, configured(), environ)
+    assert (found.state, set(found.holders)) == ("listed", {"ada@old.org", "ada@new.org"})
+
+
+@pytest.mark.parametrize("options", ['namespaces="git"', 'valid-before="20200101"', 'valid-after="20990101"'])
+def test_a_listed_key_that_may_not_sign_this_today_is_unlisted(tmp_path, environ, options):
+    key = signing.key(tmp_path)
+    signature = sign(DATA, configured(key), environ).signature
+    found = check(DATA, signature, allowed(f"ada@example.org {options} {signing.public(key)}"), configured(), environ)
+    assert found.state == "unlisted"
+
+
+def test_a_revoked_key_is_unlisted(tmp_path, environ):
+    key = signing.key(tmp_path)
+    signature = sign(DATA, configured(key), environ).signature
+    listed = allowed(f"ada@example.org {signing.public(key)}")
+    revoked = configured(revoked=f"{key}.pub")
+    assert check(DATA, signature, listed, revoked, environ).state == "unlisted"
+
+
+def test_a_program_or_a_list_of_the_repositorys_own_configuration_is_never_used(tmp_path, environ):
+    repo = Repo(tmp_path / "repo", environ)
+    repo.commit(**{"a.txt": "a\n"})
+    trap = tmp_path / "trap"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\n")
+    trap.chmod(0o755)
+    signing.sign_with(repo, signing.key(tmp_path))
+    repo.git("config", "gpg.ssh.program", str(trap))
+    repo.git("config", "gpg.ssh.defaultKeyCommand", str(trap))
+    repo.git("config", "gpg.ssh.allowedSignersFile", str(tmp_path / "key.pub"))
+    with open_repository(repo.path, environ) as repository:
+        found = signing_of(repository)
+    assert (found.program, found.allowed) == ("ssh-keygen", "")
+    assert sign(DATA, found, environ).signature
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_the_users_own_program_and_list_are_used(tmp_path, environ):
+    repo = Repo(tmp_path / "repo", environ)
+    repo.git("config", "--global", "gpg.ssh.program", "ssh-keygen-of-mine")
+    repo.git("config", "--global", "gpg.ssh.allowedSignersFile", "~/signers")
+    (Path(environ["HOME"]) / "signers").write_text("ada@example.org ssh-ed25519 AAAA\n")
+    with open_repository(repo.path, environ) as repository:
+        found = signing_of(repository)
+    assert found.program == "ssh-keygen-of-mine"
+    assert allowed_signers(found, environ) == b"ada@example.org ssh-ed25519 AAAA\n"
+
+
+def test_a_key_of_another_format_than_ssh_is_no_key(tmp_path, environ):
+    repo = Repo(tmp_path / "repo", environ)
+    repo.git("config", "user.signingKey", "0xDEADBEEF")
+    with open_repository(repo.path, environ) as repository:
+        assert signing_of(repository).key == ""

@@ -1,0 +1,160 @@
+"""A range that is called reviewed: all that it brings was in a review.
+
+Random histories, each with all the reviews that do not show one thing that it brings.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+import pytest
+
+from vibe_gate.receipts.spans import History, Part
+
+LINES = "abc"
+OLD, BASE = "0", "1"
+MOST = 7
+"""Commits of a history: with five, all that ever went wrong did."""
+
+Tree = frozenset[str]
+
+
+def difference(old: Tree, new: Tree) -> set[tuple[str, str]]:
+    return {("+", line) for line in new - old} | {("-", line) for line in old - new}
+
+
+@dataclass
+class World:
+    """Commits by number: `OLD`, from which branches can come that lack what the range begins with, and `BASE`.
+
+    A tree is the lines that it has.
+    """
+
+    parents: dict[str, list[str]] = field(default_factory=dict)
+    trees: dict[str, Tree] = field(default_factory=dict)
+    plain: set[str] = field(default_factory=set)
+
+    def add(self, parents: list[str], tree: Tree) -> None:
+        name = str(len(self.trees))
+        self.parents[name], self.trees[name] = parents, tree
+
+    @property
+    def last(self) -> str:
+        return str(len(self.trees) - 1)
+
+    def behind(self, name: str) -> set[str]:
+        return {name}.union(*(self.behind(parent) for parent in self.parents[name]))
+
+    def bases(self, one: str, other: str) -> list[str]:
+        common = self.behind(one) & self.behind(other)
+        return [name for name in common if not any(name != more and name in self.behind(more) for more in common)]
+
+    def merged(self, one: str, other: str) -> Tree:
+        """What git makes of two: of several bases it merges those first."""
+        bases = [self.trees[name] for name in self.bases(one, other)]
+        base = bases[0] if len(bases) == 1 else frozenset(x for x in LINES if all(x in tree for tree in bases))
+        left, right = self.trees[one], self.trees[other]
+        return frozenset(x for x in LINES if (x in left if (x in base) == (x in right) else x in right))
+
+
+def world(chance: random.Random) -> World:
+    """Commits after the base or after the one before it, the last after the base; merges of two and three.
+
+    Some of the merges are exactly what git makes of the two.
+    """
+    made = World()
+    made.add([], frozenset(chance.sample(LINES, 1)))
+    made.add([OLD], frozenset(chance.sample(LINES, 1)))
+    for _ in range(chance.randint(2, MOST - 1)):
+        old = [OLD] if chance.random() < 0.3 else []
+        some = [name for name in made.trees if name != OLD] + old
+        names = chance.sample(some, min(len(some), chance.choice([1, 1, 1, 2, 2, 3])))
+        names = [name for name in names if not any(name != one and name in made.behind(one) for one in names)]
+        if len(names) == 2 and len(made.bases(*names)) == 1 and chance.random() < 0.6:
+            made.plain.add(str(len(made.trees)))
+            made.add(names, made.merged(*names))
+        else:
+            changed = chance.sample(LINES, chance.choice([0, 1, 1, 2]))
+            made.add(names, made.trees[names[0]].symmetric_difference(changed))
+    return made if BASE in made.behind(made.last) else world(chance)
+
+
+def is_reviewed(made: World, reviews: set[tuple[str, str]]) -> bool:
+    """Whether each commit stands as it should: as `verify` decides it, with reviews that all pass."""
+    names = [name for name in made.trees if name in made.behind(made.last) - {OLD, BASE}]
+    history = History({name: made.parents[name] for name in names}, BASE)
+    parts = [part for part in (history.part(*one) for one in reviews) if part is not None]
+    for name in names:
+        first, *others = made.parents[name]
+        own = made.trees[first] == made.trees[name] or (first, name) in reviews
+        telling = [part for part in parts if history.tells(part, name)]
+        if not own and not telling:
+            return False
+        others = [one for one in others if name not in made.plain and made.trees[one] != made.trees[name]]
+        across = [one for one in others if (one, name) not in reviews]
+        if not history.is_shown(name, telling, own=own and not across):
+            history.hidden.add(name)
+        if not all(any(one in made.behind(part.base) for part in telling) for one in across):
+            return False
+    return True
+
+
+def looked_at(made: World, name: str) -> set[tuple[str, str]]:
+    """The pairs that a review can be of: two commits of the range, or one before it and one that `name` has."""
+    names = [one for one in made.trees if one in made.behind(name)]
+    pairs = {(left, right) for right in names for left in names if left not in (right, OLD)}
+    return pairs | {(left, right) for right in names for left in made.parents[right]}
+
+
+def missed(made: World) -> list[tuple[str, str]]:
+    """What the range brings, where it is called reviewed with all the reviews that do not show just that."""
+    pairs = {pair: difference(*(made.trees[name] for name in pair)) for pair in looked_at(made, made.last)}
+    assert is_reviewed(made, set(pairs))
+    return [
+        one for one in pairs[BASE, made.last] if is_reviewed(made, {pair for pair in pairs if one not in pairs[pair]})
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_range_brings_that_is_called_reviewed_was_shown(seed):
+    chance = random.Random(seed)
+    for _ in range(400):
+        made = world(chance)
+        assert missed(made) == [], made
+
+
+def shaped(*commits: tuple[str, str], plain: str = "") -> World:
+    """The line `a` is what the range begins without; each commit by its parents and its lines, from number 2 on."""
+    made = World(plain=set(plain))
+    for parents, lines in (("", "a"), (OLD, ""), *commits):
+        made.add(list(parents), frozenset(lines))
+    return made
+
+
+def test_a_merge_that_was_seen_against_one_parent_only_hides_what_it_took_from_the_other():
+    # From the old state; a merge that keeps it; the new state again, and a range from the base to there; the old again.
+    assert missed(shaped((OLD, "ab"), ("21", "ab"), ("3", "b"), ("4", "ab"))) == []
+
+
+def test_what_the_middle_of_a_range_brings_and_its_end_has_no_more_is_hidden_where_a_merge_takes_it_away():
+    # From the old state; the same as the base did; a merge of both; what was done is taken back; a merge of these.
+    assert missed(shaped((OLD, "ab"), ("2", "b"), ("31", "b"), ("3", "ab"), ("54", "ab"), plain="46")) == []
+
+
+def test_a_range_from_whose_middle_another_branch_goes_on_is_no_part_of_the_whole():
+    # "3" takes back what "2" brought; of that, "5" has what "3" left, and nobody saw it go.
+    history = History({"1": ["0"], "2": ["1"], "3": ["2"], "4": ["2"], "5": ["3", "4"]}, "0")
+    assert history.part("1", "3") is None
+    assert history.part("1", "2") == Part("1", "2", frozenset("2"))
+    assert history.part("1", "5") == Part("1", "5", frozenset("2345"))
+    assert history.part("0", "3") == Part("0", "3", frozenset("123"))
+
+
+def test_what_is_hidden_in_any_parent_of_a_merge_is_hidden_in_the_merge():
+    history = History({"1": ["0"], "2": ["0"], "3": ["1", "2"]}, "0", hidden={"2"})
+    assert not history.is_shown("3", [], own=True)
+    assert history.is_shown("3", [Part("0", "3", frozenset("123"))], own=False)
+    history.hidden.clear()
+    assert history.is_shown("3", [], own=True)
+    assert not history.is_shown("3", [], own=False)

@@ -1,0 +1,386 @@
+"""From a report to what stands on GitHub, over rounds and faults: final state and number of writes each time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+from contract.github import LoopbackGitHub, loopback_github
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted
+from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
+from vibe_gate.forge import open_forge
+from vibe_gate.report.comment import MARKER, marker, state_of
+from vibe_gate.report.links import Links
+from vibe_gate.report.posting import Posted, Posting, post
+from vibe_gate.report.report import Report
+from vibe_gate.report.review_comments import MAX_COMMENTS, finding_of
+from vibe_gate.report.round import dump, first_round
+
+BASE = "b" * 40
+HEADS = [digit * 40 for digit in "a123456789"]
+LINES = 2_500
+COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
+COMMENT = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
+CHECKS = "/repos/{owner}/{repo}/check-runs"
+REVIEWS = "/repos/{owner}/{repo}/pulls/{pull_number}/reviews"
+PULL = "/repos/{owner}/{repo}/pulls/{pull_number}"
+
+PATCH = (
+    "diff --git a/src/a.py b/src/a.py\nnew file mode 100644\n--- /dev/null\n+++ b/src/a.py\n"
+    f"@@ -0,0 +1,{LINES} @@\n" + "".join(f"+x = {n}\n" for n in range(1, LINES + 1))
+)
+
+
+@pytest.fixture
+def github() -> Iterator[LoopbackGitHub]:
+    with loopback_github() as started:
+        started.add_pull(7, base_sha=BASE, head_sha=HEADS[0], diff=PATCH)
+        yield started
+
+
+def finding(number: int, *, level: str = "failure", path: str = "src/a.py") -> Finding:
+    return Finding(
+        path=path, line=number, end_line=number, level=level, criterion="tidy", message=f"Line {number} is untidy",
+        fingerprint=f"{number:016x}",
+    )  # fmt: skip
+
+
+def summary(findings: Sequence[Finding], head: str) -> Summary:
+    fails = any(one.level == "failure" for one in findings)
+    outcome = "fail" if fails else "pass"
+    tidy = CriterionResult(
+        id="tidy", kind="check", must=True, weight=1, outcome=outcome, decided_by="check", reason="So."
+    )
+    file = ChangedFile(path="src/a.py", old_path=None, change_type="added", added=LINES, deleted=0, binary=False)
+    change = ChangeSummary(
+        before="c" * 40, after="d" * 40, base_commit=BASE, head_commit=head, patch_id="", range_patch_id="",
+        files=(file,),
+    )  # fmt: skip
+    return Summary(
+        run_id="20261120T120000000Z-0123abcd", key=head, workflow="review", outcome=outcome, exit_code=int(fails),
+        bundle="", trusted=Trusted(revision=BASE, bootstrap=False), change=change, findings=tuple(findings),
+        rubrics=(RubricResult(id="q", digest="e" * 64, outcome=outcome, score=0.0, coverage=1.0, criteria=(tidy,)),),
+    )  # fmt: skip
+
+
+def report(findings: Sequence[Finding], head: str, name: str = "") -> Report:
+    made = summary(findings, head)
+    links = Links("https://github.com", "octo/hello", head, "https://github.com/octo/hello/actions/runs/1", BASE)
+    return Report(made, (), first_round(made.findings, head), links, PATCH, number=7, name=name)
+
+
+class Pauses(list[float]):
+    """What was waited for, without waiting."""
+
+    def __call__(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+def say(
+    github: LoopbackGitHub, environ, findings: Sequence[Finding], head: str = HEADS[0], *, name: str = "",
+    touched=None, lines: bool = True, **wanted: object,
+) -> Posted:  # fmt: skip
+    """One job's posting at this head, which is the pull request's newest."""
+    github.pulls[7].head_sha = head
+    posting = Posting(
+        head=head, number=7, review_comments=lines, touched=touched or (lambda earlier: lambda finding: True)
+    )
+    with open_forge(github.url, github.token, "octo/hello", environ=environ, pause=Pauses()) as forge:
+        return post(replace(posting, **wanted), forge, report(findings, head, name))
+
+
+def ours(github: LoopbackGitHub) -> list[str]:
+    return [one.body for one in github.comments if one.author == "github-actions[bot]"]
+
+
+@pytest.mark.parametrize(("number", "checks"), [(0, 1), (1, 1), (49, 1), (50, 1), (51, 2), (400, 8), (1_000, 20)])
+def test_everything_found_is_said_once_with_few_writes(github, environ, number, checks):
+    posted = say(github, environ, [finding(n) for n in range(1, number + 1)])
+    assert len(ours(github)) == 1
+    assert len(github.check_runs) == 1
+    assert len(github.check_runs[0].annotations) == number
+    assert github.check_runs[0].sent["conclusion"] == ("failure" if number else "success")
+    assert len(github.review_comments) == min(number, MAX_COMMENTS)
+    assert github.writes == checks + 1 + bool(number)
+    assert posted.comment_url
+    assert len(ours(github)[0]) <= 65_000
+    more = ["Only 50 of the new findings got a comment at their lines."]
+    assert posted.downgrades == (more if number > MAX_COMMENTS else [])
+
+
+def test_more_findings_than_a_check_run_shows_are_counted_and_the_gravest_are_shown(github, environ):
+    found = [finding(n, level="warning" if n <= 1_200 else "failure") for n in range(1, 2_401)]
+    say(github, environ, found, lines=False)
+    made = github.check_runs[0]
+    assert [one["start_line"] for one in made.annotations] == list(range(1_201, 2_201))
+    assert made.sent["output"]["summary"].count("Of 2,400 findings, 1,000 are annotations: the gravest first.") == 1
+    assert github.writes == 21
+    assert len(ours(github)[0]) <= 65_000
+
+
+def test_a_count_of_rounds_that_somebody_drove_to_its_end_stops_nothing(github, environ):
+    say(github, environ, [finding(1)], lines=False)
+    state = state_of(ours(github)[0]).model_copy(update={"number": 1_000_000})
+    github.comments[0].body = f"{marker()}\nwords\n<!-- vibe-gate:state {dump(state)} -->\n"
+    posted = say(github, environ, [finding(2)], HEADS[1], lines=False)
+    assert posted.report.round.number == 1_000_000
+    assert [one.line for one in posted.report.round.fixed] == [1]
+    assert posted.comment_url
+
+
+def test_the_same_said_again_is_one_new_check_run_and_nothing_else(github, environ):
+    say(github, environ, [finding(1)])
+    say(github, environ, [finding(1)])  # what was new is open now
+    before = github.writes
+    say(github, environ, [finding(1)])
+    assert github.writes == before + 1
+    assert len(ours(github)) == len(github.review_comments) == 1
+
+
+def test_rounds_say_what_is_fixed_open_new_and_back(github, environ):
+    say(github, environ, [finding(1), finding(2)])
+    posted = say(github, environ, [finding(2), finding(3)], HEADS[1])
+    assert posted.report.round.number == 2
+    assert [one.line for one in posted.report.round.new] == [3]
+    assert [one.line for one in posted.report.round.open] == [2]
+    assert [(one.line, one.fixed) for one in posted.report.round.fixed] == [(1, HEADS[1])]
+    bodies = {finding_of(one.body): one.body for one in github.review_comments}
+    assert "Fixed" in bodies[f"{1:016x}"]
+    assert "Fixed" not in bodies[f"{2:016x}"]
+    assert len(github.review_comments) == 3
+    posted = say(github, environ, [finding(1), finding(2), finding(3)], HEADS[2])
+    assert posted.report.round.back == {f"{1:016x}"}
+    assert [finding_of(one.body) for one in github.review_comments].count(f"{1:016x}") == 2  # said again: it is back
+    assert len(ours(github)) == 1
+
+
+def test_a_fixed_comment_is_marked_once(github, environ):
+    say(github, environ, [finding(1)])
+    say(github, environ, [], HEADS[1])
+    marked = github.review_comments[0].body
+    before = github.writes
+    say(github, environ, [], HEADS[2])
+    assert github.writes == before + 2  # check run and comment
+    assert github.review_comments[0].body == marked
+    assert HEADS[1][:12] in marked
+
+
+def test_what_is_no_blocker_and_stands_on_old_lines_is_held_back(github, environ):
+    say(github, environ, [finding(1)])
+    new = [finding(1), finding(5, level="warning"), finding(6), finding(7, level="warning")]
+    posted = say(github, environ, new, HEADS[1], touched=lambda head: lambda one: one.line == 7)
+    assert [one.line for one in posted.report.round.new] == [6, 7]
+    assert [one.line for one in posted.report.round.held] == [5]
+    assert {finding_of(one.body) for one in github.review_comments} == {f"{n:016x}" for n in (1, 6, 7)}
+
+
+def test_where_the_last_round_cannot_be_seen_every_line_counts_and_the_comment_says_so(github, environ):
+    say(github, environ, [finding(1)])
+    posted = say(github, environ, [finding(1), finding(5, level="warning")], HEADS[1], touched=lambda head: None)
+    assert [one.line for one in posted.report.round.new] == [5]
+    assert "cannot be seen any more" in posted.downgrades[0]
+    assert "cannot be seen any more" in ours(github)[0]
+
+
+def test_a_deleted_comment_is_made_again_as_a_first_round(github, environ):
+    say(github, environ, [finding(1)], lines=False)
+    github.comments.clear()
+    posted = say(github, environ, [finding(1)], HEADS[1], lines=False)
+    assert posted.report.round.number == 1
+    assert len(ours(github)) == 1
+
+
+def test_a_comment_that_somebody_else_forged_is_neither_read_nor_changed(github, environ):
+    say(github, environ, [finding(1)], lines=False)
+    forged = ours(github)[0].replace("FAIL", "PASS")
+    github.comments.clear()
+    github.add_comment(7, "eve", forged)
+    posted = say(github, environ, [finding(1)], lines=False)
+    assert posted.report.round.number == 1
+    assert [one.author for one in github.comments] == ["eve", "github-actions[bot]"]
+    assert github.comments[0].body == forged
+
+
+def test_a_review_comment_that_somebody_else_forged_silences_nothing(github, environ):
+    github.add_review_comment(
+        7, "eve", f"<!-- vibe-gate:finding {1:016x} -->\nfine", path="src/a.py", line=1, side="RIGHT"
+    )
+    say(github, environ, [finding(1)])
+    assert [one.author for one in github.review_comments] == ["eve", "github-actions[bot]"]
+
+
+def test_our_comment_is_found_behind_thirty_pages_of_others(github, environ):
+    for number in range(2_950):
+        github.add_comment(7, "eve", f"No {number}")
+    say(github, environ, [finding(1)], lines=False)
+    github.add_comment(7, "eve", MARKER)
+    before = github.writes
+    say(github, environ, [], HEADS[1], lines=False)
+    assert github.writes == before + 2
+    assert len(ours(github)) == 1
+
+
+def test_two_gates_of_one_repository_have_a_comment_each(github, environ):
+    say(github, environ, [finding(1)], lines=False)
+    say(github, environ, [finding(2)], lines=False, name="pay")
+    say(github, environ, [], HEADS[1], lines=False, name="pay")
+    assert len(ours(github)) == 2
+    assert sorted(body.split("\n")[0] for body in ours(github)) == sorted([marker(), marker("pay")])
+    assert {run.sent["name"] for run in github.check_runs} == {"vibe-gate", "vibe-gate (pay)"}
+
+
+def test_a_forks_token_writes_nothing_and_every_downgrade_says_why(github, environ):
+    token = github.token
+    github.read_only.add(token)
+    posted = say(github, environ, [finding(1)])
+    assert github.writes == 0
+    assert (posted.comment_url, posted.check_run_url, posted.anywhere) == ("", "", False)
+    assert len(posted.downgrades) == 3
+    assert all("from a fork may only read" in sentence for sentence in posted.downgrades)
+    assert posted.report.summary.exit_code == 1
+
+
+def test_a_refused_check_run_is_said_in_the_comment(github, environ):
+    github.fail("POST", CHECKS, 403, times=None)
+    posted = say(github, environ, [finding(1)], lines=False)
+    assert posted.check_run_url == ""
+    assert "The check run could not be written" in ours(github)[0]
+    assert github.writes == 1
+
+
+def test_a_refused_line_leaves_the_finding_in_the_comment(github, environ):
+    github.fail("POST", REVIEWS, 422, times=None)
+    posted = say(github, environ, [finding(1)])
+    assert github.review_comments == []
+    assert "The comments at lines were refused" in ours(github)[0]
+    assert "Line 1 is untidy" in ours(github)[0]
+    assert len(posted.downgrades) == 1
+    assert github.writes == 2
+
+
+def test_a_file_with_an_odd_name_takes_the_comments_of_the_others_not_away(github, environ):
+    patch = PATCH + PATCH.replace("a/src/a.py", r'"a/src/a\tb.py"').replace("b/src/a.py", r'"b/src/a\tb.py"')
+    github.fail("POST", REVIEWS, 422, times=1, message="Pull request review thread path is invalid")
+    told = report([finding(1), finding(2, path=paths.quote("src/a\tb.py"))], HEADS[0])
+    posting = Posting(head=HEADS[0], number=7, review_comments=True)
+    with open_forge(github.url, github.token, "octo/hello", environ=environ, pause=Pauses()) as forge:
+        posted = post(posting, forge, replace(told, patch=patch))
+    assert [(one.path, one.line) for one in github.review_comments] == [("src/a.py", 1)]
+    assert len(posted.downgrades) == 1
+    assert "without the 1 in files with odd names it took the other 1" in ours(github)[0]
+    assert "Line 2 is untidy" in ours(github)[0]
+
+
+def test_where_every_path_is_plain_a_refused_review_is_not_sent_again(github, environ):
+    github.fail("POST", REVIEWS, 422, times=1)
+    say(github, environ, [finding(1)])
+    assert github.review_comments == []
+
+
+def test_a_finding_off_the_diff_stands_in_the_comment_only(github, environ):
+    say(github, environ, [finding(1), finding(9, path="src/other.py")])
+    assert [one.line for one in github.review_comments] == [1]
+    assert "src/other.py" in ours(github)[0]
+    assert github.violations == []
+
+
+def test_a_refused_comment_changes_no_verdict_and_is_a_downgrade(github, environ):
+    github.fail("POST", COMMENTS, 403, times=None)
+    posted = say(github, environ, [finding(1)], lines=False)
+    assert posted.comment_url == ""
+    assert posted.check_run_url
+    assert "The comment could not be posted" in posted.downgrades[-1]
+    assert posted.report.summary.outcome == "fail"
+
+
+@pytest.mark.parametrize(
+    "fault", [{"status": 502}, {"cut": "before"}, {"cut": "after"}, {"status": 502, "after": True}]
+)
+@pytest.mark.parametrize("path", [COMMENTS, CHECKS, REVIEWS])
+def test_a_fault_that_passes_leaves_one_of_each(github, environ, path, fault):
+    status = fault.get("status", 502)
+    github.fail("POST", path, status, times=1, **{key: value for key, value in fault.items() if key != "status"})
+    posted = say(github, environ, [finding(1)])
+    assert posted.downgrades == []
+    assert (len(ours(github)), len(github.check_runs), len(github.review_comments)) == (1, 1, 1)
+
+
+def test_a_server_that_stays_down_costs_no_verdict(github, environ):
+    github.fail("*", "*", 502, times=None)
+    posted = say(github, environ, [finding(1)])
+    assert github.writes == 0
+    assert len(posted.downgrades) >= 3
+    assert posted.report.summary.outcome == "fail"
+
+
+def test_a_secondary_limit_is_waited_for(github, environ):
+    github.limit(retry_after=7)
+    pauses = Pauses()
+    posting = Posting(head=HEADS[0], number=7)
+    with open_forge(github.url, github.token, "octo/hello", environ=environ, pause=pauses) as forge:
+        posted = post(posting, forge, report([finding(1)], HEADS[0]))
+    assert posted.downgrades == []
+    assert sum(pauses) >= 7
+    assert len(ours(github)) == 1
+
+
+def test_a_limit_beyond_patience_is_a_downgrade(github, environ):
+    github.limit(retry_after=86_400, times=1_000)
+    posted = say(github, environ, [finding(1)], lines=False)
+    assert posted.comment_url == ""
+    assert len(posted.downgrades) == 2
+
+
+def test_an_older_run_leaves_the_comment_to_the_newer_one(github, environ):
+    say(github, environ, [finding(1)], HEADS[1])
+    newest = ours(github)[0]
+    posting = Posting(head=HEADS[0], number=7, review_comments=True)
+    with open_forge(github.url, github.token, "octo/hello", environ=environ) as forge:
+        posted = post(posting, forge, report([], HEADS[0]))
+    assert ours(github) == [newest]
+    assert "is at 111111111111 by now and this run is about aaaaaaaaaaaa" in posted.downgrades[0]
+    assert [run.sent["head_sha"] for run in github.check_runs] == [HEADS[1], HEADS[0]]
+
+
+def test_unreadable_earlier_words_make_a_first_round_and_no_second_comment(github, environ):
+    say(github, environ, [finding(1)], lines=False)
+    github.fail("GET", COMMENTS, 403, times=1)
+    posted = say(github, environ, [finding(2)], HEADS[1], lines=False)
+    assert posted.report.round.number == 1
+    assert "counts as a first round" in posted.downgrades[0]
+    assert len(ours(github)) == 1
+
+
+def test_what_is_not_wanted_is_not_written(github, environ):
+    posted = say(github, environ, [finding(1)], comment=False, check_run=False, review_comments=False)
+    assert github.writes == 0
+    assert posted.downgrades == []
+
+
+def test_without_a_pull_request_only_the_commit_hears_of_it(github, environ):
+    posted = say(github, environ, [finding(1)], number=None)
+    assert github.writes == 1
+    assert posted.check_run_url
+
+
+def test_without_a_forge_everything_known_is_kept(environ):
+    posted = post(Posting(head=HEADS[0], number=7, limits=("No token.",)), None, report([finding(1)], HEADS[0]))
+    assert posted.downgrades == ["No token."]
+    assert not posted.anywhere
+
+
+def test_two_jobs_that_post_in_the_same_moment_leave_one_comment(github, environ):
+    def job() -> None:
+        with open_forge(github.url, github.token, "octo/hello", environ=environ) as forge:
+            post(Posting(head=HEADS[0], number=7), forge, report([finding(1)], HEADS[0]))
+
+    jobs = [threading.Thread(target=job) for _ in range(2)]
+    for one in jobs:
+        one.start()
+    for one in jobs:
+        one.join()
+    assert len(ours(github)) == 1

@@ -1,0 +1,278 @@
+"""Rounds: nothing is said twice, what is gone is fixed at a commit, and a state from a comment is hostile."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted, Unreviewed
+from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding, RubricResult
+from vibe_gate.report.round import MAX_STATE, Round, RoundState, Seen, answered_by, dump, first_round, load, next_round
+
+A, B, C = "a" * 40, "b" * 40, "c" * 40
+
+
+def found(name: str, level: str = "failure", **more) -> Finding:
+    values = {"path": "src/a.py", "line": 3, "end_line": 3, "criterion": "x", "message": f"finding {name}"}
+    return Finding(level=level, **{"fingerprint": name * 16} | values | more)
+
+
+def follow(before: Round, findings, head=B, touched=True, **more) -> Round:
+    def blocking(finding):
+        return finding.level == "failure"
+
+    return next_round(before.state, findings, head, lambda _: touched, blocking, **more)
+
+
+def names(findings) -> str:
+    return "".join(finding.fingerprint[0] for finding in findings)
+
+
+def test_in_the_first_round_everything_is_new():
+    told = first_round([found("1"), found("2", "warning")], A)
+    assert (told.number, names(told.new), told.open, told.fixed, told.held) == (1, "12", (), (), ())
+
+
+def test_what_is_still_there_is_open_and_what_is_gone_is_fixed_at_this_commit():
+    told = follow(first_round([found("1"), found("2")], A), [found("2"), found("3")])
+    assert (told.number, names(told.new), names(told.open)) == (2, "3", "2")
+    assert [(seen.fingerprint[0], seen.since, seen.fixed) for seen in told.fixed] == [("1", A, B)]
+
+
+def test_what_is_fixed_keeps_its_commit_in_later_rounds():
+    second = follow(first_round([found("1")], A), [])
+    assert [(seen.since, seen.fixed) for seen in follow(second, [], C).fixed] == [(A, B)]
+
+
+def test_what_was_fixed_and_is_there_again_is_new_and_said_to_be_back():
+    told = follow(follow(first_round([found("1")], A), []), [found("1")], C)
+    assert (names(told.new), told.back, told.fixed) == ("1", {"1" * 16}, ())
+    assert told.state.findings[0].since == C
+
+
+@pytest.mark.parametrize(
+    ("level", "touched", "new", "held"),
+    [("failure", False, "2", ""), ("warning", True, "2", ""), ("warning", False, "", "2"), ("notice", False, "", "2")],
+)
+def test_only_blockers_and_what_stands_on_touched_lines_is_said_later(level, touched, new, held):
+    told = follow(first_round([found("1")], A), [found("1"), found("2", level)], touched=touched)
+    assert (names(told.new), names(told.held), names(told.open)) == (new, held, "1")
+
+
+def test_what_is_held_back_is_held_back_again_and_said_once_its_lines_change():
+    held = follow(first_round([], A), [found("1", "warning")], touched=False)
+    assert names(follow(held, [found("1", "warning")], C, touched=False).held) == "1"
+    assert names(follow(held, [found("1", "warning")], C, touched=True).new) == "1"
+
+
+def test_what_nobody_could_look_for_is_not_fixed():
+    told = follow(first_round([found("1"), found("2")], A), [], answered=lambda seen: seen.fingerprint[0] == "1")
+    assert (names(told.fixed), names(told.unanswered)) == ("1", "2")
+    assert names(follow(told, [found("2")], C).open) == "2"
+
+
+def test_the_same_commit_again_fixes_nothing_and_is_no_further_round():
+    told = follow(first_round([found("1"), found("2")], A), [found("2")], A)
+    assert (told.number, told.fixed, names(told.withdrawn), names(told.open)) == (1, (), "1", "2")
+    assert names(follow(told, [found("1"), found("2")], B).new) == "1"
+
+
+def test_findings_without_a_fingerprint_are_told_apart_by_their_words():
+    plain = found("1").model_copy(update={"fingerprint": ""})
+    hostile = found("1").model_copy(update={"fingerprint": "--> @user"})
+    told = first_round([plain, plain.model_copy(update={"line": 4}), hostile], A)
+    assert len({seen.fingerprint for seen in told.state.findings}) == 2
+    assert load(dump(told.state)) == told.state
+
+
+def summary(outcome, kind="judge", unreviewed=(), path="src/a.py"):
+    one = CriterionResult(id="x", kind=kind, must=True, weight=1, outcome=outcome, decided_by="none")
+    files = (ChangedFile(path=path, old_path=None, change_type="modified", added=1, deleted=0, binary=False),)
+    change = ChangeSummary(
+        before="1", after="2", base_commit="", head_commit=A, patch_id="", range_patch_id="", files=files
+    )
+    rubrics = (RubricResult(id="r", digest="", outcome="pass", score=1, coverage=1, criteria=(one,)),)
+    places = tuple(Unreviewed(path=name, line=0, end_line=0, reason="") for name in unreviewed)
+    return Summary(
+        run_id="r", key=A, workflow="review", outcome="pass", exit_code=0, bundle="", change=change, rubrics=rubrics,
+        trusted=Trusted(revision="", bootstrap=False), unreviewed=places,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("made", "answered"),
+    [
+        (summary("pass"), True),
+        (summary("fail"), True),
+        (summary("abstain"), False),
+        (summary("error"), False),
+        (summary("not_applicable"), False),  # --no-judge reads like that
+        (summary("not_applicable", kind="check"), True),
+        (summary("error", kind="check"), False),
+        (summary("pass", unreviewed=["src/a.py"]), False),
+        (summary("pass", kind="check", unreviewed=["src/a.py"]), True),
+        (summary("abstain", path="src/b.py"), True),  # no longer part of the change
+    ],
+)
+def test_a_run_can_tell_only_about_what_it_decided(made, answered):
+    assert answered_by(made)(first_round([found("1")], A).state.findings[0]) is answered
+
+
+def test_a_check_with_as_many_findings_as_it_keeps_answers_nothing_about_the_rest():
+    gone = first_round([found("1")], A).state.findings[0]
+    many = [found("2", line=number, fingerprint=f"{number:016x}") for number in range(1, MAX_FINDINGS + 1)]
+    made = summary("fail", kind="check").model_copy(update={"findings": tuple(many)})
+    told = next_round(follow_state(None, [found("1")]).state, many, C, lambda _: True, lambda _: True,
+                      answered=answered_by(made))  # fmt: skip
+    assert (told.fixed, [seen.fingerprint for seen in told.unanswered]) == ((), ["1" * 16])
+    assert answered_by(made.model_copy(update={"findings": tuple(many[1:])}))(gone)
+    assert answered_by(made)(gone.model_copy(update={"path": "src/left.py"}))
+
+
+def test_a_criterion_that_is_asked_no_more_answers_nothing():
+    assert not answered_by(summary("pass"))(first_round([found("1", criterion="y")], A).state.findings[0])
+
+
+def state(number: int, fixed: bool = False) -> RoundState:
+    seen = [
+        Seen(fingerprint=f"{index:016x}", criterion="x", path=f"src/{index}.py", line=index, level="warning",
+             message=f"{index} " + "é" * 200, since=A, fixed=B if fixed and index >= number // 2 else "")
+        for index in range(number)
+    ]  # fmt: skip
+    return RoundState(number=3, head=A, findings=tuple(seen))
+
+
+@pytest.mark.parametrize("number", [0, 1, 50, 400])
+def test_a_state_travels_unharmed(number):
+    text = dump(state(number))
+    assert load(text) == state(number)
+    assert len(text) <= MAX_STATE
+    assert "--" not in text
+    assert text == dump(state(number))
+
+
+def random_message(index: int) -> str:
+    return base64.b64encode(zlib.compress(str(index).encode() * 3) * 12).decode()[:280]
+
+
+@pytest.mark.parametrize("number", [400, 3000, 10_000])
+def test_a_state_that_is_too_large_loses_fixed_ones_then_words_and_the_last_ones_at_the_end(number):
+    plain = state(number, fixed=True)
+    hostile = tuple(seen.model_copy(update={"message": random_message(n)}) for n, seen in enumerate(plain.findings))
+    text = dump(plain.model_copy(update={"findings": hostile}))
+    assert len(text) <= MAX_STATE
+    kept = load(text)
+    assert kept is not None
+    assert kept.findings[0].fingerprint == f"{0:016x}"
+    if number == 400:
+        assert [seen.fingerprint for seen in kept.findings[:200]] == [f"{n:016x}" for n in range(200)]
+
+
+def packed(value) -> str:
+    return base64.b64encode(zlib.compress(json.dumps(value).encode())).decode()
+
+
+GOOD = {"schema": 1, "number": 1, "head": A, "findings": []}
+SEEN = {"fingerprint": "1" * 16, "criterion": "x", "path": "a", "line": 1, "level": "failure", "message": "m",
+        "since": A, "fixed": ""}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "====",
+        "é",
+        "A" * (MAX_STATE + 4),
+        base64.b64encode(b"{}").decode(),
+        packed([]),
+        packed(None),
+        packed(GOOD | {"schema": 2}),
+        packed(GOOD | {"head": "HEAD"}),
+        packed(GOOD | {"head": A + "\n"}),
+        packed(GOOD | {"number": 0}),
+        packed(GOOD | {"extra": 1}),
+        packed(GOOD | {"findings": [SEEN | {"fingerprint": "z" * 16}]}),
+        packed(GOOD | {"findings": [SEEN | {"since": "--> @user"}]}),
+        packed(GOOD | {"findings": [SEEN | {"line": -1}]}),
+        packed(GOOD | {"findings": [SEEN, SEEN]}),
+        packed(GOOD)[:-8],
+        base64.b64encode(zlib.compress(json.dumps(GOOD).encode()) + b"more").decode(),
+        base64.b64encode(zlib.compress(b"[" * 100_000)).decode(),
+        base64.b64encode(zlib.compress(b" " * (4 << 20) + json.dumps(GOOD).encode())).decode(),
+    ],
+)
+def test_what_is_not_ours_is_no_state(text):
+    assert load(packed(GOOD | {"findings": [SEEN]})) is not None
+    assert load(text) is None
+
+
+HOSTILE = st.one_of(
+    st.none(), st.booleans(), st.integers(-1, 1 << 40), st.floats(), st.text(max_size=20),
+    st.sampled_from(["\ud800", 1_000_000, "2" * 16, A, B, A + "\n", "src/a.py", "notice", [], {}]),
+)  # fmt: skip
+
+
+def spoilt(valid: dict) -> st.SearchStrategy[dict]:
+    """The document with any of its values replaced."""
+    return st.fixed_dictionaries({name: st.one_of(st.just(value), HOSTILE) for name, value in valid.items()})
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    document=spoilt(GOOD | {"number": 1_000_000}),
+    seen=st.lists(st.one_of(st.just(SEEN), spoilt(SEEN)), max_size=3),
+    head=st.sampled_from([A, B]),
+)
+def test_over_no_state_a_round_stumbles(document, seen, head):
+    state = load(packed(document | {"findings": seen}))
+    if state is None:
+        return
+    here = [found("1"), found("2", line=1 << 40, end_line=1 << 40)]
+    told = next_round(state, here, head, lambda _: True, lambda _: True)
+    assert load(dump(told.state)) is not None
+    assert {one.fingerprint for one in told.shown} == {"1" * 16, "2" * 16}
+
+
+def test_the_count_of_rounds_stays_at_its_end():
+    state = load(packed(GOOD | {"number": 1_000_000}))
+    assert follow_state(state, []).state.number == 1_000_000
+
+
+def test_what_a_state_cannot_hold_is_not_remembered():
+    many = tuple(Seen(**SEEN | {"fingerprint": f"{number:016x}", "fixed": A}) for number in range(10_000))
+    told = follow_state(RoundState(number=1, head=A, findings=many), [found("f")])
+    assert told.state.findings[0].fingerprint == "f" * 16
+    assert len(told.state.findings) == 10_000
+
+
+def follow_state(state: RoundState | None, findings) -> Round:
+    return next_round(state, findings, B, lambda _: True, lambda _: True)
+
+
+@settings(deadline=None)
+@given(st.text(alphabet="ABCDabcd0123+/=", max_size=200))
+def test_no_text_makes_loading_fail(text):
+    load(text)
+
+
+@settings(deadline=None)
+@given(st.lists(st.sets(st.sampled_from("123456789")), min_size=1, max_size=6))
+def test_over_any_rounds_each_finding_is_in_one_place_and_nothing_is_new_twice_in_a_row(history):
+    told, before = None, set()
+    for index, here in enumerate(history):
+        head = f"{index:040x}"
+        findings = [found(name) for name in sorted(here)]
+        told = first_round(findings, head) if told is None else follow(told, findings, head)
+        groups = [names(told.new), names(told.open), names(told.fixed), names(told.held)]
+        assert sorted("".join(groups)) == sorted(set("".join(groups)))
+        assert set(names(told.shown)) == here
+        assert not set(names(told.new)) & before
+        assert set(names(told.open)) == before & here
+        before = here

@@ -1,0 +1,173 @@
+"""Commands of a repository's own: real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from vibe_gate.domain.execution import CommandResult
+from vibe_gate.sandbox import KEPT_OUTPUT, run_command
+
+USER = {
+    "PATH": os.environ["PATH"],
+    "HOME": "/nonexistent-home",
+    "ANTHROPIC_API_KEY": "secret",
+    "GIT_DIR": "/elsewhere/.git",
+    "VIRTUAL_ENV": "/venv",
+    "PYTHONPATH": "/evil",
+    "LD_PRELOAD": "",
+}
+
+
+def run(tree: Path, *argv: str, timeout_s: float = 20) -> CommandResult:
+    return run_command(argv, cwd=tree, timeout_s=timeout_s, environ=USER)
+
+
+def python(tree: Path, code: str, timeout_s: float = 20) -> CommandResult:
+    return run(tree, sys.executable, "-c", code, timeout_s=timeout_s)
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def gone(pid: int) -> bool:
+    end = time.monotonic() + 30
+    while alive(pid) and time.monotonic() < end:
+        time.sleep(0.02)
+    return not alive(pid)
+
+
+def test_output_and_exit_code_come_back_together(tmp_path: Path) -> None:
+    result = run(tmp_path, "sh", "-c", "echo out; echo err >&2; exit 3")
+    assert (result.exit_code, result.output, result.failure) == (3, "out\nerr\n", "")
+
+
+def test_the_command_stands_in_the_tree_with_an_environment_of_its_own(tmp_path: Path) -> None:
+    result = python(
+        tmp_path, "import os; print(os.getcwd()); print(sorted(os.environ)); print(os.listdir(os.environ['HOME']))"
+    )
+    where, names, home = result.output.splitlines()
+    assert Path(where) == tmp_path
+    assert set(eval(names)) <= {"HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "TMPDIR", "TZ"}
+    assert home == "['tmp']"
+
+
+def test_home_and_temporary_files_are_gone_afterwards(tmp_path: Path) -> None:
+    result = run(tmp_path, "sh", "-c", 'touch "$HOME/a" "$TMPDIR/b"; mkdir "$HOME/c"; chmod 0 "$HOME/c"; echo "$HOME"')
+    assert not Path(result.output.strip()).exists()
+
+
+def test_input_is_empty(tmp_path: Path) -> None:
+    assert run(tmp_path, "cat").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "failure"),
+    [
+        ("no-such-program-here", "not found"),
+        ("./missing", "not found"),
+        ("../outside", "out of the tree"),
+        ("bin/../../outside", "out of the tree"),
+        ("./link", "out of the tree"),
+        ("./text", "could not be started"),
+        ("", "not found"),
+    ],
+)
+def test_a_program_that_is_not_there_is_a_failure_and_no_exit_code(tmp_path: Path, name: str, failure: str) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tmp_path / "outside").write_text("#!/bin/sh\necho ran\n")
+    (tmp_path / "outside").chmod(0o755)
+    (tree / "link").symlink_to("../outside")
+    (tree / "text").write_text("no program")
+    result = run(tree, name)
+    assert result.exit_code is None
+    assert failure in result.failure
+
+
+def test_a_name_with_a_slash_is_a_file_of_the_tree_and_one_without_never_is(tmp_path: Path) -> None:
+    (tmp_path / "tool").write_text("#!/bin/sh\necho ours\n")
+    (tmp_path / "tool").chmod(0o755)
+    assert run(tmp_path, "./tool").output == "ours\n"
+    here = run_command(["tool"], cwd=tmp_path, timeout_s=5, environ={"PATH": f".:{USER['PATH']}:"})
+    assert here.failure.startswith("not found")
+
+
+def test_a_command_over_its_time_is_ended_with_its_children(tmp_path: Path) -> None:
+    result = run(tmp_path, "sh", "-c", "sleep 600 & echo $!; sleep 600", timeout_s=1.5)
+    assert result.exit_code is None
+    assert result.failure == "timed out after 1.5 s"
+    assert gone(int(result.output))
+
+
+def test_a_command_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+    code = "import signal, time, os; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(os.getpid(), flush=True)"
+    result = python(tmp_path, code + "; time.sleep(600)", timeout_s=3)
+    assert result.exit_code is None
+    assert gone(int(result.output))
+
+
+def test_a_child_left_behind_is_ended_though_it_holds_the_output(tmp_path: Path) -> None:
+    result = run(tmp_path, "sh", "-c", "sleep 600 & echo $!")
+    assert result.exit_code == 0
+    assert gone(int(result.output))
+
+
+def test_a_child_that_leaves_the_group_is_ended_too(tmp_path: Path) -> None:
+    leaves = "import os, time\nif os.fork() == 0:\n os.setsid(); print(os.getpid(), flush=True); time.sleep(600)\n"
+    result = python(tmp_path, leaves + "time.sleep(0.3)")
+    assert result.exit_code == 0
+    assert gone(int(result.output))
+
+
+def test_a_command_that_prints_forever_is_bounded(tmp_path: Path) -> None:
+    result = run(tmp_path, "yes", timeout_s=1)
+    assert result.failure.startswith("timed out")
+    assert len(result.output) < KEPT_OUTPUT + 100
+    assert result.output.startswith("[")
+
+
+def test_the_end_of_long_output_is_kept(tmp_path: Path) -> None:
+    result = python(tmp_path, "print('x' * 500_000); print('the end')")
+    assert result.output.endswith("x\nthe end\n")
+    assert "bytes before this were dropped" in result.output
+
+
+def test_undecodable_output_is_replaced(tmp_path: Path) -> None:
+    assert run(tmp_path, "printf", r"a\377b").output == "a\ufffdb"
+
+
+def test_a_signal_is_a_negative_exit_code(tmp_path: Path) -> None:
+    assert run(tmp_path, "sh", "-c", "kill -9 $$").exit_code == -9
+
+
+def test_closing_the_output_early_is_no_end(tmp_path: Path) -> None:
+    result = python(tmp_path, "import os, time; os.close(1); os.close(2); time.sleep(0.3); os._exit(4)")
+    assert result.exit_code == 4
+
+
+def test_an_interrupt_leaves_no_process(tmp_path: Path) -> None:
+    script = (
+        "import sys, os; from pathlib import Path; from vibe_gate.sandbox import run_command\n"
+        f"run_command(['sh', '-c', 'echo $$ > pid; sleep 600'], cwd=Path({str(tmp_path)!r}), "
+        "timeout_s=60, environ=os.environ)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL, cwd=Path(__file__).parents[2])
+    end = time.monotonic() + 60
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    parent.send_signal(signal.SIGINT)
+    assert parent.wait(60) != 0
+    assert gone(int((tmp_path / "pid").read_text()))

@@ -1,0 +1,15 @@
+"""A store in a folder of its own, with a clock that ticks a millisecond and a redactor that knows one secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bundle_words import Clock, Hush
+
+from vibe_gate.store import Store, open_store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(tmp_path, Hush(), Clock())

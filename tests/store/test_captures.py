@@ -1,0 +1,606 @@
+"""Captured sessions: what is kept of them, what never is, and which blobs they wrote."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import resource
+import subprocess
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from vibe_gate.secrets.redaction import Redactor
+from vibe_gate.store import captures, open_store
+from vibe_gate.store.captured import flaws_of
+from vibe_gate.store.captures.blobs import blob_id, blobs_of
+from vibe_gate.store.folder import Folder
+from vibe_gate.store.plain_json import MAX_VALUES
+
+NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+TS = int(NOW.timestamp() * 1000)
+SESSION = "0f3c9a1e-1111-2222-3333-444455556666"
+
+
+@pytest.fixture
+def common(tmp_path):
+    """A git folder; `.vibe-artifacts` would be beside it."""
+    folder = tmp_path / ".git"
+    folder.mkdir()
+    return folder
+
+
+def spool(common, *events, session=SESSION, ts=TS):
+    """Leave events as capture does."""
+    folder = common / "vibe-gate" / "sessions" / session
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "events.ndjson", "a") as file:
+        for number, event in enumerate(events):
+            file.write(event if isinstance(event, str) else json.dumps({"ts": ts + number, "event": event}) + "\n")
+
+
+def fold(common, now=NOW, environ=None):
+    redactor = Redactor(environ or {})
+    shelf = open_store(common.parent, redactor, lambda: NOW).sessions()
+    return captures.fold(common, shelf, redactor, now)[0]
+
+
+def kept(common):
+    """The one session below `.vibe-artifacts/sessions`: its name, its meta and its messages."""
+    (folder,) = (common.parent / ".vibe-artifacts" / "sessions").iterdir()
+    messages = [json.loads(line) for line in (folder / "messages.jsonl").read_text().splitlines()]
+    return folder.name, json.loads((folder / "meta.json").read_text()), messages
+
+
+def wrote(path, content, **more):
+    return {
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Write",
+        "tool_input": {"file_path": path, "content": content},
+        "tool_response": {"type": "create", "content": content, **more},
+    }
+
+
+def edited(path, original, old, new, replace_all=False):
+    return {
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Edit",
+        "tool_input": {"file_path": path, "old_string": old, "new_string": new, "replace_all": replace_all},
+        "tool_response": {"originalFile": original, "oldString": old, "newString": new},
+    }
+
+
+def test_events_become_messages_and_the_raw_ones_go(common):
+    spool(common, {"hook_event_name": "SessionStart"}, {"hook_event_name": "UserPromptSubmit", "prompt": "go"})
+    assert fold(common) == 2
+    name, meta, messages = kept(common)
+    assert name == "claude_20260304_050607_0f3c9a1e"
+    assert [(message["ts"], message["type"]) for message in messages] == [
+        ("2026-03-04T05:06:07.000Z", "SessionStart"),
+        ("2026-03-04T05:06:07.001Z", "UserPromptSubmit"),
+    ]
+    assert (meta["schema"], meta["session_id"], meta["events"], meta["agent"]) == (1, SESSION, 2, "claude")
+    left = {path.name for path in (common / "vibe-gate" / "sessions" / SESSION).iterdir()}
+    assert left == {"name"}
+
+
+def called(number, name="PostToolUse", **more):
+    return {"hook_event_name": name, "tool_name": "Read", "tool_use_id": number, **more}
+
+
+def transcript(path, *numbers, failed=(), at="2026-03-04T05:05:00.000Z"):
+    """What the agent's program writes down of its calls, cut to what is read."""
+    lines = []
+    for number in (*numbers, *failed):
+        block = {"type": "tool_result", "tool_use_id": number, "content": "x"}
+        block |= {"is_error": True} if number in failed else {}
+        lines.append(json.dumps({"type": "user", "timestamp": at, "message": {"role": "user", "content": [block]}}))
+    path.write_text("\n".join(['not json "tool_result"', *lines, '{"torn": "tool_result"']))
+    return str(path)
+
+
+def test_a_session_whose_calls_all_have_events_is_complete(common, tmp_path):
+    path = transcript(tmp_path / "t.jsonl", "toolu_1", "toolu_2", failed=["toolu_denied"])
+    events = [called("toolu_1"), called("toolu_2", "PostToolUseFailure"), {"hook_event_name": "SessionEnd"}]
+    spool(common, *(event | {"transcript_path": path} for event in events))
+    fold(common)
+    assert kept(common)[1]["hookCaptureStatus"] == {"complete": True, "missingEvents": [], "warnings": []}
+
+
+def test_a_call_without_an_event_is_named_until_the_event_comes(common, tmp_path):
+    path = transcript(tmp_path / "t.jsonl", "toolu_1", "toolu_2")
+    spool(common, called("toolu_1", transcript_path=path), {"hook_event_name": "SessionEnd"})
+    fold(common)
+    status = kept(common)[1]["hookCaptureStatus"]
+    assert status == {"complete": False, "missingEvents": ["PostToolUse toolu_2"], "warnings": []}
+    spool(common, called("toolu_2"), ts=TS + 1000)
+    fold(common, NOW + timedelta(minutes=1))
+    assert kept(common)[1]["hookCaptureStatus"]["complete"] is True
+
+
+def test_a_call_that_was_done_just_now_is_not_missing_yet(common, tmp_path):
+    path = transcript(tmp_path / "t.jsonl", "toolu_1", at="2026-03-04T05:06:06.500Z")
+    spool(common, {"hook_event_name": "SessionEnd", "transcript_path": path})
+    fold(common)
+    assert kept(common)[1]["hookCaptureStatus"]["missingEvents"] == []
+
+
+def test_a_session_that_was_killed_is_not_called_complete(common, tmp_path):
+    path = transcript(tmp_path / "t.jsonl", "toolu_1")
+    spool(common, called("toolu_1", transcript_path=path))
+    fold(common)
+    status = kept(common)[1]["hookCaptureStatus"]
+    assert (status["complete"], status["warnings"]) == (False, ["the session has not ended yet, or was killed"])
+
+
+@pytest.mark.parametrize(
+    "place", ["gone.jsonl", "/etc/passwd", "folder.jsonl", "link.jsonl", "fifo.jsonl", "\0.jsonl", ""]
+)
+def test_a_transcript_that_cannot_be_read_is_said_to_be_so(common, tmp_path, place):
+    (tmp_path / "folder.jsonl").mkdir()
+    (tmp_path / "link.jsonl").symlink_to(transcript(tmp_path / "t.jsonl", "toolu_1"))
+    os.mkfifo(tmp_path / "fifo.jsonl")
+    path = str(tmp_path / place) if place else None
+    spool(common, {"hook_event_name": "SessionEnd", "transcript_path": path})
+    fold(common)
+    status = kept(common)[1]["hookCaptureStatus"]
+    assert status["complete"] is False
+    assert "cannot be read" in status["warnings"][0]
+
+
+def test_what_comes_later_goes_to_the_same_session(common):
+    spool(common, {"hook_event_name": "SessionStart"})
+    fold(common)
+    spool(common, {"hook_event_name": "Stop"}, ts=TS + 90_000)
+    assert fold(common, NOW + timedelta(minutes=2)) == 1
+    _, meta, messages = kept(common)
+    assert [message["type"] for message in messages] == ["SessionStart", "Stop"]
+    assert (meta["started_at"], meta["updated_at"]) == ("2026-03-04T05:06:07.000Z", "2026-03-04T05:07:37.000Z")
+
+
+def test_a_secret_never_leaves_the_spool(common):
+    key = "sk-ant-api03-" + "Zq7" * 31 + "AA"
+    spool(common, wrote("/r/.env", f"KEY={key}\n"), {"hook_event_name": "UserPromptSubmit", "prompt": "tOp-sEcret-9"})
+    fold(common, environ={"MY_TOKEN": "tOp-sEcret-9"})
+    everything = b"".join(path.read_bytes() for path in common.parent.rglob("*") if path.is_file())
+    assert key.encode() not in everything
+    assert b"tOp-sEcret-9" not in everything
+
+
+def test_folding_that_was_interrupted_is_finished_once(common):
+    spool(common, {"hook_event_name": "SessionStart"}, {"hook_event_name": "Stop"})
+    folder = common / "vibe-gate" / "sessions" / SESSION
+    raw = (folder / "events.ndjson").read_bytes()
+    fold(common)
+    (folder / f"taken-{TS:015d}.ndjson").write_bytes(raw)  # killed before the raw events were deleted
+    place = next((common.parent / ".vibe-artifacts" / "sessions").iterdir())
+    with open(place / "messages.jsonl", "ab") as file:
+        file.write(b'{"half of a li')  # and again while it wrote
+    fold(common)
+    spool(common, {"hook_event_name": "SessionEnd"})
+    fold(common, NOW + timedelta(seconds=1))
+    assert [message["type"] for message in kept(common)[2]] == ["SessionStart", "Stop", "SessionEnd"]
+
+
+def test_a_line_that_is_no_event_is_counted_and_costs_no_other(common):
+    spool(common, {"hook_event_name": "SessionStart"}, '{"ts":1,"event":{"torn\n', "\n", {"hook_event_name": "Stop"})
+    assert fold(common) == 2
+    assert kept(common)[1]["damaged"] == 2
+
+
+@pytest.mark.parametrize("depth", [300, 600, 900, 940])
+@pytest.mark.parametrize(
+    "place",
+    ['{"hook_event_name": "Stop", "x": %s}', '{"hook_event_name": "PostToolUse", "tool_name": "TodoWrite", '
+     '"tool_input": {"todos": [{"content": %s}]}}'],
+)  # fmt: skip
+def test_an_event_that_is_nested_deeply_costs_no_other_and_is_kept_without_its_secrets(common, depth, place):
+    deep = place % ("[" * depth + '"tOp-sEcret-9 is here"' + "]" * depth)
+    spool(common, {"hook_event_name": "SessionStart"}, f'{{"ts": {TS}, "event": {deep}}}\n', {"hook_event_name": "End"})
+    assert fold(common, environ={"MY_TOKEN": "tOp-sEcret-9"}) == 3
+    _, meta, messages = kept(common)
+    assert [message["type"] for message in messages] == ["SessionStart", json.loads(deep)["hook_event_name"], "End"]
+    assert meta["damaged"] == ("damaged" in messages[1]["data"])
+    assert meta["damaged"] or depth < 900
+    assert "is here" in json.dumps(messages[1])
+    assert "tOp-sEcret-9" not in json.dumps(messages) + json.dumps(meta)
+    assert not list((common / "vibe-gate" / "sessions").rglob("taken-*"))
+
+
+@pytest.mark.parametrize("value", [["Write"], {"a": 1}, 1, None])
+def test_an_event_with_other_types_than_usual_is_only_kept(common, value):
+    odd = dict.fromkeys(("tool_name", "tool_input", "tool_use_id", "transcript_path"), value)
+    spool(common, {**odd, "hook_event_name": "PostToolUse"}, {**odd, "hook_event_name": value})
+    assert fold(common) == 2
+    assert len(kept(common)[2]) == 2
+
+
+def test_where_nothing_can_be_written_the_blobs_are_known_and_the_events_wait(common):
+    (common.parent / ".vibe-artifacts").symlink_to("/tmp")
+    spool(common, wrote("/r/a.py", "x = 1\n"))
+    assert fold(common) == 0
+    assert blob_id(b"x = 1\n") in captures.written_blobs(common)
+    (common.parent / ".vibe-artifacts").unlink()
+    assert fold(common) == 1
+
+
+def test_without_sessions_nothing_is_made(common):
+    assert fold(common) == 0
+    assert captures.written_blobs(common) == {}
+    assert not (common / "vibe-gate").exists()
+
+
+def test_sessions_are_forgotten_after_a_month(common):
+    spool(common, wrote("/r/a.py", "x = 1\n"))
+    fold(common)
+    assert captures.written_blobs(common)
+    fold(common, datetime.now(UTC) + timedelta(days=31))
+    assert captures.written_blobs(common) == {}
+
+
+def test_another_process_that_folds_is_left_to_it(common):
+    spool(common, {"hook_event_name": "SessionStart"})
+    with captures._alone(common / "vibe-gate" / "sessions", 0):
+        count, why = captures.fold(common, None, Redactor({}), NOW)
+    assert (count, "cannot be read (all sessions: another process holds the lock)" in why) == (0, True)
+    assert fold(common) == 1
+
+
+def test_another_process_that_folds_is_waited_for_a_little(common):
+    spool(common, {"hook_event_name": "SessionStart"})
+    lock = common / "vibe-gate" / "sessions" / ".lock"
+    holding = subprocess.Popen(["flock", str(lock), "sh", "-c", "echo held; sleep 0.5"], stdout=subprocess.PIPE)
+    assert holding.stdout is not None
+    assert holding.stdout.readline() == b"held\n"
+    assert fold(common) == 1
+    holding.communicate()
+
+
+def test_a_session_whose_events_are_held_is_said_and_the_others_are_looked_at(common):
+    spool(common, {"hook_event_name": "SessionStart"})
+    with (common / "vibe-gate" / "sessions" / SESSION / "events.ndjson").open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        count, why = captures.fold(common, None, Redactor({}), NOW)
+    assert (count, f"session {SESSION[:8]}: another process" in why) == (0, True)
+
+
+def test_a_lock_that_is_no_file_is_said_as_well(common):
+    spool(common, {"hook_event_name": "SessionStart"})
+    (common / "vibe-gate" / "sessions" / ".lock").mkdir()
+    assert "all sessions: Is a directory" in captures.fold(common, None, Redactor({}), NOW)[1]
+
+
+def test_an_id_of_a_call_is_kept_as_a_digest_and_those_of_before_still_count(common, tmp_path):
+    path = transcript(tmp_path / "t.jsonl", "ghp_secret", "toolu_before")
+    spool(common, called("ghp_secret", transcript_path=path), {"hook_event_name": "SessionEnd"})
+    session = common / "vibe-gate" / "sessions" / SESSION
+    (session / "calls").write_text("toolu_before\n")
+    fold(common)
+    assert "ghp_secret" not in (session / "calls").read_text()
+    assert kept(common)[1]["hookCaptureStatus"]["complete"] is True
+
+
+def test_todos_of_both_kinds_are_in_the_meta(common):
+    def used(tool, asked, answer=None):
+        return {"hook_event_name": "PostToolUse", "tool_name": tool, "tool_input": asked, "tool_response": answer}
+
+    spool(
+        common,
+        used("TaskCreate", {"subject": "one"}, {"task": {"id": "1"}}),
+        used("TaskCreate", {"subject": "two"}, {"task": {"id": "2"}}),
+        used("TaskUpdate", {"taskId": "2", "status": "completed"}),
+    )
+    fold(common)
+    assert [(todo["text"], todo["status"]) for todo in kept(common)[1]["todos"]] == [
+        ("one", "pending"),
+        ("two", "completed"),
+    ]
+
+
+def test_blob_ids_are_those_of_git(tmp_path, environ):
+    for data in (b"", b"x = 1\n", b"\x00\xff" * 999):
+        done = subprocess.run(["git", "hash-object", "--stdin"], input=data, capture_output=True, cwd=tmp_path)
+        assert blob_id(data) == done.stdout.decode().strip()
+
+
+@pytest.mark.parametrize(
+    ("event", "content"),
+    [
+        (wrote("/r/a", "one\ntwo\n"), b"one\ntwo\n"),
+        (wrote("/r/a", "one\ntwo\n"), b"one\r\ntwo\r\n"),
+        (edited("/r/a", "one\none\n", "one", "two"), b"two\none\n"),
+        (edited("/r/a", "one\none\n", "one", "two", replace_all=True), b"two\ntwo\n"),
+        (edited("/r/a", "", "", "two\n"), b"two\n"),
+        (wrote("/r/a", "grün\n"), "grün\n".encode()),
+    ],
+)
+def test_the_content_after_the_call_is_what_counts(event, content):
+    assert blob_id(content) in dict(blobs_of(event, TS))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        wrote("/r/a", "x") | {"hook_event_name": "PreToolUse"},
+        wrote("/r/a", "x") | {"tool_name": "Read"},
+        wrote("/r/a", "x") | {"tool_input": None},
+        wrote(7, "x"),
+        wrote("/r/a", ""),
+        edited("/r/a", "abc", "not there", "x"),
+        edited("/r/a", None, "a", "b"),
+        wrote("/r/a", None),
+        wrote("/r/\0", None),
+    ],
+)
+def test_a_call_that_wrote_nothing_has_no_blobs(event):
+    assert dict(blobs_of(event, TS)) == {}
+
+
+def test_a_file_that_a_formatter_changed_at_once_is_still_the_agents(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text("x = 1\n")
+    at = path.stat().st_mtime_ns // 1_000_000
+    assert blob_id(b"x = 1\n") in dict(blobs_of(wrote(str(path), "x=1\n"), at - 200))
+    os.utime(path, ((at + 60_000) / 1000,) * 2)
+    assert blob_id(b"x = 1\n") not in dict(blobs_of(wrote(str(path), "x=1\n"), at - 200))
+
+
+BOMB = edited("/r/a", "a" * 100_000, "a", "b" * 100_000, replace_all=True)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        BOMB,
+        {
+            "hook_event_name": "PostToolUse",
+            "tool_name": "MultiEdit",
+            "tool_input": {"file_path": "/r/a", "edits": [{"old_string": "a", "new_string": "aa"}] * 5_000},
+            "tool_response": {"originalFile": "a" * 1_000_000},
+        },
+        {
+            "hook_event_name": "PostToolUse",
+            "tool_name": "MultiEdit",
+            "tool_input": {
+                "file_path": "/r/a",
+                "edits": [{"old_string": "a", "new_string": "a" * 1000, "replace_all": True}] * 9,
+            },
+            "tool_response": {"originalFile": "a"},
+        },
+    ],
+    ids=["one edit that makes 10 GB", "many edits", "edits that multiply"],
+)
+def test_a_short_event_that_tells_of_a_huge_content_costs_next_to_nothing(common, event):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    spool(common, event, wrote("/r/b", "x = 1\n"))
+    captures.note_written(common, NOW)
+    assert blob_id(b"x = 1\n") in captures.written_blobs(common)
+    assert fold(common) == 2
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KB
+
+
+class Stumbling(Redactor):
+    """A redactor that some text is too much for."""
+
+    def value(self, value):
+        if "stumble" in str(value):
+            raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
+        return super().value(value)
+
+
+def fold_stumbling(common, now=NOW):
+    shelf = open_store(common.parent, Redactor({}), lambda: NOW).sessions()
+    return captures.fold(common, shelf, Stumbling({}), now)[0]
+
+
+def test_an_event_that_cannot_be_kept_is_set_aside_alone(common):
+    spool(common, wrote("/r/a.py", "x = 1\n"), wrote("/r/stumble.py", "y = 1\n"), {"hook_event_name": "SessionEnd"})
+    assert fold_stumbling(common) == 3
+    folder = common / "vibe-gate" / "sessions" / SESSION
+    (aside,) = folder.glob("*.ndjson")
+    assert aside.name == f"damaged-{TS:015d}.ndjson"
+    (line,) = aside.read_text().splitlines()
+    assert json.loads(line)["event"]["tool_input"]["file_path"] == "/r/stumble.py"
+    assert not (folder / "tries").exists()
+    assert captures.gaps(common) == [(NOW, f"session {SESSION}: events set aside as damaged (1): UnicodeEncodeError")]
+    _, meta, messages = kept(common)
+    assert [message["type"] for message in messages] == ["PostToolUse", "", "SessionEnd"]
+    assert messages[1]["data"] == {"left_out": "it could not be kept (UnicodeEncodeError)"}
+    assert (meta["events"], meta["tool_calls"], meta["damaged"]) == (3, 2, 1)
+    assert "set aside (1 times)" in str(meta["hookCaptureStatus"]["warnings"])
+    assert [file["path"] for file in meta["written"]] == ["/r/a.py"] * 2 + ["[left out: UnicodeEncodeError]"] * 2
+    spool(common, {"hook_event_name": "Stop"}, ts=TS + 60)
+    assert fold_stumbling(common, NOW + timedelta(seconds=1)) == 1
+    assert len(kept(common)[2]) == 4
+    assert len(captures.gaps(common)) == 1
+
+
+def verified(common):
+    """What `bundles verify` finds wrong with the sessions."""
+    return [flaw.why for flaw in flaws_of(Folder.at(common.parent / ".vibe-artifacts"))]
+
+
+def folders(common):
+    return sorted((common.parent / ".vibe-artifacts" / "sessions").iterdir())
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ("session-1", "session-2"),
+        ("019a9f3c-1111-7aaa-8aaa-000000000001", "019a9f3c-2222-7bbb-8bbb-000000000002"),
+        ("_", "__", "unknown"),
+    ],
+)
+def test_sessions_whose_ids_begin_alike_in_one_second_stay_apart(common, ids):
+    for number in range(2):
+        for session in ids:
+            spool(common, {"hook_event_name": "Stop", "prompt": f"{session} {number}"}, session=session)
+        fold(common, NOW + timedelta(seconds=number))
+    found = {}
+    for folder in folders(common):
+        lines = [json.loads(line) for line in (folder / "messages.jsonl").read_text().splitlines()]
+        found[json.loads((folder / "meta.json").read_text())["session_id"]] = [line["data"]["prompt"] for line in lines]
+    assert found == {session: [f"{session} 0", f"{session} 1"] for session in ids}
+    assert verified(common) == []
+    assert captures.gaps(common) == []
+
+
+def test_two_spools_of_one_millisecond_are_both_kept(common):
+    for prompt in ("one", "two", "two"):
+        spool(common, {"hook_event_name": "Stop", "prompt": prompt})
+        captures.note_written(common, NOW)  # taken, and waiting
+    assert fold(common) == 3
+    assert len(kept(common)[2]) == 3
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda meta: meta.write_bytes(meta.read_bytes()[:-3]),
+        lambda meta: meta.write_text("{}"),
+        lambda meta: meta.unlink(),
+        lambda meta: meta.write_text(meta.read_text().replace('"schema": 1', '"schema": 2')),
+        lambda meta: meta.write_text(meta.read_text().replace(SESSION, "another")),
+        lambda meta: (meta.parent / "messages.jsonl").write_bytes(b'{"torn'),
+    ],
+    ids=["torn", "empty", "gone", "schema", "another's", "messages"],
+)
+def test_what_a_damaged_meta_stands_for_is_left_as_it_is(common, damage):
+    spool(common, {"hook_event_name": "SessionStart"}, {"hook_event_name": "Stop"})
+    fold(common)
+    (first,) = folders(common)
+    damage(first / "meta.json")
+    before, wrong = (first / "messages.jsonl").read_bytes(), verified(common)
+    for number in range(1, 3):
+        spool(common, {"hook_event_name": f"Later{number}"})
+        assert fold(common, NOW + timedelta(seconds=number)) == 1
+    assert (first / "messages.jsonl").read_bytes() == before
+    (second,) = (folder for folder in folders(common) if folder != first)
+    assert [json.loads(line)["type"] for line in (second / "messages.jsonl").read_text().splitlines()] == [
+        "Later1",
+        "Later2",
+    ]
+    assert verified(common) == wrong
+    ((_, gap),) = captures.gaps(common)
+    assert f"{first.name} is left as it is" in gap
+
+
+def test_a_meta_of_a_later_version_is_gone_on_with(common):
+    spool(common, {"hook_event_name": "SessionStart"})
+    fold(common)
+    (folder,) = folders(common)
+    document = json.loads((folder / "meta.json").read_text())
+    document["told"]["newer"] = 1
+    (folder / "meta.json").write_text(json.dumps(document | {"newer": 1}))
+    spool(common, {"hook_event_name": "Stop"})
+    fold(common, NOW + timedelta(seconds=1))
+    assert len(kept(common)[2]) == 2
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
+def test_what_is_no_number_in_json_is_none_in_the_messages(common, number):
+    event = f'{{"hook_event_name": "PostToolUse", "tool_response": {{"x": {number}, "y": 1}}}}'
+    spool(common, f'{{"ts": {TS}, "event": {event}}}\n')
+    fold(common)
+    assert kept(common)[2][0]["data"]["tool_response"] == {"x": None, "y": 1}
+    assert verified(common) == []
+
+
+def test_an_event_of_a_million_values_is_left_out_and_said_to_be_so(common):
+    rows = "[" + "0," * MAX_VALUES + "0]"
+    spool(common, f'{{"ts": {TS}, "event": {{"hook_event_name": "Stop", "x": {rows}}}}}\n', {"hook_event_name": "End"})
+    assert fold(common) == 2
+    _, meta, messages = kept(common)
+    assert messages[0]["data"] == {"left_out": "it has more than 1,000,000 values"}
+    assert meta["damaged"] == 1
+    assert verified(common) == []
+
+
+def test_every_line_can_be_printed(common):
+    spool(common, {"hook_event_name": "Stop\x9b", "prompt": "\x7f\x9b\u202e\ud800 grün"})
+    fold(common)
+    (folder,) = folders(common)
+    everything = (folder / "messages.jsonl").read_bytes() + (folder / "meta.json").read_bytes()
+    assert everything.isascii() and b"\x7f" not in everything.replace(b"\\u007f", b"")
+    assert kept(common)[2][0]["data"]["prompt"] == "\x7f\x9b\u202e\ud800 grün"
+
+
+@pytest.mark.parametrize("word", ["bytes", "started", "folded", "schema", "taken", "PostToolUse", "2026-03", "claude"])
+def test_an_environment_that_holds_a_word_of_ours_damages_no_session(common, word):
+    for number in range(2):
+        spool(common, called(f"toolu_{number}"), wrote("/r/a.py", "x = 1\n"))
+        fold(common, NOW + timedelta(seconds=number), environ={"CACHE_KEY": word, "X_TOKEN": SESSION})
+    assert len(kept(common)[2]) == 4
+    assert verified(common) == []
+
+
+def test_events_over_which_folding_was_killed_twice_are_set_aside(common):
+    spool(common, {"hook_event_name": "SessionStart"})
+    folder = common / "vibe-gate" / "sessions" / SESSION
+    taken = folder / f"taken-{TS:015d}.ndjson"
+    (folder / "events.ndjson").rename(taken)
+    (folder / "tries").write_text(f"{taken.name}\n")
+    assert fold(common) == 1  # once may be anybody's kill
+    spool(common, {"hook_event_name": "Stop"})
+    (folder / "events.ndjson").rename(taken)
+    (folder / "tries").write_text(f"{taken.name}\n" * 2)
+    assert fold(common) == 0
+    assert "killed 2 times" in captures.gaps(common)[0][1]
+    assert not list(folder.glob("taken-*"))
+
+
+def lie(kind, path):
+    """Something else in the place of a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "loop":
+        path.symlink_to(path.name)
+    else:
+        path.symlink_to("/dev/zero" if kind == "endless" else "../../../elsewhere")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["pipe", "folder", "loop", "endless", "link"])
+@pytest.mark.parametrize("name", ["events.ndjson", "taken-1.ndjson", "written", "calls", "name", "tries", "../gaps"])
+def test_what_is_no_file_keeps_nobody_waiting_and_is_never_followed(common, kind, name):
+    (common.parent / "elsewhere").write_text("theirs\n")
+    lie(kind, common / "vibe-gate" / "sessions" / SESSION / name)
+    if name != "events.ndjson":
+        spool(common, called("toolu_1"), wrote("/r/a.py", "x = 1\n"))
+    fold(common)
+    captures.note_written(common, NOW)
+    captures.written_blobs(common)
+    assert isinstance(captures.gaps(common), list)
+    assert (common.parent / "elsewhere").read_text() == "theirs\n"
+    spool(common, {"hook_event_name": "Stop"}, session="another")
+    assert fold(common, NOW + timedelta(seconds=1)) >= 1
+    fold(common, NOW + timedelta(seconds=2))
+    if name.endswith(".ndjson"):
+        left = {path.name for path in (common / "vibe-gate" / "sessions" / SESSION).iterdir()}
+        assert any(place.startswith("damaged-") for place in left)
+
+
+def test_an_endless_list_of_todos_is_cut(common):
+    task = {"hook_event_name": "PostToolUse", "tool_name": "TaskCreate", "tool_input": {"subject": "x" * 5000}}
+    spool(common, *[task] * 1100)
+    assert fold(common) == 1100
+    todos = kept(common)[1]["todos"]
+    assert (len(todos), len(todos[0]["text"])) == (1000, 2000)
+
+
+@pytest.mark.parametrize("told", [{"bytes": "x"}, {"bytes": 10**30}, {"todos": "x"}, {"events": None}, {"bytes": -1}])
+def test_a_meta_with_other_values_than_ours_stops_nothing(common, told):
+    spool(common, {"hook_event_name": "Stop"})
+    fold(common)
+    place = next((common.parent / ".vibe-artifacts" / "sessions").iterdir()) / "meta.json"
+    document = json.loads(place.read_text())
+    place.write_text(json.dumps(document | {"told": document["told"] | told}))
+    spool(common, {"hook_event_name": "Stop"})
+    fold(common, NOW + timedelta(seconds=1))
+    spool(common, {"hook_event_name": "Stop"}, session="another")
+    assert fold(common, NOW + timedelta(seconds=2)) >= 1

@@ -1,0 +1,90 @@
+"""A bundle that an earlier version wrote loads for ever."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bundle_words import KEY, tree
+
+from vibe_gate.domain.turn import TurnSummary
+from vibe_gate.store import open_run
+
+TESTS = Path(__file__).parents[1]
+BUNDLE = TESTS / "golden/bundle-1"
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    """A copy, as a download of an artifact would be."""
+    return shutil.copytree(BUNDLE, tmp_path / "bundle-1")
+
+
+def test_its_verdict_reads_with_every_part(bundle: Path) -> None:
+    run = open_run(bundle)
+    summary = run.summary
+    assert (run.state, run.key, summary.outcome, summary.exit_code) == ("sealed", KEY, "fail", 4)
+    assert [file.path for file in summary.change.files] == ["pay.py", '"caf\\351"']
+    (rubric,) = summary.rubrics
+    assert [(criterion.id, criterion.outcome) for criterion in rubric.criteria] == [
+        ("no-secrets", "pass"),
+        ("price", "fail"),
+    ]
+    assert rubric.criteria[1].votes[0].evidence[0].standing == "relocated"
+    assert summary.findings[0].evidence == rubric.criteria[1].votes[0].evidence
+    assert (summary.cost.usd, summary.agent_authored.decision, summary.cache.hits) == (0.0125, True, 1)
+
+
+def test_its_graph_is_rebuilt_to_the_same_bytes(bundle: Path) -> None:
+    graph = open_run(bundle).graph()
+    assert graph.to_json() == (bundle / "graph.json").read_text()
+    assert [(node.id, node.turns) for node in graph.nodes] == [
+        ("judge-quality", ("turn-001", "turn-002")),
+        ("fix", ("turn-001",)),
+    ]
+
+
+def test_its_turns_read(bundle: Path) -> None:
+    turns = {
+        str(place.parent.relative_to(bundle)): TurnSummary.model_validate_json(place.read_bytes())
+        for place in sorted(bundle.glob("nodes/*/*/summary.json"))
+    }
+    judge = turns["nodes/judge-quality/turn-001"]
+    assert [(call.ok, call.hook_ref.pre, call.hook_ref.post) for call in judge.tool_calls] == [
+        (False, 0, 4), (True, 1, 3), (False, 2, None),
+    ]  # fmt: skip
+    assert judge.hook_capture_status.complete
+    fix = turns["nodes/fix/turn-001"]
+    assert (fix.file_stats.modified, fix.todos[0].status, fix.git and fix.git.after and fix.git.after.dirty) == (
+        1, "completed", True,
+    )  # fmt: skip
+    assert (bundle / "nodes/fix/turn-001/turn.patch").read_bytes() == (bundle / "change.patch").read_bytes()
+    assert turns["nodes/judge-quality/turn-002"].status == "died"
+
+
+def test_its_contents_are_what_their_names_say(bundle: Path) -> None:
+    contents = {name: data for name, data in tree(bundle).items() if "files/" in name}
+    assert len(contents) == 6
+    for name, data in contents.items():
+        plain = gzip.decompress(data) if name.endswith(".gz") else data
+        assert Path(name).name.partition(".")[0] == hashlib.sha256(plain).hexdigest()
+
+
+def test_its_change_applies_with_git_apply(bundle: Path, tmp_path: Path) -> None:
+    (tmp_path / "pay.py").write_text("old\n")
+    subprocess.run(["git", "apply", str(bundle / "change.patch")], cwd=tmp_path, check=True)
+    assert (tmp_path / "pay.py").read_text() == "new\n"
+
+
+def test_this_version_writes_it_the_same_twice(tmp_path: Path) -> None:
+    script = TESTS / "golden/write_bundle.py"
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)])}
+    for name in ("first", "second"):
+        subprocess.run([sys.executable, str(script), str(tmp_path / name)], check=True, env=env)
+    assert tree(tmp_path / "first") == tree(tmp_path / "second")

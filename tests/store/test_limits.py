@@ -1,0 +1,350 @@
+"""Sizes and numbers that no document, content or archive may exceed: on reading, and before on writing."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bundle_words import KEY, SECRET, START, Clock, Ended, Hush, summary_of
+from test_archive import packed, refused, unpacked
+from test_verify import NOW, left_off, sealed
+
+from vibe_gate import clean_bundles, find_bundles
+from vibe_gate.domain import receipt
+from vibe_gate.domain.change import Side
+from vibe_gate.domain.summary import ChangedFile
+from vibe_gate.errors import IntegrityError, StorageError, UsageError
+from vibe_gate.store import (
+    RunRecorder,
+    Store,
+    export_bundles,
+    find_run,
+    list_runs,
+    open_store,
+    repair_bundles,
+    verify_bundles,
+)
+from vibe_gate.store.audit import MAX_FLAWS
+from vibe_gate.store.indexing import listed
+from vibe_gate.store.objects import LARGEST_CONTENT
+from vibe_gate.store.remarks import Attachment
+from vibe_gate.store.result import read_bundle
+from vibe_gate.store.strict import MAX_VALUES, require_few
+
+
+class Grow(Hush):
+    """Its placeholder is longer than the secret."""
+
+    def text(self, text: str) -> str:
+        return text.replace(SECRET, "[redacted:environment:0123abcd]")
+
+    def data(self, data: bytes) -> bytes:
+        return self.text(data.decode("latin-1")).encode("latin-1")
+
+
+NEARLY = (SECRET + "\n").encode() * 600_000
+"""9.6 MB, and 19.2 MB without its secrets."""
+
+
+def test_what_is_too_large_with_its_placeholders_is_kept_by_hash_and_size(tmp_path: Path) -> None:
+    run = open_store(tmp_path, Grow(), Clock()).begin(KEY, START, {"change": {"before": "", "after": "t" * 40}})
+    digest = run.content("after", NEARLY, "a.txt")
+    run.patch(b"diff --git a/a.txt b/a.txt\nnew file mode 100644\n--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+a\n")
+    run.seal(with_files(run, ["a.txt"]))
+    assert run.lost is None
+    assert verify_bundles(tmp_path, NOW).flaws == ()
+    (file,) = read_bundle(run.directory).files.changed()
+    assert file.after is not None
+    assert (file.after.sha256, file.after.size, file.after.kept) == (digest, 600_000 * 32, False)
+    assert export_bundles(tmp_path, list_runs(tmp_path), tmp_path / "a.zst", NOW).runs == 1
+
+
+def test_repair_ends_where_a_lost_content_is_too_large(tmp_path: Path) -> None:
+    run = sealed(open_store(tmp_path, Hush(), Clock()))
+    place = next((run.directory / "files/after").glob("*.txt"))
+    place.write_bytes(b"damaged")
+    asked: list[str] = []
+
+    def elsewhere(tree: str, path: str) -> bytes:
+        asked.append(path)
+        return b"x" * (LARGEST_CONTENT + 1)
+
+    done = repair_bundles(tmp_path, NOW, datetime(2026, 2, 1, tzinfo=UTC), None, elsewhere)
+    assert done.left.is_sound
+    assert len(done.mended) <= 3
+
+
+def test_an_attachment_counts_with_its_placeholders(tmp_path: Path) -> None:
+    run = sealed(open_store(tmp_path, Hush(), Clock()))
+    with pytest.raises(UsageError, match="at most"):
+        read_bundle(run.directory, redact=Grow()).annotate("x", attachment=Attachment(NEARLY))
+    assert not (run.directory / "annotations").exists()
+
+
+def with_files(run: RunRecorder, names: list[str]) -> Any:
+    summary = summary_of(run)
+    files = tuple(
+        ChangedFile(path=name, old_path=None, change_type="added", added=1, deleted=0, binary=False) for name in names
+    )
+    return summary.model_copy(update={"change": summary.change.model_copy(update={"files": files})})
+
+
+def test_two_paths_shown_by_one_placeholder_stay_two_files(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    section = (
+        "diff --git a/{0}.txt b/{0}.txt\nnew file mode 100644\n--- /dev/null\n+++ b/{0}.txt\n@@ -0,0 +1{1} @@\n{2}"
+    )
+    patch = section.format(SECRET, "", "+same\n") + section.format(SECRET, ",2", "+same2\n+more\n")
+    run.patch(patch.encode())
+    run.content("after", b"same\n", f"{SECRET}.txt")
+    run.content("after", b"same2\nmore\n", f"{SECRET}.txt")
+    run.seal(with_files(run, ["[redacted].txt", "[redacted].txt"]))
+    one, two = read_bundle(run.directory).files.changed()
+    assert [file.after.text() for file in (one, two) if file.after] == ["same\n", "same2\nmore\n"]
+    assert [file.stats.added for file in (one, two)] == [1, 2]
+    assert ("+same\n" in one.patch(), "+same2\n" in two.patch()) == (True, True)
+
+
+def test_a_deleted_and_an_added_file_of_one_placeholder_are_no_change_of_type(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    run.patch(
+        b"diff --git a/x.txt b/x.txt\ndeleted file mode 100644\n--- a/x.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
+        b"diff --git a/x.txt b/x.txt\nnew file mode 100644\n--- /dev/null\n+++ b/x.txt\n@@ -0,0 +1 @@\n+b\n"
+    )
+    sides: list[tuple[Side, bytes]] = [("before", b"a\n"), ("after", b"b\n")]
+    for side, data in sides:
+        run.content(side, data, "x.txt")
+    run.abandon("stopped")
+    assert [file.change_type for file in read_bundle(run.directory).files.changed()] == ["deleted", "added"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"a":[' + b"{}," * MAX_VALUES + b"{}]}",
+        b"[" * (MAX_VALUES + 2),
+        b'["' + b'\\"' * MAX_VALUES + b'",' + b'"",' * MAX_VALUES,
+    ],
+    ids=["objects", "depth", "behind a long string"],
+)
+def test_too_many_values_are_counted_before_they_are_made(data: bytes) -> None:
+    with pytest.raises(ValueError, match="more than 1,000,000 values"):
+        require_few(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b'["' + b"{[,\\\\" * 3_000_000 + b'"]', b'{"a":"' + b'\\"' * 5_000_000, b'"' * 4_000_001, b'"a\\' * 2_000_000],
+    ids=["in a string", "no end", "quotes", "backslashes"],
+)
+def test_what_stands_in_a_text_is_no_value_and_is_looked_at_once(data: bytes) -> None:
+    require_few(data)
+
+
+def grown(kind: str, number: int) -> Callable[[bytes], bytes]:
+    def change(document: bytes) -> bytes:
+        kept = {name: value for name, value in json.loads(document).items() if name != kind}
+        return json.dumps(kept).encode()[:-1] + b',"' + kind.encode() + b'":[' + b"{}," * number + b"{}]}"
+
+    return change
+
+
+@pytest.mark.parametrize(("kind", "number"), [("a", 5_000_000), ("findings", 5_000_000), ("findings", 450_000)])
+def test_a_summary_of_millions_of_values_takes_little_memory(store: Store, kind: str, number: int) -> None:
+    run = sealed(store)
+    place = run.directory / "summary.json"
+    place.write_bytes(grown(kind, number)(place.read_bytes()))
+    code = (
+        "import sys; from datetime import UTC, datetime; from pathlib import Path\n"
+        "from vibe_gate.store import Provenance, list_runs, read_summary, verify_bundles\n"
+        "from vibe_gate.errors import IntegrityError\n"
+        "root = Path(sys.argv[1])\n"
+        "assert not verify_bundles(root, Provenance(datetime(2027, 1, 1, tzinfo=UTC))).is_sound\n"
+        "try: read_summary(list_runs(root)[0].directory)\n"
+        "except IntegrityError: sys.exit(0)\n"
+        "sys.exit(1)"
+    )
+    limit = 600_000_000
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(run.directory.parents[2])],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_of_a_run_with_thousands_of_flaws_the_first_are_named_and_the_rest_counted(
+    store: Store, tmp_path: Path
+) -> None:
+    run = left_off(store)
+    place = run.directory / "events.ndjson"
+    last = json.loads(place.read_bytes().splitlines()[-1])
+    missing = MAX_FLAWS + 1234
+    with place.open("a") as log:
+        for number in range(last["seq"] + 1, last["seq"] + 1 + missing):
+            data = {"artifact": f"files/after/{number:064x}.txt", "sha256": f"{number:064x}", "size": 1}
+            log.write(json.dumps({**last, "seq": number, "type": "artifact.written", "data": data}) + "\n")
+    flaws = verify_bundles(tmp_path, NOW).flaws
+    assert len(flaws) == MAX_FLAWS + 1
+    assert [flaw.why for flaw in flaws if flaw.what == "run" and flaw.state == "corrupt"] == [
+        f"{missing + 2 - MAX_FLAWS:,} more things are wrong with it than the first 20,000"
+    ]
+
+
+def test_an_archive_with_such_a_summary_is_refused(tmp_path: Path, store: Store) -> None:
+    sealed(store)
+    other = tmp_path / "other"
+    other.mkdir()
+    export_bundles(tmp_path, list_runs(tmp_path), tmp_path / "a.zst", NOW)
+    change = grown("a", 2_000_000)
+    members = [
+        (info, change(data) if info.name.count("/") == 2 and info.name.endswith("/summary.json") else data)
+        for info, data in unpacked(tmp_path / "a.zst")
+    ]
+    refused(other, packed(tmp_path / "b.zst", members), "more than 1,000,000 values")
+
+
+def test_a_receipt_that_no_reader_takes_leaves_the_run_unrecorded(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    run.seal(summary_of(run), lambda document, digests: b" " * (receipt.MAX_BYTES + 1))
+    assert run.lost is not None
+    assert "receipt.json would be larger than" in run.lost
+    assert find_run(run.directory.parents[2]).state == "incomplete"
+
+
+def test_a_hook_of_too_many_values_is_left_out_and_said(store: Store, tmp_path: Path) -> None:
+    run = store.begin(KEY, START, {})
+    turn = run.turn("fix")
+    turn.hook({"hook_event_name": "PreToolUse", "tool_use_id": "t", "tool_input": [0] * (MAX_VALUES + 1)})
+    turn.seal(Ended())
+    run.seal(summary_of(run))
+    assert "too many values to be recorded" in (run.directory / turn.relative / "hooks.ndjson").read_text()
+    assert verify_bundles(tmp_path, NOW).is_sound
+
+
+def test_a_run_that_never_began_is_neither_exported_nor_imported(store: Store, tmp_path: Path) -> None:
+    run = sealed(store)
+    other = tmp_path / "other"
+    other.mkdir()
+    export_bundles(tmp_path, list_runs(tmp_path), tmp_path / "a.zst", NOW)
+    (head, manifest), *rest = unpacked(tmp_path / "a.zst")
+    document = json.loads(manifest)
+    document["runs"].append({"key": "k", "run_id": "20260101T000000000Z-00000000", "contents": []})
+    more = [(head, json.dumps(document).encode()), *rest]
+    refused(other, packed(tmp_path / "b.zst", more), "it never began")
+    left_off(store)
+    empty = run.directory.with_name("20260101T000000000Z-00000000")
+    empty.mkdir()
+    with pytest.raises(UsageError, match="never began"):
+        export_bundles(tmp_path, list_runs(tmp_path), tmp_path / "c.zst", NOW)
+    with pytest.raises(UsageError, match="no run to export"):
+        export_bundles(tmp_path, [], tmp_path / "c.zst", NOW)
+    assert not (tmp_path / "c.zst").exists()
+
+
+def test_no_list_shows_an_outcome_of_a_run_whose_summary_was_taken(store: Store, tmp_path: Path) -> None:
+    run = sealed(store)
+    now = 2**62
+    for _ in range(2):
+        assert [entry.outcome for entry in listed(tmp_path, None, now)] == ["pass"]
+    (run.directory / "summary.json").unlink()
+    for limit in (1, None):
+        assert [(entry.state, entry.outcome) for entry in listed(tmp_path, limit, now)] == [("incomplete", "")]
+    assert find_bundles(tmp_path, outcome="pass") == []
+
+
+def test_an_index_without_end_is_not_read(store: Store, tmp_path: Path) -> None:
+    sealed(store)
+    listed(tmp_path, None, 2**62)
+    with (tmp_path / ".vibe-artifacts/index/seen").open("ab") as file:
+        file.truncate(3 << 30)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert [entry.outcome for entry in listed(tmp_path, None, 2**62)] == ["pass"]
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # KB
+
+
+@pytest.mark.parametrize("limits", [{"max_age_days": -1}, {"max_age_days": float("nan")}, {"min_free_disk_mb": "x"}])
+def test_limits_that_cannot_be_meant_are_usage_errors(tmp_path: Path, limits: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        clean_bundles(tmp_path, now=datetime.now(UTC), **limits)
+
+
+def test_times_without_a_zone_are_usage_errors(store: Store, tmp_path: Path) -> None:
+    sealed(store)
+    wrong: Any = "yesterday"
+    with pytest.raises(UsageError, match="time zone"):
+        clean_bundles(tmp_path, now=datetime(2026, 1, 1))
+    for since in (wrong, datetime(2026, 1, 1)):
+        with pytest.raises(UsageError, match="time zone"):
+            find_bundles(tmp_path, since=since)
+    with pytest.raises(UsageError, match="commit is a text"):
+        find_bundles(tmp_path, commit=7)  # type: ignore[typeddict-item]
+    assert clean_bundles(tmp_path, now=datetime(2027, 1, 1, tzinfo=UTC), max_age_days=1e9).deleted == ()
+
+
+def test_a_hook_whose_names_are_lists_is_an_event_all_the_same(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    turn = run.turn("fix")
+    turn.hook({"hook_event_name": "PostToolUse", "tool_use_id": "t", "tool_name": ["x"], "tool_response": {}})
+    turn.seal(Ended())
+    result = read_bundle(run.directory)
+    assert [call.name for call in result.tools.all()] == [""]
+    assert result.metrics.tool_calls == 1
+    assert not result.hook_capture_status.complete
+
+
+def test_a_damaged_summary_names_the_place(store: Store) -> None:
+    run = sealed(store)
+    place = run.directory / "summary.json"
+    place.write_bytes(grown("findings", 3)(place.read_bytes()))
+    with pytest.raises(IntegrityError, match=r"findings\.0\.path: Field required"):
+        _ = find_run(run.directory.parents[2]).summary
+
+
+@pytest.mark.parametrize("since", [datetime.min, datetime.max, datetime(999, 1, 1)])
+@pytest.mark.parametrize("hours", [-14, 0, 14])
+def test_runs_are_found_since_any_time(store: Store, tmp_path: Path, since: datetime, hours: int) -> None:
+    sealed(store)
+    moment = since.replace(tzinfo=timezone(timedelta(hours=hours)))
+    assert len(find_bundles(tmp_path, since=moment)) == (since.year < 2026)
+
+
+@pytest.mark.parametrize("now", [datetime.min, datetime.max])
+def test_a_now_of_no_year_that_can_be_computed_with_is_a_usage_error(tmp_path: Path, now: datetime) -> None:
+    with pytest.raises(UsageError, match="now is a datetime"):
+        clean_bundles(tmp_path, now=now.replace(tzinfo=UTC))
+
+
+@pytest.mark.parametrize("place", ["/", "\0", "a\0b", "/\0/a"])
+def test_a_place_that_is_no_folder_is_a_storage_error(place: str) -> None:
+    with pytest.raises(StorageError):
+        read_bundle(place)
+    if "\0" in place:
+        with pytest.raises(StorageError, match="NUL"):
+            find_bundles(Path(place))
+
+
+@pytest.mark.parametrize(("message", "type"), [(5, "notice"), ("\ud800", None), (None, "notice"), (b"x", "notice")])
+def test_a_remark_that_is_no_text_is_a_usage_error(store: Store, message: Any, type: Any) -> None:
+    result = read_bundle(sealed(store).directory)
+    with pytest.raises(UsageError, match="are texts"):
+        result.annotate(message, type)
+    result.annotate("\ud800", "\ud800")
+    assert [remark.message for remark in result.annotations()] == ["\ud800"]
+
+
+def test_no_remark_is_written_into_a_file_with_a_second_name(store: Store, tmp_path: Path) -> None:
+    run = sealed(store)
+    (tmp_path / "outside").write_text("line 1\nline 2 without end")
+    (run.directory / "annotations.ndjson").hardlink_to(tmp_path / "outside")
+    with pytest.raises(StorageError, match="it has a second name"):
+        read_bundle(run.directory).annotate("seen")
+    assert (tmp_path / "outside").read_text() == "line 1\nline 2 without end"

@@ -1,0 +1,287 @@
+"""Redaction leaves our own words alone, and no text, nor anything else, makes recording fail a review."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+import pytest
+from bundle_words import KEY, START, Clock, Ended, Hush, record_a_review, summary_of
+from golden.write_bundle import _summary, _turns
+from test_archive import packed, refused, unpacked
+from test_verify import NOW
+
+from vibe_gate.domain import unredacted_fields
+from vibe_gate.domain.graph import MAX_PARTS
+from vibe_gate.domain.model import Model
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.turn import TurnSummary
+from vibe_gate.errors import IntegrityError
+from vibe_gate.secrets.known_values import MIN_VALUE
+from vibe_gate.secrets.redaction import Redactor
+from vibe_gate.store import RunRecorder, export_bundles, find_run, list_runs, open_store, verify_bundles
+from vibe_gate.store.result import read_bundle
+
+
+def record(root: Path, environ: dict[str, str]) -> RunRecorder:
+    """A run with all kinds of documents, sealed where the environment is `environ`."""
+    root.mkdir()
+    about = {"workflow": "review", "mode": "review", "definitions": {".vibe-gate/gate.toml": "e" * 64}}
+    run = open_store(root, Redactor(environ), Clock()).begin(KEY, START, about)
+    run.patch(b"diff --git a/pay.py b/pay.py\n")
+    run.content("before", b"old\n", "pay.py")
+    run.content("after", b"new\n", "pay.py")
+    run.event("node.added", "judge-quality", kind="judge")
+    run.event("node.added", "fix", kind="agent")
+    run.event("edge.added", **{"from": "judge-quality", "to": "fix"})
+    _turns(run)
+    run.event("verdict.decided", outcome="fail", exit_code=4)
+    run.seal(_summary(run))
+    return run
+
+
+def texts(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield name
+            yield from texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts(item)
+    elif isinstance(value, str):
+        yield value
+
+
+def words_of(run: RunRecorder) -> set[str]:
+    """Everything that its documents say, whole and in pieces."""
+    found = {"20260102", "2026-01-02", "files/after", "nodes/judge-quality"}
+    for path in run.directory.rglob("*"):
+        if path.suffix == ".json":
+            found |= set(texts(json.loads(path.read_text())))
+        elif path.suffix == ".ndjson":
+            found |= {text for line in path.read_text().splitlines() for text in texts(json.loads(line))}
+    pieces = {piece for word in found for piece in re.findall(r"[A-Za-z0-9_.-]+", word)}
+    return {word for word in found | pieces if len(word) >= MIN_VALUE}
+
+
+ONE_BY_ONE = ("completed", "artifact", "20260102", "files/after", "unanimous", "judge-quality", "modified", KEY,
+              "PostToolUse", "hook_event_name", "tool_use_id", "tool_name")  # fmt: skip
+
+
+def test_secrets_that_are_words_of_ours_leave_a_bundle_that_readers_take(tmp_path: Path) -> None:
+    plain = record(tmp_path / "plain", {})
+    words = words_of(plain)
+    calls = [call.state for call in read_bundle(plain.directory).tools.all()]
+    assert len(calls) > 1
+    environs = [{f"W{number}_KEY": word for number, word in enumerate(sorted(words))}]
+    environs += [{"CACHE_KEY": word} for word in ONE_BY_ONE]
+    assert words.issuperset(ONE_BY_ONE) and len(words) > 100
+    for number, environ in enumerate(environs):
+        run = record(tmp_path / str(number), environ)
+        assert run.lost is None, environ
+        found = verify_bundles(tmp_path / str(number), NOW)
+        assert found.is_sound and not found.flaws, (environ, found.flaws)
+        said = find_run(tmp_path / str(number)).summary
+        assert (said.outcome, said.exit_code, said.bundle) == ("fail", 4, run.relative), environ
+        assert read_bundle(run.directory).files.changed()[0].change_type == "modified", environ
+        assert len(read_bundle(run.directory).messages) == 1, environ
+        assert [call.state for call in read_bundle(run.directory).tools.all()] == calls, environ
+
+
+OURS = """run_id key workflow bundle trusted.revision change.before change.after change.base_commit change.head_commit
+change.patch_id change.range_patch_id rubrics.id rubrics.digest rubrics.criteria.id rubrics.criteria.votes.turn
+findings.criterion findings.fingerprint cost.by_node policy_changes.change_type
+testId git.before.head git.after.head files.before.sha256 files.after.sha256 status"""
+"""Texts that are ours, by what the models say of them: ids, hashes, names. Literals are, too."""
+
+SOMEBODYS = """change.files.path change.files.old_path rubrics.criteria.reason rubrics.criteria.votes.reason
+rubrics.criteria.votes.counterexample rubrics.criteria.votes.evidence.path rubrics.criteria.votes.evidence.quote
+rubrics.criteria.votes.evidence.why findings.path findings.message findings.evidence.path findings.evidence.quote
+findings.evidence.why policy_changes.path policy_changes.diff unreviewed.path unreviewed.reason agent_authored.hints
+files.path files.oldPath toolCalls.name todos.text hookCaptureStatus.missingEvents hookCaptureStatus.warnings
+sessionId detail"""
+
+
+def fields(model: type[Model], own: Any, way: str = "") -> Iterator[tuple[str, Any, bool]]:
+    """Place, type and whether it is ours, of every field that is a text or has texts."""
+    for name, field in model.model_fields.items():
+        shown = field.alias or name
+        place = f"{way}{shown}"
+        mine = own is True or (isinstance(own, dict) and own.get(shown, False))
+        yield from _of_type(field.annotation, mine, place)
+
+
+def _of_type(kind: Any, own: Any, place: str) -> Iterator[tuple[str, Any, bool]]:
+    if isinstance(kind, type) and issubclass(kind, Model):
+        yield from fields(kind, own, f"{place}.")
+    elif get_origin(kind) in {Union, UnionType, tuple}:
+        for inner in get_args(kind):
+            yield from _of_type(inner, own, place)
+    elif kind is str or (get_origin(kind) is Literal and isinstance(get_args(kind)[0], str)):
+        yield place, kind, own is True
+
+
+@pytest.mark.parametrize(
+    ("model", "own"), [(Summary, unredacted_fields.SUMMARY), (TurnSummary, unredacted_fields.TURN)]
+)
+def test_of_every_text_of_a_document_it_is_decided_whose_it_is(model: type[Model], own: Any) -> None:
+    for place, kind, mine in fields(model, own):
+        if get_origin(kind) is Literal:
+            assert mine, place
+        else:
+            assert place in (OURS if mine else SOMEBODYS).split(), place
+
+
+def test_a_message_that_grows_by_its_placeholder_is_sealed_within_its_limit(tmp_path: Path) -> None:
+    secret = "q8W-zz1K"
+    run = open_store(tmp_path, Redactor({"X_TOKEN": secret}), Clock()).begin(KEY, START, {})
+    summary = _summary(run)
+    message = "x" * 260 + " " + secret
+    finding = summary.findings[0].model_copy(update={"message": message})
+    run.event("verdict.decided", outcome="fail", exit_code=4)
+    run.seal(summary.model_copy(update={"findings": (finding,), "rubrics": ()}))
+    assert run.lost is None
+    assert verify_bundles(tmp_path, NOW).is_sound
+    told = find_run(tmp_path).summary.findings[0].message
+    assert len(told) <= 280 and secret not in told
+
+
+def test_what_verify_would_reject_is_not_sealed(tmp_path: Path) -> None:
+    run = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {})
+    run.event("verdict.decided", outcome="pass", exit_code=0)
+    run.seal(summary_of(run, "fail", 1))
+    assert run.lost is not None
+    assert find_run(tmp_path).state == "incomplete"
+
+
+class Stumbles(Hush):
+    """Fails by some texts as no disk does."""
+
+    def text(self, text: str) -> str:
+        if "stumble" in text:
+            raise UnicodeDecodeError("utf-8", b"stumble-s3cret", 0, 1, "cut in the middle")
+        return text
+
+    def data(self, data: bytes) -> bytes:
+        return self.text(data.decode("latin-1")).encode("latin-1")
+
+
+WAYS = {
+    "event": lambda run: run.event("log.mark", message="stumble"),
+    "patch": lambda run: run.patch(b"stumble"),
+    "content": lambda run: run.content("after", b"stumble", "a"),
+    "path": lambda run: (run.content("after", b"x", "stumble"), run.event("log.mark")),
+    "turn's content": lambda run: run.turn("a").content("after", b"stumble"),
+    "turn's end": lambda run: run.turn("a").seal(Ended(detail="stumble")),
+    "turn's failure": lambda run: run.turn("a").fail("stumble"),
+    "turn's denial": lambda run: run.turn("a").seal(Ended(permission_denials=[{"tool_use_id": "stumble"}])),
+    "turn's odd denial": lambda run: run.turn("a").seal(Ended(permission_denials=["none"])),
+    "abandon": lambda run: run.abandon("stumble"),
+    "seal": lambda run: run.seal(summary_of(run).model_copy(update={"workflow": "x", "agent_authored": _hint()})),
+    "attest": lambda run: run.seal(summary_of(run), lambda document, digests: {}["s3cret"]),
+}
+
+
+def _hint() -> Any:
+    return Summary.model_fields["agent_authored"].default.model_copy(update={"hints": ("stumble",)})
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_method_of_a_recorder_fails_whatever_it_fails_by(tmp_path: Path, way: str) -> None:
+    run = open_store(tmp_path, Stumbles(), Clock()).begin(KEY, START, {})
+    run.event("node.added", "a", kind="agent")
+    WAYS[way](run)
+    run.event("log.mark")
+    run.seal(summary_of(run))
+    assert run.lost is not None
+    assert "please report this line" in run.lost
+    assert "s3cret" not in run.lost
+    assert find_run(tmp_path).state == "incomplete"
+
+
+def test_a_run_that_cannot_begin_is_unrecorded(tmp_path: Path) -> None:
+    run = open_store(tmp_path, Stumbles(), Clock()).begin(KEY, START, {"prompt": "stumble"})
+    run.seal(summary_of(run))
+    assert run.lost is not None and run.relative == ""
+
+
+def test_a_hook_that_cannot_be_looked_at_costs_no_other(tmp_path: Path) -> None:
+    run = open_store(tmp_path, Stumbles(), Clock()).begin(KEY, START, {})
+    turn = run.turn("a")
+    turn.hook({"hook_event_name": "PreToolUse", "tool_use_id": "toolu_1", "tool_input": {"command": "stumble"}})
+    turn.hook({"hook_event_name": "PostToolUse", "tool_use_id": "toolu_1"})
+    turn.event({"type": "message", "role": "assistant", "block": ["stumble"]})
+    turn.seal(Ended())
+    run.seal(summary_of(run))
+    assert run.lost is None
+    first, second = map(json.loads, (run.directory / turn.relative / "hooks.ndjson").read_text().splitlines())
+    assert (first["tool_use_id"], first["left_out"]) == ("toolu_1", "not recorded: UnicodeDecodeError")
+    assert "left_out" not in second
+    assert verify_bundles(tmp_path, NOW).is_sound
+
+
+NODES = [{"type": "node.added", "node_id": f"n{number}", "data": {"kind": "x"}} for number in range(MAX_PARTS + 1)]
+TOLD = [
+    {"type": "node.added", "node_id": "n", "data": {"kind": "x"}},
+    *[{"type": "node.status", "node_id": "n", "data": {"status": "DONE", "reason": "x" * 1_000_000}}] * 5,
+]
+TURNS = [{"type": "turn.started", "node_id": "n", "data": {"turn": f"turn-{n:06d}"}} for n in range(MAX_PARTS + 1)]
+ODD = [{"type": "turn.started", "node_id": "../..", "data": {"turn": "turn-001"}}]
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [(NODES, "20,000 parts"), (TOLD, "4,194,304 characters"), (TURNS, "20,000 parts"), (ODD, "no bundle has")],
+    ids=["nodes", "reasons", "turns", "odd"],
+)
+def test_a_log_that_gives_more_than_any_runs_is_told_and_refused(tmp_path: Path, more: list[Any], why: str) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    run = open_store(tmp_path / "a", Hush(), Clock()).begin(KEY, START, {})
+    run.close()
+    export_bundles(tmp_path / "a", list_runs(tmp_path / "a"), tmp_path / "whole.zst", NOW)
+    log = run.directory / "events.ndjson"
+    with log.open("a") as file:
+        for seq, event in enumerate(more, 2):
+            line = {"seq": seq, "ts": "2026-01-02T03:04:05.678Z", "run_id": run.run_id} | event
+            file.write(json.dumps(line) + "\n")
+    (flaw,) = [flaw for flaw in verify_bundles(tmp_path / "a", NOW).flaws if flaw.state == "corrupt"]
+    assert why in flaw.why
+    members = [
+        (info, log.read_bytes() if info.name.endswith("/events.ndjson") else data)
+        for info, data in unpacked(tmp_path / "whole.zst")
+    ]
+    refused(tmp_path / "b", packed(tmp_path / "more.zst", members), why)
+    if more is not ODD:
+        with pytest.raises(IntegrityError, match=why):
+            find_run(tmp_path / "a").graph()
+
+
+@pytest.mark.parametrize("rules", ["*\n", "*\r\n", "# ours\n*\n!.gitignore\n", "!.gitignore\n*\n", "*"])
+def test_an_ignore_file_that_leaves_the_store_out_is_good_enough(tmp_path: Path, rules: str) -> None:
+    assert unignored(tmp_path, rules) == (None, False)
+
+
+@pytest.mark.parametrize("rules", ["", "!*\n", "*\n!*.json\n", "objects\n", "* \\\n", "*\n!objects/\n", "#*\n" * 3000])
+def test_where_git_would_take_up_a_bundle_none_is_written(tmp_path: Path, rules: str) -> None:
+    lost, seen = unignored(tmp_path, rules)
+    assert lost is not None and "make it one line, `*`" in lost
+    assert not seen
+    assert (tmp_path / ".vibe-artifacts" / ".gitignore").read_text() == rules
+
+
+def unignored(root: Path, rules: str) -> tuple[str | None, bool]:
+    """Why a run is not recorded where the store has these rules, and whether git sees any of its files."""
+    subprocess.run(["git", "init", "-q", root], check=True)
+    (root / ".vibe-artifacts").mkdir()
+    (root / ".vibe-artifacts" / ".gitignore").write_bytes(rules.encode())
+    run = open_store(root, Hush(), Clock()).begin(KEY, START, {})
+    record_a_review(run)
+    run.seal(summary_of(run))
+    shown = subprocess.run(["git", "status", "--porcelain", "-uall"], cwd=root, capture_output=True, check=True).stdout
+    return run.lost, any(b".gitignore" not in line for line in shown.splitlines())

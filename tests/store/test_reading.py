@@ -1,0 +1,278 @@
+"""Runs read back: found, never shown unfinished, never shown altered."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from bundle_words import KEY, START, Clock, Hush, record_a_review, summary_of, tree
+
+from vibe_gate.errors import IntegrityError, StorageError, UsageError
+from vibe_gate.store import RunRecorder, Store, find_run, list_runs, open_run, open_store, read_summary
+
+
+def sealed(store: Store) -> RunRecorder:
+    run = store.begin(KEY, START, {})
+    record_a_review(run)
+    run.seal(summary_of(run))
+    return run
+
+
+def test_nothing_means_the_newest_by_recorded_time_not_by_mtime(tmp_path: Path) -> None:
+    clock = Clock()
+    store = open_store(tmp_path, Hush(), clock)
+    runs = [store.begin(key, clock(), {}) for key in ("b" * 40, "tree-" + "a" * 40, "c" * 40)]
+    os.utime(runs[0].directory, (2**31, 2**31))
+    assert find_run(tmp_path).run_id == runs[2].run_id
+    assert [view.run_id for view in list_runs(tmp_path)] == [run.run_id for run in reversed(runs)]
+
+
+def test_an_id_or_an_unambiguous_beginning_finds_its_run(tmp_path: Path) -> None:
+    store = open_store(tmp_path, Hush(), Clock(step_ms=0))
+    first, second = (store.begin(KEY, START, {"number": number}) for number in (1, 2))
+    assert find_run(tmp_path, first.run_id).directory == first.directory
+    assert find_run(tmp_path, second.run_id[:-1]).key == KEY
+    with pytest.raises(UsageError, match="beginning of 2 runs"):
+        find_run(tmp_path, "2026")
+
+
+@pytest.mark.parametrize("reference", ["*", "2026*", "../..", "[0-9]", "2027", "\x1b[31m", "..", "/"])
+def test_ids_are_not_patterns_or_paths(store: Store, tmp_path: Path, reference: str) -> None:
+    store.begin(KEY, START, {})
+    with pytest.raises(UsageError, match="No run is called") as caught:
+        find_run(tmp_path, reference)
+    assert "\x1b" not in str(caught.value)
+
+
+def test_without_a_store_no_run_is_found_and_none_is_made(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No run is recorded"):
+        find_run(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_strange_names_in_the_store_are_no_runs(store: Store, tmp_path: Path) -> None:
+    run = store.begin(KEY, START, {})
+    folder = tmp_path / ".vibe-artifacts"
+    for name in (
+        "objects/20260102T030405678Z-00000000",
+        "sessions/x",
+        f"{KEY}/notes",
+        "\x1b[2J/20270102T030405678Z-0000",
+    ):
+        (folder / name).mkdir(parents=True)
+    (folder / KEY / "20270102T030405678Z-00000000").symlink_to("/etc")
+    (folder / "linked").symlink_to(folder / KEY)
+    assert [view.run_id for view in list_runs(tmp_path)] == [run.run_id]
+
+
+def test_a_bundle_reads_the_same_from_wherever_it_is_copied(store: Store, tmp_path: Path) -> None:
+    run = sealed(store)
+    shutil.copytree(run.directory, tmp_path / "elsewhere")
+    shutil.rmtree(tmp_path / ".vibe-artifacts")
+    view = open_run(tmp_path / "elsewhere")
+    assert (view.run_id, view.key, view.state, view.summary.outcome) == (run.run_id, KEY, "sealed", "pass")
+    assert view.graph().to_json() == (tmp_path / "elsewhere/graph.json").read_text()
+
+
+def _vouched_for(run: RunRecorder) -> list[str]:
+    return list(json.loads((run.directory / "summary.json").read_bytes())["digests"])
+
+
+def test_any_changed_missing_or_added_log_is_named(store: Store) -> None:
+    run = sealed(store)
+    names = _vouched_for(run)
+    assert len(names) == 9
+    for name in names:
+        place = run.directory / name
+        whole = place.read_bytes()
+        place.write_bytes(whole + b"\n")
+        with pytest.raises(IntegrityError, match="changed after sealing") as caught:
+            read_summary(run.directory)
+        assert name in str(caught.value)
+        place.unlink()
+        with pytest.raises(IntegrityError, match="missing") as caught:
+            read_summary(run.directory)
+        assert name in str(caught.value)
+        place.write_bytes(whole)
+    assert read_summary(run.directory).outcome == "pass"
+    (run.directory / "nodes/judge-quality/turn-001/turn.patch").write_bytes(b"")
+    with pytest.raises(IntegrityError, match="added after sealing"):
+        read_summary(run.directory)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"", b"{", b"[]", b"null", b"{}", b'{"digests": []}', b"[" * 100_000, b"\xff", b'{"digests": {"../../x": "0"}}',
+    ],
+)  # fmt: skip
+def test_a_summary_that_is_none_of_ours_is_an_integrity_error(store: Store, text: bytes) -> None:
+    run = sealed(store)
+    (run.directory / "summary.json").write_bytes(text)
+    with pytest.raises(IntegrityError, match=r"summary\.json|\.\./\.\./x"):
+        read_summary(run.directory)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"outcome": "passed"}, {"run_id": "another"}, {"rubrics": None}, {"key": "\ud800"}]
+)
+def test_a_summary_with_foreign_values_is_an_integrity_error(store: Store, changes: dict) -> None:
+    run = sealed(store)
+    place = run.directory / "summary.json"
+    place.write_text(json.dumps(json.loads(place.read_bytes()) | changes))
+    with pytest.raises(IntegrityError, match=r"summary\.json"):
+        read_summary(run.directory)
+
+
+def test_a_link_in_a_documents_place_is_not_followed(store: Store, tmp_path: Path) -> None:
+    run = sealed(store)
+    (tmp_path / "outside").write_bytes((run.directory / "summary.json").read_bytes())
+    (run.directory / "summary.json").unlink()
+    (run.directory / "summary.json").symlink_to(tmp_path / "outside")
+    with pytest.raises(StorageError, match="cannot be read"):
+        read_summary(run.directory)
+
+
+def test_a_torn_last_event_is_cut_and_a_damaged_one_named(store: Store, tmp_path: Path) -> None:
+    run = store.begin(KEY, START, {})
+    run.event("log.mark", text="whole")
+    run.close()
+    with (run.directory / "events.ndjson").open("ab") as file:
+        file.write(b'{"seq": 3, "ts"')
+    assert [event.type for event in find_run(tmp_path).events()] == ["run.created", "log.mark"]
+    with (run.directory / "events.ndjson").open("ab") as file:
+        file.write(b"\n")
+    with pytest.raises(IntegrityError, match="line 3 is no event"):
+        list(find_run(tmp_path).events())
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "node.added", "node_id": "a", "data": {}},
+        {"type": "node.status", "node_id": "a", "data": {"status": "FINE"}},
+        {"type": "edge.added", "data": {"from": "a"}},
+        {"type": "edge.added", "data": {"from": "a", "to": ["b"]}},
+        {"type": "turn.started", "data": {"turn": "turn-001"}},
+        {"type": "anything", "data": {}},
+        {"type": "log.mark", "data": {}, "seq": 7},
+    ],
+)
+def test_an_event_that_the_graph_could_not_read_is_an_integrity_error(store: Store, tmp_path: Path, event) -> None:
+    run = store.begin(KEY, START, {})
+    run.close()
+    line = {"seq": 2, "ts": "2026-01-02T03:04:05.678Z", "run_id": run.run_id} | event
+    with (run.directory / "events.ndjson").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    with pytest.raises(IntegrityError, match=r"events\.ndjson"):
+        find_run(tmp_path).graph()
+
+
+def test_a_run_that_is_gone_is_a_storage_error(store: Store, tmp_path: Path) -> None:
+    sealed(store)
+    view = find_run(tmp_path)
+    shutil.rmtree(view.directory)
+    for read in (lambda: view.summary, lambda: view.state, lambda: list(view.events()), lambda: view.about):
+        with pytest.raises(StorageError):
+            read()
+
+
+# What a hostile repository may have committed where the store belongs.
+
+
+def _refused(root: Path, words: str) -> None:
+    before = tree(root)
+    run = open_store(root, Hush(), Clock()).begin("a" * 40, Clock()(), {})
+    assert run.relative == ""
+    assert words in (run.lost or "")
+    assert tree(root) == before
+
+
+def test_a_store_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / ".vibe-artifacts").symlink_to("home")
+    _refused(tmp_path, "is a symbolic link")
+    with pytest.raises(StorageError):
+        list_runs(tmp_path)
+
+
+def test_a_store_that_is_a_dangling_link_or_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".vibe-artifacts").symlink_to("nowhere")
+    _refused(tmp_path, "is a symbolic link")
+    (tmp_path / ".vibe-artifacts").unlink()
+    (tmp_path / ".vibe-artifacts").write_text("")
+    _refused(tmp_path, "is not a directory")
+
+
+def test_a_linked_ignore_file_is_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / ".vibe-artifacts").mkdir()
+    (tmp_path / ".vibe-artifacts/.gitignore").symlink_to(tmp_path / "target")
+    open_store(tmp_path, Hush(), Clock())
+    assert not (tmp_path / "target").exists()
+
+
+def test_a_linked_key_is_refused(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / ".vibe-artifacts" / KEY).symlink_to(tmp_path / "outside")
+    lost = store.begin(KEY, START, {}).lost
+    assert lost is not None
+    assert KEY in lost
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["objects", "objects/7a", "quarantine"])
+def test_linked_object_folders_end_the_recording_and_write_nothing_outside(tmp_path: Path, name: str) -> None:
+    store = open_store(tmp_path, Hush(), Clock())
+    (tmp_path / "outside").mkdir()
+    digest = "7aa7a5359173d05b63cfd682e3c38487f3cb4f7f1d60659fe59fab1505977d4c"  # of b"new\n"
+    if name == "quarantine":  # only entered for a corrupt object
+        (tmp_path / ".vibe-artifacts/objects/7a").mkdir(parents=True)
+        (tmp_path / f".vibe-artifacts/objects/7a/{digest}.txt").write_bytes(b"old\n")
+    (tmp_path / ".vibe-artifacts" / name).parent.mkdir(exist_ok=True)
+    (tmp_path / ".vibe-artifacts" / name).symlink_to(tmp_path / "outside")
+    run = store.begin(KEY, START, {})
+    assert run.content("after", b"new\n") is None
+    assert run.lost is not None
+    assert name in run.lost
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_name_twice_in_the_summary_is_an_integrity_error(store: Store) -> None:
+    run = sealed(store)
+    place = run.directory / "summary.json"
+    place.write_bytes(place.read_bytes().replace(b"{", b'{"outcome": "fail",', 1))
+    with pytest.raises(IntegrityError, match="a name twice"):
+        read_summary(run.directory)
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "nodes/notes.txt", "files/after/notes.txt", "other/run.json"])
+def test_a_file_that_no_bundle_has_is_an_integrity_error(store: Store, name: str) -> None:
+    run = sealed(store)
+    (run.directory / name).parent.mkdir(exist_ok=True)
+    (run.directory / name).write_text("added")
+    with pytest.raises(IntegrityError, match="no bundle has a file of that name"):
+        read_summary(run.directory)
+
+
+def test_a_document_without_end_is_refused_before_it_is_read(store: Store) -> None:
+    run = sealed(store)
+    with (run.directory / "summary.json").open("r+b") as file:
+        file.truncate(3 << 30)  # sparse: it takes no disk
+    with pytest.raises(IntegrityError, match="larger than 67,108,864 bytes"):
+        read_summary(run.directory)
+
+
+def test_a_line_without_end_is_not_read_whole(store: Store) -> None:
+    run = sealed(store)
+    with (run.directory / "events.ndjson").open("r+b") as file:
+        file.truncate(3 << 30)
+    with pytest.raises(IntegrityError, match=r"events\.ndjson"):
+        run_view = find_run(store_root(run.directory), run.run_id)
+        list(run_view.events())
+
+
+def store_root(bundle: Path) -> Path:
+    return bundle.parents[2]

@@ -1,0 +1,289 @@
+"""What one run leaves on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from bundle_words import KEY, SECRET, START, Clock, Ended, Hush, record_a_review, summary_of, tree
+
+from vibe_gate.domain.event import Event
+from vibe_gate.domain.graph import fold
+from vibe_gate.errors import StorageError
+from vibe_gate.store import Store, find_run, open_store, read_summary
+
+
+def document(path: Path) -> dict:
+    return json.loads(path.read_bytes())
+
+
+def log(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def test_a_run_id_is_its_utc_time_with_milliseconds_and_a_short_hash(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    assert run.run_id.startswith("20260102T030405678Z-")
+    assert len(run.run_id) == len("20260102T030405678Z-") + 8
+    assert run.relative == f".vibe-artifacts/{KEY}/{run.run_id}"
+    assert run.directory.is_dir()
+
+
+def test_runs_of_one_millisecond_have_folders_of_their_own(tmp_path: Path) -> None:
+    store = open_store(tmp_path, Hush(), Clock(step_ms=0))
+    assert len({store.begin(KEY, START, {}).run_id for _ in range(20)}) == 20
+
+
+def test_run_json_says_what_the_run_is_about_and_is_redacted(store: Store) -> None:
+    run = store.begin(KEY, START, {"prompt": f"the password is {SECRET}", "budgets": {"max_cost_usd": 0.5}})
+    about = document(run.directory / "run.json")
+    assert about == {
+        "schema": 1,
+        "run_id": run.run_id,
+        "key": KEY,
+        "created_at": "2026-01-02T03:04:05.678Z",
+        "prompt": "the password is [redacted]",
+        "budgets": {"max_cost_usd": 0.5},
+    }
+
+
+def test_the_store_ignores_itself_and_is_its_owners_only(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / ".vibe-artifacts"
+    assert (folder / ".gitignore").read_text() == "*\n"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    assert subprocess.run(["git", "status", "--porcelain"], cwd=tmp_path, capture_output=True).stdout == b""
+
+
+def test_an_ignore_file_that_is_there_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / ".vibe-artifacts").mkdir()
+    (tmp_path / ".vibe-artifacts" / ".gitignore").write_text("mine\n")
+    open_store(tmp_path, Hush(), Clock())
+    assert (tmp_path / ".vibe-artifacts" / ".gitignore").read_text() == "mine\n"
+
+
+def test_events_are_numbered_timed_and_fold_to_the_graph_on_disk(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    record_a_review(run)
+    run.seal(summary_of(run))
+    lines = log(run.directory / "events.ndjson")
+    assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
+    assert lines[0]["ts"] == "2026-01-02T03:04:05.678Z"
+    assert "node_id" not in lines[0]
+    assert lines[-1]["data"] == {"status": "completed", "outcome": "pass", "exit_code": 0}
+    graph = fold(Event.model_validate(line) for line in lines)
+    assert (run.directory / "graph.json").read_text() == graph.to_json()
+    assert [(node.id, node.status, node.turns) for node in graph.nodes] == [
+        ("checks", "DONE", ()),
+        ("judge-quality", "DONE", ("turn-001",)),
+    ]
+
+
+def test_the_summary_is_the_document_with_the_digests_of_every_log(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    record_a_review(run)
+    summary = summary_of(run)
+    run.seal(summary)
+    written = document(run.directory / "summary.json")
+    digests = written.pop("digests")
+    assert written.pop("redacted") == {"count": 0, "kinds": {}}
+    assert written == json.loads(summary.to_json())
+    turn = "nodes/judge-quality/turn-001/"
+    assert set(digests) == {
+        "events.ndjson", "run.json", "graph.json", "sessions.json", "change.patch",
+        turn + "events.ndjson", turn + "hooks.ndjson", turn + "summary.json", turn + "turn.log",
+    }  # fmt: skip
+    for name, digest in digests.items():
+        assert hashlib.sha256((run.directory / name).read_bytes()).hexdigest() == digest
+    assert read_summary(run.directory) == summary
+
+
+def test_sessions_json_maps_nodes_to_their_sessions_in_order(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    for number in (1, 2):
+        run.turn("judge-quality").seal(Ended(session_id=f"session-{number}"))
+    run.seal(summary_of(run))
+    assert document(run.directory / "sessions.json") == {
+        "schema": 1,
+        "nodes": {"judge-quality": ["session-1", "session-2"]},
+    }
+
+
+def test_a_turns_summary_has_the_seeds_names(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    record_a_review(run)
+    turn = document(run.directory / "nodes/judge-quality/turn-001/summary.json")
+    assert turn["testId"] == f"{run.run_id}/judge-quality/turn-001"
+    assert turn["metrics"] == {
+        "totalTokens": 1234, "totalCostUsd": 0.0125, "durationMs": 1500, "toolCalls": 1, "filesChanged": 0,
+    }  # fmt: skip
+    assert turn["fileStats"] == {"added": 0, "modified": 0, "deleted": 0, "renamed": 0, "total": 0}
+    (call,) = turn["toolCalls"]
+    assert (call["name"], call["ok"], call["durationMs"], call["hookRef"]) == ("Read", True, 1, {"pre": 0, "post": 1})
+    assert turn["todos"] == [{"text": "read pay.py", "status": "completed"}]
+    assert turn["hookCaptureStatus"] == {"complete": True, "missingEvents": [], "warnings": []}
+    assert "git" not in turn
+
+
+def test_hooks_stay_raw_and_carry_seq_ts_and_tool_use_id(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    turn = run.turn("judge-quality")
+    turn.hook({"seq": 9, "ts": 1000, "hook": "Stop", "hook_event_name": "Stop", "tool_use_id": None, "new": [1]})
+    (line,) = log(run.directory / turn.relative / "hooks.ndjson")
+    assert line == {"seq": 0, "ts": 1000, "hook": "Stop", "tool_use_id": "", "hook_event_name": "Stop", "new": [1]}
+
+
+def test_a_transcript_is_readable_and_has_no_raw_control_character(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    turn = run.turn("judge-quality")
+    turn.event({"type": "message", "role": "assistant", "content": "a\x1b]0;owned\x07\u202eb\nc", "ts": 3_723_004})
+    turn.event({"type": "message", "role": "tool", "result": [{"text": "\x9b31m"}], "ts": 0})
+    assert (run.directory / turn.relative / "turn.log").read_text() == (
+        "01:02:03.004 message assistant: a⟦U+001B⟧]0;owned⟦U+0007⟧⟦U+202E⟧b\nc\n"
+        '00:00:00.000 message tool: {"result": [{"text": "⟦U+009B⟧31m"}]}\n'
+    )
+
+
+def test_logs_are_ascii_whatever_they_carry(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    run.event("log.mark", text="\x9b\u202e\ud800 é", number=float("nan"))
+    raw = (run.directory / "events.ndjson").read_bytes()
+    assert raw.isascii()
+    assert log(run.directory / "events.ndjson")[-1]["data"] == {"text": "\x9b\u202e\ud800 é", "number": None}
+
+
+def test_a_failed_turn_says_why_and_keeps_what_was_captured(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    turn = run.turn("judge-quality")
+    turn.hook({"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_use_id": "toolu_1"})
+    turn.fail("the agent's process died")
+    written = document(run.directory / turn.relative / "summary.json")
+    assert (written["status"], written["detail"]) == ("died", "the agent's process died")
+    assert written["hookCaptureStatus"]["missingEvents"] == ["PostToolUse toolu_1"]
+
+
+def test_everything_is_redacted_before_it_is_written(store: Store, tmp_path: Path) -> None:
+    run = store.begin(KEY, START, {"prompt": SECRET})
+    run.patch(f"+{SECRET}\n".encode())
+    run.content("after", f"key = {SECRET}\n".encode())
+    run.content("after", f"key = {SECRET}\n".encode() * 2000)
+    run.event("log.mark", text=[{"deep": SECRET}])
+    turn = run.turn("judge-quality")
+    turn.event({"type": "message", "role": "user", "content": SECRET})
+    turn.hook({"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_use_id": "t", "tool_input": {"x": SECRET}})
+    turn.fail(f"died of {SECRET}")
+    run.abandon(f"because {SECRET}")
+    for name, data in tree(tmp_path).items():
+        if name.endswith(".gz"):
+            data = subprocess.run(["gzip", "-dc"], input=data, capture_output=True, check=True).stdout
+        assert SECRET.encode() not in data, name
+
+
+def test_an_abandoned_run_is_incomplete_and_shows_no_verdict(store: Store, tmp_path: Path) -> None:
+    run = store.begin(KEY, START, {})
+    run.abandon("interrupted")
+    run.event("log.mark")
+    run.seal(summary_of(run))
+    view = find_run(tmp_path)
+    assert view.state == "incomplete"
+    assert [event.type for event in view.events()] == ["run.created", "run.completed"]
+    assert list(view.events())[-1].data == {"status": "incomplete", "reason": "interrupted"}
+    with pytest.raises(StorageError, match="incomplete"):
+        _ = view.summary
+
+
+def test_leaving_the_block_without_a_seal_abandons_the_run(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), store.begin(KEY, START, {}):
+        raise KeyboardInterrupt
+    assert list(find_run(tmp_path).events())[-1].data == {"status": "incomplete", "reason": "interrupted"}
+
+
+def test_a_run_is_running_as_long_as_its_writer_has_it_open(store: Store, tmp_path: Path) -> None:
+    run = store.begin(KEY, START, {})
+    assert find_run(tmp_path).state == "running"
+    with pytest.raises(StorageError, match="still running"):
+        _ = find_run(tmp_path).summary
+    run.seal(summary_of(run))
+    assert find_run(tmp_path).state == "sealed"
+
+
+def test_no_descriptor_stays_open_after_a_run(store: Store) -> None:
+    before = set(Path("/proc/self/fd").iterdir())
+    run = store.begin(KEY, START, {})
+    record_a_review(run)
+    run.turn("judge-quality").event({"type": "message"})
+    run.seal(summary_of(run))
+    del run
+    assert set(Path("/proc/self/fd").iterdir()) == before
+
+
+@pytest.mark.parametrize("key", ["..", "a/b", "", ".hidden", "objects", "quarantine", "x" * 200, "a\0b"])
+def test_a_key_that_could_leave_its_place_is_refused(store: Store, key: str) -> None:
+    with pytest.raises(ValueError, match=r"key of a change|itself"):
+        store.begin(key, START, {})
+
+
+@pytest.mark.parametrize("node_id", ["..", "a/b", "", "-x", "a\nb"])
+def test_a_node_id_that_could_leave_its_place_is_refused(store: Store, node_id: str) -> None:
+    with pytest.raises(ValueError, match="cannot be a node id"):
+        store.begin(KEY, START, {}).turn(node_id)
+
+
+def test_the_clock_is_read_in_utc_whatever_zone_it_tells(tmp_path: Path) -> None:
+    from datetime import timedelta, timezone
+
+    store = open_store(tmp_path, Hush(), lambda: START.astimezone(timezone(timedelta(hours=9))))
+    run = store.begin(KEY, START, {})
+    assert run.run_id.startswith("20260102T030405678Z-")
+    assert document(run.directory / "run.json")["created_at"] == "2026-01-02T03:04:05.678Z"
+
+
+def test_text_that_is_no_unicode_never_ends_a_session_or_a_run(store: Store, tmp_path: Path) -> None:
+    bad = "\ud800\x1b[2J"
+    run = store.begin(KEY, START, {"prompt": bad})
+    run.event("node.added", "judge-quality", kind="judge")
+    run.event("node.status", "judge-quality", status="BLOCKED", reason=bad)
+    turn = run.turn("judge-quality")
+    turn.event({"type": "todo", "action": "add", "text": bad, "status": bad})
+    turn.event({"type": bad, "role": bad, "content": [bad]})
+    turn.hook({"hook_event_name": "PreToolUse", "tool_name": bad, "tool_use_id": bad, bad: bad})
+    turn.seal(Ended(session_id=bad, detail=bad))
+    run.seal(summary_of(run))
+    assert run.lost is None
+    assert find_run(tmp_path).summary.outcome == "pass"
+    assert find_run(tmp_path).graph().nodes[0].status == "BLOCKED"
+
+
+def test_input_nested_without_end_is_left_out_and_the_session_goes_on(store: Store) -> None:
+    deep: list = []
+    for _ in range(100_000):
+        deep = [deep]
+    run = store.begin(KEY, START, {})
+    turn = run.turn("judge-quality")
+    turn.hook({"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_use_id": "t", "tool_input": deep})
+    turn.event({"type": "message", "role": "assistant", "input": deep})
+    (line,) = log(run.directory / turn.relative / "hooks.ndjson")
+    assert (line["tool_use_id"], line["left_out"]) == ("t", "nested too deeply to be recorded")
+    (line,) = log(run.directory / turn.relative / "events.ndjson")
+    assert (line["role"], line["left_out"]) == ("assistant", "nested too deeply to be recorded")
+
+
+def test_straggling_threads_find_a_sealed_run_closed(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    turn = run.turn("judge-quality")
+    run.seal(summary_of(run))
+    before = tree(run.directory)
+    turn.event({"type": "message"})
+    turn.hook({})
+    turn.seal(Ended())
+    turn.fail("late")
+    run.event("log.mark")
+    run.patch(b"late")
+    assert run.content("after", b"late") is None
+    assert run.turn("judge-quality").relative == ""
+    run.abandon("late")
+    assert tree(run.directory) == before

@@ -1,0 +1,292 @@
+"""A run or a turn read back from its bundle alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bundle_words import KEY, SECRET, START, Clock, Ended, Hush, record_a_review, summary_of
+
+from vibe_gate.errors import IntegrityError, StorageError, UsageError
+from vibe_gate.store import RunRecorder, Store, TurnRecorder
+from vibe_gate.store.remarks import Attachment
+from vibe_gate.store.result import RunResult, read_bundle
+
+GOLDEN = Path(__file__).parents[1] / "golden/bundle-1"
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> RunResult:
+    return read_bundle(shutil.copytree(GOLDEN, tmp_path / "bundle-1"))
+
+
+@pytest.fixture
+def run(store: Store) -> RunRecorder:
+    return store.begin(KEY, START, {"workflow": "review"})
+
+
+def hook(turn: TurnRecorder, event: str, tool_use_id: str, tool: str = "Read", **more: Any) -> None:
+    turn.hook({"hook_event_name": event, "tool_name": tool, "tool_use_id": tool_use_id, **more})
+
+
+def turn_of(run: RunRecorder, turn: TurnRecorder) -> RunResult:
+    return read_bundle(run.directory / turn.relative)
+
+
+def test_a_sealed_run_says_what_it_used_and_what_it_decided(golden: RunResult) -> None:
+    assert (golden.state, golden.complete, golden.summary.outcome) == ("sealed", True, "fail")
+    metrics = golden.metrics
+    assert (metrics.total_tokens, metrics.total_cost_usd, metrics.duration_ms) == (1234, 0.0125, 1500)
+    assert (metrics.tool_calls, metrics.files_changed) == (3, 2)
+    assert golden.bundle_dir.is_absolute()
+
+
+def test_a_run_tells_its_change_and_the_repository_before_and_after(golden: RunResult) -> None:
+    git = golden.git
+    assert git.before and git.after
+    assert (git.before.head, git.after.head, git.after.dirty, git.changed_count) == ("a" * 40, KEY, False, 2)
+    assert [(one.path, one.change, one.old_path) for one in git.diff_summary()] == [
+        ("pay.py", "M", None), ('"caf\\351"', "R", "cafe"),
+    ]  # fmt: skip
+
+
+def test_a_run_joins_its_turns(golden: RunResult) -> None:
+    assert [message.turn for message in golden.messages] == ["nodes/judge-quality/turn-001"]
+    assert [(todo.text, todo.status) for todo in golden.todos] == [("charge the new price", "completed")]
+    assert [call.state for call in golden.tools.all()] == ["failed", "completed", "denied"]
+    assert [turn.bundle_dir.name for turn in golden.turns()] == ["turn-001", "turn-001", "turn-002"]
+    assert golden.hook_capture_status.complete
+
+
+def test_a_turn_is_read_alone_wherever_it_was_copied(golden: RunResult, tmp_path: Path) -> None:
+    inside = golden.bundle_dir / "nodes/fix/turn-001"
+    alone = read_bundle(shutil.copytree(inside, tmp_path / "downloaded"))
+    for turn in (read_bundle(inside), alone):
+        assert turn.complete
+        assert (turn.metrics.total_tokens, turn.metrics.files_changed) == (1234, 1)
+        assert turn.git.before and turn.git.after and turn.git.after.dirty
+        assert turn.files.stats().modified == 1
+        assert turn.turns() == []
+    with pytest.raises(StorageError, match="no verdict of its own"):
+        _ = alone.summary
+
+
+def test_a_message_is_a_short_head_and_whole_on_demand(run: RunRecorder) -> None:
+    turn = run.turn("fix")
+    turn.event({"type": "message", "role": "user", "content": "Fix\x1b[1m it\nnow. " + "x" * 500})
+    turn.event({"type": "message", "role": "assistant", "content": "", "tool": "Edit", "input": {"path": "a.py"}})
+    turn.event({"type": "usage", "tokens": {"input": 1, "output": 1}, "cost": 0.1})
+    turn.event({"type": "message", "role": "tool", "result": [{"type": "text", "text": "done"}]})
+    turn.event({"type": "message", "role": "wizard", "content": "?"})
+    turn.seal(Ended())
+    messages = turn_of(run, turn).messages
+    heads = [(message.role, message.summary) for message in messages]
+    assert heads[0][1].startswith("Fix⟦U+001B⟧[1m it now. xxx")
+    assert heads[1:] == [("assistant", 'Edit {"path": "a.py"}'), ("tool", "done"), ("system", "?")]
+    assert messages[0].load()["content"].endswith("x" * 500)
+    assert len(messages) == 4
+    assert messages[-1].load()["role"] == "wizard"
+    assert [message.role for message in messages[1:3]] == ["assistant", "tool"]
+
+
+def test_a_message_that_changed_meanwhile_is_an_integrity_error(run: RunRecorder) -> None:
+    turn = run.turn("fix")
+    turn.event({"type": "message", "role": "user", "content": "old"})
+    (message,) = turn_of(run, turn).messages
+    log = run.directory / turn.relative / "events.ndjson"
+    log.write_text(log.read_text().replace("old", "new"))
+    with pytest.raises(IntegrityError, match=r"events\.ndjson"):
+        message.load()
+
+
+def test_parallel_calls_of_one_tool_are_told_apart_by_their_ids(run: RunRecorder) -> None:
+    turn = run.turn("fix")
+    for number in range(4):
+        hook(turn, "PreToolUse", f"t{number}", tool_input={"n": number})
+    for number in (1, 2, 3, 0):
+        hook(turn, "PostToolUse", f"t{number}", tool_response=f"answer {number}")
+    turn.seal(Ended())
+    tools = turn_of(run, turn).tools
+    assert [(call.tool_use_id, call.input(), call.response()) for call in tools.all()] == [
+        (f"t{n}", {"n": n}, f"answer {n}") for n in range(4)
+    ]
+    assert (tools.used("Read"), tools.used("Edit"), len(tools.succeeded())) == (4, 0, 4)
+
+
+def test_every_way_a_call_can_end_has_a_state(run: RunRecorder) -> None:
+    turn = run.turn("fix")
+    for name in ("good", "bad", "denied", "lost"):
+        hook(turn, "PreToolUse", name)
+    hook(turn, "PostToolUse", "good")
+    hook(turn, "PostToolUseFailure", "bad", error="gone")
+    hook(turn, "PostToolUse", "orphan", tool="Edit")
+    turn.seal(Ended(permission_denials=[{"tool_use_id": "denied"}]))
+    result = turn_of(run, turn)
+    tools = result.tools
+    states = {call.tool_use_id: call.state for call in tools.all()}
+    assert states == {
+        "good": "completed", "bad": "failed", "denied": "denied", "lost": "missing-post", "orphan": "orphan-post",
+    }  # fmt: skip
+    assert [call.tool_use_id for call in tools.failed()] == ["bad", "denied", "lost"]
+    assert [call.tool_use_id for call in tools.succeeded()] == ["good", "orphan"]
+    assert tools.in_progress() == []
+    first = tools.find_first("Edit")
+    assert first is not None and (first.hook_ref.pre, first.hook_ref.post, first.input()) == (None, 6, None)
+    assert tools.failed()[0].response() == "gone"
+    status = result.hook_capture_status
+    assert (status.complete, status.missing_events) == (False, ("PostToolUse lost", "PreToolUse orphan"))
+
+
+def test_a_call_of_a_subagent_names_the_call_that_started_it(run: RunRecorder) -> None:
+    turn = run.turn("fix")
+    hook(turn, "PreToolUse", "outer", tool="Agent")
+    hook(turn, "PreToolUse", "inner", agent_id="agent-7")
+    hook(turn, "PostToolUse", "inner", agent_id="agent-7")
+    hook(turn, "PostToolUse", "outer", tool="Agent", tool_response={"agentId": "agent-7"})
+    turn.seal(Ended())
+    outer, inner = turn_of(run, turn).tools.all()
+    assert (outer.agent_id, outer.parent_tool_use_id) == ("", "")
+    assert (inner.agent_id, inner.parent_tool_use_id) == ("agent-7", "outer")
+
+
+def test_a_running_run_shows_what_there_is_and_no_verdict(run: RunRecorder) -> None:
+    run.patch(b"diff --git a/pay.py b/pay.py\nindex 1..2 100644\n--- a/pay.py\n+++ b/pay.py\n@@ -1 +1 @@\n-old\n+new\n")
+    run.content("before", b"old\n", "pay.py")
+    run.content("after", b"new\n", "pay.py")
+    turn = run.turn("judge-quality")
+    turn.event({"type": "message", "role": "user", "content": "?"})
+    turn.event({"type": "todo", "action": "add", "text": "look", "status": "in_progress"})
+    turn.event({"type": "usage", "tokens": {"input": 5, "output": 2}, "cost": 0.5})
+    hook(turn, "PreToolUse", "t1")
+    result = read_bundle(run.directory)
+    assert (result.state, result.complete) == ("running", False)
+    with pytest.raises(StorageError, match="no outcome to show"):
+        _ = result.summary
+    assert (result.metrics.total_tokens, result.metrics.total_cost_usd, result.metrics.tool_calls) == (7, 0.5, 1)
+    assert [todo.status for todo in result.todos] == ["in_progress"]
+    (file,) = result.files.changed()
+    assert (file.path, file.change_type, file.stats.added) == ("pay.py", "modified", 1)
+    assert [call.state for call in result.tools.in_progress()] == ["in-progress"]
+    assert result.tools.failed() == []
+    assert not result.hook_capture_status.complete
+    assert (result.git.before, result.git.changed_count) == (None, 1)
+    assert turn_of(run, turn).state == "running"
+
+
+def test_an_abandoned_run_is_incomplete_though_its_log_says_how_it_ended(run: RunRecorder) -> None:
+    record_a_review(run)
+    run.abandon("interrupted")
+    result = read_bundle(run.directory)
+    assert (result.state, result.metrics.tool_calls, len(result.messages)) == ("incomplete", 1, 1)
+    (turn,) = result.turns()
+    assert turn.complete
+    with pytest.raises(StorageError):
+        _ = result.summary
+
+
+def test_a_denied_call_of_an_unfinished_turn_is_denied_once_the_session_said_so(run: RunRecorder) -> None:
+    turn = run.turn("fix")
+    hook(turn, "PreToolUse", "t1")
+    hook(turn, "PreToolUse", "t2")
+    turn.event({"type": "result", "permission_denials": [{"tool_use_id": "t1"}]})
+    assert [call.state for call in turn_of(run, turn).tools.all()] == ["denied", "in-progress"]
+
+
+def test_torn_last_lines_are_left_out(run: RunRecorder) -> None:
+    turn = run.turn("fix")
+    turn.event({"type": "message", "role": "user", "content": "whole"})
+    hook(turn, "PreToolUse", "t1")
+    folder = run.directory / turn.relative
+    for log in (folder / "events.ndjson", folder / "hooks.ndjson", run.directory / "events.ndjson"):
+        with log.open("a") as file:
+            file.write('{"seq":9,"ts":1,"type":"mess')
+    result = read_bundle(run.directory)
+    assert [message.summary for message in result.messages] == ["whole"]
+    assert len(result.tools.all()) == 1
+
+    async def count() -> int:
+        return len([event async for event in result.timeline.events()])
+
+    assert asyncio.run(count()) == 4
+
+
+def test_an_annotation_lies_beside_the_sealed_files_and_breaks_no_seal(run: RunRecorder) -> None:
+    record_a_review(run)
+    run.seal(summary_of(run))
+    result = read_bundle(run.directory, redact=Hush(), clock=Clock())
+    (turn,) = result.turns()
+    result.annotate(f"the key is {SECRET}", "warning", Attachment(f"log {SECRET}".encode(), "text/plain"))
+    turn.annotate("look here")
+    first, second = result.annotations()
+    assert (first.message, first.type, first.turn) == ("the key is [redacted]", "warning", "")
+    assert first.attachment is not None
+    assert (run.directory / first.attachment["name"]).read_bytes() == b"log [redacted]"
+    assert (second.message, second.type, second.turn) == ("look here", "notice", "nodes/judge-quality/turn-001")
+    assert [remark.message for remark in turn.annotations()] == ["look here"]
+    assert read_bundle(run.directory).summary.outcome == "pass"
+    assert SECRET not in "".join(p.read_text() for p in run.directory.rglob("annotations*/**") if p.is_file())
+
+
+def test_without_a_redactor_known_formats_are_still_redacted(run: RunRecorder) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6" * 3
+    read_bundle(run.directory).annotate(f"use {token}")
+    log = (run.directory / "annotations.ndjson").read_text()
+    assert token not in log
+    assert "redacted" in log
+
+
+def test_an_annotation_has_bounds(run: RunRecorder) -> None:
+    result = read_bundle(run.directory)
+    with pytest.raises(UsageError, match="10,000 characters"):
+        result.annotate("x" * 10_001)
+    with pytest.raises(UsageError, match="10,000,000 bytes"):
+        result.annotate("x", attachment=Attachment(bytes(10_000_001)))
+    assert result.annotations() == []
+
+
+def test_where_there_is_no_bundle_one_sentence_says_so(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot be opened"):
+        read_bundle(tmp_path / "nothing")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot be opened"):
+        read_bundle(tmp_path / "file")
+    with pytest.raises(StorageError, match="is no bundle"):
+        read_bundle(tmp_path)
+
+
+def test_opening_reads_no_log(golden: RunResult) -> None:
+    for log in golden.bundle_dir.rglob("*.ndjson"):
+        log.unlink()
+    assert read_bundle(golden.bundle_dir).complete
+    with pytest.raises(IntegrityError, match=r"events\.ndjson is corrupt: it is missing"):
+        list(read_bundle(golden.bundle_dir).messages)
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("nodes/judge-quality/turn-001/events.ndjson", lambda result: list(result.messages)),
+        ("nodes/judge-quality/turn-001/hooks.ndjson", lambda result: result.tools.all()),
+        ("nodes/fix/turn-001/summary.json", lambda result: result.todos),
+        ("events.ndjson", lambda result: result.files.changed()),
+        ("change.patch", lambda result: result.files.changed()[0].stats),
+    ],
+)
+def test_a_file_that_was_altered_after_sealing_is_named(golden: RunResult, name: str, asked: Any) -> None:
+    path = golden.bundle_dir / name
+    data = path.read_bytes()
+    path.write_bytes(data + (data.splitlines(keepends=True)[-1] if name.endswith(".ndjson") else b"\n"))
+    with pytest.raises(IntegrityError, match=f"{name} is corrupt: it was changed after sealing"):
+        asked(golden)
+
+
+def test_a_json_document_that_is_none_of_ours_is_named(golden: RunResult) -> None:
+    path = golden.bundle_dir / "summary.json"
+    for text in ("[]", "{", "[" * 100_000, json.dumps({"schema": 1, "digests": {}})):
+        path.write_text(text)
+        with pytest.raises(IntegrityError, match=r"summary\.json is corrupt"):
+            read_bundle(golden.bundle_dir)

@@ -1,0 +1,89 @@
+"""What scripts rely on is typed and documented."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import subprocess
+import sys
+import typing
+from pathlib import Path
+
+import pytest
+
+import vibe_gate
+from vibe_gate.domain.turn import FileStats, GitState, HookCaptureStatus, HookRef, TurnMetrics, TurnTodo
+from vibe_gate.store.calls import CallState, CapturedCall, Tools
+from vibe_gate.store.changed import FileChange, Files, LineStats
+from vibe_gate.store.messages import Message, Messages
+from vibe_gate.store.remarks import Annotation, Attachment
+from vibe_gate.store.result import Git, NameStatus, RunResult, read_bundle
+from vibe_gate.store.stored import StoredContent
+from vibe_gate.store.timeline import HookEvent, RunEvent, SdkEvent, Timeline, TimelineEvent
+
+DOCUMENT = (Path(__file__).parents[2] / "docs/api.md").read_text()
+
+CLASSES = [
+    RunResult, Message, Messages, Git, NameStatus, Files, FileChange, LineStats, StoredContent, Tools, CapturedCall,
+    Timeline, TimelineEvent, SdkEvent, HookEvent, RunEvent, Annotation, Attachment,
+]  # fmt: skip
+NAMED_ONLY = [FileStats, GitState, HookCaptureStatus, HookRef, TurnMetrics, TurnTodo]
+"""Whose fields a member's line lists."""
+
+
+def members(kind: type) -> set[str]:
+    own = {name for name, value in vars(kind).items() if callable(value) or isinstance(value, property)}
+    fields = set(kind.__annotations__) | {
+        f.name for f in (dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ())
+    }
+    slots = set(vars(kind).get("__slots__", ()))
+    return {name for name in own | fields | slots if not name.startswith("_") and name != "model_config"}
+
+
+@pytest.mark.parametrize("name", sorted(vibe_gate._HOMES))
+def test_every_public_name_is_documented(name: str) -> None:
+    assert f"`{name}" in DOCUMENT or f"## {name}\n" in DOCUMENT
+
+
+@pytest.mark.parametrize("kind", [*CLASSES, *NAMED_ONLY], ids=lambda kind: kind.__name__)
+def test_every_member_is_documented(kind: type) -> None:
+    missing = {name for name in members(kind) if f"`{name}" not in DOCUMENT and f" {name}" not in DOCUMENT}
+    assert missing == set()
+
+
+@pytest.mark.parametrize("state", typing.get_args(CallState))
+def test_every_state_of_a_call_is_documented(state: str) -> None:
+    assert f"`{state}`" in DOCUMENT
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_every_public_method_is_typed_and_says_what_it_does(kind: type) -> None:
+    for name in members(kind):
+        value = inspect.getattr_static(kind, name, None)
+        function = value.fget if isinstance(value, property) else value
+        if not inspect.isfunction(function):
+            continue
+        assert inspect.getdoc(function), name
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+        assert "return" in function.__annotations__, name
+        assert all(parameter.name in function.__annotations__ for parameter in parameters), name
+
+
+def test_the_contract_names_are_there() -> None:
+    assert {
+        "bundle_dir", "metrics", "messages", "todos", "git", "files", "tools", "timeline", "hook_capture_status",
+        "annotate",
+    } <= members(RunResult)  # fmt: skip
+    assert {"before", "after", "changed_count", "diff_summary"} <= members(Git)
+    assert {"changed", "get", "filter", "stats"} <= members(Files)
+    assert {"all", "used", "find_first", "failed", "succeeded", "in_progress"} <= members(Tools)
+    assert {"path", "change_type", "old_path", "before", "after", "stats", "patch"} <= members(FileChange)
+    assert {"sha256", "size", "text", "bytes", "stream"} <= members(StoredContent)
+    assert {"role", "summary", "ts", "load"} <= members(Message)
+    assert inspect.isasyncgenfunction(Timeline.events)
+    assert inspect.signature(read_bundle).return_annotation == "RunResult"
+
+
+def test_a_review_never_imports_what_only_reading_needs() -> None:
+    code = "import sys, vibe_gate.review; sys.exit('msgspec' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -1,0 +1,425 @@
+"""Changed files read back from a bundle: contents through their hashes, patches that git takes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bundle_words import KEY, START, Clock, Ended, Hush, summary_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import Selection
+from vibe_gate.domain.summary import ChangedFile
+from vibe_gate.domain.turn import Content, TurnChange, TurnFile
+from vibe_gate.errors import IntegrityError, StorageError, UsageError
+from vibe_gate.git import open_repository
+from vibe_gate.store import Store, open_store
+from vibe_gate.store.changed import FileChange
+from vibe_gate.store.patches import Section, Version, merged, sections, unified
+from vibe_gate.store.result import RunResult, read_bundle
+
+MODE, EXECUTABLE, LINK = 0o100644, 0o100755, 0o120000
+
+
+def git(folder: Path, *arguments: str, stdin: bytes | None = None) -> bytes:
+    done = subprocess.run(["git", *arguments], cwd=folder, input=stdin, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """One commit after another, with every kind of change between them."""
+    root = tmp_path / "repo"
+    root.mkdir()
+    git(root, "init", "-q", "-b", "main")
+    git(root, "config", "user.email", "ada@example.org")
+    git(root, "config", "user.name", "Ada")
+    git(root, "config", "core.autocrlf", "false")
+    (root / "edited.py").write_text("".join(f"{n}\n" for n in range(50)))
+    (root / "crlf.txt").write_bytes(b"one\r\ntwo\r\nthree\r\n")
+    (root / "no newline").write_bytes(b"a\nb")
+    (root / "gone.py").write_text("x\n" * 20)
+    (root / "moved.py").write_text("".join(f"line {n}\n" for n in range(30)))
+    (root / "moved exactly").write_text("".join(f"same {n}\n" for n in range(30)))
+    (root / "logo.png").write_bytes(bytes(range(256)))
+    (root / "run.sh").write_text("#!/bin/sh\n")
+    (root / "emptied").write_text("something\n")
+    (root / "folder" / "became").mkdir(parents=True)
+    (root / "folder" / "became" / "gone").write_text("a file in a folder\n")
+    (root / "link").symlink_to("edited.py")
+    (root / "becomes a link").write_text("text\n")
+    (root / os.fsdecode(b'latin-\xe9 "quoted"\t.txt')).write_bytes(b"caf\xe9\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "before")
+    (root / "edited.py").write_text("".join(f"{n}\n" for n in range(50) if n not in {3, 40}) + "more\n")
+    (root / "crlf.txt").write_bytes(b"one\r\nzwei\r\nthree\n")
+    (root / "no newline").write_bytes(b"a\nc")
+    (root / "gone.py").unlink()
+    (root / "moved.py").rename(root / "elsewhere.py")
+    (root / "elsewhere.py").write_text("".join(f"line {n}\n" for n in range(30)) + "tail\n")
+    (root / "moved exactly").rename(root / "moved to here")
+    (root / "logo.png").write_bytes(bytes(range(255, -1, -1)) * 50)
+    (root / "run.sh").chmod(0o755)
+    (root / "emptied").write_text("")
+    (root / "link").unlink()
+    (root / "link").symlink_to("elsewhere.py")
+    (root / "becomes a link").unlink()
+    (root / "becomes a link").symlink_to("edited.py")
+    (root / os.fsdecode(b'latin-\xe9 "quoted"\t.txt')).write_bytes(b"caf\xe9s\n")
+    (root / "folder" / "became" / "gone").unlink()
+    (root / "folder" / "became").rmdir()
+    (root / "folder" / "became").write_text("a file\n")
+    (root / "added.py").write_text("new\n")
+    (root / "added empty").write_text("")
+    (root / "added.bin").write_bytes(b"\0" * 20_000)
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "after")
+    return root
+
+
+@pytest.fixture
+def reviewed(repository: Path, tmp_path: Path) -> RunResult:
+    """A sealed run about the last commit, recorded as a review does it."""
+    (tmp_path / "store").mkdir()
+    run = open_store(tmp_path / "store", Hush(), Clock()).begin(KEY, START, {})
+    with open_repository(repository, dict(os.environ)) as opened:
+        change = opened.change(Selection("commit"))
+        run.patch(opened.patch(change))
+        for file in change.files:
+            if file.before is not None:
+                run.content("before", opened.read(file.before), paths.quote(file.old_path or file.path))
+            if file.after is not None:
+                run.content("after", opened.read(file.after), file.shown_path)
+    files = tuple(
+        ChangedFile(
+            path=file.shown_path, old_path=paths.quote(file.old_path) if file.old_path else None,
+            change_type=file.change_type, added=file.added, deleted=file.deleted, binary=file.binary,
+        )
+        for file in change.files
+    )  # fmt: skip
+    summary = summary_of(run)
+    run.seal(summary.model_copy(update={"change": summary.change.model_copy(update={"files": files})}))
+    assert run.lost is None
+    return read_bundle(run.directory)
+
+
+def test_every_file_of_a_change_is_there_with_its_kind(reviewed: RunResult) -> None:
+    kinds = {file.path: file.change_type for file in reviewed.files.changed()}
+    assert kinds == {
+        "edited.py": "modified", "crlf.txt": "modified", "no newline": "modified", "gone.py": "deleted",
+        "elsewhere.py": "renamed", "moved to here": "renamed", "logo.png": "modified", "run.sh": "modified",
+        "emptied": "modified", "link": "modified", "becomes a link": "type_changed", "added.py": "added",
+        "folder/became": "added", "folder/became/gone": "deleted",
+        "added empty": "added", "added.bin": "added", '"latin-\\351 \\"quoted\\"\\t.txt"': "modified",
+    }  # fmt: skip
+    stats = reviewed.files.stats()
+    assert (stats.added, stats.deleted, stats.renamed, stats.modified, stats.total) == (4, 2, 2, 9, 17)
+
+
+def test_the_patches_of_all_files_give_the_very_tree(reviewed: RunResult, repository: Path) -> None:
+    git(repository, "checkout", "-q", "HEAD~1")
+    for file in reviewed.files.changed():
+        git(repository, "apply", "--index", stdin=file.patch().encode("utf-8", "surrogateescape"))
+    assert git(repository, "write-tree") == git(repository, "rev-parse", "main^{tree}")
+
+
+def test_each_patch_applies_backwards_too(reviewed: RunResult, repository: Path) -> None:
+    for file in reversed(reviewed.files.changed()):
+        git(repository, "apply", "--index", "-R", stdin=file.patch().encode("utf-8", "surrogateescape"))
+    assert git(repository, "write-tree") == git(repository, "rev-parse", "main~1^{tree}")
+
+
+def test_the_stored_patch_of_the_whole_change_applies(reviewed: RunResult, repository: Path) -> None:
+    git(repository, "checkout", "-q", "HEAD~1")
+    git(repository, "apply", "--index", str(reviewed.bundle_dir / "change.patch"))
+    assert git(repository, "write-tree") == git(repository, "rev-parse", "main^{tree}")
+
+
+def test_line_counts_are_those_of_git(reviewed: RunResult, repository: Path) -> None:
+    for row in git(repository, "diff", "--numstat", "--no-renames", "HEAD~1", "HEAD").decode().splitlines():
+        added, deleted, path = row.split("\t")
+        file = reviewed.files.get(path)
+        if file is None or file.change_type == "renamed" or added == "-":
+            continue
+        assert (file.stats.added, file.stats.deleted) == (int(added), int(deleted)), path
+    edited = found(reviewed, "edited.py")
+    assert edited.stats.chunks == 3
+
+
+def test_an_unfinished_run_tells_the_same_files(reviewed: RunResult) -> None:
+    whole = {(file.path, file.change_type, file.old_path) for file in reviewed.files.changed()}
+    patch = found(reviewed, "crlf.txt").patch()
+    (reviewed.bundle_dir / "summary.json").unlink()
+    unfinished = read_bundle(reviewed.bundle_dir)
+    assert not unfinished.complete
+    assert {(file.path, file.change_type, file.old_path) for file in unfinished.files.changed()} == whole
+    assert found(unfinished, "crlf.txt").patch() == patch
+
+
+def test_files_are_found_by_path_and_by_glob(reviewed: RunResult) -> None:
+    assert [file.path for file in reviewed.files.filter("*.py")] == [
+        "added.py", "edited.py", "elsewhere.py", "gone.py",
+    ]  # fmt: skip
+    assert {file.path for file in reviewed.files.filter(["*.png", "*.bin"])} == {"logo.png", "added.bin"}
+    hard = paths.decode(b'latin-\xe9 "quoted"\t.txt')
+    assert found(reviewed, hard).path == paths.quote(hard)
+    assert reviewed.files.get("nothing") is None
+
+
+def test_a_patch_as_data_is_json(reviewed: RunResult) -> None:
+    data = json.loads(json.dumps(found(reviewed, "no newline").patch("json")))
+    assert (data["path"], data["change_type"], data["added"], data["deleted"]) == ("no newline", "modified", 1, 1)
+    assert data["hunks"] == [
+        {
+            "old_start": 1, "old_lines": 2, "new_start": 1, "new_lines": 2,
+            "lines": [
+                {"origin": " ", "text": "a", "newline": True},
+                {"origin": "-", "text": "b", "newline": False},
+                {"origin": "+", "text": "c", "newline": False},
+            ],
+        }
+    ]  # fmt: skip
+
+
+def test_a_binary_file_says_so(reviewed: RunResult) -> None:
+    logo = found(reviewed, "logo.png")
+    assert logo.binary
+    assert "\nGIT binary patch\nliteral " in logo.patch()
+    assert logo.patch("json") | {"hunks": None} == {
+        "path": "logo.png", "old_path": None, "change_type": "modified", "binary": True, "added": 0, "deleted": 0,
+        "hunks": None,
+    }  # fmt: skip
+    assert not found(reviewed, "crlf.txt").binary
+
+
+def test_a_content_is_read_as_text_bytes_or_a_stream(reviewed: RunResult) -> None:
+    crlf = found(reviewed, "crlf.txt").after
+    assert crlf is not None
+    assert (crlf.text(), crlf.bytes()) == ("one\r\nzwei\r\nthree\n", b"one\r\nzwei\r\nthree\n")
+    packed = found(reviewed, "added.bin").after
+    assert packed is not None
+    assert list((reviewed.bundle_dir / "files/after").glob(f"{packed.sha256}.bin.gz"))
+    with packed.stream() as stream:
+        assert [len(stream.read(8000)) for _ in range(4)] == [8000, 8000, 4000, 0]
+    latin = found(reviewed, paths.decode(b'latin-\xe9 "quoted"\t.txt')).after
+    assert latin is not None and latin.text() == "caf\ufffds\n"
+
+
+def test_a_large_file_streams_without_being_held(store: Store) -> None:
+    data = b"".join(b"%d\n" % n for n in range(1_200_000))
+    result = turn_with(store, None, data)
+    (file,) = result.files.changed()
+    assert file.after is not None
+    tracemalloc.start()
+    try:
+        with file.after.stream() as stream:
+            size = 0
+            while piece := stream.read(1 << 16):
+                size += len(piece)
+        assert size == len(data)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_of_a_file_above_the_limit_only_hash_and_size_were_kept(store: Store) -> None:
+    (file,) = turn_with(store, None, bytes(10_000_001)).files.changed()
+    assert file.after is not None
+    assert (file.after.size, file.after.kept) == (10_000_001, False)
+    for ask in (file.after.text, file.after.stream, file.patch):
+        with pytest.raises(StorageError, match="10,000,001 bytes are more"):
+            ask()
+
+
+def turn_with(store: Store, before: bytes | None, after: bytes) -> RunResult:
+    run = store.begin(KEY, START, {})
+    turn = run.turn("fix")
+    sides = {
+        side: Content(sha256=turn.content(side, data) or "", size=len(data))
+        for side, data in (("before", before), ("after", after))
+        if data is not None
+    }
+    file = TurnFile(path="a.txt", change_type="modified" if before is not None else "added", **sides)
+    turn.seal(Ended(), TurnChange(files=(file,)))
+    return read_bundle(run.directory / turn.relative)
+
+
+def stored(result: RunResult) -> Path:
+    (path,) = (result.bundle_dir / "files/after").iterdir()
+    return path
+
+
+def replace(path: Path, data: bytes) -> None:
+    path.unlink()  # objects are shared: never written in place
+    path.write_bytes(data)
+
+
+def test_a_content_that_is_not_what_its_name_says_is_never_given(store: Store) -> None:
+    result = turn_with(store, b"old\n", b"new\n")
+    replace(stored(result), b"bad\n")
+    (file,) = result.files.changed()
+    assert file.after is not None
+    for ask in (file.after.text, file.after.bytes, file.patch, lambda: file.patch("json")):
+        with pytest.raises(IntegrityError, match=f"files/after/{file.after.sha256}.txt is corrupt"):
+            ask()
+
+
+@pytest.mark.parametrize("form", ["nope", None])
+def test_a_patch_in_no_known_form_is_a_usage_error(store: Store, form: Any) -> None:
+    (file,) = turn_with(store, b"old\n", b"new\n").files.changed()
+    with pytest.raises(UsageError, match='"unified" or "json"'):
+        file.patch(form)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda data: data[:-20], id="cut"),
+        pytest.param(lambda data: data + b"more", id="followed"),
+        pytest.param(lambda data: data + gzip.compress(b"more"), id="two members"),
+        pytest.param(lambda data: b"no gzip", id="no gzip"),
+        pytest.param(lambda data: gzip.compress(b"x" * 20_000), id="another content"),
+        pytest.param(lambda data: gzip.compress(bytes(200_000_000)), id="bomb"),
+        pytest.param(lambda data: b"", id="empty"),
+    ],
+)
+def test_a_damaged_gzip_is_an_integrity_error(store: Store, damage) -> None:
+    result = turn_with(store, None, b"line\n" * 4000)
+    path = stored(result)
+    replace(path, damage(path.read_bytes()))
+    (file,) = result.files.changed()
+    assert file.after is not None
+    with pytest.raises(IntegrityError, match=path.name):
+        file.after.bytes()
+
+
+def test_a_missing_content_is_an_integrity_error(store: Store) -> None:
+    result = turn_with(store, None, b"new\n")
+    stored(result).unlink()
+    (file,) = result.files.changed()
+    assert file.after is not None
+    with pytest.raises(IntegrityError, match="it is missing"):
+        file.after.bytes()
+
+
+def test_a_link_in_a_contents_place_is_not_followed(store: Store, tmp_path: Path) -> None:
+    result = turn_with(store, None, b"new\n")
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"new\n")
+    path = stored(result)
+    path.unlink()
+    path.symlink_to(secret)
+    (file,) = result.files.changed()
+    assert file.after is not None
+    with pytest.raises(StorageError, match="cannot be read"):
+        file.after.bytes()
+
+
+def found(result: RunResult, path: str) -> FileChange:
+    file = result.files.get(path)
+    assert file is not None, path
+    return file
+
+
+versions = st.one_of(
+    st.none(), st.binary(max_size=60),
+    st.lists(st.sampled_from([b"a\n", b"b\r\n", b"c", b"\\ x\n", b"-- \n"])).map(b"".join),
+)  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(versions, versions, st.sampled_from([MODE, EXECUTABLE]), st.sampled_from([b"a", b"a b", b'\xe9\t"', b"b/ b/c"]))
+def test_a_patch_made_of_two_contents_applies(
+    tmp_path_factory: pytest.TempPathFactory, before: bytes | None, after: bytes | None, mode: int, name: bytes
+) -> None:
+    if before == after:
+        return
+    folder = tmp_path_factory.mktemp("applied")
+    place = folder / os.fsdecode(name)
+    if before is not None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(before)
+    patch = unified(
+        None if before is None else Version(name, MODE, before), None if after is None else Version(name, mode, after)
+    )
+    git(folder, "apply", stdin=patch)
+    assert (place.read_bytes() if place.exists() else None) == after
+
+
+def test_the_headers_of_a_patch_are_read_as_a_stream_whatever_their_lines_hold() -> None:
+    patch = b"""diff --git a/x y b/x y
+old mode 100644
+new mode 100755
+index 1111111..2222222
+--- a/x y\t
++++ b/x y\t
+@@ -1,2 +1,2 @@
+--- a/not a header
++diff --git a/no b/no
+ new file mode 120000
+@@ -9 +9 @@
++x
+diff --git a/l b/l
+deleted file mode 100644
+--- a/l
++++ /dev/null
+@@ -1 +0,0 @@
+-l
+diff --git a/l b/l
+new file mode 120000
+--- /dev/null
++++ b/l
+@@ -0,0 +1 @@
++target
+\\ No newline at end of file
+diff --git "a/\\351" b/e
+similarity index 90%
+rename from "\\351"
+rename to e
+diff --git nonsense
+diff --git a/bin b/bin
+index 1111111..2222222 100644
+GIT binary patch
+literal 3
++cmd
+""".splitlines(keepends=True)
+    hard = paths.decode(b"\xe9")
+    assert list(merged(sections(iter(patch)))) == [
+        Section("x y", "x y", MODE, EXECUTABLE, added=2, deleted=1, chunks=2),
+        Section("l", "l", MODE, LINK, added=1, deleted=1, chunks=2),
+        Section(hard, "e", MODE, MODE),
+        Section("bin", "bin", MODE, MODE, binary=True),
+    ]
+
+
+@pytest.mark.parametrize("quoting", ["true", "false"])
+def test_lines_are_counted_whatever_the_paths_are(tmp_path: Path, quoting: str) -> None:
+    odd = ["café", 'q"uote', "tab\there", "new\nline", "b b/x b/y", '"', '"x"', "back\\slash", " lead", "\udcff"]
+    git(tmp_path, "init", "-q")
+    for folder in ("edited", "moved"):
+        for number, name in enumerate(odd):
+            place = tmp_path / folder / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(b"".join(b"%d %d\n" % (number, line) for line in range(20)))
+    git(tmp_path, "add", "-A")
+    tree = git(tmp_path, "write-tree").decode().strip()
+    (tmp_path / "moved").rename(tmp_path / "elsewhere")
+    for name in odd:
+        for folder in ("edited", "elsewhere"):
+            with (tmp_path / folder / name).open("ab") as file:
+                file.write(b"more\n")
+    git(tmp_path, "add", "-A")
+    patch = git(tmp_path, "-c", f"core.quotePath={quoting}", "diff", "--cached", "-M", tree)
+    found = {section.path: section for section in merged(sections(iter(patch.splitlines(keepends=True))))}
+    assert set(found) == {f"{folder}/{name}" for folder in ("edited", "elsewhere") for name in odd}
+    assert {(one.added, one.deleted, one.chunks) for one in found.values()} == {(1, 0, 1)}
+    assert {one.change_type for path, one in found.items() if path.startswith("elsewhere")} == {"renamed"}

@@ -1,0 +1,217 @@
+"""Bundles made by somebody who means harm: nothing is followed, nothing is unbounded, nothing hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bundle_words import KEY, START, Ended
+
+from vibe_gate.domain.turn import Content, TurnChange, TurnFile
+from vibe_gate.errors import GateError, IntegrityError, StorageError
+from vibe_gate.store import RunRecorder, Store
+from vibe_gate.store.place import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
+from vibe_gate.store.result import RunResult, read_bundle
+
+GOLDEN = Path(__file__).parents[1] / "golden/bundle-1"
+TURN = "nodes/judge-quality/turn-001"
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    return shutil.copytree(GOLDEN, tmp_path / "bundle-1")
+
+
+@pytest.fixture
+def turn(bundle: Path, tmp_path: Path) -> Path:
+    """A turn's folder alone, for which nobody vouches."""
+    return shutil.copytree(bundle / TURN, tmp_path / "alone")
+
+
+def everything(result: RunResult) -> None:
+    """Ask for all that there is."""
+
+    async def stream() -> None:
+        async for event in result.timeline.events():
+            assert event.ts is not None
+
+    assert result.metrics is not None
+    for message in result.messages:
+        message.load()
+    for call in result.tools.all():
+        call.input()
+        call.response()
+    for file in result.files.changed():
+        assert file.stats.added >= 0
+        file.patch()
+    assert result.git.diff_summary() is not None
+    assert result.todos is not None
+    assert result.hook_capture_status is not None
+    asyncio.run(stream())
+
+
+@pytest.mark.parametrize("name", ["nodes", "nodes/judge-quality", TURN, f"{TURN}/events.ndjson", "summary.json"])
+def test_a_link_in_the_place_of_a_folder_or_a_file_is_not_followed(bundle: Path, tmp_path: Path, name: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (bundle / name).rename(elsewhere)
+    (bundle / name).symlink_to(elsewhere)
+    with pytest.raises(GateError):
+        everything(read_bundle(bundle))
+
+
+@pytest.mark.parametrize("name", ["events.ndjson", "hooks.ndjson", "summary.json"])
+def test_a_fifo_in_a_files_place_does_not_hang(turn: Path, name: str) -> None:
+    (turn / name).unlink()
+    os.mkfifo(turn / name)
+    with pytest.raises(StorageError, match="not a regular file"):
+        everything(read_bundle(turn))
+
+
+def test_a_bundle_that_is_a_link_is_refused(bundle: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(bundle)
+    with pytest.raises(StorageError, match="cannot be opened"):
+        read_bundle(tmp_path / "link")
+
+
+def test_a_summary_without_end_is_refused_unread(turn: Path) -> None:
+    with (turn / "summary.json").open("wb") as file:
+        file.truncate(MAX_DOCUMENT_BYTES * 1000)
+    with pytest.raises(IntegrityError, match="larger than"):
+        read_bundle(turn)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        pytest.param(lambda result: list(result.messages), id="messages"),
+        pytest.param(lambda result: asyncio.run(anext(result.timeline.events())), id="timeline"),
+    ],
+)
+def test_a_line_without_end_is_refused(turn: Path, ask: Callable[[RunResult], Any]) -> None:
+    with (turn / "events.ndjson").open("wb") as file:
+        file.truncate(MAX_LINE_BYTES + (2 << 20))
+    with pytest.raises(IntegrityError, match="a line is longer"):
+        ask(read_bundle(turn))
+
+
+@pytest.mark.parametrize(
+    "sha256", ["../../../../../etc/passwd", "a" * 63, "A" * 64, "/etc/passwd", "", "a" * 64 + "\n", ".." + "a" * 62]
+)
+def test_a_hash_that_is_none_opens_nothing(store: Store, sha256: str) -> None:
+    run = store.begin(KEY, START, {})
+    recorder = run.turn("fix")
+    file = TurnFile(path="a", change_type="added", after=Content(sha256=sha256, size=5))
+    recorder.seal(Ended(), TurnChange(files=(file,)))
+    (change,) = read_bundle(run.directory / recorder.relative).files.changed()
+    assert change.after is not None
+    with pytest.raises(IntegrityError, match="its name is no sha-256"):
+        change.after.bytes()
+
+
+@pytest.mark.parametrize("size", [-1, 0, 4, 6, 9_999_999])
+def test_a_size_that_is_a_lie_is_noticed(store: Store, size: int) -> None:
+    run = store.begin(KEY, START, {})
+    recorder = run.turn("fix")
+    content = Content(sha256=recorder.content("after", b"12345") or "", size=size)
+    recorder.seal(Ended(), TurnChange(files=(TurnFile(path="a", change_type="added", after=content),)))
+    (change,) = read_bundle(run.directory / recorder.relative).files.changed()
+    assert change.after is not None
+    with pytest.raises(IntegrityError):
+        change.after.bytes()
+
+
+LINES = [
+    "null", "1", '"text"', "[]", "{}", '{"type":"message"}', '{"type":["message"],"role":{},"ts":"x"}',
+    '{"type":"message","role":"tool","ts":1e999,"result":"message"}', '{"seq":0,"ts":1,"hook":"PreToolUse"}',
+    '{"type":"todo","text":{},"status":[],"action":"add"}', '{"type":"usage","tokens":[],"cost":"dear"}',
+    '{"type":"result","permission_denials":[null,{"tool_use_id":7}]}', '{"seq":0,"ts":1,"hook":7,"tool_use_id":[]}',
+    '{"type":"message","content":' + "[" * 3000 + "]" * 3000 + "}", "\x00", "{", '{"a":"\\ud800","type":"message"}',
+    '{"seq":' + "9" * 5000 + ',"ts":1}', '{"seq":0,"ts":' + "9" * 400 + ',"type":"message"}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", LINES, ids=range(len(LINES)))
+@pytest.mark.parametrize("log", ["events.ndjson", "hooks.ndjson"])
+def test_whatever_a_line_holds_is_an_event_or_an_integrity_error(turn: Path, log: str, line: str) -> None:
+    with (turn / log).open("a") as file:
+        file.write(line + "\n")
+    (turn / "summary.json").unlink()
+    for ask in (
+        lambda result: [message.load() for message in result.messages],
+        lambda result: [(call.input(), call.response()) for call in result.tools.all()],
+        lambda result: (result.todos, result.metrics, result.hook_capture_status),
+        lambda result: everything(result),
+    ):
+        try:
+            ask(read_bundle(turn))
+        except IntegrityError as error:
+            assert log in str(error)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"testId": "x", "files": [{"path": "a", "changeType": "stolen"}]},
+        {"testId": "x", "toolCalls": [{"name": "Read"}]},
+        {"testId": "x", "metrics": {"totalTokens": "many"}},
+        {"schema": 2, "testId": "x"},
+    ],
+)
+def test_a_turns_summary_of_another_form_is_named(turn: Path, document: dict[str, Any]) -> None:
+    (turn / "summary.json").write_text(json.dumps(document))
+    with pytest.raises(IntegrityError, match=r"summary\.json is corrupt"):
+        read_bundle(turn)
+
+
+def test_texts_of_a_bundle_cannot_forge_a_terminal(store: Store) -> None:
+    run: RunRecorder = store.begin(KEY, START, {})
+    recorder = run.turn("fix")
+    recorder.event({"type": "message", "role": "user", "content": "\x1b]0;owned\x07\u202egpj.exe\u2066"})
+    recorder.seal(Ended())
+    (message,) = read_bundle(run.directory / recorder.relative).messages
+    assert message.summary.isprintable()
+
+
+def test_annotating_follows_no_link(bundle: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("mine")
+    (bundle / "annotations.ndjson").symlink_to(secret)
+    with pytest.raises(StorageError, match="was not written"):
+        read_bundle(bundle).annotate("x")
+    assert secret.read_text() == "mine"
+
+
+def test_a_bomb_takes_little_memory_and_time(store: Store) -> None:
+    """A gzip of 4 GB that claims to be 9 MB, read in a process that may not grow."""
+    run = store.begin(KEY, START, {})
+    recorder = run.turn("fix")
+    content = Content(sha256=recorder.content("after", b"x" * 20_000) or "", size=9_000_000)
+    recorder.seal(Ended(), TurnChange(files=(TurnFile(path="a", change_type="added", after=content),)))
+    folder = run.directory / recorder.relative
+    (path,) = (folder / "files/after").iterdir()
+    path.unlink()
+    made = subprocess.run("head -c 1000000000 /dev/zero | gzip -1", shell=True, check=True, capture_output=True)
+    path.write_bytes(made.stdout)
+    code = (
+        "import sys; from vibe_gate import read_bundle, IntegrityError\n"
+        "try: read_bundle(sys.argv[1]).files.changed()[0].after.bytes()\n"
+        "except IntegrityError as error: sys.exit(0 if 'larger than the bundle says' in str(error) else 2)\n"
+        "sys.exit(1)"
+    )
+    limit = 400_000_000
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        capture_output=True,
+        timeout=30,
+    )
+    assert done.returncode == 0, done.stderr.decode()

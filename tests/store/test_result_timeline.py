@@ -1,0 +1,228 @@
+"""A bundle's logs as one stream of events by time."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import heapq
+import json
+import shutil
+import tracemalloc
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bundle_words import KEY, START
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from vibe_gate.errors import IntegrityError
+from vibe_gate.store import Store
+from vibe_gate.store.blocks import BLOCK
+from vibe_gate.store.result import read_bundle
+from vibe_gate.store.timeline import HookEvent, RunEvent, SdkEvent, TimelineEvent
+
+GOLDEN = Path(__file__).parents[1] / "golden/bundle-1"
+DATED = 1_767_323_045_000
+
+
+async def collect(directory: Path) -> list[TimelineEvent]:
+    return [event async for event in read_bundle(directory).timeline.events()]
+
+
+def events_of(directory: Path) -> list[TimelineEvent]:
+    return asyncio.run(collect(directory))
+
+
+def turn_folder(tmp_path: Path, sdk: list[Any], hooks: list[Any]) -> Path:
+    folder = tmp_path / "turn"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, lines in (("events.ndjson", sdk), ("hooks.ndjson", hooks)):
+        texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+        (folder / name).write_text("".join(text + "\n" for text in texts))
+    return folder
+
+
+def sdk_line(seq: int, ts: int, pad: int = 0) -> dict[str, Any]:
+    return {"seq": seq, "ts": ts, "type": "message", "role": "assistant", "content": "x" * pad}
+
+
+def hook_line(seq: int, ts: int, pad: int = 0) -> dict[str, Any]:
+    return {
+        "seq": seq,
+        "ts": ts,
+        "hook": "PreToolUse",
+        "tool_name": "Read",
+        "tool_use_id": "t",
+        "tool_input": "x" * pad,
+    }
+
+
+def test_a_run_tells_everything_in_order_with_its_source(tmp_path: Path) -> None:
+    events = events_of(shutil.copytree(GOLDEN, tmp_path / "bundle-1"))
+    assert [event.ts for event in events] == sorted(event.ts for event in events)
+    assert len(events) == 19 + 2 + 6 + 2
+    turn = [event for event in events if event.turn == "nodes/judge-quality/turn-001"]
+    assert [(event.source, event.type, event.seq) for event in turn] == [
+        ("run", "turn.started", 11),
+        ("sdk", "message", 0),
+        ("hook", "PreToolUse", 0), ("hook", "PreToolUse", 1), ("hook", "PreToolUse", 2),
+        ("hook", "PostToolUse", 3), ("hook", "PostToolUseFailure", 4), ("hook", "Notification", 5),
+        ("sdk", "usage", 1),
+        ("run", "turn.completed", 12),
+    ]  # fmt: skip
+    assert {type(event) for event in turn} == {RunEvent, SdkEvent, HookEvent}
+
+
+def test_an_event_is_loaded_whole(tmp_path: Path) -> None:
+    timeline = read_bundle(shutil.copytree(GOLDEN, tmp_path / "bundle-1")).timeline
+    for event in events_of(tmp_path / "bundle-1"):
+        whole = timeline.load(event)
+        assert whole["seq"] == event.seq
+        assert (whole["hook"] if event.source == "hook" else whole["type"]) == event.type
+
+
+def test_batches_hold_the_same_events(tmp_path: Path) -> None:
+    bundle = shutil.copytree(GOLDEN, tmp_path / "bundle-1")
+
+    async def batched() -> list[TimelineEvent]:
+        return [event async for batch in read_bundle(bundle).timeline.batches() for event in batch]
+
+    assert asyncio.run(batched()) == events_of(bundle)
+
+
+times = st.lists(st.integers(0, 6), max_size=40)
+
+
+@settings(max_examples=60, deadline=None)
+@given(times, times, st.integers(0, 200_000))
+@example([5, 1, 1], [1, 5, 2], 0)
+@example([1] * 30, [1] * 30, 60_000)
+@example([], [3], 0)
+def test_events_come_by_time_and_each_log_in_its_own_order(
+    tmp_path_factory: pytest.TempPathFactory, sdk: list[int], hooks: list[int], pad: int
+) -> None:
+    pads = [pad if index % 7 == 3 else index for index in range(40)]
+    folder = turn_folder(
+        tmp_path_factory.mktemp("merged"),
+        [sdk_line(seq, DATED + ts, pads[seq]) for seq, ts in enumerate(sdk)],
+        [hook_line(seq, DATED + ts, pads[seq]) for seq, ts in enumerate(hooks)],
+    )
+    logs = [
+        [(latest, source, seq) for seq, latest in enumerate(accumulate(log, max))]
+        for source, log in (("sdk", sdk), ("hook", hooks))
+    ]
+    expected = heapq.merge(*logs, key=lambda item: (item[0], item[1] == "hook"))
+    assert [(event.source, event.seq) for event in events_of(folder)] == [item[1:] for item in expected]
+
+
+def test_lines_longer_than_any_block_are_read(tmp_path: Path) -> None:
+    size = BLOCK
+    pads = [0, size, 10, 3 * size, size // 2, 0]
+    folder = turn_folder(
+        tmp_path,
+        [sdk_line(seq, DATED + 2 * seq, pad) for seq, pad in enumerate(pads)],
+        [hook_line(seq, DATED + 2 * seq + 1, pad) for seq, pad in enumerate(reversed(pads))],
+    )
+    assert [event.seq for event in events_of(folder)] == [seq for seq in range(6) for _ in "ab"]
+
+
+def test_a_hook_with_unexpected_values_is_an_event_all_the_same(tmp_path: Path) -> None:
+    odd = {"seq": 1, "ts": DATED, "hook": "Novel", "tool_name": None, "agent_id": 7, "tool_use_id": ["?"]}
+    folder = turn_folder(tmp_path, [], [hook_line(0, DATED), odd, hook_line(2, DATED)])
+    events = events_of(folder)
+    assert [(event.type, event.tool) for event in events] == [
+        ("PreToolUse", "Read"), ("Novel", ""), ("PreToolUse", "Read"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "line", ["no json", "[]", '{"seq": 1}', '{"seq": 1, "ts": "now"}', '{"ts":1,"a":' + "[" * 5000]
+)
+def test_a_line_that_is_no_event_is_an_integrity_error_that_names_the_log(tmp_path: Path, line: str) -> None:
+    folder = turn_folder(tmp_path, [sdk_line(0, DATED), line, sdk_line(2, DATED)], [])
+    with pytest.raises(IntegrityError, match=r"events\.ndjson is corrupt"):
+        events_of(folder)
+
+
+@pytest.mark.parametrize("turn", ["../../..", "turn-001/../..", "turn-1", "", "turn-001\n"])
+def test_a_run_cannot_send_its_reader_out_of_its_folder(store: Store, turn: str) -> None:
+    run = store.begin(KEY, START, {})
+    run.event("turn.started", "fix", turn=turn)
+    run.event("turn.started", "../../fix", turn="turn-001")
+    with pytest.raises(IntegrityError, match="cannot be a folder"):
+        events_of(run.directory)
+    with pytest.raises(IntegrityError, match="cannot be a folder"):
+        list(read_bundle(run.directory).messages)
+
+
+def test_an_altered_log_is_known_at_its_end(tmp_path: Path) -> None:
+    bundle = shutil.copytree(GOLDEN, tmp_path / "bundle-1")
+    log = bundle / "nodes/judge-quality/turn-001/hooks.ndjson"
+    log.write_text(log.read_text().replace("toolu_2", "toolu_9"))
+    with pytest.raises(IntegrityError, match=r"hooks\.ndjson is corrupt: it was changed after sealing"):
+        events_of(bundle)
+
+
+def test_turns_at_the_same_time_are_merged(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    turns = [run.turn("judge-a"), run.turn("judge-b")]
+    for number in range(6):
+        turns[number % 2].event({"type": "message", "role": "user", "content": str(number)})
+    events = [event for event in events_of(run.directory) if event.source == "sdk"]
+    assert [event.turn for event in events] == ["nodes/judge-a/turn-001", "nodes/judge-b/turn-001"] * 3
+
+
+def test_a_run_of_many_turns_has_few_files_open_at_once(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    for number in range(40):
+        turn = run.turn(f"judge-{number}")
+        turn.event({"type": "message", "role": "user", "content": "?"})
+        turn.close()
+    run.abandon("enough")
+    before = open_files()
+
+    async def most() -> int:
+        return max([open_files() async for _ in read_bundle(run.directory).timeline.events()])
+
+    assert asyncio.run(most()) - before <= 12
+    assert open_files() == before
+
+
+def test_leaving_in_the_middle_leaves_nothing_open(tmp_path: Path) -> None:
+    folder = turn_folder(tmp_path, [sdk_line(seq, DATED + seq) for seq in range(10_000)], [])
+    before = open_files()
+
+    async def first() -> TimelineEvent:
+        events = read_bundle(folder).timeline.events()
+        event = await anext(events)
+        await events.aclose()  # type: ignore[attr-defined]
+        return event
+
+    assert asyncio.run(first()).seq == 0
+    assert open_files() == before
+
+
+def test_streaming_holds_a_few_blocks_and_not_the_log(tmp_path: Path) -> None:
+    folder = turn_folder(tmp_path, [sdk_line(seq, DATED + seq, 400) for seq in range(60_000)], [])
+    assert (folder / "events.ndjson").stat().st_size > 25_000_000
+
+    async def count() -> int:
+        counted = 0
+        async for _ in read_bundle(folder).timeline.events():
+            counted += 1
+        return counted
+
+    tracemalloc.start()
+    try:
+        assert asyncio.run(count()) == 60_000
+        assert tracemalloc.get_traced_memory()[1] < 12_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def open_files() -> int:
+    gc.collect()
+    return len(list(Path("/proc/self/fd").iterdir()))

@@ -1,0 +1,404 @@
+"""Cleaning: by recorded age and by free disk; what is kept, running or shown by others stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from bundle_words import KEY, START, tree
+from recorded import Kind, begun, recorded
+
+from vibe_gate.domain.gate import Retention
+from vibe_gate.store import read_summary
+from vibe_gate.store.indexing import entries
+from vibe_gate.store.retention import Cleaned, clean, clean_if_due, is_kept, keep, recorded_at, usage
+
+STORE = ".vibe-artifacts"
+OTHER = "0123456789abcdef0123456789abcdef01234567"
+DAY = timedelta(days=1)
+NOW = START + 100 * DAY
+MONTH = Retention(max_age_days=30, min_free_disk_mb=0)
+NEVER = Retention(max_age_days=1_000, min_free_disk_mb=0)
+ALL = Retention(max_age_days=0, min_free_disk_mb=0)
+
+
+def ids(root: Path) -> list[str]:
+    return [entry.run_id for entry in entries(root)]
+
+
+def ago(days: float) -> datetime:
+    return NOW - days * DAY
+
+
+def free_mb(root: Path) -> float:
+    disk = os.statvfs(root)
+    return disk.f_bavail * disk.f_frsize / 1e6
+
+
+def test_what_is_older_than_the_limit_goes_and_the_rest_stays_whole(tmp_path):
+    old = [recorded(tmp_path, ago(40)), recorded(tmp_path, ago(31), Kind(key=OTHER))]
+    young = recorded(tmp_path, ago(29))
+    done = clean(tmp_path, MONTH, NOW)
+    assert done == Cleaned(tuple(old), done.freed_mb, ())
+    assert done.freed_mb > 0
+    assert ids(tmp_path) == [young]
+    assert read_summary(tmp_path / STORE / KEY / young).outcome == "pass"
+    assert not (tmp_path / STORE / OTHER).exists()
+    assert list((tmp_path / STORE / "trash").iterdir()) == []
+
+
+def test_files_that_were_touched_yesterday_are_as_old_as_their_run(tmp_path):
+    recorded(tmp_path, ago(40))
+    young = recorded(tmp_path, ago(1))
+    for path in (tmp_path / STORE / KEY / young).rglob("*"):
+        os.utime(path, (0, 0))
+    clean(tmp_path, MONTH, NOW)
+    assert ids(tmp_path) == [young]
+
+
+def test_at_the_limit_a_run_stays_and_a_millisecond_beyond_it_goes(tmp_path):
+    recorded(tmp_path, ago(30) - timedelta(milliseconds=1))
+    at = recorded(tmp_path, ago(30))
+    clean(tmp_path, MONTH, NOW)
+    assert ids(tmp_path) == [at]
+
+
+def test_zero_days_take_everything_but_what_is_kept_or_written(tmp_path):
+    recorded(tmp_path, ago(3))
+    running = begun(tmp_path, ago(2))
+    kept = recorded(tmp_path, ago(1))
+    keep(tmp_path, entries(tmp_path)[0])
+    clean(tmp_path, ALL, NOW)
+    assert ids(tmp_path) == [kept, running.run_id]
+    running.close()
+    clean(tmp_path, ALL, NOW)
+    assert ids(tmp_path) == [kept]
+
+
+def test_a_run_to_come_stays(tmp_path):
+    to_come = recorded(tmp_path, NOW + DAY)
+    clean(tmp_path, ALL, NOW)
+    assert ids(tmp_path) == [to_come]
+
+
+def test_an_incomplete_run_ages_like_any_other(tmp_path):
+    begun(tmp_path, ago(40)).abandon("stopped")
+    stays = begun(tmp_path, ago(1))
+    stays.abandon("stopped")
+    assert len(clean(tmp_path, MONTH, NOW).deleted) == 1
+    assert ids(tmp_path) == [stays.run_id]
+
+
+def test_a_folder_without_a_lock_is_a_run_like_any_other(tmp_path):
+    folder = tmp_path / STORE / KEY / f"{NOW:%Y%m%dT%H%M%S}000Z-00000000"
+    folder.mkdir(parents=True)
+    clean(tmp_path, MONTH, NOW + DAY)
+    assert folder.exists()
+    clean(tmp_path, MONTH, NOW + 31 * DAY)
+    assert not folder.exists()
+
+
+def test_a_keep_beside_the_runs_keeps_all_of_them(tmp_path):
+    recorded(tmp_path, ago(40))
+    (tmp_path / STORE / KEY / ".vibe-keep").touch()
+    assert clean(tmp_path, ALL, NOW).deleted == ()
+    assert is_kept(tmp_path, entries(tmp_path)[0])
+
+
+def test_keep_and_keep_off(tmp_path):
+    recorded(tmp_path, ago(40))
+    entry = entries(tmp_path)[0]
+    keep(tmp_path, entry)
+    keep(tmp_path, entry)
+    assert is_kept(tmp_path, entry)
+    assert read_summary(tmp_path / entry.bundle).outcome == "pass"
+    assert clean(tmp_path, ALL, NOW).deleted == ()
+    keep(tmp_path, entry, off=True)
+    keep(tmp_path, entry, off=True)
+    assert not is_kept(tmp_path, entry)
+    assert clean(tmp_path, ALL, NOW).deleted == (entry.run_id,)
+
+
+def test_a_dry_run_says_the_same_and_deletes_nothing(tmp_path):
+    shared, own = os.urandom(60_000), os.urandom(70_000)
+    recorded(tmp_path, ago(40), Kind(contents=(shared, own)))
+    recorded(tmp_path, ago(1), Kind(contents=(shared,)))
+    before = tree(tmp_path / STORE / KEY)
+    planned = clean(tmp_path, MONTH, NOW, dry_run=True)
+    assert tree(tmp_path / STORE / KEY) == before
+    assert planned == clean(tmp_path, MONTH, NOW)
+    assert 0.070 < planned.freed_mb < 0.085
+
+
+def test_a_content_goes_with_the_last_bundle_that_shows_it(tmp_path):
+    recorded(tmp_path, ago(40), Kind(contents=(b"shared", b"old")))
+    recorded(tmp_path, ago(20), Kind(contents=(b"shared", b"new")))
+    objects = tmp_path / STORE / "objects"
+    clean(tmp_path, MONTH, NOW)
+    assert sorted(path.read_bytes() for path in objects.rglob("*.txt")) == [b"new", b"shared"]
+    clean(tmp_path, ALL, NOW)
+    assert list(objects.rglob("*.txt")) == []
+
+
+def test_contents_are_left_alone_while_a_run_is_written(tmp_path):
+    recorded(tmp_path, ago(40), Kind(contents=(b"old",)))
+    running = begun(tmp_path, NOW, Kind(key=OTHER))
+    assert len(clean(tmp_path, MONTH, NOW).deleted) == 1
+    objects = tmp_path / STORE / "objects"
+    assert [path.read_bytes() for path in objects.rglob("*.txt")] == [b"old"]
+    running.close()
+    clean(tmp_path, MONTH, NOW)
+    assert list(objects.rglob("*.txt")) == []
+
+
+def test_what_died_while_it_stored_a_content_is_tidied_after_a_day(tmp_path):
+    recorded(tmp_path, NOW, Kind(contents=(b"here",)))
+    shelf = next((tmp_path / STORE / "objects").iterdir())
+    (shelf / ".tmp-00000000").write_bytes(b"half")
+    os.link(next(shelf.glob("*.txt")), shelf / ".tmp-00000001")
+    today = datetime.now(UTC)
+    clean(tmp_path, NEVER, today)
+    assert len(list(shelf.glob(".tmp-*"))) == 2
+    clean(tmp_path, NEVER, today + 2 * DAY)
+    assert [path.suffix for path in shelf.iterdir()] == [".txt"]
+
+
+def test_quarantine_and_sessions_are_left_alone(tmp_path):
+    recorded(tmp_path, ago(40))
+    for name in ("quarantine", "sessions/s1"):
+        (tmp_path / STORE / name).mkdir(parents=True)
+        (tmp_path / STORE / name / "x.txt").write_text("x")
+    clean(tmp_path, ALL, NOW)
+    assert (tmp_path / STORE / "quarantine/x.txt").exists()
+    assert (tmp_path / STORE / "sessions/s1/x.txt").exists()
+
+
+def pressed(root: Path, mb: float) -> Retention:
+    return Retention(max_age_days=1_000, min_free_disk_mb=free_mb(root) + mb)
+
+
+def test_on_a_full_disk_the_oldest_go_until_there_is_room(tmp_path):
+    runs = [recorded(tmp_path, ago(10 - n), Kind(contents=(os.urandom(9_000_000),))) for n in range(4)]
+    keep(tmp_path, entries(tmp_path)[-1])
+    done = clean(tmp_path, pressed(tmp_path, 5), NOW)
+    assert done.deleted in {tuple(runs[1:2]), tuple(runs[1:3])}  # others write on this disk, too
+    assert done.freed_mb > 8.9 * len(done.deleted)
+    assert runs[0] in ids(tmp_path)
+
+
+def test_with_room_on_the_disk_nothing_goes(tmp_path):
+    recorded(tmp_path, ago(10))
+    assert clean(tmp_path, Retention(max_age_days=1_000, min_free_disk_mb=1), NOW) == Cleaned()
+
+
+def test_a_full_disk_takes_nothing_of_the_last_hour(tmp_path):
+    recorded(tmp_path, NOW - timedelta(minutes=90))
+    fresh = recorded(tmp_path, NOW - timedelta(minutes=30))
+    clean(tmp_path, pressed(tmp_path, 1e9), NOW)
+    assert ids(tmp_path) == [fresh]
+
+
+def test_contents_that_nobody_shows_count_as_room(tmp_path):
+    recorded(tmp_path, ago(10), Kind(contents=(os.urandom(9_000_000),)))
+    shutil.rmtree(tmp_path / STORE / KEY)
+    stays = recorded(tmp_path, ago(9))
+    done = clean(tmp_path, pressed(tmp_path, 3), NOW)
+    assert (done.deleted, ids(tmp_path)) == ((), [stays])
+    assert done.freed_mb > 8.9
+
+
+def test_a_folder_whose_name_is_no_time_is_reported_and_stays(tmp_path):
+    run_id = "20269999T999999999Z-00000000"
+    (tmp_path / STORE / KEY / run_id).mkdir(parents=True)
+    done = clean(tmp_path, ALL, NOW)
+    assert done.errors == (f"{run_id}: its id holds no date, so its age is not known",)
+    assert ids(tmp_path) == [run_id]
+
+
+def test_what_cannot_be_deleted_is_reported_and_the_rest_goes_on(tmp_path):
+    recorded(tmp_path, ago(40))
+    (tmp_path / STORE / "trash").write_text("in the way")
+    done = clean(tmp_path, MONTH, NOW)
+    assert done.deleted == ()
+    assert len(done.errors) == 1
+    assert "Not a directory" in done.errors[0]
+    assert len(ids(tmp_path)) == 1
+
+
+def test_links_below_a_bundle_are_removed_and_not_followed(tmp_path):
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("mine")
+    run_id = recorded(tmp_path, ago(40))
+    (tmp_path / STORE / KEY / run_id / "files-link").symlink_to(precious)
+    (tmp_path / STORE / KEY / run_id / "nodes").mkdir()
+    (tmp_path / STORE / KEY / run_id / "nodes/link").symlink_to(precious / "file")
+    os.mkfifo(tmp_path / STORE / KEY / run_id / "fifo")
+    assert clean(tmp_path, MONTH, NOW).deleted == (run_id,)
+    assert (precious / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["objects", "trash"])
+def test_a_link_in_the_place_of_our_folders_is_not_followed(tmp_path, name):
+    precious = tmp_path / "precious"
+    (precious / "aa").mkdir(parents=True)
+    (precious / "aa/file").write_text("mine")
+    recorded(tmp_path, ago(40))
+    shutil.rmtree(tmp_path / STORE / name, ignore_errors=True)
+    (tmp_path / STORE / name).symlink_to(precious)
+    clean(tmp_path, ALL, NOW)
+    assert (precious / "aa/file").read_text() == "mine"
+
+
+def test_what_a_cleaner_that_died_left_in_the_trash_is_finished(tmp_path):
+    recorded(tmp_path, ago(1))
+    half = tmp_path / STORE / "trash" / "20260102T030405678Z-00000000.12345678"
+    half.mkdir(parents=True)
+    (half / "run.json").write_text("{}")
+    assert clean(tmp_path, MONTH, NOW).deleted == ()
+    assert list((tmp_path / STORE / "trash").iterdir()) == []
+
+
+def test_without_a_store_there_is_nothing_to_do(tmp_path):
+    assert clean(tmp_path, ALL, NOW) == Cleaned()
+    assert clean_if_due(tmp_path, ALL, NOW) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cleaning_is_due_once_a_day(tmp_path):
+    recorded(tmp_path, ago(40))
+    assert len(clean_if_due(tmp_path, MONTH, NOW).deleted) == 1
+    assert clean_if_due(tmp_path, MONTH, NOW + 0.99 * DAY) is None
+    assert clean_if_due(tmp_path, MONTH, NOW + DAY) == Cleaned()
+    assert clean_if_due(tmp_path, MONTH, NOW - DAY) == Cleaned()  # the clock was set back
+
+
+@pytest.mark.parametrize("said", ["", "yesterday", "2026-01-01", "\0" * 100])
+def test_a_time_that_cannot_be_read_means_that_cleaning_is_due(tmp_path, said):
+    recorded(tmp_path)
+    (tmp_path / STORE / "index").mkdir(exist_ok=True)
+    (tmp_path / STORE / "index/cleaned").write_text(said)
+    assert clean_if_due(tmp_path, NEVER, NOW) == Cleaned()
+    assert clean_if_due(tmp_path, NEVER, NOW) is None
+
+
+def test_the_time_of_a_run_is_in_its_id():
+    assert recorded_at("20260102T030405678Z-fde914e0") == START
+    assert recorded_at("20261302T030405678Z-fde914e0") is None
+
+
+def test_usage_tells_what_appears_from_what_is_shared(tmp_path):
+    shared, own = os.urandom(100_000), os.urandom(200_000)
+    recorded(tmp_path, ago(2), Kind(contents=(shared,)))
+    recorded(tmp_path, ago(1), Kind(key=OTHER, contents=(shared, own)))
+    recorded(tmp_path, ago(0), Kind(key=OTHER, contents=(own,)))
+    (tmp_path / STORE / "quarantine").mkdir()
+    (tmp_path / STORE / "quarantine/x").write_bytes(bytes(5000))
+    used = usage(tmp_path)
+    assert [(key.key, key.runs, key.apparent // 100_000, key.alone // 100_000) for key in used.keys] == [
+        (OTHER, 2, 5, 2),
+        (KEY, 1, 1, 0),
+    ]
+    assert used.shared == pytest.approx(300_000, rel=0.01)
+    assert used.besides["quarantine"] == 5000
+    assert "objects" not in used.besides
+    real = subprocess.run(["du", "-sb", "--exclude=.gitignore", tmp_path / STORE], capture_output=True, text=True)
+    folders = sum(path.lstat().st_size for path in [tmp_path / STORE, *(tmp_path / STORE).rglob("*")] if path.is_dir())
+    assert used.disk == int(real.stdout.split()[0]) - folders
+
+
+def test_usage_of_an_object_that_nobody_shows(tmp_path):
+    recorded(tmp_path, ago(2), Kind(contents=(bytes(5000),)))
+    shutil.rmtree(tmp_path / STORE / KEY)
+    assert usage(tmp_path).besides["objects"] == 5000
+    assert usage(tmp_path).keys == ()
+
+
+# Several processes at once
+
+_WRITER = """
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from recorded import Kind, recorded
+root, who = Path(sys.argv[1]), int(sys.argv[2])
+for number in range(12):
+    old = number % 2 == 0
+    at = datetime.now(UTC) - timedelta(days=60 if old else 0)
+    key = f"{number % 3:040x}"
+    print("old" if old else "new", recorded(root, at, Kind(key=key, contents=(b"shared", b"of %d" % (number % 4)))))
+"""
+
+_CLEANER = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from vibe_gate.store.retention import clean
+from vibe_gate.domain.gate import Retention
+while not Path(sys.argv[1], "stop").exists():
+    done = clean(Path(sys.argv[1]), Retention(max_age_days=30, min_free_disk_mb=0), datetime.now(UTC))
+    assert done.errors == (), done.errors
+    print(*done.deleted, sep="\\n")
+"""
+
+_READER = """
+import sys, time
+from pathlib import Path
+from vibe_gate.store.indexing import entries, listed
+root = Path(sys.argv[1])
+while not (root / "stop").exists():
+    seen = listed(root, None, time.time_ns())
+    assert [entry.place for entry in seen] == sorted((entry.place for entry in seen), reverse=True)
+    assert len({entry.place for entry in seen}) == len(seen)
+    assert all(entry.state != "corrupt" for entry in seen), seen
+    assert all(bool(entry.outcome) == (entry.state == "sealed") for entry in seen), seen
+"""
+
+
+def start(script: str, *arguments: str) -> subprocess.Popen[str]:
+    tests = Path(__file__).resolve().parents[1]
+    path = os.pathsep.join(map(str, (tests, tests.parent)))
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *arguments],
+        env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_eight_writers_a_cleaner_and_readers_lose_nothing(tmp_path):
+    others = [start(_CLEANER, str(tmp_path)), *(start(_READER, str(tmp_path)) for _ in range(2))]
+    writers = [start(_WRITER, str(tmp_path), str(number)) for number in range(8)]
+    said = [writer.communicate(timeout=100) for writer in writers]
+    (tmp_path / "stop").touch()
+    told = [other.communicate(timeout=100) for other in others]
+    assert [error for _, error in said + told] == [""] * 11
+    lines = [line.split() for out, _ in said for line in out.splitlines()]
+    old, new = ({run for kind, run in lines if kind == which} for which in ("old", "new"))
+    last = clean(tmp_path, MONTH, datetime.now(UTC))
+    # An old-dated run may be taken before its lock is there, and begins again: it is deleted twice, and once for good.
+    deleted = {*told[0][0].split(), *last.deleted}
+    assert (len(old), len(new), deleted) == (48, 48, old)
+    assert set(ids(tmp_path)) == new
+    for entry in entries(tmp_path):
+        assert read_summary(tmp_path / entry.bundle).outcome == "pass"
+        for content in (tmp_path / entry.bundle / "files/after").iterdir():
+            assert content.read_bytes() in {b"shared", *(b"of %d" % number for number in range(4))}
+    before = (tmp_path / STORE / "index/runs.tsv").read_bytes()
+    shutil.rmtree(tmp_path / STORE / "index")
+    entries(tmp_path)
+    assert (tmp_path / STORE / "index/runs.tsv").read_bytes() == before
+
+
+def test_two_cleaners_at_once_delete_each_run_once(tmp_path):
+    runs = sorted(recorded(tmp_path, ago(60) + number * DAY / 10, Kind(key=OTHER)) for number in range(40))
+    script = _CLEANER.replace('while not Path(sys.argv[1], "stop").exists():', "for _ in range(3):")
+    cleaners = [start(script, str(tmp_path)) for _ in range(3)]
+    told = [cleaner.communicate(timeout=100) for cleaner in cleaners]
+    assert [error for _, error in told] == [""] * 3
+    assert sorted(run for out, _ in told for run in out.split()) == runs
+    assert json.dumps(ids(tmp_path)) == "[]"

@@ -1,0 +1,327 @@
+"""`verify` tells everything that is wrong, in one go, and nothing that is not."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from bundle_words import KEY, START, Clock, Hush, record_a_review, summary_of, tree
+
+from vibe_gate.errors import StorageError
+from vibe_gate.store import RunRecorder, Store, find_run, open_store
+from vibe_gate.store.provenance import Provenance
+from vibe_gate.store.verify import Verified, verify_bundles
+
+NOW = Provenance(START + timedelta(days=1))
+TURN = "nodes/judge-quality/turn-001"
+
+
+@pytest.fixture
+def run(store: Store) -> RunRecorder:
+    """A sealed run."""
+    return sealed(store)
+
+
+def sealed(store: Store, prompt: str = "p") -> RunRecorder:
+    run = store.begin(KEY, START, {"prompt": prompt})
+    record_a_review(run)
+    run.seal(summary_of(run))
+    assert run.lost is None
+    return run
+
+
+def left_off(store: Store) -> RunRecorder:
+    """A run that ended before its verdict."""
+    run = store.begin(KEY, START, {"prompt": "cut short"})
+    record_a_review(run)
+    run.close()
+    return run
+
+
+def place(name: str, run: RunRecorder) -> str:
+    return f"{KEY}/{run.run_id}/{name}" if name else f"{KEY}/{run.run_id}"
+
+
+def told(root: Path, provenance: Provenance = NOW) -> list[tuple[str, str, str]]:
+    return [(flaw.state, flaw.what, flaw.place) for flaw in verify_bundles(root, provenance).flaws]
+
+
+def content_of(run: RunRecorder, suffix: str) -> Path:
+    return next((run.directory / "files/after").glob(f"*{suffix}"))
+
+
+def break_link(path: Path) -> None:
+    """The file becomes a copy, so that changing it changes no object."""
+    data = path.read_bytes()
+    path.unlink()
+    path.write_bytes(data)
+
+
+def test_a_whole_store_has_no_flaws(tmp_path: Path, run: RunRecorder) -> None:
+    assert verify_bundles(tmp_path, NOW) == Verified(runs=1, objects=4, flaws=())
+
+
+@pytest.mark.parametrize("turn", [TURN, "nodes/judge-other/turn-001", "nodes/judge.other/turn-001"])
+def test_a_content_that_was_added_to_a_turn_is_told(tmp_path: Path, run: RunRecorder, turn: str) -> None:
+    there = content_of(run, ".bin")
+    place_of_it = run.directory / turn / "files/after" / there.name
+    place_of_it.parent.mkdir(parents=True, exist_ok=True)
+    os.link(there, place_of_it)
+    assert told(tmp_path) == [("corrupt", "entry", place(f"{turn}/files/after/{there.name}", run))]
+
+
+def test_no_store_has_none_either(tmp_path: Path) -> None:
+    assert verify_bundles(tmp_path, NOW) == Verified(0, 0, ())
+
+
+def test_a_running_run_and_an_incomplete_one_are_not_corrupt(tmp_path: Path, store: Store) -> None:
+    running = store.begin(KEY, START, {"prompt": "still at it"})
+    (running.directory / ".tmp-0123456789abcdef").write_text("half")
+    (tmp_path / ".vibe-artifacts/objects").mkdir()
+    (tmp_path / ".vibe-artifacts/objects/ab").mkdir()
+    (tmp_path / ".vibe-artifacts/objects/ab/.tmp-0123456789abcdef").write_text("half")
+    over = left_off(store)
+    found = verify_bundles(tmp_path, NOW)
+    assert found.is_sound
+    states = {(flaw.state, flaw.what, flaw.run[-28:]) for flaw in found.flaws}
+    assert ("running", "run", running.run_id) in states
+    assert ("incomplete", "run", over.run_id) in states
+    assert not [flaw for flaw in found.flaws if flaw.what == "temporary"]
+    running.close()
+
+
+def damaged(path: Path, change: Callable[[bytes], bytes]) -> None:
+    data = change(path.read_bytes())
+    path.unlink()
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    "name", ["run.json", "events.ndjson", "graph.json", "sessions.json", "change.patch", f"{TURN}/events.ndjson",
+             f"{TURN}/hooks.ndjson", f"{TURN}/turn.log", f"{TURN}/summary.json"],
+)  # fmt: skip
+def test_a_sealed_file_that_was_changed_removed_or_swapped_is_told(tmp_path: Path, run: RunRecorder, name: str) -> None:
+    damaged(run.directory / name, lambda data: data + b" \n")
+    assert ("corrupt", "digest", place(name, run)) in told(tmp_path)
+    (run.directory / name).unlink()
+    assert ("corrupt", "digest", place(name, run)) in told(tmp_path)
+    (run.directory / name).symlink_to("/etc/passwd")
+    assert ("corrupt", "entry", place(name, run)) in told(tmp_path)
+
+
+def test_every_flaw_is_told_in_one_go(tmp_path: Path, store: Store, run: RunRecorder) -> None:
+    other = sealed(store, "q")
+    damaged(run.directory / "graph.json", lambda data: data.replace(b"DONE", b"IDLE"))
+    (other.directory / "summary.json").write_bytes(b'{"schema": 1, "schema": 1}')
+    shutil.rmtree(other.directory / TURN)
+    os.mkfifo(run.directory / "files/after/pipe")
+    (tmp_path / ".vibe-artifacts/objects/zz").mkdir()
+    (tmp_path / ".vibe-artifacts/objects/zz/notes.txt").write_text("mine")
+    (tmp_path / ".vibe-artifacts" / KEY / "lost+found").mkdir()
+    assert set(told(tmp_path)) == {
+        ("corrupt", "digest", place("graph.json", run)),
+        ("corrupt", "graph", place("graph.json", run)),
+        ("corrupt", "document", place("summary.json", other)),
+        ("corrupt", "turn", place(f"{TURN}/summary.json", other)),
+        ("corrupt", "entry", place("files/after/pipe", run)),
+        ("corrupt", "object", "objects/zz/notes.txt"),
+        ("corrupt", "entry", f"{KEY}/lost+found"),
+    }
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".txt.gz", ".bin"])
+def test_a_content_that_is_not_what_its_name_says_is_told_wherever_it_is_shown(
+    tmp_path: Path, run: RunRecorder, suffix: str
+) -> None:
+    path = content_of(run, suffix)
+    wrong = gzip.compress(b"something else" * 1000) if suffix.endswith("gz") else b"\0else" * 4
+    path.write_bytes(wrong)  # in place: the object is the same file
+    assert ("corrupt", "content", place(f"files/after/{path.name}", run)) in told(tmp_path)
+    assert ("corrupt", "object", f"objects/{path.name[:2]}/{path.name}") in told(tmp_path)
+
+
+@pytest.mark.parametrize("raw", [b"", b"\x1f\x8b", gzip.compress(bytes(20_000_000))], ids=["empty", "torn", "bomb"])
+def test_a_gzip_that_is_none_or_unpacks_without_end_is_told(tmp_path: Path, run: RunRecorder, raw: bytes) -> None:
+    path = content_of(run, ".txt.gz")
+    path.write_bytes(raw)
+    assert ("corrupt", "content", place(f"files/after/{path.name}", run)) in told(tmp_path)
+
+
+def test_a_content_under_the_wrong_suffix_is_told(tmp_path: Path, run: RunRecorder) -> None:
+    path = content_of(run, ".bin")
+    path.rename(path.with_suffix(".txt"))
+    found = told(tmp_path)
+    assert ("corrupt", "content", place(f"files/after/{path.stem}.txt", run)) in found
+    assert ("corrupt", "missing", place(f"files/after/{path.name}", run)) in found
+
+
+def test_a_content_that_the_events_name_and_nobody_has_is_told(tmp_path: Path, run: RunRecorder) -> None:
+    path = content_of(run, ".bin")
+    path.unlink()
+    assert told(tmp_path) == [("corrupt", "missing", place(f"files/after/{path.name}", run))]
+
+
+def test_a_content_that_was_slipped_into_a_sealed_run_is_told(tmp_path: Path, run: RunRecorder) -> None:
+    data = b"never reviewed\n"
+    name = f"files/after/{hashlib.sha256(data).hexdigest()}.txt"
+    (run.directory / name).write_bytes(data)
+    assert told(tmp_path) == [("corrupt", "entry", place(name, run))]
+
+
+def test_a_copy_in_a_links_place_is_untidy_not_corrupt(tmp_path: Path, run: RunRecorder) -> None:
+    path = content_of(run, ".bin")
+    break_link(path)
+    assert told(tmp_path) == [("untidy", "unlinked", place(f"files/after/{path.name}", run))]
+    assert verify_bundles(tmp_path, NOW).is_sound
+
+
+def test_a_gap_in_the_numbers_and_a_line_of_another_run_are_told(tmp_path: Path, store: Store) -> None:
+    one, two = left_off(store), left_off(store)
+    lines = (one.directory / "events.ndjson").read_bytes().splitlines(keepends=True)
+    (one.directory / "events.ndjson").write_bytes(b"".join(lines[:2] + lines[3:]))
+    log = two.directory / "events.ndjson"
+    log.write_bytes(log.read_bytes().replace(two.run_id.encode(), one.run_id.encode()))
+    found = verify_bundles(tmp_path, NOW).flaws
+    assert {(flaw.place, flaw.why) for flaw in found if flaw.what == "log"} == {
+        (place("events.ndjson", one), "entry 3: it has seq 4"),
+        (place("events.ndjson", two), "entry 1: it belongs to another run"),
+    }
+
+
+def test_a_turns_log_is_counted_too(tmp_path: Path, store: Store) -> None:
+    run = left_off(store)
+    log = run.directory / TURN / "hooks.ndjson"
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[1:]))
+    assert ("corrupt", "log", place(f"{TURN}/hooks.ndjson", run)) in told(tmp_path)
+
+
+def test_a_torn_tail_of_an_unfinished_run_is_untidy(tmp_path: Path, store: Store) -> None:
+    run = left_off(store)
+    with (run.directory / "events.ndjson").open("ab") as log:
+        log.write(b'{"seq": 99, "ts"')
+    assert ("untidy", "torn", place("events.ndjson", run)) in told(tmp_path)
+    assert verify_bundles(tmp_path, NOW).is_sound
+
+
+def test_a_graph_that_is_not_the_fold_of_the_events_is_told(tmp_path: Path, store: Store) -> None:
+    run = left_off(store)
+    (run.directory / "graph.json").write_text('{"schema": 1}\n')
+    assert ("corrupt", "graph", place("graph.json", run)) in told(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("summary.json", b'"outcome": "pass"', b'"outcome": "fine"'),
+        ("summary.json", b'"schema": 1', b'"schema": 2'),
+        ("summary.json", b'"digests"', b'"digest"'),
+        ("run.json", b"2026-01-02T03:04:05.678Z", b"2026-01-02T03:04:05.679Z"),
+        (f"{TURN}/summary.json", b"turn-001", b"turn-002"),
+    ],
+)
+def test_a_document_that_says_something_else_than_its_place_or_schema_is_told(
+    tmp_path: Path, run: RunRecorder, name: str, old: bytes, new: bytes
+) -> None:
+    path = run.directory / name
+    assert old in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(old, new, 1))
+    assert ("corrupt", "document", place(name, run)) in told(tmp_path)
+
+
+def test_a_run_under_another_runs_name_is_told(tmp_path: Path, run: RunRecorder) -> None:
+    run.directory.rename(run.directory.with_name("20260102T030405678Z-00000000"))
+    assert {what for _, what, _ in told(tmp_path)} >= {"document", "log"}
+
+
+def test_what_a_killed_writer_left_is_untidy(tmp_path: Path, run: RunRecorder) -> None:
+    names = [f"{KEY}/{run.run_id}/.tmp-00", f"objects/{content_of(run, '.bin').name[:2]}/.tmp-01", ".tmp-02"]
+    for name in names:
+        (tmp_path / ".vibe-artifacts" / name).write_text("half")
+    assert told(tmp_path) == [("untidy", "temporary", name) for name in sorted(names)]
+
+
+def test_a_link_in_a_folders_place_is_told_and_not_followed(tmp_path: Path, run: RunRecorder) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    shutil.move(tmp_path / ".vibe-artifacts/objects", elsewhere)
+    (tmp_path / ".vibe-artifacts/objects").symlink_to(elsewhere)
+    assert ("corrupt", "entry", "objects") in told(tmp_path)
+
+
+def test_a_store_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".vibe-artifacts").symlink_to("/etc")
+    with pytest.raises(StorageError, match="Not a directory"):
+        verify_bundles(tmp_path, NOW)
+
+
+def test_a_turn_without_a_summary_is_told_and_not_corrupt_where_its_session_never_ended(
+    tmp_path: Path, store: Store
+) -> None:
+    run = store.begin(KEY, START, {})
+    run.event("node.added", "judge", kind="judge")
+    run.turn("judge").event({"type": "message"})
+    run.seal(summary_of(run))
+    assert told(tmp_path) == [("incomplete", "turn", place("nodes/judge/turn-001", run))]
+
+
+def test_a_run_that_git_tracks_is_foreign_and_never_the_newest(tmp_path: Path, store: Store, run: RunRecorder) -> None:
+    newer = sealed(store, "forged")
+    tracked = Provenance(START + timedelta(days=1), {f".vibe-artifacts/{place('run.json', newer)}"})
+    assert told(tmp_path, tracked) == [("foreign", "run", place("", newer))]
+    assert not verify_bundles(tmp_path, tracked).is_sound
+    assert find_run(tmp_path, "", tracked).run_id == run.run_id
+    assert find_run(tmp_path, newer.run_id, tracked).run_id == newer.run_id
+
+
+def test_a_run_of_the_far_future_is_foreign_and_never_the_newest(tmp_path: Path, run: RunRecorder) -> None:
+    clock = Clock()
+    clock.now += timedelta(days=36500)
+    later = open_store(tmp_path, Hush(), clock).begin(KEY, clock.now, {})
+    later.seal(summary_of(later))
+    assert told(tmp_path) == [("foreign", "run", place("", later))]
+    assert find_run(tmp_path, "", NOW).run_id == run.run_id
+
+
+@pytest.mark.parametrize("path", [".vibe-artifacts", f".vibe-artifacts/{KEY}", f".VIBE-artifacts/{KEY}"])
+def test_a_submodule_in_the_stores_place_makes_all_in_it_foreign(tmp_path: Path, run: RunRecorder, path: str) -> None:
+    assert ("foreign", "run", place("", run)) in told(tmp_path, Provenance(START, {path}))
+
+
+def test_other_tracked_files_of_the_store_are_untidy(tmp_path: Path, run: RunRecorder) -> None:
+    found = verify_bundles(tmp_path, Provenance(START, {".vibe-artifacts/.gitignore", ".vibe-artifacts/gone"}))
+    assert [(flaw.state, flaw.what) for flaw in found.flaws] == [("untidy", "tracked")]
+    assert "git tracks 1 of its files" in found.flaws[0].why
+    assert found.is_sound
+
+
+def test_only_the_runs_that_are_named_are_looked_at(tmp_path: Path, store: Store, run: RunRecorder) -> None:
+    other = sealed(store, "q")
+    damaged(other.directory / "run.json", lambda data: data + b" ")
+    assert verify_bundles(tmp_path, NOW, [find_run(tmp_path, run.run_id)]) == Verified(1, 0, ())
+    assert not verify_bundles(tmp_path, NOW, [find_run(tmp_path, other.run_id)]).is_sound
+
+
+def test_annotations_come_after_the_seal_and_break_nothing(tmp_path: Path, run: RunRecorder) -> None:
+    body = b"why\n"
+    name = hashlib.sha256(body).hexdigest()
+    (run.directory / "annotations").mkdir()
+    (run.directory / "annotations" / name).write_bytes(body)
+    (run.directory / "annotations.ndjson").write_text(json.dumps({"seq": 0, "message": "m"}) + "\n")
+    (run.directory / ".vibe-keep").touch()
+    assert told(tmp_path) == []
+    (run.directory / "annotations" / name).write_bytes(b"else")
+    assert told(tmp_path) == [("corrupt", "entry", place(f"annotations/{name}", run))]
+
+
+def test_verifying_changes_nothing(tmp_path: Path, store: Store, run: RunRecorder) -> None:
+    left_off(store)
+    damaged(run.directory / "run.json", lambda data: data + b" ")
+    before = tree(tmp_path)
+    verify_bundles(tmp_path, NOW)
+    assert tree(tmp_path) == before

@@ -1,1 +1,0 @@
-"""One door per outside thing. No adapter imports another."""

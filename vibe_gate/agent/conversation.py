@@ -1,0 +1,191 @@
+"""Holding one conversation with the real CLI, in the tightest form it offers.
+
+Why each option: docs of `options` below; what happens otherwise was seen to happen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from typing import Any
+
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    ClaudeSDKClient,
+    ClaudeSDKError,
+    HookContext,
+    HookMatcher,
+    ResultMessage,
+    StreamEvent,
+)
+from claude_agent_sdk.types import HookEvent, HookInput, HookJSONOutput
+
+from vibe_gate.agent import transcript
+from vibe_gate.agent.conclusion import Seen, conclude, plain
+from vibe_gate.agent.guard import refusal
+from vibe_gate.agent.launch import Launch
+from vibe_gate.agent.task import Ending, Recorder, Task
+from vibe_gate.domain.summary import CostBasis
+from vibe_gate.errors import AgentError
+
+# What the SDK logs of a process that we ended ourselves is no news; how the session ended is an Ending.
+logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
+logging.getLogger("claude_agent_sdk").propagate = False
+
+MAX_MESSAGE_BYTES = 16 << 20
+"""One message of the CLI; the SDK's default of 1 MB is less than one large tool result."""
+
+MAX_STDERR_LINES = 50
+
+CLOSING_S = 1.0
+"""How long the CLI may take to leave by itself (30 ms as a rule) before it is ended."""
+
+FINAL_STOPS = ("refusal", "max_tokens")
+"""After these the CLI asks again by itself (the gateway does not let it); for us they decide."""
+
+OBSERVED: tuple[HookEvent, ...] = (
+    "PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SubagentStart", "SubagentStop",
+    "PreCompact", "Notification", "PermissionRequest",
+)  # fmt: skip
+
+
+async def hold(task: Task, record: Recorder) -> Ending:
+    """One session from start to end; see `agent.session`."""
+    started = time.monotonic()
+    seen = Seen()
+    try:
+        launch = Launch(task)
+        client = ClaudeSDKClient(options(task, record, launch, seen))
+    except OSError as error:
+        raise AgentError(f"The agent's home {task.home} cannot be written: {error.strerror}.") from error
+    try:
+        async with asyncio.timeout(task.timeout_s):
+            await _converse(client, task, record, seen)
+    except TimeoutError:
+        seen.timed_out = True
+    except Exception as error:
+        # For a process that died mid-sentence the SDK raises no class of its own, only Exception.
+        if type(error) is not Exception and not isinstance(error, ClaudeSDKError | OSError):
+            raise
+        seen.failure = str(error)
+    finally:
+        await _close(client, launch, graceful=seen.result is not None)
+    return _ending(task, seen, duration_ms=round((time.monotonic() - started) * 1000))
+
+
+async def _converse(client: ClaudeSDKClient, task: Task, record: Recorder, seen: Seen) -> None:
+    await client.connect()
+    record.event({"type": "message", "role": "user", "content": task.prompt, "ts": _ms(task)})
+    await client.query(task.prompt)
+    asked: set[str] = set()
+    async for message in client.receive_response():
+        if isinstance(message, StreamEvent):
+            stop = str((message.event.get("delta") or {}).get("stop_reason") or "")
+            if stop in FINAL_STOPS:
+                seen.stop_reason = seen.stop_reason or stop
+            continue
+        for item in transcript.items(message):
+            record.event(item | {"ts": _ms(task)})
+        asked.update(transcript.answer_ids(message))
+        seen.answers += len(asked.intersection(transcript.succeeded_ids(message)))
+        if isinstance(message, ResultMessage):
+            seen.result = transcript.raw(message)
+
+
+def options(task: Task, record: Recorder, launch: Launch, seen: Seen) -> ClaudeAgentOptions:
+    """The read-only form.
+
+    `dontAsk` without `allowed_tools`: naming a tool there opens the whole file system
+    to it. No setting sources, strict MCP, restricted: else the reviewed repository's
+    hooks, servers and key helpers run. Verbatim prompts: else `@/path` in a diff reads
+    that file and a leading `/` runs a command. The system prompt goes through a file:
+    arguments end at 128 KB and everybody on the machine can read them.
+    """
+    system_prompt = task.home / "system-prompt.txt"
+    system_prompt.write_text(task.system_prompt, encoding="utf-8")
+    return ClaudeAgentOptions(
+        tools=list(task.tools),
+        permission_mode="dontAsk",
+        setting_sources=[],
+        strict_mcp_config=True,
+        verbatim_prompts=True,
+        system_prompt={"type": "file", "path": str(system_prompt)},
+        output_format={"type": "json_schema", "schema": dict(task.schema)},
+        model=task.model,
+        max_turns=task.max_turns,
+        max_budget_usd=None if task.base_url else task.max_cost_usd,
+        max_buffer_size=MAX_MESSAGE_BYTES,
+        include_partial_messages=True,
+        cwd=task.cwd,
+        cli_path=launch.executable,
+        hooks=_hooks(task, record),
+        stderr=lambda line: seen.stderr.append(line) if len(seen.stderr) < MAX_STDERR_LINES else None,
+        extra_args={"restricted": None, "disable-slash-commands": None, "no-session-persistence": None},
+    )
+
+
+def _hooks(task: Task, record: Recorder) -> dict[HookEvent, list[HookMatcher]]:
+    count = iter(range(1 << 62))
+
+    async def observe(event: HookInput, tool_use_id: str | None, _context: HookContext) -> HookJSONOutput:
+        raw: dict[str, Any] = transcript.json_safe(dict(event))
+        name = raw.get("hook_event_name")
+        record.hook({"seq": next(count), "ts": _ms(task), "hook": name, **raw, "tool_use_id": tool_use_id})
+        return {}
+
+    async def guard(event: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
+        call: dict[str, Any] = dict(event)
+        why = refusal(str(call.get("tool_name")), call.get("tool_input") or {}, task.tools, task.cwd)
+        if why is None:
+            return {}
+        denied = {"permissionDecision": "deny", "permissionDecisionReason": why}
+        return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **denied}}  # type: ignore[typeddict-item]
+
+    hooks = {name: [HookMatcher(hooks=[observe])] for name in OBSERVED}
+    hooks["PreToolUse"].append(HookMatcher(hooks=[guard], on_failure="block"))
+    return hooks
+
+
+async def _close(client: ClaudeSDKClient, launch: Launch, *, graceful: bool) -> None:
+    """No process is left, whatever interrupts this."""
+    try:
+        if not graceful:
+            await launch.end()
+        with contextlib.suppress(TimeoutError, ClaudeSDKError, OSError):
+            async with asyncio.timeout(CLOSING_S):
+                await client.disconnect()
+    finally:
+        await launch.end()
+
+
+def _ending(task: Task, seen: Seen, *, duration_ms: int) -> Ending:
+    status, detail = conclude(seen, task.timeout_s)
+    result = dict(seen.result or {})
+    answer = result.get("structured_output") if status == "answered" else None
+    models: dict[str, dict[str, Any]] = result.get("model_usage") or {}
+    usage = transcript.usage_item(result)
+    return Ending(
+        status=status,
+        answer=answer,
+        detail=detail,
+        cost_usd=float(usage["cost"]),
+        cost_basis=_basis(models),
+        input_tokens=usage["tokens"]["input"],
+        output_tokens=usage["tokens"]["output"],
+        by_model={plain(name): float(used.get("costUSD") or 0.0) for name, used in models.items()},
+        session_id=str(result.get("session_id") or ""),
+        duration_ms=duration_ms,
+        permission_denials=tuple(result.get("permission_denials") or ()),
+    )
+
+
+def _basis(models: dict[str, dict[str, Any]]) -> CostBasis:
+    if not models:
+        return "none"
+    return "known" if all(used.get("costBasis") == "list" for used in models.values()) else "unknown"
+
+
+def _ms(task: Task) -> int:
+    return int(task.clock() * 1000)

@@ -1,0 +1,142 @@
+"""Starting the agent's program in an environment of our own making, and ending it for certain.
+
+The SDK can only add to this process' environment, so it is given a small launcher in
+place of the CLI. The launcher replaces the environment, asks the kernel to end the
+CLI when we die (a SIGKILL of ours would leave it running), and moves into a process
+group of its own, so that it can be killed as a whole and a terminal's Ctrl-C is ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import os
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from vibe_gate.agent.task import Task
+from vibe_gate.errors import AgentError
+
+KEPT = ("PATH", "LANG", "LANGUAGE", "TZ")
+"""What of our environment reaches the agent, besides LC_*: enough to run, nothing to learn."""
+
+GRACE_S = 0.5
+"""How long SIGTERM may take before SIGKILL; the CLI needs about 40 ms."""
+
+IDLE_FLOOR_MS = 10_000
+"""The CLI ignores shorter limits for a silent stream."""
+
+DUMMY_KEY = "held-by-the-gateway"
+
+_LAUNCHER = """\
+import ctypes, os, sys
+PARENT, CLI, PID_FILE, ENVIRON = {values!r}
+os.setsid()
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, 15)  # PR_SET_PDEATHSIG, SIGTERM
+if os.getppid() != PARENT:
+    sys.exit(1)
+for name in ("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_SDK_READS_SESSION_STATE", "PWD"):
+    if name in os.environ:
+        ENVIRON[name] = os.environ[name]
+with open(PID_FILE + ".new", "w") as file:
+    file.write(str(os.getpid()))
+os.rename(PID_FILE + ".new", PID_FILE)
+os.execve(CLI, [CLI, *sys.argv[1:]], ENVIRON)
+"""
+
+
+def find_cli(environ: Mapping[str, str]) -> Path:
+    """The CLI that ships with the SDK, else `claude` on PATH. AgentError if there is neither."""
+    spec = importlib.util.find_spec("claude_agent_sdk")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        bundled = Path(folder) / "_bundled" / "claude"
+        if os.access(bundled, os.X_OK):
+            return bundled
+    on_path = shutil.which("claude", path=environ.get("PATH", os.defpath))
+    if on_path is None:
+        raise AgentError(
+            "Claude Code was not found: this claude-agent-sdk was installed without its bundled CLI and there is no "
+            "`claude` on PATH. Reinstall claude-agent-sdk from its wheel, or install Claude Code."
+        )
+    return Path(on_path)
+
+
+class Launch:
+    """One agent process: its launcher on disk, and the way to end it."""
+
+    def __init__(self, task: Task) -> None:
+        self._pid_file = task.home / "pid"
+        self.executable = task.home / "launch"
+        cli = task.cli_path or find_cli(task.environ)
+        script = task.home / "launch.py"
+        values = (os.getpid(), str(cli), str(self._pid_file), agent_environ(task))
+        _write_private(script, _LAUNCHER.format(values=values))
+        line = shlex.join([sys.executable, "-I", "-S", str(script)])
+        _write_private(self.executable, f'#!/bin/sh\nexec {line} "$@"\n')
+
+    def signal(self, number: int) -> bool:
+        """Send a signal to the whole process group; False when there is none (any more)."""
+        try:
+            os.killpg(int(self._pid_file.read_text()), number)
+        except (FileNotFoundError, ValueError, ProcessLookupError):
+            return False
+        return True
+
+    async def end(self) -> None:
+        """End the process group: SIGTERM, and SIGKILL for what is left after GRACE_S."""
+        try:
+            deadline = asyncio.get_running_loop().time() + GRACE_S
+            alive = self.signal(signal.SIGTERM)
+            while alive and asyncio.get_running_loop().time() < deadline:
+                await asyncio.sleep(0.01)
+                alive = self.signal(0)
+        finally:
+            self.signal(signal.SIGKILL)
+
+
+def agent_environ(task: Task) -> dict[str, str]:
+    """The whole environment of the agent's program: no variable reaches it by accident."""
+    folders = {"HOME": "home", "CLAUDE_CONFIG_DIR": "config", "CLAUDE_CODE_TMPDIR": "tmp", "TMPDIR": "tmp"}
+    for name in folders.values():
+        (task.home / name).mkdir(mode=0o700, exist_ok=True)
+    kept = {name: value for name, value in task.environ.items() if name in KEPT or name.startswith("LC_")}
+    values = kept | {name: str(task.home / folder) for name, folder in folders.items()} | _quiet(task.timeout_s)
+    if task.base_url:
+        values |= {"ANTHROPIC_BASE_URL": task.base_url, "ANTHROPIC_API_KEY": DUMMY_KEY, "NO_PROXY": "127.0.0.1"}
+    return values | dict(task.cloud)
+
+
+def _quiet(timeout_s: float) -> dict[str, str]:
+    """Settings that keep the CLI to the conversation, and within its time."""
+    timeout_ms = max(1000, int(timeout_s * 1000))
+    return {
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_TELEMETRY": "1",
+        "DISABLE_ERROR_REPORTING": "1",
+        "DISABLE_AUTOUPDATER": "1",
+        "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
+        "CLAUDE_CODE_MAX_RETRIES": str(_retries(timeout_s)),
+        "API_TIMEOUT_MS": str(timeout_ms),
+        "CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS": str(max(IDLE_FLOOR_MS, timeout_ms)),
+    }
+
+
+def _retries(timeout_s: float) -> int:
+    """How often the CLI may repeat a failed request; each waits longer, from half a second on."""
+    if timeout_s < 20:
+        return 0
+    return 1 if timeout_s < 60 else 2
+
+
+def _write_private(path: Path, text: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700)
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)

@@ -1,0 +1,221 @@
+"""Checks of what added lines say."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+
+from pydantic import StrictBool, field_validator
+
+from vibe_gate.checks import answer
+from vibe_gate.checks.answer import Excluding, counted, listed
+from vibe_gate.checks.contract import CheckInput, CheckResult
+from vibe_gate.checks.lines import MAX_SCANNED_LINE, AddedBlock, added_blocks, added_lines
+from vibe_gate.domain import invisible, paths
+from vibe_gate.domain.change import FileChange
+from vibe_gate.domain.expressions import expression
+from vibe_gate.domain.verdict import MAX_FINDINGS, Finding
+from vibe_gate.secrets import scan
+
+
+def regular_expression(source: str) -> str:
+    """`source`, or ValueError where it is no regular expression."""
+    try:
+        re.compile(source)
+    except re.error as error:
+        raise ValueError(f"{source!r} is not a regular expression: {error}") from error
+    return source
+
+
+AROUND_SECRET = 200
+"""Characters shown before a secret, and after its start: a line may be a minified program full of them."""
+
+
+class SecretOptions(Excluding):
+    """`allow`: regular expressions; a value that one of them matches is no secret (test keys)."""
+
+    allow: tuple[str, ...] = ()
+
+    @field_validator("allow")
+    @classmethod
+    def _allow_compiles(cls, sources: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(regular_expression(source) for source in sources)
+
+
+class PatternOptions(Excluding):
+    """`pattern`: a regular expression searched in every added line; `message` replaces ours."""
+
+    pattern: str
+    ignore_case: StrictBool = False
+    message: str = ""
+
+    @field_validator("pattern")
+    @classmethod
+    def _pattern_compiles(cls, source: str) -> str:
+        if not source:
+            raise ValueError("the pattern is empty and would match every line")
+        return regular_expression(source)
+
+
+def no_secrets(input: CheckInput, options: SecretOptions) -> CheckResult:
+    """No known secret format and no random-looking assignment among the added lines."""
+    files = answer.selected(input, options)
+    if not files:
+        return answer.nothing_selected(input)
+    allowed = [re.compile(source) for source in options.allow]
+    kinds: Counter[str] = Counter()
+    findings: list[Finding] = []
+    for block in added_blocks(files):
+        matches = scan.find(block.text)
+        for match in matches:
+            value = block.text[match.start : match.end]
+            if any(pattern.search(value[:MAX_SCANNED_LINE]) for pattern in allowed):
+                continue
+            kinds[match.kind] += 1
+            if len(findings) < MAX_FINDINGS:
+                findings.append(_secret_finding(input, block, match, matches))
+    if not findings:
+        return answer.passed("No secret among the added lines." + _not_shown(files))
+    total = counted(kinds.total(), "secret")
+    return answer.failed(input, f"{total} added: {listed(f'{kind} {n}' for kind, n in kinds.most_common())}.", findings)
+
+
+def _secret_finding(
+    input: CheckInput, block: AddedBlock, match: scan.SecretMatch, others: list[scan.SecretMatch]
+) -> Finding:
+    line_start, line_end = block.line_span(match.start)
+    start = max(line_start, match.start - AROUND_SECRET)
+    line = block.text[start : min(line_end, match.start + AROUND_SECRET)]
+    shown = scan.mask(block.text[match.start : match.end])
+    first = bisect_right(others, start, key=lambda other: other.end)
+    last = bisect_left(others, start + len(line), key=lambda other: other.start)
+    near = others[first:last]
+    return answer.finding(
+        input,
+        f"This line adds a secret ({match.kind}, {shown}); revoke it; read it from the environment or a secret store.",
+        path=block.file.shown_path, line=block.line_at(match.start), quote=_masked(line, start, near),
+    )  # fmt: skip
+
+
+def _masked(line: str, start: int, matches: list[scan.SecretMatch]) -> str:
+    """`line`, which begins at `start`, with every secret of it masked."""
+    out: list[str] = []
+    position = 0
+    for match in matches:
+        first, last = max(0, match.start - start), min(len(line), match.end - start)
+        out += [line[position:first], scan.mask(line[first:last])]
+        position = last
+    return "".join([*out, line[position:]])
+
+
+def _not_shown(files: tuple[FileChange, ...]) -> str:
+    large = [file for file in files if file.binary and file.after is not None and not file.hunks and file.after.size]
+    return f" {counted(len(large), 'large binary file')} not scanned." if large else ""
+
+
+_MARKER = expression(r"(?:<{7}|>{7}|\|{7})(?: |\Z)")
+
+
+def no_conflict_markers(input: CheckInput, options: Excluding) -> CheckResult:
+    """No line that a merge left behind. `=======` counts only beside another marker: it also underlines headings."""
+    files = answer.selected(input, options)
+    if not files:
+        return answer.nothing_selected(input)
+    lines = [line for line in added_lines(files) if line.text[:7] in {"<<<<<<<", ">>>>>>>", "|||||||", "======="}]
+    marked = {line.file.path for line in lines if _MARKER.match(line.text)}
+    hits = [
+        line
+        for line in lines
+        if _MARKER.match(line.text) or (line.file.path in marked and line.text.rstrip() == "=======")
+    ]
+    if not hits:
+        return answer.passed("No conflict marker among the added lines.")
+    findings = [
+        answer.finding(
+            input, f"A conflict marker ({line.text[:7]}) was left behind.",
+            path=line.file.shown_path, line=line.number, quote=line.text,
+        )
+        for line in hits[: MAX_FINDINGS]
+    ]  # fmt: skip
+    return answer.failed(input, f"{counted(len(hits), 'conflict marker')} in {counted(len(marked), 'file')}.", findings)
+
+
+def forbidden_pattern(input: CheckInput, options: PatternOptions) -> CheckResult:
+    """No added line that the pattern matches."""
+    files = answer.selected(input, options)
+    if not files:
+        return answer.nothing_selected(input)
+    pattern = re.compile(options.pattern, re.IGNORECASE if options.ignore_case else 0)
+    message = options.message or f"This line matches the forbidden pattern {options.pattern}"
+    hits = long = 0
+    touched: set[str] = set()
+    findings: list[Finding] = []
+    for line in added_lines(files):
+        long += len(line.text) > MAX_SCANNED_LINE
+        match = pattern.search(line.text[:MAX_SCANNED_LINE])
+        if match is None:
+            continue
+        hits += 1
+        touched.add(line.file.path)
+        if len(findings) < MAX_FINDINGS:
+            quote = line.text if match.start() < answer.MAX_SHOWN_QUOTE else line.text[match.start() :]
+            findings.append(answer.finding(input, message, path=line.file.shown_path, line=line.number, quote=quote))
+    cut = f" {counted(long, 'line')} scanned only up to {MAX_SCANNED_LINE:,} characters." if long else ""
+    if not hits and long:
+        # Not a pass: what the pattern forbids may stand where nobody looked.
+        return CheckResult("abstain", f"No added line matches as far as it was scanned.{cut}")
+    if not hits:
+        return answer.passed("No added line matches the forbidden pattern.")
+    return answer.failed(
+        input,
+        f"{options.pattern[:100]} matches {counted(hits, 'added line')} in {counted(len(touched), 'file')}.{cut}",
+        findings,
+    )
+
+
+def no_invisible_unicode(input: CheckInput, options: Excluding) -> CheckResult:
+    """No character that hides or reorders text, in added lines or in the names of files."""
+    files = answer.selected(input, options)
+    if not files:
+        return answer.nothing_selected(input)
+    hits = 0
+    more = ""
+    findings: list[Finding] = []
+    for file, number, text in chain(_new_names(files), _text_lines(files)):
+        found = invisible.find(text, file_start=number == 1)
+        hits += len(found)
+        more = " or more" if len(found) == invisible.MAX_FOUND else more
+        if not found or len(findings) == MAX_FINDINGS:
+            continue
+        where = f"line {number}" if number else "name"
+        quote = text if found[0].position < answer.MAX_SHOWN_QUOTE else text[found[0].position :]
+        message = f"The {where} of this file holds {_kinds(found)}."
+        findings.append(answer.finding(input, message, path=file.shown_path, line=number, quote=quote))
+    if not hits:
+        return answer.passed("No invisible character in added lines or file names.")
+    touched = len({found.path for found in findings})
+    return answer.failed(
+        input, f"{counted(hits, 'invisible character')}{more} in {counted(touched, 'file')}.", findings
+    )
+
+
+def _new_names(files: tuple[FileChange, ...]) -> Iterator[tuple[FileChange, int, str]]:
+    """The names that this change brings, as line 0."""
+    for file in files:
+        if file.after is not None and (file.before is None or file.old_path is not None):
+            yield file, 0, paths.encode(file.path).decode("utf-8", "replace")
+
+
+def _text_lines(files: tuple[FileChange, ...]) -> Iterator[tuple[FileChange, int, str]]:
+    """The added lines of text; of a binary file those that are text, for a NUL beside them must not hide them."""
+    for line in added_lines(files):
+        if not (line.file.binary and "\ufffd" in line.text):
+            yield line.file, line.number, line.text
+
+
+def _kinds(found: list[invisible.Invisible]) -> str:
+    names = Counter(f"{each.kind} {each.name}" for each in found)
+    return listed((f"{name} ({count})" for name, count in names.most_common()), most=2)

@@ -1,0 +1,101 @@
+"""Who wrote a change: the one place that decides whether an agent did. A hint makes the gate stricter, never laxer.
+
+Three witnesses: the commits and, of work that is not committed yet, the environment
+(`domain.provenance`); captured sessions whose blobs the change brings; and what hooks
+wrote down when the commit, or the one it was rewritten from, was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from vibe_gate.domain.change import Change, Selection
+from vibe_gate.domain.provenance import Commit, provenance, written_hints
+from vibe_gate.domain.record import MAX_HINTS, Hints, Record
+from vibe_gate.domain.summary import AgentAuthored
+from vibe_gate.errors import GateError
+from vibe_gate.git import Repository
+from vibe_gate.git.taken import taken_over
+from vibe_gate.store import captures
+from vibe_gate.store.records import Records
+
+MAX_LOOKED_AT = 50
+"""Recorded commits of agents that are compared with one that no hook saw: each costs a diff."""
+
+
+class Authorship:
+    """The witnesses of one repository, read once for as many changes as are asked about.
+
+    `now`: what sessions wrote until then is looked for first; None where a review has just done so, and `unread`
+    is why not all of it could be read: a hint of its own.
+    """
+
+    def __init__(
+        self, repository: Repository, environ: Mapping[str, str], now: datetime | None = None, unread: str = ""
+    ) -> None:
+        self._repository = repository
+        self._environ = environ
+        self._records = Records(repository.common_dir)
+        self._unread = unread if now is None else captures.note_written(repository.common_dir, now)
+        self._written = captures.written_blobs(repository.common_dir)
+        self._all: list[Record] | None = None
+        self._hints: Hints | None = None
+
+    @property
+    def records(self) -> list[Record]:
+        """Every record of the hooks, oldest first."""
+        if self._all is None:
+            self._all = self._records.all()
+        return self._all
+
+    def of(self, change: Change, commits: Sequence[Commit]) -> AgentAuthored:
+        """Today's signs, then those that hooks recorded; `commits` are the change's, or the one about to be made."""
+        written = (*written_hints(change.files, self._written), *filter(None, [self._unread]))
+        seen = provenance(self._environ, commits, uncommitted=not change.head_commit, written=written).hints
+        every = tuple(dict.fromkeys((*seen, *self._recorded(change, commits, seen))))
+        return AgentAuthored(decision=bool(every), hints=every)
+
+    def taken_over(self, message: str = "") -> tuple[str, ...]:
+        """Signs about the commits that the one about to be made takes over: a pick's, a squashed branch's.
+
+        `message` is that of one that was just made.
+        """
+        found: dict[str, None] = {}
+        for name in taken_over(self._repository.git_dir, message):
+            try:
+                made, tree = self._repository.signed(name), self._repository.tree(name).id
+            except GateError:  # gone since
+                continue
+            own = provenance({}, (made,), uncommitted=False).hints
+            for hint in (*own, *self._noted().of(name, tree, own)):
+                found[f"taken from {hint}"] = None
+        return tuple(found)[:MAX_HINTS]
+
+    def taken_from(self, change: Change) -> tuple[str, ...]:
+        """Signs about recorded commits of agents, the newest, of which the change has contents: nothing else tells of
+        a squash, or of files taken from another branch, once it is committed."""
+        brought = {file.after.blob for file in change.files if file.after is not None and file.after != file.before}
+        names = (record.commit for record in reversed(self.records) if record.hints and record.stage != "pre-push")
+        found: dict[str, None] = {}
+        for name in [one for one in dict.fromkeys(names) if one not in ("", change.head_commit)][:MAX_LOOKED_AT]:
+            try:
+                other = self._repository.change(Selection("commit", left=name))
+            except GateError:  # gone since
+                continue
+            if any(file.after is not None and file.after.blob in brought for file in other.files):
+                found |= dict.fromkeys(f"taken from {hint}" for hint in self._noted().of(name, other.after))
+        return tuple(found)[:MAX_HINTS]
+
+    def _noted(self) -> Hints:
+        if self._hints is None:
+            self._hints = Hints(self.records)
+        return self._hints
+
+    def _recorded(self, change: Change, commits: Sequence[Commit], seen: tuple[str, ...]) -> tuple[str, ...]:
+        if not change.head_commit:
+            recorded = Hints(self._records.about(change.after)).of("", change.after, seen)
+            return (*recorded, *self.taken_over())
+        hints = self._noted()
+        found = (hints.of(made.id, self._repository.tree(made.id).id, seen) for made in commits)
+        return tuple(hint for some in found for hint in some)

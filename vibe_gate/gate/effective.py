@@ -1,0 +1,68 @@
+"""The gate in force as one TOML document: what `vibe-gate config show` prints."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any, get_args
+
+import tomli_w
+
+from vibe_gate.checks import CHECKS
+from vibe_gate.domain import paths
+from vibe_gate.domain.gate import Gate, HookName, HookRule
+from vibe_gate.domain.rubric import Criterion, Rubric
+
+_INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+_ORIGINS = {
+    "trusted": "from the trusted revision",
+    "bootstrap": "the change's own: the trusted revision has none yet",
+    "built-in": "built in: this repository has no .vibe-gate/ of its own",
+}
+
+
+def effective_toml(gate: Gate) -> str:
+    """Every setting with its default filled in, rubrics as `[rubric.ID]`; parses as TOML.
+
+    A rubric without a model of its own shows the gate's. What has no value (no
+    `budget.per_day_usd`) is left out, as TOML has no null.
+    """
+    tables: dict[str, Any] = gate.file.model_dump(mode="json", by_alias=True, exclude_none=True)
+    tables["hooks"] = {
+        name: gate.file.hooks.get(name, HookRule()).model_dump(mode="json") for name in get_args(HookName)
+    }
+    tables["rubric"] = {rubric.id: _rubric(rubric, gate.file.model.default) for rubric in gate.rubrics}
+    return _header(gate) + _visible(tomli_w.dumps(tables))
+
+
+def _rubric(rubric: Rubric, default_model: str) -> dict[str, Any]:
+    tables: dict[str, Any] = rubric.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"criterion"})
+    return {"model": default_model} | tables | {"criterion": [_criterion(criterion) for criterion in rubric.criterion]}
+
+
+def _criterion(criterion: Criterion) -> dict[str, Any]:
+    """The criterion with its check's own defaults; a judge has no options to show."""
+    tables: dict[str, Any] = criterion.model_dump(mode="json", exclude_none=True, exclude={"options"})
+    if criterion.kind == "judge":
+        return tables
+    options = CHECKS[criterion.check_name].options.model_validate(criterion.options)
+    return tables | {"options": options.model_dump(mode="json", exclude_none=True)}
+
+
+def _header(gate: Gate) -> str:
+    lines = [f"Definitions {_ORIGINS[gate.origin]}."]
+    if gate.revision:
+        lines.append(f"Read at: {paths.quote(gate.revision)}")
+    lines += [f"sha-256 {digest} {paths.quote(path)}" for path, digest in gate.digests]
+    return "".join(f"# {line}\n" for line in lines) + "\n"
+
+
+def _visible(text: str) -> str:
+    """The document with what a terminal would not show written as TOML escapes.
+
+    Such characters stand only inside double-quoted strings here, so the document
+    means the same as before.
+    """
+    return "".join(
+        char if char == "\n" or unicodedata.category(char) not in _INVISIBLE else f"\\U{ord(char):08x}" for char in text
+    )

@@ -1,0 +1,118 @@
+"""Which revision's definitions bind, and what they demand of a change.
+
+The reviewed change must not choose its own judge: definitions are read where the
+change cannot reach them (PRODUCT 2). In this order: what the user names, the pull
+request's base, `git config vibe-gate.trust`, the merge base with the remote's
+default branch, the change's before commit.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+
+from vibe_gate.domain.change import Change
+from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.waiver import POLICY, Waivers, agent_behind
+from vibe_gate.errors import DefinitionError, UsageError
+from vibe_gate.gate import built_in_gate, load_gate, mistakes
+from vibe_gate.gate.case import Case
+from vibe_gate.gate.policy import fingerprint, policy_files, touches
+from vibe_gate.git import Repository
+from vibe_gate.store.overrides import Overrides
+
+WORKTREE = "worktree"
+
+
+def gate_for(repository: Repository, change: Change, *, base: str | None, definitions: str | None) -> Gate:
+    """The gate in force for a change.
+
+    Raises DefinitionError for definitions that do not parse, the change's own included;
+    RevisionError for a revision that names nothing. Without definitions at the trusted
+    revision those of the remote's default branch bind; without these the change's own
+    (origin "bootstrap"); without any the built-in gate.
+    """
+    own_mistakes = _mistakes_made(repository, change) if definitions is None else []
+    if own_mistakes:
+        raise DefinitionError(own_mistakes)
+    try:
+        gate = _trusted_gate(repository, change, base=base, definitions=definitions)
+    except DefinitionError:
+        if definitions is not None or not _touches_definitions(change):
+            raise
+        gate = None  # the change repairs them: its own are read, and as a change of the gate it needs approval
+    if gate is None:
+        own = change.head_commit or (WORKTREE if change.kind == "worktree" else "")
+        gate = load_gate(repository.tree(change.after), revision=own, origin="bootstrap")
+    return gate or built_in_gate()
+
+
+def _trusted_gate(repository: Repository, change: Change, *, base: str | None, definitions: str | None) -> Gate | None:
+    revision = trusted_revision(repository, change, base=base, definitions=definitions)
+    tree = repository.tree(repository.snapshot() if revision == WORKTREE else revision or change.before)
+    gate = load_gate(tree, revision=revision, origin="trusted")
+    default = repository.remote_default() if gate is None and definitions is None else None
+    if default is None:
+        return gate
+    # A branch that left before there was a gate, or shares no history at all, does not bring its own.
+    return load_gate(repository.tree(default), revision=default, origin="trusted")
+
+
+def _touches_definitions(change: Change) -> bool:
+    return any(touches(file, (".vibe-gate/**",)) for file in change.files)
+
+
+def _mistakes_made(repository: Repository, change: Change) -> list[str]:
+    """What a change of the definitions leaves wrong: let in, it would stop every later review."""
+    return mistakes(repository.tree(change.after)) if _touches_definitions(change) else []
+
+
+def trusted_revision(repository: Repository, change: Change, *, base: str | None, definitions: str | None) -> str:
+    """The commit id to read definitions at, "worktree", or "" where there is no commit before the change."""
+    if definitions == WORKTREE:
+        return WORKTREE
+    if named := definitions or base:
+        return repository.resolve(named)
+    if named := repository.config("vibe-gate.trust"):
+        return repository.resolve_shared(named)
+    return repository.upstream_base() or change.base_commit
+
+
+def waivers(repository: Repository, gate: Gate, environ: Mapping[str, str], today: date) -> Waivers:
+    """What may be let pass: the gate's suppressions, and here, but never in CI, the overrides that people recorded."""
+    local = () if environ.get("CI") else Overrides(repository.common_dir).all()
+    return Waivers(today, tuple(one for one in local if not agent_behind({}, (one.email,))), gate.suppressions)
+
+
+def is_first_gate(case: Case) -> bool:
+    """Whether the change brings the first definitions of all, and this is CI: then, too, a person must approve."""
+    return case.gate.origin == "bootstrap" and "CI" in case.environ
+
+
+def approved(case: Case, waivers: Waivers) -> Waivers:
+    """The waivers with a person's approval of the changes of the gate itself, asked for only where it is needed."""
+    named = fingerprint(policy_files(case.change, case.gate))
+    needed = (bool(named) or is_first_gate(case)) and waivers.of_policy(named) is None
+    word = case.request.approval() if needed and case.request.approval is not None else None
+    if word is None:
+        return waivers
+    return replace(waivers, approval=word.model_copy(update={"finding": POLICY + named}))
+
+
+def chosen(gate: Gate, change: Change, wanted: tuple[str, ...]) -> tuple[Rubric, ...]:
+    """The rubrics of this review: those the gate names for the change, or those the user wants.
+
+    Raises UsageError for a rubric that the gate does not have.
+    """
+    if not wanted:
+        return gate.for_change(change)
+    known = {rubric.id: rubric for rubric in gate.rubrics}
+    for name in wanted:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(sorted(known))}."
+            raise UsageError(f"There is no rubric {name!r}; {hint}")
+    return tuple(known[name] for name in dict.fromkeys(wanted))

@@ -1,0 +1,171 @@
+"""`override` and `suppress`: what a person asks to let pass is looked up in the bundles, and written down."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from vibe_gate.domain import paths, tolerant_reading
+from vibe_gate.domain.receipt import parse
+from vibe_gate.domain.suppression import Suppression
+from vibe_gate.domain.verdict import Finding
+from vibe_gate.domain.waiver import POLICY, Override, agent_behind, expiry
+from vibe_gate.errors import IntegrityError, StorageError, UsageError
+from vibe_gate.gate.suppressing import add_suppression
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.secrets.redaction import Redactor
+from vibe_gate.store.index import Entry
+from vibe_gate.store.indexing import entries
+from vibe_gate.store.names import STORE
+from vibe_gate.store.overrides import Overrides
+from vibe_gate.store.papers import Papers, read_papers
+from vibe_gate.store.place import locate
+from vibe_gate.store.provenance import Provenance
+from vibe_gate.store.remarks import annotate
+
+RUNS_AT_MOST = 200
+"""Newest runs that are searched for a finding."""
+
+SHORTEST = 4
+"""Characters of a fingerprint's beginning."""
+
+_PREFIX = re.compile(r"[0-9a-f]{1,16}")
+
+
+@dataclass(frozen=True, slots=True)
+class Plea:
+    """What a person asks: `what` may pass because of `reason`, until `expires` (inclusive; None: the default)."""
+
+    what: str
+    reason: str
+    expires: date | None = None
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was meant: its fingerprint, a sentence about it, and the run that has it."""
+
+    fingerprint: str
+    about: str
+    entry: Entry
+    finding: Finding | None = None
+
+
+def override(plea: Plea, *, start: Path, environ: Mapping[str, str], now: datetime) -> tuple[Override, str]:
+    """Record an override; what it is about comes back as a sentence.
+
+    UsageError: an agent asks, nothing or several things are meant, or the date is past.
+    """
+    with open_repository(start, environ) as repository:
+        name, email = _person(repository, environ)
+        expires = _checked(plea, now)
+        meant = _policy(repository, plea, now) if plea.what == "policy" else _finding(repository, plea, now)
+        made = Override(
+            ts=now.isoformat(timespec="seconds"),
+            finding=meant.fingerprint,
+            reason=" ".join(plea.reason.split()),
+            by=f"{name} <{email}>",
+            email=email,
+            expires=expires or expiry(now.date()),
+            run=meant.entry.run_id,
+        )
+        Overrides(repository.common_dir).append(made)
+        remark = f"{made.finding} is overridden by {made.by} until {made.expires}: {made.reason}"
+        place = locate(repository.root / meant.entry.bundle)
+        annotate(place, Redactor(environ), lambda: now, (remark[:10_000], "override"), None)
+        return made, meant.about
+
+
+def suppress(plea: Plea, *, start: Path, environ: Mapping[str, str], now: datetime) -> tuple[Suppression, str]:
+    """Write a suppression into the working tree; its file's path comes back. UsageError as of `override`."""
+    with open_repository(start, environ) as repository:
+        name, email = _person(repository, environ)
+        expires = _checked(plea, now)
+        said = {"reason": " ".join(plea.reason.split()), "by": f"{name} <{email}>", "expires": expires}
+        criterion, colon, glob = plea.what.partition(":")
+        try:
+            if colon:
+                aim = {"criterion": None if criterion == "*" else criterion, "paths": (glob,) if glob else ()}
+                rule = Suppression.model_validate(said | aim)
+            else:
+                found = _finding(repository, plea, now)
+                assert found.finding is not None
+                path = (paths.unquote(found.finding.path),) if found.finding.path else ()
+                about = {"finding": found.fingerprint, "criterion": found.finding.criterion, "paths": path}
+                rule = Suppression.model_validate(said | about)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            raise UsageError(f"{paths.quote(plea.what)} cannot be suppressed: {first['msg']}.") from error
+        return rule, add_suppression(repository.root, rule)
+
+
+def _person(repository: Repository, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Name and address of the person who asks. UsageError where an agent does, or nobody is named."""
+    name, email = repository.config("user.name") or "", repository.config("user.email") or ""
+    others = [environ.get("GIT_AUTHOR_EMAIL", ""), environ.get("GIT_COMMITTER_EMAIL", "")]
+    agent = agent_behind(environ, [email, *others])
+    if agent:
+        raise UsageError(f"Only a person can let something pass, and {agent}; ask one to run this command.")
+    if not name or not email:
+        raise UsageError("Who lets it pass? Set `git config user.name` and `git config user.email`.")
+    return name, email
+
+
+def _checked(plea: Plea, now: datetime) -> date | None:
+    if not plea.reason.strip():
+        raise UsageError("The reason is empty; say why this may pass.")
+    if plea.expires is not None and plea.expires < now.date():
+        raise UsageError(f"{plea.expires} is over; give a day to come.")
+    return plea.expires
+
+
+def _finding(repository: Repository, plea: Plea, now: datetime) -> _Found:
+    """The finding with this fingerprint, or beginning of one, in the newest run that has it."""
+    shown = paths.quote(plea.what)
+    if not _PREFIX.fullmatch(plea.what) or len(plea.what) < SHORTEST:
+        raise UsageError(
+            f"{shown} is no fingerprint: give at least {SHORTEST} of its 16 hex digits "
+            "(`vibe-gate bundles show --json` has them)."
+        )
+    for entry, papers in _runs(repository, plea, now):
+        findings = [tolerant_reading.read(Finding, finding) for finding in papers.document["findings"]]
+        found = [finding for finding in findings if finding.fingerprint.startswith(plea.what)]
+        names = sorted({finding.fingerprint for finding in found})
+        if len(names) > 1:
+            raise UsageError(f"{shown} is the beginning of {len(names)} findings ({', '.join(names)}): give more.")
+        if names:
+            one = found[0]
+            place = f"{one.path}:{one.line}" if one.line else one.path or "the change"
+            return _Found(names[0], f"{one.criterion}, {place}: {one.message}", entry, one)
+    raise UsageError(f"No run here has a finding {shown}.")
+
+
+def _policy(repository: Repository, plea: Plea, now: datetime) -> _Found:
+    """The change of the gate itself that the newest run with such a change was about."""
+    for entry, papers in _runs(repository, plea, now):
+        if papers.receipt is not None and (fingerprint := parse(papers.receipt).receipt.policy):
+            changed = [change["path"] for change in papers.document["policy_changes"] if change["level"] == "block"]
+            return _Found(POLICY + fingerprint, f"changes of {', '.join(changed)}", entry)
+    raise UsageError("No run here found a change of the gate itself.")
+
+
+def _runs(repository: Repository, plea: Plea, now: datetime) -> Iterator[tuple[Entry, Papers]]:
+    """The sealed runs of this place, newest first; what git tracks or somebody altered is nobody's word."""
+    known = Provenance(now, repository.tracked(STORE))
+    sealed = (entry for entry in entries(repository.root) if entry.state == "sealed")
+    for number, entry in enumerate(sealed):
+        if number >= RUNS_AT_MOST:
+            return
+        if entry.run_id.startswith(plea.run) and not known.foreign(entry.key, entry.run_id):
+            papers = None
+            with contextlib.suppress(IntegrityError, StorageError):
+                papers = read_papers(repository.root / entry.bundle)
+            if papers is not None:
+                yield entry, papers

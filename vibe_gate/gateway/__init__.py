@@ -1,0 +1,19 @@
+"""The door to the model: a loopback server of our own that holds the key.
+
+    with Gateway(find_upstream(environ), wire_from(environ, mode, cassette), budget_usd, redact) as gateway:
+        base_url = gateway.url(node_id)      # what the agent is told; its key is a dummy
+        ...
+    gateway.spent()
+
+It meters what is used, refuses what the budget does not pay for, and can record a
+conversation into a cassette and replay it without network, key or cost.
+"""
+
+from __future__ import annotations
+
+from vibe_gate.gateway.ledger import Spending
+from vibe_gate.gateway.modes import Mode, Wire, wire_from
+from vibe_gate.gateway.server import Gateway
+from vibe_gate.gateway.upstream import Upstream, find_upstream
+
+__all__ = ["Gateway", "Mode", "Spending", "Upstream", "Wire", "find_upstream", "wire_from"]

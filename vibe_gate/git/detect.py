@@ -1,0 +1,231 @@
+"""Where the repository is, what git's configuration says, and whether libgit2 can read it.
+
+Git itself is asked (two quick calls, at the same time), so that subdirectories, linked
+worktrees, submodules, `GIT_DIR`, `GIT_WORK_TREE`, `GIT_INDEX_FILE`, `core.worktree` and
+`safe.directory` mean here what they mean to git.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from vibe_gate.domain import paths
+from vibe_gate.errors import UnsupportedRepository, UsageError
+from vibe_gate.git import index
+from vibe_gate.git.index import Flags
+from vibe_gate.git.program import Finished, Program, finish
+
+_QUESTIONS = ("--git-dir", "--git-common-dir", "--git-path objects", "--git-path index", "--is-bare-repository",
+              "--is-shallow-repository", "--show-object-format", "--show-toplevel")  # fmt: skip
+
+_OWN_SCOPES = frozenset({"local", "worktree"})
+_FILTER_COMMANDS = frozenset({"clean", "smudge", "process"})
+
+
+class Setting(NamedTuple):
+    """One line of git's configuration. `value` None: a bare name, which git reads as true."""
+
+    scope: str
+    name: str
+    value: str | None
+
+
+class Settings:
+    """Git's configuration as `git config --list` gives it, later lines winning."""
+
+    def __init__(self, lines: list[Setting]) -> None:
+        self.lines = lines
+        self._values = {line.name: line.value for line in lines}
+        self._given = {line.name: line.value for line in lines if line.scope not in _OWN_SCOPES}
+
+    def value(self, name: str) -> str | None:
+        """The value in force, or None. Section and key in any case; a bare name reads "true"."""
+        return self._read(self._values, name)
+
+    def given(self, name: str) -> str | None:
+        """The same without what the repository's own configuration says."""
+        return self._read(self._given, name)
+
+    def true(self, name: str, default: bool = False) -> bool:
+        """The value as git reads a boolean; what is no boolean counts as true."""
+        value = self.value(name)
+        return default if value is None else is_true(value)
+
+    def own_filters(self) -> dict[str, set[str]]:
+        """Content filters that the repository's own configuration says something about: name to keys."""
+        names: dict[str, set[str]] = {}
+        for line in self.lines:
+            section, _, rest = line.name.partition(".")
+            if line.scope in _OWN_SCOPES and section == "filter" and "." in rest:
+                name, _, key = rest.rpartition(".")
+                names.setdefault(name, set()).add(key)
+        return names
+
+    def _read(self, values: Mapping[str, str | None], name: str) -> str | None:
+        key = _canonical(name)
+        if key not in values:
+            return None
+        found = values[key]
+        return "true" if found is None else found
+
+
+class Place(NamedTuple):
+    """A repository that was found: absolute folders, its configuration, git bound to it."""
+
+    root: Path
+    git_dir: Path
+    common_dir: Path
+    objects: Path
+    index_file: Path
+    shallow: bool
+    settings: Settings
+    git: Program
+
+
+def find(start: Path, environ: Mapping[str, str]) -> Place:
+    """The repository around `start`.
+
+    UsageError: none there, no working tree, or another owner's. UnsupportedRepository: a
+    format that libgit2 cannot read. Each with one sentence.
+    """
+    git = Program(start, environ)
+    asked = git.start("rev-parse", "--path-format=absolute", *" ".join(_QUESTIONS).split())
+    listed = git.start("config", "--list", "-z", "--show-scope")
+    answers = finish(asked)
+    settings = Settings(_parse_settings(finish(listed).out))
+    lines = answers.out.decode("utf-8", "surrogateescape").split("\n")[:-1]
+    if answers.code and len(lines) < len(_QUESTIONS) - 1:
+        raise _refusal(start, answers)
+    if not answers.code and len(lines) != len(_QUESTIONS):
+        lines = _one_by_one(git)  # a folder's name holds a newline
+    if lines[4] == "true":
+        raise UsageError(f"{_shown(lines[0])} is a bare repository: run vibe-gate in a clone that has a working tree.")
+    if answers.code:
+        raise UsageError(f"{_shown(str(start))} is inside .git: run vibe-gate in the working tree.")
+    git_dir, common_dir, objects, index_file, root = (Path(lines[i]) for i in (0, 1, 2, 3, 7))
+    _refuse_formats(lines[6], settings)
+    ties = {"GIT_DIR": lines[0], "GIT_WORK_TREE": lines[7], "GIT_INDEX_FILE": lines[3]}
+    bound = Program(root, {**environ, **ties, **_quiet_filters(settings, environ)})
+    return Place(root, git_dir, common_dir, objects, index_file, lines[5] == "true", settings, bound)
+
+
+def read_index(place: Place) -> Flags:
+    """The flags of the index. UnsupportedRepository for one that libgit2 cannot read.
+
+    Not part of `find`, because it takes milliseconds in which git can walk already.
+    """
+    flags, found = index.facts(place.index_file)
+    if index.SPARSE in found:
+        raise UnsupportedRepository(
+            "this repository has a sparse index, which libgit2 cannot read: "
+            "run `git sparse-checkout reapply --no-sparse-index` (the checkout itself stays sparse)."
+        )
+    if index.SPLIT in found:
+        raise UnsupportedRepository(
+            "this repository has a split index, which libgit2 cannot read: run `git update-index --no-split-index` "
+            "and `git config core.splitIndex false`."
+        )
+    return flags
+
+
+def is_true(value: str) -> bool:
+    """A boolean as git writes it."""
+    return value.lower() not in {"false", "no", "off", "0", ""}
+
+
+def _one_by_one(git: Program) -> list[str]:
+    return [git.run("rev-parse", "--path-format=absolute", *question.split()).line for question in _QUESTIONS]
+
+
+def _parse_settings(raw: bytes) -> list[Setting]:
+    fields = raw.decode("utf-8", "surrogateescape").split("\0")[:-1]
+    lines = []
+    for scope, line in zip(fields[::2], fields[1::2], strict=False):
+        name, separator, value = line.partition("\n")
+        lines.append(Setting(scope, name, value if separator else None))
+    return lines
+
+
+def _canonical(name: str) -> str:
+    section, _, rest = name.partition(".")
+    subsection, dot, key = rest.rpartition(".")
+    return f"{section.lower()}.{subsection}{dot}{key.lower()}"
+
+
+def _shown(path: str) -> str:
+    return paths.quote(path)
+
+
+def _refusal(start: Path, answers: Finished) -> UsageError:
+    """The sentence for a folder in which git itself refuses to work."""
+    shown = _shown(os.fspath(start))
+    if "dubious ownership" in answers.err or "unsafe repository" in answers.err:
+        return UsageError(
+            f"the repository at {shown} belongs to another user, so git does not trust it: "
+            f"if you do, run `git config --global --add safe.directory {shown}`."
+        )
+    if "refstorage" in answers.err or "reftable" in answers.err:
+        return _reftable()
+    if "repository extension" in answers.err or "repo version" in answers.err or "object format" in answers.err:
+        detail = " ".join(answers.err.removeprefix("fatal: ").split())
+        return UnsupportedRepository(
+            f"this git cannot open the repository at {shown} ({detail}): install a newer git, or review a clone "
+            "made with the default formats."
+        )
+    if "not a git repository" in answers.err:
+        return UsageError(f"{shown} is not inside a git repository: run vibe-gate where the code is, or `git init`.")
+    detail = " ".join(answers.err.removeprefix("fatal: ").split()) or f"exit code {answers.code}"
+    return UsageError(f"git cannot open a repository at {shown}: {paths.quote(detail)}.")
+
+
+def _reftable() -> UnsupportedRepository:
+    return UnsupportedRepository(
+        "this repository keeps its refs in the reftable format, which libgit2 cannot read: "
+        "run `git refs migrate --ref-format=files` (git 2.46 or newer), or review a clone of it."
+    )
+
+
+def _refuse_formats(object_format: str, settings: Settings) -> None:
+    if object_format != "sha1":
+        raise UnsupportedRepository(
+            f"this repository names its objects by {object_format}, which libgit2 cannot read: "
+            "review it in a repository made with `git init --object-format=sha1`."
+        )
+    if (settings.value("extensions.refstorage") or "files") != "files":
+        raise _reftable()
+    promisors = [
+        line.name
+        for line in settings.lines
+        if line.name.startswith("remote.") and line.name.endswith(".promisor") and is_true(line.value or "true")
+    ]
+    if promisors or settings.value("extensions.partialclone"):
+        raise UnsupportedRepository(
+            "this repository is a partial clone (objects are missing until git fetches them), which libgit2 "
+            "cannot read: review a clone made without --filter."
+        )
+
+
+def _quiet_filters(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables that switch off content filters of the repository's own configuration.
+
+    A filter that the user's global or the system's configuration sets too keeps those
+    values. They travel as GIT_CONFIG_KEY_n because `-c` would cut a name at its first "=".
+    """
+    if is_true(settings.given("vibe-gate.allowLocalFilters") or ""):
+        return {}
+    pairs: list[tuple[str, str]] = []
+    for name, keys in settings.own_filters().items():
+        # A key that is not set stays so: to git, an empty `process` is one all the same, and hides `clean`.
+        for key in keys & _FILTER_COMMANDS:
+            pairs.append((f"filter.{name}.{key}", settings.given(f"filter.{name}.{key}") or ""))
+        pairs.append((f"filter.{name}.required", settings.given(f"filter.{name}.required") or "false"))
+    first = environ.get("GIT_CONFIG_COUNT", "0")
+    offset = int(first) if first.isdecimal() else 0
+    quiet = {"GIT_CONFIG_COUNT": str(offset + len(pairs))} if pairs else {}
+    for number, (key, value) in enumerate(pairs, offset):
+        quiet[f"GIT_CONFIG_KEY_{number}"] = key
+        quiet[f"GIT_CONFIG_VALUE_{number}"] = value
+    return quiet

@@ -1,0 +1,235 @@
+"""Revisions: names to commits, commits to trees and parents.
+
+Replace refs and grafts are ignored on purpose. They are local sleight of hand that shows
+other commits than those that are pushed, and could hide a change from its review.
+"""
+
+from __future__ import annotations
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.expressions import expression
+from vibe_gate.errors import RevisionError, UsageError
+from vibe_gate.git.detect import Place
+from vibe_gate.git.modes import EMPTY_TREE
+from vibe_gate.git.store import Store
+
+_DEFAULT_BRANCHES = ("main", "master")
+
+_WARNING = ("-c", "core.warnAmbiguousRefs=true")
+_AMBIGUOUS = expression(r"refname '(.*)' is ambiguous")
+_FULL_ID = expression(r"[0-9a-f]{40}\Z")
+
+
+class Revisions:
+    """What git says about revisions at one place; the commits themselves say the rest."""
+
+    def __init__(self, place: Place, store: Store) -> None:
+        self._place = place
+        self._store = store
+        self._default: tuple[str | None] | None = None
+        self.remarks: dict[str, None] = {}
+        """Sentences about what was decided on the way, each once."""
+
+    def resolve(self, revision: str) -> str:
+        """The commit id of anything that `git rev-parse` takes for one; "" is HEAD. RevisionError.
+
+        UsageError for a name of more than one ref: git takes the tag, and whoever made it has chosen what is looked at.
+        """
+        revision = revision or "HEAD"
+        if revision.startswith("-") or "\0" in revision:
+            raise RevisionError(f"{paths.quote(revision)} is not a revision.")
+        if revision == "HEAD":
+            if head := self.head():
+                return head
+            raise RevisionError("HEAD has no commit yet: make the first commit, or review what is staged.")
+        if _FULL_ID.match(revision) and (found := self._store.find(f"{revision}^{{commit}}")):
+            return found.id  # a range has a thousand of them, and needs no process for each
+        named = self._place.git.run(*_WARNING, "rev-parse", "--verify", "--end-of-options", revision)
+        if (twice := _AMBIGUOUS.search(named.err)) and not _FULL_ID.match(revision):
+            raise UsageError(self._ambiguous(twice[1]))
+        if named.code:
+            raise RevisionError(self._no_revision(revision))
+        commit = self._place.git.run("rev-parse", "--verify", "--end-of-options", f"{named.line}^{{commit}}")
+        if commit.code:
+            raise RevisionError(f"{paths.quote(revision)} names no commit: give a commit, branch or tag.")
+        return commit.line
+
+    def resolve_shared(self, revision: str) -> str:
+        """The same of what everybody is bound by: a name that begins with a remote's is that remote's branch only."""
+        of_remote = any(revision.startswith(f"{remote}/") for remote in self._remotes())
+        return self.resolve(f"refs/remotes/{revision}" if of_remote else revision)
+
+    def head(self) -> str:
+        """HEAD's commit id, "" on an unborn branch."""
+        found = self._store.find("HEAD^{commit}")
+        return found.id if found else ""
+
+    def tree_of(self, commit: str) -> str:
+        """The tree of a commit, by its own first line; the empty tree of no commit ("")."""
+        return self._store.read(commit)[1][5:45].decode("ascii") if commit else EMPTY_TREE
+
+    def parents(self, commit: str) -> list[str]:
+        """As the commit itself says: neither grafts nor a shallow boundary can shorten it."""
+        header = self._store.read(commit)[1].partition(b"\n\n")[0]
+        return [line[7:].decode("ascii") for line in header.split(b"\n") if line.startswith(b"parent ")]
+
+    def first_parent(self, commit: str) -> str:
+        """Its id, "" of a root commit. RevisionError where a shallow clone does not have it."""
+        parent = next(iter(self.parents(commit)), "")
+        if parent and not self._store.contains(parent):
+            raise RevisionError(
+                f"the history ends at {commit[:12]} (a shallow clone), so its change cannot be seen: "
+                "run `git fetch --deepen=1`, or `git fetch --unshallow` for all of it."
+            )
+        return parent
+
+    def merge_base(self, left: str, right: str, shown: str) -> str:
+        """Where `right` parted from `left`: their best common ancestor; `left` itself where there are several.
+
+        Of several (after criss-cross merges) none will do: held against one, what another
+        one brought and `right` takes back is no change, and merging takes it back all the
+        same. Against `left` nothing that a merge can bring is left out, and `remarks` says so.
+        RevisionError, naming `shown`, where there is none, or where a shallow clone hides it.
+        """
+        found = self._place.git.run("merge-base", "--all", left, right)
+        if found.code:
+            more = " This clone is shallow: `git fetch --unshallow` may bring it." if self._place.shallow else ""
+            raise RevisionError(f"{paths.quote(shown)} has no merge base: the two share no history here.{more}")
+        bases = found.line.split("\n")
+        if self._is_cut_off(left, right, bases):
+            raise RevisionError(
+                f"where the two of {paths.quote(shown)} parted cannot be told here, for this clone is shallow: "
+                "run `git fetch --unshallow`."
+            )
+        if len(bases) == 1:
+            return bases[0]
+        said = (
+            f"{paths.quote(shown)} has {len(bases)} merge bases (merges that cross), so the change was taken against "
+            f"{left[:12]} itself: merge that into the branch, and only what the branch changes is shown."
+        )
+        self.remarks[said] = None
+        return left
+
+    def _is_cut_off(self, left: str, right: str, bases: list[str]) -> bool:
+        """Whether history may have ended too early to know the merge bases: at a commit that is behind none of them."""
+        try:
+            ends = set((self._place.common_dir / "shallow").read_text("ascii").split())
+        except FileNotFoundError:
+            return False
+        since = self._place.git.run("rev-list", left, right, *(f"^{base}" for base in bases))
+        return since.code != 0 or not ends.isdisjoint(since.line.split("\n"))
+
+    def upstream(self) -> str | None:
+        """The commit of the upstream that HEAD's branch has; None without one.
+
+        Anybody can have a branch follow one of this repository, itself even, so `remarks` says so.
+        """
+        name = self._place.git.run("rev-parse", "--symbolic-full-name", "@{upstream}").line
+        if name.startswith("refs/heads/"):
+            self.remarks[
+                f"HEAD's branch follows {paths.quote(name)} of this repository, so what that has was not looked at: "
+                "give a range for more."
+            ] = None
+        return self._place.git.run("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}").line or None
+
+    def upstream_base(self) -> str | None:
+        """Merge base of HEAD with the remote's default branch; its tip where there is none, or several.
+
+        None where no remote has a default branch that is known here.
+        """
+        default = self.remote_default()
+        if default is None:
+            self._remark_lost()
+            return None
+        bases = self._place.git.run("merge-base", "--all", "HEAD", default).line.split("\n")
+        return bases[0] if len(bases) == 1 and bases[0] else default
+
+    def remote_default(self) -> str | None:
+        """The default branch's commit id at the remote that HEAD's branch follows; else at origin, or the only one.
+
+        A detached HEAD and a branch that was never pushed have no upstream, but what was
+        pushed by others binds them all the same. Looked for once, until `forget`.
+        """
+        if self._default is None:
+            self._default = (self._find_default(),)
+        return self._default[0]
+
+    def forget(self) -> None:
+        """Something was fetched: look for the default branch anew."""
+        self._default = None
+
+    def _find_default(self) -> str | None:
+        remotes = self._remotes()
+        if not remotes and not any(_follows(line.name) for line in self._place.settings.lines):
+            return None
+        branch = self._place.git.run("symbolic-ref", "--quiet", "HEAD").line.removeprefix("refs/heads/")
+        remote = self._place.settings.value(f"branch.{branch}.remote") if branch else None
+        if remote is None or remote == ".":
+            remote = "origin" if "origin" in remotes else remotes.pop() if len(remotes) == 1 else None
+        default = self._default_branch(remote) if remote else None
+        if default is None:
+            return None
+        tip = self._place.git.run("rev-parse", "--verify", "--quiet", f"{default}^{{commit}}")
+        return None if tip.code else tip.line
+
+    def _remark_lost(self) -> None:
+        """Say it where a remote was fetched from, and no branch of it is known (any more): nothing of it binds then."""
+        fetched = sorted(name for name in self._remotes() if self._place.settings.value(f"remote.{name}.fetch"))
+        if fetched:
+            remote = paths.quote(fetched[0])
+            said = (
+                f"no default branch of the remote {remote} is known here, so the gate is the one of before the change: "
+                f"`git fetch {remote}`, then `git remote set-head {remote} --auto`."
+            )
+            self.remarks[said] = None
+        elif not self._remotes() and _came_from_elsewhere(self._place):
+            self.remarks[
+                "this repository has commits of another one, and no remote any more, so the gate is the one of before "
+                "the change: `git remote add origin ADDRESS` and fetch, or `git config vibe-gate.trust BRANCH`."
+            ] = None
+
+    def _remotes(self) -> set[str]:
+        """The remotes that `git remote` lists: those of which the configuration says anything."""
+        names = (line.name.partition(".") for line in self._place.settings.lines)
+        return {rest.rpartition(".")[0] for section, _, rest in names if section == "remote" and "." in rest}
+
+    def _default_branch(self, remote: str) -> str | None:
+        """The remote's HEAD where it is known; else its main or master, for remotes that were added by hand."""
+        start = f"refs/remotes/{remote}"
+        known = self._place.git.run("symbolic-ref", "--quiet", f"{start}/HEAD")
+        if not known.code:
+            return known.line
+        guesses = (f"{start}/{name}" for name in _DEFAULT_BRANCHES)
+        return next(
+            (name for name in guesses if not self._place.git.run("show-ref", "--verify", "-q", name).code), None
+        )
+
+    def _ambiguous(self, name: str) -> str:
+        kinds = (f"refs/{kind}/{name}" for kind in ("heads", "tags", "remotes"))
+        found = [ref for ref in kinds if not self._place.git.run("show-ref", "--verify", "-q", ref).code]
+        which = " and ".join(found) if len(found) > 1 else "more than one ref, or a ref and a commit"
+        return (
+            f"{paths.quote(name)} is ambiguous, it names {paths.quote(which)}: give the full name of the one you mean."
+        )
+
+    def _no_revision(self, revision: str) -> str:
+        said = f"{paths.quote(revision)} names no revision here."
+        if self._place.shallow:
+            return f"{said} This clone is shallow: run `git fetch --deepen=50`, or `git fetch --unshallow`."
+        return f"{said} `git log --oneline --all` shows what there is."
+
+
+def _came_from_elsewhere(place: Place) -> bool:
+    """Whether it was cloned, or fetched into, by what stays when a remote is removed."""
+    if any((folder / "FETCH_HEAD").exists() for folder in (place.git_dir, place.common_dir)):
+        return True
+    try:
+        with (place.common_dir / "logs" / "HEAD").open("rb") as log:
+            return b"\tclone: from " in log.readline(4096)
+    except OSError:
+        return False
+
+
+def _follows(setting: str) -> bool:
+    """Whether a setting says which remote a branch follows."""
+    return setting.startswith("branch.") and setting.endswith(".remote")

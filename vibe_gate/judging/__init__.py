@@ -1,0 +1,1 @@
+"""Judging: the brief, the votes, the evidence and what they come to."""

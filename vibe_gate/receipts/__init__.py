@@ -1,0 +1,1 @@
+"""Receipts: statements about reviewed trees, issued, found, verified and reused."""

@@ -1,0 +1,251 @@
+"""From a report to what stands on the forge. A verdict goes in and comes out unchanged, whatever the forge says.
+
+    what was said before -> round -> review comments -> check run -> comment, which states what the others could not do
+
+Whatever the forge refuses is a downgrade: a sentence in what can still be posted, and
+in the job's own summary. Nothing is said twice, and nothing is written that stands there already.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from vibe_gate.domain.verdict import Finding
+from vibe_gate.errors import ForgeError
+from vibe_gate.forge import Forge
+from vibe_gate.report.check_run import check_run
+from vibe_gate.report.comment import comment, marker, state_of
+from vibe_gate.report.report import Report
+from vibe_gate.report.review_comments import (
+    MAX_COMMENTS,
+    ReviewComment,
+    finding_of,
+    fixed_body,
+    is_fixed,
+    review_comments,
+)
+from vibe_gate.report.round import RoundState, answered_by, first_round, next_round
+
+CHECK_NAME = "vibe-gate"
+"""Of the check run; the thing to require is the job itself, which fails with it."""
+
+SHORT = 12
+
+UNPROCESSABLE = 422
+"""A forge's refusal of what was sent, not of who sent it."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9._@+-]+(?:/[A-Za-z0-9._@+-]+)*\Z")
+
+Touched = Callable[[Finding], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """What is wanted at the commit `head` and, where there is one, the pull request `number`.
+
+    `touched` tells of an earlier head which findings stand on lines that changed since
+    then; None where that cannot be told any more. `limits` are sentences about what is
+    known beforehand to be missing.
+    """
+
+    head: str
+    number: int | None = None
+    comment: bool = True
+    check_run: bool = True
+    review_comments: bool = False
+    touched: Callable[[str], Touched | None] = lambda head: None
+    limits: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Posted:
+    """What stands where now; "" for what does not. `downgrades`: sentences; `report`: with its round."""
+
+    report: Report
+    downgrades: list[str] = field(default_factory=list)
+    comment_url: str = ""
+    check_run_url: str = ""
+    review_url: str = ""
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether anything that was said can be read at the forge."""
+        return bool(self.comment_url or self.check_run_url)
+
+
+def post(posting: Posting, forge: Forge | None, report: Report) -> Posted:
+    """Say the report where it is wanted. Refusals become downgrades; nothing is raised for them."""
+    posted = Posted(replace(report, number=posting.number), list(posting.limits))
+    if forge is None:
+        return posted
+    _Telling(posting, forge, posted).tell()
+    return posted
+
+
+class _Telling:
+    """One report on its way to one pull request or commit."""
+
+    def __init__(self, posting: Posting, forge: Forge, posted: Posted) -> None:
+        self._posting = posting
+        self._forge = forge
+        self._posted = posted
+        self._marker = marker(posted.report.name)
+        self._spoke = False
+
+    def tell(self) -> None:
+        """All steps, each on its own feet."""
+        number = self._posting.number
+        stale = self._newer_head(number) if number is not None else ""
+        if stale:
+            self._posted.downgrades.append(stale)
+        elif number is not None:
+            self._read_round(number)
+            if self._posting.review_comments:
+                self._lines(number)
+        if self._posting.check_run:
+            self._check()
+        if number is not None and self._posting.comment and not stale:
+            self._comment(number)
+
+    def _newer_head(self, number: int) -> str:
+        """Why this run is not the newest word about the pull request any more; "" where it is."""
+        try:
+            current = self._forge.pull(number).head_sha
+        except ForgeError as error:
+            self._downgrade("Whether the pull request has newer commits could not be read", error)
+            return ""
+        if current == self._posting.head:
+            return ""
+        return (
+            f"The pull request is at {current[:SHORT]} by now and this run is about {self._posting.head[:SHORT]}, "
+            "so the comment is left to the run of the newer commit."
+        )
+
+    def _read_round(self, number: int) -> None:
+        """What was said before, and so what is new now."""
+        report = self._posted.report
+        try:
+            sticky = self._forge.sticky(number, self._marker)
+        except ForgeError as error:
+            self._downgrade("What was said before could not be read, so this counts as a first round", error)
+            return
+        self._spoke = sticky is not None
+        previous = state_of(sticky.body) if sticky is not None else None
+        if previous is None:
+            return
+        touched = self._touched(previous)
+        made = next_round(
+            previous,
+            report.summary.findings,
+            self._posting.head,
+            touched,
+            blocking=lambda finding: finding.level == "failure",
+            answered=answered_by(report.summary),
+        )
+        self._posted.report = replace(report, round=made)
+
+    def _touched(self, previous: RoundState) -> Touched:
+        if previous.head == self._posting.head:
+            return lambda finding: False
+        touched = self._posting.touched(previous.head)
+        if touched is None:
+            self._posted.downgrades.append(
+                f"The commit of the last round, {previous.head[:SHORT]}, cannot be seen any more, so every line counts "
+                "as changed since then."
+            )
+            return lambda finding: True
+        return touched
+
+    def _lines(self, number: int) -> None:
+        """Comments at lines: new ones in one review, and those whose finding is fixed say so."""
+        try:
+            own = [one for one in self._forge.review_comments(number) if one.ours and finding_of(one.body)]
+        except ForgeError as error:
+            self._downgrade("Comments at lines could not be read, so none were written", error)
+            return
+        self._mark_fixed([(one.id, one.body) for one in own])
+        said = {finding_of(one.body) for one in own if not is_fixed(one.body)}
+        report = self._posted.report
+        wanted = [one for one in review_comments(report, report.anchors) if one.fingerprint not in said]
+        if wanted:
+            self._review(number, wanted)
+
+    def _mark_fixed(self, own: list[tuple[int, str]]) -> None:
+        report = self._posted.report
+        fixed = {seen.fingerprint: seen.fixed for seen in report.round.fixed}
+        for id, body in own:
+            commit = fixed.get(finding_of(body))
+            text = fixed_body(body, commit, report.links) if commit else body
+            if text == body:
+                continue
+            try:
+                self._forge.edit_review_comment(id, text)
+            except ForgeError as error:
+                self._downgrade("A comment at a line could not be marked as fixed", error)
+                return
+
+    def _review(self, number: int, wanted: list[ReviewComment]) -> None:
+        if len(wanted) == MAX_COMMENTS < len(self._posted.report.round.new):
+            self._posted.downgrades.append(f"Only {MAX_COMMENTS} of the new findings got a comment at their lines.")
+        head = self._posting.head
+        try:
+            self._posted.review_url = self._forge.review(number, head, "", tuple(wanted))
+        except ForgeError as error:
+            plain = tuple(one for one in wanted if is_plain(one.path))
+            if error.status != UNPROCESSABLE or not plain or len(plain) == len(wanted):
+                self._downgrade("The comments at lines were refused, so their findings stand here only", error)
+                return
+            self._review_plain(number, plain, len(wanted) - len(plain))
+
+    def _review_plain(self, number: int, plain: tuple[ReviewComment, ...], odd: int) -> None:
+        """Once more without the files of odd names: the forge refuses a whole review for one of them."""
+        try:
+            self._posted.review_url = self._forge.review(number, self._posting.head, "", plain)
+        except ForgeError as error:
+            self._downgrade("The comments at lines were refused, so their findings stand here only", error)
+            return
+        self._posted.downgrades.append(
+            f"GitHub refused comments at lines; without the {odd} in files with odd names it took the other "
+            f"{len(plain)}. The findings of those {odd} stand here only."
+        )
+
+    def _check(self) -> None:
+        report = self._posted.report
+        name = f"{CHECK_NAME} ({report.name})" if report.name else CHECK_NAME
+        made = check_run(report, tuple(self._posted.downgrades))
+        address = report.links.run_url if report.links else ""
+        try:
+            done = self._forge.check_run(self._posting.head, name, made, details_url=address)
+        except ForgeError as error:
+            self._downgrade("The check run could not be written", error)
+            return
+        self._posted.check_run_url = done.url
+        if done.missing:
+            self._posted.downgrades.append(f"The check run lacks {done.missing} of its annotations: {done.reason}")
+
+    def _comment(self, number: int) -> None:
+        stale = self._newer_head(number)  # once more: the other steps took their time
+        if stale:
+            self._posted.downgrades.append(stale)
+            return
+        if not self._posted.report.summary.run_id and not self._spoke:
+            return  # there is nothing to review, and nothing was said that this would put right
+        body = comment(self._posted.report, tuple(self._posted.downgrades))
+        try:
+            self._posted.comment_url = self._forge.put_comment(number, body, marker=self._marker).url
+        except ForgeError as error:
+            self._downgrade("The comment could not be posted", error)
+
+    def _downgrade(self, what: str, error: ForgeError) -> None:
+        hint = " (the token of a pull request from a fork may only read)" if error.status == 403 else ""
+        self._posted.downgrades.append(f"{what}{hint}: {error}")
+
+
+def is_plain(path: str) -> bool:
+    """Whether a path has nothing that a forge is known to read in another way: letters, digits and `._@+-` only."""
+    return bool(_PLAIN.match(path))
+
+
+__all__ = ["CHECK_NAME", "Posted", "Posting", "first_round", "post"]

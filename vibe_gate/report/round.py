@@ -1,0 +1,255 @@
+"""Rounds: what a pull request's reader was told before, and what is to be said now. Pure.
+
+    new      not said before, or said to be fixed and back
+    open     said before, still there
+    fixed    said before, gone: at which commit
+    held     new, but no blocker and on lines that did not change since the last round: counted, not said
+
+The state of a round travels in a comment, so `load` takes whatever stands there for
+hostile; what it says decides about repetition only, never about a verdict.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, ValidationError
+
+from vibe_gate.domain.model import Model
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import MAX_FINDINGS, Finding, Level
+
+MAX_STATE = 12_000
+"""Characters of a dumped state: a fifth of what a comment may hold, enough for 400 findings."""
+
+_MAX_JSON = 1 << 20
+"""Bytes that a state may unpack to; more is a bomb."""
+
+_SHORT_MESSAGE = 60
+"""Characters of a message that are kept where whole ones do not fit."""
+
+MAX_NUMBER = 1_000_000
+"""Rounds that are counted. The number travels in a comment that others may edit: past it, it stays."""
+
+MAX_SEEN = 10_000
+"""Findings of a state. What is more is not remembered, and so is said again."""
+
+_MAX_LINE = (1 << 31) - 1
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{16}\Z")
+
+Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}(?:[0-9a-f]{24})?$")]
+Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+
+
+class Seen(Model):
+    """A finding as it was said; `since` is the head commit of that round, `fixed` the one at which it was gone."""
+
+    fingerprint: Fingerprint
+    criterion: str = Field(max_length=64)
+    path: str = Field(max_length=4096)
+    line: int = Field(ge=0, le=_MAX_LINE)
+    level: Level
+    message: str = Field(max_length=280)
+    since: Commit
+    fixed: Commit | Literal[""] = ""
+
+
+class RoundState(Model):
+    """What is carried to the next round."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    number: int = Field(ge=1, le=MAX_NUMBER)
+    head: Commit
+    findings: tuple[Seen, ...] = Field(default=(), max_length=MAX_SEEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What is to be said of a run, given what was said before.
+
+    `back` are fingerprints among `new` that were called fixed before. `unanswered`
+    was said before, and this time nobody could tell; `withdrawn` was said of this
+    very commit and not found again, so nothing was fixed.
+    """
+
+    number: int
+    head: str
+    new: tuple[Finding, ...] = ()
+    open: tuple[Finding, ...] = ()
+    fixed: tuple[Seen, ...] = ()
+    held: tuple[Finding, ...] = ()
+    back: frozenset[str] = frozenset()
+    unanswered: tuple[Seen, ...] = ()
+    withdrawn: tuple[Seen, ...] = ()
+    since: tuple[Seen, ...] = ()
+    """What was said before of those in `open`."""
+
+    @property
+    def state(self) -> RoundState:
+        """What the next round has to know."""
+        said = [_seen(finding, self.head) for finding in self.new]
+        known = (*said, *self.since, *self.unanswered, *self.fixed)
+        return RoundState(number=self.number, head=self.head, findings=known[:MAX_SEEN])
+
+    @property
+    def shown(self) -> tuple[Finding, ...]:
+        """All that is there and is said: new ones first."""
+        return (*self.new, *self.open)
+
+
+def first_round(findings: Iterable[Finding], head: str) -> Round:
+    """The round before which nothing was said."""
+    return next_round(None, findings, head, touched=lambda _: True, blocking=lambda _: True)
+
+
+def next_round(
+    previous: RoundState | None,
+    findings: Iterable[Finding],
+    head: str,
+    touched: Callable[[Finding], bool],
+    blocking: Callable[[Finding], bool],
+    *,
+    answered: Callable[[Seen], bool] = lambda _: True,
+) -> Round:
+    """What is new, open, fixed and held.
+
+    `touched`: whether the finding's lines changed since `previous.head`; `blocking`:
+    whether it stops the change; `answered`: whether this run could tell if what was
+    said before is still there (`answered_by`). `head` is the full commit id.
+    """
+    known = {seen.fingerprint: seen for seen in previous.findings} if previous else {}
+    here = {identity(finding): finding for finding in findings}
+    still = {name for name, seen in known.items() if not seen.fixed and name in here}
+    gone = [seen for name, seen in known.items() if not seen.fixed and name not in here]
+    fresh = {name: finding for name, finding in here.items() if name not in still}
+    said = {name: found for name, found in fresh.items() if previous is None or blocking(found) or touched(found)}
+    unanswered = tuple(seen for seen in gone if not answered(seen))
+    missing = tuple(seen for seen in gone if answered(seen))
+    same = previous is not None and previous.head == head
+    return Round(
+        number=min(previous.number + (not same), MAX_NUMBER) if previous else 1,
+        head=head,
+        new=tuple(said.values()),
+        open=tuple(found for name, found in here.items() if name in still),
+        fixed=(
+            *(() if same else (seen.model_copy(update={"fixed": head}) for seen in missing)),
+            *(seen for name, seen in known.items() if seen.fixed and name not in here),
+        ),
+        held=tuple(found for name, found in fresh.items() if name not in said),
+        back=frozenset(said.keys() & known.keys()),
+        unanswered=unanswered,
+        withdrawn=missing if same else (),
+        since=tuple(known[name] for name in here if name in still),
+    )
+
+
+def answered_by(summary: Summary) -> Callable[[Seen], bool]:
+    """Whether the run could tell about what was said before.
+
+    It could where every criterion of that name was decided, with fewer findings than
+    a check keeps, and nothing of the path was left unreviewed, and where the path is
+    no longer part of the change.
+    """
+    counts = Counter(finding.criterion for finding in summary.findings)
+    cut = {criterion for criterion, count in counts.items() if count >= MAX_FINDINGS}
+    outcomes: dict[str, set[bool]] = {}
+    judges = set()
+    for rubric in summary.rubrics:
+        for criterion in rubric.criteria:
+            asked = criterion.outcome in ("pass", "fail") or criterion.kind == "check"
+            outcomes.setdefault(criterion.id, set()).add(asked and criterion.outcome not in ("abstain", "error"))
+            if criterion.kind == "judge":
+                judges.add(criterion.id)
+    files = {name for file in summary.change.files for name in (file.path, file.old_path)}
+    unreviewed = {item.path for item in summary.unreviewed}
+
+    def answered(seen: Seen) -> bool:
+        if seen.path and seen.path not in files:
+            return True
+        if seen.criterion in judges and seen.path in unreviewed:
+            return False
+        if seen.criterion in cut:
+            return False
+        return seen.criterion == "policy" or outcomes.get(seen.criterion) == {True}
+
+    return answered
+
+
+def identity(finding: Finding) -> str:
+    """What names a finding from round to round: its fingerprint, or one made of its words and its line."""
+    if _FINGERPRINT.match(finding.fingerprint):
+        return finding.fingerprint
+    words = "\0".join((finding.criterion, finding.path, str(finding.line), finding.message))
+    return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def dump(state: RoundState) -> str:
+    """The state as one line of base64, `MAX_STATE` characters at most.
+
+    What does not fit is left out: the oldest fixed ones first, then the ends of
+    messages, then messages, then the last findings.
+    """
+    for kept in _shorter(state):
+        text = _packed(kept)
+        if len(text) <= MAX_STATE:
+            return text
+    return _packed(state.model_copy(update={"findings": ()}))
+
+
+def load(text: str) -> RoundState | None:
+    """The state that `dump` wrote; None for anything else."""
+    if not text or len(text) > MAX_STATE:
+        return None
+    try:
+        packed = base64.b64decode(text, validate=True)
+        unpacking = zlib.decompressobj()
+        raw = unpacking.decompress(packed, _MAX_JSON)
+        if not unpacking.eof or unpacking.unused_data:
+            return None
+        state = RoundState.model_validate(json.loads(raw))
+    except (binascii.Error, zlib.error, ValueError, ValidationError, RecursionError):
+        return None
+    return state if len({seen.fingerprint for seen in state.findings}) == len(state.findings) else None
+
+
+def _shorter(state: RoundState) -> Iterable[RoundState]:
+    """The state, and what is left of it when less and less of it is kept."""
+    yield state
+    there = [seen for seen in state.findings if not seen.fixed]
+    fixed = [seen for seen in state.findings if seen.fixed]
+    while fixed:
+        fixed = fixed[: len(fixed) // 2]  # the newest stand first
+        yield state.model_copy(update={"findings": (*there, *fixed)})
+    for length in (_SHORT_MESSAGE, 0):
+        there = [seen.model_copy(update={"message": seen.message[:length]}) for seen in there]
+        yield state.model_copy(update={"findings": tuple(there)})
+    while there:
+        there = there[: len(there) * 3 // 4]
+        yield state.model_copy(update={"findings": tuple(there)})
+
+
+def _packed(state: RoundState) -> str:
+    plain = json.dumps(state.model_dump(mode="json", by_alias=True), separators=(",", ":"), sort_keys=True)
+    return base64.b64encode(zlib.compress(plain.encode(), 9)).decode()
+
+
+def _seen(finding: Finding, head: str) -> Seen:
+    return Seen(
+        fingerprint=identity(finding),
+        criterion=finding.criterion[:64],
+        path=finding.path[:4096],
+        line=min(finding.line, _MAX_LINE),
+        level=finding.level,
+        message=finding.message,
+        since=head,
+    )

@@ -1,0 +1,1 @@
+"""Secrets: rules, decoding of what hides them, and redaction of every text that is written or shown."""
