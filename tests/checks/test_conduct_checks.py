@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks.asking import ask, places
 from domain.changes import added
-from domain.checks.asking import ask, places
 from pydantic import ValidationError
 
 from vibe_gate.checks import CHECKS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from checks.asking import ask, places
 from domain.changes import added, deleted, file_change
-from domain.checks.asking import ask, places
 
 from vibe_gate.domain.change import EXECUTABLE_MODE, REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, FileChange
 from vibe_gate.domain.gate import POLICY_BLOCK

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from checks.asking import ask, places
 from domain.changes import added, deleted, file_change
-from domain.checks.asking import ask, places
 from growth import assert_linear
 
 from vibe_gate.domain.change import FileChange
