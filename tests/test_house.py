@@ -24,12 +24,12 @@ PUBLIC = {
     *("read_bundle", "RunResult", "FileChange", "Attachment"),
 }
 
-MAX_LINES = 500
+MAX_LINES = 600
 """Of a module; beyond, it is two modules."""
 
 
 def test_the_public_names_are_these_and_each_loads():
-    assert set(vibe_gate._HOMES) == PUBLIC
+    assert set(vibe_gate.__all__) == PUBLIC
     for name in PUBLIC:
         assert getattr(vibe_gate, name) is not None
     assert set(dir(vibe_gate)) == PUBLIC
