@@ -18,7 +18,17 @@ from vibe_gate.faces.cli import dispatch
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted(path for path in (ROOT / "vibe_gate").rglob("*.py") if "demo_data" not in path.parts)
 PUBLIC = {
-    *("review", "Request", "Review", "Progress", "Selection", "Summary", "GateError", "UsageError", "DefinitionError"),
+    *(
+        "review",
+        "ReviewRequest",
+        "Review",
+        "Progress",
+        "Selection",
+        "Summary",
+        "GateError",
+        "UsageError",
+        "DefinitionError",
+    ),
     *("RevisionError", "UnsupportedRepository", "InfrastructureError", "AgentError", "GatewayError", "StorageError"),
     *("ForgeError", "IntegrityError", "__version__", "find_bundles", "clean_bundles"),
     *("read_bundle", "RunResult", "FileChange", "Attachment"),
@@ -54,7 +64,9 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
 
 
 def test_every_public_name_stands_in_the_map():
-    assert all(name in (vibe_gate.__doc__ or "") for name in ("review", "Request", "Review", "Selection", "Summary"))
+    assert all(
+        name in (vibe_gate.__doc__ or "") for name in ("review", "ReviewRequest", "Review", "Selection", "Summary")
+    )
 
 
 def section(command: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from wire import answer, answering
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import DefinitionError, UsageError
-from vibe_gate.review import Request, Review, review
+from vibe_gate.review import Review, ReviewRequest, review
 
 HANDLER = {"path": "src/load.py", "line": 4, "end_line": 5, "quote": "    except OSError:\n        pass"}
 
@@ -58,13 +59,14 @@ class Walk:
     environ: dict[str, str]
 
     def __call__(self, selection: Selection = Selection("commit"), **request: Any) -> Review:  # noqa: B008
-        return review(
-            Request(selection, **request),
+        walk = review(
+            ReviewRequest(selection, **request),
             start=self.repo.path,
             environ=self.environ,
             clock=lambda: datetime.now(UTC),
             progress=lambda stage, text: None,
         )
+        return asyncio.run(walk)
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ The map of the house, from the top floor down (docs/architecture.md has the door
 
 What scripts may rely on, loaded on first use so that `import vibe_gate` costs nothing:
 
-    review                          the module of the walk; `review.review(Request(...), ...)` returns a `Review`
-    Request, Review, Progress       what is asked, what comes back, who is told on the way
+    review                          the module of the walk; await `review.review(ReviewRequest(...), ...)`: a `Review`
+    ReviewRequest, Review, Progress     what is asked, what comes back, who is told on the way
     Selection                       which change: working tree, index, commit, range
     Summary                         the document that `--json` prints and a bundle keeps
     read_bundle, RunResult          what a recorded run or turn did, read lazily from its bundle (docs/api.md)
@@ -31,7 +31,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "review": "vibe_gate.review",
-    "Request": "vibe_gate.review",
+    "ReviewRequest": "vibe_gate.review",
     "Review": "vibe_gate.review",
     "Progress": "vibe_gate.review",
     "Selection": "vibe_gate.domain.change",
@@ -74,8 +74,8 @@ if TYPE_CHECKING:
     from vibe_gate.errors import UnsupportedRepository as UnsupportedRepository
     from vibe_gate.errors import UsageError as UsageError
     from vibe_gate.review import Progress as Progress
-    from vibe_gate.review import Request as Request
     from vibe_gate.review import Review as Review
+    from vibe_gate.review import ReviewRequest as ReviewRequest
     from vibe_gate.store.changed import FileChange as FileChange
     from vibe_gate.store.finding import find_bundles as find_bundles
     from vibe_gate.store.remarks import Attachment as Attachment

@@ -1,9 +1,9 @@
 """THE WALK: a change comes in, a verdict with evidence goes out. Read this first.
 
-    selection -> Change -> Gate at the trusted revision -> rubrics, or nothing to do
-              -> bundle -> checks -> judge -> Summary, sealed
+    request -> Change -> Gate at the trusted revision -> rubrics, or nothing to do
+            -> bundle -> checks -> judges -> verdict -> Summary, sealed
 
-The faces differ only in where the selection comes from and where the summary goes.
+The faces differ only in where the change comes from and where the summary goes.
 """
 
 from __future__ import annotations
@@ -14,38 +14,36 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from vibe_gate import __version__
 from vibe_gate.checks.answer import counted
-from vibe_gate.checks.run import Checked, run_checks
+from vibe_gate.checks.run import CheckResults, run_checks
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.decide import exit_code
+from vibe_gate.domain.context import ReviewRequest, RunContext
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.summary import Cost, Summary, Trusted
+from vibe_gate.domain.summary import AgentAuthored, Summary, Trusted
 from vibe_gate.domain.waiver import Waivers
 from vibe_gate.errors import GateError, InfrastructureError
-from vibe_gate.gate import trust
+from vibe_gate.gate import policy, trust
 from vibe_gate.gate.authorship import Authorship
-from vibe_gate.gate.case import Case, Request
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.judging import summarize
-from vibe_gate.judging.assemble import Weighed, blocking_check, passes_alone, unreviewed, weigh
-from vibe_gate.judging.deadline import alarm
-from vibe_gate.judging.heard import Heard
+from vibe_gate.judging import assemble
+from vibe_gate.judging.assemble import JudgeResult, RunVerdict, assemble_verdict
+from vibe_gate.judging.deadline import Deadline
 from vibe_gate.receipts.issue import Attest
+from vibe_gate.receipts.versions import version_of
 from vibe_gate.secrets.redaction import Redactor
 from vibe_gate.store import captures, clean_if_due, open_store
 from vibe_gate.store.names import STORE
 
-__all__ = ["Progress", "Request", "Review", "review"]
+if TYPE_CHECKING:
+    from vibe_gate.judging.judge import JudgeContext
 
-
-GRACE_S = 10.0
-"""Seconds beyond the deadline for what ends by itself: a judge's partial verdict, a command's processes, the seal."""
+__all__ = ["Progress", "Review", "ReviewRequest", "review", "review_in"]
 
 
 class Progress(Protocol):
@@ -65,8 +63,25 @@ class Review:
     gate: Gate | None = None
 
 
-def review(
-    request: Request, *, start: Path, environ: Mapping[str, str], clock: Callable[[], datetime], progress: Progress
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What is reviewed: the change, the gate and the rubrics that it must pass, its author's message, and signs of
+    agents."""
+
+    change: Change
+    gate: Gate
+    rubrics: tuple[Rubric, ...]
+    message: str
+    authored: AgentAuthored
+
+
+async def review(
+    request: ReviewRequest,
+    *,
+    start: Path,
+    environ: Mapping[str, str],
+    clock: Callable[[], datetime],
+    progress: Progress,
 ) -> Review:
     """Review one change of the repository around `start`.
 
@@ -75,12 +90,12 @@ def review(
     is no error but an outcome.
     """
     with open_repository(start, environ, walk=request.selection.kind == "worktree") as repository:
-        return review_in(repository, request, environ=environ, clock=clock, progress=progress)
+        return await review_in(repository, request, environ=environ, clock=clock, progress=progress)
 
 
-def review_in(
+async def review_in(
     repository: Repository,
-    request: Request,
+    request: ReviewRequest,
     *,
     environ: Mapping[str, str],
     clock: Callable[[], datetime],
@@ -88,165 +103,180 @@ def review_in(
 ) -> Review:
     """`review` in a repository that is open already."""
     began = time.monotonic()
-    with alarm() as bell:
-        bell.ring_in(request.deadline_s or Budget().deadline_s)
-        progress("change", "reading the change")
+    progress("change", "reading the change")
+    with Deadline(began, request.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
         change = repository.change(request.selection)
         if not change.files:
-            return Review(summarize.nothing(change), repository.remarks)
-        case = _open(request, repository, change, environ, (clock, began))
-        bell.ring_in(max(case.ends_at - time.monotonic(), 0) + GRACE_S)
-        try:
-            done = _carry_out(case, progress, began, clock)
-        except BaseException as error:
-            # Interrupted or broken: what was written until now stays, marked, and is never read as a verdict.
-            case.run.abandon(str(error) if isinstance(error, GateError) else type(error).__name__)
-            raise
-        if not case.run.lost:
-            with suppress(InfrastructureError):  # a store that cannot be cleaned is no reason to lose a verdict
-                clean_if_due(repository.root, case.gate.file.retention, clock(), lambda: repository.tracked(STORE))
-        return done
+            return Review(assemble.nothing(change), repository.remarks)
+        gate = trust.gate_for(repository, change, base=request.base, definitions=request.definitions)
+        rubrics = trust.chosen(gate, change, request.rubrics)
+        redactor = Redactor(environ)
+        store = open_store(repository.root, redactor, clock)
+        commits = repository.commits(change)
+        if request.stage and not change.head_commit:
+            commits = (repository.draft(request.message),)
+        _, unread = captures.fold(repository.common_dir, store.sessions(), redactor, clock())
+        authored = Authorship(repository, environ, unread=unread).of(change, commits)
+        message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
+        versions = {name: version_of(name) for name in ("claude-agent-sdk",)} | {"vibe-gate": __version__}
+        record = store.begin(change.key, clock(), assemble.about(change, gate, rubrics, versions))
+    deadline = Deadline(began, request.deadline_s or gate.file.budget.deadline_s)
+    run = RunContext(record, redactor, deadline, clock, environ)
+    try:
+        done = await _carry_out(request, _Subject(change, gate, rubrics, message, authored), repository, run, progress)
+    except BaseException as error:
+        # Interrupted or broken: what was written until now stays, marked, and is never read as a verdict.
+        record.abandon(str(error) if isinstance(error, GateError) else type(error).__name__)
+        raise
+    if not record.lost:
+        with suppress(InfrastructureError):  # a store that cannot be cleaned is no reason to lose a verdict
+            clean_if_due(repository.root, gate.file.retention, clock(), lambda: repository.tracked(STORE))
+    return done
 
 
-def _open(
-    request: Request,
-    repository: Repository,
-    change: Change,
-    environ: Mapping[str, str],
-    moment: tuple[Callable[[], datetime], float],
-) -> Case:
-    """Everything about the change that is known before anything is asked, and the run it is written down in."""
-    clock, began = moment
-    gate = trust.gate_for(repository, change, base=request.base, definitions=request.definitions)
-    rubrics = trust.chosen(gate, change, request.rubrics)
-    redactor = Redactor(environ)
-    store = open_store(repository.root, redactor, clock)
-    commits = repository.commits(change)
-    if request.stage and not change.head_commit:
-        commits = (repository.draft(request.message),)
-    _, unread = captures.fold(repository.common_dir, store.sessions(), redactor, clock())
-    limits = gate.file.budget
-    return Case(
-        request=request,
-        repository=repository,
-        change=change,
-        gate=gate,
-        rubrics=rubrics,
-        run=store.begin(change.key, clock(), summarize.about(change, gate, rubrics, limits.model_dump())),
-        redactor=redactor,
-        environ=environ,
-        ends_at=began + (request.deadline_s or limits.deadline_s),
-        authored=Authorship(repository, environ, unread=unread).of(change, commits),
-        message="\n\n".join(commit.message.strip() for commit in reversed(commits)),
-    )
+async def _carry_out(
+    request: ReviewRequest, subject: _Subject, repository: Repository, run: RunContext, progress: Progress
+) -> Review:
+    change, gate, rubrics = subject.change, subject.gate, subject.rubrics
+    with run.deadline.interrupting():
+        criteria = counted(sum(len(rubric.criterion) for rubric in rubrics), "criterion", "criteria")
+        progress("checks", f"{counted(len(change.files), 'file')}, {criteria}")
+        _keep_contents(repository, change, run)
+        checks = run_checks(rubrics, change, gate.file.policy.block, repository, run)
+        impact = policy.impact(change, gate, run.environ)
+        waivers = trust.waivers(repository, gate, run.environ, run.clock().date())
+        waivers = trust.approved(waivers, impact, request.approval)
+        answers = _without_asking(request, subject, repository, run, checks, waivers)
+    if answers is None:
+        answers = await _ask(request, subject, repository, run, progress)
+    with run.deadline.interrupting():
+        progress("seal", "writing the verdict down")
+        intact = answers.intact and _is_still_there(repository, change)
+        verdict = assemble_verdict(change, rubrics, checks, answers, waivers, impact, intact=intact)
+        changes = policy.changes(impact, repository.file_patch)
+        summary = _summary(subject, run, answers, verdict).model_copy(update={"policy_changes": changes})
+        attest = Attest(repository, change, gate, run, summary, answers, impact.fingerprint, verdict.waivers)
+        summary = _seal(run, summary, verdict, attest)
+        expired = waivers.remarks(summary.findings, [file.path for file in change.files])
+        waived = [f"{waiver.finding}: {waiver.sentence}" for waiver in verdict.waivers]
+        about_gate = _notes(repository, gate, run, verdict)
+        notes = (*about_gate, *answers.notes, *checks.notes, *waived, *expired, *filter(None, [attest.note]))
+        return Review(summary, tuple(map(run.redactor.text, notes)), gate)
 
 
-def _carry_out(case: Case, progress: Progress, began: float, clock: Callable[[], datetime]) -> Review:
-    criteria = counted(_count(case.rubrics), "criterion", "criteria")
-    progress("checks", f"{counted(len(case.change.files), 'file')}, {criteria}")
-    _write_down(case)
-    checked = run_checks(case)
-    waivers = trust.approved(case, trust.waivers(case.repository, case.gate, case.environ, clock().date()))
-    heard = _hear(case, checked, waivers, progress, clock())
-    progress("seal", "writing the verdict down")
-    verdict = weigh(case, checked, heard, waivers, intact=heard.intact and _still_there(case))
-    summary = _sum_up(case, heard, verdict, time.monotonic() - began)
-    case.run.event("verdict.decided", outcome=summary.outcome, exit_code=summary.exit_code)
-    for waiver in verdict.waivers:
-        case.run.event("override.recorded", **waiver.model_dump(mode="json"))
-    attest = Attest(case, summary, clock, heard, verdict.waivers)
-    case.run.seal(summary, attest)
-    summary = summarize.redacted(summary, case.redactor.value)
-    if case.run.lost:
-        summary = summary.model_copy(update={"bundle": ""})
-    waived = (f"{waiver.finding}: {waiver.sentence}" for waiver in verdict.waivers)
-    remarks = waivers.remarks(summary.findings, [file.path for file in case.change.files])
-    notes = (*_notes(case, heard, verdict.intact), *checked.notes, *waived, *remarks, *filter(None, [attest.note]))
-    return Review(summary, tuple(map(case.redactor.text, notes)), case.gate)
-
-
-def _sum_up(case: Case, heard: Heard, verdict: Weighed, seconds: float) -> Summary:
-    return Summary(
-        run_id=case.run.run_id,
-        key=case.change.key,
-        workflow=summarize.WORKFLOW,
-        outcome=verdict.outcome,
-        exit_code=exit_code(verdict.outcome, policy_blocks=verdict.needs_approval, intact=verdict.intact),
-        bundle=case.run.relative,
-        trusted=Trusted(revision=case.gate.revision, bootstrap=case.gate.origin == "bootstrap"),
-        change=summarize.of_change(case.change),
-        rubrics=verdict.rubrics,
-        findings=verdict.findings,
-        policy_changes=verdict.policy_changes,
-        unreviewed=unreviewed(case, heard),
-        agent_authored=case.authored,
-        cost=heard.cost,
-        cache=heard.cache,
-        duration_ms=round(seconds * 1000),
-    )
-
-
-def _count(rubrics: tuple[Rubric, ...]) -> int:
-    return sum(len(rubric.criterion) for rubric in rubrics)
-
-
-def _write_down(case: Case) -> None:
+def _keep_contents(repository: Repository, change: Change, run: RunContext) -> None:
     """The change itself goes into the bundle first: whatever happens later, it says what was reviewed."""
-    case.run.patch(case.repository.patch(case.change))
-    for file in case.change.files:
+    run.record.patch(repository.patch(change))
+    for file in change.files:
         if file.before is not None:
-            case.run.content("before", case.repository.read(file.before), paths.quote(file.old_path or file.path))
+            run.record.content("before", repository.read(file.before), paths.quote(file.old_path or file.path))
         if file.after is not None:
-            case.run.content("after", case.repository.read(file.after), file.shown_path)
+            run.record.content("after", repository.read(file.after), file.shown_path)
 
 
-def _hear(case: Case, checked: Checked, waivers: Waivers, progress: Progress, now: datetime) -> Heard:
-    """Ask the judges, unless nothing is to be asked or the outcome cannot change any more."""
-    asking = [rubric for rubric in case.rubrics if rubric.judged]
-    blocking = blocking_check(checked, waivers)
-    if not asking:
-        return Heard({}, Cost(), silence="no criterion asks a judge", chosen=True)
-    if case.unasked:
-        return Heard({}, Cost(), silence=case.unasked, chosen=True)
-    if blocking is not None:
+def _without_asking(
+    request: ReviewRequest,
+    subject: _Subject,
+    repository: Repository,
+    run: RunContext,
+    checks: CheckResults,
+    waivers: Waivers,
+) -> JudgeResult | None:
+    """Why no judge has to be asked: nothing to ask, not wanted, or the outcome is known. None: ask."""
+    if not any(rubric.judged for rubric in subject.rubrics):
+        return JudgeResult(silence="no criterion asks a judge", chosen=True)
+    if why := request.why_no_judge(subject.gate, by_agent=subject.authored.decision):
+        return JudgeResult(silence=why, chosen=True)
+    if (failed := assemble.blocking_check(checks, waivers)) is not None:
         # Nothing a judge says can turn this into a pass, and a secret must not travel to a model.
-        return Heard({}, Cost(), silence=f"not asked: the check {blocking!r} fails already")
-    if known := _elsewhere(case, asking, checked, now):
-        return known
-    progress("judge", f"asking about {', '.join(rubric.id for rubric in asking)}")
-    # Loaded here because most reviews at a commit ask nobody, and the judge's side costs a tenth of such a review.
-    hear = import_module("vibe_gate.judging.ask").hear
-    heard: Heard = hear(case, asking, now, partial(progress, "judge"))
-    return heard
+        return JudgeResult(silence=f"not asked: the check {failed!r} fails already")
+    if request.force:
+        return None
+    if request.settled is not None and (why := request.settled()):
+        return JudgeResult(silence=why, chosen=True)
+    judged = [rubric for rubric in subject.rubrics if rubric.judged]
+    if request.reuse and all(assemble.passes_by_checks(rubric, subject.change, checks) for rubric in judged):
+        from vibe_gate.receipts.reuse import reused  # only CI asks for it
 
-
-def _elsewhere(case: Case, asking: list[Rubric], checked: Checked, now: datetime) -> Heard | None:
-    """Why nobody has to be asked after all: each pushed commit was, or somebody else's signed pass is taken over."""
-    if case.request.settled is not None and not case.request.force and (why := case.request.settled()):
-        return Heard({}, Cost(), silence=why, chosen=True)
-    if case.request.reuse and not case.request.force and all(passes_alone(case, rubric, checked) for rubric in asking):
-        vouched: Heard | None = import_module("vibe_gate.receipts.reuse").heard_elsewhere(case, asking, now)
-        return vouched
+        return reused(_judge_context(request, subject, repository, run), subject.gate, subject.rubrics, request)
     return None
 
 
-def _still_there(case: Case) -> bool:
+async def _ask(
+    request: ReviewRequest, subject: _Subject, repository: Repository, run: RunContext, progress: Progress
+) -> JudgeResult:
+    from vibe_gate.judging.judge import judge  # most reviews at a commit ask nobody
+
+    judged = [rubric for rubric in subject.rubrics if rubric.judged]
+    progress("judge", f"asking about {', '.join(rubric.id for rubric in judged)}")
+    context = _judge_context(request, subject, repository, run)
+    return await judge(context, judged, request, partial(progress, "judge"))
+
+
+def _judge_context(request: ReviewRequest, subject: _Subject, repository: Repository, run: RunContext) -> JudgeContext:
+    from vibe_gate.judging.judge import JudgeContext
+
+    file = subject.gate.file
+    own = run.environ.get("ANTHROPIC_MODEL") if subject.gate.origin == "built-in" else None
+    limit = request.max_cost_usd or file.budget.max_cost_usd
+    return JudgeContext(
+        run=run,
+        repository=repository,
+        change=subject.change,
+        message=subject.message,
+        model=own or file.model.default,
+        budget=file.budget.model_copy(update={"max_cost_usd": limit}),
+    )
+
+
+def _summary(subject: _Subject, run: RunContext, answers: JudgeResult, verdict: RunVerdict) -> Summary:
+    change, gate = subject.change, subject.gate
+    return Summary(
+        run_id=run.record.run_id,
+        key=change.key,
+        workflow=assemble.WORKFLOW,
+        outcome=verdict.outcome,
+        exit_code=verdict.exit_code,
+        bundle=run.record.relative,
+        trusted=Trusted(revision=gate.revision, bootstrap=gate.origin == "bootstrap"),
+        change=assemble.of_change(change),
+        rubrics=verdict.rubrics,
+        findings=verdict.findings,
+        unreviewed=assemble.unreviewed(change, subject.rubrics, answers),
+        agent_authored=subject.authored,
+        cost=answers.cost,
+        cache=answers.cache,
+        duration_ms=round(run.deadline.elapsed() * 1000),
+    )
+
+
+def _seal(run: RunContext, summary: Summary, verdict: RunVerdict, attest: Attest) -> Summary:
+    """Write the verdict down; the summary comes back as it may be shown."""
+    run.record.event("verdict.decided", outcome=summary.outcome, exit_code=summary.exit_code)
+    for waiver in verdict.waivers:
+        run.record.event("override.recorded", **waiver.model_dump(mode="json"))
+    run.record.seal(summary, attest)
+    shown = assemble.redacted(summary, run.redactor.value)
+    return shown.model_copy(update={"bundle": ""}) if run.record.lost else shown
+
+
+def _is_still_there(repository: Repository, change: Change) -> bool:
     """Whether the reviewed tree is what the index or working tree holds now."""
-    if case.change.kind == "worktree":
-        return case.repository.snapshot() == case.change.after
-    if case.change.kind == "staged":
-        return case.repository.index_tree() == case.change.after
+    if change.kind == "worktree":
+        return repository.snapshot() == change.after
+    if change.kind == "staged":
+        return repository.index_tree() == change.after
     return True
 
 
-def _notes(case: Case, heard: Heard, intact: bool) -> tuple[str, ...]:
-    notes = [*case.repository.remarks]
-    if not intact:
+def _notes(repository: Repository, gate: Gate, run: RunContext, verdict: RunVerdict) -> list[str]:
+    notes = [*repository.remarks]
+    if not verdict.intact:
         notes.append("What was reviewed is not what is there any more: files changed during the review. Review again.")
-    if case.gate.origin == "bootstrap":
+    if gate.origin == "bootstrap":
         notes.append("The trusted revision has no definitions yet: the change's own .vibe-gate/ was used.")
-    if case.gate.origin == "built-in":
+    if gate.origin == "built-in":
         notes.append("No .vibe-gate/ here: the built-in gate was used. `vibe-gate init` writes one to start from.")
-    if case.run.lost:
-        notes.append(f"Unrecorded: {case.run.lost}")
-    return (*notes, *heard.notes)
+    if run.record.lost:
+        notes.append(f"Unrecorded: {run.record.lost}")
+    return notes

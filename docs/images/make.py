@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from rich.text import Text
 from vibe_gate.domain.change import Selection
 from vibe_gate.faces.cli.demo import DATA, make_demo
 from vibe_gate.report import terminal
-from vibe_gate.review import Request, review
+from vibe_gate.review import ReviewRequest, review
 
 WIDTH = 110
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
@@ -26,13 +27,14 @@ def picture() -> str:
     """The verdict screen of the demo as SVG: the same bytes each time."""
     with tempfile.TemporaryDirectory() as folder, resources.as_file(DATA / "cassette") as cassette:
         make_demo(Path(folder) / "ledger")
-        done = review(
-            Request(Selection("commit"), wire="replay", cassette=cassette, definitions="HEAD~1"),
+        walk = review(
+            ReviewRequest(Selection("commit"), wire="replay", cassette=cassette, definitions="HEAD~1"),
             start=Path(folder) / "ledger",
             environ=os.environ,
             clock=lambda: NOON,
             progress=lambda stage, text: None,
         )
+        done = asyncio.run(walk)
     console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True, color_system="truecolor")
     console.print(Text("$ vibe-gate review --commit HEAD\n", style="bold"))
     console.print(terminal.render(done.summary, done.notes, WIDTH, None))

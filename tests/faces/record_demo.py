@@ -5,6 +5,7 @@ There is no model behind it: the answers stand here, in the form a model gives t
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import sys
@@ -20,7 +21,7 @@ from wire import answering
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.faces.cli import demo
-from vibe_gate.review import Request, review
+from vibe_gate.review import ReviewRequest, review
 
 CASSETTE = Path(demo.__file__).parent / "demo_data" / "cassette"
 
@@ -72,13 +73,14 @@ def main() -> None:
         )
         verdict = Turn(ToolUse("StructuredOutput", ANSWERS), usage=Usage(3_120, 412))
         with answering(looks, verdict) as model:
-            done = review(
-                Request(Selection("commit"), wire="record", cassette=CASSETTE, definitions="HEAD~1"),
+            walk = review(
+                ReviewRequest(Selection("commit"), wire="record", cassette=CASSETTE, definitions="HEAD~1"),
                 start=Path(folder) / "repo",
                 environ=clean_environ(home) | model.environ,
                 clock=lambda: datetime.now(UTC),
                 progress=lambda stage, text: None,
             )
+            done = asyncio.run(walk)
     print(done.summary.to_json())
 
 

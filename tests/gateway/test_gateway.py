@@ -26,6 +26,7 @@ from wire import KEY, answering, costing, hold, task_in
 
 from vibe_gate.domain import wire
 from vibe_gate.domain.proxies import proxies_for
+from vibe_gate.domain.wire import ModelCost, SessionCost
 from vibe_gate.errors import GatewayError, UsageError
 from vibe_gate.gateway import Gateway, Spending, Upstream, Wire, find_upstream, wire_from
 from vibe_gate.gateway.cassette import joined
@@ -139,7 +140,7 @@ def test_a_cloud_is_passed_through_with_its_own_variables(tmp_path):
             "AWS_PROFILE": "work",
             "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / ".aws" / "credentials"),
         }
-        gateway.add("judge", {"sonnet": 1.5}, "unknown", (10, 20))
+        gateway.settle("judge", "", SessionCost(10, 20, {"sonnet": ModelCost(1.5, "unknown")}))
         assert gateway.spent() == Spending(1.5, "unknown", 10, 20, {"judge": 1.5}, {"sonnet": 1.5}, True)
     with pytest.raises(GatewayError, match="cannot be recorded"):
         Gateway(find_upstream(environ), Wire("record", tmp_path), 1.0, same)
@@ -460,11 +461,12 @@ def test_an_answer_that_the_budget_cut_short_is_a_matter_of_budget():
 )
 def test_whatever_is_asked_within_its_leave_stays_within_the_budget(budget, asked):
     ledger = Ledger(budget)
+    account = ledger.account("judge")
     for tokens, wanted, share in asked:
         leave = ledger.reserve("claude-sonnet-5", Tokens(cache_write=tokens), wanted, 1_024)
         if leave is not None:
             assert leave.max_tokens <= wanted
-            ledger.settle(leave, "judge", Tokens(cache_write=tokens, output=int(leave.max_tokens * share)))
+            ledger.settle(leave, account, Tokens(cache_write=tokens, output=int(leave.max_tokens * share)))
     spent = ledger.spent()
     assert spent.usd <= budget + 1e-9
     assert ledger.left() == pytest.approx(budget - spent.usd)

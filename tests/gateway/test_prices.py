@@ -45,7 +45,7 @@ def test_our_prices_are_those_of_the_cli(tmp_path, environ, model):
             ending, _ = hold(task_in(place, scripted_model.base_url, environ, model=model))
         price, basis = price_of(model)
         assert (name, ending.cost_usd) == (name, pytest.approx(cost(usage, price)))
-        assert ending.cost_basis == basis == "known"
+        assert ending.cost.basis == basis == "known"
 
 
 def test_dated_names_and_long_contexts_are_the_same_model():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import subprocess
 from datetime import UTC, datetime
@@ -15,8 +16,7 @@ from standing import TIDY
 from wire import answering
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.gate.case import Request
-from vibe_gate.review import Review, review
+from vibe_gate.review import Review, ReviewRequest, review
 
 SIGNERS = ".vibe-gate/allowed_signers"
 GATE = 'schema = 1\nrubrics = ["tidy", "clear"]\n'
@@ -47,14 +47,15 @@ class Place:
     keys: Path
 
     def review(self, where: Path | None = None, **wanted: Any) -> Review:
-        request = Request(Selection("range", left="HEAD~1", right="HEAD"), **wanted)
-        return review(
+        request = ReviewRequest(Selection("range", left="HEAD~1", right="HEAD"), **wanted)
+        walk = review(
             request,
             start=where or self.here.path,
             environ=self.here.environ,
             clock=lambda: datetime.now(UTC),
             progress=lambda stage, what: None,
         )
+        return asyncio.run(walk)
 
     def reviewed(self, outcome: str = "pass", **wanted: Any) -> Review:
         """Bob reviews it."""

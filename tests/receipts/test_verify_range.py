@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,9 +11,8 @@ from repos import Repo
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import IntegrityError
-from vibe_gate.gate.case import Request
 from vibe_gate.receipts.verify import Asked, verify
-from vibe_gate.review import review
+from vibe_gate.review import ReviewRequest, review
 
 
 class Place(Repo):
@@ -34,7 +34,10 @@ class Place(Repo):
     def review(self, left: str, right: str = "") -> None:
         chosen = Selection("range", left, right) if right else Selection("commit", left)
         now = datetime.now(UTC)
-        review(Request(chosen), start=self.path, environ=self.environ, clock=lambda: now, progress=lambda *_: None)
+        walk = review(
+            ReviewRequest(chosen), start=self.path, environ=self.environ, clock=lambda: now, progress=lambda *_: None
+        )
+        asyncio.run(walk)
 
     def verify(self, span: str) -> tuple[int, dict[str, str]]:
         """The exit code, and what stands badly: why, by title."""

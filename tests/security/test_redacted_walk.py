@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import gzip
 import json
@@ -19,7 +20,7 @@ from scripted_messages_api import ApiError, Text, Thinking, ToolUse, Turn
 from wire import answer, answering
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.review import Request, Review, review
+from vibe_gate.review import Review, ReviewRequest, review
 
 TOKEN = "gh" + "p_" + "Zq8vW3nB5mK7xL2cR9tY4uI6oP1aS0dF3gH5"
 HELD = "vY7-kq4zPm9.wLt3xRb"
@@ -143,13 +144,14 @@ def script() -> list[Any]:
 
 
 def walk(repo: Repo, environ: dict[str, str], **request: Any) -> Review:
-    return review(
-        Request(Selection("commit"), **request),
+    walk = review(
+        ReviewRequest(Selection("commit"), **request),
         start=repo.path,
         environ=environ,
         clock=lambda: datetime.now(UTC),
         progress=lambda stage, text: None,
     )
+    return asyncio.run(walk)
 
 
 @pytest.fixture

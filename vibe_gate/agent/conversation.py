@@ -27,7 +27,7 @@ from vibe_gate.agent.conclusion import Seen, conclude, plain
 from vibe_gate.agent.guard import refusal
 from vibe_gate.agent.launch import Launch
 from vibe_gate.agent.task import Ending, Recorder, Task
-from vibe_gate.domain.summary import CostBasis
+from vibe_gate.domain.wire import ModelCost, SessionCost
 from vibe_gate.errors import AgentError
 
 # What the SDK logs of a process that we ended ourselves is no news; how the session ended is an Ending.
@@ -51,8 +51,8 @@ OBSERVED: tuple[HookEvent, ...] = (
 )  # fmt: skip
 
 
-async def hold(task: Task, record: Recorder) -> Ending:
-    """One session from start to end; see `agent.session`."""
+async def converse(task: Task, record: Recorder) -> Ending:
+    """One session from start to end; see `turns.session`."""
     started = time.monotonic()
     seen = Seen()
     try:
@@ -62,7 +62,7 @@ async def hold(task: Task, record: Recorder) -> Ending:
         raise AgentError(f"The agent's home {task.home} cannot be written: {error.strerror}.") from error
     try:
         async with asyncio.timeout(task.timeout_s):
-            await _converse(client, task, record, seen)
+            await _listen(client, task, record, seen)
     except TimeoutError:
         seen.timed_out = True
     except Exception as error:
@@ -75,7 +75,7 @@ async def hold(task: Task, record: Recorder) -> Ending:
     return _ending(task, seen, duration_ms=round((time.monotonic() - started) * 1000))
 
 
-async def _converse(client: ClaudeSDKClient, task: Task, record: Recorder, seen: Seen) -> None:
+async def _listen(client: ClaudeSDKClient, task: Task, record: Recorder, seen: Seen) -> None:
     await client.connect()
     record.event({"type": "message", "role": "user", "content": task.prompt, "ts": _ms(task)})
     await client.query(task.prompt)
@@ -164,27 +164,28 @@ def _ending(task: Task, seen: Seen, *, duration_ms: int) -> Ending:
     status, detail = conclude(seen, task.timeout_s)
     result = dict(seen.result or {})
     answer = result.get("structured_output") if status == "answered" else None
-    models: dict[str, dict[str, Any]] = result.get("model_usage") or {}
-    usage = transcript.usage_item(result)
     return Ending(
         status=status,
         answer=answer,
         detail=detail,
-        cost_usd=float(usage["cost"]),
-        cost_basis=_basis(models),
-        input_tokens=usage["tokens"]["input"],
-        output_tokens=usage["tokens"]["output"],
-        by_model={plain(name): float(used.get("costUSD") or 0.0) for name, used in models.items()},
+        cost=_cost(result),
         session_id=str(result.get("session_id") or ""),
         duration_ms=duration_ms,
         permission_denials=tuple(result.get("permission_denials") or ()),
     )
 
 
-def _basis(models: dict[str, dict[str, Any]]) -> CostBasis:
-    if not models:
-        return "none"
-    return "known" if all(used.get("costBasis") == "list" for used in models.values()) else "unknown"
+def _cost(result: dict[str, Any]) -> SessionCost:
+    """What the CLI says that the session cost; only a price with basis "list" is one that it knows."""
+    tokens = transcript.tokens(result)
+    models: dict[str, dict[str, Any]] = result.get("model_usage") or {}
+    by_model = {
+        plain(name): ModelCost(
+            float(used.get("costUSD") or 0.0), "known" if used.get("costBasis") == "list" else "unknown"
+        )
+        for name, used in models.items()
+    }
+    return SessionCost(tokens["input"], tokens["output"], by_model)
 
 
 def _ms(task: Task) -> int:

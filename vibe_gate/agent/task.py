@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from vibe_gate.domain.summary import CostBasis
+from vibe_gate.domain.wire import SessionCost
 
 READ_ONLY_TOOLS = ("Read", "Grep", "Glob")
 """What a judge may use. All other tools are not even offered."""
@@ -56,22 +56,32 @@ class Ending:
     """How a session ended.
 
     `answer` fills the schema and is None unless `status` is "answered". `detail` is
-    one sentence for people, without control characters. Cost and tokens are what the
-    CLI counted (`input_tokens` includes cache reads and writes); the gateway's own
-    count is the one that binds.
+    one sentence for people, without control characters. `cost` is what the CLI counted;
+    after `turns.hold`, what the run counted. USD, tokens, milliseconds.
     """
 
     status: Status
     answer: dict[str, Any] | None
     detail: str
-    cost_usd: float = 0.0
-    cost_basis: CostBasis = "none"
-    input_tokens: int = 0
-    output_tokens: int = 0
-    by_model: Mapping[str, float] = field(default_factory=dict)
+    cost: SessionCost = field(default_factory=SessionCost)
     session_id: str = ""
     duration_ms: int = 0
     permission_denials: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def cost_usd(self) -> float:
+        """USD."""
+        return self.cost.usd
+
+    @property
+    def input_tokens(self) -> int:
+        """Tokens that the model read, cache included."""
+        return self.cost.input_tokens
+
+    @property
+    def output_tokens(self) -> int:
+        """Tokens that the model wrote."""
+        return self.cost.output_tokens
 
 
 class Recorder(Protocol):

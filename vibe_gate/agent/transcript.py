@@ -36,7 +36,6 @@ def items(message: object) -> Iterator[Item]:
             for block in [TextBlock(content)] if isinstance(content, str) else content:
                 yield _user(block)
         case ResultMessage():
-            yield usage_item(raw(message))
             yield {"type": "result", **raw(message)}
         case SystemMessage():
             yield {"type": "system", "subtype": message.subtype, "data": json_safe(message.data)}
@@ -83,12 +82,11 @@ def _todos(block: ToolUseBlock) -> Iterator[Item]:
                 yield {"type": "todo", "action": "set", "text": text, "status": status}
 
 
-def usage_item(result: Item) -> Item:
-    """Tokens (input with cache reads and writes) and cost in USD of the whole session."""
-    tokens = result.get("usage") or {}
-    cached = (tokens.get("cache_creation_input_tokens") or 0) + (tokens.get("cache_read_input_tokens") or 0)
-    counts = {"input": (tokens.get("input_tokens") or 0) + cached, "output": tokens.get("output_tokens") or 0}
-    return {"type": "usage", "tokens": counts, "cost": result.get("total_cost_usd") or 0.0}
+def tokens(result: Item) -> dict[str, int]:
+    """The tokens of the whole session; input with cache reads and writes."""
+    used = result.get("usage") or {}
+    cached = (used.get("cache_creation_input_tokens") or 0) + (used.get("cache_read_input_tokens") or 0)
+    return {"input": (used.get("input_tokens") or 0) + cached, "output": used.get("output_tokens") or 0}
 
 
 def answer_ids(message: object) -> list[str]:

@@ -20,7 +20,7 @@ def short(text: str) -> str:
     return flat if len(flat) <= MAX_REASON else flat[: MAX_REASON - 1] + "…"
 
 
-def weigh(vote: Vote) -> Vote:
+def check_vote(vote: Vote) -> Vote:
     """What an answer counts for: a fail without counterexample or standing evidence is an abstention."""
     if vote.said != "fail" or vote.outcome != "fail":
         return vote
@@ -79,6 +79,13 @@ def judged(criterion: Criterion, votes: Sequence[Vote], planned: int, reason: st
         votes=tuple(votes),
         reason=short(said or reason or "the votes do not agree"),
     )
+
+
+def worst(results: Sequence[CriterionResult]) -> CriterionResult:
+    """The worst result of a criterion that was asked with and without the message; every vote is kept."""
+    chosen = min(results, key=lambda result: _WORST_FIRST.index(result.outcome))
+    others = (vote for result in results if result is not chosen for vote in result.votes)
+    return chosen.model_copy(update={"votes": (*chosen.votes, *others)})
 
 
 def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:

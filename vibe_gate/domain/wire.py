@@ -1,12 +1,17 @@
-"""What the gateway says to an agent's session through the model's wire.
+"""What the gateway and an agent's session tell each other: marks in refusals, and what a session cost.
 
 The gateway answers a request that it will not forward with HTTP 403, the one
 status that the agent's program never retries, and puts one of these marks into
-the message; the session reads it back from its result. Neither adapter knows the
+the message; the session reads it back from its result. Neither door knows the
 other: these words are all that they share.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from vibe_gate.domain.summary import CostBasis
 
 REFUSED_STATUS = 403
 """Agents retry 400 (with other headers), 429 and 5xx; 401 sends people to their key. 403 ends the session."""
@@ -19,3 +24,31 @@ UNMATCHED = "[vibe-gate: no recorded answer]"
 
 CONVERSATION_ENDED = "[vibe-gate: conversation ended]"
 """The model's last answer was a refusal or was cut at its token limit; asking on would only cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCost:
+    """What one model cost in a session, in USD; `basis` "known" if the price is a listed one."""
+
+    usd: float
+    basis: CostBasis
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCost:
+    """What a session cost, by the model's name; tokens of input include those read from and written to the cache."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    by_model: Mapping[str, ModelCost] = field(default_factory=dict)
+
+    @property
+    def usd(self) -> float:
+        """USD over all models."""
+        return sum(cost.usd for cost in self.by_model.values())
+
+    @property
+    def basis(self) -> CostBasis:
+        """The least certain basis of its models."""
+        bases = {cost.basis for cost in self.by_model.values()}
+        return "unknown" if "unknown" in bases else "known" if bases else "none"

@@ -9,18 +9,18 @@ default branch, the change's before commit.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date
 
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.waiver import POLICY, Waivers, agent_behind
 from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate import built_in_gate, load_gate, mistakes
-from vibe_gate.gate.case import Case
-from vibe_gate.gate.policy import fingerprint, policy_files, touches
+from vibe_gate.gate.policy import PolicyImpact, touches
 from vibe_gate.git import Repository
 from vibe_gate.store.overrides import Overrides
 
@@ -87,16 +87,11 @@ def waivers(repository: Repository, gate: Gate, environ: Mapping[str, str], toda
     return Waivers(today, tuple(one for one in local if not agent_behind({}, (one.email,))), gate.suppressions)
 
 
-def is_first_gate(case: Case) -> bool:
-    """Whether the change brings the first definitions of all, and this is CI: then, too, a person must approve."""
-    return case.gate.origin == "bootstrap" and "CI" in case.environ
-
-
-def approved(case: Case, waivers: Waivers) -> Waivers:
-    """The waivers with a person's approval of the changes of the gate itself, asked for only where it is needed."""
-    named = fingerprint(policy_files(case.change, case.gate))
-    needed = (bool(named) or is_first_gate(case)) and waivers.of_policy(named) is None
-    word = case.request.approval() if needed and case.request.approval is not None else None
+def approved(waivers: Waivers, impact: PolicyImpact, ask: Callable[[], Waiver | None] | None) -> Waivers:
+    """The waivers with a person's approval of the changes of the gate itself, asked for only if it is needed."""
+    named = impact.fingerprint
+    needed = impact.needs_approval and waivers.of_policy(named) is None
+    word = ask() if needed and ask is not None else None
     if word is None:
         return waivers
     return replace(waivers, approval=word.model_copy(update={"finding": POLICY + named}))

@@ -1,12 +1,19 @@
-"""The run's money: reserved before a request leaves, settled when its answer is metered."""
+"""The run's money: reserved before a request leaves, settled when its answer is metered.
+
+One source of what a session cost: the gateway's own count, which sees every token that was paid
+for, also of an answer that broke off and of a session that died. Only the price of a model that
+the table does not know comes from the agent's program, when its session has ended.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from vibe_gate.domain.summary import CostBasis
+from vibe_gate.domain.wire import ModelCost, SessionCost
 from vibe_gate.gateway.prices import cost, price_of
 from vibe_gate.gateway.usage import Usage
 
@@ -39,20 +46,48 @@ class Reservation:
     max_tokens: int
 
 
-class Ledger:
-    """Thread-safe. Requests that only wait for other requests' change wait; what never fits is refused."""
+@dataclass(slots=True)
+class Account:
+    """What one session of the node `node_id` has cost until now."""
 
-    def __init__(self, budget_usd: float) -> None:
+    node_id: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    by_model: dict[str, ModelCost] = field(default_factory=dict)
+
+    @property
+    def cost(self) -> SessionCost:
+        """The same, as it is told."""
+        return SessionCost(self.input_tokens, self.output_tokens, dict(self.by_model))
+
+    def add(self, model: str, usd: float, basis: CostBasis) -> None:
+        """Count USD for a model."""
+        before = self.by_model.get(model)
+        self.by_model[model] = ModelCost(usd + (before.usd if before else 0.0), basis)
+
+
+class Ledger:
+    """Thread-safe. Requests that only wait for other requests' change wait; what never fits is refused.
+
+    `on_settled(usd, node_id)` hears of every answer that was paid for, and of every correction (less than 0).
+    """
+
+    def __init__(self, budget_usd: float, on_settled: Callable[[float, str], None] = lambda usd, node_id: None) -> None:
         self._budget = budget_usd
+        self._on_settled = on_settled
         self._changed = threading.Condition()
         self._reserved = 0.0
+        self._accounts: list[Account] = []
         self._usd = 0.0
-        self._tokens = [0, 0]
-        self._by_node: dict[str, float] = {}
-        self._by_model: dict[str, float] = {}
-        self._bases: set[CostBasis] = set()
+        self._rates: dict[str, float] = {}  # of models without a listed price: share of the dearest's
         self._reached = False
         self._closed = False
+
+    def account(self, node_id: str) -> Account:
+        """A new session's account."""
+        with self._changed:
+            self._accounts.append(Account(node_id))
+            return self._accounts[-1]
 
     def reserve(self, model: str, expected: Usage, wanted: int, useful: int) -> Reservation | None:
         """Set aside what this request may cost, or None when the budget cannot pay for it.
@@ -60,16 +95,15 @@ class Ledger:
         `expected` is the input; of `wanted` output tokens as many are granted as are
         paid for, and `useful` is the fewest that make sense.
         """
-        price, _ = price_of(model)
-        base = cost(expected, price)
         with self._changed:
             while not self._closed:
-                left = self._budget - self._usd - self._reserved - base
-                affordable = int(left / (price.output / 1_000_000))
+                base, _ = self._cost(model, expected)
+                a_token, _ = self._cost(model, Usage(output=1))
+                affordable = int((self._budget - self._usd - self._reserved - base) / a_token)
                 if affordable >= min(useful, wanted):
                     fair = max(FAIR_TOKENS, affordable // 2, useful)
                     granted = min(wanted, affordable, fair)
-                    usd = base + granted * price.output / 1_000_000
+                    usd = base + granted * a_token
                     self._reserved += usd
                     return Reservation(model, usd, granted)
                 if self._reserved <= 0:
@@ -78,24 +112,49 @@ class Ledger:
                 self._changed.wait()
         return None
 
-    def settle(self, reservation: Reservation, node_id: str, used: Usage) -> None:
+    def settle(self, reservation: Reservation, account: Account, used: Usage) -> None:
         """Count what the request used in place of what was set aside for it."""
-        price, basis = price_of(reservation.model)
         with self._changed:
             self._release(reservation)
+            usd, basis = self._cost(reservation.model, used)
             if used != Usage():
-                self._add(node_id, reservation.model, cost(used, price), basis)
-                self._tokens[0] += used.all_input
-                self._tokens[1] += used.output
+                account.add(reservation.model, usd, basis)
+                account.input_tokens += used.all_input
+                account.output_tokens += used.output
+            self._usd += usd
+        if usd:
+            self._on_settled(usd, account.node_id)
 
-    def add(self, node_id: str, by_model: Mapping[str, float], basis: CostBasis, tokens: tuple[int, int]) -> None:
-        """Count what an agent used past the gateway (Bedrock, Vertex); tokens are (input, output)."""
+    def close_account(self, account: Account, counted: SessionCost) -> SessionCost:
+        """What the session cost, at its end.
+
+        The price of a model that the table does not know comes from `counted` if it is a listed one
+        there; later requests to that model are reserved by the same price.
+        """
+        before = account.cost
         with self._changed:
-            for model, usd in by_model.items():
-                self._add(node_id, model, usd, basis)
-            self._tokens[0] += tokens[0]
-            self._tokens[1] += tokens[1]
+            for model, known in before.by_model.items():
+                theirs = counted.by_model.get(model, known)
+                if known.basis == "unknown" and theirs.basis == "known":
+                    account.by_model[model] = theirs
+                    self._rates.setdefault(model, theirs.usd / known.usd if known.usd else 1.0)
+            correction = account.cost.usd - before.usd
+            self._usd += correction
+            self._changed.notify_all()
+        if correction:
+            self._on_settled(correction, account.node_id)
+        return account.cost
+
+    def add(self, node_id: str, counted: SessionCost) -> SessionCost:
+        """Count what an agent used past the gateway (Bedrock, Vertex), as its own program counted it."""
+        account = self.account(node_id)
+        with self._changed:
+            account.by_model.update(counted.by_model)
+            account.input_tokens, account.output_tokens = counted.input_tokens, counted.output_tokens
+            self._usd += counted.usd
             self._reached = self._reached or self._usd >= self._budget
+        self._on_settled(counted.usd, node_id)
+        return counted
 
     def reached(self) -> None:
         """The budget cut an answer short."""
@@ -109,11 +168,18 @@ class Ledger:
 
     def spent(self) -> Spending:
         """What was spent until now."""
+        by_node: dict[str, float] = defaultdict(float)
+        by_model: dict[str, float] = defaultdict(float)
         with self._changed:
-            basis: CostBasis = "unknown" if "unknown" in self._bases else "known" if self._bases else "none"
-            read, written = self._tokens
-            nodes, models = dict(self._by_node), dict(self._by_model)
-            return Spending(self._usd, basis, read, written, nodes, models, self._reached)
+            for account in self._accounts:
+                for model, used in account.by_model.items():
+                    by_node[account.node_id] += used.usd
+                    by_model[model] += used.usd
+            bases = {used.basis for account in self._accounts for used in account.by_model.values()}
+            read = sum(account.input_tokens for account in self._accounts)
+            written = sum(account.output_tokens for account in self._accounts)
+            basis: CostBasis = "unknown" if "unknown" in bases else "known" if bases else "none"
+            return Spending(sum(by_node.values()), basis, read, written, by_node, by_model, self._reached)
 
     def close(self) -> None:
         """Nobody waits any longer."""
@@ -121,14 +187,12 @@ class Ledger:
             self._closed = True
             self._changed.notify_all()
 
+    def _cost(self, model: str, used: Usage) -> tuple[float, CostBasis]:
+        price, basis = price_of(model)
+        return cost(used, price) * self._rates.get(model, 1.0), basis
+
     def _release(self, reservation: Reservation) -> None:
         self._reserved = max(0.0, self._reserved - reservation.usd)
         if self._reserved < 1e-12:
             self._reserved = 0.0  # sums of floats do not come back to nothing by themselves
         self._changed.notify_all()
-
-    def _add(self, node_id: str, model: str, usd: float, basis: CostBasis) -> None:
-        self._usd += usd
-        self._by_node[node_id] = self._by_node.get(node_id, 0.0) + usd
-        self._by_model[model] = self._by_model.get(model, 0.0) + usd
-        self._bases.add(basis)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vibe_gate.gateway.ledger import USEFUL_TOKENS, Ledger, Reservation
+from vibe_gate.gateway.ledger import USEFUL_TOKENS, Account, Ledger, Reservation
 from vibe_gate.gateway.usage import CHARACTERS_PER_TOKEN, Usage
 
 OVERHEAD_TOKENS = 500
@@ -17,7 +17,7 @@ OVERHEAD_TOKENS = 500
 class Line:
     """What the gateway knows of one session. `ended` is the mark that its further requests are refused with."""
 
-    node_id: str
+    account: Account
     placeholders: Mapping[str, str]
     ended: str = ""
     _bytes: int = 0
@@ -37,6 +37,11 @@ class Line:
         if self._usage.input < known:
             return Usage(cache_write=more + self._usage.input, cache_read=known - self._usage.input)
         return Usage(cache_write=more + known)
+
+    @property
+    def node_id(self) -> str:
+        """The node whose session it is."""
+        return self.account.node_id
 
     def learn(self, size: int, used: Usage) -> None:
         """Remember what a request of `size` bytes was charged."""
@@ -58,7 +63,7 @@ class Bill:
         """Count what was used in place of what was set aside."""
         if not self.settled:
             self.settled = True
-            self._ledger.settle(self._leave, self._line.node_id, used)
+            self._ledger.settle(self._leave, self._line.account, used)
             self._line.learn(self._size, used)
 
 

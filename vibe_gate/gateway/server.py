@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from vibe_gate.domain.summary import CostBasis
+from vibe_gate.domain.wire import SessionCost
 from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.cassette import Cassette
 from vibe_gate.gateway.exchange import Exchange, Handler, Server
@@ -31,7 +31,8 @@ class Gateway:
     `budget_usd` is for everything that passes. `redact` cleans what a cassette keeps.
     `placeholders` maps literals that change from run to run (a nonce, a temporary
     directory) to names for them: requests are matched with the names, answers are
-    replayed with the literals. Raises GatewayError for a wire that cannot work.
+    replayed with the literals. `on_settled(usd, node_id)` hears, in threads of the gateway, of every
+    answer that was paid for. Raises GatewayError for a wire that cannot work.
     """
 
     def __init__(
@@ -42,11 +43,12 @@ class Gateway:
         redact: Callable[[str], str],
         *,
         placeholders: Mapping[str, str] | None = None,
+        on_settled: Callable[[float, str], None] = lambda usd, node_id: None,
     ) -> None:
         self.unmatched: list[str] = []
         """Requests that the cassette had no answer to, each with its difference to the nearest one."""
         self.mode = wire.mode
-        self.ledger = Ledger(budget_usd)
+        self.ledger = Ledger(budget_usd, on_settled)
         self.client: Client | None = None
         self.cassette = _cassette(wire, redact)
         self._upstream = upstream
@@ -70,12 +72,12 @@ class Gateway:
             raise GatewayError("The gateway is not open.")
         token = secrets.token_urlsafe(24)
         with self._lock:
-            self._lines[token] = Line(node_id, self._placeholders | dict(placeholders or {}))
+            self._lines[token] = Line(self.ledger.account(node_id), self._placeholders | dict(placeholders or {}))
         return f"http://127.0.0.1:{self._server.server_address[1]}/{token}"
 
     @property
     def passed_through(self) -> bool:
-        """Whether agents talk to Bedrock or Vertex themselves: give them `cloud`, and report with `add`."""
+        """Whether agents talk to Bedrock or Vertex themselves: give them `cloud`."""
         return self.mode != "replay" and self._upstream is not None and self._upstream.passed_through
 
     @property
@@ -91,9 +93,14 @@ class Gateway:
         """USD of the budget that are neither spent nor set aside."""
         return self.ledger.left()
 
-    def add(self, node_id: str, by_model: Mapping[str, float], basis: CostBasis, tokens: tuple[int, int]) -> None:
-        """Count what a session used past the gateway; tokens are (input, output). Only where `passed_through`."""
-        self.ledger.add(node_id, by_model, basis, tokens)
+    def settle(self, node_id: str, url: str, counted: SessionCost) -> SessionCost:
+        """What the session at `url` cost: the run's one answer to that, given what the agent's program counted."""
+        if self.mode == "replay":
+            return SessionCost(counted.input_tokens, counted.output_tokens)  # nothing was paid
+        if self.passed_through:
+            return self.ledger.add(node_id, counted)
+        line = self.line(url.rpartition("/")[2])
+        return self.ledger.close_account(line.account, counted) if line else counted
 
     def __enter__(self) -> Self:
         self._server = Server(("127.0.0.1", 0), Handler)

@@ -1,126 +1,308 @@
-"""What all answers come to: rubric results, findings, policy changes, and what people have let pass."""
+"""From answers to the verdict and the summary of a run. Pure: values in, values out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from vibe_gate.checks.run import Checked
-from vibe_gate.domain import escape
-from vibe_gate.domain.decide import decide, judged, run_outcome
+from vibe_gate.checks.run import CheckResults
+from vibe_gate.domain import paths, unredacted_fields
+from vibe_gate.domain.change import Change, FileChange
+from vibe_gate.domain.decide import decide, exit_code, judged, run_outcome, short, worst
+from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.receipt import Waiver
-from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.summary import Cost, PolicyChange, Unreviewed
+from vibe_gate.domain.rubric import Criterion, Rubric
+from vibe_gate.domain.summary import (
+    CacheUse,
+    ChangedFile,
+    ChangeSummary,
+    Cost,
+    Summary,
+    Trusted,
+    Unreviewed,
+)
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
 from vibe_gate.domain.waiver import Waivers, apply_overrides, spares
-from vibe_gate.gate import policy, trust
-from vibe_gate.gate.case import Case
-from vibe_gate.judging import summarize
-from vibe_gate.judging.heard import Heard
+from vibe_gate.gate import policy
+
+if TYPE_CHECKING:
+    from vibe_gate.judging.question import RubricVotes
+
+WORKFLOW = "review"
+"""The built-in workflow: checks, then the judge."""
+
+FINGERPRINT = 16
+"""Hex digits of a fingerprint: 64 bits, plenty for the findings of one repository."""
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class JudgeResult:
+    """What the judges answered, or why none was asked: then nothing of theirs has been loaded.
+
+    `votes` by rubric id, an answer for each question that was asked about it. `cached` are the rubrics answered by
+    earlier runs, `partly_cached` those of which one question was. `silence` says why no judge was asked, and `chosen`
+    that this is what the user wanted. `intact`: the exported tree is still what it was. `questions` are the keys of
+    what was answered for good in this run, all of it. `reused` are the scores of rubrics whose pass was taken from a
+    receipt: `silence` then says whose.
+    """
+
+    votes: Mapping[str, tuple[RubricVotes, ...]] = field(default_factory=dict)
+    cost: Cost = field(default_factory=Cost)
+    cached: frozenset[str] = frozenset()
+    partly_cached: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+    silence: str = ""
+    chosen: bool = False
+    intact: bool = True
+    questions: Mapping[str, str] = field(default_factory=dict)
+    reused: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def answered_now(self) -> list[str]:
+        """The rubrics that were asked in this run, wholly, and answered for good."""
+        asked = self.votes.keys() - self.cached - self.partly_cached
+        return [name for name in self.votes if name in asked and all(one.is_final for one in self.votes[name])]
+
+    @property
+    def cache(self) -> CacheUse:
+        """Criteria that an earlier run answered, in part or all, and criteria about which something was asked."""
+        sizes = {name: len(votes[0].votes) for name, votes in self.votes.items()}
+        return CacheUse(
+            hits=sum(size for name, size in sizes.items() if name in self.cached | self.partly_cached),
+            misses=sum(size for name, size in sizes.items() if name not in self.cached),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunVerdict:
     """What all answers come to, after what people have let pass (`waivers`: those that took effect)."""
 
     rubrics: tuple[RubricResult, ...]
     findings: tuple[Finding, ...]
-    policy_changes: tuple[PolicyChange, ...]
     waivers: tuple[Waiver, ...]
     intact: bool
     needs_approval: bool
 
     @property
     def outcome(self) -> RunOutcome:
-        """The run's; an error where what was reviewed is not there any more."""
+        """The run's; an error if what was reviewed is not there any more."""
         return run_outcome(self.rubrics) if self.intact else "error"
 
+    @property
+    def exit_code(self) -> int:
+        """The process's."""
+        return exit_code(self.outcome, policy_blocks=self.needs_approval, intact=self.intact)
 
-def weigh(case: Case, checked: Checked, heard: Heard, waivers: Waivers, *, intact: bool) -> Weighed:
+
+def assemble_verdict(
+    change: Change,
+    rubrics: Sequence[Rubric],
+    checks: CheckResults,
+    answers: JudgeResult,
+    waivers: Waivers,
+    policy_impact: policy.PolicyImpact,
+    *,
+    intact: bool,
+) -> RunVerdict:
     """The verdict; `intact`: what was reviewed is still what is there."""
-    rubrics = tuple(_rubric_result(case, rubric, checked, heard) for rubric in case.rubrics)
-    waived = apply_overrides(case.rubrics, rubrics, summarize.fingerprinted(_findings(case, checked, rubrics)), waivers)
-    changes = _policy_changes(case)
-    approved = tuple(filter(None, [waivers.of_policy(policy.fingerprint(_policy_files(case)))]))
-    blocking = any(change.level == "block" for change in changes)
-    return Weighed(
+    results = tuple(_rubric_result(rubric, change, checks, answers) for rubric in rubrics)
+    findings = fingerprinted(_findings(rubrics, results, checks, policy_impact))
+    waived = apply_overrides(rubrics, results, findings, waivers)
+    approved = tuple(filter(None, [waivers.of_policy(policy_impact.fingerprint)]))
+    return RunVerdict(
         rubrics=waived.rubrics,
         findings=(*waived.findings, *(policy.approval(waiver.sentence) for waiver in approved)),
-        policy_changes=changes,
         waivers=(*waived.effective, *approved),
         intact=intact,
-        needs_approval=not approved and (blocking or trust.is_first_gate(case)),
+        needs_approval=not approved and policy_impact.needs_approval,
     )
 
 
-def blocking_check(checked: Checked, waivers: Waivers) -> str | None:
+def blocking_check(checks: CheckResults, waivers: Waivers) -> str | None:
     """The first `must` check that fails and that nobody lets pass: then no judge has to be asked."""
-    findings = summarize.fingerprinted(_ordered(checked.findings))
-    failed = [result.id for result in checked.results.values() if result.must and result.outcome == "fail"]
+    findings = fingerprinted(_ordered(checks.findings))
+    failed = [result.id for result in checks.results.values() if result.must and result.outcome == "fail"]
     return next((name for name in failed if not spares(name, findings, waivers)), None)
 
 
-def _rubric_result(case: Case, rubric: Rubric, checked: Checked, heard: Heard) -> RubricResult:
-    results: list[CriterionResult] = []
-    for criterion in rubric.criterion:
-        said = heard.judged.get(rubric.id)
-        if criterion.kind == "check":
-            results.append(checked.results[rubric.id, criterion.id])
-        elif not any(criterion.concerns(file) for file in case.change.files):
-            results.append(summarize.not_asked(criterion, "no changed file matches its paths", chosen=True))
-        elif said is None:
-            result = summarize.not_asked(criterion, heard.silence, chosen=heard.chosen)
-            known = rubric.id in heard.vouched
-            results.append(result.model_copy(update={"decided_by": "cache"}) if known else result)
-        else:
-            result = judged(criterion, said.votes.get(criterion.id, ()), rubric.votes, said.stopped)
-            results.append(result.model_copy(update={"decided_by": "cache"}) if rubric.id in heard.cached else result)
+def passes_by_checks(rubric: Rubric, change: Change, checks: CheckResults) -> bool:
+    """Whether the rubric would pass by its checks alone: only then can its judges' answers be taken over unseen."""
+    return _rubric_result(rubric, change, checks, JudgeResult(chosen=True)).outcome == "pass"
+
+
+def _rubric_result(rubric: Rubric, change: Change, checks: CheckResults, answers: JudgeResult) -> RubricResult:
+    results = [
+        checks.results[rubric.id, criterion.id]
+        if criterion.kind == "check"
+        else _judge_result(rubric, criterion, change, answers)
+        for criterion in rubric.criterion
+    ]
     decided = decide(rubric, results)
-    if rubric.id in heard.vouched and decided.outcome == "pass":
-        return decided.model_copy(update={"score": heard.vouched[rubric.id]})
+    if rubric.id in answers.reused and decided.outcome == "pass":
+        return decided.model_copy(update={"score": answers.reused[rubric.id]})
     return decided
 
 
-def passes_alone(case: Case, rubric: Rubric, checked: Checked) -> bool:
-    """Whether the rubric would pass by its checks alone: only then can its judges' answers be taken over unseen."""
-    return _rubric_result(case, rubric, checked, Heard({}, Cost(), chosen=True)).outcome == "pass"
+def _judge_result(rubric: Rubric, criterion: Criterion, change: Change, answers: JudgeResult) -> CriterionResult:
+    if not any(criterion.concerns(file) for file in change.files):
+        return not_asked(criterion, "no changed file matches its paths", chosen=True)
+    votes = answers.votes.get(rubric.id)
+    if votes is None:
+        result = not_asked(criterion, answers.silence, chosen=answers.chosen)
+        return result.model_copy(update={"decided_by": "cache"}) if rubric.id in answers.reused else result
+    result = worst([judged(criterion, one.votes.get(criterion.id, ()), rubric.votes, one.stopped) for one in votes])
+    return result.model_copy(update={"decided_by": "cache"}) if rubric.id in answers.cached else result
 
 
-def _findings(case: Case, checked: Checked, rubrics: tuple[RubricResult, ...]) -> list[Finding]:
-    found = list(checked.findings)
-    for rubric, result in zip(case.rubrics, rubrics, strict=True):
+def _findings(
+    rubrics: Sequence[Rubric],
+    results: Sequence[RubricResult],
+    checks: CheckResults,
+    policy_impact: policy.PolicyImpact,
+) -> list[Finding]:
+    findings = list(checks.findings)
+    for rubric, result in zip(rubrics, results, strict=True):
         for criterion, outcome in zip(rubric.criterion, result.criteria, strict=True):
-            found += summarize.findings_of(criterion, outcome)
-    found += [policy.warning(file) for file, level in _policy_files(case) if level == "warn"]
-    return _ordered(found)
+            findings += findings_of(criterion, outcome)
+    findings += [policy.warning(item.file) for item in policy_impact.files if item.level == "warn"]
+    return _ordered(findings)
 
 
-def _ordered(found: Iterable[Finding]) -> list[Finding]:
+def _ordered(findings: Iterable[Finding]) -> list[Finding]:
     order = {"failure": 0, "warning": 1, "notice": 2}
-    return sorted(found, key=lambda finding: (order[finding.level], finding.path, finding.line))
+    return sorted(findings, key=lambda finding: (order[finding.level], finding.path, finding.line))
 
 
-def unreviewed(case: Case, heard: Heard) -> tuple[Unreviewed, ...]:
+def unreviewed(change: Change, rubrics: Sequence[Rubric], answers: JudgeResult) -> tuple[Unreviewed, ...]:
     """Everything that no judge was shown, with the reason: silence about it would look like approval."""
-    if heard.silence:
-        return summarize.unasked(case.change.files, heard.silence)
-    questions = [criterion for rubric in case.rubrics for criterion in rubric.judged]
-    nobodys = [file for file in case.change.files if not any(criterion.concerns(file) for criterion in questions)]
-    unanswered = [item for said in heard.judged.values() for item in said.unreviewed]
-    return (*dict.fromkeys(unanswered), *summarize.unasked(nobodys, "no judge criterion concerns this path"))
+    if answers.silence:
+        return _whole(change.files, answers.silence)
+    criteria = [criterion for rubric in rubrics for criterion in rubric.judged]
+    unconcerned = [file for file in change.files if not any(criterion.concerns(file) for criterion in criteria)]
+    unanswered = [item for votes in answers.votes.values() for one in votes for item in one.unreviewed]
+    return (*dict.fromkeys(unanswered), *_whole(unconcerned, "no judge criterion concerns this path"))
 
 
-def _policy_files(case: Case) -> policy.PolicyFiles:
-    return policy.policy_files(case.change, case.gate)
+def _whole(files: Iterable[FileChange], why: str) -> tuple[Unreviewed, ...]:
+    return tuple(Unreviewed(path=file.shown_path, line=0, end_line=0, reason=why) for file in files)
 
 
-def _policy_changes(case: Case) -> tuple[PolicyChange, ...]:
-    return tuple(
-        PolicyChange(
-            path=file.shown_path,
-            change_type=file.change_type,
-            level=level,
-            diff=escape.show_block(case.repository.file_patch(file)),
-        )
-        for file, level in _policy_files(case)
+def of_change(change: Change) -> ChangeSummary:
+    """The change by ids and paths, as a summary carries it."""
+    return ChangeSummary(
+        before=change.before,
+        after=change.after,
+        base_commit=change.base_commit,
+        head_commit=change.head_commit,
+        patch_id=change.patch_id,
+        range_patch_id=change.range_patch_id,
+        files=tuple(_changed_file(file) for file in change.files),
     )
+
+
+def _changed_file(file: FileChange) -> ChangedFile:
+    return ChangedFile(
+        path=file.shown_path,
+        old_path=None if file.old_path is None else paths.quote(file.old_path),
+        change_type=file.change_type,
+        added=file.added,
+        deleted=file.deleted,
+        binary=file.binary,
+    )
+
+
+def nothing(change: Change) -> Summary:
+    """The summary of a review with nothing to do: no run, no bundle, exit 0."""
+    return Summary(
+        run_id="",
+        key=change.key,
+        workflow=WORKFLOW,
+        outcome="pass",
+        exit_code=0,
+        bundle="",
+        trusted=Trusted(revision="", bootstrap=False),
+        change=of_change(change),
+    )
+
+
+def about(change: Change, gate: Gate, rubrics: Sequence[Rubric], versions: Mapping[str, str]) -> dict[str, Any]:
+    """What run.json says of a run before anything is asked; `versions` by program."""
+    return {
+        "workflow": WORKFLOW,
+        "mode": "auto",
+        "prompt": f"review: {change.kind}",
+        "isolation": "none",
+        "budgets": gate.file.budget.model_dump(),
+        "change": of_change(change).model_dump(exclude={"files"}) | {"kind": change.kind},
+        "trusted": {"revision": gate.revision, "origin": gate.origin},
+        "definitions": dict(gate.digests),
+        "rubrics": {rubric.id: rubric.digest for rubric in rubrics},
+        "versions": dict(versions),
+    }
+
+
+def not_asked(criterion: Criterion, why: str, *, chosen: bool) -> CriterionResult:
+    """A judge criterion that nobody was asked about.
+
+    `chosen`: it does not bear on this change or was left out on purpose; otherwise
+    it could not be asked, and stays undecided.
+    """
+    return CriterionResult(
+        id=criterion.id,
+        kind="judge",
+        must=criterion.must,
+        weight=criterion.weight,
+        outcome="not_applicable" if chosen else "abstain",
+        decided_by="none",
+        reason=why,
+    )
+
+
+def findings_of(criterion: Criterion, result: CriterionResult) -> list[Finding]:
+    """What a failed judge criterion points at: every piece of evidence that stands."""
+    if result.outcome != "fail":
+        return []
+    found = [
+        Finding(
+            path=evidence.path,
+            line=evidence.line,
+            end_line=evidence.end_line,
+            level="failure" if criterion.must else "warning",
+            criterion=criterion.id,
+            message=vote.reason or "The answer gives no reason.",
+            evidence=(evidence,),
+        )
+        for vote in result.votes
+        if vote.outcome == "fail"
+        for evidence in vote.evidence
+        if evidence.standing != "void"
+    ]
+    return list({(f.path, f.line, f.end_line): f for f in reversed(found)}.values())[::-1]
+
+
+def fingerprinted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings with fingerprints that hold across rebases.
+
+    A fingerprint is made of criterion, path and the quoted text (its white space
+    folded), never of line numbers; equal ones are told apart by their order.
+    """
+    seen: Counter[str] = Counter()
+    made = []
+    for finding in findings:
+        quotes = " ".join(evidence.quote for evidence in finding.evidence) or finding.message
+        basis = "\0".join((finding.criterion, finding.path, " ".join(quotes.split())))
+        seen[basis] += 1
+        digest = hashlib.sha256(f"{basis}\0{seen[basis]}".encode()).hexdigest()[:FINGERPRINT]
+        made.append(finding.model_copy(update={"fingerprint": digest}))
+    return tuple(made)
+
+
+def redacted(summary: Summary, redact: Callable[[Any], Any]) -> Summary:
+    """The summary as it may be shown: a terminal is often a public log. `redact` takes and gives JSON values."""
+    document = unredacted_fields.summary(summary.model_dump(mode="json", by_alias=True), redact)
+    for finding in document["findings"]:
+        finding["message"] = short(finding["message"])
+    return Summary.model_validate(document)

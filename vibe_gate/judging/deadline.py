@@ -1,52 +1,60 @@
-"""An alarm for work that does not look at the clock itself: a hostile tree, a hostile line under an expression.
-
-It needs the main thread and a platform with interval timers; elsewhere it does nothing,
-and only the limits that each step has of its own hold.
-"""
+"""The deadline of a run, also for work that does not look at the clock itself: a hostile tree, a slow expression."""
 
 from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 
 from vibe_gate.errors import InfrastructureError
+
+GRACE_S = 10.0
+"""Seconds beyond the deadline for what ends by itself: a judge's partial verdict, a command's processes, the seal."""
 
 
 class DeadlineReached(InfrastructureError):
     """The run's deadline passed while something was under way that could not be asked to stop."""
 
 
-class Alarm:
-    """Rings once, in the main thread, by raising DeadlineReached there. Seconds."""
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """When a run must end: `seconds` after it `began` on the clock `time.monotonic`."""
 
-    def __init__(self) -> None:
-        self._armed = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+    began: float
+    seconds: float
 
-    def ring_in(self, seconds: float) -> None:
-        """Ring after so many seconds instead of when it would have rung; 0 silences it."""
-        if self._armed:
-            signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001) if seconds else 0)
+    def left(self) -> float:
+        """Seconds until then; 0 if it has passed."""
+        return max(self.seconds - self.elapsed(), 0.0)
+
+    def elapsed(self) -> float:
+        """Seconds since the run began."""
+        return time.monotonic() - self.began
+
+    @contextmanager
+    def interrupting(self, grace_s: float = GRACE_S) -> Iterator[None]:
+        """Raise DeadlineReached in this block if it is not done `grace_s` after the deadline.
+
+        The block must not await: the signal would then interrupt whatever the event loop does at that moment.
+        Needs the main thread and interval timers; elsewhere only the limits hold that each step has of its own.
+        """
+        if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.signal(signal.SIGALRM, _interrupt)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, max(self.left() + grace_s, 0.001))
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
 
-@contextmanager
-def alarm() -> Iterator[Alarm]:
-    """An alarm that is silent when the block ends, with the handler that was there before put back."""
-    clock = Alarm()
-    if not clock._armed:
-        yield clock
-        return
-    before = signal.signal(signal.SIGALRM, _ring)
-    try:
-        yield clock
-    finally:
-        clock.ring_in(0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def _ring(number: int, frame: FrameType | None) -> None:
+def _interrupt(number: int, frame: FrameType | None) -> None:
     raise DeadlineReached(
         "The deadline was reached before anything could be judged: the change is too large to read in time, or a "
         "rubric's expression too slow on it. Nothing was reviewed; raise --deadline, or review it in parts."

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vibe_gate.domain.model import Model
+from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import Vote
 from vibe_gate.judging.brief import TEMPLATE_VERSION
@@ -15,7 +16,7 @@ from vibe_gate.judging.brief import TEMPLATE_VERSION
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Everything an answer depends on. `message` is "" unless the rubric sees it; `versions` by program."""
+    """Everything an answer depends on. `message` is "" unless it is shown; `versions` by program."""
 
     before: str
     after: str
@@ -42,8 +43,17 @@ class Question:
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
-class Judged(Model):
-    """What judges said of one rubric: votes by criterion id, why voting stopped early, what nobody was shown."""
+@dataclass(frozen=True, slots=True)
+class RubricQuestion:
+    """A rubric as it is asked once: with the author's `message`, or without it (""). `key` as of `Question`."""
+
+    rubric: Rubric
+    message: str
+    key: str
+
+
+class RubricVotes(Model):
+    """The answer to one question: votes by criterion id, why voting stopped early, what no judge was shown."""
 
     votes: dict[str, tuple[Vote, ...]]
     stopped: str = ""
@@ -58,7 +68,7 @@ class Judged(Model):
         cast = [vote for votes in self.votes.values() for vote in votes]
         return not self.stopped and bool(cast) and all(vote.said is not None for vote in cast)
 
-    def from_bundle(self, bundle: str) -> Judged:
+    def from_bundle(self, bundle: str) -> RubricVotes:
         """The same for another run: the votes' turns are named from the repository's root, as those of others are."""
 
         def moved(turn: str) -> str:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from vibe_gate.domain.commit_status import Demands, Paper, Subject, judged, match, subject_of
+from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.receipt import Receipt
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.summary import Cost
-from vibe_gate.gate.case import Case
-from vibe_gate.judging.ask import questions
-from vibe_gate.judging.heard import Heard
+from vibe_gate.judging.assemble import JudgeResult
+from vibe_gate.judging.judge import JudgeContext
 from vibe_gate.receipts.find import Shelf, definitions_of, signers
 
 
@@ -37,42 +37,42 @@ class Vouched:
         return f"not asked again: the verdict of {self.signer} at {self.created_at} is reused (run {self.run_id})"
 
 
-def heard_elsewhere(case: Case, rubrics: list[Rubric], now: datetime) -> Heard | None:
+def reused(
+    context: JudgeContext, gate: Gate, rubrics: tuple[Rubric, ...], request: ReviewRequest
+) -> JudgeResult | None:
     """What `vouched` found, as the judges' part of a verdict; None: ask."""
-    found = vouched(case, rubrics, now)
+    found = vouched(context, gate, rubrics, request)
     if found is None:
         return None
     note = f"{found.sentence[0].upper()}{found.sentence[1:]}, from {found.place}."
-    return Heard({}, Cost(), notes=(note,), silence=found.sentence, chosen=True, vouched=found.scores)
+    return JudgeResult(notes=(note,), silence=found.sentence, chosen=True, reused=found.scores)
 
 
-def vouched(case: Case, rubrics: list[Rubric], now: datetime) -> Vouched | None:
+def vouched(context: JudgeContext, gate: Gate, rubrics: tuple[Rubric, ...], request: ReviewRequest) -> Vouched | None:
     """The newest receipt that answers everything that would be asked of `rubrics`, or None.
 
     Looked for in bundles and in git notes. None for a change that is not committed, for then nobody can say who
     wrote it, and where the gate comes with the change.
     """
-    change, gate = case.change, case.gate
+    change, repository, run = context.change, context.repository, context.run
     if not change.head_commit or gate.origin == "bootstrap":
         return None
-    request = case.request
-    listed = signers(
-        case.repository, change, case.environ, base=request.base, definitions=request.definitions
-    )  # fmt: skip
+    listed = signers(repository, change, run.environ, base=request.base, definitions=request.definitions)
     if listed[0] is None:
         return None
-    wanted, trees = questions(case, rubrics), (change.before, change.after)
+    asked = [rubric for rubric in rubrics if rubric.judged]
+    wanted, trees = context.keys(asked), (change.before, change.after)
 
     def is_wanted(about: str, receipt: Receipt | None) -> bool:
         return receipt is not None and (receipt.before, receipt.after) == trees and _answers(receipt, wanted)
 
-    shelf = Shelf(case.repository, case.environ, now, listed)
+    shelf = Shelf(repository, run.environ, run.clock(), listed)
     claims = [*shelf.bundled(lambda entry: (entry.before, entry.after) == trees), *shelf.noted(is_wanted)]
-    subject = subject_of(case.change, case.repository.commits(case.change))
-    demands = _demands(case, rubrics, now)
+    subject = subject_of(change, repository.commits(change))
+    demands = _demands(gate, rubrics, run.clock())
     found = [claim.paper for claim in claims if _holds(claim.paper, subject, demands, wanted)]
     newest = max(found, key=lambda paper: paper.receipt.created_at if paper.receipt else "", default=None)
-    return None if newest is None else _of(newest, rubrics)
+    return None if newest is None else _of(newest, asked)
 
 
 def _holds(paper: Paper, subject: Subject, demands: Demands, wanted: Mapping[str, str]) -> bool:
@@ -87,12 +87,12 @@ def _answers(receipt: Receipt, wanted: Mapping[str, str]) -> bool:
     return all(receipt.questions.get(rubric) == key for rubric, key in wanted.items())
 
 
-def _demands(case: Case, rubrics: list[Rubric], now: datetime) -> Demands:
+def _demands(gate: Gate, rubrics: tuple[Rubric, ...], now: datetime) -> Demands:
     return Demands(
-        rubrics={rubric.id: rubric.digest for rubric in case.rubrics},
-        definitions=definitions_of(case.gate),
+        rubrics={rubric.id: rubric.digest for rubric in rubrics},
+        definitions=definitions_of(gate),
         today=now.date(),
-        judge="always" if rubrics else "never",
+        judge="always",
         strict=True,
     )
 

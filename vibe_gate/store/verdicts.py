@@ -14,9 +14,8 @@ import os
 import re
 import secrets
 import stat
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -35,14 +34,13 @@ MAX_BYTES = 4_000_000
 
 _OURS = re.compile(r"[0-9a-f]{64}\.json|\.[0-9a-f]{64}\.json\.[0-9a-f]{8}|\.[0-9a-f]{64}\.asking")
 
-_PAUSE_S = 0.1
-
 
 class VerdictCache:
     """The entries of one repository. No method raises where files cannot be read or written."""
 
     def __init__(self, common_dir: Path) -> None:
         self._folder = common_dir / "vibe-gate" / "verdicts"
+        self._claims: dict[str, int] = {}
 
     def get(self, key: str, now: datetime) -> dict[str, Any] | None:
         """The verdict kept under `key` (64 hex digits), or None."""
@@ -73,17 +71,28 @@ class VerdictCache:
             return f"{error.strerror}: {self._folder}"
         return ""
 
-    @contextmanager
-    def asking(self, keys: Iterable[str], until: float, waiting: Callable[[], None]) -> Iterator[None]:
-        """Be the only one who asks these questions, as far as the file system lets us.
+    def claim(self, keys: Iterable[str], now: datetime, until: datetime) -> bool:
+        """Be the only one who asks these questions, all or none; False if a living process asks one of them."""
+        for key in sorted(keys):
+            path = self._folder / f".{key}.asking"
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                descriptor = _lock(path)
+            except OSError:
+                continue  # nobody can be kept from asking here
+            if descriptor is None:
+                self.release(keys)
+                return False
+            self._claims[key] = descriptor
+        return True
 
-        `waiting` is called once if another review asks one of them: until it has its answer or
-        is gone, or the clock `time.monotonic` says `until` (then both ask).
-        """
-        with ExitStack() as held:
-            for key in sorted(keys):  # in one order, so that no two wait for each other
-                held.enter_context(_claimed(self._folder / f".{key}.asking", until, waiting))
-            yield
+    def release(self, keys: Iterable[str]) -> None:
+        """Let others ask these questions."""
+        for key in keys:
+            descriptor = self._claims.pop(key, None)
+            if descriptor is not None:
+                _gone(self._folder / f".{key}.asking")
+                os.close(descriptor)
 
     def prune(self, now: datetime) -> int:
         """Remove what is too old or too much, by the files' own times; returns how many went."""
@@ -114,24 +123,8 @@ def _gone(path: Path) -> bool:
     return False
 
 
-@contextmanager
-def _claimed(path: Path, until: float, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock that ends with this process; its file is taken away again."""
-    descriptor = None
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = _lock(path, until, waiting)
-    try:
-        yield
-    finally:
-        if descriptor is not None:
-            _gone(path)
-            os.close(descriptor)
-
-
-def _lock(path: Path, until: float, waiting: Callable[[], None]) -> int | None:
-    """The locked file, or None when the time is over. OSError."""
-    told = False
+def _lock(path: Path) -> int | None:
+    """The locked file, which ends with this process; None if another holds it. OSError."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
         try:
@@ -141,13 +134,8 @@ def _lock(path: Path, until: float, waiting: Callable[[], None]) -> int | None:
         except FileNotFoundError:  # whoever held it took the file away: there is a new one to be locked
             pass
         except BlockingIOError:
-            if time.monotonic() >= until:
-                os.close(descriptor)
-                return None
-            if not told:
-                waiting()
-            told = True
-            time.sleep(_PAUSE_S)
+            os.close(descriptor)
+            return None
         except OSError:
             os.close(descriptor)
             raise

@@ -14,7 +14,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.errors import PASS, USAGE, GateError, IntegrityError, UsageError
-from vibe_gate.faces import progress
+from vibe_gate.faces import progress, running
 from vibe_gate.faces.action import artifact
 from vibe_gate.faces.action.approval import Approvals
 from vibe_gate.faces.action.event import Trigger, read_event
@@ -35,7 +35,7 @@ from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Report
 from vibe_gate.report.sarif import sarif
 from vibe_gate.report.workflow_commands import commands
-from vibe_gate.review import Request, Review, review
+from vibe_gate.review import Review, ReviewRequest, review
 
 NO_TOKEN = "No token was given (`github-token`), so nothing was posted to GitHub."  # noqa: S105  a sentence
 LOG_WIDTH = 400
@@ -128,7 +128,7 @@ def _forge(runner: Runner, inputs: Inputs, repository: str) -> Forge:
 
 
 def _review(job: _Job, approvals: Approvals) -> Review:
-    request = Request(
+    request = ReviewRequest(
         selection=Selection("range", job.span.before, job.span.head),
         rubrics=job.inputs.rubrics,
         base=job.span.trusted,
@@ -137,7 +137,8 @@ def _review(job: _Job, approvals: Approvals) -> Review:
         approval=approvals,
     )
     with progress.shown(job.environ) as show:
-        return review(request, start=job.runner.start, environ=job.environ, clock=job.runner.clock, progress=show)
+        walk = review(request, start=job.runner.start, environ=job.environ, clock=job.runner.clock, progress=show)
+        return running.run(walk)
 
 
 def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> _Ended:

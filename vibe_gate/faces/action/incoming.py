@@ -24,7 +24,7 @@ from vibe_gate.domain.receipt import MAX_BYTES as MAX_RECEIPT
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.faces.action.artifact import BUNDLE, PAPERS, REPORT
-from vibe_gate.judging import summarize
+from vibe_gate.judging import assemble
 from vibe_gate.receipts.verify_artifact import Claimed
 from vibe_gate.secrets.redaction import Redactor
 from vibe_gate.store import Provenance, import_bundles, list_runs
@@ -110,7 +110,7 @@ def _read(folder: Path, aside: Path, environ: Mapping[str, str], now: datetime) 
         if claimed.document != _papers(folder, raw)[0].document:
             raise _refused(folder, "its bundle and its summary.json are not the same run")
     _require_plausible(folder, summary)
-    return Incoming(folder.name, summarize.redacted(summary, Redactor(environ).value), claimed, bundle)
+    return Incoming(folder.name, assemble.redacted(summary, Redactor(environ).value), claimed, bundle)
 
 
 def _papers(folder: Path, raw: bytes) -> tuple[Claimed, Summary]:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import UsageError
-from vibe_gate.faces import progress
+from vibe_gate.faces import progress, running
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.cli.review import present
 from vibe_gate.git.scaffold import Draft, make_repository
-from vibe_gate.review import Request, review
+from vibe_gate.review import ReviewRequest, review
 
 SUMMARY = "see a whole review, offline and free: a small repository, the real CLI, a recorded model"
 
@@ -45,8 +45,8 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if not args.json:
         emit(f"{RECORDING}\n\n$ cd {folder}\n$ vibe-gate review --commit HEAD\n\n")
     with resources.as_file(DATA / "cassette") as cassette, progress.shown(environ) as show:
-        request = Request(Selection("commit"), wire="replay", cassette=cassette, definitions="HEAD~1")
-        done = review(request, start=folder, environ=environ, clock=_now, progress=show)
+        request = ReviewRequest(Selection("commit"), wire="replay", cassette=cassette, definitions="HEAD~1")
+        done = running.run(review(request, start=folder, environ=environ, clock=_now, progress=show))
     present(done, request, environ, as_json=args.json)
     if not args.json:
         emit(f"\nThe repository stays at {folder}; look around, and delete it when you are done.\n")

@@ -86,6 +86,7 @@ def run(argv: Sequence[str]) -> int:
     gc.set_threshold(NEW_OBJECTS)
     sys.modules.setdefault(PLUGINS, _no_plugins())
     signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)  # asyncio would wait for the next await
     try:
         return _run(argv)
     except GateError as error:

@@ -1,4 +1,4 @@
-"""`vibe-gate review`: argv to a Request, a Review to the terminal or to JSON."""
+"""`vibe-gate review`: argv to a ReviewRequest, a Review to the terminal or to JSON."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rich.text import Text
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import PASS, StorageError, UsageError
-from vibe_gate.faces import progress
+from vibe_gate.faces import progress, running
 from vibe_gate.faces.cli.idle import NOTHING
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.report import terminal
 from vibe_gate.report.text import safe
-from vibe_gate.review import Request, Review, review
+from vibe_gate.review import Review, ReviewRequest, review
 
 SUMMARY = "Hold a change against the repository's rubrics: checks first, then the judge."
 
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     request = request_of(args, environ)
     write = _writer(args, environ)
     with progress.shown(environ) as show:
-        done = review(request, start=Path.cwd(), environ=environ, clock=_now, progress=show)
+        done = running.run(review(request, start=Path.cwd(), environ=environ, clock=_now, progress=show))
     failed = write(done)
     try:
         if STDOUT not in (args.sarif, args.junit, args.gitlab, args.markdown):
@@ -116,7 +116,7 @@ def _writer(args: argparse.Namespace, environ: Mapping[str, str]) -> Callable[[R
     return write
 
 
-def present(done: Review, request: Request, environ: Mapping[str, str], *, as_json: bool) -> None:
+def present(done: Review, request: ReviewRequest, environ: Mapping[str, str], *, as_json: bool) -> None:
     """Print a review: the document, one sentence where there was nothing to do, or the verdict screen."""
     if as_json:
         for note in done.notes:
@@ -128,11 +128,11 @@ def present(done: Review, request: Request, environ: Mapping[str, str], *, as_js
         _print(done, environ)
 
 
-def request_of(args: argparse.Namespace, environ: Mapping[str, str]) -> Request:
+def request_of(args: argparse.Namespace, environ: Mapping[str, str]) -> ReviewRequest:
     """The request that the parsed arguments mean; UsageError where they contradict each other."""
     rubrics, revision = _rubrics_and_revision(args.rubric, args.revision)
     wire, cassette = _wire(args, environ)
-    return Request(
+    return ReviewRequest(
         selection=_selection(revision, args.staged, args.commit),
         rubrics=tuple(dict.fromkeys(rubrics)),
         judge=not args.no_judge,

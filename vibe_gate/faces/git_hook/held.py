@@ -12,12 +12,13 @@ from vibe_gate.domain.record import Record, RecordKind
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult
 from vibe_gate.errors import PASS, StorageError
+from vibe_gate.faces import running
 from vibe_gate.faces.git_hook.call import Hook, loud, note_empty_merge
 from vibe_gate.faces.git_hook.effect import Effect, effect
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.receipts.notes import is_wanted
 from vibe_gate.report.text import safe
-from vibe_gate.review import Request, Review, review_in
+from vibe_gate.review import Review, ReviewRequest, review_in
 from vibe_gate.store.records import IndexFile, Records
 
 _BEFORE_COMMITS = ("pre-commit", "pre-merge-commit")
@@ -41,7 +42,7 @@ def held(
     `settled` is asked just before a judge would be: why none has to be, or "". `told`: the hints of a judge's
     answer that was told of just before; the same again is not told again, and no note.
     """
-    request = Request(
+    request = ReviewRequest(
         selection, stage=hook.stage, called=hook.called, strict=hook.strict, message=message, settled=settled
     )  # fmt: skip
     named = hook.environ.get("GIT_INDEX_FILE")
@@ -49,13 +50,14 @@ def held(
     with open_repository(hook.start, hook.environ) as repository:
         if hook.stage in _BEFORE_COMMITS:
             Records(repository.common_dir).forget()
-        done = review_in(
+        walk = review_in(
             repository,
             request,
             environ=hook.environ,
             clock=hook.clock,
             progress=lambda stage, what: hook.say(f"vibe-gate: {what} ...") if stage == "judge" else None,
         )
+        done = running.run(walk)
         rule = done.gate.file.on.inconclusive if done.gate else "warn"
         what = effect(done.summary.exit_code, rule, hook.environ, strict=hook.strict)
         if not _is_told(done, what, told):

@@ -16,7 +16,7 @@ from vibe_gate.faces.cli.bundles.naming import Named, named, root_of
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.cli.review import present
 from vibe_gate.report.text import safe
-from vibe_gate.review import Request, Review
+from vibe_gate.review import Review, ReviewRequest
 from vibe_gate.store import RunView
 from vibe_gate.store.retention import is_kept
 
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     elif summary is None:
         emit("".join(f"{line}\n" for line in _unsealed(meant, view, state, kept)))
     else:
-        present(Review(summary, _notes(meant, kept)), Request(Selection("worktree")), environ, as_json=False)
+        present(Review(summary, _notes(meant, kept)), ReviewRequest(Selection("worktree")), environ, as_json=False)
     return PASS
 
 

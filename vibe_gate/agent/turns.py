@@ -1,0 +1,144 @@
+"""Turns: the only way in which any agent, judges included, gets to speak.
+
+`hold` opens the turn's record, takes an address for the model, makes a home, keeps the
+deadline, settles what the session cost and seals the record. What it needs of the store
+and of the gateway comes in as values of these forms.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from vibe_gate.agent.task import READ_ONLY_TOOLS, Ending, Recorder, Task
+from vibe_gate.domain.wire import SessionCost
+from vibe_gate.errors import AgentError
+
+LEAST_SECONDS = 1.0
+"""A turn with less time left than this is not begun."""
+
+NO_TIME = Ending("timeout", None, "The deadline was reached.")
+"""Of a turn that was not begun."""
+
+
+class TurnRecord(Recorder, Protocol):
+    """Where one turn is written; `relative` is its folder in the run's bundle, "" if it is not recorded."""
+
+    relative: str
+
+    def seal(self, ending: Ending) -> None:
+        """Write the turn's summary; nothing is written afterwards."""
+
+
+class RunRecord(Protocol):
+    """Where the run is written."""
+
+    def event(self, type: Literal["node.status"], node_id: str | None = None, **data: Any) -> None:  # noqa: ANN401
+        """Append an event to the run's log."""
+
+    def turn(self, node_id: str) -> TurnRecord:
+        """Open the node's next turn."""
+
+
+class Wire(Protocol):
+    """The way to the model."""
+
+    @property
+    def cloud(self) -> Mapping[str, str]:
+        """Variables with which agents reach a cloud themselves; {} as a rule."""
+
+    def url(self, node_id: str) -> str:
+        """The address of the model for one session; "" if agents reach their cloud themselves."""
+
+    def settle(self, node_id: str, url: str, counted: SessionCost) -> SessionCost:
+        """What the session at `url` cost, given what the agent's program counted. The run's one answer to that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one agent is asked, at the node `node`; see `Task` for the units and meanings."""
+
+    node: str
+    prompt: str
+    system_prompt: str
+    schema: Mapping[str, Any]
+    cwd: Path
+    model: str
+    tools: tuple[str, ...] = READ_ONLY_TOOLS
+    max_turns: int = 20
+    max_cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """How a turn ended; `folder` is where it is recorded, relative to the run's bundle, "" if nowhere."""
+
+    ending: Ending
+    folder: str = ""
+
+
+async def hold(
+    turn: Turn, *, record: RunRecord, wire: Wire, environ: Mapping[str, str], homes: Path, timeout_s: float
+) -> TurnEnd:
+    """Hold one turn to its end. `homes` is a private folder for agents' homes; `timeout_s` is what is left of the run.
+
+    Whatever goes wrong with the model, the wire or the agent's program is an `Ending`.
+    """
+    if timeout_s < LEAST_SECONDS:
+        return TurnEnd(NO_TIME)
+    opened = record.turn(turn.node)
+    record.event("node.status", turn.node, status="RUNNING")
+    url = wire.url(turn.node)
+    with tempfile.TemporaryDirectory(dir=homes, ignore_cleanup_errors=True) as home:
+        task = _task(turn, Path(home), url, wire.cloud, environ, timeout_s)
+        try:
+            ending = await session(task, opened)
+        except AgentError as error:
+            ending = Ending("died", None, str(error))
+    ending = dataclasses.replace(ending, cost=wire.settle(turn.node, url, ending.cost))
+    opened.event(_usage(ending))
+    opened.seal(ending)
+    answered = ending.status == "answered"
+    record.event("node.status", turn.node, status="DONE" if answered else "ERROR", reason=ending.detail)
+    return TurnEnd(ending, opened.relative)
+
+
+async def session(task: Task, record: Recorder) -> Ending:
+    """Hold one conversation with the agent's program to its end; `hold` is its one caller.
+
+    Whatever the model, the wire or the agent's process does is an `Ending`; only a
+    missing agent program raises (AgentError). Cancelling it leaves no process behind.
+    """
+    from vibe_gate.agent.conversation import converse  # the SDK takes half a second to load
+
+    return await converse(task, record)
+
+
+def _task(
+    turn: Turn, home: Path, url: str, cloud: Mapping[str, str], environ: Mapping[str, str], timeout_s: float
+) -> Task:
+    return Task(
+        prompt=turn.prompt,
+        system_prompt=turn.system_prompt,
+        schema=turn.schema,
+        cwd=turn.cwd,
+        model=turn.model,
+        home=home,
+        base_url=url,
+        environ=environ,
+        tools=turn.tools,
+        max_turns=turn.max_turns,
+        max_cost_usd=turn.max_cost_usd,
+        timeout_s=timeout_s,
+        cloud=cloud,
+    )
+
+
+def _usage(ending: Ending) -> dict[str, Any]:
+    """The turn's total, after it was settled: what the run's summary says of it, too."""
+    tokens = {"input": ending.input_tokens, "output": ending.output_tokens}
+    return {"type": "usage", "tokens": tokens, "cost": ending.cost_usd, "basis": ending.cost.basis}

@@ -1,0 +1,85 @@
+"""What a face asks for, and what one run shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from vibe_gate.domain.change import Selection
+from vibe_gate.domain.gate import Gate, HookName, HookRule, JudgeWhen
+from vibe_gate.domain.receipt import Waiver
+
+if TYPE_CHECKING:
+    from vibe_gate.judging.deadline import Deadline
+    from vibe_gate.secrets.redaction import Redactor
+    from vibe_gate.store import RunRecorder
+
+CHECKS_NODE = "checks"
+"""The graph's node of the checks, which every judge's node comes after."""
+
+_STRICTEST: tuple[JudgeWhen, ...] = ("always", "agent-authored", "never")
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewRequest:
+    """What a face asks for. USD and seconds; None takes the gate's own setting.
+
+    `base` is the pull request's base: definitions are read there. `definitions` is a
+    revision or "worktree" and overrides it. `wire` and `cassette` choose how the
+    model is reached (None: `VIBE_GATE_WIRE` and `VIBE_GATE_CASSETTE`, else live).
+    `force` asks again what an earlier run has answered. `stage` is the git hook that
+    asks: the gate's `[hooks.STAGE]` then says whether a judge is asked at all, and the
+    author git would name is looked at; `called` is the stage by whose name the hook was
+    called, if only variables say that it is another one: the stricter rule of both counts.
+    `message` is what the commit will say, as far as the hook knows it. `approval` is asked
+    only if the change needs a person's approval: whose word lets it pass (a forge's
+    approving review), or None. `settled` is called just before a judge would be asked, and
+    says why none has to be, or "". `reuse` takes over a pass that somebody who is listed,
+    and is not the author, signed for exactly this question (receipts in bundles and notes).
+    """
+
+    selection: Selection
+    rubrics: tuple[str, ...] = ()
+    judge: bool = True
+    base: str | None = None
+    definitions: str | None = None
+    max_cost_usd: float | None = None
+    deadline_s: float | None = None
+    wire: Literal["live", "record", "replay"] | None = None
+    cassette: Path | None = None
+    strict: bool = False
+    force: bool = False
+    stage: HookName | None = None
+    called: HookName | None = None
+    message: str = ""
+    approval: Callable[[], Waiver | None] | None = None
+    settled: Callable[[], str] | None = None
+    reuse: bool = False
+
+    def why_no_judge(self, gate: Gate, *, by_agent: bool) -> str:
+        """Why no judge is wanted, or "". `by_agent`: there are signs that an agent wrote the change."""
+        if not self.judge:
+            return "not asked (--no-judge)"
+        if self.stage is None:
+            return ""
+        stages = (self.stage, self.called or self.stage)
+        judge = min((gate.file.hooks.get(stage, HookRule()).judge for stage in stages), key=_STRICTEST.index)
+        if judge == "never":
+            return f'not asked ([hooks.{self.stage}] judge = "never")'
+        if judge == "agent-authored" and not by_agent:
+            return "not asked: no sign of an AI agent"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What everything in one run shares: where it is written down, what is secret, when it ends, the outside world."""
+
+    record: RunRecorder
+    redactor: Redactor
+    deadline: Deadline
+    clock: Callable[[], datetime]
+    environ: Mapping[str, str]

@@ -1,0 +1,305 @@
+"""Run the judges of one review: look up what was answered before, export the tree, start the gateway, ask, and verify
+that the tree did not change. A verdict about something that is not there any more is no verdict.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import math
+import secrets
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from vibe_gate import __version__
+from vibe_gate.domain.change import Change
+from vibe_gate.domain.context import ReviewRequest, RunContext
+from vibe_gate.domain.gate import Budget
+from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.summary import Cost
+from vibe_gate.gateway import Gateway, Spending, Upstream, Wire, find_upstream, wire_from
+from vibe_gate.git import Repository
+from vibe_gate.judging.assemble import JudgeResult
+from vibe_gate.judging.deadline import GRACE_S
+from vibe_gate.judging.question import Question, RubricQuestion, RubricVotes
+from vibe_gate.judging.votes import SESSIONS_AT_ONCE, TOOLS, VoteContext, cast_votes
+from vibe_gate.store.spending import DayLedger
+from vibe_gate.store.verdicts import VerdictCache
+
+NO_KEY = "no API key"
+ADVICE = (
+    "No API key: {count} judge questions skipped. Set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or "
+    "CLAUDE_CODE_OAUTH_TOKEN (or ANTHROPIC_BASE_URL for a local model), or use --no-judge."
+)
+
+POLL_S = 0.1
+"""Between two looks whether another review has its answer."""
+
+
+class Answers(Protocol):
+    """Answers already paid for, by the question's key. No method raises."""
+
+    def get(self, key: str, now: datetime) -> dict[str, Any] | None:
+        """The answer kept under `key`."""
+
+    def put(self, key: str, answer: dict[str, Any], now: datetime) -> str:
+        """Keep an answer; "", or why it could not be kept."""
+
+    def claim(self, keys: Iterable[str], now: datetime, until: datetime) -> bool:
+        """Be the only one who asks these questions, all or none; False if a living process asks one of them."""
+
+    def release(self, keys: Iterable[str]) -> None:
+        """Let others ask these questions."""
+
+    def prune(self, now: datetime) -> int:
+        """Forget what is too old or too much."""
+
+
+class DaySpending(Protocol):
+    """What all runs of a day have spent, in USD. No method raises; `add` is called from several threads."""
+
+    def spent(self, now: datetime) -> float:
+        """USD of the day of `now`."""
+
+    def add(self, usd: float, run_id: str, now: datetime) -> str:
+        """Count what was just paid (less than 0: a correction); "", or why it could not be."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeContext:
+    """What judges are asked about, and within which limits. `model` is asked where a rubric names none."""
+
+    run: RunContext
+    repository: Repository
+    change: Change
+    message: str
+    model: str
+    budget: Budget
+
+    def questions(self, rubrics: Iterable[Rubric]) -> tuple[RubricQuestion, ...]:
+        """What is asked about the change: of a rubric that sees the message two questions, without it and with it."""
+        asked = []
+        for rubric in rubrics:
+            seen = self.message if "message" in rubric.sees else ""
+            for message in dict.fromkeys(("", seen)):
+                asked.append(RubricQuestion(rubric, message, self._key(rubric, message)))
+        return tuple(asked)
+
+    def keys(self, rubrics: Iterable[Rubric]) -> dict[str, str]:
+        """By rubric id, the key of the question that shows the most: the same key, the same question."""
+        return {question.rubric.id: question.key for question in self.questions(rubrics)}
+
+    def _key(self, rubric: Rubric, message: str) -> str:
+        return Question(
+            before=self.change.before,
+            after=self.change.after,
+            rubric=rubric.digest,
+            model=rubric.model or self.model,
+            tools=TOOLS,
+            message=message,
+            versions={"vibe-gate": __version__, "claude-agent-sdk": metadata.version("claude-agent-sdk")},
+        ).key
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What asking came to: votes by the question's key."""
+
+    votes: Mapping[str, RubricVotes]
+    spending: Spending
+    notes: tuple[str, ...]
+    intact: bool
+
+
+async def judge(
+    context: JudgeContext, rubrics: Sequence[Rubric], request: ReviewRequest, tell: Callable[[str], None]
+) -> JudgeResult:
+    """Ask the judge criteria of `rubrics` about the change, unless the same was asked before.
+
+    If another review asks the same at this moment, its answer is waited for; `tell` hears of it.
+    Raises GatewayError for a wire that is set up wrongly (a cassette that is not there).
+    """
+    await asyncio.sleep(0)  # from here on an event loop is needed (faces.running)
+    run = context.run
+    wire = wire_from(run.environ, request.wire, request.cassette)
+    questions = context.questions(rubrics)
+    answers = _answers(context.repository)
+    # A recording must hold the conversation and a replay must show it: neither uses what is known.
+    reads, writes = wire.mode == "live" and not request.force, wire.mode == "live"
+    known = _known(answers, questions, run.clock()) if reads else {}
+    missing = [question for question in questions if question.key not in known]
+    upstream = find_upstream(run.environ) if missing else None
+    if missing and upstream is None and wire.mode != "replay":
+        count = sum(
+            len(rubric.judged) for rubric in {question.rubric.id: question.rubric for question in missing}.values()
+        )
+        return replace(_result(questions, known), silence=NO_KEY, notes=(ADVICE.format(count=count),))
+    if not missing:
+        return _result(questions, known)
+    async with _claimed(answers, [question.key for question in missing] if reads else [], run, tell):
+        if reads:
+            known |= _known(answers, missing, run.clock())
+            missing = [question for question in missing if question.key not in known]
+        if not missing:
+            return _result(questions, known)
+        asked = await _ask(context, missing, wire, upstream)
+        notes = (*_keep(answers, asked, context), *asked.notes) if writes else asked.notes
+    result = replace(
+        _result(questions, known, asked.votes), cost=_cost(asked.spending), notes=notes, intact=asked.intact
+    )
+    if not (writes and asked.intact):
+        return result
+    return replace(result, questions={name: context.keys(rubrics)[name] for name in result.answered_now})
+
+
+def _answers(repository: Repository) -> Answers:
+    return VerdictCache(repository.common_dir)
+
+
+def _spending(repository: Repository) -> DaySpending:
+    return DayLedger(repository.common_dir)
+
+
+@asynccontextmanager
+async def _claimed(
+    answers: Answers, keys: list[str], run: RunContext, tell: Callable[[str], None]
+) -> AsyncIterator[None]:
+    """Be the only one who asks these questions, as far as that can be had in half of the time that is left.
+
+    The other half is enough to ask after all if the other review gets stuck.
+    """
+    latest = run.deadline.left() / 2
+    expires = timedelta(seconds=run.deadline.left() + GRACE_S)
+    held = not keys or answers.claim(keys, run.clock(), run.clock() + expires)
+    if not held:
+        tell("another review asks the same just now; waiting for its answer")
+    while not held and run.deadline.left() > latest:
+        await asyncio.sleep(POLL_S)
+        held = answers.claim(keys, run.clock(), run.clock() + expires)
+    try:
+        yield
+    finally:
+        if held:
+            answers.release(keys)
+
+
+def _known(answers: Answers, questions: Iterable[RubricQuestion], now: datetime) -> dict[str, RubricVotes]:
+    found: dict[str, RubricVotes] = {}
+    for question in questions:
+        answer = answers.get(question.key, now)
+        if answer is not None:
+            with suppress(ValidationError):  # written by another version, or by someone else: a miss
+                found[question.key] = RubricVotes.model_validate(answer)
+    return found
+
+
+async def _ask(context: JudgeContext, questions: list[RubricQuestion], wire: Wire, upstream: Upstream | None) -> _Asked:
+    """Ask all questions side by side, with the tree exported and the gateway open."""
+    run, spending = context.run, _spending(context.repository)
+    uncounted: set[str] = set()
+    lock = threading.Lock()
+
+    def count(usd: float, _node_id: str) -> None:
+        with lock:
+            uncounted.add(spending.add(usd, run.record.run_id, run.clock()))
+
+    with tempfile.TemporaryDirectory(prefix="vibe-gate-") as folder:
+        with run.deadline.interrupting():
+            export = context.repository.export(context.change.after, Path(folder) / "tree")
+        nonce = secrets.token_hex(16)
+        places = {nonce: "{{nonce}}", folder: "{{folder}}"}
+        budget = _budget(context, spending)
+        with Gateway(upstream, wire, budget, run.redactor.text, placeholders=places, on_settled=count) as gateway:
+            votes = await _all_votes(questions, _vote_context(context, gateway, Path(folder), nonce, budget))
+            spent, notes = gateway.spent(), tuple(gateway.unmatched)
+        with run.deadline.interrupting():
+            intact = export.unchanged()
+    if spent.budget_reached:
+        _tell_budget(run, budget, spent, votes)
+    for why in filter(None, uncounted):
+        notes += (f"What was spent is not counted on this day's budget ({why}).",)
+    return _Asked(votes, spent, notes, intact)
+
+
+def _budget(context: JudgeContext, spending: DaySpending) -> float:
+    a_day = context.budget.per_day_usd
+    left = math.inf if a_day is None else max(a_day - spending.spent(context.run.clock()), 0.0)
+    return min(context.budget.max_cost_usd, left)
+
+
+def _vote_context(context: JudgeContext, gateway: Gateway, folder: Path, nonce: str, budget: float) -> VoteContext:
+    return VoteContext(
+        run=context.run,
+        change=context.change,
+        read=functools.cache(context.repository.read),
+        wire=gateway,
+        folder=folder,
+        model=context.model,
+        max_turns=context.budget.max_turns,
+        max_cost_usd=budget,
+        nonce=nonce,
+        slots=asyncio.Semaphore(SESSIONS_AT_ONCE),
+    )
+
+
+async def _all_votes(questions: list[RubricQuestion], context: VoteContext) -> dict[str, RubricVotes]:
+    async with asyncio.TaskGroup() as group:
+        tasks = {question.key: group.create_task(cast_votes(question, context)) for question in questions}
+    return {key: task.result() for key, task in tasks.items()}
+
+
+def _tell_budget(run: RunContext, budget: float, spent: Spending, votes: Mapping[str, RubricVotes]) -> None:
+    """Write down that the budget was reached, and what was not asked because of it."""
+    missing = dict.fromkeys(item for cast in votes.values() if cast.stopped for item in cast.unreviewed)
+    not_asked = [{"path": item.path, "line": item.line, "end_line": item.end_line} for item in missing]
+    run.record.event("budget.reached", limit_usd=budget, usd=round(spent.usd, 6), not_asked=not_asked)
+
+
+def _keep(answers: Answers, asked: _Asked, context: JudgeContext) -> tuple[str, ...]:
+    """Keep the final answers for later reviews; what could not be kept comes back as a sentence."""
+    now, problem = context.run.clock(), ""
+    for key, votes in asked.votes.items():
+        if asked.intact and votes.is_final:
+            entry = votes.from_bundle(context.run.record.relative).model_dump(mode="json")
+            problem = answers.put(key, context.run.redactor.value(entry), now) or problem
+    answers.prune(now)
+    return (f"The answers are kept nowhere, so the same question is paid for again ({problem}).",) if problem else ()
+
+
+def _result(
+    questions: tuple[RubricQuestion, ...],
+    known: Mapping[str, RubricVotes],
+    new: Mapping[str, RubricVotes] | None = None,
+) -> JudgeResult:
+    """The votes by rubric, only of rubrics whose questions are all answered, by earlier runs or by this one."""
+    by_rubric: dict[str, list[str]] = {}
+    for question in questions:
+        by_rubric.setdefault(question.rubric.id, []).append(question.key)
+    votes = {**known, **(new or {})}
+    complete = {name: keys for name, keys in by_rubric.items() if all(key in votes for key in keys)}
+    asked = {name for name, keys in complete.items() if any(key in (new or {}) for key in keys)}
+    return JudgeResult(
+        votes={name: tuple(votes[key] for key in keys) for name, keys in complete.items()},
+        cached=frozenset(complete.keys() - asked),
+        partly_cached=frozenset(name for name in asked if any(key not in (new or {}) for key in complete[name])),
+    )
+
+
+def _cost(spending: Spending) -> Cost:
+    return Cost(
+        usd=round(spending.usd, 6),
+        basis=spending.basis,
+        input_tokens=spending.input_tokens,
+        output_tokens=spending.output_tokens,
+        by_node=dict(spending.by_node),
+        by_model=dict(spending.by_model),
+    )
