@@ -34,8 +34,7 @@ from vibe_gate.git import Repository, open_repository
 from vibe_gate.judging import assemble
 from vibe_gate.judging.assemble import JudgeResult, RunVerdict, assemble_verdict
 from vibe_gate.judging.deadline import Deadline
-from vibe_gate.receipts.issue import Attest
-from vibe_gate.receipts.versions import version_of
+from vibe_gate.receipts.issue import ReceiptIssuer, version_of
 from vibe_gate.secrets.redaction import Redactor
 from vibe_gate.store import captures, clean_if_due, open_store
 from vibe_gate.store.names import STORE
@@ -155,12 +154,12 @@ async def _carry_out(
         verdict = assemble_verdict(change, rubrics, checks, answers, waivers, impact, intact=intact)
         changes = policy.changes(impact, repository.file_patch)
         summary = _summary(subject, run, answers, verdict).model_copy(update={"policy_changes": changes})
-        attest = Attest(repository, change, gate, run, summary, answers, impact.fingerprint, verdict.waivers)
-        summary = _seal(run, summary, verdict, attest)
+        issuer = ReceiptIssuer(repository, change, gate, run, summary, answers, impact.fingerprint, verdict.waivers)
+        summary = _seal(run, summary, verdict, issuer)
         expired = waivers.remarks(summary.findings, [file.path for file in change.files])
         waived = [f"{waiver.finding}: {waiver.sentence}" for waiver in verdict.waivers]
         about_gate = _notes(repository, gate, run, verdict)
-        notes = (*about_gate, *answers.notes, *checks.notes, *waived, *expired, *filter(None, [attest.note]))
+        notes = (*about_gate, *answers.notes, *checks.notes, *waived, *expired, *filter(None, [issuer.note]))
         return Review(summary, tuple(map(run.redactor.text, notes)), gate)
 
 
@@ -250,12 +249,12 @@ def _summary(subject: _Subject, run: RunContext, answers: JudgeResult, verdict: 
     )
 
 
-def _seal(run: RunContext, summary: Summary, verdict: RunVerdict, attest: Attest) -> Summary:
+def _seal(run: RunContext, summary: Summary, verdict: RunVerdict, issuer: ReceiptIssuer) -> Summary:
     """Write the verdict down; the summary comes back as it may be shown."""
     run.record.event("verdict.decided", outcome=summary.outcome, exit_code=summary.exit_code)
     for waiver in verdict.waivers:
         run.record.event("override.recorded", **waiver.model_dump(mode="json"))
-    run.record.seal(summary, attest)
+    run.record.seal(summary, issuer)
     shown = assemble.redacted(summary, run.redactor.value)
     return shown.model_copy(update={"bundle": ""}) if run.record.lost else shown
 

@@ -82,14 +82,14 @@ def test_another_outcome_contradicts_the_log_and_the_receipt(
     changed(bundle, forged(*(("fail", 1) if outcome == "pass" else ("pass", 0))))
     text = " ".join(whys(root))
     assert "says another outcome or exit code than the summary" in text
-    assert "its receipt is another run's" in text
+    assert "the receipt belongs to another run" in text
     assert vibe_gate("bundles", "verify", cwd=root, environ=environ).returncode == 5
 
 
 def test_a_receipt_of_another_summary_or_none_at_all_is_told(reviewed: tuple[Path, Path]) -> None:
     root, bundle = reviewed
     changed(bundle, lambda document: document.update(workflow="other"))
-    assert whys(root) == ["its receipt vouches for another summary"]
+    assert whys(root) == ["the receipt is for another summary"]
     envelope = json.loads((bundle / "receipt.json").read_bytes())
     envelope["payload"] = base64.b64encode(b"{}").decode()
     (bundle / "receipt.json").write_text(json.dumps(envelope))

@@ -302,7 +302,7 @@ def test_a_bypass_in_a_reviewed_range_is_noted(here):
     commit(here, "c", "good\n")
     here.run("vibe-gate", "review", "--no-judge", "origin/main..HEAD")
     rows = verified(here, "origin/main..HEAD")
-    assert [(row["status"], any("committed past the hook" in note for note in row["notes"])) for row in rows] == [
+    assert [(row["status"], any("committed without the hook" in note for note in row["notes"])) for row in rows] == [
         ("reviewed", False),
         ("reviewed", True),
         ("reviewed", True),

@@ -7,10 +7,18 @@ from datetime import date
 
 import pytest
 
-from vibe_gate.domain.commit_status import Demands, Paper, Standing, Subject, best, judged, match
+from vibe_gate.domain.commit_status import (
+    ChangeIdentity,
+    CommitStatus,
+    FoundReceipt,
+    Requirements,
+    assess,
+    decide,
+    match_of,
+)
 from vibe_gate.domain.receipt import Receipt, RubricClaim, Signature, Waiver
 
-SUBJECT = Subject("c" * 40, "a" * 40, "b" * 40, "d" * 40, "e" * 64, ("ada@example.org",), places="7" * 64)
+COMMIT = ChangeIdentity("c" * 40, "a" * 40, "b" * 40, "d" * 40, "e" * 64, ("ada@example.org",), places="7" * 64)
 RECEIPT = Receipt(
     run_id="20260102T030405678Z-00000000", key="c" * 40, created_at="2026-01-02T03:04:05+00:00", before="a" * 40,
     after="b" * 40, base_commit="f" * 40, head_commit="c" * 40, patch_id="d" * 40, range_patch_id="d" * 40,
@@ -18,7 +26,7 @@ RECEIPT = Receipt(
     rubrics=(RubricClaim(id="tidy", digest="2", outcome="pass", score=1),), votes="", findings="", summary="",
     files={}, outcome="pass", exit_code=0, places="7" * 64,
 )  # fmt: skip
-DEMANDS = Demands(rubrics={"tidy": "2"}, definitions={"gate": "1"}, today=date(2026, 3, 1))
+REQUIRED = Requirements(rubrics={"tidy": "2"}, definitions={"gate": "1"}, today=date(2026, 3, 1))
 BOB = Signature("listed", "SHA256:bob", ("bob@example.org",))
 ADA = Signature("listed", "SHA256:ada", ("ada@example.org",))
 
@@ -31,31 +39,30 @@ ELSEWHERE = {"before": "1" * 40, "after": "2" * 40, "head_commit": "3" * 40}
 
 
 @pytest.mark.parametrize(
-    ("changes", "covered", "found"),
+    ("changes", "found"),
     [
-        ({}, False, "commit"),
-        ({"head_commit": ""}, False, "tree"),
-        ({"head_commit": "9" * 40}, False, "tree"),
-        (ELSEWHERE, False, "patch-id"),
-        (ELSEWHERE | {"exact": "0" * 64}, False, None),
-        (ELSEWHERE | {"places": "8" * 64}, False, None),
-        (ELSEWHERE | {"places": ""}, False, None),
-        (ELSEWHERE | {"patch_id": ""}, False, "range patch-id"),
-        (ELSEWHERE | {"patch_id": "", "places": "8" * 64}, False, None),
-        (ELSEWHERE | {"patch_id": "", "exact": "0" * 64}, False, None),
-        (ELSEWHERE | {"patch_id": "0" * 40, "range_patch_id": "0" * 40}, False, None),
-        (ELSEWHERE | {"patch_id": "0" * 40, "range_patch_id": "0" * 40}, True, "range patch-id"),
-        ({"before": "1" * 40, "head_commit": "", "patch_id": "", "exact": "0" * 64}, False, None),
-        ({"after": "2" * 40}, False, "commit"),
+        ({}, "commit"),
+        ({"head_commit": ""}, "tree"),
+        ({"head_commit": "9" * 40}, "tree"),
+        (ELSEWHERE, "patch-id"),
+        (ELSEWHERE | {"exact": "0" * 64}, None),
+        (ELSEWHERE | {"places": "8" * 64}, None),
+        (ELSEWHERE | {"places": ""}, None),
+        (ELSEWHERE | {"patch_id": ""}, "range patch-id"),
+        (ELSEWHERE | {"patch_id": "", "places": "8" * 64}, None),
+        (ELSEWHERE | {"patch_id": "", "exact": "0" * 64}, None),
+        (ELSEWHERE | {"patch_id": "0" * 40, "range_patch_id": "0" * 40}, None),
+        ({"before": "1" * 40, "head_commit": "", "patch_id": "", "exact": "0" * 64}, None),
+        ({"after": "2" * 40}, "commit"),
     ],
 )
-def test_a_receipt_is_about_a_commit_by_the_closest_match(changes, covered, found):
-    assert match(SUBJECT, receipt(**changes), covered) == found
+def test_a_receipt_is_about_a_commit_by_the_closest_match(changes, found):
+    assert match_of(COMMIT, receipt(**changes)) == found
 
 
 def test_an_empty_patch_id_matches_nothing():
-    subject = replace(SUBJECT, patch_id="", exact="e" * 64)
-    assert match(subject, receipt(**ELSEWHERE, patch_id="", range_patch_id="")) is None
+    subject = replace(COMMIT, patch_id="", exact="e" * 64)
+    assert match_of(subject, receipt(**ELSEWHERE, patch_id="", range_patch_id="")) is None
 
 
 def waiver(local: bool, expires: date | None = None) -> tuple[Waiver, ...]:
@@ -104,24 +111,24 @@ def waiver(local: bool, expires: date | None = None) -> tuple[Waiver, ...]:
     ],
 )
 def test_what_a_paper_says_of_a_commit(changes, signature, demands, status):
-    paper = Paper("run", "place", receipt(**changes), signature)
-    found = judged("commit", paper, SUBJECT, replace(DEMANDS, **demands))
+    paper = FoundReceipt("run", "place", receipt(**changes), signature)
+    found = assess("commit", paper, COMMIT, replace(REQUIRED, **demands))
     assert (found.status, bool(found.why)) == (status, True)
 
 
 def test_a_paper_from_a_note_counts_only_with_a_listed_signature():
-    paper = Paper("run", "a note", RECEIPT, Signature("unsigned"), bundled=False)
-    assert judged("commit", paper, SUBJECT, DEMANDS).status == "unsigned"
-    assert judged("commit", replace(paper, signature=BOB), SUBJECT, DEMANDS).status == "reviewed"
+    paper = FoundReceipt("run", "a note", RECEIPT, Signature("unsigned"), bundled=False)
+    assert assess("commit", paper, COMMIT, REQUIRED).status == "unsigned"
+    assert assess("commit", replace(paper, signature=BOB), COMMIT, REQUIRED).status == "reviewed"
 
 
 def test_a_flaw_outweighs_all_that_a_paper_says():
-    paper = Paper("run", "place", RECEIPT, BOB, flaw="git tracks it")
-    assert judged("commit", paper, SUBJECT, DEMANDS).status == "forged"
+    paper = FoundReceipt("run", "place", RECEIPT, BOB, problem="git tracks it")
+    assert assess("commit", paper, COMMIT, REQUIRED).status == "forged"
 
 
-def standing(status: str, by: str = "commit", run: str = "2026") -> Standing:
-    return Standing(status, "why", by, Paper(run, run, RECEIPT))  # type: ignore[arg-type]
+def standing(status: str, by: str = "commit", run: str = "2026") -> CommitStatus:
+    return CommitStatus(status, "why", by, FoundReceipt(run, run, RECEIPT))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -138,15 +145,15 @@ def standing(status: str, by: str = "commit", run: str = "2026") -> Standing:
 )
 def test_the_closest_whole_verdict_decides_and_of_these_the_newest(standings, decisive):
     for order in (standings, standings[::-1]):
-        assert best(order).status == decisive  # type: ignore[union-attr]
+        assert decide(order).status == decisive  # type: ignore[union-attr]
 
 
 def test_a_forged_paper_beside_a_good_one_is_told():
-    found = best([standing("reviewed"), standing("forged", run="2027")])
+    found = decide([standing("reviewed"), standing("forged", run="2027")])
     assert found is not None
     assert found.status == "reviewed"
     assert "2027" in found.notes[0]
 
 
 def test_without_papers_nothing_decides():
-    assert best([]) is None
+    assert decide([]) is None

@@ -22,9 +22,9 @@ from vibe_gate.domain.receipt import (
     own_signer,
     parse,
     places,
+    pre_authentication_encoding,
     reusable,
     statement,
-    to_sign,
 )  # fmt: skip
 from vibe_gate.domain.summary import CacheUse
 
@@ -90,13 +90,16 @@ def test_a_principal_with_a_slash_or_a_bracket_is_matched_as_it_stands():
 def test_what_was_sealed_is_read_back():
     sealed = parse(envelope(statement(RECEIPT), b"-----BEGIN SSH SIGNATURE-----", "SHA256:bob"))
     assert (sealed.receipt, sealed.signature) == (RECEIPT, b"-----BEGIN SSH SIGNATURE-----")
-    assert sealed.signed_bytes == to_sign(statement(RECEIPT))
+    assert sealed.signed_bytes == pre_authentication_encoding(statement(RECEIPT))
     assert parse(envelope(statement(RECEIPT))).signature == b""
 
 
 def test_the_signed_bytes_are_those_of_dsse():
     # The example of the DSSE specification, with our own type.
-    assert to_sign(b"hello world") == b"DSSEv1 %d %s 11 hello world" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode())
+    assert pre_authentication_encoding(b"hello world") == b"DSSEv1 %d %s 11 hello world" % (
+        len(PAYLOAD_TYPE),
+        PAYLOAD_TYPE.encode(),
+    )
 
 
 def wrapped(payload: bytes) -> bytes:
@@ -114,12 +117,12 @@ def edited(**changes: object) -> bytes:
         (b"null", "Input should be"),
         (wrapped(b"{}"), "_type"),
         (edited(predicateType="https://slsa.dev/provenance/v1"), "predicateType"),
-        (edited(subject=[]), "its subject is not what its predicate speaks of"),
+        (edited(subject=[]), "the subject contradicts the predicate"),
         (edited(extra=1), "extra"),
-        (wrapped(statement(RECEIPT) + b" "), "not in the canonical form"),
-        (wrapped(statement(RECEIPT).replace(b'"policy":""', b'"policy":"","policy":""')), "not in the canonical form"),
+        (wrapped(statement(RECEIPT) + b" "), "not canonical JSON"),
+        (wrapped(statement(RECEIPT).replace(b'"policy":""', b'"policy":"","policy":""')), "not canonical JSON"),
         (wrapped(statement(RECEIPT)).replace(b"ey", b"!!"), "not base64"),
-        (envelope(statement(RECEIPT), b"x").replace(b'"eA=="', b'""'), "its signature is empty"),
+        (envelope(statement(RECEIPT), b"x").replace(b'"eA=="', b'""'), "the signature is empty"),
         (b"x" * 5_000_000, "larger than"),
     ],
 )

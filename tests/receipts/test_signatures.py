@@ -65,7 +65,7 @@ def test_a_key_that_no_agent_holds_is_a_note(tmp_path, environ):
     key = signing.key(tmp_path)
     key.unlink()
     made = sign(DATA, configured(f"{key}.pub"), environ)
-    assert (made.signature, made.note) == (b"", "The receipt is not signed: no agent holds its key; `ssh-add` it")
+    assert (made.signature, made.note) == (b"", "The receipt is unsigned: its key is in no ssh-agent: `ssh-add` it")
 
 
 def test_a_key_with_a_passphrase_is_a_note_and_asks_nobody_even_at_a_terminal(tmp_path, environ):
@@ -82,7 +82,7 @@ def test_a_key_with_a_passphrase_is_a_note_and_asks_nobody_even_at_a_terminal(tm
     )  # fmt: skip
     os.close(master)
     os.close(slave)
-    assert b"needs a passphrase, and nobody is asked here" in done.stdout
+    assert b"needs a passphrase: `ssh-add` it" in done.stdout
 
 
 def test_a_missing_program_is_a_note_and_an_unchecked_signature(tmp_path, environ):
@@ -131,7 +131,7 @@ def test_a_key_that_is_not_listed_is_unlisted(tmp_path, environ):
     found = check(DATA, signature, other, configured(), environ)
     assert (found.state, found.why) == (
         "unlisted",
-        f"signed by {found.key}, who is not among the allowed signers",
+        f"signed by {found.key}, which is not in allowed_signers",
     )
     assert check(DATA, signature, b"", configured(), environ).state == "unlisted"
 

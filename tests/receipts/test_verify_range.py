@@ -11,7 +11,7 @@ from repos import Repo
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import IntegrityError
-from vibe_gate.receipts.verify import Asked, verify
+from vibe_gate.receipts.verify import VerifyRequest, verify
 from vibe_gate.review import ReviewRequest, review
 
 
@@ -41,7 +41,7 @@ class Place(Repo):
 
     def verify(self, span: str) -> tuple[int, dict[str, str]]:
         """The exit code, and what stands badly: why, by title."""
-        found = verify(Asked(span), start=self.path, environ=self.environ, now=datetime.now(UTC))
+        found = verify(VerifyRequest(span), start=self.path, environ=self.environ, now=datetime.now(UTC))
         bad = {subject.title: one.why for subject, one in found.commits if one.status not in ("reviewed", "empty")}
         return found.exit_code, bad
 

@@ -212,7 +212,7 @@ def test_15_a_summary_that_was_made_green_is_forged(gated):
     rewrite(bundle / "summary.json", pass_it)
     subprocess.run(["rm", "-rf", ".vibe-artifacts/index"], cwd=gated.path, check=True)
     code, [row] = gated.verify(f"{gated.first}..HEAD")
-    assert (code, row["status"], row["why"]) == (5, "forged", "its receipt is another run's")
+    assert (code, row["status"], row["why"]) == (5, "forged", "the receipt belongs to another run")
 
 
 def test_15b_a_bundle_that_was_altered_is_forged(gated):
@@ -228,7 +228,7 @@ def test_15c_a_bundle_without_its_receipt_is_forged(gated):
     (bundle / "receipt.json").unlink()
     rewrite(bundle / "summary.json", lambda document: document["digests"].pop("receipt.json"))
     code, [row] = gated.verify(f"{gated.first}..HEAD")
-    assert (code, row["status"], row["why"]) == (5, "forged", "its bundle has no receipt")
+    assert (code, row["status"], row["why"]) == (5, "forged", "the bundle has no receipt")
 
 
 def test_15d_a_bundle_that_came_with_the_repository_is_forged(gated):

@@ -1,29 +1,29 @@
-"""Where a commit stands: which receipt is about it, by what, and what that is worth. Pure; `verify` finds the rest.
+"""The status of a commit: which receipt is about it, by which match, and what that receipt is worth. Pure.
 
 A receipt is about a commit by one of four matches, the closest first:
 
     commit            it names the commit, and both trees are the commit's
     tree              both trees are the commit's: reviewed before it was committed, or amended since
     patch-id          the same change on another base: rebased, cherry-picked
-    range patch-id    a whole range was reviewed that the commit is part of, or that was squashed into it
+    range patch-id    a range was reviewed that has the commit, or that was squashed into it
 
-A patch-id leaves out white space, and where in a file the lines stand, so by a patch-id
-alone nothing is found: the change's exact digest and its places must be the same, too.
+A patch-id leaves out white space, and where in a file the lines are, so `exact` and `places` must agree as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Literal
 
-from vibe_gate.domain.gate import JudgeWhen
+from vibe_gate.domain.gate import Gate, JudgeWhen
 from vibe_gate.domain.receipt import Receipt, Signature, exact, own_signer, reusable
 
 if TYPE_CHECKING:
     from vibe_gate.domain.change import Change
     from vibe_gate.domain.provenance import Commit
+    from vibe_gate.domain.rubric import Rubric
 
 Match = Literal["commit", "tree", "patch-id", "range patch-id"]
 MATCHES: tuple[Match, ...] = ("commit", "tree", "patch-id", "range patch-id")
@@ -32,23 +32,28 @@ Status = Literal[
     "reviewed", "overridden", "empty", "failed", "inconclusive", "approval", "stale", "incomplete", "unsigned",
     "missing", "bypassed", "forged",
 ]  # fmt: skip
-"""`approval`: the gate itself changed and nobody approved; `incomplete`: less was asked than the gate demands;
-`unsigned`: a pass that only its author's machine vouches for, where more is demanded; `empty`: no file changed."""
-
-UNSIGNED = Signature("unsigned", why="it is not signed")
+"""`approval`: it changes the gate and nobody approved that; `incomplete`: less was asked than the gate requires;
+`unsigned`: a pass that only its author's machine vouches for, where more is required; `empty`: no file changed."""
 
 GOOD: frozenset[Status] = frozenset({"reviewed", "overridden", "empty"})
 
 MAX_FAILS = 5
-"""Earlier fails of one commit that are told."""
+"""Earlier failures of one commit that notes name."""
 
-_ASKED: frozenset[Status] = frozenset({"reviewed", "overridden", "failed", "inconclusive", "approval"})
-"""What only a verdict can say that is whole and holds today."""
+_WHOLE: frozenset[Status] = frozenset({"reviewed", "overridden", "failed", "inconclusive", "approval"})
+"""Statuses that only a complete and current verdict has."""
+
+UNSIGNED = Signature("unsigned", why="unsigned")
+
+_DEFINITIONS = (".vibe-gate/gate.toml", ".vibe-gate/suppressions.toml")
+"""They bear on every verdict; rubrics have digests of their own."""
+
+_BUILT_IN_DEFINITIONS = ("built-in/gate.toml",)
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """A commit as far as a receipt can be about it; `authors` are the addresses of author and committer."""
+class ChangeIdentity:
+    """A change as far as a receipt can be about it; `authors` are the addresses of authors and committers."""
 
     commit: str
     before: str
@@ -59,46 +64,58 @@ class Subject:
     title: str = ""
     places: str = ""
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Under which a receipt about the change can be found."""
+        return object_ids(self.commit, self.before, self.after, self.patch_id)
+
     def is_same_change(self, receipt: Receipt) -> bool:
         """Whether the receipt is about this very change, at this very place, perhaps in other trees."""
         return receipt.exact == self.exact and bool(receipt.places) and receipt.places == self.places
 
 
-def subject_of(change: Change, made: Iterable[Commit]) -> Subject:
-    """The change that these commits made, without title and places: enough where commit or trees must match."""
-    return Subject(
+def identity_of(change: Change, commits: Iterable[Commit]) -> ChangeIdentity:
+    """The identity of a change that these commits made, without title and places: enough to match trees or a commit."""
+    return ChangeIdentity(
         commit=change.head_commit,
         before=change.before,
         after=change.after,
         patch_id=change.patch_id,
         exact=exact(change),
-        authors=tuple(dict.fromkeys(mail for one in made for mail in (one.author_email, one.committer_email))),
+        authors=tuple(dict.fromkeys(mail for one in commits for mail in (one.author_email, one.committer_email))),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Paper:
-    """One receipt that was found, and where. `flaw` says why it is forged, "" where nothing speaks against it.
+def object_ids(commit: str, before: str, after: str, *patch_ids: str) -> tuple[str, ...]:
+    """The texts by which receipts and changes find each other: a commit, a tree, two trees, patch-ids."""
+    trees = (f"tree-{after}", f"{before}..{after}") if after else ()
+    return tuple(dict.fromkeys(filter(None, (commit, *trees, *patch_ids))))
 
-    `receipt` is None where the flaw is that there is none that can be read. `bundled`:
-    it lies in a bundle here, which was compared with it; else it came by a note.
+
+@dataclass(frozen=True, slots=True)
+class FoundReceipt:
+    """A receipt found in a bundle or a git note. `problem` says why it is forged, "" if nothing speaks against it.
+
+    `receipt` is None if there is none that can be read. `bundled`: it is in a bundle of this repository and agrees
+    with it; otherwise it came by a note. `ids`: what it is about (`object_ids`): by its content, or by the entry or
+    object that it was attached to if that has a problem.
     """
 
     run_id: str
     place: str
     receipt: Receipt | None
     signature: Signature = UNSIGNED
-    flaw: str = ""
+    problem: str = ""
     bundled: bool = True
+    ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Demands:
-    """What the gate demands of a commit today: digests of rubrics by id and of definitions by path ("": not there).
+class Requirements:
+    """What the gate requires of a change today: digests of rubrics by id and of definitions by path ("": no file).
 
-    `judge` is the gate's rule about asking one, and `hints` what says that an agent wrote
-    the commit: itself, or what hooks recorded of it. `strict`: as in CI, only a listed
-    signer who is not the author counts.
+    `judge`: when a judge must be asked; `hints`: signs that an agent wrote the change. `strict`: as in CI, only a
+    listed signer who is not the author counts.
     """
 
     rubrics: Mapping[str, str]
@@ -108,144 +125,169 @@ class Demands:
     hints: tuple[str, ...] = ()
     strict: bool = False
 
-    def judge_for(self, receipt: Receipt) -> bool:
-        """Whether a judge must have been asked; a hint of then counts as much as one of today."""
-        return self.judge == "always" or (
-            self.judge == "agent-authored" and (bool(self.hints) or receipt.agent_authored)
+    @classmethod
+    def of(
+        cls,
+        gate: Gate,
+        rubrics: Sequence[Rubric],
+        today: date,
+        *,
+        judge: JudgeWhen | None = None,
+        hints: tuple[str, ...] = (),
+        strict: bool = False,
+    ) -> Requirements:
+        """What `gate` requires with these rubrics; without `judge` one must be asked if any has judge criteria."""
+        digests = dict(gate.digests)
+        watched: tuple[str, ...] = _BUILT_IN_DEFINITIONS if gate.origin == "built-in" else _DEFINITIONS
+        return cls(
+            rubrics={rubric.id: rubric.digest for rubric in rubrics},
+            definitions={path: digests.get(path, "") for path in watched},
+            today=today,
+            judge=judge or ("always" if any(rubric.judged for rubric in rubrics) else "never"),
+            hints=hints,
+            strict=strict,
         )
+
+    def judge_for(self, receipt: Receipt) -> bool:
+        """Whether a judge must have been asked; a hint recorded at the review counts like one of today."""
+        by_agent = bool(self.hints) or receipt.agent_authored
+        return self.judge == "always" or (self.judge == "agent-authored" and by_agent)
+
+    def outdated(self, receipt: Receipt) -> str:
+        """Which definition changed since the review, as a clause; "" if none did."""
+        for path, digest in self.definitions.items():
+            if receipt.definitions.get(path, "") != digest:
+                return f"{path} has changed since the review"
+        for rubric in receipt.rubrics:
+            if self.rubrics.get(rubric.id, rubric.digest) != rubric.digest:
+                return f"rubric {rubric.id} has changed since the review"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How a commit stands, by which match of which paper; `why` is a sentence for people."""
+class CommitStatus:
+    """The status of a commit, by which match of which receipt; `why` is a clause for people.
+
+    `segment`: the commits (A..B) that were reviewed as a whole with this one, "" if it was reviewed by itself.
+    """
 
     status: Status
     why: str
     match: Match | None = None
-    paper: Paper | None = None
-    notes: tuple[str, ...] = field(default=())
+    found: FoundReceipt | None = None
+    notes: tuple[str, ...] = ()
+    segment: str = ""
+
+    @property
+    def place(self) -> str:
+        """The bundle or note of the receipt, or ""."""
+        return self.found.place if self.found else ""
 
 
-def match(subject: Subject, receipt: Receipt, covered: bool = False) -> Match | None:
-    """By what the receipt is about the commit; None if it is not.
-
-    `covered`: the receipt's range, held against today's commits, has the commit in it.
-    """
-    same_trees = (receipt.before, receipt.after) == (subject.before, subject.after)
-    if same_trees and receipt.head_commit == subject.commit:
-        return "commit"
+def match_of(identity: ChangeIdentity, receipt: Receipt) -> Match | None:
+    """How the receipt is about the change; None if it is not."""
+    same_trees = (receipt.before, receipt.after) == (identity.before, identity.after)
+    names_it = receipt.head_commit == identity.commit
+    if names_it and (same_trees or receipt.after != identity.after):
+        return "commit"  # with another tree: that is false, and `assess` says so
     if same_trees:
         return "tree"
-    if receipt.head_commit == subject.commit and receipt.after != subject.after:
-        return "commit"  # that is a lie, and `judged` says so
-    same_change = subject.is_same_change(receipt)
-    if same_change and subject.patch_id and receipt.patch_id == subject.patch_id:
+    if not identity.patch_id or not identity.is_same_change(receipt):
+        return None
+    if receipt.patch_id == identity.patch_id:
         return "patch-id"
-    if covered or (same_change and subject.patch_id and receipt.range_patch_id == subject.patch_id):
-        return "range patch-id"
-    return None
+    return "range patch-id" if receipt.range_patch_id == identity.patch_id else None
 
 
-def lie(subject: Subject, receipt: Receipt) -> str:
-    """What the receipt says of the commit that is not so, as a sentence; "" where it says nothing wrong."""
-    if receipt.head_commit == subject.commit and receipt.after != subject.after:
-        return "its receipt names this commit with another tree"
-    if (receipt.before, receipt.after) == (subject.before, subject.after) and receipt.exact != subject.exact:
-        return "its receipt names the commit's trees and another change"
-    return ""
+def assess(match: Match, found: FoundReceipt, identity: ChangeIdentity, required: Requirements) -> CommitStatus:
+    """What one receipt, which is about the change by `match`, says of it."""
+    receipt = found.receipt
+    if found.problem or receipt is None:
+        return CommitStatus("forged", found.problem, match, found)
+    status, why = _worth(found, receipt, identity, required)
+    return CommitStatus(status, why, match, found)
 
 
-def judged(found: Match, paper: Paper, subject: Subject, demands: Demands) -> Standing:
-    """What one paper, that is about the commit by `found`, says of it."""
-    receipt = paper.receipt
-    status: Status
-    status, why = ("forged", paper.flaw) if paper.flaw or receipt is None else _worth(paper, receipt, subject, demands)
-    return Standing(status, why, found, paper)
+def decide(statuses: Sequence[CommitStatus]) -> CommitStatus | None:
+    """The status that counts, of all that receipts say: of complete verdicts the closest match, then the newest.
 
-
-def best(standings: list[Standing]) -> Standing | None:
-    """The one that decides: of whole verdicts the closest match, and of these the newest; else what went wrong last.
-
-    `standings` are in any order. A forged paper beside a good one is told in a note, and so is a fail of the same
-    trees: whoever asks again until it passes (`--force`) has not changed what was wrong.
+    Without a complete verdict: a forged receipt, or else the closest. A forged receipt beside a complete verdict is
+    named in a note, and so is a failure on the same trees: asking again until it passes (`--force`) mends nothing.
     """
-    order = sorted(standings, key=_newest_of_the_closest)
-    whole = [standing for standing in order if standing.status in _ASKED]
-    forged = [standing for standing in order if standing.status == "forged"]
+    order = sorted(sorted(statuses, key=_run_id, reverse=True), key=_closeness)
+    whole = [one for one in order if one.status in _WHOLE]
+    forged = [one for one in order if one.status == "forged"]
     if not whole:
         return next(iter(forged or order), None)
-    decisive = whole[0]
     notes = (
-        *(f"another review of the same trees failed: {_place(one)}" for one in _failed_before(whole)),
-        *(f"a forged receipt was left aside: {_place(one)}: {one.why}" for one in forged),
+        *(f"another review of the same trees failed: {one.place}" for one in _failed_before(whole)),
+        *(f"ignored a forged receipt: {one.place}: {one.why}" for one in forged),
     )
-    return Standing(decisive.status, decisive.why, decisive.match, decisive.paper, (*decisive.notes, *notes))
+    return replace(whole[0], notes=(*whole[0].notes, *notes))
 
 
-def _failed_before(whole: list[Standing]) -> list[Standing]:
-    """Of verdicts, of which the first decides and is good: those that failed, about the very same trees."""
+def _failed_before(whole: Sequence[CommitStatus]) -> list[CommitStatus]:
+    """The failures on the same trees, if the first status is good."""
     if whole[0].status not in GOOD:
         return []
     return [one for one in whole[1:] if one.status == "failed" and one.match in ("commit", "tree")][:MAX_FAILS]
 
 
-def _newest_of_the_closest(standing: Standing) -> tuple[int, str]:
-    # A run id begins with its time; the order of characters is turned round for the newest first.
-    run_id = standing.paper.run_id if standing.paper else ""
-    place = MATCHES.index(standing.match) if standing.match else len(MATCHES)
-    return place, "".join(chr(0x7F - ord(char)) if ord(char) < 0x7F else char for char in run_id)
+def _run_id(one: CommitStatus) -> str:
+    return one.found.run_id if one.found else ""  # begins with the time
 
 
-def _place(standing: Standing) -> str:
-    return standing.paper.place if standing.paper else ""
+def _closeness(one: CommitStatus) -> int:
+    return MATCHES.index(one.match) if one.match else len(MATCHES)
 
 
-def _worth(paper: Paper, receipt: Receipt, subject: Subject, demands: Demands) -> tuple[Status, str]:
-    if wrong := lie(subject, receipt):
-        return "forged", wrong
-    if paper.signature.state in ("bad", "unlisted"):
-        return "forged", paper.signature.why
-    if changed := _changed(receipt, demands):
-        return "stale", changed
-    if absent := [name for name in demands.rubrics if name not in {rubric.id for rubric in receipt.rubrics}]:
-        return "incomplete", f"not held against: {', '.join(absent)}"
+def _false(identity: ChangeIdentity, receipt: Receipt) -> str:
+    """What the receipt says of the change that is not true, as a clause, or ""."""
+    if receipt.head_commit == identity.commit and receipt.after != identity.after:
+        return "the receipt names this commit with another tree"
+    if (receipt.before, receipt.after) == (identity.before, identity.after) and receipt.exact != identity.exact:
+        return "the receipt names the commit's trees with another change"
+    return ""
+
+
+def _worth(
+    found: FoundReceipt, receipt: Receipt, identity: ChangeIdentity, required: Requirements
+) -> tuple[Status, str]:
+    if false := _false(identity, receipt):
+        return "forged", false
+    if found.signature.state in ("bad", "unlisted"):
+        return "forged", found.signature.why
+    if outdated := required.outdated(receipt):
+        return "stale", outdated
+    if absent := [name for name in required.rubrics if name not in {rubric.id for rubric in receipt.rubrics}]:
+        return "incomplete", f"not reviewed against {', '.join(absent)}"
     if receipt.outcome == "fail":
         return "failed", "the review failed"
     if receipt.exit_code == 4:
-        return "approval", "the gate itself changed, and nobody approved that"
+        return "approval", "it changes the gate, and nobody approved that"
     if receipt.exit_code != 0:
         return "inconclusive", f"the review reached no verdict (exit code {receipt.exit_code})"
-    if demands.judge_for(receipt) and receipt.unasked:
-        hint = f"; but {demands.hints[0]}" if demands.hints else ""
-        return "incomplete", f"checks only; {receipt.unasked}{hint}"
-    return _passed(paper, receipt, subject, demands)
+    if required.judge_for(receipt) and receipt.unasked:
+        hint = f"; but {required.hints[0]}" if required.hints else ""
+        return "incomplete", f"no judge was asked: {receipt.unasked}{hint}"
+    return _passed(found, receipt, identity, required)
 
 
-def _passed(paper: Paper, receipt: Receipt, subject: Subject, demands: Demands) -> tuple[Status, str]:
-    signature = paper.signature
-    use, why = reusable(receipt, signature, subject.authors, judge=demands.judge_for(receipt))
-    if demands.strict and signature.state == "listed" and own_signer(signature, subject.authors):
+def _passed(
+    found: FoundReceipt, receipt: Receipt, identity: ChangeIdentity, required: Requirements
+) -> tuple[Status, str]:
+    signature = found.signature
+    reuse, why = reusable(receipt, signature, identity.authors, judge=required.judge_for(receipt))
+    if required.strict and signature.state == "listed" and own_signer(signature, identity.authors):
         return "forged", why
-    if demands.strict and use != "verdict":
+    if required.strict and reuse != "verdict":
         return "unsigned", why
-    if not paper.bundled and signature.state != "listed":
-        return "unsigned", f"it came by a note, and {why}"
-    expired = [waiver for waiver in receipt.waivers if waiver.expires is not None and waiver.expires < demands.today]
-    if expired:
-        return "failed", f"what let it pass expired on {expired[0].expires}: {expired[0].reason}"
-    local = [waiver for waiver in receipt.waivers if waiver.local]
-    if local:
-        return "overridden", "; ".join(waiver.sentence for waiver in local)
-    checks = "; checks only: no judge was asked" if receipt.unasked else ""
-    return "reviewed", (why if use == "verdict" else f"display only: {why}") + checks
-
-
-def _changed(receipt: Receipt, demands: Demands) -> str:
-    """Which definition is another one today than when the receipt was made, as a sentence; "" where none is."""
-    for path, digest in demands.definitions.items():
-        if receipt.definitions.get(path, "") != digest:
-            return f"{path} has changed since"
-    for rubric in receipt.rubrics:
-        if demands.rubrics.get(rubric.id, rubric.digest) != rubric.digest:
-            return f"the rubric {rubric.id} has changed since"
-    return ""
+    if not found.bundled and signature.state != "listed":
+        return "unsigned", f"it came by a note and is {why}" if why == "unsigned" else f"it came by a note; {why}"
+    for waiver in receipt.waivers:
+        if waiver.expires is not None and waiver.expires < required.today:
+            return "failed", f"what allowed it to pass expired on {waiver.expires}: {waiver.reason}"
+    if local := [waiver.sentence for waiver in receipt.waivers if waiver.local]:
+        return "overridden", "; ".join(local)
+    ignored = "" if reuse == "verdict" else " (CI ignores it)"
+    return "reviewed", f"{why}{ignored}" + ("; no judge asked" if receipt.unasked else "")

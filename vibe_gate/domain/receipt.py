@@ -1,7 +1,7 @@
 """The receipt of a run: an in-toto statement about the reviewed trees, in a DSSE envelope that can be signed.
 
-Pure: building, writing and parsing. Signing and checking signatures is
-`receipts.signatures`; what a receipt is worth to whom, `reusable` says.
+Pure. `receipts.issue` makes receipts, `receipts.signatures` signs and checks them, and `reusable` says what CI may
+do with one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import binascii
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal
 
@@ -21,32 +21,32 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileChange, FileVersion, Hunk
 from vibe_gate.domain.expressions import expression
 from vibe_gate.domain.model import Model
-from vibe_gate.domain.summary import CacheUse, Cost, Summary
+from vibe_gate.domain.summary import CacheUse, Cost
 from vibe_gate.domain.verdict import RunOutcome
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 """in-toto attestation framework, Statement v1."""
 
 PREDICATE_TYPE = "urn:vibe-gate:receipt:v1"
-"""A name of ours, not an address: nothing is looked up under it."""
+"""A name, not an address: there is nothing to download."""
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 """DSSE's media type for in-toto statements."""
 
 NAMESPACE = "vibe-gate"
-"""Of the SSH signatures: a signature made for anything else never counts here."""
+"""Namespace of the SSH signatures: one made for another purpose never counts."""
 
 _POLICY = expression(r"policy-(?:[0-9a-f]{16})?")
-"""What names the changes of the gate itself that a waiver speaks of."""
+"""Names the changes of the gate that a waiver is about."""
 
 MAX_BYTES = 4 << 20
-"""Of a receipt: hundreds of times what a review of many rubrics leaves."""
+"""Size limit of a receipt: hundreds of times what a review of many rubrics needs."""
 
 
 class Waiver(Model):
-    """Something that failed and was let pass: an override (`local`: one person's word, here), or a suppression.
+    """A finding that was allowed to pass: by an override (`local`: one person, in one clone) or a suppression.
 
-    Also a change of the gate itself that somebody approved at the forge: of its policy, and not local.
+    Also a change of the gate itself that a maintainer approved at the forge; that is not local.
     """
 
     finding: str
@@ -57,7 +57,7 @@ class Waiver(Model):
 
     @property
     def sentence(self) -> str:
-        """Who let it pass, until when, and why."""
+        """Who allowed it, until when, and why."""
         approval = "approved" if _POLICY.fullmatch(self.finding) else "suppressed"
         how = "overridden" if self.local else approval
         until = f" until {self.expires}" if self.expires else ""
@@ -65,7 +65,7 @@ class Waiver(Model):
 
 
 class RubricClaim(Model):
-    """How one rubric came out; `digest` is that of its demands."""
+    """The outcome of one rubric; `digest` is that of its definition."""
 
     id: str
     digest: str
@@ -74,16 +74,14 @@ class RubricClaim(Model):
 
 
 class Receipt(Model):
-    """The predicate: what was reviewed, against what, and how it came out.
+    """The predicate: what was reviewed, against which definitions, and the outcome.
 
-    `exact` is the sha-256 of the change itself (`exact`): unlike a patch-id it
-    counts white space. `places` fixes where (`places`); "" in receipts of before it was
-    recorded, by which no patch-id matches any more. `votes` and `findings` are sha-256 of canonical JSON as the
-    summary has it, `summary` of the whole summary, `files` of the bundle's other
-    files by name. `policy` is the fingerprint of blocking policy changes, "" without
-    any. `unasked` says why no judge was asked although criteria want one. `waivers`
-    took effect: without them the run would not have passed. `questions` are the keys of
-    the questions that judges answered in this very run, by rubric id (`domain.question`).
+    `exact`: sha-256 of the change (see `exact`); unlike a patch-id it counts white space. `places`: what fixes where
+    its hunks apply (see `places`). `votes`, `findings`, `summary`: sha-256 of that part of the stored summary as
+    canonical JSON, `summary` of all of it; `files`: sha-256 of the bundle's other files. `policy`: fingerprint of
+    changes of the gate that block. `unasked`: why no judge was asked although criteria want one. `waivers`: what was
+    allowed to pass. `questions`: keys of the questions that judges answered in this run, by rubric id
+    (`domain.question`). Where there is nothing to say, a text is "".
     """
 
     schema_: Literal[1] = Field(default=1, alias="schema")
@@ -117,17 +115,17 @@ class Receipt(Model):
     cache: CacheUse = CacheUse()
     versions: dict[str, str] = Field(default_factory=dict)
     signer: str = ""
-    """Who reviewed, by git's user.email: a claim. Who signed, the signature's key says."""
+    """git's user.email at the review: a claim, unlike the key of the signature."""
 
 
-class _Resource(Model):
+class _ResourceDescriptor(Model):
     name: str
     digest: dict[str, str]
 
 
 class _Statement(Model):
     type_: Literal["https://in-toto.io/Statement/v1"] = Field(alias="_type")
-    subject: tuple[_Resource, ...]
+    subject: tuple[_ResourceDescriptor, ...]
     predicate_type: Literal["urn:vibe-gate:receipt:v1"] = Field(alias="predicateType")
     predicate: Receipt
 
@@ -144,8 +142,8 @@ class _Envelope(Model):
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
-    """A receipt as it was found: the statement's bytes, the signature over them ("" unsigned), and what they say."""
+class SignedReceipt:
+    """A parsed receipt with the statement's bytes and the signature over them (b"": unsigned)."""
 
     payload: bytes
     signature: bytes
@@ -154,66 +152,7 @@ class Sealed:
     @property
     def signed_bytes(self) -> bytes:
         """What the signature is over."""
-        return to_sign(self.payload)
-
-
-@dataclass(frozen=True, slots=True)
-class Circumstances:
-    """What a receipt says besides the summary."""
-
-    exact: str
-    created_at: str
-    definitions: Mapping[str, str]
-    versions: Mapping[str, str]
-    policy: str = ""
-    unasked: str = ""
-    waivers: tuple[Waiver, ...] = ()
-    signer: str = ""
-    questions: Mapping[str, str] = field(default_factory=dict)
-    places: str = ""
-
-
-def receipt_of(
-    summary: Summary, document: Mapping[str, Any], files: Mapping[str, str], about: Circumstances
-) -> Receipt:
-    """The receipt of a run; `document` is the summary as it is stored, without digests, and `files` the digests."""
-    change = summary.change
-    votes, findings, whole = digests_of(document)
-    return Receipt(
-        run_id=summary.run_id,
-        key=summary.key,
-        created_at=about.created_at,
-        before=change.before,
-        after=change.after,
-        base_commit=change.base_commit,
-        head_commit=change.head_commit,
-        patch_id=change.patch_id,
-        range_patch_id=change.range_patch_id,
-        exact=about.exact,
-        trusted_revision=summary.trusted.revision,
-        bootstrap=summary.trusted.bootstrap,
-        definitions=dict(about.definitions),
-        rubrics=tuple(
-            RubricClaim(id=rubric.id, digest=rubric.digest, outcome=rubric.outcome, score=rubric.score)
-            for rubric in summary.rubrics
-        ),
-        votes=votes,
-        findings=findings,
-        summary=whole,
-        files=dict(files),
-        outcome=summary.outcome,
-        exit_code=summary.exit_code,
-        places=about.places,
-        policy=about.policy,
-        unasked=about.unasked,
-        questions=dict(about.questions),
-        agent_authored=summary.agent_authored.decision,
-        waivers=about.waivers,
-        cost=summary.cost,
-        cache=summary.cache,
-        versions=dict(about.versions),
-        signer=about.signer,
-    )
+        return pre_authentication_encoding(self.payload)
 
 
 def digests_of(document: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -227,18 +166,18 @@ def digests_of(document: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def contradiction(receipt: Receipt, document: Mapping[str, Any], files: Mapping[str, str]) -> str:
-    """What a receipt and the bundle around it disagree about, as a sentence; "" where nothing.
+    """How a receipt contradicts the bundle around it; "" if it does not.
 
-    `document` is the summary as it is stored (never as a model writes it again: a
-    later version's would have more fields), `files` the digests of the other files.
+    `document` is the summary as stored, without `digests` (not as a model would write it again: a later version has
+    more fields); `files` are the digests of the bundle's other files.
     """
     change = document["change"]
-    said = (document["run_id"], document["key"], document["outcome"], document["exit_code"], change["after"])
-    if said != (receipt.run_id, receipt.key, receipt.outcome, receipt.exit_code, receipt.after):
-        return "its receipt is another run's"
+    stored = (document["run_id"], document["key"], document["outcome"], document["exit_code"], change["after"])
+    if stored != (receipt.run_id, receipt.key, receipt.outcome, receipt.exit_code, receipt.after):
+        return "the receipt belongs to another run"
     if digests_of(document) != (receipt.votes, receipt.findings, receipt.summary):
-        return "its receipt vouches for another summary"
-    return "" if receipt.files == files else "its receipt vouches for other files"
+        return "the receipt is for another summary"
+    return "" if receipt.files == files else "the receipt is for other files"
 
 
 def statement(receipt: Receipt) -> bytes:
@@ -261,52 +200,51 @@ def _subject(receipt: Receipt) -> list[dict[str, Any]]:
 
 
 def envelope(payload: bytes, signature: bytes = b"", keyid: str = "") -> bytes:
-    """The DSSE envelope as one line of JSON; `signature` is an armoured SSH signature over `to_sign(payload)`."""
+    """The DSSE envelope as one line of JSON; `signature` is an armoured SSH signature of the encoded payload."""
     signatures = [{"keyid": keyid, "sig": base64.b64encode(signature).decode()}] if signature else []
     body = base64.b64encode(payload).decode()
     return canonical({"payloadType": PAYLOAD_TYPE, "payload": body, "signatures": signatures}) + b"\n"
 
 
-def parse(raw: bytes) -> Sealed:
-    """A receipt from its bytes. ValueError, with the reason, for anything that is none."""
+def parse(raw: bytes) -> SignedReceipt:
+    """Read a receipt from its bytes. ValueError, with the reason, for anything else."""
     if len(raw) > MAX_BYTES:
-        raise ValueError(f"it is larger than {MAX_BYTES:,} bytes")
+        raise ValueError(f"larger than {MAX_BYTES:,} bytes")
     try:
-        found = _Envelope.model_validate_json(raw)
-        payload = base64.b64decode(found.payload, validate=True)
-        signature = base64.b64decode(found.signatures[0].sig, validate=True) if found.signatures else b""
-        said = _Statement.model_validate_json(payload)
+        read = _Envelope.model_validate_json(raw)
+        payload = base64.b64decode(read.payload, validate=True)
+        signature = base64.b64decode(read.signatures[0].sig, validate=True) if read.signatures else b""
+        stated = _Statement.model_validate_json(payload)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise ValueError(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}") from None
     except binascii.Error:
-        raise ValueError("its payload is not base64") from None
-    receipt = said.predicate
-    if found.signatures and not signature:
-        raise ValueError("its signature is empty")
-    if [resource.model_dump() for resource in said.subject] != _subject(receipt):
-        raise ValueError("its subject is not what its predicate speaks of")
-    if payload != canonical(json.loads(payload)):  # a name twice, say: two readers could understand two things
-        raise ValueError("its statement is not in the canonical form")
-    return Sealed(payload, signature, receipt)
+        raise ValueError("the payload is not base64") from None
+    if read.signatures and not signature:
+        raise ValueError("the signature is empty")
+    if [resource.model_dump() for resource in stated.subject] != _subject(stated.predicate):
+        raise ValueError("the subject contradicts the predicate")
+    if payload != canonical(json.loads(payload)):  # a repeated name, say: two readers could understand two things
+        raise ValueError("the statement is not canonical JSON")
+    return SignedReceipt(payload, signature, stated.predicate)
 
 
-def to_sign(payload: bytes) -> bytes:
+def pre_authentication_encoding(payload: bytes) -> bytes:
     """DSSE's pre-authentication encoding, version 1."""
     kind = PAYLOAD_TYPE.encode()
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
 
 
 def canonical(value: object) -> bytes:
-    """JSON with sorted names and no white space, ASCII only: one value, one text."""
+    """JSON with sorted names, without white space, in ASCII: one text for each value."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
 
 
 def exact(change: Change) -> str:
-    """sha-256 of the change itself: every line with its context, its white space, modes and names, but no line numbers.
+    """sha-256 of the change: every line with its context and white space, modes and names, but no line numbers.
 
-    Two changes with the same patch-id may differ in white space, which a patch-id
-    leaves out and a Python program does not. What has no lines counts by its blobs.
+    Changes with the same patch-id may differ in white space, which matters to Python. Files without lines count by
+    their blobs.
     """
     made = hashlib.sha256()
     for file in sorted(change.files, key=lambda file: (file.path, file.old_path or "")):
@@ -322,10 +260,10 @@ def exact(change: Change) -> str:
 
 
 def places(change: Change, read: Callable[[FileVersion], bytes]) -> str:
-    """sha-256 of what fixes where the hunks stand: nothing, where the lines that each replaces stand once in its file.
+    """sha-256 of what fixes where hunks apply: nothing more if the lines that each replaces occur once in their file.
 
-    Otherwise the same hunk could be made at another place, in another sense: then line numbers count, and all that the
-    file was before. `read` gives the content of a file's side.
+    Otherwise the same hunk could apply at another place and mean something else: then its line number and the file
+    before the change count. `read` gives the content of one side of a file.
     """
     made = hashlib.sha256()
     for file in sorted(change.files, key=lambda file: (file.path, file.old_path or "")):
@@ -342,12 +280,12 @@ def places(change: Change, read: Callable[[FileVersion], bytes]) -> str:
 
 
 def _stands_once(hunk: Hunk, content: bytes) -> bool:
-    """Whether the lines that the hunk replaces, with their context, are once in what the file was.
+    """Whether the lines that the hunk replaces, with their context, occur once in the file before the change.
 
-    `content` begins with a newline that is not the file's.
+    `content` is that file after a newline of its own.
     """
     old = b"".join(line.content for line in hunk.lines if line.origin != "+")
-    if not old.endswith(b"\n"):  # the end of the file, and there is but one; or nothing at all, and so was the file
+    if not old.endswith(b"\n"):  # at the end of the file, or of an empty one
         return bool(old) or content == b"\n"
     first = content.find(b"\n" + old)
     return content.find(b"\n" + old, first + 1) < 0
@@ -368,21 +306,20 @@ def _sha256(value: object) -> str:
 
 
 Reuse = Literal["verdict", "saves-a-run", "display", "nothing"]
-"""What CI may do with a verdict that was reached elsewhere.
+"""What CI may do with a verdict reached elsewhere.
 
-`verdict`: take it instead of asking again. `saves-a-run`: take the fail, for nobody
-gains by forging one against themselves. `display`: show it, and ask all the same.
-`nothing`: it is not even shown."""
+`verdict`: use it instead of asking again. `saves-a-run`: use the fail, since nobody gains by forging one against
+themselves. `display`: show it and ask all the same. `nothing`: do not even show it."""
 
 SignatureState = Literal["unsigned", "bad", "unlisted", "listed", "valid", "unchecked"]
-"""`valid`: right, but there is no list of signers to look the key up in; `unchecked`: it could not be looked at."""
+"""`valid`: correct, but there is no list of signers; `unchecked`: ssh-keygen could not check it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What was found out about a receipt's signature; `principals` are those of the list by whom it is accepted.
+    """The result of checking a receipt's signature; `principals` are those of the list who may have made it.
 
-    `holders` are all whom the list names for the key, for other purposes and times, too.
+    `holders` are all names that the list has for the key, also for other purposes and times.
     """
 
     state: SignatureState
@@ -395,45 +332,44 @@ class Signature:
 def reusable(
     receipt: Receipt, signature: Signature, authors: Sequence[str], *, judge: bool = True
 ) -> tuple[Reuse, str]:
-    """What CI may do with the receipt of a change written by `authors` (addresses), and why, as a sentence.
+    """What CI may do with the receipt of a change by `authors` (addresses), and why, as a clause.
 
-    A pass counts only if its signer is listed and none of the authors. A pass by an
-    override counts for nobody else: it is one person's word, where that person was.
-    `judge`: the gate demands a judge of this change.
+    A pass counts only if its signer is listed and not an author, and not if it needed an override: that is one
+    person's word. `judge`: the gate requires a judge for this change.
     """
     if signature.state == "bad":
-        return "nothing", f"its signature is bad: {signature.why}"
+        return "nothing", f"bad signature: {signature.why}"
     if receipt.outcome == "fail":
-        return "saves-a-run", "it failed"
+        return "saves-a-run", "the review failed"
     if receipt.exit_code != 0:
-        return "nothing", "it reached no verdict that could be taken over"
+        return "nothing", "the review reached no verdict"
     if signature.state != "listed":
-        return "display", _WORTHLESS[signature.state]
-    if own := own_signer(signature, authors):
-        return "display", f"its signer, {', '.join(signature.principals)}, may be its author, {own}"
+        return "display", _NOT_LISTED[signature.state]
+    if author := own_signer(signature, authors):
+        return "display", f"its signer, {', '.join(signature.principals)}, may be its author, {author}"
     if any(waiver.local for waiver in receipt.waivers):
-        return "display", "it passed by an override"
+        return "display", "passed by an override"
     if judge and receipt.unasked:
         return "display", f"no judge was asked: {receipt.unasked}"
     if judge and receipt.cache.hits:
-        return "display", "its judges' answers were known before, in part or all: by whom, it cannot say"
+        return "display", "judge answers came from a cache, not from this run"
     return "verdict", f"signed by {', '.join(signature.principals)}"
 
 
-_WORTHLESS: dict[SignatureState, str] = {
-    "unsigned": "it is not signed",
-    "unlisted": "its signer is not among the allowed signers",
-    "valid": "there is no list of allowed signers",
+_NOT_LISTED: dict[SignatureState, str] = {
+    "unsigned": "unsigned",
+    "unlisted": "its signer is not in allowed_signers",
+    "valid": "signed, but there is no allowed_signers file",
     "unchecked": "its signature could not be checked",
 }
 
 
 def own_signer(signature: Signature, authors: Sequence[str]) -> str:
-    """The author who may have signed: whose address a holder of the key (a pattern with `*` and `?`) can be; or ""."""
-    flat = tuple(_flat(name) for name in (*signature.principals, *signature.holders))
-    return next((author for author in authors if paths.matches(_flat(author), flat)), "")
+    """The author who may hold the key: whose address matches a name or pattern (`*`, `?`) of a holder; or ""."""
+    holders = tuple(_flat(name) for name in (*signature.principals, *signature.holders))
+    return next((author for author in authors if paths.matches(_flat(author), holders)), "")
 
 
 def _flat(text: str) -> str:
-    # Without case, and as one segment: `/` means nothing in an address, and `[bot]` is no set of letters.
+    # Without case, and as one segment: in an address `/` means nothing, and `[bot]` is no set of letters.
     return text.strip().casefold().replace("/", "\\").replace("[", "(")

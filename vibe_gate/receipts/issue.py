@@ -1,7 +1,9 @@
-"""The receipt of a review: put together when the bundle is sealed, signed if a key is configured."""
+"""Issue the receipt of a review: made when the bundle is sealed, signed if a key is configured."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,18 +12,27 @@ from vibe_gate import __version__
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import RunContext
 from vibe_gate.domain.gate import Gate
-from vibe_gate.domain.receipt import Circumstances, Waiver, envelope, exact, places, receipt_of, statement, to_sign
+from vibe_gate.domain.receipt import (
+    Receipt,
+    RubricClaim,
+    Waiver,
+    digests_of,
+    envelope,
+    exact,
+    places,
+    pre_authentication_encoding,
+    statement,
+)
 from vibe_gate.domain.summary import Summary
 from vibe_gate.git import Repository
 from vibe_gate.judging.assemble import JudgeResult
 from vibe_gate.receipts import signatures
 from vibe_gate.receipts.notes import share
-from vibe_gate.receipts.versions import version_of
 
 
 @dataclass(slots=True)
-class Attest:
-    """Makes receipt.json for one run; the sealing calls it. `note` then says why it is not signed, if it was to be.
+class ReceiptIssuer:
+    """Make receipt.json of one run when it is sealed. `note` then says why it is unsigned although a key is configured.
 
     `answers` say why no judge was asked, and what was answered; `policy` names the change of the gate itself;
     `waivers` took effect.
@@ -38,32 +49,77 @@ class Attest:
     note: str = ""
 
     def __call__(self, document: Mapping[str, Any], files: Mapping[str, str]) -> bytes:
-        """The envelope, from the summary as it is stored and the digests of the bundle's other files."""
-        about = Circumstances(
-            exact=exact(self.change),
-            places=places(self.change, self.repository.read),
-            created_at=self.run.clock().isoformat(timespec="seconds"),
-            definitions=dict(self.gate.digests),
-            versions={"vibe-gate": __version__, "claude-agent-sdk": version_of("claude-agent-sdk")},
-            policy=self.policy,
-            unasked=self._unasked(),
-            questions=self.answers.questions,
-            waivers=tuple(self._as_kept(waiver) for waiver in self.waivers),
-            signer=self.repository.config("user.email") or "",
-        )
-        payload = statement(receipt_of(self.summary, document, files, about))
-        signed = signatures.sign(to_sign(payload), signatures.signing_of(self.repository), self.run.environ)
+        """The envelope; `document` is the summary as stored, without digests, `files` the bundle's other digests."""
+        payload = statement(self._receipt(document, files))
+        encoded = pre_authentication_encoding(payload)
+        signed = signatures.sign(encoded, signatures.signing_of(self.repository), self.run.environ)
         made = envelope(payload, signed.signature, signed.key)
         shared = share(self.repository, self.change.head_commit, made) if self.change.head_commit else ""
         self.note = " ".join(filter(None, [signed.note, shared]))
         return made
+
+    def _receipt(self, document: Mapping[str, Any], files: Mapping[str, str]) -> Receipt:
+        summary, change = self.summary, self.summary.change
+        votes, findings, whole = digests_of(document)
+        return Receipt(
+            run_id=summary.run_id,
+            key=summary.key,
+            created_at=self.run.clock().isoformat(timespec="seconds"),
+            before=change.before,
+            after=change.after,
+            base_commit=change.base_commit,
+            head_commit=change.head_commit,
+            patch_id=change.patch_id,
+            range_patch_id=change.range_patch_id,
+            exact=exact(self.change),
+            places=places(self.change, self.repository.read),
+            trusted_revision=summary.trusted.revision,
+            bootstrap=summary.trusted.bootstrap,
+            definitions=dict(self.gate.digests),
+            rubrics=tuple(
+                RubricClaim(id=rubric.id, digest=rubric.digest, outcome=rubric.outcome, score=rubric.score)
+                for rubric in summary.rubrics
+            ),
+            votes=votes,
+            findings=findings,
+            summary=whole,
+            files=dict(files),
+            outcome=summary.outcome,
+            exit_code=summary.exit_code,
+            policy=self.policy,
+            unasked=self._unasked(),
+            questions=dict(self.answers.questions),
+            agent_authored=summary.agent_authored.decision,
+            waivers=tuple(self._redacted(waiver) for waiver in self.waivers),
+            cost=summary.cost,
+            cache=summary.cache,
+            versions={"vibe-gate": __version__, "claude-agent-sdk": version_of("claude-agent-sdk")},
+            signer=self.repository.config("user.email") or "",
+        )
 
     def _unasked(self) -> str:
         """Why no judge was asked although criteria want one; "" if one was, or none is wanted."""
         wanted = any(criterion.kind == "judge" for rubric in self.summary.rubrics for criterion in rubric.criteria)
         return self.answers.silence if self.answers.chosen and wanted else ""
 
-    def _as_kept(self, waiver: Waiver) -> Waiver:
-        """What people wrote without secrets, as the bundle's log has it: a receipt is kept and shared, too."""
+    def _redacted(self, waiver: Waiver) -> Waiver:
+        """A receipt is kept and shared, so it holds no secret that a person typed into a reason."""
         redact = self.run.redactor.text
         return waiver.model_copy(update={"reason": redact(waiver.reason), "by": redact(waiver.by)})
+
+
+def version_of(package: str) -> str:
+    """The installed version of a package, without `importlib.metadata`, whose import costs more than a check."""
+    start = package.replace("-", "_").lower() + "-"
+    for folder in sys.path:
+        try:
+            names = [name for name in os.listdir(folder) if name.lower().startswith(start)]  # noqa: PTH208 (a text)
+            for name in names:
+                if name.endswith(".dist-info"):
+                    with open(f"{folder}/{name}/METADATA", encoding="utf-8") as file:
+                        return next(line[9:].strip() for line in file if line.startswith("Version: "))
+        except (OSError, StopIteration, UnicodeDecodeError):
+            continue
+    from importlib.metadata import version
+
+    return version(package)

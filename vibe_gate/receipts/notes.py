@@ -1,8 +1,7 @@
-"""Receipts in git notes: the optional way by which they travel. Light, for `post-commit` passes through here."""
+"""Share receipts in git notes, if the user wants that. Imports little: `post-commit` runs this."""
 
 from __future__ import annotations
 
-import importlib
 import os
 from contextlib import suppress
 from itertools import islice
@@ -18,14 +17,14 @@ NOTES = "vibe-gate"
 """The notes' ref, `refs/notes/vibe-gate`: one receipt a line."""
 
 MAX_EARLIER = 4
-"""Reviews of one tree, before the one that decides, whose receipts are shared, too."""
+"""Earlier reviews of the same tree whose receipts are shared as well."""
 
 _LOOKED_AT = 50
-"""Folders beside the run's own, the newest: anybody can lay more there."""
+"""Folders beside the run's own that are read, the newest: anybody can add more."""
 
 _LARGEST = 4 << 20
 _LARGEST_EARLIER = 256 << 10
-"""Bytes; together they must not make the note too large to be read."""
+"""Bytes of the run's own receipt and of an earlier one: together they must not make the note too large to read."""
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -36,7 +35,7 @@ def is_wanted(repository: Repository) -> bool:
 
 
 def share(repository: Repository, commit: str, raw: bytes) -> str:
-    """Add a receipt to the commit's git note, if that is wanted; why it could not be, as a sentence."""
+    """Add a receipt to the commit's git note if that is wanted; return why that failed, or ""."""
     if not is_wanted(repository):
         return ""
     old = repository.note(NOTES, commit)
@@ -49,10 +48,10 @@ def share(repository: Repository, commit: str, raw: bytes) -> str:
 
 
 def share_run(repository: Repository, run_id: str, tree: str, commit: str) -> str:
-    """The same for a run about a tree that has become a commit since. Whoever reads a note checks what it says.
+    """Add the receipt of a run about a tree that became this commit; return why that failed, or "".
 
-    The last reviews of the same tree go with it: the one in which a judge was asked counts for more than a later one
-    that knew the answer. Its own goes first, and of what else lies there only what is a receipt of this tree.
+    The last earlier reviews of the tree follow: one that asked a judge is worth more than a later one that found the
+    answer in the cache. Readers of notes check what they say.
     """
     if not run_id or not is_wanted(repository):
         return ""
@@ -60,9 +59,9 @@ def share_run(repository: Repository, run_id: str, tree: str, commit: str) -> st
     try:
         raw = _receipt(folder / run_id, _LARGEST)
     except OSError as error:
-        return f"receipt.json of the run {run_id} cannot be read: {error.strerror}."
-    if unshared := share(repository, commit, raw):
-        return unshared
+        return f"Cannot read receipt.json of run {run_id}: {error.strerror}."
+    if problem := share(repository, commit, raw):
+        return problem
     for earlier in _earlier(folder, run_id, tree):
         share(repository, commit, earlier)
     return ""
@@ -78,12 +77,12 @@ def _earlier(folder: Path, run_id: str, tree: str) -> list[bytes]:
 
 
 def _of_tree(bundle: Path, tree: str) -> bytes:
-    """A bundle's receipt; b"" where it is none, or of another tree: anybody can write there, and a note has limits."""
+    """A bundle's receipt; b"" if it is not a receipt of this tree, or too large: anybody can write there."""
     with suppress(OSError, ValueError):
         raw = _receipt(bundle, _LARGEST_EARLIER + 1)
-        # Only here: most commits have one review, and receipts take long to load.
-        said = importlib.import_module("vibe_gate.domain.receipt").parse(raw).receipt
-        if len(raw) <= _LARGEST_EARLIER and raw.find(b"\n") == len(raw) - 1 and said.after == tree:
+        from vibe_gate.domain.receipt import parse  # most commits have one review, and this import takes long
+
+        if len(raw) <= _LARGEST_EARLIER and raw.find(b"\n") == len(raw) - 1 and parse(raw).receipt.after == tree:
             return raw
     return b""
 

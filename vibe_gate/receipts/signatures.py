@@ -1,10 +1,8 @@
 """SSH signatures of receipts, by `ssh-keygen -Y`: offline, with the key that git signs commits with.
 
-git's configuration is honoured as `git commit -S` honours it (`gpg.format = ssh`,
-`user.signingKey`, `gpg.ssh.program`, `gpg.ssh.allowedSignersFile`,
-`gpg.ssh.revocationFile`), with one difference: a program or a list of signers that
-the repository's own configuration names is not used. Nothing ever asks a question
-or waits for one: without an unlocked key the receipt stays unsigned, and a note says why.
+git's configuration counts as for `git commit -S` (`gpg.format = ssh`, `user.signingKey`, `gpg.ssh.program`,
+`gpg.ssh.allowedSignersFile`, `gpg.ssh.revocationFile`), but a program or list of signers from the repository's own
+configuration is not used. Nothing prompts: without an unlocked key the receipt is unsigned, and a note says why.
 """
 
 from __future__ import annotations
@@ -22,20 +20,20 @@ from typing import Protocol
 from vibe_gate.domain.expressions import expression
 from vibe_gate.domain.receipt import NAMESPACE, Signature
 
-PATIENCE_S = 10.0
-"""Seconds for one call: an agent that asks for a touch of the key gets that long."""
+TIMEOUT_S = 10.0
+"""Of one call: an ssh-agent that asks for a touch of the key gets that long."""
 
 DEFAULT_PROGRAM = "ssh-keygen"
 
 _KEPT = ("PATH", "HOME", "SSH_AUTH_SOCK", "SSH_SK_PROVIDER", "TMPDIR", "LANG")
 _LITERAL = expression(r"(?:key::|(?:ssh|ecdsa|sk-ssh|sk-ecdsa)-)")
 _KEY = expression(r"key (SHA256:[A-Za-z0-9+/]+)")
-_PRINCIPALS_AT_MOST = 20
+_MAX_PRINCIPALS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Signing:
-    """What git's configuration says about SSH signatures; "" for what it does not say. `root` is for relative paths."""
+    """git's configuration of SSH signatures; "" for what is not set. Relative paths start at `root`."""
 
     key: str
     program: str
@@ -45,15 +43,15 @@ class Signing:
 
 
 class Configured(Protocol):
-    """A repository, as far as its git configuration is read."""
+    """What is read of a repository: its git configuration."""
 
     root: Path
 
     def config(self, name: str) -> str | None:
-        """A value from every scope."""
+        """A value from any scope."""
 
     def given(self, name: str) -> str | None:
-        """The same without what the repository's own configuration says."""
+        """The same without the repository's own configuration."""
 
 
 def signing_of(repository: Configured) -> Signing:
@@ -70,7 +68,7 @@ def signing_of(repository: Configured) -> Signing:
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """An armoured signature and the key's fingerprint; both "" where nothing was signed, and a note why not."""
+    """An armoured signature and the key's fingerprint, both empty if nothing was signed; `note` says why."""
 
     signature: bytes = b""
     key: str = ""
@@ -78,32 +76,32 @@ class Signed:
 
 
 def sign(data: bytes, signing: Signing, environ: Mapping[str, str]) -> Signed:
-    """Sign `data` with the configured key; unsigned without a note where none is configured."""
+    """Sign `data` with the configured key; without one the result is empty."""
     if not signing.key:
         return Signed()
     with tempfile.TemporaryDirectory(prefix="vibe-gate-sign-") as folder:
-        tool = _Tool(signing.program, environ, Path(folder))
+        tool = _SshKeygen(signing.program, environ, Path(folder))
         done = tool.run("-Y", "sign", "-f", _key_file(signing, environ, Path(folder)), "-n", NAMESPACE, stdin=data)
         if done.why or done.code or not done.out.startswith(b"-----BEGIN SSH SIGNATURE-----"):
-            return Signed(note=f"The receipt is not signed: {done.why or _reason(done.err)}")
+            return Signed(note=f"The receipt is unsigned: {done.why or _reason(done.err)}")
         made = tool.valid(data, done.out)
     if made.state != "valid":
-        return Signed(note=f"The receipt is not signed: {signing.program} made a signature that does not hold.")
+        return Signed(note=f"The receipt is unsigned: {signing.program} made a signature that is not valid.")
     return Signed(done.out, made.key)
 
 
 def check(
     data: bytes, signature: bytes, allowed: bytes | None, signing: Signing, environ: Mapping[str, str]
 ) -> Signature:
-    """Look at a signature over `data`, offline. `allowed` is a list of allowed signers as ssh-keygen reads it.
+    """Check a signature over `data`, offline. `allowed` is a list of signers in ssh-keygen's format.
 
-    None: nobody is listed anywhere, so a right signature is only `valid`. An entry's
-    validity is held against today, for the time in a receipt is its signer's claim.
+    Without a list a correct signature is only `valid`. Entries must be valid today: the time in a receipt is its
+    signer's claim.
     """
     if not signature:
-        return Signature("unsigned", why="it is not signed")
+        return Signature("unsigned", why="unsigned")
     with tempfile.TemporaryDirectory(prefix="vibe-gate-verify-") as folder:
-        tool = _Tool(signing.program, environ, Path(folder))
+        tool = _SshKeygen(signing.program, environ, Path(folder))
         found = tool.valid(data, signature)
         if found.state != "valid" or allowed is None:
             return found
@@ -113,7 +111,7 @@ def check(
 
 
 def allowed_signers(signing: Signing, environ: Mapping[str, str]) -> bytes | None:
-    """The list that git's configuration names outside the repository; None where it names none that can be read."""
+    """The list that the user's git configuration names; None if it names none that can be read."""
     if not signing.allowed:
         return None
     try:
@@ -122,29 +120,29 @@ def allowed_signers(signing: Signing, environ: Mapping[str, str]) -> bytes | Non
         return None
 
 
-def _listed(tool: _Tool, data: bytes, found: Signature, revoked: tuple[str, ...]) -> Signature:
+def _listed(tool: _SshKeygen, data: bytes, found: Signature, revoked: tuple[str, ...]) -> Signature:
     allowed, signature = str(tool.folder / "allowed"), str(tool.folder / "signature")
     holders = _holders(tool, found.key)
-    whys = [f"signed by {found.key}, who is not among the allowed signers"]
+    whys = [f"signed by {found.key}, which is not in allowed_signers"]
     accepted = []
-    for principal in holders[:_PRINCIPALS_AT_MOST]:
+    for principal in holders[:_MAX_PRINCIPALS]:
         asked = ("-Y", "verify", "-f", allowed, "-I", principal, "-n", NAMESPACE, "-s", signature, *revoked)
         done = tool.run(*asked, stdin=data)
         if done.code == 0 and not done.why:
             accepted.append(principal)
         else:
-            said = (done.why or _reason(done.err)).replace(f"{allowed}:", "in the list, line ")
-            whys.append(f"its key is listed, but not for this: {said}")
+            reason = (done.why or _reason(done.err)).replace(f"{allowed}:", "line ")
+            whys.append(f"its key is in allowed_signers, but not for this: {reason}")
     if accepted:
         return Signature("listed", found.key, tuple(accepted), holders=holders)
     return Signature("unlisted", found.key, why=whys[-1], holders=holders)
 
 
-def _holders(tool: _Tool, key: str) -> tuple[str, ...]:
-    """Whom the list names for a key (its fingerprint), on any line and for whatever purpose and time.
+def _holders(tool: _SshKeygen, key: str) -> tuple[str, ...]:
+    """All names that the list has for a key (its fingerprint), on any line, for any purpose and time.
 
-    Not asked of `find-principals`, which tells of the first line that fits and of no more (OpenSSH 9.2): on
-    another line the key may be the author's. Only of lines about certificates it is asked, one by one.
+    `find-principals` reports only the first line that fits (OpenSSH 9.2), and on another one the key may be the
+    author's; so it is asked only about lines for certificates, one by one.
     """
     found: list[str] = []
     for line in (tool.folder / "allowed").read_bytes().split(b"\n"):
@@ -159,14 +157,14 @@ def _holders(tool: _Tool, key: str) -> tuple[str, ...]:
 
 
 def _principals(line: bytes) -> list[str]:
-    """The first field of a line, which may be quoted: names and patterns with commas between them."""
+    """The names and patterns in the first field of a line, which may be quoted."""
     text = line.decode("utf-8", "replace").strip()
     field = text[1:].partition('"')[0] if text.startswith('"') else text.split()[0]
     return [name for name in field.split(",") if name]
 
 
 def _fingerprint(word: bytes) -> str:
-    """Of a public key as the list has it, as ssh-keygen writes it; "" of another word."""
+    """The fingerprint of a base64 public key as ssh-keygen writes it; "" for another word."""
     try:
         blob = base64.b64decode(word, validate=True)
     except binascii.Error:
@@ -175,8 +173,8 @@ def _fingerprint(word: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
-    """How a call ended; `why` says that it could not be made or did not end, in a few words."""
+class _Result:
+    """The result of a call; `why` says that it failed to start or to end, or ""."""
 
     code: int
     out: bytes = b""
@@ -184,8 +182,8 @@ class _Done:
     why: str = ""
 
 
-class _Tool:
-    """ssh-keygen in a folder of its own, without a terminal to ask at."""
+class _SshKeygen:
+    """ssh-keygen in a temporary folder, without a terminal."""
 
     def __init__(self, program: str, environ: Mapping[str, str], folder: Path) -> None:
         self.folder = folder
@@ -193,8 +191,8 @@ class _Tool:
         self._environ = {name: environ[name] for name in _KEPT if name in environ}
         self._environ |= {"LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"}
 
-    def run(self, *arguments: str, stdin: bytes = b"") -> _Done:
-        """Run it to its end, at most PATIENCE_S seconds."""
+    def run(self, *arguments: str, stdin: bytes = b"") -> _Result:
+        """Run it, for at most TIMEOUT_S seconds."""
         try:
             done = subprocess.run(
                 [self._program, *arguments],
@@ -202,17 +200,17 @@ class _Tool:
                 cwd=self.folder,  # a relative program or PATH entry must not mean the reviewed repository
                 env=self._environ,
                 capture_output=True,
-                timeout=PATIENCE_S,
+                timeout=TIMEOUT_S,
                 start_new_session=True,  # away from the terminal: a passphrase cannot be asked for
             )
         except subprocess.TimeoutExpired:
-            return _Done(-1, why=f"{self._program} did not finish within {PATIENCE_S:g} seconds")
+            return _Result(-1, why=f"{self._program} did not finish within {TIMEOUT_S:g} seconds")
         except (OSError, ValueError) as error:
-            return _Done(-1, why=f"{self._program} could not be started: {getattr(error, 'strerror', error)}")
-        return _Done(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
+            return _Result(-1, why=f"{self._program} could not be started: {getattr(error, 'strerror', error)}")
+        return _Result(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
 
     def valid(self, data: bytes, signature: bytes) -> Signature:
-        """Whether the signature is right, whoever made it: valid, bad or unchecked."""
+        """Whether the signature is correct, whoever made it: valid, bad or unchecked."""
         (self.folder / "signature").write_bytes(signature)
         done = self.run("-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(self.folder / "signature"), stdin=data)
         if done.why:
@@ -223,7 +221,7 @@ class _Tool:
         return Signature("valid", key[1])
 
     def certified(self, line: bytes) -> list[str]:
-        """Whom one line of a list names for the signature's certificate, by the authority that the line trusts."""
+        """The names that one line of a list, with an authority, has for the signature's certificate."""
         (self.folder / "line").write_bytes(line + b"\n")
         signature = str(self.folder / "signature")
         done = self.run("-Y", "find-principals", "-s", signature, "-f", str(self.folder / "line"))
@@ -231,7 +229,7 @@ class _Tool:
 
 
 def _key_file(signing: Signing, environ: Mapping[str, str], folder: Path) -> str:
-    """The file of the key; a literal public key, whose private half an agent holds, is written to one."""
+    """The file of the key; a literal public key, whose private key is in an ssh-agent, is written to one."""
     if _LITERAL.match(signing.key):
         file = folder / "key.pub"
         file.write_bytes(signing.key.removeprefix("key::").encode("utf-8", "surrogateescape") + b"\n")
@@ -240,19 +238,19 @@ def _key_file(signing: Signing, environ: Mapping[str, str], folder: Path) -> str
 
 
 def _path(value: str, signing: Signing, environ: Mapping[str, str]) -> str:
-    """A path of git's configuration, absolute."""
+    """An absolute path from one in git's configuration."""
     if value.startswith("~/"):
         value = f"{environ.get('HOME', '')}/{value[2:]}"
     return str(signing.root / value)
 
 
 def _reason(err: str) -> str:
-    """What ssh-keygen said, as one line, and what to do about it where that is known."""
+    """ssh-keygen's error as one line, with the remedy if it is known."""
     lines = [line.strip() for line in err.replace("\r", "\n").split("\n") if line.strip()]
-    said = lines[-1] if lines else "ssh-keygen gave no reason"
-    said = said.removeprefix("Enter passphrase: ")
-    if "passphrase" in said:
-        return "its key needs a passphrase, and nobody is asked here; `ssh-add` it"
-    if "No private key found" in said:
-        return "no agent holds its key; `ssh-add` it"
-    return said
+    reason = lines[-1] if lines else "ssh-keygen gave no reason"
+    reason = reason.removeprefix("Enter passphrase: ")
+    if "passphrase" in reason:
+        return "its key needs a passphrase: `ssh-add` it"
+    if "No private key found" in reason:
+        return "its key is in no ssh-agent: `ssh-add` it"
+    return reason

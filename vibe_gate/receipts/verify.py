@@ -1,20 +1,34 @@
 """`verify`: for every commit of a range, which verdict is about it, and whether that can be relied on.
 
-    range -> commits -> receipts from bundles (and notes) -> held against commit, signature, gate -> one Standing each
+    range -> commits -> receipts about them -> segments (`segments`) -> one CommitStatus each
 
-Reads only. What a receipt is worth is decided in `domain.standing`; here it is found.
+Changes nothing. What a receipt is worth is decided in `domain.commit_status`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
-from vibe_gate.domain.commit_status import GOOD, Demands, Match, Standing, Subject, best, judged, match, subject_of
-from vibe_gate.domain.gate import Gate, HookName, HookRule
+from vibe_gate.domain.commit_status import (
+    GOOD,
+    ChangeIdentity,
+    CommitStatus,
+    FoundReceipt,
+    Match,
+    Requirements,
+    assess,
+    decide,
+    identity_of,
+    match_of,
+    object_ids,
+)
+from vibe_gate.domain.gate import HookName, HookRule
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.receipt import Receipt, exact, places
 from vibe_gate.domain.record import Record
@@ -23,29 +37,25 @@ from vibe_gate.gate import trust
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.git.history import MAX_COMMITS
-from vibe_gate.receipts.find import Claim, Shelf, definitions_of, signers
-from vibe_gate.receipts.spans import History, Part
+from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
+from vibe_gate.receipts.segments import History, Segment
 from vibe_gate.secrets.redaction import Redactor
-from vibe_gate.store.finding import is_about
-from vibe_gate.store.index import Entry
 
 SHORT_ID = 12
 
 COMMITS_AT_ONCE = 1_000
 """Commits of one call: each costs a diff."""
 
-
 MAX_REWRITES = 100
-"""Earlier shapes of one commit that are looked at: each costs a diff, and whoever can write records can write many."""
+"""Earlier forms of one commit that are looked at: each costs a diff, and anybody can write many records."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class VerifyRequest:
     """What a face asks for. `range`: `A..B`, `A...B`, one revision, or "" for upstream..HEAD, else HEAD.
 
-    `strict`: as in CI, only a pass counts that somebody else signed. `notes`: receipts
-    in git notes count, too. `base` and `definitions` as for a review. `stage`: the git hook
-    whose rule says when a judge must have been asked.
+    `strict`: as in CI, a pass counts only if somebody else signed it. `notes`: receipts in git notes count, too.
+    `base`, `definitions`: as for a review. `stage`: the git hook whose rule says when a judge must have been asked.
     """
 
     range: str = ""
@@ -57,312 +67,336 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
-    """Each commit, newest first, and where it stands.
+class Verification:
+    """The commits of a range, newest first, with their statuses.
 
-    `trusted` is where the gate was read; `listed` where the list of signers comes
-    from, "" where there is none; `strict` whether only signatures of others counted.
-    `remark` says why no bundle could be read, or what else people must know, or "".
+    `trusted`: the revision at which the gate was read; `signers`: where the list of signers comes from, or "";
+    `strict`: whether only signatures of others counted; `remark`: what else people must know, or "".
     """
 
-    commits: tuple[tuple[Subject, Standing], ...]
+    commits: tuple[tuple[ChangeIdentity, CommitStatus], ...]
     trusted: str
-    listed: str
+    signers: str
     strict: bool
     remark: str = ""
 
     @property
     def exit_code(self) -> int:
-        """5 where something is forged, 1 where anything else is not as it should be."""
-        found = {standing.status for _, standing in self.commits}
-        if "forged" in found:
+        """5 if a receipt is forged, 1 if any other commit is not as required."""
+        statuses = {status.status for _, status in self.commits}
+        if "forged" in statuses:
             return INTEGRITY
-        return PASS if found <= GOOD else FAIL
+        return PASS if statuses <= GOOD else FAIL
 
 
-def verify(asked: Asked, *, start: Path, environ: Mapping[str, str], now: datetime) -> Verified:
-    """Look at every commit of the range. GateError for what cannot be understood or read."""
+def verify(request: VerifyRequest, *, start: Path, environ: Mapping[str, str], now: datetime) -> Verification:
+    """Verify every commit of the range. GateError if the range or the repository cannot be read."""
     with open_repository(start, environ) as repository:
-        base, head, names = _commits(repository, asked.range)
-        if len(names) > COMMITS_AT_ONCE:
-            more = " or more" if len(names) == MAX_COMMITS else ""
-            raise UsageError(f"{len(names):,} commits{more}; verify at most {COMMITS_AT_ONCE:,} at once.")
-        changes = {name: repository.change(Selection("commit", left=name)) for name in names}
-        whole = repository.change(Selection("range", left=base or EMPTY_TREE, right=head))
-        look = _Look(repository, environ, now, asked, whole)
-        found = look.claims(list(changes.values()))
-        rows = [look.row(changes[name], found) for name in reversed(names)]
-        remark = " ".join(filter(None, (look.shelf.remark, *repository.remarks)))
-        return Verified(tuple(reversed(rows)), look.gate.revision, look.listed, look.strict, remark)
+        span = _span(repository, request.range)
+        if len(span.commits) > COMMITS_AT_ONCE:
+            more = " or more" if len(span.commits) == MAX_COMMITS else ""
+            raise UsageError(f"{len(span.commits):,} commits{more}; verify at most {COMMITS_AT_ONCE:,} at once.")
+        verifier = _Verifier(repository, environ, now, request, span)
+        commits = verifier.verified()
+        remark = " ".join(filter(None, (verifier.finder.remark, *repository.remarks)))
+        return Verification(commits, verifier.gate.revision, verifier.signers.source, verifier.strict, remark)
 
 
-def _commits(repository: Repository, span: str) -> tuple[str, str, tuple[str, ...]]:
-    """The two ends of a range ("": nothing), and its commits, newest first."""
-    left, dots, right = span.partition("..." if "..." in span else "..")
-    if not span and (upstream := repository.upstream()):
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """The ends of a range (`base` "": it begins at nothing), and its commits, newest first."""
+
+    base: str
+    head: str
+    commits: tuple[str, ...]
+
+
+def _span(repository: Repository, text: str) -> _Span:
+    left, dots, right = text.partition("..." if "..." in text else "..")
+    if not text and (upstream := repository.upstream()):
         base, head = upstream, repository.resolve("HEAD")
-    elif left == EMPTY_TREE and dots == "..":  # from nothing: everything that the head has
+    elif left == EMPTY_TREE and dots == "..":  # everything that the head has
         base, head = "", repository.resolve(right or "HEAD")
     elif not dots:
-        change = repository.change(Selection("commit", left=repository.resolve(span or "HEAD")))
-        return change.base_commit, change.head_commit, (change.head_commit,)
+        head = repository.resolve(text or "HEAD")
+        return _Span(repository.change(Selection("commit", left=head)).base_commit, head, (head,))
     else:
         base, head = repository.resolve(left or "HEAD"), repository.resolve(right or "HEAD")
-        base = repository.merge_base(base, head, span) if dots == "..." else base
-    names = repository.span(base, head)
-    if ends := repository.false_ends(base, names):
+        base = repository.merge_base(base, head, text) if dots == "..." else base
+    commits = repository.span(base, head)
+    if ends := repository.false_ends(base, commits):
         raise IntegrityError(
-            f"git's list of where history ends (.git/shallow) hides commits that are here, at "
-            f"{ends[0][:SHORT_ID]}: `git fetch --unshallow`, or delete what was written into that file."
+            f".git/shallow ends history at {ends[0][:SHORT_ID]}, whose parents are here: run "
+            f"`git fetch --unshallow`, or delete what was written into that file."
         )
-    return base, head, names
+    return _Span(base, head, commits)
 
 
-class _Look:
-    """One look at a repository: its gate, its signers, its hooks' records, the receipts about its commits."""
+@dataclass(frozen=True, slots=True)
+class _Reviews:
+    """What receipts say of one commit: of its change against each parent that counts, and as part of a segment.
+
+    The first parent is "" for a root commit. Of a clean merge only the first parent counts.
+    """
+
+    identity: ChangeIdentity
+    own: Mapping[str, Sequence[CommitStatus]]
+    parts: Sequence[tuple[Segment, CommitStatus]]
+
+
+class _Verifier:
+    """One look at a repository: its gate and signers, its hooks' records, and the receipts about a range."""
 
     def __init__(
-        self, repository: Repository, environ: Mapping[str, str], now: datetime, asked: Asked, whole: Change
+        self, repository: Repository, environ: Mapping[str, str], now: datetime, request: VerifyRequest, span: _Span
     ) -> None:
-        self.gate: Gate = trust.gate_for(repository, whole, base=asked.base, definitions=asked.definitions)
-        self.strict = asked.strict or bool(environ.get("CI"))
         self._repository = repository
+        self._request = request
+        self._today = now.date()
         self._redact = Redactor(environ).text
-        self._now = now
-        self._asked = asked
-        self._whole = whole
-        self._whole_exact, self._whole_places = exact(whole), places(whole, repository.read)
-        listed = signers(
-            repository, whole, environ, base=asked.base, definitions=asked.definitions
-        )  # fmt: skip
-        self.listed = listed[1]
-        self.shelf = Shelf(repository, environ, now, listed)
+        self._changes = {name: repository.change(Selection("commit", left=name)) for name in span.commits}
+        self._whole = repository.change(Selection("range", left=span.base or EMPTY_TREE, right=span.head))
+        self.strict = request.strict or bool(environ.get("CI"))
+        named = {"base": request.base, "definitions": request.definitions}
+        self.gate = trust.gate_for(repository, self._whole, **named)
+        self.signers = allowed_signers(repository, self._whole, environ, **named)
+        self.finder = ReceiptFinder(repository, environ, now, self.signers)
         # Whoever runs this says nothing about who wrote what is committed: no environment.
         self._authorship = Authorship(repository, {}, now)
-        self._records = self._authorship.records
-        self._old = {record.commit: record.old for record in self._records if record.kind == "rewritten"}
-        self._history = History({}, whole.base_commit)
-        self._covered: dict[str, list[Part]] = {}  # by run id
+        oldest_first = tuple(reversed(span.commits))
+        self._history = History({name: repository.parents(name) for name in oldest_first}, span.base)
+        self._trees = {span.base: self._whole.before} | {name: self._changes[name].after for name in oldest_first}
+        self._by_tree = {tree: name for name, tree in self._trees.items()}
+        self._by_id: defaultdict[str, list[FoundReceipt]] = defaultdict(list)
+        self._parts: defaultdict[str, list[tuple[Segment, FoundReceipt]]] = defaultdict(list)
 
-    def claims(self, changes: Sequence[Change]) -> list[Claim]:
-        """Every receipt that can be about one of the commits, or about the whole range."""
-        every = (*changes, self._whole)
-        parents = {change.head_commit: self._repository.parents(change.head_commit) for change in changes}
-        self._history = History(parents, self._whole.base_commit)
-        found = self.shelf.bundled(lambda entry: any(_may_be_about(entry, change) for change in every))
-        if self._asked.notes:
-            found += self.shelf.noted(lambda about, receipt: any(_is_said(about, receipt, one) for one in every))
-        for claim in found:
-            if claim.paper.receipt is not None and not claim.paper.flaw:
-                self._cover(claim.paper.receipt)
-        return found
+    def verified(self) -> tuple[tuple[ChangeIdentity, CommitStatus], ...]:
+        """Each commit with its status, newest first."""
+        self._sort(self._find())
+        reviews = {name: self._reviews(name) for name in self._history.parents}
+        cuts = self._cuts(reviews)
+        return tuple((reviews[name].identity, self._status(reviews[name], cuts)) for name in self._changes)
 
-    def row(self, change: Change, claims: Sequence[Claim]) -> tuple[Subject, Standing]:
-        """Where one commit stands; its parents must have been asked about before."""
-        made = self._repository.commits(change)[0]
-        subject = self._subject(change, made)
-        demands = self._demands(change, self._authorship.of(change, (made,)).hints)
-        found = self._standings(subject, claims, demands) if change.files else [Standing("empty", "it changes no file")]
-        good = [standing for standing in found if standing.status in GOOD]
-        across = self._across(made, claims, demands) if good else {}
-        if good and not self._is_shown(subject, good, across):  # one that stands badly is named itself
-            self._history.hidden.add(subject.commit)
-        standing = best(found)
-        standing = self._with_bypass(standing, subject.commit) if standing else self._without(subject, claims)
-        if standing.status in GOOD:
-            return subject, _unsettled(made, across) or standing
-        return subject, standing
+    def _find(self) -> list[FoundReceipt]:
+        """Every receipt that can be about one of the commits, or about the range."""
+        ids: set[str] = set()
+        for change in (*self._changes.values(), self._whole):
+            patch_ids = change.patch_id, change.range_patch_id
+            ids.update(object_ids(change.head_commit, change.before, change.after, *patch_ids))
+        return self.finder.bundled(ids) + (self.finder.noted(ids) if self._request.notes else [])
 
-    def _subject(self, change: Change, made: Commit) -> Subject:
-        title = self._redact(made.message.partition("\n")[0])
-        return replace(subject_of(change, (made,)), title=title, places=places(change, self._repository.read))
+    def _sort(self, found: Iterable[FoundReceipt]) -> None:
+        """Sort receipts by what they are about, so that each commit is compared with its own only."""
+        for one in found:
+            for name in one.ids:
+                self._by_id[name].append(one)
+            for segment in self._segments(one):
+                for commit in segment.commits:
+                    self._parts[commit].append((segment, one))
 
-    def _standings(
-        self, subject: Subject, claims: Sequence[Claim], demands: Demands, parent: str = ""
-    ) -> list[Standing]:
-        found = ((self._match(subject, claim, parent), claim) for claim in claims)
-        return [judged(by, claim.paper, subject, demands) for by, claim in found if by is not None]
+    def _segments(self, found: FoundReceipt) -> set[Segment]:
+        """The segments whose ends have the receipt's trees, or that make the very change that it is about."""
+        receipt = found.receipt
+        if receipt is None or found.problem:
+            return set()
+        ends = [(self._end(receipt.base_commit, receipt.before), self._end(receipt.head_commit, receipt.after))]
+        if self._is_whole(receipt):
+            ends.append((self._whole.base_commit, self._whole.head_commit))
+        segments = (self._history.segment(base, head) for base, head in ends if base is not None and head)
+        return {segment for segment in segments if segment is not None}
 
-    def _is_shown(self, subject: Subject, good: Sequence[Standing], across: Mapping[str, Sequence[Standing]]) -> bool:
-        """Whether nothing in the tree of a commit that stands well is hidden."""
-        receipts = [standing.paper.receipt for standing in good if standing.paper and standing.paper.receipt]
-        own = not receipts or any(match(subject, receipt) for receipt in receipts)
-        own = own and all(any(map(_is_by_itself, found)) for found in across.values())
-        parts = [part for receipt in receipts for part in self._parts(receipt, subject.commit)]
-        return self._history.is_shown(subject.commit, parts, own=own)
+    def _end(self, commit: str, tree: str) -> str | None:
+        """The commit itself if it has that tree, else the newest commit of the range that has it."""
+        return commit if self._trees.get(commit) == tree else self._by_tree.get(tree)
 
-    def _parts(self, receipt: Receipt, commit: str) -> list[Part]:
-        """What was reviewed as a whole by this receipt, and is about the commit."""
-        return [part for part in self._covered.get(receipt.run_id, ()) if self._history.tells(part, commit)]
-
-    def _across(self, made: Commit, claims: Sequence[Claim], demands: Demands) -> dict[str, list[Standing]]:
-        """What is said of a merge against each parent but the first; {} of one that is just what git makes of two.
-
-        What it takes away from those parents, its review against the first did not show.
-        """
-        others = self._history.parents[made.id][1:]
-        if not others or self._repository.is_plain_merge(made.id):
-            return {}
-        return {parent: self._against(parent, made, claims, demands) for parent in others}
-
-    def _against(self, parent: str, made: Commit, claims: Sequence[Claim], demands: Demands) -> list[Standing]:
-        try:
-            change = self._repository.change(Selection("range", left=parent, right=made.id))
-        except RevisionError:
-            return []
-        if not change.files:
-            return [Standing("empty", "it is as this parent")]
-        return self._standings(replace(self._subject(change, made), patch_id=""), claims, demands, parent)
-
-    def _match(self, subject: Subject, claim: Claim, parent: str) -> Match | None:
-        """By what the claim is about the commit; `parent`: about a merge as it is against this other parent."""
-        receipt = claim.paper.receipt
-        if receipt is None or claim.paper.flaw:
-            return "commit" if claim.is_about(subject) else None
-        parts = self._parts(receipt, subject.commit)
-        return match(subject, receipt, any(not parent or self._has(part.base, parent) for part in parts))
-
-    def _has(self, base: str, parent: str) -> bool:
-        """Whether a range that begins at `base` shows what a merge in it takes away from `parent`."""
-        return bool(base) and (base == parent or self._repository.is_ancestor(parent, base))
-
-    def _cover(self, receipt: Receipt) -> None:
-        """Which of the commits the receipt's range has.
-
-        Either the whole range that is verified has the change that was reviewed, or the
-        reviewed range is a part of it, commit by commit (`History.part`).
-        """
-        covered = self._covered.setdefault(receipt.run_id, [])
+    def _is_whole(self, receipt: Receipt) -> bool:
+        """Whether the whole range makes the change of the receipt, perhaps on another base."""
         whole = self._whole
-        same = (receipt.exact, receipt.range_patch_id) == (self._whole_exact, whole.range_patch_id)
-        here = receipt.places == self._whole_places or (receipt.before, receipt.after) == (whole.before, whole.after)
-        if same and here:
-            covered.append(Part(whole.base_commit, whole.head_commit, frozenset(self._history.parents)))
-        part = self._history.part(receipt.base_commit, receipt.head_commit)
-        if part is not None and self._is_so(receipt):
-            covered.append(part)
-
-    def _is_so(self, receipt: Receipt) -> bool:
-        """Whether the receipt's commits have the receipt's trees."""
-        try:
-            trees = [self._repository.tree(name).id for name in (receipt.base_commit, receipt.head_commit)]
-        except RevisionError:
-            return False
-        return trees == [receipt.before, receipt.after]
-
-    def _demands(self, change: Change, hints: tuple[str, ...]) -> Demands:
-        return Demands(
-            rubrics={rubric.id: rubric.digest for rubric in self.gate.for_change(change)},
-            definitions=definitions_of(self.gate),
-            today=self._now.date(),
-            judge=self.gate.file.hooks.get(self._asked.stage, HookRule()).judge,
-            hints=hints,
-            strict=self.strict,
+        if (receipt.before, receipt.after) == (whole.before, whole.after):
+            return True
+        return (
+            receipt.range_patch_id == whole.range_patch_id
+            and receipt.exact == self._whole_exact
+            and receipt.places == self._whole_places
         )
 
-    def _without(self, subject: Subject, claims: Sequence[Claim]) -> Standing:
-        """Why there is no verdict: what the hooks recorded, or which review came near."""
-        record = self._bypass(subject.commit)
+    @cached_property
+    def _whole_exact(self) -> str:
+        return exact(self._whole)
+
+    @cached_property
+    def _whole_places(self) -> str:
+        return places(self._whole, self._repository.read)
+
+    def _reviews(self, name: str) -> _Reviews:
+        change, commit = self._changes[name], self._repository.signed(name)
+        identity = self._identity(change, commit)
+        required = Requirements.of(
+            self.gate,
+            self.gate.for_change(change),
+            self._today,
+            judge=self.gate.file.hooks.get(self._request.stage, HookRule()).judge,
+            hints=self._authorship.of(change, (commit,)).hints,
+            strict=self.strict,
+        )
+        first, *others = self._history.parents[name] or [""]
+        own = {first: self._own(change, identity, required)}
+        if others and not self._repository.is_plain_merge(name):
+            own |= {parent: self._against(parent, commit, required) for parent in others}
+        parts = [
+            (segment, assess("range patch-id", found, identity, required))
+            for segment, found in self._parts.get(name, ())
+            if _match(identity, found) is None
+        ]
+        return _Reviews(identity, own, parts)
+
+    def _against(self, parent: str, commit: Commit, required: Requirements) -> list[CommitStatus]:
+        """What receipts say of a merge against another parent than the first; [] if that parent is not here."""
+        try:
+            change = self._repository.change(Selection("range", left=parent, right=commit.id))
+        except RevisionError:
+            return []
+        return self._own(change, replace(self._identity(change, commit), patch_id=""), required)
+
+    def _identity(self, change: Change, commit: Commit) -> ChangeIdentity:
+        title = self._redact(commit.message.partition("\n")[0])
+        return replace(identity_of(change, (commit,)), title=title, places=places(change, self._repository.read))
+
+    def _own(self, change: Change, identity: ChangeIdentity, required: Requirements) -> list[CommitStatus]:
+        """What receipts say of this very change."""
+        if not change.files:
+            return [CommitStatus("empty", "it changes no file")]
+        matches = [(_match(identity, found), found) for found in self._about(identity)]
+        return [assess(match, found, identity, required) for match, found in matches if match is not None]
+
+    def _about(self, identity: ChangeIdentity) -> list[FoundReceipt]:
+        return list({id(found): found for name in identity.ids for found in self._by_id.get(name, ())}.values())
+
+    def _cuts(self, reviews: Mapping[str, _Reviews]) -> set[str]:
+        """Where the range can be cut into reviewed segments (`History.cuts`)."""
+        alone: set[str] = set()
+        unreviewed: set[str] = set()
+        segments: set[Segment] = set()
+        for name, one in reviews.items():
+            parts = [(segment, status) for segment, status in one.parts if status.status in GOOD]
+            segments.update(segment for segment, _ in parts if segment.head == name)
+            open_parents = [parent for parent, own in one.own.items() if not any(it.status in GOOD for it in own)]
+            if not open_parents:
+                alone.add(name)
+            elif not all(self._covering(one, parent, parts) for parent in open_parents):
+                unreviewed.add(name)
+        return self._history.cuts(alone, segments, unreviewed)
+
+    def _covering(
+        self, reviews: _Reviews, parent: str, parts: Sequence[tuple[Segment, CommitStatus]]
+    ) -> list[CommitStatus]:
+        """Of the reviews of segments those that also show what the commit changes against this parent."""
+        if any(one.status == "empty" for one in reviews.own[parent]):
+            return []
+        is_first = parent == next(iter(reviews.own))
+        return [status for segment, status in parts if is_first or self._history.precedes(parent, segment)]
+
+    def _status(self, reviews: _Reviews, cuts: set[str]) -> CommitStatus:
+        """The status against the first parent if that is not good, else against the first parent where it is not."""
+        commit = reviews.identity.commit
+        parts = [(one, replace(status, segment=str(one))) for one, status in reviews.parts if one.base in cuts]
+        decided = {
+            parent: decide([*own, *self._covering(reviews, parent, parts)]) for parent, own in reviews.own.items()
+        }
+        first = next(iter(decided.values()))
+        if first is None:
+            return self._without(reviews.identity)
+        if first.status in GOOD:
+            for parent, status in decided.items():
+                if status is None:
+                    span = f"{parent[:SHORT_ID]}..{commit[:SHORT_ID]}"
+                    why = f"a merge with changes of its own, reviewed against its first parent only: review {span}, too"
+                    return CommitStatus("missing", why)
+                if status.status not in GOOD:
+                    return status
+        return self._with_bypass(first, commit)
+
+    def _without(self, identity: ChangeIdentity) -> CommitStatus:
+        """The status of a commit without a verdict: what the hooks recorded, or which review came near."""
+        record = self._bypass(identity.commit)
         if record is not None and not record.during:
-            how = record.reason or "--no-verify, or it was switched off"
-            return Standing("bypassed", f"committed past the hook ({how}) on {record.ts}")
-        again = f"review --commit {subject.commit[:SHORT_ID]}"
-        near = [claim.paper.receipt for claim in claims if claim.paper.receipt is not None]
-        part = next((receipt for receipt in near if receipt.head_commit == subject.commit), None)
-        if part is not None:
-            span = f"{part.base_commit[:SHORT_ID]}..{part.head_commit[:SHORT_ID]}"
-            return Standing("missing", f"it was reviewed only as the end of {span}: verify that range, or {again}")
-        if same := [receipt for receipt in near if receipt.patch_id and receipt.patch_id == subject.patch_id]:
-            return Standing("missing", f"a review of the same patch-id is about {_difference(subject, same)}")
-        if any(receipt.after == subject.after for receipt in near):
-            return Standing("missing", f"its tree was reviewed, but only part of what it changes: {again}")
-        if changed := self._changed_since(subject):
-            return Standing("stale", changed)
+            how = record.reason or "--no-verify, or the hook was off"
+            return CommitStatus("bypassed", f"committed without the hook on {record.ts} ({how})")
+        if near := self._near(identity):
+            return CommitStatus("missing", near)
+        if changed := self._changed_since(identity):
+            return CommitStatus("stale", changed)
         if record is not None:
-            return Standing("missing", f"git made it by {record.during}, for which it runs no hook")
-        return Standing("missing", "no review of it, of its tree or of its change is here")
+            return CommitStatus("missing", f"made by git during a {record.during}, which runs no hook")
+        return CommitStatus("missing", "never reviewed here")
 
-    def _with_bypass(self, standing: Standing, commit: str) -> Standing:
-        """A note where a range was reviewed that has the commit: what a later one of it takes back nobody saw."""
-        record = self._bypass(commit) if standing.match == "range patch-id" else None
-        if record is None or record.during:
-            return standing
-        note = f"committed past the hook on {record.ts}; what was reviewed is a range, and not this commit"
-        return replace(standing, notes=(*standing.notes, note))
-
-    def _changed_since(self, subject: Subject) -> str:
-        """Which review of what this commit was before it was amended or rebased is here; "" if none is.
-
-        What a commit was before, hooks recorded, and git's reflog knows: its author and their time stay the same.
-        """
-        for old in dict.fromkeys((*self._rewritten_from(subject.commit), *self._repository.earlier(subject.commit))):
-            trees = self._trees(old)
-            for entry in self.shelf.entries:
-                if (entry.before, entry.after) == trees:
-                    return f"{old[:SHORT_ID]} was reviewed (run {entry.run_id}); what it changes was changed since"
+    def _near(self, identity: ChangeIdentity) -> str:
+        """Which review is almost about the commit, and what it lacks, as a clause; "" without one."""
+        receipts = [found.receipt for found in self._about(identity) if found.receipt is not None]
+        again = f"review --commit {identity.commit[:SHORT_ID]}"
+        for receipt in receipts:
+            if receipt.head_commit == identity.commit:
+                span = f"{receipt.base_commit[:SHORT_ID]}..{receipt.head_commit[:SHORT_ID]}"
+                return f"reviewed only as the end of {span}: verify that range, or {again}"
+        same = [receipt for receipt in receipts if receipt.patch_id and receipt.patch_id == identity.patch_id]
+        if any(receipt.exact == identity.exact for receipt in same):
+            return "a review has the same lines, but perhaps at another place: they occur more than once in their file"
+        if same:
+            return "a review has the same patch-id, but other white space"
+        if any(receipt.after == identity.after for receipt in receipts):
+            return f"its tree was reviewed, but only part of what it changes: {again}"
         return ""
 
-    def _trees(self, commit: str) -> tuple[str, str] | None:
-        try:
-            change = self._repository.change(Selection("commit", left=commit))
-        except RevisionError:  # git may have thrown it away by now
-            return None
-        return change.before, change.after
+    def _with_bypass(self, status: CommitStatus, commit: str) -> CommitStatus:
+        """A note if only a range with the commit was reviewed: what a later commit takes back, nobody saw."""
+        record = self._bypass(commit) if status.match == "range patch-id" else None
+        if record is None or record.during:
+            return status
+        note = f"committed without the hook on {record.ts}; the range was reviewed, not this commit"
+        return replace(status, notes=(*status.notes, note))
+
+    def _changed_since(self, identity: ChangeIdentity) -> str:
+        """Which review is about what this commit was before an amend or rebase, as a clause; "" without one.
+
+        Hooks recorded what a commit was before; git's reflog knows it by author and time, which stay the same.
+        """
+        commit = identity.commit
+        for old in dict.fromkeys((*self._rewritten_from(commit), *self._repository.earlier(commit))):
+            try:
+                change = self._repository.change(Selection("commit", left=old))
+            except RevisionError:  # deleted by git since
+                continue
+            if run_id := self._runs.get(f"{change.before}..{change.after}"):
+                return f"{old[:SHORT_ID]} was reviewed (run {run_id}), and its changes were edited since"
+        return ""
+
+    @cached_property
+    def _runs(self) -> dict[str, str]:
+        """The newest run about two trees."""
+        return {f"{entry.before}..{entry.after}": entry.run_id for entry in reversed(self.finder.entries)}
+
+    @cached_property
+    def _bypasses(self) -> dict[str, Record]:
+        return {record.commit: record for record in self._authorship.records if record.kind == "bypassed"}
+
+    @cached_property
+    def _rewrites(self) -> dict[str, str]:
+        return {record.commit: record.old for record in self._authorship.records if record.kind == "rewritten"}
 
     def _bypass(self, commit: str) -> Record | None:
-        """The record that this commit, or one it was rewritten from, went past the hook: by hand rather than by git."""
-        past = {record.commit: record for record in self._records if record.kind == "bypassed"}
-        found = [past[name] for name in (commit, *self._rewritten_from(commit)) if name in past]
+        """The record that this commit, or one it was rewritten from, bypassed the hook: by hand rather than by git."""
+        names = (commit, *self._rewritten_from(commit))
+        found = [self._bypasses[name] for name in names if name in self._bypasses]
         return next((record for record in found if not record.during), found[0] if found else None)
 
     def _rewritten_from(self, commit: str) -> list[str]:
         """What a commit was before, by the records, the latest first."""
         found: dict[str, None] = {}
-        while (commit := self._old.get(commit, "")) and commit not in found and len(found) < MAX_REWRITES:
+        while (commit := self._rewrites.get(commit, "")) and commit not in found and len(found) < MAX_REWRITES:
             found[commit] = None
         return list(found)
 
 
-def _unsettled(made: Commit, across: Mapping[str, list[Standing]]) -> Standing | None:
-    """Why a merge is not settled by its review against the first parent; None where it is."""
-    for parent, found in across.items():
-        standing = best(found)
-        if standing is None:
-            span = f"{parent[:SHORT_ID]}..{made.id[:SHORT_ID]}"
-            why = f"a merge that is more than its parents together, reviewed against the first only: review {span}, too"
-            return Standing("missing", why)
-        if standing.status not in GOOD:
-            return standing
-    return None
-
-
-def _is_by_itself(standing: Standing) -> bool:
-    """Whether this is a good word about the two trees themselves, rather than about a range that has the commit."""
-    return standing.status in GOOD and standing.match != "range patch-id"
-
-
-def _difference(subject: Subject, same: Sequence[Receipt]) -> str:
-    if any(receipt.exact == subject.exact for receipt in same):
-        return "the same lines, but perhaps at another place: in their file they stand more than once"
-    return "other white space"
-
-
-def _may_be_about(entry: Entry, change: Change) -> bool:
-    return (
-        is_about(entry, "commit", change.head_commit)
-        or is_about(entry, "tree", change.after)
-        or is_about(entry, "patch_id", change.patch_id)
-        or is_about(entry, "range_patch_id", change.range_patch_id)
-    )
-
-
-def _is_said(about: str, receipt: Receipt | None, change: Change) -> bool:
-    """Whether a note on `about`, with this receipt, can be about the change."""
-    if about in (change.head_commit, change.after) or receipt is None:
-        return about in (change.head_commit, change.after)
-    ids = {name for name in (change.patch_id, change.range_patch_id) if name}
-    return (
-        change.head_commit in (receipt.head_commit, receipt.base_commit)
-        or change.after == receipt.after
-        or bool(ids & {receipt.patch_id, receipt.range_patch_id})
-    )
+def _match(identity: ChangeIdentity, found: FoundReceipt) -> Match | None:
+    """How the receipt is about the change; one with a problem is taken at the word of what it was attached to."""
+    return "commit" if found.receipt is None or found.problem else match_of(identity, found.receipt)

@@ -74,4 +74,4 @@ def receipt_fault(raw: bytes, document: Mapping[str, Any], files: Mapping[str, s
     except (ValueError, RecursionError) as error:
         return f"it is no receipt: {str(error).partition(chr(10))[0]}"
     except (KeyError, TypeError):
-        return "its receipt vouches for another summary"
+        return "the receipt is for another summary"

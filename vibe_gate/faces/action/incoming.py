@@ -25,7 +25,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.faces.action.artifact import BUNDLE, PAPERS, REPORT
 from vibe_gate.judging import assemble
-from vibe_gate.receipts.verify_artifact import Claimed
+from vibe_gate.receipts.verify_artifact import ArtifactClaim
 from vibe_gate.secrets.redaction import Redactor
 from vibe_gate.store import Provenance, import_bundles, list_runs
 from vibe_gate.store.agreement import impossible
@@ -58,7 +58,7 @@ class Incoming:
 
     name: str
     summary: Summary
-    claimed: Claimed
+    claim: ArtifactClaim
     bundle: Path | None
 
 
@@ -102,18 +102,18 @@ def _read(folder: Path, aside: Path, environ: Mapping[str, str], now: datetime) 
         raise _refused(folder, "it has no summary.json")
     bundle = _bundle(folder, aside, now)
     if bundle is None:
-        claimed, summary = _papers(folder, raw)
+        claim, summary = _papers(folder, raw)
     else:
         papers = read_papers(bundle)
-        claimed = Claimed(papers.document, papers.files, papers.receipt)
+        claim = ArtifactClaim(papers.document, papers.files, papers.receipt)
         summary = _summary(folder, papers.document)
-        if claimed.document != _papers(folder, raw)[0].document:
+        if claim.document != _papers(folder, raw)[0].document:
             raise _refused(folder, "its bundle and its summary.json are not the same run")
     _require_plausible(folder, summary)
-    return Incoming(folder.name, assemble.redacted(summary, Redactor(environ).value), claimed, bundle)
+    return Incoming(folder.name, assemble.redacted(summary, Redactor(environ).value), claim, bundle)
 
 
-def _papers(folder: Path, raw: bytes) -> tuple[Claimed, Summary]:
+def _papers(folder: Path, raw: bytes) -> tuple[ArtifactClaim, Summary]:
     try:
         document = parse_object(raw)
     except ValueError as error:
@@ -122,7 +122,7 @@ def _papers(folder: Path, raw: bytes) -> tuple[Claimed, Summary]:
     if not isinstance(files, dict) or not all(isinstance(value, str) for value in files.values()):
         raise _refused(folder, "summary.json vouches for no files")
     files.pop("receipt.json", None)
-    return Claimed(document, files, _bytes(folder, "receipt.json", MAX_RECEIPT)), _summary(folder, document)
+    return ArtifactClaim(document, files, _bytes(folder, "receipt.json", MAX_RECEIPT)), _summary(folder, document)
 
 
 def _summary(folder: Path, document: Mapping[str, object]) -> Summary:

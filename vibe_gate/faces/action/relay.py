@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from vibe_gate.domain.change import Selection
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, ForgeError, IntegrityError, UsageError
 from vibe_gate.faces.action.event import Trigger, read_event
@@ -14,7 +15,7 @@ from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.telling import Told, report_of, touched_since
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.git.fetching import Access
-from vibe_gate.receipts.verify_artifact import accepted
+from vibe_gate.receipts.verify_artifact import verify_artifact
 from vibe_gate.report.job_summary import job_summary
 from vibe_gate.report.links import Links
 from vibe_gate.report.posting import Posted, Posting, post
@@ -90,8 +91,10 @@ def _known(forge: Forge, number: int) -> Pull | None:
 
 def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: Pull, one: Incoming) -> Posted:
     access = Access(runner.server_url, inputs.token)
-    place = (runner.start, runner.environ, access)
-    verdict = accepted(one.claimed, (pull.base_sha, trigger.head), place, runner.clock())
+    span = Selection("merge_base", pull.base_sha, trigger.head)
+    verdict = verify_artifact(
+        one.claim, span, start=runner.start, environ=runner.environ, access=access, now=runner.clock()
+    )
     run_url = f"{runner.server_url}/{trigger.repository}/actions/runs/{trigger.run}"
     told = Told(
         summary=one.summary if verdict.holds else unvouched(one.summary),

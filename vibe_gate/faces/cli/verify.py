@@ -9,40 +9,40 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from vibe_gate.faces.cli.output import emit
-from vibe_gate.receipts.verify import Asked, verify
+from vibe_gate.receipts.verify import VerifyRequest, verify
 from vibe_gate.report import verified
 
-SUMMARY = "Say of every commit of a range whether it was reviewed, and by which verdict."
+SUMMARY = "Show for every commit of a range whether it was reviewed."
 
 FORM = "vibe-gate verify [A..B | A...B | REV] [options]"
 
 EXAMPLES = """\
 examples:
-  vibe-gate verify                     what the upstream does not have yet; without an upstream, HEAD
+  vibe-gate verify                     commits not yet on the upstream; without an upstream, HEAD
   vibe-gate verify main..HEAD          every commit since main
-  vibe-gate verify --strict main..HEAD as in CI: only what a listed signer, not the author, signed
+  vibe-gate verify --strict main..HEAD as in CI: only passes signed by a listed signer, not the author
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what `verify` takes."""
-    parser.add_argument("range", nargs="?", default="", metavar="RANGE", help="by default upstream..HEAD, else HEAD")
+    parser.add_argument("range", nargs="?", default="", metavar="RANGE", help="default: upstream..HEAD, else HEAD")
     parser.add_argument("--strict", action="store_true", help="as in CI: a pass needs a listed signer, not the author")
-    parser.add_argument("--from-notes", action="store_true", help="receipts in refs/notes/vibe-gate count, too")
-    parser.add_argument("--base", metavar="REV", help="the trusted base: definitions and signers are read there")
-    parser.add_argument("--definitions", metavar="REV|worktree", help="read .vibe-gate at REV, or as it is on disk")
+    parser.add_argument("--from-notes", action="store_true", help="also use receipts in refs/notes/vibe-gate")
+    parser.add_argument("--base", metavar="REV", help="read definitions and signers at this revision")
+    parser.add_argument("--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Look, tell, and return 0, 1 or 5."""
-    asked = Asked(
+    """Verify, print, and return 0, 1 or 5."""
+    request = VerifyRequest(
         range=args.range, base=args.base, definitions=args.definitions, strict=args.strict, notes=args.from_notes
     )
-    found = verify(asked, start=Path.cwd(), environ=environ, now=datetime.now(UTC))
-    told = (found.commits, found.trusted, found.listed, found.strict, found.remark)
+    found = verify(request, start=Path.cwd(), environ=environ, now=datetime.now(UTC))
+    shown = (found.commits, found.trusted, found.signers, found.strict, found.remark)
     if args.json:
-        emit(json.dumps(verified.document(*told, found.exit_code), indent=2) + "\n")
+        emit(json.dumps(verified.document(*shown, found.exit_code), indent=2) + "\n")
     else:
-        emit("".join(f"{line}\n" for line in verified.lines(*told)))
+        emit("".join(f"{line}\n" for line in verified.lines(*shown)))
     return found.exit_code

@@ -15,7 +15,7 @@ from vibe_gate.faces.git_hook.held import SETTLED, held
 from vibe_gate.faces.git_hook.seen import Seen
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.receipts.notes import NOTES
-from vibe_gate.receipts.verify import Asked, verify
+from vibe_gate.receipts.verify import VerifyRequest, verify
 from vibe_gate.report.text import safe
 from vibe_gate.store.records import Records
 
@@ -76,12 +76,12 @@ def _one_by_one(hook: Hook, selection: Selection) -> str:
     commits break together the second one's judge could see.
     """
     dots = "..." if selection.kind == "merge_base" else ".."
-    asked = Asked(f"{selection.left}{dots}{selection.right}", stage="pre-push")
+    request = VerifyRequest(f"{selection.left}{dots}{selection.right}", stage="pre-push")
     try:
-        found = verify(asked, start=hook.start, environ=hook.environ, now=hook.clock())
+        found = verify(request, start=hook.start, environ=hook.environ, now=hook.clock())
     except GateError:  # too many commits, say: then the whole is asked about
         return ""
-    if not found.commits or any(standing.status not in ("reviewed", "empty") for _, standing in found.commits):
+    if not found.commits or any(one.status not in ("reviewed", "empty") for _, one in found.commits):
         return ""
     count = len(found.commits)
     if count == 1 and found.commits[0][1].match in ("commit", "tree"):
