@@ -59,14 +59,21 @@ class Walk:
     environ: dict[str, str]
 
     def __call__(self, selection: Selection = Selection("commit"), **request: Any) -> Review:  # noqa: B008
-        walk = review(
+        return asyncio.run(self.awaited(selection, **request))
+
+    async def awaited(self, selection: Selection = Selection("commit"), **request: Any) -> Review:  # noqa: B008
+        return await review(
             ReviewRequest(selection, **request),
             start=self.repo.path,
             environ=self.environ,
             clock=lambda: datetime.now(UTC),
             progress=lambda stage, text: None,
         )
-        return asyncio.run(walk)
+
+
+def events(walk: Walk, summary: Summary) -> list[dict[str, Any]]:
+    lines = (walk.repo.path / summary.bundle / "events.ndjson").read_text().splitlines()
+    return [json.loads(line) for line in lines]
 
 
 @pytest.fixture
@@ -551,6 +558,20 @@ def test_a_change_by_a_person_has_no_hints_and_the_environment_speaks_of_uncommi
     assert authored.hints == ("CLAUDECODE is set: Claude Code runs this",)
 
 
+@pytest.mark.parametrize("name", ["claude-haiku-5-5", "sonnet", "claude-opus-4"])
+def test_a_session_has_one_cost_also_of_a_model_that_our_table_does_not_know(walk, name):
+    walk.repo.write(".vibe-gate/gate.toml", GATE + f'[model]\ndefault = "{name}"\n')
+    dear = answer(PASSES, usage=Usage(2_000, 3_000))
+    summary = judged(walk, dear, definitions="worktree", max_cost_usd=5.0)
+    assert (summary.outcome, summary.cost.basis) == ("pass", "known")
+    turn = walk.repo.path / summary.bundle / "nodes/judge-quality/turn-001"
+    told = json.loads((turn / "summary.json").read_text())["metrics"]["totalCostUsd"]
+    usage = [json.loads(line) for line in (turn / "events.ndjson").read_text().splitlines() if '"usage"' in line][-1]
+    by_node, by_model = summary.cost.by_node, summary.cost.by_model
+    costs = (told, usage["cost"], summary.cost.usd, *by_node.values(), *by_model.values())
+    assert costs == pytest.approx([summary.cost.usd] * 5)
+
+
 def test_a_days_budget_is_shared_by_all_runs_of_the_day(walk):
     walk.repo.write(".vibe-gate/gate.toml", GATE + "[budget]\nmax_cost_usd = 0.50\nper_day_usd = 0.60\n")
     walk.repo.commit("Set a day's budget")
@@ -614,6 +635,45 @@ def test_what_the_remotes_default_branch_demands_binds_wherever_one_stands(walk,
     summary = judged(walk, answers(fails() | {"evidence": evidence}, said("names-are-clear")))
     assert summary.trusted.revision == walk.repo.git("rev-parse", "origin/main")
     assert (summary.rubrics[0].criteria[0].must, summary.exit_code) == (True, 1)
+
+
+def test_a_budget_that_is_reached_is_an_event_that_names_what_was_not_asked(walk):
+    looks = Turn(ToolUse("Read", {"file_path": "src/load.py"}), usage=Usage(100, 200_000))
+    summary = judged(walk, looks, PASSES, max_cost_usd=0.5)
+    (event,) = [event for event in events(walk, summary) if event["type"] == "budget.reached"]
+    assert [item["path"] for item in event["data"]["not_asked"]] == ["src/load.py"]
+    assert event["data"]["limit_usd"] == 0.5
+
+
+def test_a_node_is_added_once_however_many_votes_it_takes(walk, tmp_path, environ):
+    walk.repo = gated(tmp_path / "voting", environ, rubric=RUBRIC.replace("schema = 1\n", "schema = 1\nvotes = 3\n"))
+    walk.repo.write("src/load.py", SWALLOWS)
+    walk.repo.commit("Load robustly")
+    summary = judged(walk, PASSES, FAILS, PASSES)
+    nodes = [event["node_id"] for event in events(walk, summary) if event["type"] == "node.added"]
+    assert nodes == ["checks", "judge-quality"]
+
+
+def test_a_review_can_be_awaited_where_a_loop_runs_already(walk):
+    async def beside() -> tuple[Review, int]:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0.01)
+
+        ticking = asyncio.create_task(tick())
+        done = await walk.awaited()
+        ticking.cancel()
+        return done, ticks
+
+    with answering(PASSES) as model:
+        walk.environ |= model.environ
+        done, ticks = asyncio.run(beside())
+    assert done.summary.outcome == "pass"
+    assert ticks > 10
 
 
 def test_nothing_hides_from_a_judge_beyond_a_column(walk):

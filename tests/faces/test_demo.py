@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import subprocess
 from pathlib import Path
 
 from command import vibe_gate
+
+from vibe_gate.faces.cli.demo import demo, make_demo
 
 
 def test_the_demo_shows_a_verdict_and_says_that_it_is_a_recording(tmp_path, environ):
@@ -59,3 +62,11 @@ def test_the_readmes_picture_is_what_the_program_prints_today():
     assert made.picture() == (root / "docs/images/demo.svg").read_text(encoding="utf-8"), (
         "run `python docs/images/make.py`"
     )
+
+
+def test_the_demo_can_be_awaited_where_a_loop_runs_already(tmp_path, environ):
+    async def beside():
+        make_demo(tmp_path / "demo")
+        return await demo(tmp_path / "demo", environ, lambda stage, text: None)
+
+    assert asyncio.run(beside()).summary.outcome == "fail"

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
 
+import pytest
 from command import vibe_gate
 from repos import Repo, gated
+
+from vibe_gate.domain.change import Selection
+from vibe_gate.errors import InfrastructureError
+from vibe_gate.review import ReviewRequest, review
 
 SLOW = """\
 schema = 1
@@ -27,6 +35,24 @@ def test_an_expression_that_never_ends_is_ended(tmp_path, environ):
     assert (done.code, "deadline" in done.err) == (3, True), done.err
     (run,) = (repo.path / ".vibe-artifacts").glob("*/*/run.json")
     assert not (run.parent / "summary.json").exists()
+
+
+def test_an_expression_that_never_ends_is_ended_also_where_a_loop_runs_already(tmp_path, environ):
+    repo = gated(tmp_path / "repo", environ, rubric=SLOW)
+    repo.write("a.txt", "a" * 60 + "b\n")
+    repo.commit("Run")
+    request = ReviewRequest(Selection("commit"), deadline_s=1.0)
+
+    async def beside() -> int:
+        other = asyncio.create_task(asyncio.sleep(0.1, 42))
+        with pytest.raises(InfrastructureError, match="deadline"):
+            await review(
+                request, start=repo.path, environ=environ, clock=lambda: datetime.now(UTC), progress=lambda *_: None
+            )
+        return await other
+
+    assert asyncio.run(beside()) == 42
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
 def test_a_tree_of_a_hundred_million_names_is_given_up(tmp_path, environ):

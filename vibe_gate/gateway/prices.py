@@ -2,7 +2,9 @@
 
 Source: the list prices that Claude Code 2.1.327 (bundled with claude-agent-sdk
 0.2.184) itself charges, read by giving it responses of 100,000 tokens of one kind
-each and looking at `total_cost_usd`; `tests/test_prices.py` asks it again.
+each and looking at `total_cost_usd`; `tests/gateway/test_prices.py` asks it again. A model that
+is newer than this table is priced as the dearest until its first session has ended: then the
+CLI's own list price counts (see `ledger`).
 """
 
 from __future__ import annotations
@@ -38,12 +40,14 @@ PRICES = {
     "claude-opus-4-7": _OPUS,
     "claude-opus-4-6": _OPUS,
     "claude-opus-4-5": _OPUS,
+    "claude-sonnet-5-5": Price(2, 10, 2.5, 0.1),
     "claude-sonnet-5": Price(2, 10, 2.5, 0.2),
     "claude-sonnet-4-6": _SONNET,
     "claude-sonnet-4-5": _SONNET,
     "claude-sonnet-4": _SONNET,
     "claude-3-7-sonnet": _SONNET,
     "claude-3-5-sonnet": _SONNET,
+    "claude-haiku-5-5": Price(0.1, 0.5, 0.125, 0.01),
     "claude-haiku-4-5": Price(1, 5, 1.25, 0.1),
     "claude-3-5-haiku": Price(0.8, 4, 1, 0.08),
 }

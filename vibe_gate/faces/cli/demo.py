@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import tempfile
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -16,11 +17,13 @@ from vibe_gate.faces import progress, running
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.cli.review import present
 from vibe_gate.git.scaffold import Draft, make_repository
-from vibe_gate.review import ReviewRequest, review
+from vibe_gate.review import Progress, Review, ReviewRequest, review
 
 SUMMARY = "see a whole review, offline and free: a small repository, the real CLI, a recorded model"
 
 DATA = resources.files("vibe_gate.faces.cli") / "demo_data"
+
+REQUEST = ReviewRequest(Selection("commit"), wire="replay", definitions="HEAD~1")
 
 _START = 1_767_322_800  # 2026-01-02 03:00 UTC: any fixed time, so that the demo's commits always have the same ids
 
@@ -44,13 +47,19 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     make_demo(folder)
     if not args.json:
         emit(f"{RECORDING}\n\n$ cd {folder}\n$ vibe-gate review --commit HEAD\n\n")
-    with resources.as_file(DATA / "cassette") as cassette, progress.shown(environ) as show:
-        request = ReviewRequest(Selection("commit"), wire="replay", cassette=cassette, definitions="HEAD~1")
-        done = running.run(review(request, start=folder, environ=environ, clock=_now, progress=show))
-    present(done, request, environ, as_json=args.json)
+    with progress.shown(environ) as show:
+        done = running.run(demo(folder, environ, show))
+    present(done, REQUEST, environ, as_json=args.json)
     if not args.json:
         emit(f"\nThe repository stays at {folder}; look around, and delete it when you are done.\n")
     return 0
+
+
+async def demo(folder: Path, environ: Mapping[str, str], progress: Progress) -> Review:
+    """Review the last commit of the demo's repository in `folder` with the recorded conversation."""
+    with resources.as_file(DATA / "cassette") as cassette:
+        request = dataclasses.replace(REQUEST, cassette=cassette)
+        return await review(request, start=folder, environ=environ, clock=_now, progress=progress)
 
 
 def make_demo(folder: Path) -> list[str]:
