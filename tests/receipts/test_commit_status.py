@@ -7,7 +7,9 @@ from datetime import date
 
 import pytest
 
-from vibe_gate.domain.commit_status import (
+from vibe_gate.domain.receipt import Receipt, RubricClaim, Signature, Waiver
+from vibe_gate.domain.summary import CacheUse
+from vibe_gate.receipts.status import (
     ChangeIdentity,
     CommitStatus,
     FoundReceipt,
@@ -16,7 +18,6 @@ from vibe_gate.domain.commit_status import (
     decide,
     match_of,
 )
-from vibe_gate.domain.receipt import Receipt, RubricClaim, Signature, Waiver
 
 COMMIT = ChangeIdentity("c" * 40, "a" * 40, "b" * 40, "d" * 40, "e" * 64, ("ada@example.org",), places="7" * 64)
 RECEIPT = Receipt(
@@ -82,6 +83,11 @@ def waiver(local: bool, expires: date | None = None) -> tuple[Waiver, ...]:
         ({}, Signature("unlisted", why="not listed"), {}, "forged"),
         ({}, ADA, {}, "reviewed"),
         ({}, ADA, {"strict": True}, "forged"),
+        ({}, replace(BOB, principals=("*@example.org",)), {"strict": True}, "forged"),
+        ({}, replace(BOB, holders=("bob@example.org", "Ada@Example.ORG ")), {"strict": True}, "forged"),
+        ({"cache": CacheUse(hits=1, misses=1)}, BOB, {"judge": "always"}, "reviewed"),
+        ({"cache": CacheUse(hits=1, misses=1)}, BOB, {"judge": "always", "strict": True}, "unsigned"),
+        ({"cache": CacheUse(hits=1, misses=1)}, BOB, {"strict": True}, "reviewed"),
         ({"outcome": "fail", "exit_code": 1}, BOB, {}, "failed"),
         ({"outcome": "fail", "exit_code": 1}, ADA, {"strict": True}, "failed"),
         ({"outcome": "fail", "exit_code": 1}, Signature("bad", why="bad"), {}, "forged"),

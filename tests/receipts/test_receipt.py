@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 from dataclasses import replace
-from datetime import date
 
 import pytest
 
@@ -15,18 +14,15 @@ from vibe_gate.domain.receipt import (
     PAYLOAD_TYPE,
     Receipt,
     Signature,
-    Waiver,
     canonical,
     envelope,
     exact,
-    own_signer,
     parse,
     places,
     pre_authentication_encoding,
-    reusable,
     statement,
 )  # fmt: skip
-from vibe_gate.domain.summary import CacheUse
+from vibe_gate.receipts.status import own_signer
 
 RECEIPT = Receipt(
     run_id="20260102T030405678Z-00000000", key="c" * 40, created_at="2026-01-02T03:04:05+00:00", before="a" * 40,
@@ -34,51 +30,6 @@ RECEIPT = Receipt(
     trusted_revision="", bootstrap=False, definitions={}, rubrics=(), votes="", findings="", summary="", files={},
     outcome="pass", exit_code=0,
 )  # fmt: skip
-FAILED = RECEIPT.model_copy(update={"outcome": "fail", "exit_code": 1})
-UNCLEAR = RECEIPT.model_copy(update={"outcome": "inconclusive", "exit_code": 3})
-POLICY = RECEIPT.model_copy(update={"exit_code": 4})
-UNASKED = RECEIPT.model_copy(update={"unasked": "not asked (--no-judge)"})
-KNOWN = RECEIPT.model_copy(update={"cache": CacheUse(hits=1, misses=1)})
-OVERRIDDEN = RECEIPT.model_copy(
-    update={"waivers": (Waiver(finding="f", reason="r", by="Ada", expires=date(2026, 2, 1), local=True),)}
-)
-SUPPRESSED = RECEIPT.model_copy(update={"waivers": (Waiver(finding="f", reason="r", by="Ada", expires=None),)})
-BOB = Signature("listed", "SHA256:bob", ("bob@example.org",))
-UNSIGNED, BAD = Signature("unsigned"), Signature("bad", why="incorrect signature")
-UNLISTED, VALID, UNCHECKED = Signature("unlisted"), Signature("valid", "SHA256:x"), Signature("unchecked")
-ADA = ("ada@example.org",)
-
-
-@pytest.mark.parametrize(
-    ("receipt", "signature", "authors", "use"),
-    [
-        (RECEIPT, BOB, ADA, "verdict"),
-        (RECEIPT, BOB, ("bob@example.org",), "display"),
-        (RECEIPT, BOB, ("ada@example.org", "Bob@Example.ORG "), "display"),
-        (RECEIPT, replace(BOB, principals=("*@example.org",)), ADA, "display"),
-        (RECEIPT, replace(BOB, principals=("bob@example.org", "ada@example.org")), ADA, "display"),
-        (RECEIPT, UNSIGNED, ADA, "display"),
-        (RECEIPT, UNLISTED, ADA, "display"),
-        (RECEIPT, VALID, ADA, "display"),
-        (RECEIPT, UNCHECKED, ADA, "display"),
-        (RECEIPT, BAD, ADA, "nothing"),
-        (FAILED, UNSIGNED, ADA, "saves-a-run"),
-        (FAILED, BOB, ADA, "saves-a-run"),
-        (FAILED, BAD, ADA, "nothing"),
-        (UNCLEAR, BOB, ADA, "nothing"),
-        (POLICY, BOB, ADA, "nothing"),
-        (OVERRIDDEN, BOB, ADA, "display"),
-        (SUPPRESSED, BOB, ADA, "verdict"),
-        (UNASKED, BOB, ADA, "display"),
-        (KNOWN, BOB, ADA, "display"),
-    ],
-)
-def test_what_ci_may_do_with_a_verdict_from_elsewhere(receipt, signature, authors, use):
-    assert reusable(receipt, signature, authors)[0] == use
-
-
-def test_checks_alone_are_a_verdict_where_no_judge_is_demanded():
-    assert reusable(UNASKED, BOB, ADA, judge=False)[0] == "verdict"
 
 
 def test_a_principal_with_a_slash_or_a_bracket_is_matched_as_it_stands():

@@ -1,7 +1,6 @@
 """The receipt of a run: an in-toto statement about the reviewed trees, in a DSSE envelope that can be signed.
 
-Pure. `receipts.issue` makes receipts, `receipts.signatures` signs and checks them, and `reusable` says what CI may
-do with one.
+Pure. `receipts.issue` makes receipts, `receipts.signatures` signs and checks them, `receipts.status` judges them.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal
@@ -305,12 +304,6 @@ def _sha256(value: object) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
-Reuse = Literal["verdict", "saves-a-run", "display", "nothing"]
-"""What CI may do with a verdict reached elsewhere.
-
-`verdict`: use it instead of asking again. `saves-a-run`: use the fail, since nobody gains by forging one against
-themselves. `display`: show it and ask all the same. `nothing`: do not even show it."""
-
 SignatureState = Literal["unsigned", "bad", "unlisted", "listed", "valid", "unchecked"]
 """`valid`: correct, but there is no list of signers; `unchecked`: ssh-keygen could not check it."""
 
@@ -327,49 +320,3 @@ class Signature:
     principals: tuple[str, ...] = ()
     why: str = ""
     holders: tuple[str, ...] = ()
-
-
-def reusable(
-    receipt: Receipt, signature: Signature, authors: Sequence[str], *, judge: bool = True
-) -> tuple[Reuse, str]:
-    """What CI may do with the receipt of a change by `authors` (addresses), and why, as a clause.
-
-    A pass counts only if its signer is listed and not an author, and not if it needed an override: that is one
-    person's word. `judge`: the gate requires a judge for this change.
-    """
-    if signature.state == "bad":
-        return "nothing", f"bad signature: {signature.why}"
-    if receipt.outcome == "fail":
-        return "saves-a-run", "the review failed"
-    if receipt.exit_code != 0:
-        return "nothing", "the review reached no verdict"
-    if signature.state != "listed":
-        return "display", _NOT_LISTED[signature.state]
-    if author := own_signer(signature, authors):
-        return "display", f"its signer, {', '.join(signature.principals)}, may be its author, {author}"
-    if any(waiver.local for waiver in receipt.waivers):
-        return "display", "passed by an override"
-    if judge and receipt.unasked:
-        return "display", f"no judge was asked: {receipt.unasked}"
-    if judge and receipt.cache.hits:
-        return "display", "judge answers came from a cache, not from this run"
-    return "verdict", f"signed by {', '.join(signature.principals)}"
-
-
-_NOT_LISTED: dict[SignatureState, str] = {
-    "unsigned": "unsigned",
-    "unlisted": "its signer is not in allowed_signers",
-    "valid": "signed, but there is no allowed_signers file",
-    "unchecked": "its signature could not be checked",
-}
-
-
-def own_signer(signature: Signature, authors: Sequence[str]) -> str:
-    """The author who may hold the key: whose address matches a name or pattern (`*`, `?`) of a holder; or ""."""
-    holders = tuple(_flat(name) for name in (*signature.principals, *signature.holders))
-    return next((author for author in authors if paths.matches(_flat(author), holders)), "")
-
-
-def _flat(text: str) -> str:
-    # Without case, and as one segment: in an address `/` means nothing, and `[bot]` is no set of letters.
-    return text.strip().casefold().replace("/", "\\").replace("[", "(")

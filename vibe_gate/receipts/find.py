@@ -1,6 +1,6 @@
 """Find receipts in bundles and git notes, read them and check their signatures. Changes nothing.
 
-What a receipt says of a commit is decided in `domain.commit_status`.
+What a receipt says of a commit is decided in `receipts.status`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from datetime import datetime
 from pathlib import Path
 
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.commit_status import FoundReceipt, object_ids
 from vibe_gate.domain.receipt import Receipt, contradiction, parse
 from vibe_gate.errors import GateError, IntegrityError, StorageError
 from vibe_gate.gate import trust
@@ -21,6 +20,7 @@ from vibe_gate.git import Repository, open_repository
 from vibe_gate.git.worktrees import environ_of, others
 from vibe_gate.receipts import signatures
 from vibe_gate.receipts.notes import NOTES
+from vibe_gate.receipts.status import FoundReceipt, object_ids
 from vibe_gate.store.index import Entry
 from vibe_gate.store.indexing import entries
 from vibe_gate.store.names import STORE

@@ -58,30 +58,22 @@ def share_run(repository: Repository, run_id: str, tree: str, commit: str) -> st
     folder = repository.root / ".vibe-artifacts" / f"tree-{tree}"
     try:
         raw = _receipt(folder / run_id, _LARGEST)
+        names = sorted((one.name for one in folder.iterdir() if one.name < run_id), reverse=True)[:_LOOKED_AT]
     except OSError as error:
         return f"Cannot read receipt.json of run {run_id}: {error.strerror}."
-    if problem := share(repository, commit, raw):
-        return problem
-    for earlier in _earlier(folder, run_id, tree):
-        share(repository, commit, earlier)
-    return ""
-
-
-def _earlier(folder: Path, run_id: str, tree: str) -> list[bytes]:
-    """The receipts of the last reviews of the tree before this run, oldest first."""
-    with suppress(OSError):
-        bundles = sorted((bundle for bundle in folder.iterdir() if bundle.name < run_id), reverse=True)
-        found = (_of_tree(bundle, tree) for bundle in bundles[:_LOOKED_AT])
-        return list(islice(filter(None, found), MAX_EARLIER))[::-1]
-    return []
+    problem = share(repository, commit, raw)
+    earlier = islice(filter(None, (_of_tree(folder / name, tree) for name in names)), MAX_EARLIER)
+    for one in [] if problem else list(earlier)[::-1]:
+        share(repository, commit, one)
+    return problem
 
 
 def _of_tree(bundle: Path, tree: str) -> bytes:
     """A bundle's receipt; b"" if it is not a receipt of this tree, or too large: anybody can write there."""
+    from vibe_gate.domain.receipt import parse  # most commits have one review, and this import takes long
+
     with suppress(OSError, ValueError):
         raw = _receipt(bundle, _LARGEST_EARLIER + 1)
-        from vibe_gate.domain.receipt import parse  # most commits have one review, and this import takes long
-
         if len(raw) <= _LARGEST_EARLIER and raw.find(b"\n") == len(raw) - 1 and parse(raw).receipt.after == tree:
             return raw
     return b""

@@ -7,9 +7,7 @@ only of a signer who is listed at the trusted revision and wrote none of the com
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from vibe_gate.domain.commit_status import ChangeIdentity, FoundReceipt, Requirements, assess, identity_of, match_of
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.receipt import Receipt
@@ -17,39 +15,13 @@ from vibe_gate.domain.rubric import Rubric
 from vibe_gate.judging.assemble import JudgeResult
 from vibe_gate.judging.judge import JudgeContext
 from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
-
-
-@dataclass(frozen=True, slots=True)
-class ReusedVerdict:
-    """A pass that somebody else signed: who, when, in which run, where the receipt is, and the scores by rubric id."""
-
-    signer: str
-    created_at: str
-    run_id: str
-    place: str
-    scores: Mapping[str, float]
-
-    @property
-    def sentence(self) -> str:
-        """For people, and as the reason of every criterion that is not asked about again."""
-        return f"not asked again: the verdict of {self.signer} at {self.created_at} is reused (run {self.run_id})"
+from vibe_gate.receipts.status import ChangeIdentity, FoundReceipt, Requirements, assess, identity_of, match_of
 
 
 def reused(
     context: JudgeContext, gate: Gate, rubrics: tuple[Rubric, ...], request: ReviewRequest
 ) -> JudgeResult | None:
-    """What `reusable_verdict` found, as the judges' part of a verdict; None: ask."""
-    found = reusable_verdict(context, gate, rubrics, request)
-    if found is None:
-        return None
-    note = f"{found.sentence[0].upper()}{found.sentence[1:]}, from {found.place}."
-    return JudgeResult(notes=(note,), silence=found.sentence, chosen=True, reused=found.scores)
-
-
-def reusable_verdict(
-    context: JudgeContext, gate: Gate, rubrics: tuple[Rubric, ...], request: ReviewRequest
-) -> ReusedVerdict | None:
-    """The newest receipt in bundles and git notes that answers everything `rubrics` would ask, or None.
+    """The judges' part of a verdict from the newest receipt that answers everything `rubrics` would ask; None: ask.
 
     None for a change that is not committed, since its authors are unknown, and if the gate comes with the change.
     """
@@ -69,7 +41,13 @@ def reusable_verdict(
     required = Requirements.of(gate, rubrics, run.clock().date(), judge="always", strict=True)
     found = [one for one in candidates if _counts(one, identity, required, wanted)]
     newest = max(found, key=lambda one: one.receipt.created_at if one.receipt else "", default=None)
-    return None if newest is None else _reused(newest, asked)
+    if newest is None or newest.receipt is None:
+        return None
+    receipt, signer = newest.receipt, ", ".join(newest.signature.principals)
+    reason = f"not asked again: the verdict of {signer} at {receipt.created_at} is reused (run {receipt.run_id})"
+    scores = {claim.id: claim.score for claim in receipt.rubrics if claim.id in {rubric.id for rubric in asked}}
+    note = f"N{reason[1:]}, from {newest.place}."
+    return JudgeResult(notes=(note,), silence=reason, chosen=True, reused=scores)
 
 
 def _counts(found: FoundReceipt, identity: ChangeIdentity, required: Requirements, wanted: Mapping[str, str]) -> bool:
@@ -82,12 +60,3 @@ def _counts(found: FoundReceipt, identity: ChangeIdentity, required: Requirement
 
 def _answers(receipt: Receipt, wanted: Mapping[str, str]) -> bool:
     return all(receipt.questions.get(rubric) == key for rubric, key in wanted.items())
-
-
-def _reused(found: FoundReceipt, rubrics: list[Rubric]) -> ReusedVerdict:
-    receipt = found.receipt
-    assert receipt is not None  # `_counts` saw it
-    asked = {rubric.id for rubric in rubrics}
-    scores = {claim.id: claim.score for claim in receipt.rubrics if claim.id in asked}
-    signer = ", ".join(found.signature.principals)
-    return ReusedVerdict(signer, receipt.created_at, receipt.run_id, found.place, scores)

@@ -15,10 +15,13 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from vibe_gate.domain.expressions import expression
 from vibe_gate.domain.receipt import NAMESPACE, Signature
+
+if TYPE_CHECKING:
+    from vibe_gate.git import Repository
 
 TIMEOUT_S = 10.0
 """Of one call: an ssh-agent that asks for a touch of the key gets that long."""
@@ -42,19 +45,7 @@ class Signing:
     root: Path
 
 
-class Configured(Protocol):
-    """What is read of a repository: its git configuration."""
-
-    root: Path
-
-    def config(self, name: str) -> str | None:
-        """A value from any scope."""
-
-    def given(self, name: str) -> str | None:
-        """The same without the repository's own configuration."""
-
-
-def signing_of(repository: Configured) -> Signing:
+def signing_of(repository: Repository) -> Signing:
     """Read git's configuration."""
     ssh = (repository.config("gpg.format") or "").lower() == "ssh"
     return Signing(

@@ -2,7 +2,7 @@
 
     range -> commits -> receipts about them -> segments (`segments`) -> one CommitStatus each
 
-Changes nothing. What a receipt is worth is decided in `domain.commit_status`.
+Changes nothing. What a receipt is worth is decided in `receipts.status`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,18 @@ from functools import cached_property
 from pathlib import Path
 
 from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
-from vibe_gate.domain.commit_status import (
+from vibe_gate.domain.gate import HookName, HookRule
+from vibe_gate.domain.provenance import Commit
+from vibe_gate.domain.receipt import Receipt, exact, places
+from vibe_gate.domain.record import Record
+from vibe_gate.errors import FAIL, INTEGRITY, PASS, IntegrityError, RevisionError, UsageError
+from vibe_gate.gate import trust
+from vibe_gate.gate.authorship import Authorship
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.git.history import MAX_COMMITS
+from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
+from vibe_gate.receipts.segments import History, Segment
+from vibe_gate.receipts.status import (
     GOOD,
     ChangeIdentity,
     CommitStatus,
@@ -28,17 +39,6 @@ from vibe_gate.domain.commit_status import (
     match_of,
     object_ids,
 )
-from vibe_gate.domain.gate import HookName, HookRule
-from vibe_gate.domain.provenance import Commit
-from vibe_gate.domain.receipt import Receipt, exact, places
-from vibe_gate.domain.record import Record
-from vibe_gate.errors import FAIL, INTEGRITY, PASS, IntegrityError, RevisionError, UsageError
-from vibe_gate.gate import trust
-from vibe_gate.gate.authorship import Authorship
-from vibe_gate.git import Repository, open_repository
-from vibe_gate.git.history import MAX_COMMITS
-from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
-from vibe_gate.receipts.segments import History, Segment
 from vibe_gate.secrets.redaction import Redactor
 
 SHORT_ID = 12

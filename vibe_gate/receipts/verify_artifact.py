@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.commit_status import Requirements, assess, identity_of, match_of
 from vibe_gate.domain.receipt import contradiction
 from vibe_gate.errors import GateError, RevisionError
 from vibe_gate.gate import trust
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.git.fetching import Access
 from vibe_gate.receipts.find import ReceiptReader, allowed_signers
+from vibe_gate.receipts.status import Requirements, assess, identity_of, match_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vibe_gate.checks.answer import counted
-from vibe_gate.domain.commit_status import GOOD, ChangeIdentity, CommitStatus, Status
+from vibe_gate.receipts.status import GOOD, ChangeIdentity, CommitStatus, Status
 from vibe_gate.report.text import safe
 
 MARKS: dict[Status, str] = {"reviewed": "✓", "overridden": "!", "empty": "·", "forged": "✗", "failed": "✗"}

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Literal
 
+from vibe_gate.domain import paths
 from vibe_gate.domain.gate import Gate, JudgeWhen
-from vibe_gate.domain.receipt import Receipt, Signature, exact, own_signer, reusable
+from vibe_gate.domain.receipt import Receipt, Signature, SignatureState, exact
 
 if TYPE_CHECKING:
     from vibe_gate.domain.change import Change
@@ -277,17 +278,51 @@ def _passed(
     found: FoundReceipt, receipt: Receipt, identity: ChangeIdentity, required: Requirements
 ) -> tuple[Status, str]:
     signature = found.signature
-    reuse, why = reusable(receipt, signature, identity.authors, judge=required.judge_for(receipt))
-    if required.strict and signature.state == "listed" and own_signer(signature, identity.authors):
-        return "forged", why
-    if required.strict and reuse != "verdict":
-        return "unsigned", why
+    weakness = _weakness(signature, receipt, identity, required)
+    if required.strict and weakness:
+        own = signature.state == "listed" and own_signer(signature, identity.authors)
+        return ("forged" if own else "unsigned"), weakness
     if not found.bundled and signature.state != "listed":
-        return "unsigned", f"it came by a note and is {why}" if why == "unsigned" else f"it came by a note; {why}"
+        return "unsigned", f"from a git note: {weakness}"
     for waiver in receipt.waivers:
         if waiver.expires is not None and waiver.expires < required.today:
             return "failed", f"what allowed it to pass expired on {waiver.expires}: {waiver.reason}"
     if local := [waiver.sentence for waiver in receipt.waivers if waiver.local]:
         return "overridden", "; ".join(local)
-    ignored = "" if reuse == "verdict" else " (CI ignores it)"
-    return "reviewed", f"{why}{ignored}" + ("; no judge asked" if receipt.unasked else "")
+    why = f"{weakness} (CI ignores it)" if weakness else f"signed by {', '.join(signature.principals)}"
+    return "reviewed", why + ("; no judge asked" if receipt.unasked else "")
+
+
+_NOT_LISTED: dict[SignatureState, str] = {
+    "unsigned": "unsigned",
+    "valid": "signed, but there is no allowed_signers file",
+    "unchecked": "its signature could not be checked",
+}
+
+
+def _weakness(signature: Signature, receipt: Receipt, identity: ChangeIdentity, required: Requirements) -> str:
+    """Why CI must not rely on a pass, as a clause; "" if it may: a listed signer who is not the author signed it.
+
+    A pass by an override is one person's word, and answers from a cache may have been written there by anybody.
+    """
+    if signature.state != "listed":
+        return _NOT_LISTED[signature.state]
+    if author := own_signer(signature, identity.authors):
+        return f"its signer, {', '.join(signature.principals)}, may be its author, {author}"
+    if any(waiver.local for waiver in receipt.waivers):
+        return "passed by an override"
+    judge = required.judge_for(receipt)
+    if judge and receipt.unasked:
+        return f"no judge was asked: {receipt.unasked}"
+    return "judge answers came from a cache, not from this run" if judge and receipt.cache.hits else ""
+
+
+def own_signer(signature: Signature, authors: Sequence[str]) -> str:
+    """The author who may hold the key: whose address matches a name or pattern (`*`, `?`) of a holder; or ""."""
+    holders = tuple(_flat(name) for name in (*signature.principals, *signature.holders))
+    return next((author for author in authors if paths.matches(_flat(author), holders)), "")
+
+
+def _flat(text: str) -> str:
+    # Without case, and as one segment: in an address `/` means nothing, and `[bot]` is no set of letters.
+    return text.strip().casefold().replace("/", "\\").replace("[", "(")
