@@ -43,12 +43,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
+from vibe_gate.store.durable import make_durable
+from vibe_gate.store.objects import COMPRESS_ABOVE, LARGEST_CONTENT, Objects
+
 from vibe_gate.domain.summary import ChangeSummary, Summary, Trusted
 from vibe_gate.store import Provenance, export_bundles, list_runs, open_store
 from vibe_gate.store.contents import Contents
-from vibe_gate.store.durable import make_durable
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.objects import COMPRESS_ABOVE, LARGEST_CONTENT, Objects
 
 HERE = Path(__file__).resolve().parent
 NONE = "0" * 40

@@ -36,12 +36,12 @@ _HOMES = {
     "Progress": "vibe_gate.review",
     "Selection": "vibe_gate.domain.change",
     "Summary": "vibe_gate.domain.summary",
-    "read_bundle": "vibe_gate.store.result",
-    "RunResult": "vibe_gate.store.result",
-    "FileChange": "vibe_gate.store.changed",
-    "Attachment": "vibe_gate.store.remarks",
-    "find_bundles": "vibe_gate.store.finding",
-    "clean_bundles": "vibe_gate.store.retention",
+    "read_bundle": "vibe_gate.store",
+    "RunResult": "vibe_gate.store",
+    "FileChange": "vibe_gate.store",
+    "Attachment": "vibe_gate.store",
+    "find_bundles": "vibe_gate.store",
+    "clean_bundles": "vibe_gate.store",
     "GateError": "vibe_gate.errors",
     "UsageError": "vibe_gate.errors",
     "DefinitionError": "vibe_gate.errors",
@@ -76,12 +76,12 @@ if TYPE_CHECKING:
     from vibe_gate.review import Progress as Progress
     from vibe_gate.review import Review as Review
     from vibe_gate.review import ReviewRequest as ReviewRequest
-    from vibe_gate.store.changed import FileChange as FileChange
-    from vibe_gate.store.finding import find_bundles as find_bundles
-    from vibe_gate.store.remarks import Attachment as Attachment
-    from vibe_gate.store.result import RunResult as RunResult
-    from vibe_gate.store.result import read_bundle as read_bundle
-    from vibe_gate.store.retention import clean_bundles as clean_bundles
+    from vibe_gate.store import Attachment as Attachment
+    from vibe_gate.store import FileChange as FileChange
+    from vibe_gate.store import RunResult as RunResult
+    from vibe_gate.store import clean_bundles as clean_bundles
+    from vibe_gate.store import find_bundles as find_bundles
+    from vibe_gate.store import read_bundle as read_bundle
 
 
 def __getattr__(name: str) -> object:

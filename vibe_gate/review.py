@@ -36,8 +36,7 @@ from vibe_gate.judging.assemble import JudgeResult, RunVerdict, assemble_verdict
 from vibe_gate.judging.deadline import Deadline
 from vibe_gate.receipts.issue import ReceiptIssuer, version_of
 from vibe_gate.secrets.redaction import Redactor
-from vibe_gate.store import captures, clean_if_due, open_store
-from vibe_gate.store.names import STORE
+from vibe_gate.store import STORE, captures, open_store
 
 if TYPE_CHECKING:
     from vibe_gate.judging.judge import JudgeContext
@@ -110,11 +109,11 @@ async def review_in(
         gate = trust.gate_for(repository, change, base=request.base, definitions=request.definitions)
         rubrics = trust.chosen(gate, change, request.rubrics)
         redactor = Redactor(environ)
-        store = open_store(repository.root, redactor, clock)
+        store = open_store(repository.root, redactor, clock, lambda: repository.tracked(STORE))
         commits = repository.commits(change)
         if request.stage and not change.head_commit:
             commits = (repository.draft(request.message),)
-        _, unread = captures.fold(repository.common_dir, store.sessions(), redactor, clock())
+        _, unread = captures.fold(repository.common_dir, store.captures(), redactor, clock())
         authored = Authorship(repository, environ, unread=unread).of(change, commits)
         message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
         versions = {name: version_of(name) for name in ("claude-agent-sdk",)} | {"vibe-gate": __version__}
@@ -129,7 +128,7 @@ async def review_in(
         raise
     if not record.lost:
         with suppress(InfrastructureError):  # a store that cannot be cleaned is no reason to lose a verdict
-            clean_if_due(repository.root, gate.file.retention, clock(), lambda: repository.tracked(STORE))
+            store.clean_if_due(gate.file.retention)
     return done
 
 

@@ -19,12 +19,12 @@ import pytest
 from bundle_words import KEY, START
 from program import ROOT, git, repository
 from recorded import Kind, begun, recorded
+from vibe_gate.store.indexing import entries
 
 from vibe_gate.faces.cli import dispatch
 from vibe_gate.faces.cli.bundles import command
 from vibe_gate.report import listing
 from vibe_gate.report.text import safe
-from vibe_gate.store.indexing import entries
 
 STORE = ".vibe-artifacts"
 HOUR = timedelta(hours=1)

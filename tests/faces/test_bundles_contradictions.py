@@ -16,12 +16,12 @@ import pytest
 from bundle_words import START
 from program import git, repository, vibe_gate
 from recorded import Kind, recorded
+from vibe_gate.store.verify import verify_bundles
 
 from vibe_gate.errors import IntegrityError
 from vibe_gate.store import Provenance, RunView, export_bundles
 from vibe_gate.store.archive import zstd
 from vibe_gate.store.result import read_bundle
-from vibe_gate.store.verify import verify_bundles
 
 NOW = Provenance(START.replace(year=2100))
 

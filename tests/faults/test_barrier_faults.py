@@ -10,9 +10,9 @@ import pytest
 from faults import test_store_faults
 from faults.test_bundle_faults import assert_heals, assert_sound
 from faults.test_store_faults import FILE_BY_FILE, traced
+from vibe_gate.store.durable import make_durable
 
 from vibe_gate.store import list_runs
-from vibe_gate.store.durable import make_durable
 from vibe_gate.store.folder import Folder
 
 strace = test_store_faults.strace

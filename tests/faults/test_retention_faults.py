@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 from bundle_words import START
 from recorded import Kind, recorded
+from vibe_gate.store.indexing import entries
+from vibe_gate.store.retention import clean
 
 from vibe_gate.domain.gate import Retention
 from vibe_gate.errors import StorageError
 from vibe_gate.store import read_summary
-from vibe_gate.store.indexing import entries
-from vibe_gate.store.retention import clean
 
 DAY = timedelta(days=1)
 NOW = START + 100 * DAY

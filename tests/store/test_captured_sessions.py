@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from bundle_words import START
 from recorded import Kind, recorded
+from vibe_gate.store.retention import clean
 
 from vibe_gate.domain.gate import Retention
 from vibe_gate.secrets.redaction import Redactor
 from vibe_gate.store import Provenance, repair_bundles, verify_bundles
 from vibe_gate.store.captures import fold
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.retention import clean
 
 DAY = timedelta(days=1)
 NOW = START + 100 * DAY

@@ -10,13 +10,13 @@ import subprocess
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from vibe_gate.store.plain_json import MAX_VALUES
 
 from vibe_gate.secrets.redaction import Redactor
 from vibe_gate.store import captures, open_store
 from vibe_gate.store.captured import flaws_of
 from vibe_gate.store.captures.blobs import blob_id, blobs_of
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.plain_json import MAX_VALUES
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 TS = int(NOW.timestamp() * 1000)

@@ -18,13 +18,13 @@ from bundle_words import KEY, START
 from hypothesis import given
 from hypothesis import strategies as st
 from recorded import Kind, begun, recorded
+from vibe_gate.store.finding import find_bundles
+from vibe_gate.store.index import Entry, Seen, decoded, encoded, entries_of, newest
+from vibe_gate.store.indexing import RACY_NS, entries, forget, listed
 
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.report.listing import lines
 from vibe_gate.store import index, list_runs
-from vibe_gate.store.finding import find_bundles
-from vibe_gate.store.index import Entry, Seen, decoded, encoded, entries_of, newest
-from vibe_gate.store.indexing import RACY_NS, entries, forget, listed
 from vibe_gate.store.names import is_run_id
 
 OTHER = "0123456789abcdef0123456789abcdef01234567"

@@ -15,6 +15,11 @@ import pytest
 from bundle_words import KEY, SECRET, START, Clock, Ended, Hush, summary_of
 from test_archive import packed, refused, unpacked
 from test_verify import NOW, left_off, sealed
+from vibe_gate.store.audit import MAX_FLAWS
+from vibe_gate.store.indexing import listed
+from vibe_gate.store.objects import LARGEST_CONTENT
+from vibe_gate.store.remarks import Attachment
+from vibe_gate.store.strict import MAX_VALUES, require_few
 
 from vibe_gate import clean_bundles, find_bundles
 from vibe_gate.domain import receipt
@@ -31,12 +36,7 @@ from vibe_gate.store import (
     repair_bundles,
     verify_bundles,
 )
-from vibe_gate.store.audit import MAX_FLAWS
-from vibe_gate.store.indexing import listed
-from vibe_gate.store.objects import LARGEST_CONTENT
-from vibe_gate.store.remarks import Attachment
 from vibe_gate.store.result import read_bundle
-from vibe_gate.store.strict import MAX_VALUES, require_few
 
 
 class Grow(Hush):

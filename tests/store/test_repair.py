@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from bundle_words import KEY, START, record_a_review, summary_of, tree
 from test_verify import NOW, TURN, break_link, content_of, damaged, left_off, place, sealed
+from vibe_gate.store.provenance import Provenance
+from vibe_gate.store.verify import verify_bundles
 
 from vibe_gate.errors import StorageError
 from vibe_gate.store import RunRecorder, Store, find_run, list_runs
-from vibe_gate.store.provenance import Provenance
 from vibe_gate.store.repair import Repaired, repair_bundles
-from vibe_gate.store.verify import verify_bundles
 
 LATER = START + timedelta(hours=1)
 QUARANTINE = f".vibe-artifacts/quarantine/{LATER:%Y%m%dT%H%M%S}678Z"

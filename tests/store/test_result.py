@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from bundle_words import KEY, SECRET, START, Clock, Ended, Hush, record_a_review, summary_of
+from vibe_gate.store.remarks import Attachment
 
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import RunRecorder, Store, TurnRecorder
-from vibe_gate.store.remarks import Attachment
 from vibe_gate.store.result import RunResult, read_bundle
 
 GOLDEN = Path(__file__).parents[1] / "golden/bundle-1"

@@ -14,6 +14,8 @@ import pytest
 from bundle_words import KEY, START, Clock, Ended, Hush, summary_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from vibe_gate.store.changed import FileChange
+from vibe_gate.store.patches import Section, Version, merged, sections, unified
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Selection
@@ -22,8 +24,6 @@ from vibe_gate.domain.turn import Content, TurnChange, TurnFile
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.git import open_repository
 from vibe_gate.store import Store, open_store
-from vibe_gate.store.changed import FileChange
-from vibe_gate.store.patches import Section, Version, merged, sections, unified
 from vibe_gate.store.result import RunResult, read_bundle
 
 MODE, EXECUTABLE, LINK = 0o100644, 0o100755, 0o120000

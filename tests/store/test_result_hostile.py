@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 from bundle_words import KEY, START, Ended
+from vibe_gate.store.place import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
 
 from vibe_gate.domain.turn import Content, TurnChange, TurnFile
 from vibe_gate.errors import GateError, IntegrityError, StorageError
 from vibe_gate.store import RunRecorder, Store
-from vibe_gate.store.place import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
 from vibe_gate.store.result import RunResult, read_bundle
 
 GOLDEN = Path(__file__).parents[1] / "golden/bundle-1"

@@ -16,10 +16,10 @@ import pytest
 from bundle_words import KEY, START
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from vibe_gate.store.blocks import BLOCK
 
 from vibe_gate.errors import IntegrityError
 from vibe_gate.store import Store
-from vibe_gate.store.blocks import BLOCK
 from vibe_gate.store.result import read_bundle
 from vibe_gate.store.timeline import HookEvent, RunEvent, SdkEvent, TimelineEvent
 

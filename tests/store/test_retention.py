@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from bundle_words import KEY, START, tree
 from recorded import Kind, begun, recorded
+from vibe_gate.store.indexing import entries
+from vibe_gate.store.retention import Cleaned, clean, clean_if_due, is_kept, keep, recorded_at, usage
 
 from vibe_gate.domain.gate import Retention
 from vibe_gate.store import read_summary
-from vibe_gate.store.indexing import entries
-from vibe_gate.store.retention import Cleaned, clean, clean_if_due, is_kept, keep, recorded_at, usage
 
 STORE = ".vibe-artifacts"
 OTHER = "0123456789abcdef0123456789abcdef01234567"

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from bundle_words import KEY, START, Clock, Hush, record_a_review, summary_of, tree
+from vibe_gate.store.provenance import Provenance
+from vibe_gate.store.verify import Verified, verify_bundles
 
 from vibe_gate.errors import StorageError
 from vibe_gate.store import RunRecorder, Store, find_run, open_store
-from vibe_gate.store.provenance import Provenance
-from vibe_gate.store.verify import Verified, verify_bundles
 
 NOW = Provenance(START + timedelta(days=1))
 TURN = "nodes/judge-quality/turn-001"

@@ -54,7 +54,9 @@ TURN: Own = {
 """Of a turn's summary."""
 
 ABOUT: Own = {
-    **dict.fromkeys(("run_id", "key", "workflow", "mode", "change", "trusted", "rubrics"), True),
+    **dict.fromkeys(
+        ("run_id", "key", "workflow", "mode", "change", "trusted", "rubrics", "versions", "isolation"), True
+    ),
     "budgets": {},
     "definitions": {UNDER: True},
 }

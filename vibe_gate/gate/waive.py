@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from vibe_gate.domain import paths, tolerant_reading
+from vibe_gate.domain.bundles import Provenance, RunEntry, SealedDocuments
 from vibe_gate.domain.receipt import parse
 from vibe_gate.domain.suppression import Suppression
 from vibe_gate.domain.verdict import Finding
@@ -20,14 +21,8 @@ from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.gate.suppressing import add_suppression
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.secrets.redaction import Redactor
-from vibe_gate.store.index import Entry
-from vibe_gate.store.indexing import entries
-from vibe_gate.store.names import STORE
+from vibe_gate.store import STORE, find_bundles, read_bundle
 from vibe_gate.store.overrides import Overrides
-from vibe_gate.store.papers import Papers, read_papers
-from vibe_gate.store.place import locate
-from vibe_gate.store.provenance import Provenance
-from vibe_gate.store.remarks import annotate
 
 RUNS_AT_MOST = 200
 """Newest runs that are searched for a finding."""
@@ -54,7 +49,7 @@ class _Found:
 
     fingerprint: str
     about: str
-    entry: Entry
+    entry: RunEntry
     finding: Finding | None = None
 
 
@@ -78,8 +73,8 @@ def override(plea: Plea, *, start: Path, environ: Mapping[str, str], now: dateti
         )
         Overrides(repository.common_dir).append(made)
         remark = f"{made.finding} is overridden by {made.by} until {made.expires}: {made.reason}"
-        place = locate(repository.root / meant.entry.bundle)
-        annotate(place, Redactor(environ), lambda: now, (remark[:10_000], "override"), None)
+        bundle = read_bundle(repository.root / meant.entry.bundle, redact=Redactor(environ), clock=lambda: now)
+        bundle.annotate(remark[:10_000], "override")
         return made, meant.about
 
 
@@ -156,16 +151,16 @@ def _policy(repository: Repository, plea: Plea, now: datetime) -> _Found:
     raise UsageError("No run here found a change of the gate itself.")
 
 
-def _runs(repository: Repository, plea: Plea, now: datetime) -> Iterator[tuple[Entry, Papers]]:
+def _runs(repository: Repository, plea: Plea, now: datetime) -> Iterator[tuple[RunEntry, SealedDocuments]]:
     """The sealed runs of this place, newest first; what git tracks or somebody altered is nobody's word."""
     known = Provenance(now, repository.tracked(STORE))
-    sealed = (entry for entry in entries(repository.root) if entry.state == "sealed")
+    sealed = (entry for entry in find_bundles(repository.root) if entry.state == "sealed")
     for number, entry in enumerate(sealed):
         if number >= RUNS_AT_MOST:
             return
         if entry.run_id.startswith(plea.run) and not known.foreign(entry.key, entry.run_id):
             papers = None
             with contextlib.suppress(IntegrityError, StorageError):
-                papers = read_papers(repository.root / entry.bundle)
+                papers = read_bundle(repository.root / entry.bundle).documents
             if papers is not None:
                 yield entry, papers

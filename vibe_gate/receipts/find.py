@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.receipt import Receipt, contradiction, parse
 from vibe_gate.errors import GateError, IntegrityError, StorageError
@@ -21,11 +22,7 @@ from vibe_gate.git.worktrees import environ_of, others
 from vibe_gate.receipts import signatures
 from vibe_gate.receipts.notes import NOTES
 from vibe_gate.receipts.status import FoundReceipt, object_ids
-from vibe_gate.store.index import Entry
-from vibe_gate.store.indexing import entries
-from vibe_gate.store.names import STORE
-from vibe_gate.store.papers import read_papers
-from vibe_gate.store.provenance import Provenance
+from vibe_gate.store import STORE, find_bundles, read_bundle
 
 SIGNERS = ".vibe-gate/allowed_signers"
 """Who may sign receipts, in ssh-keygen's format; read at the trusted revision."""
@@ -90,7 +87,7 @@ def receipt_ids(receipt: Receipt) -> tuple[str, ...]:
     return object_ids(receipt.head_commit, receipt.before, receipt.after, *patch_ids)
 
 
-def entry_ids(entry: Entry) -> tuple[str, ...]:
+def entry_ids(entry: RunEntry) -> tuple[str, ...]:
     """What a run is about, by the index."""
     ids = object_ids(entry.head_commit, entry.before, entry.after, entry.patch_id, entry.range_patch_id)
     return (*ids, entry.key)
@@ -101,7 +98,7 @@ class _Store:
     """The store of one working tree: its runs, newest first, and which of them came from elsewhere."""
 
     root: Path
-    entries: list[Entry]
+    entries: list[RunEntry]
     provenance: Provenance
 
 
@@ -119,7 +116,7 @@ class ReceiptFinder:
         self._reader = ReceiptReader(repository, environ, allowed)
         self.remark = ""
         try:
-            own = entries(repository.root)
+            own = find_bundles(repository.root)
         except StorageError as error:  # a file in the folder's place, say
             own, self.remark = [], f"bundles ignored: {error}"
         self._stores = [_Store(repository.root, own, Provenance(now, repository.tracked(STORE)))]
@@ -151,25 +148,25 @@ class ReceiptFinder:
                     found.append(replace(one, bundled=False, ids=one.ids or attached))
         return found
 
-    def _bundled(self, entry: Entry, store: _Store) -> FoundReceipt:
+    def _bundled(self, entry: RunEntry, store: _Store) -> FoundReceipt:
         """The receipt in a bundle, compared with the whole bundle."""
         place = os.path.relpath(store.root / entry.bundle, self._repository.root)
         broken = FoundReceipt(entry.run_id, place, None, ids=entry_ids(entry))
         if foreign := store.provenance.foreign(entry.key, entry.run_id):
             return replace(broken, problem=foreign)
         try:
-            papers = read_papers(store.root / entry.bundle)
+            sealed = read_bundle(store.root / entry.bundle).documents
         except IntegrityError as error:
             return replace(broken, problem=str(error))
         except StorageError as error:
             return replace(broken, problem=f"cannot read the bundle: {error}")
-        if papers.receipt is None:
+        if sealed.receipt is None:
             return replace(broken, problem="the bundle has no receipt")
-        found = self._reader.read(papers.receipt, entry.run_id, place)
+        found = self._reader.read(sealed.receipt, entry.run_id, place)
         assert found is not None  # nothing was rejected
         problem = found.problem
         if found.receipt is not None:
-            problem = contradiction(found.receipt, papers.document, papers.files)
+            problem = contradiction(found.receipt, sealed.document, sealed.digests)
         return replace(found, problem=problem, ids=broken.ids) if problem else found
 
 
@@ -181,5 +178,5 @@ def _other_stores(repository: Repository, environ: Mapping[str, str], now: datet
             continue
         with suppress(GateError), open_repository(root, environ_of(environ)) as other:
             if other.common_dir.resolve() == repository.common_dir.resolve():
-                found.append(_Store(root, entries(root), Provenance(now, other.tracked(STORE))))
+                found.append(_Store(root, find_bundles(root), Provenance(now, other.tracked(STORE))))
     return found

@@ -8,13 +8,13 @@ TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vibe_gate.store.index import Entry
+    from vibe_gate.domain.bundles import RunEntry
 
 NO_RUNS = "No run is recorded here yet; `vibe-gate review` records one.\n"
 NONE_FOUND = "No run is like that; `vibe-gate bundles list` shows all of them.\n"
 
 
-def lines(entries: Iterable[Entry], width: int | None = None) -> str:
+def lines(entries: Iterable[RunEntry], width: int | None = None) -> str:
     """One line a run, safe to print: when (UTC), outcome, author, size, findings, cost, run id, key, rubrics.
 
     Where the terminal is narrower than that, the run id (which begins with the time), outcome, author, size, findings.
@@ -23,41 +23,42 @@ def lines(entries: Iterable[Entry], width: int | None = None) -> str:
     return "".join(f"{_safe(line(entry, narrow))}\n" for entry in entries)
 
 
-def line(entry: Entry, narrow: bool = False) -> str:
+def line(entry: RunEntry, narrow: bool = False) -> str:
     """One run. An unsealed one has its state where the outcome would be, and nothing else to tell."""
-    run, key, outcome, code, author, files, added, deleted, findings, cost, rubrics = entry.shown()
+    run, key, outcome, author = entry.run_id, entry.key, entry.outcome, entry.author
     head = f"{run[:4]}-{run[4:6]}-{run[6:8]} {run[9:11]}:{run[11:13]}:{run[13:15]}Z"
     if not outcome and narrow:
         return f"{run}  {entry.state}"
     if not outcome:
         return f"{head}  {entry.state:<12}  {'':<51}  {run}  {key[:_KEY]}"
-    if outcome == "pass" and code == _POLICY_CHANGED:
+    if outcome == "pass" and entry.exit_code == _POLICY_CHANGED:
         outcome = "approval"  # which nobody has given
-    size = f"{files} file{'' if files == '1' else 's'} +{added} -{deleted}"
-    found = f"{findings} finding{'' if findings == '1' else 's'}"
+    size = f"{entry.files} file{'' if entry.files == 1 else 's'} +{entry.added} -{entry.deleted}"
+    found = f"{entry.findings} finding{'' if entry.findings == 1 else 's'}"
+    rubrics = ",".join(name for name, _ in entry.rubrics)
     if narrow:
         return f"{run}  {outcome:<12} {author:<5} {size:<17} {found}"
-    told = f"{author:<5}  {size:<22}  {found:<12} ${float(cost):.4f}"
+    told = f"{author:<5}  {size:<22}  {found:<12} ${entry.cost_usd:.4f}"
     return f"{head}  {outcome:<12}  {told}  {run}  {key[:_KEY]:<17}  {rubrics}"
 
 
 _WIDE = 145  # columns of a line with a rubric
 _KEY = 17  # "tree-" and twelve digits
-_POLICY_CHANGED = "4"  # the exit code; `errors` would cost its import
+_POLICY_CHANGED = 4  # the exit code; `errors` would cost its import
 
 
 def _safe(text: str) -> str:
     return text if text.isascii() and text.isprintable() else safe(text)
 
 
-def documents(entries: Iterable[Entry]) -> str:
+def documents(entries: Iterable[RunEntry]) -> str:
     """All runs as one JSON document, a line each."""
     json = __import__("json")  # which a list for people does not pay for
     runs = ",\n".join(json.dumps(document(entry)) for entry in entries)
     return f'{{"schema": 1, "bundles": [\n{runs}\n]}}\n' if runs else '{"schema": 1, "bundles": []}\n'
 
 
-def document(entry: Entry) -> dict[str, object]:
+def document(entry: RunEntry) -> dict[str, object]:
     """One run as JSON. What only a verdict tells is null where the run is not sealed."""
     own: dict[str, object] = {
         "run_id": entry.run_id,

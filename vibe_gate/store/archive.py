@@ -1,264 +1,375 @@
-"""The `.tar.zst` of an export, as bytes: one zstd frame around a tar of regular files, written and read as streams.
+"""Runs into one archive and out of one: a tar.gz of run directories that `tar xzf` opens.
 
-Reading trusts nothing. The tar reader knows regular files and the long names of pax,
-and refuses all else that a tar can hold, where the standard library's would follow.
-What is unpacked is counted as it comes, so that a bomb ends after a few megabytes.
+Reading trusts nothing. Only regular files with names that a bundle may have are taken (folders are passed over),
+what is unpacked is counted as it comes, and every run is verified aside before it is moved in. The standard
+library's `tarfile` would read extended headers of any size into memory, so its parser of one header is used alone.
 """
 
 from __future__ import annotations
 
-import sys
+import contextlib
+import gzip
+import hashlib
+import os
+import secrets
 import tarfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import BinaryIO
 
-from vibe_gate.errors import IntegrityError
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
-LEVEL = 12
-WINDOW_LOG = 27
-"""2**27 bytes: how far back equal bytes are found, and the memory that unpacking needs (128 MiB)."""
+from vibe_gate.domain import paths
+from vibe_gate.domain.bundles import WRONG, Exported, Imported, Problem, Provenance, RunEntry, is_run_id
+from vibe_gate.domain.event import Event
+from vibe_gate.domain.strict_json import parse_object
+from vibe_gate.errors import IntegrityError, StorageError, UsageError
+from vibe_gate.store import names
+from vibe_gate.store.checking import Audit, verify
+from vibe_gate.store.contents import GZIP_OVERHEAD, LARGEST_CONTENT
+from vibe_gate.store.folder import LOCK, Folder, let_go, make_durable, temporary_name, write_all
+from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, lines
+from vibe_gate.store.names import part_of, walk
+from vibe_gate.store.recorder import store_folder
+from vibe_gate.store.runs import open_store_folder
 
 MAX_BYTES = 8 << 30
 """Unpacked, of a whole archive."""
 
-MAX_RATIO = 1000
-"""Unpacked to packed bytes, above FREE_BYTES; histories of similar files reach 100, bombs 30,000."""
+MAX_RATIO = 200
+"""Unpacked to packed bytes, above FREE_BYTES; gzip cannot pack logs and sources of real runs further."""
 
 FREE_BYTES = 64 << 20
 MAX_MEMBERS = 500_000
 MAX_NAME = 512
+MAX_LOG_BYTES = 2 << 30
 
+_LIMITS = {"document": MAX_DOCUMENT_BYTES, "content": LARGEST_CONTENT + GZIP_OVERHEAD, "attached": LARGEST_CONTENT}
+"""Bytes of a file by its part; a mark is empty, logs and texts have at most MAX_LOG_BYTES."""
+
+_LEVEL = 6
 _BLOCK = 512
 _CHUNK = 1 << 17
 _MAX_PAX = 4096
-_KINDS = {b"1": "a link", b"2": "a link", b"3": "a device", b"4": "a device", b"5": "a folder", b"6": "a pipe"}
+_KINDS = {b"1": "a link", b"2": "a link", b"3": "a device", b"4": "a device", b"6": "a pipe"}
 
 
-class Packer:
-    """Writes members in the order given; the same members give the same bytes. A context manager."""
+def export_runs(root: Path, provenance: Provenance, runs: Collection[RunEntry], target: Path) -> Exported:
+    """Write `runs` into the new file `target`, oldest first, each verified before; equal runs give equal bytes.
 
-    def __init__(self, file: BinaryIO) -> None:
-        options: dict[int, int] = {
-            zstd.CompressionParameter.compression_level: LEVEL,
-            zstd.CompressionParameter.window_log: WINDOW_LOG,
-            zstd.CompressionParameter.enable_long_distance_matching: 1,
-            zstd.CompressionParameter.checksum_flag: 1,
-        }
-        self._file = file
-        self._compressor = zstd.ZstdCompressor(options=options)
-
-    def add(self, name: str, size: int, chunks: Iterator[bytes]) -> None:
-        """One file of exactly `size` bytes. OSError; ValueError where it has another size."""
-        info = tarfile.TarInfo(name)
-        info.size = size
-        info.mode = 0o600
-        self._write(info.tobuf(tarfile.PAX_FORMAT, "utf-8"))
-        written = 0
-        for chunk in chunks:
-            self._write(chunk)
-            written += len(chunk)
-        if written != size:
-            raise ValueError(f"{name} changed while it was read")
-        self._write(bytes(-size % _BLOCK))
-
-    def close(self) -> None:
-        """The archive is whole afterwards."""
-        self._write(bytes(2 * _BLOCK))
-        self._file.write(self._compressor.flush())
-
-    def _write(self, data: bytes) -> None:
-        self._file.write(self._compressor.compress(data))
-
-
-class Member:
-    """One regular file of an archive; `chunks` can be read once, before the next member."""
-
-    def __init__(self, name: str, size: int, stream: _Unpacked) -> None:
-        self.name = name
-        self.size = size
-        self._stream = stream
-        self._left = size
-
-    def chunks(self) -> Iterator[bytes]:
-        """The bytes in pieces."""
-        while self._left:
-            chunk = self._stream.read(min(self._left, _CHUNK))
-            self._left -= len(chunk)
-            yield chunk
-
-    def read(self, limit: int) -> bytes:
-        """The bytes; IntegrityError above `limit`."""
-        if self.size > limit:
-            raise refused(f"{self.name} is larger than {limit:,} bytes")
-        return b"".join(self.chunks())
-
-    def skip(self) -> None:
-        """Pass over what was not read, and the padding."""
-        for _ in self.chunks():
-            pass
-        self._stream.read(-self.size % _BLOCK)
-
-
-def members(file: BinaryIO) -> Iterator[Member]:
-    """The files of an archive, in its order. IntegrityError for whatever is not a whole and ordinary one."""
-    stream = _Unpacked(file)
-    long_name: str | None = None
-    distinct = Distinct()
-    while any(header := stream.read(_BLOCK)):
-        kind, name, size = _parsed(header)
-        if kind == b"x":
-            if long_name is not None or size > _MAX_PAX:
-                raise refused("it has a header that no export writes")
-            long_name = _path_of(stream.read(size))
-            stream.read(-size % _BLOCK)
-            continue
-        name, long_name = long_name or name, None
-        _look_at(kind, name)
-        if not distinct.add(name):
-            raise refused(twice(name))
-        if len(distinct) > MAX_MEMBERS:
-            raise refused(f"it has more than {MAX_MEMBERS:,} files")
-        member = Member(name, size, stream)
-        yield member
-        member.skip()
-    stream.end()
-
-
-class Distinct:
-    """Names of files, none twice: not even on a disk that takes upper and lower case for the same."""
-
-    def __init__(self) -> None:
-        self._files: set[str] = set()
-        self._folders: dict[str, str] = {}
-
-    def __len__(self) -> int:
-        return len(self._files)
-
-    def add(self, name: str) -> bool:
-        """False where the name, or a folder on its way, is there in another way already."""
-        folded = name.casefold()
-        twice = folded in self._files or folded in self._folders
-        while not twice and (name := name.rpartition("/")[0]):
-            twice = name.casefold() in self._files or self._folders.setdefault(name.casefold(), name) != name
-        self._files.add(folded)
-        return not twice
-
-
-def twice(name: str) -> str:
-    """What `Distinct` found, in a few words."""
-    return f"the name {shown(name)} is in it twice, if only in other case"
-
-
-def shown(name: str) -> str:
-    """A name for a message."""
-    return name if name.isascii() and name.isprintable() else ascii(name)
-
-
-def refused(why: str) -> IntegrityError:
-    """An archive is not taken, `why` in a few words."""
-    return IntegrityError(f"The archive is refused: {why}. Nothing was imported.")
-
-
-class _Unpacked:
-    """The bytes inside the zstd frame, counted."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._decompressor = zstd.ZstdDecompressor(
-            options={zstd.DecompressionParameter.window_log_max: WINDOW_LOG}
-        )  # fmt: skip
-        self._packed = 0
-        self._unpacked = 0
-        self._buffer = b""
-
-    def read(self, size: int) -> bytes:
-        """Exactly `size` bytes."""
-        pieces = [self._buffer]
-        have = len(self._buffer)
-        while have < size:
-            piece = self._more()
-            if not piece:
-                raise refused("it ends too soon")
-            pieces.append(piece)
-            have += len(piece)
-        data = b"".join(pieces)
-        self._buffer = data[size:]
-        return data[:size]
-
-    def end(self) -> None:
-        """Nothing may follow but zeros, and the frame's own end with its checksum."""
-        rest = self._buffer or self._more()
-        while rest:
-            if any(rest):
-                raise refused("it goes on after its end")
-            rest = self._more()
-        if self._decompressor.unused_data or self._file.read(1):
-            raise refused("it goes on after its end")
-
-    def _more(self) -> bytes:
-        """The next bytes; b"" at the end of the frame."""
-        piece = b""
-        while not piece and not self._decompressor.eof:
-            packed = self._file.read(_CHUNK) if self._decompressor.needs_input else b""
-            if self._decompressor.needs_input and not packed:
-                raise refused("it ends too soon")
-            self._packed += len(packed)
-            try:
-                piece = self._decompressor.decompress(packed, _CHUNK)
-            except zstd.ZstdError as error:
-                raise refused("it is no whole zstd archive") from error
-        self._unpacked += len(piece)
-        if self._unpacked > MAX_BYTES:
-            raise refused(f"it unpacks to more than {MAX_BYTES:,} bytes")
-        if self._unpacked > FREE_BYTES and self._unpacked > MAX_RATIO * self._packed:
-            raise refused(f"it unpacks to more than {MAX_RATIO} times its size")
-        return piece
-
-
-def _parsed(header: bytes) -> tuple[bytes, str, int]:
-    """Kind, name and size of a tar header."""
-    checksum = sum(header[:148]) + 8 * ord(" ") + sum(header[156:])
-    if _number(header[148:156]) != checksum or header[257:263] != b"ustar\0":
-        raise refused("it is no tar of the kind that an export writes")
-    name, prefix = _text(header[:100]), _text(header[345:500])
-    return header[156:157], f"{prefix}/{name}" if prefix else name, _number(header[124:136])
-
-
-def _number(field: bytes) -> int:
-    digits = field.strip(b" \0")
-    if not digits or digits.strip(b"01234567"):
-        raise refused("it has a header that no export writes")
-    return int(digits, 8)
-
-
-def _text(field: bytes) -> str:
+    UsageError: a run is being written or never began, or `target` exists. IntegrityError: a run is
+    corrupt or foreign. StorageError.
+    """
+    shown = paths.quote(str(target))
+    chosen = sorted(dict.fromkeys(runs), key=lambda run: (run.run_id, run.key))
+    store = open_store_folder(root)
+    if store is None or not chosen:
+        raise UsageError("There is no run to export; `vibe-gate bundles list` shows those that there are.")
+    if os.path.lexists(target):
+        raise UsageError(f"{shown} exists already; name another file.")
+    _require_sound(verify(root, provenance, chosen).problems)
+    for run in chosen:
+        if not _has_begun(store.below(run.place)):
+            raise UsageError(f"{run.place} never began: there is nothing of it to export.")
+    temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     try:
-        return field.partition(b"\0")[0].decode("utf-8")
-    except UnicodeDecodeError:
-        raise refused("it has a name that is not UTF-8") from None
+        with temporary.open("xb") as file:
+            _pack(store, chosen, file)
+            file.flush()
+            os.fsync(file.fileno())
+            size = file.tell()
+        os.link(temporary, target)  # never over a file that appeared meanwhile
+    except FileExistsError:
+        raise UsageError(f"{shown} exists already; name another file.") from None
+    except FileNotFoundError as error:
+        raise StorageError(f"{shown} was not written: a run was removed meanwhile; export again.") from error
+    except (OSError, ValueError) as error:
+        raise StorageError(f"{shown} was not written: {error}.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    return Exported(len(chosen), size)
+
+
+def _require_sound(problems: Collection[Problem]) -> None:
+    _require_readable(problems)
+    for problem in problems:
+        if problem.state in WRONG:
+            place = paths.quote(problem.place)
+            raise IntegrityError(f"{place}: {problem.why}. It was not exported; `bundles verify` has more.")
+        if problem.state == "running":
+            raise UsageError(f"{paths.quote(problem.place)} is still running; export it when it has ended.")
+
+
+def _require_readable(problems: Collection[Problem]) -> None:
+    for problem in problems:
+        if problem.what == "unreadable":
+            raise StorageError(f"{paths.quote(problem.place)}: {problem.why}. Nothing was done; try again.")
+
+
+def _has_begun(bundle: Folder) -> bool:
+    """Whether a run has its run.json, and a log whose first event is run.created. OSError."""
+    try:
+        return bundle.has(names.RUN) and _begins(next(lines(bundle, names.EVENTS), b""))
+    except (FileNotFoundError, ValueError):
+        return False
+
+
+def _begins(line: bytes) -> bool:
+    try:
+        return Event.model_validate(parse_object(line)).type == "run.created"
+    except ValueError:
+        return False
+
+
+def _pack(store: Folder, runs: Collection[RunEntry], file: BinaryIO) -> None:
+    """OSError; ValueError: a file changed while it was read."""
+    with (
+        gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=file, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for run in runs:
+            for entry in walk(store.below(run.place)):
+                if entry.is_temporary or entry.part is None or entry.base == LOCK:
+                    continue
+                with open(entry.folder.reading(entry.base), "rb") as content:
+                    info = tarfile.TarInfo(f"{run.place}/{entry.name}")
+                    info.size = os.fstat(content.fileno()).st_size
+                    info.mode = 0o600
+                    tar.addfile(info, content)
+
+
+def import_runs(root: Path, provenance: Provenance, archive: Path) -> Imported:
+    """Bring the runs of an archive into the store below `root`: all, or none if anything is wrong.
+
+    UsageError: there is no such file. IntegrityError: the archive is refused, or has
+    another run under the id of one that is here. StorageError.
+    """
+    try:
+        file = archive.open("rb")
+    except OSError as error:
+        raise UsageError(f"{paths.quote(str(archive))} cannot be read: {error.strerror}.") from error
+    try:
+        with file, _aside(store_folder(root, lambda: provenance.tracked)) as (store, stage):
+            runs = _Unpacking(stage).runs(file)
+            _verify(stage, runs, provenance)
+            return _move_in(store, stage, runs)
+    except OSError as error:
+        raise StorageError(f"The import stopped, and can be begun again: {error.strerror or error}.") from error
+
+
+@contextlib.contextmanager
+def _aside(store: Folder) -> Iterator[tuple[Folder, Folder]]:
+    """The store, and a folder in its trash that is locked while it is used and gone afterwards."""
+    trash = store.folder(names.TRASH, create=True)
+    name = temporary_name()
+    stage = trash.make(name)
+    lock = Lock(stage)
+    try:
+        yield store, stage
+    finally:
+        with contextlib.suppress(OSError):
+            trash.remove_folder(name)
+        lock.release()
+
+
+@dataclass(slots=True)
+class _Unpacking:
+    """The archive's files into the folder aside, at `<key>/<run id>/<name>`."""
+
+    stage: Folder
+    _seen: set[str] = field(default_factory=set)
+    _runs: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+
+    def runs(self, file: BinaryIO) -> list[RunEntry]:
+        """Write everything; the runs that it is. IntegrityError, OSError."""
+        for name, size, chunks in _members(file):
+            self._take(name, size, chunks)
+        if not self._runs:
+            raise _refused("it holds no runs")
+        for (key, run_id), held in self._runs.items():
+            if not {names.RUN, names.EVENTS} <= held or not _has_begun(self.stage.below(f"{key}/{run_id}")):
+                raise _refused(f"the run {key}/{run_id} has no {names.RUN}, or no {names.EVENTS} that begins")
+        return [RunEntry(run_id, key, "incomplete") for key, run_id in sorted(self._runs)]
+
+    def _take(self, name: str, size: int, chunks: Iterator[bytes]) -> None:
+        folded = name.casefold()
+        if folded in self._seen:
+            raise _refused(f"{paths.quote(name)} is in it twice, or differs from another name only in case")
+        self._seen.add(folded)
+        key, _, rest = name.partition("/")
+        run_id, _, inside = rest.partition("/")
+        part = part_of(inside)
+        if not names.is_key(key) or not is_run_id(run_id) or part is None or inside == LOCK:
+            raise _refused(f"{paths.quote(name)} is not a file of a bundle")
+        limit = 0 if part == "mark" else _LIMITS.get(part, MAX_LOG_BYTES)
+        if size > limit:
+            raise _refused(f"{name} is larger than {limit:,} bytes")
+        self._runs.setdefault((key, run_id), set()).add(inside)
+        parent, _, base = name.rpartition("/")
+        descriptor = self.stage.below(parent, create=True).appending(base)
+        try:
+            for chunk in chunks:
+                write_all(descriptor, chunk)
+        finally:
+            let_go(descriptor)
+
+
+def _members(file: BinaryIO) -> Iterator[tuple[str, int, Iterator[bytes]]]:
+    """Name, size and pieces of each file of an archive, in its order; read the pieces before the next file.
+
+    IntegrityError for whatever is not a whole and ordinary file.
+    """
+    stream = _Stream(file)
+    long_name = ""
+    for _ in range(2 * MAX_MEMBERS):
+        header = stream.read(_BLOCK)
+        if not any(header):
+            stream.end()
+            return
+        try:
+            info = tarfile.TarInfo.frombuf(header, "utf-8", "strict")
+        except (tarfile.HeaderError, UnicodeDecodeError):
+            raise _refused("it has a header that is not one of a tar of files") from None
+        if info.type == tarfile.XHDTYPE and info.size <= _MAX_PAX:
+            long_name = _path_of(stream.read(info.size))
+            stream.read(-info.size % _BLOCK)
+            continue
+        name, long_name = long_name or info.name, ""
+        _require_plain(name)
+        if info.type == tarfile.DIRTYPE and info.size == 0:
+            continue
+        if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or info.size < 0:
+            raise _refused(f"{paths.quote(name)} is {_KINDS.get(info.type, 'no file')}, and only files are taken")
+        chunks = stream.chunks(info.size)
+        yield name, info.size, chunks
+        for _ in chunks:
+            pass
+        stream.read(-info.size % _BLOCK)
+    raise _refused(f"it holds more than {MAX_MEMBERS:,} files")
+
+
+def _require_plain(name: str) -> None:
+    if len(name) > MAX_NAME:
+        raise _refused("it has a name that is too long")
+    if name.startswith("/") or ".." in name.split("/"):
+        raise _refused(f"{paths.quote(name)} leads out of the archive")
 
 
 def _path_of(records: bytes) -> str:
-    """The long name that a pax header holds, which may hold nothing else."""
+    """The long name in a pax header, which may hold nothing else."""
     length, _, record = records.partition(b" ")
     name, equals, value = record.partition(b"=")
-    is_one = length == b"%d" % len(records) and name == b"path" and equals and value.endswith(b"\n")
-    if not is_one or b"\0" in value:  # pax ends a name by its length: a NUL would be part of it
-        raise refused("it has a header that no export writes")
-    return _text(value[:-1])
+    is_path = length == b"%d" % len(records) and name == b"path" and equals and value.endswith(b"\n")
+    if not is_path or b"\0" in value:  # pax ends a name by its length: a NUL would be part of it
+        raise _refused("it has a header that no export writes")
+    try:
+        return value[:-1].decode("utf-8")
+    except UnicodeDecodeError:
+        raise _refused("it has a name that is not UTF-8") from None
 
 
-def _look_at(kind: bytes, name: str) -> None:
-    if kind != b"0":
-        raise refused(f"{shown(name)} is {_KINDS.get(kind, 'no file')}, and only files are taken")
-    if len(name) > MAX_NAME:
-        raise refused("it has a name that is too long")
-    if name.startswith("/"):
-        raise refused(f"{shown(name)} is an absolute name")
-    if ".." in name.split("/"):
-        raise refused(f"{shown(name)} leads out of the archive")
+class _Stream:
+    """The unpacked bytes of an archive, never more than its size allows."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        packed = os.fstat(file.fileno()).st_size
+        self._left = min(MAX_BYTES, max(FREE_BYTES, MAX_RATIO * packed))
+        self._file = gzip.GzipFile(fileobj=file, mode="rb")
+
+    def read(self, size: int) -> bytes:
+        """Exactly `size` bytes."""
+        data = self._some(size)
+        while len(data) < size:
+            more = self._some(size - len(data))
+            if not more:
+                raise _refused("it ends too soon")
+            data += more
+        return data
+
+    def chunks(self, size: int) -> Iterator[bytes]:
+        """The next `size` bytes in pieces."""
+        while size:
+            chunk = self.read(min(size, _CHUNK))
+            size -= len(chunk)
+            yield chunk
+
+    def end(self) -> None:
+        """Nothing may follow but zeros, and the checksum of gzip."""
+        while rest := self._some(_CHUNK):
+            if any(rest):
+                raise _refused("it goes on after its end")
+
+    def _some(self, size: int) -> bytes:
+        try:
+            data = self._file.read(size)
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            raise _refused("it is not a whole tar.gz") from None
+        self._left -= len(data)
+        if self._left < 0:
+            raise _refused("it unpacks to more bytes than an archive of its size may")
+        return data
+
+
+def _verify(stage: Folder, runs: Collection[RunEntry], provenance: Provenance) -> None:
+    for run in runs:
+        if foreign := provenance.foreign(run.key, run.run_id):
+            raise _refused(f"{run.place}: {foreign}")
+        audit = Audit(run.key, run.run_id)
+        audit.check(stage.below(run.place))
+        _require_readable(audit.problems)
+        for problem in audit.problems:
+            if problem.state in WRONG or problem.what == "torn":
+                raise _refused(f"{paths.quote(problem.place)}: {problem.why}")
+
+
+def _move_in(store: Folder, stage: Folder, runs: Collection[RunEntry]) -> Imported:
+    keys = store.folders()
+    folded = {key.casefold() for key in keys}
+    for run in runs:
+        if run.key.casefold() in folded and run.key not in keys:
+            raise _refused(f"its key {run.key} is here in other case")
+    already = [run for run in runs if _is_here(store, stage, run)]
+    new = [run for run in runs if run not in already]
+    for run in new:
+        make_durable(stage.below(run.place))
+    for run in new:
+        key = store.folder(run.key, create=True)
+        if key.has(run.run_id):
+            raise _other(run)  # it came meanwhile
+        stage.folder(run.key).move(run.run_id, key, run.run_id)
+        key.sync()
+    store.sync()
+    return Imported(tuple(run.place for run in new), tuple(run.place for run in already))
+
+
+def _is_here(store: Folder, stage: Folder, run: RunEntry) -> bool:
+    """Whether the same run is in the store; IntegrityError if another one has its id."""
+    try:
+        here = store.folder(run.key).folder(run.run_id)
+    except FileNotFoundError:
+        return False
+    if _fingerprint(here) != _fingerprint(stage.below(run.place)):
+        raise _other(run)
+    return True
+
+
+def _fingerprint(bundle: Folder) -> dict[str, str]:
+    """sha-256 by name, but for what may come after sealing. Contents have their hash in their names."""
+    found = {}
+    for entry in walk(bundle):
+        if entry.name in names.LATER or entry.part == "attached" or entry.is_temporary:
+            continue
+        if entry.part == "content":
+            found[entry.name] = ""
+            continue
+        with open(entry.folder.reading(entry.base), "rb") as file:
+            found[entry.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
+
+
+def _other(run: RunEntry) -> IntegrityError:
+    return _refused(f"another run is here as {run.place}, with other content; `bundles verify` looks at it")
+
+
+def _refused(why: str) -> IntegrityError:
+    return IntegrityError(f"The archive is refused: {why}. Nothing was imported.")

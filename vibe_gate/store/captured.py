@@ -15,11 +15,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from vibe_gate.domain.bundles import STORE, Problem
+from vibe_gate.domain.strict_json import parse_object
 from vibe_gate.store import names
-from vibe_gate.store.flaws import Flaw
 from vibe_gate.store.folder import TEMPORARY, Folder
-from vibe_gate.store.place import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
-from vibe_gate.store.strict import parse_object
+from vibe_gate.store.log import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
 
 META = "meta.json"
 MESSAGES = "messages.jsonl"
@@ -50,40 +50,40 @@ class Session:
         return any(f"session {self.session_id[:_SHORT]} " in hint for hint in hints)
 
 
-def flaws_of(store: Folder) -> Iterator[Flaw]:
+def flaws_of(store: Folder) -> Iterator[Problem]:
     """What is wrong with the sessions of a store, whole sessions as their place. OSError."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        shelf = store.folder(names.SHELF)
+        shelf = store.folder(names.CAPTURES)
         for name, status in shelf.entries():
-            place = f"{names.SHELF}/{name}"
+            place = f"{names.CAPTURES}/{name}"
             if name.startswith(TEMPORARY):
-                yield Flaw("untidy", "temporary", place, "it is temporary, and nobody finished it")
+                yield Problem("untidy", "temporary", place, "it is temporary, and nobody finished it")
             elif not (stat.S_ISDIR(status.st_mode) and _NAME.fullmatch(name)):
-                yield Flaw("corrupt", "entry", place, "it is no session")
+                yield Problem("corrupt", "entry", place, "it is no session")
             else:
                 with contextlib.suppress(FileNotFoundError):  # cleaned meanwhile
                     yield from _flaws(shelf.folder(name), place)
 
 
-def _flaws(folder: Folder, place: str) -> Iterator[Flaw]:
+def _flaws(folder: Folder, place: str) -> Iterator[Problem]:
     for name, status in folder.entries():
         if name.startswith(TEMPORARY):
-            yield Flaw("untidy", "temporary", f"{place}/{name}", "it is temporary, and nobody finished it")
+            yield Problem("untidy", "temporary", f"{place}/{name}", "it is temporary, and nobody finished it")
         elif not stat.S_ISREG(status.st_mode):
-            yield Flaw("corrupt", "sessions", place, f"{name} is no regular file")
+            yield Problem("corrupt", "sessions", place, f"{name} is no regular file")
             return
     try:
         meta = _meta(folder) if folder.has(META) else None
         if meta is None:
-            yield Flaw("untidy", "sessions", place, f"it has no {META} yet: its writer was killed")
+            yield Problem("untidy", "sessions", place, f"it has no {META} yet: its writer was killed")
         elif why := _wrong(meta) or _wrong_messages(folder, meta):
-            yield Flaw("corrupt", "sessions", place, why)
+            yield Problem("corrupt", "sessions", place, why)
         elif folder.has(MESSAGES) and folder.status(MESSAGES).st_size > _valid(meta):
-            yield Flaw("untidy", "sessions", f"{place}/{MESSAGES}", "its end was not finished; the next review does")
+            yield Problem("untidy", "sessions", f"{place}/{MESSAGES}", "its end was not finished; the next review does")
     except ValueError as error:
-        yield Flaw("corrupt", "sessions", place, f"{META}: {error}")
+        yield Problem("corrupt", "sessions", place, f"{META}: {error}")
     except OSError as error:
-        yield Flaw("corrupt", "unreadable", place, f"it cannot be read: {error.strerror}")
+        yield Problem("corrupt", "unreadable", place, f"it cannot be read: {error.strerror}")
 
 
 def _wrong(meta: dict[str, Any]) -> str:
@@ -142,7 +142,7 @@ def spent(
     old, needed = _aged(root, before)
     if not old:
         return []
-    store = Folder.at(root).folder(names.STORE)
+    store = Folder.at(root).folder(STORE)
     told = [hint for place in staying for hint in _hints(store, place)]
     bound = told + [hint for place in going for hint in _hints(store, place)]
     gone = []
@@ -160,7 +160,7 @@ def _aged(root: Path, before: datetime) -> tuple[list[Session], set[str]]:
     old: list[Session] = []
     needed: set[str] = set()
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        shelf = Folder.at(root).folder(names.STORE).folder(names.SHELF)
+        shelf = Folder.at(root).folder(STORE).folder(names.CAPTURES)
         for name in filter(_NAME.fullmatch, shelf.folders()):
             with contextlib.suppress(OSError, ValueError):  # `verify` tells of it; its age is not known
                 folder = shelf.folder(name)

@@ -1,26 +1,131 @@
-"""The `files/before` and `files/after` of a bundle, of a run's and of a turn's alike."""
+"""Contents of files in a bundle, each stored once a side under the sha-256 of its bytes.
+
+A name is `<sha-256>.txt` or `.bin`, with `.gz` behind it if the content is larger than 10 KiB: then the file is
+a gzip without a time, so that equal contents give equal files.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import os
+import re
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from vibe_gate.domain.change import Side
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.objects import LARGEST_CONTENT, Objects, digest_of, encode, encode_fast, name_of
-from vibe_gate.store.redactor import Redactor
 
-_PACKED_SMALL = 128
-"""Contents of a bundle that are packed with full effort, the two sides of 64 files; then speed is worth more
-(docs/decisions/0007)."""
+COMPRESS_ABOVE = 10_240
+"""Bytes: larger contents are gzipped (the seed's 10 KiB, of bytes and not of characters)."""
+
+LARGEST_CONTENT = 10_000_000
+"""Bytes: of larger files a bundle has the hash and the size only."""
+
+GZIP_OVERHEAD = 1 << 14
+"""Bytes by which a gzip of incompressible bytes may be larger than they are, for 10 MB of them."""
+
+_LEVEL = 6
+_GZIP = 31  # zlib's number for "gzip, largest window"
+
+
+class Redactor(Protocol):
+    """Replaces secrets by placeholders; whoever opens the store hands one in. Nothing is written before it."""
+
+    def text(self, text: str, /) -> str:
+        """Text without secrets."""
+
+    def data(self, data: bytes, /) -> bytes:
+        """Bytes without secrets."""
+
+    def value(self, value: Any, /) -> Any:  # noqa: ANN401 - any JSON
+        """JSON without secrets in any of its texts."""
+
+
+class CountingRedactor(Redactor, Protocol):
+    """A redactor that counts what it replaced: a bundle's summary says so."""
+
+    @property
+    def found(self) -> Mapping[str, int]:
+        """How many secrets were replaced, by kind."""
+
+    def part(self) -> CountingRedactor:
+        """A redactor of the same secrets with a count of its own; what it finds counts here too."""
+
+
+def tally(redact: CountingRedactor) -> dict[str, Any]:
+    """`redacted` of a summary: how many placeholders were written, in all and by kind."""
+    kinds = dict(sorted(redact.found.items()))
+    return {"count": sum(kinds.values()), "kinds": kinds}
+
+
+def digest_of(data: bytes) -> str:
+    """sha-256 in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def name_of(data: bytes) -> str:
+    """The name of the file that holds this content."""
+    suffix = ".txt" if _is_text(data) else ".bin"
+    return digest_of(data) + suffix + (".gz" if len(data) > COMPRESS_ABOVE else "")
+
+
+def encode(name: str, data: bytes) -> bytes:
+    """The bytes of a content's file, by its name."""
+    return zlib.compress(data, _LEVEL, _GZIP) if name.endswith(".gz") else data
+
+
+def decode(name: str, raw: bytes) -> bytes | None:
+    """The content of a file, by its name; None: not a whole gzip, or more than LARGEST_CONTENT bytes."""
+    if not name.endswith(".gz"):
+        return raw if len(raw) <= LARGEST_CONTENT else None
+    unpacker = zlib.decompressobj(_GZIP)
+    try:
+        data = unpacker.decompress(raw, LARGEST_CONTENT + 1)
+    except zlib.error:
+        return None
+    return data if unpacker.eof and not unpacker.unused_data and len(data) <= LARGEST_CONTENT else None
+
+
+def read_content(folder: Folder, name: str) -> bytes | None:
+    """The content of the file `name`; None if it cannot be unpacked. OSError."""
+    with open(folder.reading(name), "rb") as file:
+        if os.fstat(file.fileno()).st_size > LARGEST_CONTENT + GZIP_OVERHEAD:
+            return None
+        return decode(name, file.read())
+
+
+def content_fault(folder: Folder, name: str) -> str:
+    """What is wrong with the content `name`, in a few words; "" if nothing is. OSError."""
+    data = read_content(folder, name)
+    if data is None:
+        return "it cannot be unpacked"
+    if digest_of(data) != name[:64]:
+        return "its bytes do not match the hash in its name"
+    if name_of(data) != name:
+        return f"its name ends with {name[64:]}, not with {name_of(data)[64:]}"
+    return ""
+
+
+def _is_text(data: bytes) -> bool:
+    """UTF-8 without NUL."""
+    if b"\0" in data:
+        return False
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A content of a bundle. `name` is its file relative to the bundle, "" where it was too large to keep.
+    """A content of a bundle. `name` is its file relative to the bundle, "" if it was too large to keep.
 
-    `sha256` and `size` are those of the redacted bytes; of the bytes themselves
-    where they were too large, for those are neither redacted nor written. What is too
-    large only with its placeholders is not written either.
+    `sha256` and `size` are those of the redacted bytes; of the bytes themselves if they were too large, for
+    those are neither redacted nor written. What is too large only with its placeholders is not written either.
     """
 
     sha256: str
@@ -29,23 +134,61 @@ class Kept:
 
 
 class Contents:
-    """Keeps sides of files in one bundle."""
+    """Keeps sides of files in one bundle, a run's or a turn's."""
 
-    def __init__(self, bundle: Folder, objects: Objects, redact: Redactor) -> None:
+    def __init__(self, bundle: Folder, redact: Redactor) -> None:
         self._bundle = bundle
-        self._objects = objects
         self._redact = redact
         self._sides: dict[Side, Folder] = {}
-        self._packed = 0
+        self._written: set[str] = set()
 
     def keep(self, side: Side, data: bytes) -> Kept:
         """Store one side of a file. OSError."""
         safe = self._redact.data(data) if len(data) <= LARGEST_CONTENT else data
         if len(safe) > LARGEST_CONTENT:
             return Kept(digest_of(safe), len(safe), "")
-        if side not in self._sides:
-            self._sides[side] = self._bundle.folder("files", create=True).folder(side, create=True)
-        name = name_of(safe)
-        self._packed += name.endswith(".gz")
-        self._objects.put(safe, self._sides[side], name, encode if self._packed <= _PACKED_SMALL else encode_fast)
-        return Kept(name.partition(".")[0], len(safe), f"files/{side}/{name}")
+        base = name_of(safe)
+        name = f"files/{side}/{base}"
+        if name not in self._written:
+            if side not in self._sides:
+                self._sides[side] = self._bundle.below(f"files/{side}", create=True)
+            self._sides[side].place(base, encode(base, safe))
+            self._written.add(name)
+        return Kept(base[:64], len(safe), name)
+
+
+# A patch's binary sections are deflated and in base85, so a redactor does not see what is in them.
+
+REDACTED_SECTION = b"[redacted:binary-patch]\n"
+"""In place of a section's data: such a patch cannot be applied, nor could it be with a placeholder inside."""
+
+_SECTION = re.compile(rb"^(?P<head>(?:literal|delta) [0-9]{1,12}\n)(?P<data>(?:[A-Za-z][!-~]{5,65}\n)+)", re.MULTILINE)
+
+
+def redacted_patch(patch: bytes, redact: Callable[[bytes], bytes]) -> bytes:
+    """`patch` without secrets, and without the binary sections that hold one or are too large to look at."""
+    if b"\nGIT binary patch\n" in patch:
+        patch = _SECTION.sub(lambda match: match["head"] + _kept_section(match["data"], redact), patch)
+    return redact(patch)
+
+
+def _kept_section(data: bytes, redact: Callable[[bytes], bytes]) -> bytes:
+    unpacked = _unpacked(data)
+    if unpacked is None:
+        return data  # not a section of git's: text, which is redacted as such
+    if len(unpacked) > LARGEST_CONTENT:
+        return REDACTED_SECTION
+    return data if redact(unpacked) == unpacked else REDACTED_SECTION
+
+
+def _unpacked(data: bytes) -> bytes | None:
+    """What git packed: each line is a length (A-Z 1-26, a-z 27-52) and base85; at most one byte above the limit."""
+    try:
+        packed = b"".join(base64.b85decode(line[1:])[: _length(line[0])] for line in data.splitlines())
+        return zlib.decompressobj().decompress(packed, LARGEST_CONTENT + 1)
+    except (ValueError, zlib.error):
+        return None
+
+
+def _length(letter: int) -> int:
+    return letter - 64 if letter <= 90 else letter - 70

@@ -1,23 +1,25 @@
 """A directory held open by descriptor: names below it are single components, symlinks are never followed.
 
 A reviewed repository may have committed anything at all under `.vibe-artifacts`:
-a link to a file of the user, a FIFO, a directory where a file belongs. Every step
+a link to a file of the user, a FIFO, a directory in the place of a file. Every step
 down is therefore taken from an open directory, and only regular files are read.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
+import math
 import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# O_NONBLOCK: opening a FIFO that lies in a file's place must not wait for a writer.
+# O_NONBLOCK: opening a FIFO in the place of a file must not wait for a writer.
 _READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND_FILE = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -25,27 +27,24 @@ _APPEND_FILE = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBL
 _FOLDER_MODE = 0o700
 _FILE_MODE = 0o600
 
-CANNOT_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EACCES})
-"""Why a hard link may be refused where a copy still works: file systems without links, or with a limit."""
-
-NO_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO, errno.EINVAL})
-"""What reading says where no regular file is: nothing, a link, a folder, a socket, a pipe. It says so tomorrow, too."""
+LOCK = ".lock"
+"""Locked by the process that writes a run, as long as it lives: the lock dies with the process."""
 
 TEMPORARY = ".tmp-"
-"""How names begin that never were final."""
+"""How the names of unfinished files begin."""
 
 
 class Folder:
     """One open directory. `path` is for messages and for people; nothing is opened through it."""
 
-    def __init__(self, descriptor: int, place: str) -> None:
+    def __init__(self, descriptor: int, path: str) -> None:
         self._descriptor = descriptor
-        self._place = place
+        self._path = path
 
     @property
     def path(self) -> Path:
-        """Made when it is asked for: a store opens a folder for every content."""
-        return Path(self._place)
+        """Made on request: a store opens a folder for every turn."""
+        return Path(self._path)
 
     @classmethod
     def at(cls, path: Path) -> Folder:
@@ -56,9 +55,9 @@ class Folder:
         let_go(self._descriptor)
 
     def folder(self, name: str, create: bool = False) -> Folder:
-        """The directory `name` in this one; `create` makes it where it is missing."""
+        """The directory `name` in this one; `create` makes it if it is missing."""
         try:
-            return Folder(self._open(name, _READ_DIRECTORY), f"{self._place}/{name}")
+            return Folder(self._open(name, _READ_DIRECTORY), f"{self._path}/{name}")
         except FileNotFoundError:
             if not create:
                 raise
@@ -84,11 +83,11 @@ class Folder:
             return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
 
     def files(self) -> list[str]:
-        """The names of regular files, sorted; those that are not final left out."""
+        """The names of regular files, sorted; unfinished files are left out."""
         return [name for name in self.all_files() if not name.startswith(TEMPORARY)]
 
     def all_files(self) -> list[str]:
-        """The names of regular files, sorted, those that are not final among them."""
+        """The names of regular files, sorted, unfinished files among them."""
         with os.scandir(self._descriptor) as entries:
             return sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
 
@@ -110,7 +109,7 @@ class Folder:
         return True
 
     def status(self, name: str) -> os.stat_result:
-        """What stat tells of `name` itself, links not followed. OSError."""
+        """What stat says of `name` itself, links not followed. OSError."""
         return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
 
     def reading(self, name: str) -> int:
@@ -118,22 +117,11 @@ class Folder:
         return self._regular(name, self._open(name, _READ_FILE))
 
     def appending(self, name: str) -> int:
-        """A descriptor of the regular file `name`, made if missing, for reading and appending.
-
-        OSError, too, if the file has a second name: no log of ours has one, and whatever it names would change.
-        """
-        descriptor = self.locking(name)
-        if os.fstat(descriptor).st_nlink == 1:
-            return descriptor
-        os.close(descriptor)
-        raise OSError(errno.EMLINK, "it has a second name, and what that names would change too", str(self.path / name))
-
-    def locking(self, name: str) -> int:
-        """A descriptor of the regular file `name`, made if missing, to lock and not to write."""
+        """A descriptor of the regular file `name`, made if missing, for reading, appending and locking."""
         return self._regular(name, self._open(name, _APPEND_FILE))
 
     def read(self, name: str, limit: int = -1) -> bytes:
-        """The whole regular file, of a larger one one byte more than `limit`."""
+        """The whole regular file; of a larger one, one byte more than `limit`."""
         with open(self.reading(name), "rb") as file:
             return file.read(limit + 1 if limit >= 0 else -1)
 
@@ -145,35 +133,23 @@ class Folder:
         finally:
             os.close(descriptor)
 
-    def place(self, name: str, data: bytes, durable: bool = False, barrier: Callable[[], None] | None = None) -> None:
+    def place(self, name: str, data: bytes, barrier: Callable[[], None] | None = None) -> None:
         """The file `name` with these bytes, whole or not at all; what had that name is replaced.
 
-        `durable`: on disk before this returns, the name included. `barrier` brings the bytes there,
-        and whatever else must be there before the name is; it is called while the name is temporary.
+        `barrier` brings the bytes, and whatever must be on the disk before the name is, to the disk; it is called
+        while the name is temporary. With it the name is on the disk, too, when this returns.
         """
         temporary = temporary_name()
-        descriptor = self._open(temporary, _CREATE_FILE)
         try:
-            try:
-                write_all(descriptor, data)
-                if durable and barrier is None:
-                    os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            self.write(temporary, data)
             if barrier is not None:
                 barrier()
             self.move(temporary, self, name)
         except BaseException:  # interrupted, too
             self.remove(temporary)
             raise
-        if durable:
+        if barrier is not None:
             self.sync()
-
-    def link(self, name: str, into: Folder, new_name: str) -> None:
-        """A hard link `into/new_name` to the file `name`; FileExistsError if anything has that name."""
-        os.link(
-            name, new_name, src_dir_fd=self._descriptor, dst_dir_fd=into._descriptor, follow_symlinks=False
-        )  # fmt: skip
 
     def move(self, name: str, into: Folder, new_name: str) -> None:
         """Rename; a file that has the new name is replaced."""
@@ -184,21 +160,26 @@ class Folder:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self._descriptor)
 
-    def touch(self) -> None:
-        """Give the directory a new ctime, if it lets us."""
-        with contextlib.suppress(OSError):
-            os.utime(self._descriptor)
+    def remove_folder(self, name: str) -> None:
+        """Delete the folder `name` and everything in it, links not followed. OSError."""
+        shutil.rmtree(name, dir_fd=self._descriptor)
 
-    def discard(self, name: str) -> None:
-        """Delete the folder `name` and all that is in it, links not followed; what cannot be deleted stays."""
-        shutil.rmtree(name, ignore_errors=True, dir_fd=self._descriptor)
+    def size(self, name: str) -> int:
+        """The bytes of all regular files below the folder `name`; links are not followed. OSError."""
+        total = 0
+        for _, _, files, opened in os.fwalk(name, dir_fd=self._descriptor, onerror=_raise):
+            for file in files:
+                with contextlib.suppress(FileNotFoundError):
+                    status = os.stat(file, dir_fd=opened, follow_symlinks=False)
+                    total += status.st_size if stat.S_ISREG(status.st_mode) else 0
+        return total
 
     def fileno(self) -> int:
         """The open directory's descriptor; it stays this object's."""
         return self._descriptor
 
     def sync(self) -> None:
-        """Names in this directory are on disk when this returns."""
+        """Names in this directory are on the disk when this returns."""
         os.fsync(self._descriptor)
 
     def _open(self, name: str, flags: int) -> int:
@@ -218,13 +199,13 @@ class Folder:
 
 
 def let_go(descriptor: int) -> None:
-    """Close a descriptor whose work is done; a disk's late complaint is heard at fsync, not here."""
+    """Close a descriptor whose work is done; a late error of the disk is reported by fsync, not here."""
     with contextlib.suppress(OSError):
         os.close(descriptor)
 
 
 def temporary_name() -> str:
-    """A name that is nobody's and never final."""
+    """A new name for an unfinished file."""
     return TEMPORARY + secrets.token_hex(8)
 
 
@@ -233,3 +214,76 @@ def write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+# The barrier before something is sealed: what was written must not be missing after a power cut.
+
+_ONE_BY_ONE = 200
+"""Files that may be synced one by one; with more, the whole file system is, whatever others wrote."""
+
+_LITTLE_KB = 32_768
+"""What a disk writes in the time that a bundle's files take one by one; kB, as Linux counts."""
+
+_SYNCFS_WORKS = frozenset({0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0xCA451A4E, 0x01021994, 0x794C7630})
+"""File systems whose `syncfs` is a barrier: ext, xfs, btrfs, f2fs, bcachefs, tmpfs, overlay. FUSE and 9p have none."""
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_STATFS_BYTES = 256  # struct statfs is 120 bytes on 64-bit Linux, its first field the type
+
+
+def make_durable(folder: Folder, little_kb: int = _LITTLE_KB) -> None:
+    """Everything below `folder` but its lock is on the disk when this returns, names included. OSError.
+
+    One `syncfs` takes less time than an fsync of each file, unless others left much to be written on the disk.
+    """
+    many = sum(1 for _ in _files_below(folder)) > _ONE_BY_ONE
+    if (many or _waiting_kb() <= little_kb) and _syncfs(folder):
+        return
+    for inside, name in _files_below(folder):
+        descriptor = inside.reading(name)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    for inside in _folders_below(folder):
+        inside.sync()
+
+
+def _folders_below(folder: Folder) -> Iterator[Folder]:
+    """The folder and all below it. Only those on the way to one are open: a bundle may have more than a process may."""
+    yield folder
+    for name in folder.folders():
+        yield from _folders_below(folder.folder(name))
+
+
+def _files_below(folder: Folder) -> Iterator[tuple[Folder, str]]:
+    for inside in _folders_below(folder):
+        yield from ((inside, name) for name in inside.all_files() if name != LOCK)
+
+
+def _waiting_kb() -> float:
+    """What the machine has not begun to write, as Linux counts it; elsewhere more than any limit."""
+    try:
+        text = Path("/proc/meminfo").read_text()
+        return int(text.partition("\nDirty:")[2].split(maxsplit=1)[0])
+    except (OSError, ValueError, IndexError):
+        return math.inf
+
+
+def _syncfs(folder: Folder) -> bool:
+    """Whether the folder's file system could be synced as a whole. OSError: it could not write something."""
+    status = ctypes.create_string_buffer(_STATFS_BYTES)
+    if not hasattr(_LIBC, "syncfs") or _LIBC.fstatfs(folder.fileno(), status) != 0:
+        return False
+    if ctypes.c_ulong.from_buffer(status).value & 0xFFFFFFFF not in _SYNCFS_WORKS:
+        return False
+    if _LIBC.syncfs(folder.fileno()) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code == errno.ENOSYS:
+        return False
+    raise OSError(code, os.strerror(code), str(folder.path))

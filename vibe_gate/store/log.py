@@ -1,30 +1,64 @@
-"""NDJSON logs: whole lines, appended by one write under a lock, numbered without gaps.
-
-The lock is a flock on the log itself, so threads and processes may share a log;
-whoever opens one with a torn last line cuts that line first, or the next record
-would be lost with it.
-"""
+"""JSON documents and NDJSON logs: whole lines, appended by one write under a lock, numbered without gaps."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import json
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from vibe_gate.store.folder import Folder, let_go, write_all
-from vibe_gate.store.names import LOCK
-from vibe_gate.store.place import MAX_LINE_BYTES
-from vibe_gate.store.plain_json import dumps, require_few
+from vibe_gate.domain.strict_json import require_few
+from vibe_gate.store.folder import LOCK, Folder, let_go, write_all
+
+MAX_DOCUMENT_BYTES = 64 << 20
+"""Of a summary: about a hundred times the largest that a review of 10,000 files leaves."""
+
+MAX_LINE_BYTES = 128 << 20
+"""Of a log: the CLI sends at most 16 MiB in one message, and JSON may write a byte as six."""
 
 _TAIL = 1 << 16  # bytes read from the end at first; doubled until a whole line is in them
 
 
+def dumps(value: dict[str, Any], indent: int | None = None) -> str:
+    """ASCII JSON: no control character, direction mark or lone surrogate stays raw. Else the repr."""
+    separators = (",", ":") if indent is None else None
+    try:
+        return json.dumps(value, indent=indent, separators=separators, allow_nan=False, default=repr)
+    except (ValueError, TypeError):
+        # NaN and infinity are not JSON, and keys may be no text. Rare, so looked for only now.
+        return json.dumps(_finite(value), indent=indent, separators=separators, default=repr)
+
+
+def _finite(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value
+
+
+def encode_line(value: dict[str, Any]) -> bytes:
+    """One line of ASCII JSON."""
+    return dumps(value).encode() + b"\n"
+
+
+def encode_document(value: dict[str, Any]) -> bytes:
+    """Indented ASCII JSON with a final newline."""
+    return dumps(value, 2).encode() + b"\n"
+
+
 class Log:
-    """One NDJSON file open for appending; every line carries `seq`, counted from `first`."""
+    """One NDJSON file open for appending; every line has a `seq`, counted from `first`.
+
+    The lock is a flock on the log itself, so threads and processes may share a log;
+    a torn last line is cut before the next one is appended, which would be lost with it.
+    """
 
     def __init__(self, folder: Folder, name: str, first: int) -> None:
         self._descriptor = folder.appending(name)
@@ -83,15 +117,43 @@ def _seq(line: bytes) -> int:
     try:
         return int(json.loads(line)["seq"])
     except (ValueError, KeyError, TypeError) as error:
-        raise OSError(errno.EINVAL, "the log's last line is not one of ours") from error
+        raise OSError(errno.EINVAL, "the log's last line has no seq") from error
+
+
+def whole_lines(descriptor: int, size: int) -> tuple[int, bytes]:
+    """How many bytes of the file are whole lines, and the last of these lines (b"" if there is none)."""
+    window = _TAIL
+    while True:
+        start = max(0, size - window)
+        tail = os.pread(descriptor, size - start, start)
+        end = tail.rfind(b"\n") + 1
+        before = tail.rfind(b"\n", 0, max(0, end - 1)) + 1
+        if start == 0 or before > 0:
+            return (start + end if end else 0), tail[before:end]
+        window *= 2
+
+
+def lines(folder: Folder, name: str) -> Iterator[bytes]:
+    """The whole lines of a log, streamed; a torn last line is left out. OSError; ValueError for an endless line."""
+    with open(folder.reading(name), "rb") as file:
+        while line := file.readline(MAX_LINE_BYTES):
+            if line.endswith(b"\n"):
+                yield line
+            elif len(line) == MAX_LINE_BYTES:
+                raise ValueError(f"a line is longer than {MAX_LINE_BYTES:,} bytes")
 
 
 class Lock:
-    """Says that a run's writer is alive: locked until `release`, or until the process dies of whatever."""
+    """Says that a run's writer lives: locked until `release`, or until the process dies."""
 
     def __init__(self, folder: Folder) -> None:
-        self._descriptor = folder.locking(LOCK)
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        """BlockingIOError: another process has the lock. OSError."""
+        self._descriptor = folder.appending(LOCK)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            let_go(self._descriptor)
+            raise
 
     def release(self) -> None:
         """The run is not being written any more."""
@@ -111,36 +173,3 @@ class Lock:
         finally:
             let_go(descriptor)
         return False
-
-
-def whole_lines(descriptor: int, size: int) -> tuple[int, bytes]:
-    """How many bytes of the file are whole lines, and the last of these lines (b"" if there is none)."""
-    window = _TAIL
-    while True:
-        start = max(0, size - window)
-        tail = os.pread(descriptor, size - start, start)
-        end = tail.rfind(b"\n") + 1
-        before = tail.rfind(b"\n", 0, max(0, end - 1)) + 1
-        if start == 0 or before > 0:
-            return (start + end if end else 0), tail[before:end]
-        window *= 2
-
-
-def lines(folder: Folder, name: str) -> Iterator[bytes]:
-    """The whole lines of a log; a torn last line is left out. Streams; OSError, ValueError for a line without end."""
-    with open(folder.reading(name), "rb") as file:
-        while line := file.readline(MAX_LINE_BYTES):
-            if line.endswith(b"\n"):
-                yield line
-            elif len(line) == MAX_LINE_BYTES:
-                raise ValueError(f"a line is longer than {MAX_LINE_BYTES:,} bytes")
-
-
-def encode_line(value: dict[str, Any]) -> bytes:
-    """One line of ASCII JSON: no control character, direction mark or lone surrogate stays raw in a log."""
-    return dumps(value).encode() + b"\n"
-
-
-def encode_document(value: dict[str, Any]) -> bytes:
-    """Indented ASCII JSON with a final newline."""
-    return dumps(value, 2).encode() + b"\n"

@@ -1,24 +1,29 @@
-"""Names and times of the store: run ids, timestamps, and which names may become folders."""
+"""Names and times of the store: run ids, which names a bundle may hold, and what each of them is."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
-STORE = ".vibe-artifacts"
-OBJECTS = "objects"
-QUARANTINE = "quarantine"
-SHELF = "sessions"
+from vibe_gate.store.folder import LOCK, TEMPORARY, Folder
+
+CAPTURES = "captures"
 """Captured sessions of coding agents."""
-OWN_FOLDERS = frozenset({OBJECTS, QUARANTINE, SHELF, "index", "trash"})
-"""Names under `.vibe-artifacts` that are no key of a change."""
+QUARANTINE = "quarantine"
+TRASH = "trash"
+OWN_FOLDERS = frozenset({CAPTURES, QUARANTINE, TRASH, "sessions", "objects", "index"})
+"""Names under `.vibe-artifacts` that are no key of a change; the last three are of older versions, or kept free."""
 
 IGNORE = ".gitignore"
 """`*`: the store is never part of a commit or a snapshot."""
-
-LOCK = ".lock"
-"""Locked by the process that writes the run, as long as it lives: the lock dies with it."""
+CLEANED = ".cleaned"
+"""When the store was last cleaned because it was due, ISO 8601."""
 
 SUMMARY = "summary.json"
 RUN = "run.json"
@@ -35,15 +40,47 @@ ANNOTATIONS = "annotations.ndjson"
 ATTACHED = "annotations"
 
 VOUCHED = (EVENTS, RUN, GRAPH, SESSIONS, PATCH, RECEIPT)
-"""The run's own files whose digests its summary carries."""
+"""The run's own files whose digests its summary holds."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LATER = frozenset({ANNOTATIONS, KEEP, LOCK})
+"""Files that may come and go after a run was sealed."""
+
+Part = Literal["document", "log", "text", "content", "attached", "mark"]
+"""What a file is: JSON, NDJSON, plain bytes, a content under `files/`, bytes attached to an annotation, or an empty
+file that says something by being there."""
+
+_RUN_FILES: dict[str, Part] = {
+    RUN: "document",
+    EVENTS: "log",
+    GRAPH: "document",
+    SESSIONS: "document",
+    PATCH: "text",
+    SUMMARY: "document",
+    RECEIPT: "document",
+    ANNOTATIONS: "log",
+    KEEP: "mark",
+    LOCK: "mark",
+}
+_TURN_FILES: dict[str, Part] = {
+    EVENTS: "log",
+    HOOKS: "log",
+    TURN_LOG: "text",
+    TURN_PATCH: "text",
+    SUMMARY: "document",
+}
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_RUN_ID = re.compile(r"[0-9]{8}T[0-9]{9}Z-[0-9a-f]{8}")
+_TURN_NAME = re.compile(r"turn-[0-9]{3,9}")
+_TURN = re.compile(rf"nodes/{_FOLDER_NAME.pattern}/{_TURN_NAME.pattern}")
+_CONTENT = re.compile(rf"(?:{_TURN.pattern}/)?files/(?:before|after)/[0-9a-f]{{64}}\.(?:txt|bin)(?:\.gz)?")
+_ATTACHMENT = re.compile(rf"{ATTACHED}/[0-9a-f]{{64}}")
+_FOLDERS = re.compile(
+    rf"{ATTACHED}|nodes|nodes/{_FOLDER_NAME.pattern}|{_TURN.pattern}|(?:{_TURN.pattern}/)?files(?:/before|/after)?"
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def run_id(now: datetime, seed: bytes, attempt: int) -> str:
-    """`YYYYMMDDTHHMMSSmmmZ-` and eight digits that tell runs of one millisecond apart."""
+    """`YYYYMMDDTHHMMSSmmmZ-` and eight digits that distinguish runs of one millisecond."""
     return f"{stamp(now)}-{hashlib.sha256(b'%d ' % attempt + seed).hexdigest()[:8]}"
 
 
@@ -52,20 +89,17 @@ def stamp(now: datetime) -> str:
     return f"{now.astimezone(UTC):%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}Z"
 
 
+def recorded_at(run_id: str) -> datetime | None:
+    """When the run began, by its id; None if the id holds no date."""
+    try:
+        return datetime.strptime(run_id[:18], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
 def turn(number: int) -> str:
     """`turn-001` and so on."""
     return f"turn-{number:03d}"
-
-
-def is_run_id(name: str) -> bool:
-    """Whether a folder's name is a run's."""
-    return _RUN_ID.fullmatch(name) is not None
-
-
-def began(run_id: str) -> str:
-    """When a run began, as its id says: ISO 8601 in UTC with milliseconds."""
-    i = run_id
-    return f"{i[:4]}-{i[4:6]}-{i[6:8]}T{i[9:11]}:{i[11:13]}:{i[13:15]}.{i[15:18]}Z"
 
 
 def iso(now: datetime) -> str:
@@ -78,13 +112,80 @@ def milliseconds(now: datetime) -> int:
     return (now - _EPOCH) // timedelta(milliseconds=1)
 
 
-def is_own(name: str) -> bool:
-    """Whether a folder would be one of the store's own, if only on a disk that ignores case."""
-    return name.casefold() in OWN_FOLDERS
-
-
 def as_folder_name(name: str, what: str) -> str:
-    """`name`, which becomes a folder; ValueError where it could leave its place or be mistaken."""
+    """`name`, which becomes a folder; ValueError if it could leave its place or be mistaken."""
     if _FOLDER_NAME.fullmatch(name) is None:
         raise ValueError(f"{name!r} cannot be {what}: letters, digits, '.', '_' and '-' only, at most 128")
     return name
+
+
+def is_key(name: str) -> bool:
+    """Whether a folder of the store may hold runs: no own folder, not even on a disk that ignores case."""
+    return _FOLDER_NAME.fullmatch(name) is not None and name.casefold() not in OWN_FOLDERS
+
+
+def is_turn_name(name: str) -> bool:
+    """Whether a folder below a node may be a turn."""
+    return _TURN_NAME.fullmatch(name) is not None
+
+
+def is_turn(name: str) -> bool:
+    """Whether a bundle may have a turn in the folder `name`, relative to the run's."""
+    return _TURN.fullmatch(name) is not None
+
+
+def part_of(name: str) -> Part | None:
+    """What the file `name`, relative to its run's folder, is; None: no bundle has a file of that name."""
+    if "/" not in name:
+        return _RUN_FILES.get(name)
+    if _CONTENT.fullmatch(name):
+        return "content"
+    if _ATTACHMENT.fullmatch(name):
+        return "attached"
+    folder, _, base = name.rpartition("/")
+    return _TURN_FILES.get(base) if _TURN.fullmatch(folder) else None
+
+
+def is_vouched(name: str) -> bool:
+    """Whether a summary vouches for the file: the run's own, and all that lies directly in a turn's folder."""
+    if "/" not in name:
+        return name in VOUCHED
+    return name.count("/") == 3 and name.startswith("nodes/")  # whatever it is called
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name below a bundle's folder. `folder` is open and holds it as `base`."""
+
+    name: str
+    folder: Folder
+    base: str
+    status: os.stat_result
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a regular file."""
+        return stat.S_ISREG(self.status.st_mode)
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether it is an unfinished file."""
+        return self.base.startswith(TEMPORARY)
+
+    @property
+    def part(self) -> Part | None:
+        """What the file is; None: no bundle has a file of that name."""
+        return part_of(self.name)
+
+
+def walk(bundle: Folder, inside: str = "") -> Iterator[Entry]:
+    """Everything below a run's folder but the folders that belong there; strange folders are not entered. OSError.
+
+    Sorted in each folder, so that two walks give the same. Use each entry before the next one: its folder closes.
+    """
+    for base, status in bundle.entries():
+        name = f"{inside}{base}"
+        if stat.S_ISDIR(status.st_mode) and _FOLDERS.fullmatch(name):
+            yield from walk(bundle.folder(base), f"{name}/")
+        else:
+            yield Entry(name, bundle, base, status)

@@ -1,42 +1,250 @@
-"""One run, written as it goes and sealed last."""
+"""The writer of `.vibe-artifacts`: runs recorded as they go, sealed last."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from importlib import import_module
+from datetime import datetime, timedelta
 from pathlib import Path
-from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from vibe_gate.domain import receipt, unredacted_fields
+from vibe_gate.domain import paths, receipt, unredacted_fields
+from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.event import MAX_EVENTS, Event, EventType
 from vibe_gate.domain.graph import fold
+from vibe_gate.domain.strict_json import require_few
 from vibe_gate.domain.summary import Summary
-from vibe_gate.store import agreement, names
-from vibe_gate.store.binary import redact_sections
-from vibe_gate.store.contents import Contents
-from vibe_gate.store.digests import digests
-from vibe_gate.store.durable import make_durable
-from vibe_gate.store.fate import Fate
-from vibe_gate.store.folder import Folder
-from vibe_gate.store.log import Lock, Log, encode_document, lines
-from vibe_gate.store.objects import Objects, digest_of
-from vibe_gate.store.place import MAX_DOCUMENT_BYTES
-from vibe_gate.store.rebuilt import sessions
-from vibe_gate.store.redactor import CountingRedactor, tally
-from vibe_gate.store.strict import require_few
+from vibe_gate.errors import StorageError
+from vibe_gate.store import consistency, names
+from vibe_gate.store.contents import Contents, CountingRedactor, digest_of, redacted_patch, tally
+from vibe_gate.store.folder import Folder, make_durable
+from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, Log, encode_document, lines
 
 if TYPE_CHECKING:
+    from vibe_gate.domain.bundles import Cleaned
+    from vibe_gate.domain.gate import Retention
     from vibe_gate.store.turn import TurnRecorder
 
 Clock = Callable[[], datetime]
 Attest = Callable[[Mapping[str, Any], Mapping[str, str]], bytes]
 """Makes receipt.json from the sealed summary (redacted, without its digests) and the digests; must not raise."""
+
+T = TypeVar("T")
+
+CLEAN_EVERY = timedelta(days=1)
+"""How often a store is cleaned after a review."""
+
+MAX_IGNORE_BYTES = 4096
+"""Of the store's own .gitignore: one line."""
+
+_IDS_TRIED = 1000  # runs of one change in one millisecond; beyond that something else is wrong
+_FOLDERS_TRIED = 10  # a cleaner removes an empty key at most once in a cleaning
+
+
+class RecordingStatus:
+    """Whether a run can still be recorded: one failure ends the recording, never the review.
+
+    A full disk or a read-only directory says nothing about the change, nor does a text that nobody thought of.
+    `lost` is None, or the sentence that says why nothing more is recorded. Shared by the recorders of one run;
+    `lock` is held while any of them writes or closes.
+    """
+
+    def __init__(self, lost: str | None = None) -> None:
+        self.lost = lost
+        self.closed = False
+        self.lock = threading.RLock()
+
+    def attempt(self, write: Callable[[], T], otherwise: T) -> T:
+        """What `write` returns; `otherwise` if it fails, and ever after. One thread at a time."""
+        with self.lock:
+            if self.closed or self.lost is not None:
+                return otherwise
+            try:
+                return write()
+            except Exception as error:  # noqa: BLE001  hostile texts may raise anything; a review must not fail by them
+                self.lost = _sentence(error)
+                return otherwise
+
+
+def _sentence(error: Exception) -> str:
+    """What happened and what to do, for a person."""
+    if isinstance(error, StorageError):
+        return str(error)
+    if not isinstance(error, OSError):
+        return _fault(error)
+    where = f"{paths.quote(str(error.filename))}: " if error.filename else ""
+    advice = "Free space or make .vibe-artifacts writable"
+    if error.errno in {errno.EMFILE, errno.ENFILE}:
+        advice = "Allow more open files (`ulimit -n`)"
+    return f"{where}{error.strerror or error}. {advice}, then review again to have a bundle."
+
+
+def _fault(error: Exception) -> str:
+    """A bug in vibe-gate. Not its message: that may quote what is just being redacted."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    at = f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else ""
+    return f"recording ended by {type(error).__name__}{at}. This is a bug in vibe-gate; please report this line."
+
+
+def open_store(
+    root: Path, redact: CountingRedactor, clock: Clock, tracked: Callable[[], Collection[str]] = tuple
+) -> Store:
+    """The store below `root`, the top of the working tree; made on first use, ignoring itself.
+
+    `tracked` asks git which files of the store it tracks; it is called if there is a store already. If the store
+    cannot be written (read-only, full, tracked by git, or a link or .gitignore that a hostile repository has
+    committed in its place), it opens all the same, and its runs are unrecorded: nothing in a repository may
+    keep a verdict from being reported.
+    """
+    try:
+        return Store(root, store_folder(root, tracked), redact, clock)
+    except (OSError, StorageError) as error:
+        return Store(root, _sentence(error), redact, clock)
+
+
+def store_folder(root: Path, tracked: Callable[[], Collection[str]] = tuple) -> Folder:
+    """The store's folder, made if it is missing, ignoring itself. OSError; StorageError: nothing may be written."""
+    if (root / STORE).exists():
+        require_untracked(tracked())
+    try:
+        folder = Folder.at(root).folder(STORE, create=True)
+    except NotADirectoryError as error:
+        what = "a symbolic link" if (root / STORE).is_symlink() else "not a directory"
+        raise StorageError(
+            f"{STORE} is {what}, so nothing is written there. Remove it (`git rm {STORE}` if it is committed) "
+            "and review again."
+        ) from error
+    if not folder.has(names.IGNORE):
+        folder.place(names.IGNORE, b"*\n")
+    elif not _ignores_itself(folder):
+        raise StorageError(
+            f"{STORE}/{names.IGNORE} lets git track bundles, which hold what was reviewed, so nothing is written. "
+            "Make it one line, `*`, and review again."
+        )
+    return folder
+
+
+def require_untracked(tracked: Collection[str]) -> None:
+    """StorageError if git tracks files of the store: a review changes no file of the repository."""
+    if tracked:
+        count = f"{len(tracked)} file{'' if len(tracked) == 1 else 's'}"
+        raise StorageError(
+            f"git tracks {count} in {STORE}, so nothing is written there. Run `git rm -r --cached {STORE}`."
+        )
+
+
+def _ignores_itself(folder: Folder) -> bool:
+    """Whether git leaves out all of the store; the .gitignore itself may be tracked, as some do."""
+    try:
+        data = folder.read(names.IGNORE, MAX_IGNORE_BYTES)
+    except OSError:
+        return False  # git reads no link, and neither does this
+    rules = {line.strip() for line in data.splitlines() if line.strip() and not line.startswith(b"#")}
+    exceptions = {rule for rule in rules if rule.startswith(b"!")}
+    return len(data) <= MAX_IGNORE_BYTES and b"*" in rules and exceptions <= {b"!.gitignore", b"!/.gitignore"}
+
+
+class Store:
+    """Begins runs. Safe for several processes at once."""
+
+    def __init__(self, root: Path, folder: Folder | str, redact: CountingRedactor, clock: Clock) -> None:
+        """`folder`: the store's, or the sentence that says why nothing can be written."""
+        self._root = root
+        self._folder = folder
+        self._redact = redact
+        self._clock = clock
+
+    def begin(self, key: str, now: datetime, about: Mapping[str, Any]) -> RunRecorder:
+        """Start a run of the change `key` (commit, or `tree-<tree>`): its folder, run.json, run.created.
+
+        `about` is what run.json says besides schema, run_id, key and created_at. A
+        run that cannot be recorded begins all the same, with `lost` set.
+        """
+        if not names.is_key(names.as_folder_name(key, "the key of a change")):
+            raise ValueError(f"{key!r} is a name of the store itself")
+        if isinstance(self._folder, str):
+            return self._unrecorded(key, now, self._folder)
+        try:
+            recorder = self._begin(self._folder, key, now, about)
+        except Exception as error:  # noqa: BLE001  as in RecordingStatus: a run that cannot be recorded is no failure
+            return self._unrecorded(key, now, _sentence(error))
+        recorder.event("run.created", key=key)
+        return recorder
+
+    def captures(self) -> Folder | None:
+        """The folder of captured sessions, made if it is missing; None if nothing can be written."""
+        if isinstance(self._folder, str):
+            return None
+        try:
+            return self._folder.folder(names.CAPTURES, create=True)
+        except OSError:
+            return None
+
+    def clean_if_due(self, rules: Retention) -> Cleaned | None:
+        """Delete what `rules` give up, if that was not done for a day; None if it was not due.
+
+        For after a review, never before one: creating files right after a mass delete is 30-40 times slower on
+        ext4 for a minute. StorageError.
+        """
+        if isinstance(self._folder, str) or not self._is_due(self._folder):
+            return None
+        from vibe_gate.store.gc import clean
+
+        try:  # noted before it is done: of several reviews that end at once, one cleans
+            self._folder.place(names.CLEANED, f"{names.iso(self._clock())}\n".encode())
+        except OSError as error:
+            raise StorageError(f"{STORE} cannot be cleaned: {error.strerror}.") from error
+        return clean(self._root, rules, self._clock())
+
+    def _is_due(self, folder: Folder) -> bool:
+        try:
+            last = datetime.fromisoformat(folder.read(names.CLEANED, 64).decode().strip())
+            return not timedelta() <= self._clock() - last < CLEAN_EVERY  # a time to come is of another clock
+        except (OSError, ValueError, TypeError):
+            return True
+
+    def _unrecorded(self, key: str, now: datetime, why: str) -> RunRecorder:
+        return RunRecorder(self._root, key, names.run_id(now, key.encode(), 0), None, RecordingStatus(why))
+
+    def _begin(self, store: Folder, key: str, now: datetime, about: Mapping[str, Any]) -> RunRecorder:
+        redact = self._redact.part()
+        safe = unredacted_fields.redacted(dict(about), unredacted_fields.ABOUT, redact.value)
+        run_id, folder, lock = _claim_run(store, key, now, encode_document(safe))
+        own = {"schema": 1, "run_id": run_id, "key": key, "created_at": names.iso(now)}
+        folder.place(names.RUN, encode_document(own | safe | own))
+        parts = RunParts(folder, redact, self._clock, lock)
+        return RunRecorder(self._root, key, run_id, parts, RecordingStatus())
+
+
+def _claim_run(store: Folder, key: str, now: datetime, seed: bytes) -> tuple[str, Folder, Lock]:
+    """A new run's folder under its lock; tried again if a cleaner removed the folder before it was locked."""
+    for _ in range(_FOLDERS_TRIED):
+        with contextlib.suppress(FileNotFoundError, BlockingIOError):
+            runs = store.folder(key, create=True)
+            run_id, folder = _make_run(runs, key, now, seed)
+            lock = Lock(folder)
+            if runs.has(run_id):
+                return run_id, folder, lock
+            lock.release()
+    raise OSError(errno.ENOENT, "the new run's folder is removed as soon as it is made", str(store.path / key))
+
+
+def _make_run(runs: Folder, key: str, now: datetime, seed: bytes) -> tuple[str, Folder]:
+    for attempt in range(_IDS_TRIED):
+        run_id = names.run_id(now, key.encode() + b" " + seed, attempt)
+        try:
+            return run_id, runs.make(run_id)
+        except FileExistsError:
+            continue
+    raise OSError(f"{_IDS_TRIED} runs of {key} began in one millisecond")
 
 
 @dataclass(slots=True)
@@ -44,7 +252,6 @@ class RunParts:
     """What a recorded run holds open. `lock` says that the run is alive."""
 
     folder: Folder
-    objects: Objects
     redact: CountingRedactor
     clock: Clock
     lock: Lock
@@ -53,37 +260,42 @@ class RunParts:
 
     def __post_init__(self) -> None:
         self.log = Log(self.folder, names.EVENTS, first=1)
-        self.contents = Contents(self.folder, self.objects, self.redact)
+        self.contents = Contents(self.folder, self.redact)
 
 
 class RunRecorder:
     """Writes one run's bundle; a context manager that abandons what was not sealed.
 
-    No method fails, whatever recording fails by: from then on all of them do nothing, and
+    No method fails, however recording fails: from then on all of them do nothing, and
     `lost` says why. Safe for several threads.
     """
 
-    def __init__(self, root: Path, key: str, run_id: str, parts: RunParts | None, fate: Fate) -> None:
+    def __init__(self, root: Path, key: str, run_id: str, parts: RunParts | None, status: RecordingStatus) -> None:
         self.run_id = run_id
-        self.relative = f"{names.STORE}/{key}/{run_id}" if parts else ""
-        self.directory = root / names.STORE / key / run_id
+        self.relative = f"{STORE}/{key}/{run_id}" if parts else ""
+        self.directory = root / STORE / key / run_id
         self._maybe_parts = parts
-        self._fate = fate
+        self._status = status
+        self._nodes: set[str] = set()
         self._turns: list[TurnRecorder] = []
         self._turns_of: dict[str, int] = {}
 
     @property
     def lost(self) -> str | None:
         """Why the run is not recorded, as a sentence; None while it is."""
-        return self._fate.lost
+        return self._status.lost
 
     def event(self, type: EventType, node_id: str | None = None, **data: Any) -> None:  # noqa: ANN401
-        """Append one event to the run's log."""
-        self._fate.attempt(lambda: self._append(type, node_id, data), None)
+        """Append one event to the run's log; node.added only once a node."""
+        if type == "node.added":
+            if node_id in self._nodes:
+                return
+            self._nodes.add(node_id or "")
+        self._status.attempt(lambda: self._append(type, node_id, data), None)
 
     def patch(self, data: bytes) -> None:
         """Keep the reviewed change as change.patch."""
-        self._fate.attempt(lambda: self._patch(data), None)
+        self._status.attempt(lambda: self._patch(data), None)
 
     def content(self, side: Side, data: bytes, path: str = "") -> str | None:
         """Keep one side of a changed file; `path` as shown (`paths.quote`) goes into the event log.
@@ -91,32 +303,35 @@ class RunRecorder:
         Returns the sha-256 of what is stored, of the bytes themselves above the
         size limit (nothing is stored then), or None if the run is not recorded.
         """
-        return self._fate.attempt(lambda: self._content(side, data, path), None)
+        return self._status.attempt(lambda: self._content(side, data, path), None)
 
     def turn(self, node_id: str) -> TurnRecorder:
-        """Open the node's next turn, `nodes/<node id>/turn-001` and so on; says turn.started."""
+        """Open the node's next turn, `nodes/<node id>/turn-001` and so on; appends turn.started."""
+        # A turn's documents take long to import, and most runs at a commit have no session.
+        from vibe_gate.store.turn import TurnRecorder
+
         names.as_folder_name(node_id, "a node id")
         number = self._turns_of[node_id] = self._turns_of.get(node_id, 0) + 1
-        dead: TurnRecorder = _turns().TurnRecorder(self.run_id, node_id, number, None, self._fate)
-        return self._fate.attempt(lambda: self._turn(node_id, number), dead)
+        dead = TurnRecorder(self.run_id, node_id, number, None, self._status)
+        return self._status.attempt(lambda: self._turn(node_id, number), dead)
 
     def seal(self, summary: Summary, attest: Attest | None = None) -> None:
-        """Say run.completed, fold the graph, write sessions.json and the receipt, and summary.json last, durably."""
-        with self._fate.lock:
-            self._fate.attempt(lambda: self._seal(summary, attest), None)
+        """Append run.completed, write graph, sessions.json and the receipt, and summary.json last, durably."""
+        with self._status.lock:
+            self._status.attempt(lambda: self._seal(summary, attest), None)
             self.close()
 
     def abandon(self, reason: str, status: str = "incomplete") -> None:
         """Mark the run as ended without a verdict: run.completed with `status`, and never a summary."""
-        self._fate.attempt(lambda: self._abandon(reason, status), None)
+        self._status.attempt(lambda: self._abandon(reason, status), None)
         self.close()
 
     def close(self) -> None:
         """Let go of the run's files and of its lock; nothing is written afterwards."""
-        with self._fate.lock:
+        with self._status.lock:
             for turn in self._turns:
                 turn.close()
-            self._fate.closed = True
+            self._status.closed = True
             parts, self._maybe_parts = self._maybe_parts, None
             if parts is not None:
                 parts.log.close()
@@ -128,7 +343,7 @@ class RunRecorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._fate.closed:
+        if not self._status.closed:
             reason = "the review ended without a verdict" if kind is None else f"the review ended by {kind.__name__}"
             self.abandon("interrupted" if kind is KeyboardInterrupt else reason)
 
@@ -151,60 +366,55 @@ class RunRecorder:
         parts.log.append(line)
 
     def _patch(self, data: bytes) -> None:
-        redact = self._parts.redact.data
-        safe = redact(redact_sections(data, redact))
+        safe = redacted_patch(data, self._parts.redact.data)
         self._parts.folder.place(names.PATCH, safe)
-        self._append("artifact.written", None, _artifact(names.PATCH, digest_of(safe), len(safe)))
+        self._append("artifact.written", None, {"artifact": names.PATCH, "sha256": digest_of(safe), "size": len(safe)})
 
     def _content(self, side: Side, data: bytes, path: str) -> str:
         kept = self._parts.contents.keep(side, data)
-        about = _artifact(kept.name, kept.sha256, kept.size) | {"side": side, "path": path}
+        about = {"artifact": kept.name, "sha256": kept.sha256, "size": kept.size, "side": side, "path": path}
         self._append("artifact.written", None, about)
         return kept.sha256
 
     def _turn(self, node_id: str, number: int) -> TurnRecorder:
+        from vibe_gate.store.turn import TurnParts, TurnRecorder
+
         parts = self._parts
         name = names.turn(number)
-        folder = parts.folder.folder("nodes", create=True).folder(node_id, create=True).make(name)
+        folder = parts.folder.below(f"nodes/{node_id}", create=True).make(name)
         self._append("turn.started", node_id, {"turn": name})
-        redact = parts.redact.part()
-        contents = Contents(folder, parts.objects, redact)
-        turn_parts = _turns().TurnParts(folder, contents, redact, parts.clock, self._turn_completed)
-        turn: TurnRecorder = _turns().TurnRecorder(self.run_id, node_id, number, turn_parts, self._fate)
+        turn_parts = TurnParts(folder, parts.redact.part(), parts.clock, self._turn_completed)
+        turn = TurnRecorder(self.run_id, node_id, number, turn_parts, self._status)
         self._turns.append(turn)
         return turn
 
-    def _turn_completed(self, turn: TurnRecorder, status: str) -> None:
-        about = {"turn": names.turn(turn.number), "status": status, "session_id": turn.session_id}
-        self._append("turn.completed", turn.node_id, about)
+    def _turn_completed(self, turn: TurnRecorder, about: Mapping[str, Any]) -> None:
+        said = {"turn": names.turn(turn.number), "session_id": turn.session_id, **about}
+        self._append("turn.completed", turn.node_id, said)
 
     def _seal(self, summary: Summary, attest: Attest | None) -> None:
         parts = self._parts
-        for turn in self._turns:
-            turn.flush()
         done = {"status": "completed", "outcome": summary.outcome, "exit_code": summary.exit_code}
         self._append("run.completed", None, done)
         document = unredacted_fields.summary(summary.model_dump(mode="json", by_alias=True), parts.redact.value)
-        sealed = Summary.model_validate(document)
-        parts.folder.place(names.GRAPH, fold(self._agreeing(sealed)).to_json().encode())
-        safe = unredacted_fields.redacted(self._sessions(), unredacted_fields.SESSIONS, parts.redact.value)
+        parts.folder.place(names.GRAPH, fold(self._agreeing(document)).to_json().encode())
+        sessions = consistency.sessions_document((turn.node_id, turn.session_id) for turn in self._turns)
+        safe = unredacted_fields.redacted(sessions, unredacted_fields.SESSIONS, parts.redact.value)
         parts.folder.place(names.SESSIONS, encode_document(safe))
         document["redacted"] = tally(parts.redact)
         if attest is not None:
-            vouching = _readable(names.RECEIPT, attest(document, digests(parts.folder)), receipt.MAX_BYTES)
-            parts.folder.place(names.RECEIPT, vouching)
-        document["digests"] = digests(parts.folder)
+            vouching = attest(document, consistency.digests(parts.folder))
+            parts.folder.place(names.RECEIPT, _readable(names.RECEIPT, vouching, receipt.MAX_BYTES))
+        document["digests"] = consistency.digests(parts.folder)
         whole = _readable(names.SUMMARY, encode_document(document), MAX_DOCUMENT_BYTES)
-        parts.folder.place(names.SUMMARY, whole, durable=True, barrier=lambda: make_durable(parts.folder))
+        parts.folder.place(names.SUMMARY, whole, barrier=lambda: make_durable(parts.folder))
 
-    def _agreeing(self, sealed: Summary) -> Iterator[Event]:
-        """The run's events as readers take them. ValueError where they would find that the summary says otherwise."""
-        verdict = (sealed.outcome, sealed.exit_code)
-        why = agreement.impossible(verdict)
+    def _agreeing(self, document: Mapping[str, Any]) -> Iterator[Event]:
+        """The run's events as readers take them. ValueError if they contradict the summary."""
+        summary = consistency.read_summary(document)
         for line in lines(self._parts.folder, names.EVENTS):
             event = Event.model_validate(json.loads(line))
-            why = why or agreement.contradicted(event, verdict)
-            if why:
+            if why := consistency.contradicted(event, summary):
                 raise ValueError(why)
             yield event
 
@@ -212,9 +422,6 @@ class RunRecorder:
         # An interrupt may come right after the seal: what is sealed must not be written to any more.
         if not self._parts.folder.has(names.SUMMARY):
             self._append("run.completed", None, {"status": status, "reason": reason})
-
-    def _sessions(self) -> dict[str, Any]:
-        return sessions([(turn.node_id, turn.session_id) for turn in self._turns])
 
 
 def _readable(name: str, data: bytes, limit: int) -> bytes:
@@ -226,12 +433,3 @@ def _readable(name: str, data: bytes, limit: int) -> bytes:
     if len(data) > limit:
         raise OSError(errno.EFBIG, f"{name} would be larger than {limit:,} bytes")
     return data
-
-
-def _artifact(name: str, sha256: str, size: int) -> dict[str, Any]:
-    return {"artifact": name, "sha256": sha256, "size": size}
-
-
-def _turns() -> ModuleType:
-    # Loaded with the first session: most runs at a commit have none, and a turn's documents are the longest to load.
-    return import_module("vibe_gate.store.turn")

@@ -2,14 +2,14 @@
 
 A bundle is a whole run's folder (`.vibe-artifacts/<key>/<run id>`) or one turn's in it
 (`nodes/<node id>/turn-001`), sealed or not, here or copied anywhere. Opening reads the
-summary and keeps five numbers of it; everything else is read when it is asked for,
+summary and keeps five numbers of it; everything else is read on request,
 compared with the run's seal and with the hashes of the contents, and not kept.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vibe_gate.domain import tolerant_reading
+from vibe_gate.domain.bundles import SealedDocuments
 from vibe_gate.domain.change import ChangeType
+from vibe_gate.domain.graph import Graph, fold
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.turn import (
     FileStats,
@@ -29,24 +31,37 @@ from vibe_gate.domain.turn import (
     TurnTodo,
     todos_after,
 )
-from vibe_gate.errors import StorageError
-from vibe_gate.secrets import scan
-from vibe_gate.secrets.placeholders import as_bytes_seen, replaced
-from vibe_gate.store import calls, changed, names, remarks
-from vibe_gate.store.calls import CapturedCall, Tools
-from vibe_gate.store.changed import FileChange, Files
-from vibe_gate.store.log import Lock
-from vibe_gate.store.messages import Messages
-from vibe_gate.store.place import Place, json_object, locate, open_folder, turns_of
-from vibe_gate.store.reading import RunState, read_summary
-from vibe_gate.store.redactor import Redactor
-from vibe_gate.store.remarks import Annotation, Attachment
+from vibe_gate.errors import StorageError, UsageError
+from vibe_gate.store import files, names, session
+from vibe_gate.store.bundle import (
+    BundleLocation,
+    BundleState,
+    corrupt,
+    documents_of,
+    json_object,
+    locate,
+    open_folder,
+    turns_of,
+    verdict_of,
+)
+from vibe_gate.store.contents import LARGEST_CONTENT, Redactor, digest_of
+from vibe_gate.store.files import FileChange, Files
+from vibe_gate.store.log import Log
+from vibe_gate.store.session import CapturedCall, Messages, Tools
 from vibe_gate.store.timeline import Timeline
 
 Letter = Literal["A", "M", "D", "R", "T"]
 _LETTERS: dict[ChangeType, Letter] = {
     "added": "A", "modified": "M", "deleted": "D", "renamed": "R", "type_changed": "T",
 }  # fmt: skip
+
+MAX_MESSAGE_CHARACTERS = 10_000
+"""Of an annotation."""
+
+_MOST_USD = 1e12
+"""A usage event with a larger cost is damaged or hostile, and the cost may be no finite number."""
+
+_NOW = partial(datetime.now, UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +71,25 @@ class NameStatus:
     path: str
     change: Letter
     old_path: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """What an annotation shows beside its message: bytes (redacted before they are kept) and their type."""
+
+    body: bytes
+    content_type: str = "text/plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """One remark. `ts` in milliseconds; `turn` as in a message; `attachment`: content_type, sha256, size, name."""
+
+    message: str
+    type: str
+    ts: int
+    turn: str
+    attachment: Mapping[str, Any] | None
 
 
 class Git:
@@ -69,7 +103,7 @@ class Git:
 
     @property
     def before(self) -> GitState | None:
-        """HEAD and whether anything was uncommitted, None where it is not known."""
+        """HEAD and whether anything was uncommitted, None if it is not known."""
         return self._states().before
 
     @property
@@ -87,21 +121,33 @@ class Git:
         return [NameStatus(file.path, _LETTERS[file.change_type], file.old_path) for file in self._files.changed()]
 
 
+def read_bundle(
+    directory: Path | str, *, redact: Redactor | None = None, clock: Callable[[], datetime] = _NOW
+) -> RunResult:
+    """The run or the turn whose bundle is `directory`, from disk alone.
+
+    `redact` and `clock` are for annotations: what is written passes through the one (without
+    it nothing can be annotated) and is dated by the other.
+    StorageError: there is no bundle. IntegrityError: its summary is not what was written.
+    """
+    return RunResult(locate(Path(directory)), redact, clock)
+
+
 class RunResult:
     """One run or one turn, read from its bundle; open one with `read_bundle`.
 
-    Every member raises StorageError where the bundle cannot be read, and
-    IntegrityError, which names the file, where it is not what was written.
+    Every member raises StorageError if the bundle cannot be read, and
+    IntegrityError, which names the file, if it is not what was written.
     All texts in a bundle are untrusted: a model, a tool or a repository wrote them.
     """
 
-    __slots__ = ("_clock", "_known", "_place", "_redact", "state")
+    __slots__ = ("_bundle", "_clock", "_known", "_redact", "state")
 
-    def __init__(self, place: Place, redact: Redactor, clock: Callable[[], datetime]) -> None:
-        self._place = place
+    def __init__(self, bundle: BundleLocation, redact: Redactor | None, clock: Callable[[], datetime]) -> None:
+        self._bundle = bundle
         self._redact = redact
         self._clock = clock
-        self.state: RunState = _state(place)
+        self.state: BundleState = bundle.state()
         """`sealed`, `running` (its writer lives) or `incomplete`."""
         self._known: TurnMetrics | None = None
         if self.complete:
@@ -112,8 +158,8 @@ class RunResult:
 
     @property
     def bundle_dir(self) -> Path:
-        """Where the bundle lies, absolute."""
-        return self._place.directory
+        """Where the bundle is, absolute."""
+        return self._bundle.directory
 
     @property
     def complete(self) -> bool:
@@ -122,13 +168,30 @@ class RunResult:
 
     @property
     def summary(self) -> Summary:
-        """The verdict of a sealed run, after every file of it was compared with the seal.
+        """The verdict of a sealed run, after every file of it was compared with the seal, the log and the receipt.
 
         StorageError: the run is not finished, so there is no verdict, or this is one turn of a run.
         """
         if not self._is_run:
             raise StorageError("A turn has no verdict of its own; open its run.")
-        return read_summary(self._place.root)
+        return verdict_of(self._bundle)
+
+    @property
+    def documents(self) -> SealedDocuments:
+        """A sealed run's summary, digests and receipt as they are stored, after every file was compared."""
+        return documents_of(self._bundle)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """run.json: prompt, workflow, mode, change, budgets, versions, definitions."""
+        return self._bundle.bare().document(names.RUN, json_object)
+
+    def graph(self) -> Graph:
+        """The run's graph, folded from its events. IntegrityError also if they give more than any run's."""
+        try:
+            return fold(self._bundle.bare().events())
+        except ValueError as error:
+            raise corrupt(self._bundle.path(names.EVENTS), str(error)) from error
 
     @property
     def metrics(self) -> TurnMetrics:
@@ -143,11 +206,11 @@ class RunResult:
     @property
     def messages(self) -> Messages:
         """The conversation, turn after turn: heads with `role`, `summary`, `ts` and `load()`."""
-        return Messages(self._turn_places)
+        return Messages(self._turn_bundles)
 
     @property
     def todos(self) -> list[TurnTodo]:
-        """The agents' own lists as they stood at the end, turn after turn."""
+        """The agents' own lists at the end, turn after turn."""
         if self._is_run:
             return [todo for turn in self.turns() for todo in turn.todos]
         return list(self._turn_summary().todos) if self.complete else self._todos_so_far()
@@ -170,49 +233,64 @@ class RunResult:
     @property
     def timeline(self) -> Timeline:
         """The run's events, the SDK's and the hooks', merged by time."""
-        return Timeline(self._place, self._is_run)
+        return Timeline(self._bundle, self._is_run)
 
     @property
     def hook_capture_status(self) -> HookCaptureStatus:
         """Whether hooks saw every tool call start and end, and what is missing; of a run, over all its turns."""
         if self._is_run:
             return self._capture_of_turns()
-        return self._turn_summary().hook_capture_status if self.complete else calls.capture_so_far(self._place)
+        return self._turn_summary().hook_capture_status if self.complete else session.capture_so_far(self._bundle)
 
     def turns(self) -> list[RunResult]:
         """The turns of a run in the order in which they started; of a turn itself, none."""
         if not self._is_run:
             return []
-        return [RunResult(place, self._redact, self._clock) for place in self._turn_places()]
+        return [RunResult(bundle, self._redact, self._clock) for bundle in self._turn_bundles()]
 
     def annotate(self, message: str, type: str = "notice", attachment: Attachment | None = None) -> None:
         """Append a remark to the run's `annotations.ndjson`. No seal covers it and none is broken by it.
 
-        It is redacted first. UsageError: longer than 10,000 characters, or more than
-        10,000,000 bytes attached.
+        It is redacted first. UsageError: longer than 10,000 characters, more than
+        10,000,000 bytes attached, or the bundle was read without `redact`.
         """
-        remarks.annotate(self._place, self._redact, self._clock, (message, type), attachment)
+        if self._redact is None:
+            raise UsageError("Pass `redact` to read_bundle to annotate: what is written is redacted first.")
+        if not (isinstance(message, str) and isinstance(type, str)):
+            raise UsageError(f"An annotation's message and type are texts, not {message!r:.40} and {type!r:.40}.")
+        if len(message) > MAX_MESSAGE_CHARACTERS:
+            raise UsageError(f"An annotation has at most {MAX_MESSAGE_CHARACTERS:,} characters; attach the rest.")
+        record = {
+            "ts": names.milliseconds(self._clock()),
+            "type": self._redact.text(type),
+            "message": self._redact.text(message),
+            "turn": self._bundle.inside,
+        }
+        try:
+            _append(self._bundle, record, attachment, self._redact)
+        except OSError as error:
+            raise StorageError(f"The annotation was not written: {error.strerror or error}.") from error
 
     def annotations(self) -> list[Annotation]:
         """The remarks, oldest first; a run's include those on its turns."""
-        return list(remarks.remarks_on(self._place))
+        return list(_annotations(self._bundle))
 
     @property
     def _is_run(self) -> bool:
-        return not self._place.inside and self._place.has(names.RUN)
+        return not self._bundle.inside and self._bundle.has(names.RUN)
 
     def _run_summary(self) -> Summary:
-        bare = Place(self._place.root, "", None)  # nobody vouches for the summary itself
-        return bare.document(names.SUMMARY, _parse_run)
+        return self._bundle.bare().document(names.SUMMARY, _parse_run)
 
     def _turn_summary(self) -> TurnSummary:
-        return self._place.document(names.SUMMARY, _parse_turn)
+        return self._bundle.document(names.SUMMARY, _parse_turn)
 
-    def _turn_places(self) -> list[Place]:
+    def _turn_bundles(self) -> list[BundleLocation]:
         if not self._is_run:
-            return [self._place]
-        place = turns_of(self._place)
-        return [place(node_id, turn) for node_id, turn in _turns_started(self._place)]
+            return [self._bundle]
+        turn = turns_of(self._bundle)
+        started = _events(self._bundle, "turn.started")
+        return [turn(str(event.get("node_id")), str(event["data"].get("turn"))) for event in started]
 
     def _states(self) -> TurnGit:
         if not self.complete:
@@ -225,10 +303,10 @@ class RunResult:
 
     def _changed(self) -> list[FileChange]:
         if not self.complete:
-            return changed.of_unfinished(self._place)
+            return files.of_unfinished(self._bundle)
         if self._is_run:
-            return changed.of_run(self._place, self._run_summary().change.files)
-        return changed.of_turn(self._place, self._turn_summary().files)
+            return files.of_run(self._bundle, self._run_summary().change.files)
+        return files.of_turn(self._bundle, self._turn_summary().files)
 
     def _file_stats(self) -> FileStats:
         if self.complete and not self._is_run:
@@ -242,10 +320,10 @@ class RunResult:
             found = [call for turn in self.turns() for call in turn._calls()]
             return sorted(found, key=lambda call: call.started_at)
         missing = self._turn_summary().hook_capture_status.missing_events if self.complete else None
-        return calls.calls_of(self._place, missing)
+        return session.calls_of(self._bundle, missing)
 
     def _capture_of_turns(self) -> HookCaptureStatus:
-        found = [(turn._place.inside, turn.hook_capture_status) for turn in self.turns()]
+        found = [(turn._bundle.inside, turn.hook_capture_status) for turn in self.turns()]
         return HookCaptureStatus(
             complete=self.complete and all(status.complete for _, status in found),
             missing_events=tuple(f"{turn}: {event}" for turn, status in found for event in status.missing_events),
@@ -254,7 +332,7 @@ class RunResult:
 
     def _metrics_so_far(self) -> TurnMetrics:
         if not self._is_run:
-            tokens, usd = _usage(self._place)
+            tokens, usd = _usage(self._bundle)
             return TurnMetrics(total_tokens=tokens, total_cost_usd=usd, tool_calls=len(self._calls()))
         turns = [turn.metrics for turn in self.turns()]
         tokens_known = [turn.total_tokens for turn in turns if turn.total_tokens is not None]
@@ -268,17 +346,9 @@ class RunResult:
 
     def _todos_so_far(self) -> list[TurnTodo]:
         todos: list[TurnTodo] = []
-        for event in _events(self._place, "todo"):
+        for event in _events(self._bundle, "todo"):
             todos = todos_after(todos, event)
         return todos
-
-
-def _state(place: Place) -> RunState:
-    if place.has(names.SUMMARY):
-        return "sealed"
-    if Lock.is_held(open_folder(place.root)):
-        return "running"
-    return "sealed" if place.has(names.SUMMARY) else "incomplete"  # it may have been sealed between two looks
 
 
 def _parse_run(data: bytes) -> Summary:
@@ -293,7 +363,7 @@ def _parse_turn(data: bytes) -> TurnSummary:
 
 
 def _metrics_of_run(summary: Summary) -> TurnMetrics:
-    """Without the tool calls: they are counted in the turns, when they are asked for."""
+    """Without the tool calls: they are counted in the turns, on request."""
     return TurnMetrics(
         total_tokens=summary.cost.input_tokens + summary.cost.output_tokens,
         total_cost_usd=summary.cost.usd,
@@ -302,26 +372,18 @@ def _metrics_of_run(summary: Summary) -> TurnMetrics:
     )
 
 
-def _turns_started(run: Place) -> list[tuple[str, str]]:
-    return [(str(event.get("node_id")), str(event["data"].get("turn"))) for event in _events(run, "turn.started")]
-
-
-def _events(place: Place, type: str) -> Iterator[dict[str, Any]]:
+def _events(bundle: BundleLocation, type: str) -> Iterator[dict[str, Any]]:
     """Events of one type, `data` of a run's event being an object."""
     mark = json.dumps(type).encode()
-    for _, line in place.lines(names.EVENTS):
+    for _, line in bundle.lines(names.EVENTS):
         if mark in line:
-            event = place.parsed(names.EVENTS, line, json_object)
+            event = bundle.parsed(names.EVENTS, line, json_object)
             if event.get("type") == type and isinstance(event.get("data", {}), dict):
                 yield {"data": {}} | event
 
 
-_MOST_USD = 1e12
-"""What is said to cost more was not counted by anybody, and may be no finite number."""
-
-
-def _usage(turn: Place) -> tuple[int | None, float | None]:
-    """Tokens and USD as the last usage event has them: each tells the whole session."""
+def _usage(turn: BundleLocation) -> tuple[int | None, float | None]:
+    """Tokens and USD as the last usage event has them: each is the total of the session until then."""
     tokens, usd = None, None
     for event in _events(turn, "usage"):
         match event:
@@ -332,40 +394,36 @@ def _usage(turn: Place) -> tuple[int | None, float | None]:
     return tokens, usd
 
 
-def _without_secrets(text: str) -> str:
-    return replaced(text, scan.find(text))
+# Annotations are beside the sealed files, those on a turn in its run's folder, too: no seal covers them.
 
 
-class KnownFormats:
-    """Redacts secrets of known formats; who knows the environment's secrets hands in `secrets.redaction.Redactor`."""
-
-    def text(self, text: str, /) -> str:
-        """`text` without secrets."""
-        return as_bytes_seen(text, _without_secrets)
-
-    def data(self, data: bytes, /) -> bytes:
-        """Bytes of any encoding without secrets."""
-        return _without_secrets(data.decode("latin-1")).encode("latin-1")
-
-    def value(self, value: Any, /) -> Any:  # noqa: ANN401 - any JSON
-        """JSON without secrets."""
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, dict):
-            return {self.value(name): self.value(item) for name, item in value.items()}
-        return [self.value(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-_NOW = partial(datetime.now, UTC)
+def _append(bundle: BundleLocation, record: dict[str, Any], attachment: Attachment | None, redact: Redactor) -> None:
+    folder = open_folder(bundle.root)
+    if attachment is not None:
+        body = attachment.body
+        if len(body) > LARGEST_CONTENT or len(body := redact.data(body)) > LARGEST_CONTENT:
+            raise UsageError(f"An attachment has at most {LARGEST_CONTENT:,} bytes, placeholders included.")
+        sha256 = digest_of(body)
+        folder.folder(names.ATTACHED, create=True).place(sha256, body)
+        record["attachment"] = {
+            "content_type": redact.text(attachment.content_type),
+            "sha256": sha256,
+            "size": len(body),
+            "name": f"{names.ATTACHED}/{sha256}",
+        }
+    log = Log(folder, names.ANNOTATIONS, first=0)
+    try:
+        log.append(lambda seq: {"seq": seq} | record)
+    finally:
+        log.close()
 
 
-def read_bundle(
-    directory: Path | str, *, redact: Redactor | None = None, clock: Callable[[], datetime] = _NOW
-) -> RunResult:
-    """The run or the turn whose bundle is `directory`, from disk alone.
-
-    `redact` and `clock` are for annotations: what is written passes through the one
-    (secrets of known formats unless given) and is dated by the other.
-    StorageError: there is no bundle. IntegrityError: its summary is not what was written.
-    """
-    return RunResult(locate(Path(directory)), redact or KnownFormats(), clock)
+def _annotations(bundle: BundleLocation) -> Iterator[Annotation]:
+    beside = bundle.bare()
+    for _, line in beside.lines(names.ANNOTATIONS):
+        record = beside.parsed(names.ANNOTATIONS, line, json_object)
+        match record:
+            case {"message": str(message), "type": str(type), "ts": int(ts), "turn": str(turn)}:
+                if bundle.inside in {"", turn}:
+                    attachment = record.get("attachment")
+                    yield Annotation(message, type, ts, turn, attachment if isinstance(attachment, dict) else None)

@@ -2,15 +2,17 @@
 
 A million events must pass in a few times what it takes to count their lines, in a
 few megabytes. So lines become thin structs of the few names that say what happened
-(msgspec, docs/decisions/0006), a block at a time; the next block is read and hashed
-in a thread meanwhile; and logs are merged block by block instead of event by event.
+(msgspec, docs/decisions/0006), a block at a time, and logs are merged block by block.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import hashlib
+import os
 from bisect import bisect_left, bisect_right
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Generator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -20,10 +22,14 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 from vibe_gate.store import names
-from vibe_gate.store.blocks import Blocks, Reader
-from vibe_gate.store.place import Place, corrupt, json_object, turns_of
+from vibe_gate.store.bundle import BundleLocation, corrupt, json_object, turns_of, unreadable
+from vibe_gate.store.folder import let_go
+from vibe_gate.store.log import MAX_LINE_BYTES
 
 Source = Literal["run", "sdk", "hook"]
+
+_SLICE = 1 << 18
+"""Bytes read and decoded at once: they are still in the processor's cache when they are decoded."""
 
 
 class TimelineEvent(msgspec.Struct, gc=False):
@@ -60,7 +66,7 @@ class HookEvent(TimelineEvent, gc=False):
 
 
 class RunEvent(TimelineEvent, gc=False):
-    """From a run's events.ndjson. `turn` where it tells of one."""
+    """From a run's events.ndjson. `turn` if it is about one."""
 
     source: ClassVar[Source] = "run"
     node_id: str = ""
@@ -80,27 +86,19 @@ class _RunLine(msgspec.Struct):
     data: _RunData = msgspec.field(default_factory=_RunData)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """The thread that reads ahead, and what is closed in the end."""
-
-    reader: Reader
-    held: contextlib.ExitStack
-
-
 class Timeline:
     """The events of a run or a turn, by time. Every iteration reads the logs anew."""
 
-    __slots__ = ("_is_run", "_place")
+    __slots__ = ("_bundle", "_is_run")
 
-    def __init__(self, place: Place, is_run: bool) -> None:
-        self._place = place
+    def __init__(self, bundle: BundleLocation, is_run: bool) -> None:
+        self._bundle = bundle
         self._is_run = is_run
 
     async def events(self) -> AsyncIterator[TimelineEvent]:
         """Every event by `ts`; at the same time run before SDK before hooks; each log in its own order.
 
-        An event that is dated before one that stands above it in its log comes right after
+        An event that is dated before one above it in its log comes right after
         that one. StorageError, IntegrityError; that a sealed log was altered is known, and
         raised, at its end.
         """
@@ -110,37 +108,36 @@ class Timeline:
 
     async def batches(self) -> AsyncIterator[list[TimelineEvent]]:
         """The same, some hundreds at a time."""
-        with contextlib.ExitStack() as held, Reader() as reader:
-            logs = self._logs(_Reading(reader, held))
+        with contextlib.ExitStack() as held:
+            logs = self._logs(held)
             while True:
                 for log in logs:
                     while not log.events and not log.ended:
-                        await log.fill()
+                        log.fill()
                 logs = [log for log in logs if log.events]
                 if not logs:
                     return
                 yield _earliest(logs)
+                await asyncio.sleep(0)  # others have their turn, too
                 logs += [opened for log in logs for opened in log.opened()]
 
     def load(self, event: TimelineEvent) -> dict[str, Any]:
         """The whole of one of this timeline's events; its log is read up to it. StorageError, IntegrityError."""
-        place, name = self._place, names.HOOKS if event.source == "hook" else names.EVENTS
+        bundle, name = self._bundle, names.HOOKS if event.source == "hook" else names.EVENTS
         if event.turn and event.source != "run":
-            place = turns_of(self._place)(*_names(event.turn))
+            bundle = turns_of(self._bundle)(*_names(event.turn))
         first = 1 if event.source == "run" else 0
-        for number, (_, line) in enumerate(place.lines(name), start=first):
+        for number, (_, line) in enumerate(bundle.lines(name), start=first):
             if number == event.seq:
-                return place.parsed(name, line, json_object)
-        raise corrupt(place.path(name), f"it has no line {event.seq}")
+                return bundle.parsed(name, line, json_object)
+        raise corrupt(bundle.path(name), f"it has no line {event.seq}")
 
-    def _logs(self, reading: _Reading) -> list[_Log]:
-        if self._is_run:
-            return [_RunLog(self._place, reading)]
-        return _logs_of_turn(self._place, reading)
+    def _logs(self, held: contextlib.ExitStack) -> list[_Log]:
+        return [_RunLog(self._bundle, held)] if self._is_run else _logs_of_turn(self._bundle, held)
 
 
-def _logs_of_turn(place: Place, reading: _Reading, turn: str = "", earliest: int = 0) -> list[_Log]:
-    logs = [_Log(place, names.EVENTS, SdkEvent, reading), _Log(place, names.HOOKS, HookEvent, reading)]
+def _logs_of_turn(bundle: BundleLocation, held: contextlib.ExitStack, turn: str = "", earliest: int = 0) -> list[_Log]:
+    logs = [_Log(bundle, names.EVENTS, SdkEvent, held), _Log(bundle, names.HOOKS, HookEvent, held)]
     for log in logs:
         log.turn, log.latest = turn, earliest
     return logs
@@ -187,20 +184,22 @@ class _Part:
 class _Log:
     """One log being read: decoded events that were not taken yet, with the times they count as."""
 
-    def __init__(self, place: Place, name: str, kind: type[TimelineEvent], reading: _Reading) -> None:
+    def __init__(
+        self, bundle: BundleLocation, name: str, kind: type[TimelineEvent], held: contextlib.ExitStack
+    ) -> None:
         self.events: list[TimelineEvent] = []
         self.times: list[int] = []
         self.ended = False
         self.turn = ""
         self.latest = 0
-        self._place = place
+        self._bundle = bundle
         self._name = name
         self._kind = kind
+        self._held = held
         self._decode = msgspec.json.Decoder(kind).decode_lines
-        self._reading = reading
         self._line = 0
-        self._blocks = Blocks(place, name, reading.reader)
-        reading.held.callback(self._blocks.close)
+        self._slices = _slices(bundle, name)
+        held.callback(self._slices.close)
 
     def take(self, end: int) -> _Part:
         """The first `end` events, which are not held any more."""
@@ -216,9 +215,9 @@ class _Log:
         """Logs that are to be merged from here on."""
         return []
 
-    async def fill(self) -> None:
+    def fill(self) -> None:
         """Decode one slice more. IntegrityError, StorageError."""
-        lines = await self._blocks.next()
+        lines = next(self._slices, None)
         if lines is None:
             self.ended = True
         else:
@@ -247,27 +246,27 @@ class _Log:
         return events
 
     def _slowly(self, line: bytes) -> TimelineEvent:
-        """An event whose other names hold what we do not expect there (hooks are kept as they came)."""
-        event = self._place.parsed(self._name, line, json_object)
+        """An event whose other names hold what is not expected there (hooks are kept as they came)."""
+        event = self._bundle.parsed(self._name, line, json_object)
         seq, ts = event.get("seq"), event.get("ts")
         if not isinstance(seq, int) or not isinstance(ts, int):
-            raise corrupt(self._place.path(self._name), f"a line after {self._line} is no event")
-        fields = {field.name: event.get(field.encode_name) for field in msgspec.structs.fields(self._kind)}
+            raise corrupt(self._bundle.path(self._name), f"a line after {self._line} is not an event")
         made = self._kind(seq, ts)
-        for name, value in fields.items():
+        for field in msgspec.structs.fields(self._kind):
+            value = event.get(field.encode_name)
             if isinstance(value, str):
-                setattr(made, name, value)
+                setattr(made, field.name, value)
         return made
 
 
 class _RunLog(_Log):
     """A run's own log. Its turns' logs are opened when it says that they started, so that few are open at once."""
 
-    def __init__(self, place: Place, reading: _Reading) -> None:
-        super().__init__(place, names.EVENTS, RunEvent, reading)
+    def __init__(self, bundle: BundleLocation, held: contextlib.ExitStack) -> None:
+        super().__init__(bundle, names.EVENTS, RunEvent, held)
         self._decode_lines = msgspec.json.Decoder(_RunLine).decode_lines
         self._waiting: list[TimelineEvent] = []
-        self._places: Callable[[str, str], Place] | None = None
+        self._turn: Callable[[str, str], BundleLocation] | None = None
         self._started: TimelineEvent | None = None
 
     def opened(self) -> list[_Log]:
@@ -276,15 +275,15 @@ class _RunLog(_Log):
         if started is None or self.events:
             return []
         self._started = None
-        if self._places is None:
-            self._places = turns_of(self._place)
-        place = self._places(*_names(started.turn))
-        return _logs_of_turn(place, self._reading, place.inside, self.latest)
+        if self._turn is None:
+            self._turn = turns_of(self._bundle)
+        turn = self._turn(*_names(started.turn))
+        return _logs_of_turn(turn, self._held, turn.inside, self.latest)
 
-    async def fill(self) -> None:
+    def fill(self) -> None:
         """Events up to the next turn's start. IntegrityError, StorageError."""
         if not self._waiting:
-            await super().fill()
+            super().fill()
         end = next((i for i, event in enumerate(self._waiting, 1) if event.type == "turn.started"), None)
         if end is not None:
             self._started = self._waiting[end - 1]
@@ -298,7 +297,7 @@ class _RunLog(_Log):
         try:
             found = self._decode_lines(lines)
         except (msgspec.MsgspecError, RecursionError) as error:
-            raise corrupt(self._place.path(self._name), f"a line after {self._line} is no event") from error
+            raise corrupt(self._bundle.path(self._name), f"a line after {self._line} is not an event") from error
         self._line += len(found)
         return [_run_event(line) for line in found]
 
@@ -306,3 +305,40 @@ class _RunLog(_Log):
 def _run_event(line: _RunLine) -> TimelineEvent:
     turn = f"nodes/{line.node_id}/{line.data.turn}" if line.data.turn else ""
     return RunEvent(line.seq, names.milliseconds(line.ts), line.type, turn=turn, node_id=line.node_id)
+
+
+def _slices(bundle: BundleLocation, name: str) -> Generator[bytes | memoryview, None, None]:
+    """A log as pieces of whole lines, each used before the next is asked for; compared with its seal at the end.
+
+    A torn last line is left out. StorageError; IntegrityError: a line is too long, or the log was altered.
+    """
+    descriptor = bundle.open(name)
+    if descriptor is None:
+        return
+    seen = hashlib.sha256() if bundle.digests is not None else None
+    buffer = bytearray(_SLICE)
+    rest: list[bytes] = []
+    try:
+        while size := os.readv(descriptor, [buffer]):
+            piece = memoryview(buffer)[:size]
+            if seen is not None:
+                seen.update(piece)
+            end = buffer.rfind(b"\n", 0, size) + 1
+            if not end:
+                rest.append(bytes(piece))
+                if sum(map(len, rest)) > MAX_LINE_BYTES:
+                    raise corrupt(bundle.path(name), f"a line is longer than {MAX_LINE_BYTES:,} bytes")
+                continue
+            start = 0
+            if rest:
+                start = buffer.find(b"\n", 0, size) + 1
+                yield b"".join([*rest, piece[:start]])
+            rest = [bytes(piece[end:])] if end < size else []
+            if start < end:
+                yield piece[start:end]
+    except OSError as error:
+        raise unreadable(bundle.path(name), error) from error
+    finally:
+        let_go(descriptor)
+    if seen is not None:
+        bundle.compare(name, seen.hexdigest())

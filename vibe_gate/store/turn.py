@@ -10,7 +10,9 @@ from typing import Any, Protocol
 
 from vibe_gate.domain import escape, unredacted_fields
 from vibe_gate.domain.change import Side
+from vibe_gate.domain.strict_json import require_few
 from vibe_gate.domain.turn import (
+    Content,
     HookMark,
     TurnChange,
     TurnMetrics,
@@ -21,14 +23,10 @@ from vibe_gate.domain.turn import (
     todos_after,
 )
 from vibe_gate.store import names
-from vibe_gate.store.binary import redact_sections
-from vibe_gate.store.contents import Contents
-from vibe_gate.store.deltas import Deltas
-from vibe_gate.store.fate import Fate
+from vibe_gate.store.contents import Contents, CountingRedactor, Redactor, redacted_patch, tally
 from vibe_gate.store.folder import Folder, let_go, write_all
 from vibe_gate.store.log import Log, encode_document
-from vibe_gate.store.redactor import CountingRedactor, Redactor, tally
-from vibe_gate.store.strict import require_few
+from vibe_gate.store.recorder import RecordingStatus
 
 NOTHING = TurnChange()
 """Of a turn that changed nothing, a judge's for one."""
@@ -40,7 +38,7 @@ _IN_THE_HEAD = frozenset({"type", "role", "tool", "ts"})
 
 
 class SessionEnding(Protocol):
-    """What a session's end tells (`agent` has it). USD, tokens, milliseconds; `detail` a sentence."""
+    """How a session ended (`agent` has it). USD, tokens, milliseconds; `detail` a sentence."""
 
     @property
     def status(self) -> str: ...  # noqa: D102
@@ -60,40 +58,28 @@ class SessionEnding(Protocol):
     def permission_denials(self) -> Sequence[Mapping[str, Any]]: ...  # noqa: D102
 
 
-class Transcript:
-    """turn.log, appended to as the events come."""
-
-    def __init__(self, folder: Folder) -> None:
-        self._descriptor = folder.appending(names.TURN_LOG)
-
-    def append(self, text: str) -> None:
-        """Add whole lines. OSError."""
-        write_all(self._descriptor, text.encode())
-
-    def close(self) -> None:
-        """No more text from here."""
-        let_go(self._descriptor)
+Completed = Callable[["TurnRecorder", Mapping[str, Any]], None]
+"""Tells the run that a turn is over, and what turn.completed says of it."""
 
 
 @dataclass(slots=True)
 class TurnParts:
-    """What a recorded turn writes with. `completed` tells the run that the turn is over."""
+    """What a recorded turn writes with."""
 
     folder: Folder
-    contents: Contents
     redact: CountingRedactor
     clock: Callable[[], datetime]
-    completed: Callable[[TurnRecorder, str], None]
+    completed: Completed
+    contents: Contents = field(init=False)
     events: Log = field(init=False)
     hooks: Log = field(init=False)
-    transcript: Transcript = field(init=False)
-    deltas: Deltas = field(init=False)
+    transcript: int = field(init=False)
 
     def __post_init__(self) -> None:
+        self.contents = Contents(self.folder, self.redact)
         self.events = Log(self.folder, names.EVENTS, first=0)
         self.hooks = Log(self.folder, names.HOOKS, first=0)
-        self.transcript = Transcript(self.folder)
-        self.deltas = Deltas(self.redact.text)
+        self.transcript = self.folder.appending(names.TURN_LOG)
 
 
 class TurnRecorder:
@@ -103,85 +89,69 @@ class TurnRecorder:
     recorded; `number` counts a node's turns from 1.
     """
 
-    def __init__(self, run_id: str, node_id: str, number: int, parts: TurnParts | None, fate: Fate) -> None:
+    def __init__(
+        self, run_id: str, node_id: str, number: int, parts: TurnParts | None, status: RecordingStatus
+    ) -> None:
         self.node_id = node_id
         self.number = number
         self.relative = f"nodes/{node_id}/{names.turn(number)}" if parts else ""
         self.session_id = ""
         self._test_id = f"{run_id}/{node_id}/{names.turn(number)}"
         self._maybe_parts = parts
-        self._fate = fate
-        self._denied: frozenset[str] = frozenset()
+        self._status = status
         self._marks: list[HookMark] = []
         self._todos: list[TurnTodo] = []
 
     def event(self, data: Mapping[str, Any]) -> None:
         """Append one message, usage, todo ... of the SDK's stream; its own `ts` is kept if it has one.
 
-        Pieces of a message wait for its end, and what comes meanwhile waits behind them (see `deltas`).
+        Pieces of a message do not belong here: a secret that is cut in two is not found. Append whole messages.
         """
-        self._fate.attempt(lambda: self._event(data), None)
+        self._status.attempt(lambda: self._event(data), None)
 
     def hook(self, data: Mapping[str, Any]) -> None:
         """Append one hook's input as the CLI gave it, `tool_use_id` included."""
-        self._fate.attempt(lambda: self._hook(data), None)
+        self._status.attempt(lambda: self._hook(data), None)
 
-    def content(self, side: Side, data: bytes) -> str | None:
-        """Keep one side of a file that the agent changed; the sha-256 for `TurnFile`, None if not recorded."""
-        return self._fate.attempt(lambda: self._content(side, data), None)
+    def content(self, side: Side, data: bytes) -> Content | None:
+        """Keep one side of a file that the agent changed; hash and size for `TurnFile`, None if not recorded."""
+        return self._status.attempt(lambda: self._content(side, data), None)
 
     def seal(self, ending: SessionEnding, made: TurnChange = NOTHING) -> None:
         """Write turn.patch if anything changed, and the turn's summary last."""
-        self._fate.attempt(lambda: self._ended(ending, made), None)
-        self.close()
-
-    def _ended(self, ending: SessionEnding, made: TurnChange) -> None:
-        self.session_id = ending.session_id
         metrics = TurnMetrics(
             total_tokens=ending.input_tokens + ending.output_tokens,
             total_cost_usd=ending.cost_usd,
             duration_ms=ending.duration_ms,
         )
-        self._denied = frozenset(str(denial.get("tool_use_id", "")) for denial in ending.permission_denials)
-        self._seal(ending.status, ending.detail, metrics, made)
+        denied = frozenset(str(denial.get("tool_use_id", "")) for denial in ending.permission_denials)
+        self.session_id = ending.session_id
+        self._status.attempt(lambda: self._seal((ending.status, ending.detail), metrics, made, denied), None)
+        self.close()
 
     def fail(self, reason: str) -> None:
         """End a turn whose session could not be held, `reason` in a sentence: status "died"."""
-        self._fate.attempt(lambda: self._seal("died", reason, TurnMetrics(), NOTHING), None)
+        self._status.attempt(lambda: self._seal(("died", reason), TurnMetrics(), NOTHING, frozenset()), None)
         self.close()
-
-    def flush(self) -> None:
-        """Write the pieces that still wait for their message's end."""
-        if (parts := self._maybe_parts) is not None:
-            self._fate.attempt(lambda: self._flush(parts), None)
 
     def close(self) -> None:
         """Let go of the turn's files; nothing is written afterwards."""
-        with self._fate.lock:
+        with self._status.lock:
             parts, self._maybe_parts = self._maybe_parts, None
             if parts is not None:
-                self._fate.attempt(lambda: self._flush(parts), None)
                 parts.events.close()
                 parts.hooks.close()
-                parts.transcript.close()
+                let_go(parts.transcript)
 
     def _event(self, data: Mapping[str, Any]) -> None:
         if (parts := self._maybe_parts) is None:
             return
-        for event in parts.deltas.feed({**data, "ts": _ts(data, parts.clock)}):
-            self._write(parts, event)
-
-    def _write(self, parts: TurnParts, event: Mapping[str, Any]) -> None:
-        safe = _redacted(parts.redact, event, unredacted_fields.STREAM)
+        safe = _redacted(parts.redact, data, unredacted_fields.STREAM)
         ts = _ts(safe, parts.clock)
         parts.events.append(lambda seq: {"seq": seq, "ts": ts} | safe | {"seq": seq, "ts": ts})
-        parts.transcript.append(readable(safe, ts))
+        write_all(parts.transcript, readable(safe, ts).encode())
         if safe.get("type") == "todo":
             self._todos = todos_after(self._todos, safe)
-
-    def _flush(self, parts: TurnParts) -> None:
-        for event in parts.deltas.rest():
-            self._write(parts, event)
 
     def _hook(self, data: Mapping[str, Any]) -> None:
         if (parts := self._maybe_parts) is None:
@@ -194,19 +164,19 @@ class TurnRecorder:
         seq = parts.hooks.append(lambda seq: {"seq": seq, **own} | safe | {"seq": seq, **own})
         self._marks.append(HookMark(seq, ts, hook, tool_use_id, escape.show_text(_text(safe, "tool_name"))))
 
-    def _content(self, side: Side, data: bytes) -> str | None:
+    def _content(self, side: Side, data: bytes) -> Content | None:
         if (parts := self._maybe_parts) is None:
             return None
-        return parts.contents.keep(side, data).sha256
+        kept = parts.contents.keep(side, data)
+        return Content(sha256=kept.sha256, size=kept.size)
 
-    def _seal(self, status: str, detail: str, metrics: TurnMetrics, made: TurnChange) -> None:
+    def _seal(self, ended: tuple[str, str], metrics: TurnMetrics, made: TurnChange, denials: frozenset[str]) -> None:
         if (parts := self._maybe_parts) is None:
             return
-        self._flush(parts)
+        status, detail = ended
         if made.patch:
-            redact = parts.redact.data
-            parts.folder.place(names.TURN_PATCH, redact(redact_sections(made.patch, redact)))
-        denied = frozenset(escape.show_text(parts.redact.text(tool_use_id)) for tool_use_id in self._denied)
+            parts.folder.place(names.TURN_PATCH, redacted_patch(made.patch, parts.redact.data))
+        denied = frozenset(escape.show_text(parts.redact.text(tool_use_id)) for tool_use_id in denials)
         calls, capture = correlate(self._marks, denied)
         counted = {"tool_calls": len(calls), "files_changed": len(made.files)}
         summary = TurnSummary(
@@ -223,16 +193,16 @@ class TurnRecorder:
             detail=escape.show_text(detail),
         )
         document = summary.model_dump(mode="json", by_alias=True, exclude_none=True)
-        safe = unredacted_fields.redacted(document, unredacted_fields.TURN, parts.redact.value) | {
-            "redacted": tally(parts.redact)
-        }
+        safe = unredacted_fields.redacted(document, unredacted_fields.TURN, parts.redact.value)
+        safe["redacted"] = tally(parts.redact)
         TurnSummary.model_validate(safe)
         parts.folder.place(names.SUMMARY, encode_document(safe))
-        parts.completed(self, status)
+        about = {"status": status} | ({} if metrics.total_cost_usd is None else {"usd": metrics.total_cost_usd})
+        parts.completed(self, about)
 
 
 def _redacted(redact: Redactor, data: Mapping[str, Any], own: unredacted_fields.Own = False) -> dict[str, Any]:
-    """The event without secrets; its names where the rest cannot be kept: a session goes on, and says what is missing.
+    """The event without secrets; its names if the rest cannot be kept: a session goes on, and says what is missing.
 
     A model can nest a tool's input as deep as it likes, and write what no redactor was tried with.
     """
@@ -240,7 +210,7 @@ def _redacted(redact: Redactor, data: Mapping[str, Any], own: unredacted_fields.
         safe: dict[str, Any] = unredacted_fields.redacted(dict(data), own, redact.value)
     except RecursionError:
         return _head(redact, data, "nested too deeply to be recorded")
-    except Exception as error:  # noqa: BLE001  as in `fate`; one event is lost, and not the run
+    except Exception as error:  # noqa: BLE001  one event is lost, and not the run
         return _head(redact, data, f"not recorded: {type(error).__name__}")
     try:
         require_few(json.dumps(safe, default=repr).encode())

@@ -5,18 +5,18 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from vibe_gate.domain.bundles import Provenance
 from vibe_gate.errors import GateError
 from vibe_gate.faces.action.inputs import Kept
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.git import open_repository
-from vibe_gate.store import Provenance, export_bundles, open_run
-from vibe_gate.store.names import STORE
+from vibe_gate.store import STORE, Bundles
 
 PAPERS = ("summary.json", "receipt.json", "run.json", "events.ndjson")
 """Files of a bundle that hold no content of the repository but what a finding quotes."""
 
 REPORT = "report.md"
-BUNDLE = "bundle.tar.zst"
+BUNDLE = "bundle.tar.gz"
 
 
 def prepare(runner: Runner, folder: Path, bundle: Path | None, kept: Kept) -> str:
@@ -36,8 +36,8 @@ def prepare(runner: Runner, folder: Path, bundle: Path | None, kept: Kept) -> st
 
 def _export(runner: Runner, bundle: Path, target: Path) -> None:
     with open_repository(runner.start, runner.environ) as repository:
-        provenance = Provenance(runner.clock(), repository.tracked(STORE))
-        export_bundles(repository.root, [open_run(bundle)], target, provenance)
+        bundles = Bundles(repository.root, Provenance(runner.clock(), repository.tracked(STORE)))
+        bundles.export(bundles.find(run=bundle.name), target)
 
 
 def write_report(folder: Path, text: str) -> Path | None:

@@ -20,18 +20,16 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.bundles import Provenance, impossible, is_run_id
 from vibe_gate.domain.receipt import MAX_BYTES as MAX_RECEIPT
+from vibe_gate.domain.strict_json import parse_object
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.faces.action.artifact import BUNDLE, PAPERS, REPORT
 from vibe_gate.judging import assemble
 from vibe_gate.receipts.verify_artifact import ArtifactClaim
 from vibe_gate.secrets.redaction import Redactor
-from vibe_gate.store import Provenance, import_bundles, list_runs
-from vibe_gate.store.agreement import impossible
-from vibe_gate.store.names import is_run_id
-from vibe_gate.store.papers import read_papers
-from vibe_gate.store.strict import parse_object
+from vibe_gate.store import Bundles, read_bundle
 
 MAX_SUMMARY = 8 << 20
 """Bytes of a summary that is read; the largest reviews leave a tenth of that."""
@@ -104,9 +102,9 @@ def _read(folder: Path, aside: Path, environ: Mapping[str, str], now: datetime) 
     if bundle is None:
         claim, summary = _papers(folder, raw)
     else:
-        papers = read_papers(bundle)
-        claim = ArtifactClaim(papers.document, papers.files, papers.receipt)
-        summary = _summary(folder, papers.document)
+        sealed = read_bundle(bundle).documents
+        claim = ArtifactClaim(sealed.document, sealed.digests, sealed.receipt)
+        summary = _summary(folder, sealed.document)
         if claim.document != _papers(folder, raw)[0].document:
             raise _refused(folder, "its bundle and its summary.json are not the same run")
     _require_plausible(folder, summary)
@@ -143,11 +141,12 @@ def _bundle(folder: Path, aside: Path, now: datetime) -> Path | None:
     aside.mkdir()
     archive = aside / BUNDLE
     archive.write_bytes(raw or b"")
-    import_bundles(aside, archive, Provenance(now))
-    runs = list_runs(aside)
+    bundles = Bundles(aside, Provenance(now))
+    bundles.import_archive(archive)
+    runs = bundles.runs()
     if len(runs) != 1:
         raise _refused(folder, f"its bundle holds {len(runs)} runs, not one")
-    return runs[0].directory
+    return aside / runs[0].bundle
 
 
 def _bytes(folder: Path, name: str, limit: int) -> bytes | None:
@@ -177,7 +176,7 @@ def _require_plausible(folder: Path, summary: Summary) -> None:
         "its run id is none": is_run_id(summary.run_id),
         "it is about no commit": bool(_COMMIT.match(change.head_commit)) and summary.key == change.head_commit,
         "its exit code is none of ours": 0 <= summary.exit_code <= 5,
-        "its outcome and its exit code disagree": not impossible((summary.outcome, summary.exit_code)),
+        "its outcome and its exit code disagree": not impossible(summary.outcome, summary.exit_code),
         f"it has more than {MAX_FINDINGS:,} findings": len(summary.findings) <= MAX_FINDINGS,
         "a line of it is no line": all(0 <= value <= MAX_LINE for value in lines),
         "a fingerprint of it is none": all(_FINGERPRINT.match(finding.fingerprint) for finding in summary.findings),

@@ -68,10 +68,6 @@ def _answer(argv: list[str]) -> int:
         sentence = _load("vibe_gate.faces.cli.idle").nothing_to_review(argv[1:])
         if sentence is not None:
             return _say(sentence + "\n")
-    if argv[:2] == ["bundles", "list"]:
-        listed = _load("vibe_gate.faces.cli.bundles.quick").listed(argv[2:])
-        if listed is not None:
-            return _say(listed)
     code: int = _load("vibe_gate.faces.cli.dispatch").run(argv)
     return code
 

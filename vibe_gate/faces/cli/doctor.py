@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from vibe_gate import __version__
 from vibe_gate.agent import find_cli
 from vibe_gate.checks.answer import counted
+from vibe_gate.domain.bundles import STORE
 from vibe_gate.errors import PASS, USAGE, AgentError, GateError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.output import emit
@@ -30,7 +31,6 @@ from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.report.text import safe
 from vibe_gate.store.captures import MAX_AGE, gaps
-from vibe_gate.store.names import STORE
 
 SUMMARY = "Say what works here, what does not, and what to do about it."
 

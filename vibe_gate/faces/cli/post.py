@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.bundles import WRONG, RunEntry, Verified
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import INCONCLUSIVE, PASS, IntegrityError, StorageError, UsageError
 from vibe_gate.faces.action.relay import relay
@@ -23,9 +24,7 @@ from vibe_gate.git.fetching import Access
 from vibe_gate.report.links import Links
 from vibe_gate.report.posting import Posting, post
 from vibe_gate.report.text import safe
-from vibe_gate.store.flaws import WRONG
-from vibe_gate.store.reading import RunView
-from vibe_gate.store.verify import Verified, verify_bundles
+from vibe_gate.store import Bundles, read_bundle
 
 SUMMARY = "Post a recorded run to its pull request, or in a workflow_run job what another job uploaded."
 
@@ -68,7 +67,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if found.foreign:
         raise IntegrityError(f"The run {found.entry.run_id} is not posted: {found.foreign}.")
     bundle = root / found.entry.bundle
-    summary = _sealed(bundle, found.entry.run_id, (root, environ))
+    summary = _sealed(found.entry, (root, environ))
     with open_repository(root, environ) as repository:
         server, name = _home(repository, args.repo, environ)
     with open_forge(_api(server, environ), token, name, environ=environ) as forge:
@@ -76,14 +75,15 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         return _post(runner, forge, (summary, bundle, pull), (server, name, token), args.review_comments)
 
 
-def _sealed(bundle: Path, run_id: str, store: tuple[Path, Mapping[str, str]]) -> Summary:
+def _sealed(entry: RunEntry, store: tuple[Path, Mapping[str, str]]) -> Summary:
     """The verdict, after the whole bundle was compared with what it vouches for, and that with its log and receipt."""
     root, environ = store
-    view = RunView(run_id, bundle.parent.name, bundle)
-    if view.state != "sealed":
-        raise StorageError(f"The run {run_id} is {view.state}: it has no verdict that could be posted.")
-    _require_sound(verify_bundles(root, provenance(root, environ), [view]), run_id)
-    summary = view.summary
+    run_id = entry.run_id
+    result = read_bundle(root / entry.bundle)
+    if result.state != "sealed":
+        raise StorageError(f"The run {run_id} is {result.state}: it has no verdict that could be posted.")
+    _require_sound(Bundles(root, provenance(root, environ)).verify([entry]), run_id)
+    summary = result.summary
     if not summary.change.head_commit:
         raise UsageError(
             f"The run {run_id} is about uncommitted work; no pull request has it. Commit, and review that."
@@ -93,7 +93,7 @@ def _sealed(bundle: Path, run_id: str, store: tuple[Path, Mapping[str, str]]) ->
 
 def _require_sound(found: Verified, run_id: str) -> None:
     """IntegrityError with the first of what `vibe-gate bundles verify RUN` names."""
-    wrong = [flaw for flaw in found.flaws if flaw.state in WRONG]
+    wrong = [problem for problem in found.problems if problem.state in WRONG]
     if not wrong:
         return
     rest = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""

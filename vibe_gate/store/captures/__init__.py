@@ -33,6 +33,7 @@ from typing import Any, TypeAlias
 
 from vibe_gate.domain.escape import show_text
 from vibe_gate.domain.provenance import Written
+from vibe_gate.domain.strict_json import require_few
 from vibe_gate.errors import GateError
 from vibe_gate.store.captures.blobs import blobs_of
 from vibe_gate.store.captures.opened import appending, reading
@@ -50,7 +51,7 @@ from vibe_gate.store.captures.shelved import (
     own_place,
 )
 from vibe_gate.store.captures.status import call_of, note_calls
-from vibe_gate.store.plain_json import dumps, require_few
+from vibe_gate.store.log import dumps
 
 MAX_LINE_BYTES = 96 << 20
 """Of one event; capture keeps none that is larger."""

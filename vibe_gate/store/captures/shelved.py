@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from vibe_gate.errors import GateError
 from vibe_gate.store.captures.opened import appending, reading
 from vibe_gate.store.captures.status import status
-from vibe_gate.store.plain_json import dumps
+from vibe_gate.store.log import dumps
 
 MAX_WRITTEN_BYTES = 16 << 20
 """Of the list of one session: some two hundred thousand blobs."""

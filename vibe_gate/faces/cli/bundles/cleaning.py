@@ -7,10 +7,10 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 
 from vibe_gate.checks.answer import counted
+from vibe_gate.domain.bundles import Cleaned
 from vibe_gate.domain.gate import Retention
 from vibe_gate.errors import INCONCLUSIVE, PASS, RevisionError
 from vibe_gate.faces.cli.bundles.naming import provenance, root_of
@@ -18,7 +18,7 @@ from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.gate import load_gate
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.report.text import safe
-from vibe_gate.store.retention import Cleaned, clean
+from vibe_gate.store import Bundles
 
 SUMMARY = "Delete runs that are too old, or the oldest while the disk is too full."
 
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     rules = retention_of(root, environ)
     if args.older_than is not None:
         rules = rules.model_copy(update={"max_age_days": args.older_than})
-    done = clean(root, rules, datetime.now(UTC), args.dry_run, provenance(root, environ))
+    done = Bundles(root, provenance(root, environ)).clean(rules, args.dry_run)
     if args.json:
         emit(json.dumps({"schema": 1, "dry_run": args.dry_run, **asdict(done)}, indent=2) + "\n")
     else:

@@ -8,18 +8,18 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from vibe_gate import store
 from vibe_gate.checks.answer import counted
 from vibe_gate.domain import paths
 from vibe_gate.errors import PASS
-from vibe_gate.faces.cli.bundles.naming import root_of
+from vibe_gate.faces.cli.bundles.naming import named, root_of
 from vibe_gate.faces.cli.bundles.place import STORE
 from vibe_gate.faces.cli.bundles.trusting import RUNS_HELP, provenance, views
 from vibe_gate.faces.cli.output import complain, emit
+from vibe_gate.store import Bundles
 
 SUMMARY = "Write runs into one compressed archive, each verified before."
 
-DEFAULT = "bundles.tar.zst"
+DEFAULT = "bundles.tar.gz"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,16 +35,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Write it and say how large it is."""
     root = root_of(environ)
-    known = provenance(root, environ)
+    bundles = Bundles(root, provenance(root, environ))
     if args.all:
-        chosen = [run for run in store.list_runs(root) if run.state != "running" and run.has_begun]
+        chosen = [run for run in bundles.runs() if run.state not in {"running", "foreign"}]
     else:
-        chosen = views(root, args.runs, environ) or [store.find_run(root, "", known)]
-    done = store.export_bundles(root, chosen, Path(args.output), known)
+        chosen = views(root, args.runs, environ) or [named(root, None, environ).entry]
+    done = bundles.export(chosen, Path(args.output))
     if args.json:
         emit(json.dumps({"schema": 1, "file": paths.quote(args.output), **asdict(done)}, indent=2) + "\n")
     else:
-        held = f"{counted(done.runs, 'run')}, {counted(done.contents, 'content')}"
+        held = counted(done.runs, "run")
         emit(f"{paths.quote(args.output)}: {held}, {done.size:,} bytes.\n")
     if _is_reviewed(Path(args.output), root):
         where = f"{paths.quote(args.output)} is in the working tree"

@@ -7,11 +7,11 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from vibe_gate import store
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.bundles.naming import root_of
 from vibe_gate.faces.cli.bundles.trusting import provenance
 from vibe_gate.faces.cli.output import emit
+from vibe_gate.store import Bundles
 
 SUMMARY = "Take in the runs of an archive: all of them, or none where anything is wrong (exit 5)."
 
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Import, and say what is new."""
     root = root_of(environ)
-    done = store.import_bundles(root, Path(args.file), provenance(root, environ))
+    done = Bundles(root, provenance(root, environ)).import_archive(Path(args.file))
     if args.json:
         document = {"imported": [_pair(place) for place in done.runs], "already": [_pair(p) for p in done.already]}
         emit(json.dumps({"schema": 1, **document}, indent=2) + "\n")

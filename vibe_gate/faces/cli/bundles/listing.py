@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import argparse
 import re
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+from vibe_gate.domain.bundles import OUTCOMES, STATES, Wanted
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.bundles.naming import provenance, root_of
 from vibe_gate.faces.cli.bundles.place import columns
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.report.listing import NO_RUNS, NONE_FOUND, documents, lines
-from vibe_gate.store.finding import STATES, Wanted, find_bundles, told_apart
-from vibe_gate.store.index import OUTCOMES
-from vibe_gate.store.indexing import listed
+from vibe_gate.store import Bundles
 
 SUMMARY = "List the runs, newest first: when, outcome, author, size, findings, cost, run id, key, rubrics."
 
@@ -39,11 +37,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Print the list."""
     root = root_of(environ)
     wanted = Wanted(**{name: getattr(args, name) for name in _FILTERS if getattr(args, name) is not None})  # type: ignore[typeddict-item]
-    known = provenance(root, environ)
-    if wanted:
-        found = find_bundles(root, known, **wanted)[: args.limit]
-    else:
-        found = told_apart(listed(root, args.limit, time.time_ns()), known)
+    found = Bundles(root, provenance(root, environ)).find(**wanted)[: args.limit]
     if args.json:
         emit(documents(found))
     else:

@@ -10,14 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.bundles import MATCHES, Match, Provenance, RunEntry
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import RevisionError, UsageError
 from vibe_gate.faces.cli.bundles.place import REDIRECTIONS, STORE, top
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.store.finding import MATCHES, Match, is_about, told_apart
-from vibe_gate.store.index import Entry
-from vibe_gate.store.indexing import entries
-from vibe_gate.store.provenance import Provenance
+from vibe_gate.store import Bundles
 
 _NAMED = 5  # candidates that an ambiguous prefix lists
 
@@ -29,7 +27,7 @@ class Named:
     `foreign` says why no review here wrote it; only a run that was named by its id can be.
     """
 
-    entry: Entry
+    entry: RunEntry
     matched: str
     others: int = 0
     foreign: str = ""
@@ -64,8 +62,9 @@ def root_of(environ: Mapping[str, str]) -> Path:
 
 def named(root: Path, reference: str | None, environ: Mapping[str, str]) -> Named:
     """The run that `reference` means (None: the newest). UsageError if it means none or several."""
-    every, known = entries(root), provenance(root, environ)
-    found = [entry for entry in told_apart(every, known) if entry.state != "foreign"]
+    known = provenance(root, environ)
+    every = Bundles(root, known).runs()
+    found = [entry for entry in every if entry.state != "foreign"]
     if reference is None and found:
         return Named(found[0], "newest")
     if not every or reference is None:
@@ -85,7 +84,7 @@ def named(root: Path, reference: str | None, environ: Mapping[str, str]) -> Name
     return _by_revision(root, found, reference, environ)
 
 
-def _by_revision(root: Path, found: list[Entry], reference: str, environ: Mapping[str, str]) -> Named:
+def _by_revision(root: Path, found: list[RunEntry], reference: str, environ: Mapping[str, str]) -> Named:
     shown = paths.quote(reference)
     with repository_at(root, environ) as repository:
         if repository is None:
@@ -97,7 +96,7 @@ def _by_revision(root: Path, found: list[Entry], reference: str, environ: Mappin
                 f"No run is called {shown}, and it is no revision here; `vibe-gate bundles list` shows all runs."
             ) from error
     for match in MATCHES:
-        like = [entry for entry in found if is_about(entry, match, ids.get(match, ""))]
+        like = [entry for entry in found if entry.is_about(match, ids.get(match, ""))]
         if like:
             return _best(like, match.replace("_", " ").replace("patch id", "patch-id"))
     raise UsageError(f"No run is about {shown}: neither by commit nor by tree, patch-id or range patch-id.")
@@ -115,7 +114,7 @@ def _ids(repository: Repository, reference: str) -> dict[Match, str]:
     return {"commit": change.head_commit, "tree": change.after, "patch_id": own, "range_patch_id": own}
 
 
-def _best(found: list[Entry], matched: str) -> Named:
+def _best(found: list[RunEntry], matched: str) -> Named:
     """The newest with a verdict; without any, the newest."""
     best = next((entry for entry in found if entry.state == "sealed"), found[0])
     return Named(best, matched, len(found) - 1)

@@ -7,14 +7,15 @@ import json
 from collections.abc import Mapping
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.bundles import Repaired
 from vibe_gate.errors import INTEGRITY, PASS
 from vibe_gate.faces.cli.bundles.naming import root_of
 from vibe_gate.faces.cli.bundles.place import STORE
-from vibe_gate.faces.cli.bundles.trusting import RUNS_HELP, elsewhere, now, provenance, views
+from vibe_gate.faces.cli.bundles.trusting import RUNS_HELP, provenance, views
 from vibe_gate.faces.cli.bundles.verifying import as_json, counted, line
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.report.text import safe
-from vibe_gate.store.repair import Repaired, repair_bundles
+from vibe_gate.store import Bundles
 
 SUMMARY = "Heal what can be healed and move the rest to quarantine; nothing is deleted."
 
@@ -29,13 +30,12 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Repair, tell, and return 0, or 5 where something wrong is left."""
     root = root_of(environ)
     known, chosen = provenance(root, environ), views(root, args.runs, environ)
-    with elsewhere(root, environ) as content:
-        done = repair_bundles(root, known, now(), chosen, content)
+    done = Bundles(root, known).repair(chosen)
     exit_code = PASS if done.left.is_sound else INTEGRITY
     if args.json:
-        mended = [{**as_json(mended.flaw), "done": mended.done} for mended in done.mended]
+        mended = [{**as_json(mended.problem), "done": mended.done} for mended in done.mended]
         document = {"schema": 1, "exit_code": exit_code, "mended": mended, "quarantine": _place(done) or None,
-                    "refused": [paths.quote(place) for place in done.refused]}  # fmt: skip
+                    }  # fmt: skip
         emit(json.dumps({**document, "left": counted(done.left)}, indent=2) + "\n")
     else:
         emit("".join(f"{safe(text)}\n" for text in _lines(done)))
@@ -47,13 +47,10 @@ def _place(done: Repaired) -> str:
 
 
 def _lines(done: Repaired) -> list[str]:
-    lines = [f"✓ {paths.quote(mended.flaw.place)}: {mended.flaw.why}; {mended.done}" for mended in done.mended]
+    lines = [f"✓ {paths.quote(mended.problem.place)}: {mended.problem.why}; {mended.done}" for mended in done.mended]
     lines += [
-        f"{line(flaw)} (left as it is)" for flaw in done.left.flaws if flaw.state not in {"incomplete", "running"}
+        f"{line(flaw)} (left as it is)" for flaw in done.left.problems if flaw.state not in {"incomplete", "running"}
     ]
-    if done.refused:
-        places = ", ".join(paths.quote(place) for place in done.refused)
-        lines.append(f"git tracks {places}, so nothing was done there: `git rm -r --cached {STORE}` first.")
     if not lines:
         return ["Nothing to repair."]
     if done.quarantine:

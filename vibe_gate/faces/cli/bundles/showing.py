@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from vibe_gate.checks.answer import counted
+from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import PASS, GateError, IntegrityError, StorageError
-from vibe_gate.faces.cli.bundles.naming import Named, named, root_of
+from vibe_gate.faces.cli.bundles.naming import Named, named, provenance, root_of
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.cli.review import present
 from vibe_gate.report.text import safe
 from vibe_gate.review import Review, ReviewRequest
-from vibe_gate.store import RunView
-from vibe_gate.store.retention import is_kept
+from vibe_gate.store import Bundles, RunResult, read_bundle
 
 SUMMARY = "Show one run: the newest, or RUN."
 
@@ -37,9 +37,9 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     meant = named(root, args.run, environ)
     if meant.foreign:
         raise IntegrityError(f"The run {meant.entry.run_id} is foreign: {meant.foreign}. No outcome is shown from it.")
-    view = RunView(meant.entry.run_id, meant.entry.key, root / meant.entry.bundle)
-    summary, state = _read(view)
-    kept = is_kept(root, meant.entry)
+    view, summary = _read(root, meant.entry)
+    state = view.state
+    kept = Bundles(root, provenance(root, environ)).is_kept(meant.entry)
     if args.json:
         emit(json.dumps(_document(meant, state, kept, summary), indent=2) + "\n")
     elif summary is None:
@@ -49,14 +49,14 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return PASS
 
 
-def _read(view: RunView) -> tuple[Summary | None, str]:
-    """The verdict if there is one, and the state. A run that is cleaned away at this moment is no corrupt one."""
+def _read(root: Path, entry: RunEntry) -> tuple[RunResult, Summary | None]:
+    """The run, and the verdict if there is one. A run that is cleaned away at this moment is not corrupt."""
     try:
-        state = view.state
-        return (view.summary, state) if state == "sealed" else (None, state)
+        view = read_bundle(root / entry.bundle)
+        return view, view.summary if view.complete else None
     except GateError as error:
-        if not Path(view.directory).exists():
-            raise StorageError(f"The run {view.run_id} was cleaned away just now.") from error
+        if not (root / entry.bundle).exists():
+            raise StorageError(f"The run {entry.run_id} was cleaned away just now.") from error
         raise
 
 
@@ -83,9 +83,9 @@ def _notes(meant: Named, kept: bool) -> tuple[str, ...]:
     return (*notes, "Kept: cleaning leaves it alone.") if kept else tuple(notes)
 
 
-def _unsealed(meant: Named, view: RunView, state: str, kept: bool) -> list[str]:
+def _unsealed(meant: Named, view: RunResult, state: str, kept: bool) -> list[str]:
     what = "is still running" if state == "running" else "is incomplete: it ended before its verdict"
-    lines = [f"The run {view.run_id} {what}; there is no outcome to show."]
+    lines = [f"The run {meant.entry.run_id} {what}; there is no outcome to show."]
     for node in view.graph().nodes:
         lines.append(f"  {node.id:<24} {node.status}{f' ({node.reason})' if node.reason else ''}")
     lines += [f"bundle: {meant.entry.bundle}", *(f"note: {note}" for note in _notes(meant, kept))]

@@ -7,11 +7,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 
+from vibe_gate.domain.bundles import StoreUsage
 from vibe_gate.errors import PASS
-from vibe_gate.faces.cli.bundles.naming import root_of
+from vibe_gate.faces.cli.bundles.naming import provenance, root_of
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.report.text import safe
-from vibe_gate.store.retention import MB, Usage, usage
+from vibe_gate.store import Bundles
 
 SUMMARY = "Say what the bundles take on the disk, by key, the largest first."
 
@@ -23,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Print the sizes."""
-    used = usage(root_of(environ))
+    root = root_of(environ)
+    used = Bundles(root, provenance(root, environ)).usage()
     if args.json:
         emit(json.dumps({"schema": 1, **asdict(used)}, indent=2) + "\n")
     else:
@@ -31,15 +33,12 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return PASS
 
 
-def _lines(used: Usage) -> list[str]:
-    lines = [f"{'apparent':>14} {'alone':>14} {'runs':>6}  key"]
-    for key in used.keys:
-        lines.append(f"{_mb(key.apparent)} {_mb(key.alone)} {key.runs:>6}  {key.key}")
-    for name, size in used.besides.items():
-        lines.append(f"{_mb(size)} {'':>14} {'':>6}  {name}/")
-    lines.append(f"{_mb(used.apparent)} apparent, of which {_mb(used.shared).strip()} are shared")
-    return [*lines, f"{_mb(used.disk)} on the disk, all in all"]
+def _lines(used: StoreUsage) -> list[str]:
+    lines = [f"{'size':>14} {'runs':>6}  key"]
+    lines += [f"{_mb(key.size)} {key.runs:>6}  {key.key}" for key in used.keys]
+    lines += [f"{_mb(size)} {'':>6}  {name}/" for name, size in used.besides.items()]
+    return [*lines, f"{_mb(used.total)} in all"]
 
 
 def _mb(size: int) -> str:
-    return f"{size / MB:>11,.3f} MB"
+    return f"{size / 1_000_000:>11,.3f} MB"

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.bundles import Problem, Verified
 from vibe_gate.errors import INTEGRITY, PASS
 from vibe_gate.faces.cli.bundles.naming import root_of
 from vibe_gate.faces.cli.bundles.trusting import RUNS_HELP, provenance, views
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.report.text import safe
-from vibe_gate.store.flaws import Flaw
-from vibe_gate.store.verify import Verified, verify_bundles
+from vibe_gate.store import Bundles
 
 SUMMARY = "Name everything that is wrong with the store, or with some runs; exit 5 if anything is."
 
@@ -31,21 +31,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Look, tell, and return 0 or 5."""
     root = root_of(environ)
-    found = verify_bundles(root, provenance(root, environ), views(root, args.runs, environ))
+    found = Bundles(root, provenance(root, environ)).verify(views(root, args.runs, environ))
     exit_code = PASS if found.is_sound else INTEGRITY
     if args.json:
         emit(json.dumps({"schema": 1, "exit_code": exit_code, **counted(found)}, indent=2) + "\n")
     else:
-        emit("".join(f"{safe(text)}\n" for text in [*map(line, found.flaws), *_conclusion(found)]))
+        emit("".join(f"{safe(text)}\n" for text in [*map(line, found.problems), *_conclusion(found)]))
     return exit_code
 
 
 def counted(found: Verified) -> dict[str, Any]:
     """What was found, as JSON has it."""
-    return {"runs": found.runs, "objects": found.objects, "flaws": [as_json(flaw) for flaw in found.flaws]}
+    return {"runs": found.runs, "contents": found.contents, "flaws": [as_json(flaw) for flaw in found.problems]}
 
 
-def as_json(flaw: Flaw) -> dict[str, str | None]:
+def as_json(flaw: Problem) -> dict[str, str | None]:
     """One flaw; `place` as shown (`paths.quote`)."""
     return {
         "state": flaw.state,
@@ -56,7 +56,7 @@ def as_json(flaw: Flaw) -> dict[str, str | None]:
     }
 
 
-def line(flaw: Flaw) -> str:
+def line(flaw: Problem) -> str:
     """One flaw, for people."""
     return f"{MARKS[flaw.state]} {flaw.state:<11}{paths.quote(flaw.place) or '.'}: {flaw.why}"
 
@@ -66,9 +66,9 @@ def _number(number: int, name: str) -> str:
 
 
 def _conclusion(found: Verified) -> list[str]:
-    states = Counter[str](flaw.state for flaw in found.flaws)
+    states = Counter[str](flaw.state for flaw in found.problems)
     counts = ", ".join(f"{states[state]} {state}" for state in MARKS if states[state])
-    looked = f"{_number(found.runs, 'run')} and {_number(found.objects, 'content')} looked at"
+    looked = f"{_number(found.runs, 'run')} and {_number(found.contents, 'content')} looked at"
     whole = f"{looked}: {counts or 'every hash agrees'}."
     if found.is_sound and found.runs:
         whole += " Who wrote them is not told by that: `vibe-gate verify` looks at signatures."

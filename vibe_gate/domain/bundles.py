@@ -1,0 +1,283 @@
+"""Words about recorded runs that several rooms share: a line of a list, a problem, what a cleaning did.
+
+The store finds and makes these values; receipts, reports and faces read them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, TypedDict
+
+STORE = ".vibe-artifacts"
+"""The store's folder at the top of a working tree."""
+
+OUTCOMES = ("pass", "fail", "inconclusive", "error")
+STATES = ("running", "incomplete", "corrupt", "foreign")
+"""States of a run without an outcome to show."""
+
+RunState = Literal["sealed", "running", "incomplete", "corrupt", "foreign"]
+Match = Literal["commit", "tree", "patch_id", "range_patch_id"]
+MATCHES: tuple[Match, ...] = ("commit", "tree", "patch_id", "range_patch_id")
+"""The ways in which a run can be about a change, the closest first."""
+
+_RUN_ID = re.compile(r"[0-9]{8}T[0-9]{9}Z-[0-9a-f]{8}")
+_CLOCK_MAY_GO_BACK = timedelta(minutes=5)
+
+_EXIT_CODES: dict[str, tuple[int, ...]] = {
+    "pass": (0, 4),
+    "fail": (1, 4),  # 4: by the first order of outcomes, which the sample bundle of format 1 still shows
+    "inconclusive": (3, 4, 5),
+    "error": (3, 4, 5),
+}
+"""The exit codes that a review may end with, by its outcome."""
+
+
+def is_run_id(name: str) -> bool:
+    """Whether a name has the form of a run id, `YYYYMMDDTHHMMSSmmmZ-xxxxxxxx`."""
+    return _RUN_ID.fullmatch(name) is not None
+
+
+def began(run_id: str) -> str:
+    """The time in a run id as ISO 8601 in UTC, with milliseconds."""
+    i = run_id
+    return f"{i[:4]}-{i[4:6]}-{i[6:8]}T{i[9:11]}:{i[11:13]}:{i[13:15]}.{i[15:18]}Z"
+
+
+def impossible(outcome: str, exit_code: int) -> str:
+    """Why no review ends with this outcome and exit code; "" if one may."""
+    if exit_code in _EXIT_CODES.get(outcome, ()):
+        return ""
+    return f"exit code {exit_code} contradicts outcome {outcome!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    """One run as a list shows it. Of a run that is not sealed only `run_id`, `key` and `state` are known.
+
+    `author` is "agent" or "human", `cost_usd` US dollars, `rubrics` pairs of id and outcome, `paths` the changed
+    paths and the old paths of renames, as shown (`paths.quote`).
+    """
+
+    run_id: str
+    key: str
+    state: RunState = "sealed"
+    outcome: str = ""
+    exit_code: int = 0
+    author: str = ""
+    workflow: str = ""
+    before: str = ""
+    after: str = ""
+    base_commit: str = ""
+    head_commit: str = ""
+    patch_id: str = ""
+    range_patch_id: str = ""
+    files: int = 0
+    added: int = 0
+    deleted: int = 0
+    findings: int = 0
+    cost_usd: float = 0.0
+    cost_basis: str = "none"
+    duration_ms: int = 0
+    rubrics: tuple[tuple[str, str], ...] = ()
+    paths: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """`<key>/<run id>`."""
+        return f"{self.key}/{self.run_id}"
+
+    @property
+    def bundle(self) -> str:
+        """The bundle's folder, relative to the top of the working tree."""
+        return f"{STORE}/{self.key}/{self.run_id}"
+
+    @property
+    def created_at(self) -> str:
+        """When the run began: ISO 8601 in UTC with milliseconds, by its id."""
+        return began(self.run_id)
+
+    def is_about(self, match: Match, name: str) -> bool:
+        """Whether the run is about the change that has this id (never for ""), by this way of matching."""
+        if name == "":
+            return False
+        if match == "commit":
+            return name in (self.head_commit, self.key)
+        if match == "tree":
+            return name == self.after or self.key == f"tree-{name}"
+        return name == (self.patch_id if match == "patch_id" else self.range_patch_id)
+
+
+class Wanted(TypedDict, total=False):
+    """What a run must be to be found; everything given must hold."""
+
+    run: str
+    """The whole run id."""
+    prefix: str
+    """How the run id begins."""
+    commit: str
+    """The head commit's id."""
+    tree: str
+    """The id of the tree after the change."""
+    patch_id: str
+    """The stable patch-id of the reviewed commit."""
+    range_patch_id: str
+    """The stable patch-id of the whole reviewed change."""
+    outcome: str
+    """pass, fail, inconclusive or error; or a state: sealed, running, incomplete, corrupt, foreign."""
+    rubric: str
+    """The id of a rubric that the review asked."""
+    author: Literal["agent", "human"]
+    """Who wrote the change."""
+    path: str
+    """A glob that a changed path, or the old path of a rename, matches."""
+    since: datetime
+    """Runs that began at this time or later."""
+
+
+class Provenance:
+    """Tells which runs a review in this working tree cannot have written.
+
+    A repository can commit a sealed, green bundle dated far in the future; such a run is foreign.
+    """
+
+    def __init__(self, now: datetime, tracked: Collection[str] = ()) -> None:
+        """`tracked`: the paths below the store that git tracks, relative to the root (`Repository.tracked`)."""
+        self.now = now
+        self.tracked = frozenset(tracked)
+        newest = now + _CLOCK_MAY_GO_BACK
+        self._newest = f"{newest.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.999Z"
+        # Without case: on a disk that ignores it, a tracked .VIBE-ARTIFACTS is the store.
+        self._places = {tuple(path.casefold().split("/")[:3]) for path in self.tracked}
+
+    def foreign(self, key: str, run_id: str) -> str:
+        """Why the run is foreign, in a few words; "" if nothing says so."""
+        place = (STORE, key.casefold(), run_id.casefold())
+        if self._places and any(place[:length] in self._places for length in (1, 2, 3)):
+            return "git tracks it: it came with the repository, no review here wrote it"
+        if began(run_id) > self._newest:
+            return f"it is dated {began(run_id)}, in the future: no review here wrote it"
+        return ""
+
+
+ProblemState = Literal["corrupt", "foreign", "untidy", "incomplete", "running"]
+"""How bad a problem is.
+
+`corrupt` and `foreign` are integrity errors. `untidy` loses nothing: a crash left it.
+`incomplete` and `running` are states that a run may have.
+"""
+
+ProblemKind = Literal[
+    "run", "entry", "temporary", "digest", "document", "log", "torn", "graph", "sessions", "turn", "content",
+    "missing", "unreadable", "tracked",
+]  # fmt: skip
+
+WRONG: frozenset[ProblemState] = frozenset({"corrupt", "foreign"})
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that `bundles verify` found.
+
+    `place` is relative to the store, with "/"; `run` is `<key>/<run id>`, "" if the problem is about no run.
+    """
+
+    state: ProblemState
+    what: ProblemKind
+    place: str
+    why: str
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was checked and what was found; `runs` and `contents` are counts."""
+
+    runs: int
+    contents: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is corrupt or foreign."""
+        return not any(problem.state in WRONG for problem in self.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """One thing that a repair did: about which problem, and what, in a few words."""
+
+    problem: Problem
+    done: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What a repair did. `left` is what is still wrong; `quarantine` where things were moved, "" if nothing was."""
+
+    mended: tuple[Mended, ...]
+    left: Verified
+    quarantine: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """What a cleaning did, or would do. `deleted` are run ids, oldest first; `errors` sentences.
+
+    `sessions` are the names of captured sessions that were deleted with them.
+    """
+
+    deleted: tuple[str, ...] = ()
+    freed_mb: float = 0.0
+    errors: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyUsage:
+    """Bytes of one key's bundles, and their number."""
+
+    key: str
+    runs: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreUsage:
+    """Bytes of a store: by key, the largest first, and by other folder; `total` is the sum."""
+
+    keys: tuple[KeyUsage, ...]
+    besides: dict[str, int]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """How many runs an archive holds, and its size in bytes."""
+
+    runs: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """`<key>/<run id>` of the runs that are new, and of those that were here already with the same content."""
+
+    runs: tuple[str, ...]
+    already: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SealedDocuments:
+    """A sealed run's documents as they are stored, for whoever checks its receipt.
+
+    `document` is the summary without `digests`, `digests` those of the other files without the receipt's, `receipt`
+    the bytes of receipt.json, None if there is none. Of a receipt that is too large only the beginning is there:
+    `domain.receipt.parse` refuses it.
+    """
+
+    document: Mapping[str, Any]
+    digests: Mapping[str, str]
+    receipt: bytes | None

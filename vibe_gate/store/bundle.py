@@ -1,0 +1,321 @@
+"""Where a bundle is that is read, and what its seal vouches for. Every byte of a bundle is somebody else's.
+
+Nothing is followed out of the folder that the user named, documents and lines have a
+largest size, and what a sealed run vouches for is compared while it is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import ValidationError
+
+from vibe_gate.domain import paths, receipt, tolerant_reading
+from vibe_gate.domain.bundles import SealedDocuments
+from vibe_gate.domain.event import MAX_EVENTS, Event
+from vibe_gate.domain.strict_json import parse_object, require_few
+from vibe_gate.domain.summary import Summary
+from vibe_gate.errors import IntegrityError, StorageError
+from vibe_gate.store import consistency, names
+from vibe_gate.store.folder import Folder
+from vibe_gate.store.log import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, Lock
+
+T = TypeVar("T")
+
+BundleState = Literal["sealed", "running", "incomplete"]
+
+_OF_A_VERDICT = (b"verdict.decided", b"run.completed")
+
+
+@dataclass(frozen=True, slots=True)
+class BundleLocation:
+    """A bundle's folder: `root` as the user named it, `inside` it "" or `nodes/<node id>/<turn>`.
+
+    `digests` has the sha-256 of the bundle's own files by name, if a sealed run
+    vouches for them; None if nothing does.
+    """
+
+    root: Path
+    inside: str
+    digests: Mapping[str, str] | None
+
+    @property
+    def directory(self) -> Path:
+        """For people and messages; nothing is opened through it."""
+        return self.root / self.inside if self.inside else self.root
+
+    def folder(self) -> Folder:
+        """The bundle's folder, open. StorageError."""
+        try:
+            return open_folder(self.root).below(self.inside)
+        except OSError as error:
+            raise unreadable(self.directory, error) from error
+
+    def path(self, name: str) -> Path:
+        """For people and messages."""
+        return self.directory / name
+
+    def has(self, name: str) -> bool:
+        """Whether anything has that name."""
+        return self.folder().has(name)
+
+    def document(self, name: str, parse: Callable[[bytes], T]) -> T:
+        """A whole small file as `parse` understands it. StorageError, IntegrityError."""
+        data = self.read(name, MAX_DOCUMENT_BYTES)
+        self.compare(name, hashlib.sha256(data).hexdigest())
+        return self.parsed(name, data, parse)
+
+    def read(self, name: str, limit: int) -> bytes:
+        """A whole file, not compared. StorageError; IntegrityError if it is larger than `limit` bytes."""
+        try:
+            data = self.folder().read(name, limit)
+        except OSError as error:
+            raise unreadable(self.path(name), error) from error
+        if len(data) > limit:
+            raise corrupt(self.path(name), f"it is larger than {limit:,} bytes")
+        return data
+
+    def parsed(self, name: str, data: bytes, parse: Callable[[bytes], T]) -> T:
+        """What `parse` makes of bytes of the file `name`. IntegrityError if it understands them not."""
+        try:
+            return parse(data)
+        except (ValueError, RecursionError, AttributeError, TypeError) as error:
+            raise corrupt(self.path(name), reason(error)) from error
+
+    def lines(self, name: str) -> Iterator[tuple[int, bytes]]:
+        """The whole lines of a log with their offsets, streamed; compared with the seal after the last one.
+
+        A torn last line is left out; a log that was not begun has no lines.
+        StorageError, IntegrityError.
+        """
+        seen = hashlib.sha256()
+        offset = 0
+        descriptor = self.open(name)
+        if descriptor is None:
+            return
+        try:
+            with open(descriptor, "rb") as file:
+                while line := file.readline(MAX_LINE_BYTES):
+                    seen.update(line)
+                    if not line.endswith(b"\n"):
+                        break
+                    yield offset, line
+                    offset += len(line)
+        except OSError as error:
+            raise unreadable(self.path(name), error) from error
+        if len(line) == MAX_LINE_BYTES:
+            raise corrupt(self.path(name), f"a line is longer than {MAX_LINE_BYTES:,} bytes")
+        self.compare(name, seen.hexdigest())
+
+    def line_at(self, name: str, offset: int, size: int) -> bytes:
+        """One line again. StorageError."""
+        try:
+            with open(self.folder().reading(name), "rb") as file:
+                return os.pread(file.fileno(), size, offset)
+        except OSError as error:
+            raise unreadable(self.path(name), error) from error
+
+    def open(self, name: str) -> int | None:
+        """A descriptor of a log; None: it was not begun. StorageError; IntegrityError if it was vouched for."""
+        try:
+            return self.folder().reading(name)
+        except FileNotFoundError as error:
+            if self.digests is not None and name in self.digests:
+                raise corrupt(self.path(name), "it is missing") from error
+            return None
+        except OSError as error:
+            raise unreadable(self.path(name), error) from error
+
+    def compare(self, name: str, digest: str) -> None:
+        """IntegrityError if a sealed run vouches for other bytes."""
+        if self.digests is not None and self.digests.get(name) != digest:
+            known = name in self.digests
+            raise corrupt(self.path(name), "it was changed after sealing" if known else "it was added after sealing")
+
+    def state(self) -> BundleState:
+        """`sealed` has a summary, `running` a living writer, `incomplete` neither. StorageError."""
+        if self.has(names.SUMMARY):
+            return "sealed"
+        if Lock.is_held(open_folder(self.root)):
+            return "running"
+        return "sealed" if self.has(names.SUMMARY) else "incomplete"  # it may have been sealed between two looks
+
+    def bare(self) -> BundleLocation:
+        """The run's own folder, with nobody to vouch for what is read."""
+        return BundleLocation(self.root, "", None)
+
+    def events(self, having: tuple[bytes, ...] = (b"",)) -> Iterator[Event]:
+        """A run's events of the lines that have one of these words; the others are not parsed.
+
+        StorageError; IntegrityError for a line that is not an event, and for more than any run has.
+        """
+        for number, (_, line) in enumerate(self.lines(names.EVENTS), start=1):
+            if number > MAX_EVENTS:
+                raise corrupt(self.path(names.EVENTS), f"it has more than {MAX_EVENTS:,} events")
+            if not any(word in line for word in having):
+                continue
+            try:
+                event = tolerant_reading.read_event(parse_object(line))
+            except ValueError as error:
+                raise corrupt(self.path(names.EVENTS), f"line {number} is not an event") from error
+            if event.seq != number:
+                raise corrupt(self.path(names.EVENTS), f"line {number} has seq {event.seq}")
+            yield event
+
+
+def locate(directory: Path) -> BundleLocation:
+    """The bundle in `directory`: a run's, or a turn's. A turn is read through its run if it lies in one.
+
+    StorageError: there is no bundle.
+    """
+    absolute = Path(os.path.abspath(directory))  # noqa: PTH100 - resolve would follow links
+    if names.is_turn_name(absolute.name) and len(absolute.parents) > 3 and absolute.parents[1].name == "nodes":
+        run = absolute.parents[2]
+        if os.path.lexists(run / names.RUN):
+            return turns_of(_run(run))(absolute.parent.name, absolute.name)
+    return _run(absolute)
+
+
+def turns_of(run: BundleLocation) -> Callable[[str, str], BundleLocation]:
+    """Gives the locations of a run's turns by node id and turn; what the run vouches for is read once for all of them.
+
+    The names come from a log, so they are checked before they become folders: IntegrityError.
+    """
+    vouched = _vouched(run) if run.digests is not None else None
+
+    def location(node_id: str, turn: str) -> BundleLocation:
+        inside = f"nodes/{node_id}/{turn}"
+        if not names.is_turn(inside):
+            raise corrupt(run.path(names.EVENTS), "it names a node or turn that cannot be a folder")
+        return BundleLocation(run.root, inside, None if vouched is None else _below(vouched, inside + "/"))
+
+    return location
+
+
+def _run(root: Path) -> BundleLocation:
+    bare = BundleLocation(root, "", None)
+    folder = bare.folder()
+    if not any(folder.has(name) for name in (names.RUN, names.SUMMARY, names.EVENTS)):
+        raise StorageError(f"{_shown(root)} is not a bundle: neither a run's folder nor a turn's.")
+    if not folder.has(names.SUMMARY) or not folder.has(names.RUN):
+        return bare
+    return BundleLocation(root, "", _below(_vouched(bare), ""))
+
+
+def _vouched(run: BundleLocation) -> dict[str, str]:
+    digests = run.bare().document(names.SUMMARY, json_object).get("digests")
+    if not isinstance(digests, dict):
+        raise corrupt(run.path(names.SUMMARY), "it vouches for no files")
+    return {str(name): str(digest) for name, digest in digests.items()}
+
+
+def _below(digests: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Of the files that lie directly in the folder `prefix`."""
+    own = ((name[len(prefix) :], digest) for name, digest in digests.items() if name.startswith(prefix))
+    return {name: digest for name, digest in own if "/" not in name}
+
+
+def json_object(line: bytes) -> dict[str, Any]:
+    """One line of a log. ValueError."""
+    require_few(line)
+    value = json.loads(line.decode())
+    if not isinstance(value, dict):
+        raise ValueError("it is not a JSON object")
+    return value
+
+
+def verdict_of(run: BundleLocation) -> Summary:
+    """The summary of a sealed run, after every file, the log and the receipt were compared.
+
+    StorageError: the run is not sealed, or cannot be read. IntegrityError.
+    """
+    bare = run.bare()
+    documents, summary = _sealed(bare)
+    if names.EVENTS not in documents.digests:
+        raise corrupt(bare.path(names.SUMMARY), f"it has a verdict, and there is no {names.EVENTS}")
+    if why := consistency.contradiction(bare.events(_OF_A_VERDICT), summary):
+        raise corrupt(bare.path(names.EVENTS), why)
+    raw = documents.receipt
+    if raw is not None and (why := consistency.receipt_fault(raw, documents.document, documents.digests)):
+        raise corrupt(bare.path(names.RECEIPT), why)
+    return summary
+
+
+def documents_of(run: BundleLocation) -> SealedDocuments:
+    """A sealed run's documents as they are stored, after every file was compared. StorageError, IntegrityError."""
+    return _sealed(run.bare())[0]
+
+
+def _sealed(bare: BundleLocation) -> tuple[SealedDocuments, Summary]:
+    folder = bare.folder()
+    if not folder.has(names.SUMMARY):
+        state = "is still running" if Lock.is_held(folder) else "is incomplete: it ended before its verdict"
+        raise StorageError(f"The run in {_shown(bare.root)} {state}; there is no outcome to show.")
+    document = bare.document(names.SUMMARY, parse_object)
+    files = document.pop("digests", None)
+    if not isinstance(files, dict):
+        raise corrupt(bare.path(names.SUMMARY), "it vouches for no files")
+    try:
+        _compare(bare, folder, files)
+        vouching = folder.read(names.RECEIPT, receipt.MAX_BYTES) if folder.has(names.RECEIPT) else None
+    except OSError as error:
+        raise corrupt(Path(error.filename or bare.root), error.strerror or "it cannot be read") from error
+    summary = bare.parsed(names.SUMMARY, b"", lambda _: consistency.read_summary(document))
+    if bare.document(names.RUN, parse_object).get("run_id") != summary.run_id:
+        raise corrupt(bare.path(names.SUMMARY), "it belongs to another run")
+    files.pop(names.RECEIPT, None)
+    return SealedDocuments(document, files, vouching), summary
+
+
+def _compare(bare: BundleLocation, folder: Folder, expected: Mapping[str, str]) -> None:
+    """IntegrityError for a file that is missing, changed or added, or that no bundle has. OSError."""
+    present = consistency.digests(folder)
+    for name in sorted(expected.keys() | present.keys()):
+        if name not in present:
+            raise corrupt(bare.path(name), "it is missing")
+        BundleLocation(bare.root, "", expected).compare(name, present[name])
+    for entry in names.walk(folder):
+        is_known = entry.is_file and (entry.part is not None or entry.name in expected)
+        if not is_known and not entry.is_temporary:
+            raise corrupt(bare.path(entry.name), "no bundle has a file of that name")
+
+
+def open_folder(root: Path) -> Folder:
+    """The folder itself, which may be no link. StorageError."""
+    try:
+        return Folder.at(root.parent).folder(root.name)
+    except OSError as error:
+        raise StorageError(f"{_shown(root)} cannot be opened: {error.strerror}.") from error
+    except ValueError as error:  # "/", or a NUL
+        raise StorageError(f"{_shown(root)} cannot be opened: no bundle can have that name.") from error
+
+
+def reason(error: Exception) -> str:
+    """Why a document was refused, in a few words."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return f"{where}: {first['msg']}" if where else first["msg"]
+    if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)) or not isinstance(error, ValueError):
+        return "it is not a document of vibe-gate"
+    return str(error)
+
+
+def corrupt(path: Path, why: str) -> IntegrityError:
+    """The bundle is not what was written, `why` in a few words."""
+    return IntegrityError(f"{_shown(path)} is corrupt: {why}. Do not rely on this bundle.")
+
+
+def unreadable(path: Path, error: OSError) -> StorageError:
+    """The bundle cannot be read."""
+    return StorageError(f"{_shown(path)} cannot be read: {error.strerror or error}.")
+
+
+def _shown(path: Path) -> str:
+    return paths.quote(str(path))

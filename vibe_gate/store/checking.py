@@ -1,0 +1,412 @@
+"""Everything that is wrong with a store, in one go. Reads only; what runs or is unfinished is not wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from vibe_gate.domain import receipt, tolerant_reading
+from vibe_gate.domain.bundles import (
+    STORE,
+    Problem,
+    ProblemKind,
+    ProblemState,
+    Provenance,
+    RunEntry,
+    Verified,
+    began,
+    is_run_id,
+)
+from vibe_gate.domain.event import MAX_EVENTS, Event
+from vibe_gate.domain.graph import fold
+from vibe_gate.domain.strict_json import parse_object
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.turn import TurnSummary
+from vibe_gate.errors import StorageError
+from vibe_gate.store import consistency, names
+from vibe_gate.store.bundle import reason
+from vibe_gate.store.captured import flaws_of
+from vibe_gate.store.consistency import digest
+from vibe_gate.store.contents import LARGEST_CONTENT, content_fault
+from vibe_gate.store.folder import TEMPORARY, Folder
+from vibe_gate.store.log import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, Lock
+from vibe_gate.store.names import Entry, part_of, walk
+from vibe_gate.store.runs import entries, open_store_folder
+
+MAX_PROBLEMS = 20_000
+"""Of one run; a small archive can name half a million contents that are not in it."""
+
+
+def verify(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None = None) -> Verified:
+    """Check the store below `root`: all of it, or some of its runs only. StorageError if it cannot be read."""
+    store = open_store_folder(root)
+    if store is None:
+        return Verified(0, 0, ())
+    found: list[Problem] = []
+    count = contents = 0
+    try:
+        if runs is None:
+            found += [*_top(store), *_keys(store), *flaws_of(store)]
+        for entry in entries(root) if runs is None else runs:
+            checked = _checked(store, entry, provenance)
+            if checked is not None:
+                count, contents = count + 1, contents + checked.contents
+                found += checked.problems
+        if runs is None:
+            found += _tracked(store, found, provenance)
+    except OSError as error:
+        raise StorageError(f"{error.filename or STORE} cannot be read: {error.strerror}.") from error
+    return Verified(count, contents, tuple(sorted(found, key=lambda problem: (problem.place, problem.what))))
+
+
+def _checked(store: Folder, entry: RunEntry, provenance: Provenance) -> Audit | None:
+    """None: the run was removed meanwhile."""
+    audit = Audit(entry.key, entry.run_id)
+    try:
+        key = store.folder(entry.key)
+        audit.check(key.folder(entry.run_id))
+        key.status(entry.run_id)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        audit.problems = [
+            Problem("corrupt", "unreadable", entry.place, f"cannot be read: {error.strerror}", entry.place)
+        ]
+    foreign = provenance.foreign(entry.key, entry.run_id)
+    is_running = [problem.state for problem in audit.problems[:1]] == ["running"]
+    if foreign and not (is_running and not provenance.tracked):
+        audit.problems.append(Problem("foreign", "run", entry.place, foreign, entry.place))
+    return audit
+
+
+def _top(store: Folder) -> Iterator[Problem]:
+    for name, status in store.entries():
+        is_folder = stat.S_ISDIR(status.st_mode)
+        if name.startswith(TEMPORARY):
+            yield Problem("untidy", "temporary", name, "unfinished file of a writer that ended")
+        elif not is_folder and (not stat.S_ISREG(status.st_mode) or name in names.OWN_FOLDERS):
+            yield Problem("corrupt", "entry", name, "not a folder or file of a store")
+
+
+def _keys(store: Folder) -> Iterator[Problem]:
+    for key in filter(names.is_key, store.folders()):
+        for name, status in store.folder(key).entries():
+            is_mark = name == names.KEEP and stat.S_ISREG(status.st_mode)  # keeps every run of the key
+            if not is_mark and not (stat.S_ISDIR(status.st_mode) and is_run_id(name)):
+                yield Problem("corrupt", "entry", f"{key}/{name}", "not a run")
+
+
+def _tracked(store: Folder, found: list[Problem], provenance: Provenance) -> Iterator[Problem]:
+    """What git tracks of the store besides whole runs, which are foreign."""
+    runs = {problem.place.casefold() for problem in found if problem.state == "foreign"}
+    rest = [path for path in provenance.tracked if "/".join(path.casefold().split("/")[1:3]) not in runs]
+    present = [path for path in rest if _is_there(store, path.split("/")[1:])]
+    if present:
+        why = f"git tracks {len(present)} of its files, and they are not runs; `git rm -r --cached {STORE}`"
+        yield Problem("untidy", "tracked", "", why)
+
+
+def _is_there(store: Folder, parts: list[str]) -> bool:
+    with contextlib.suppress(OSError):
+        return store.below("/".join(parts[:-1])).has(parts[-1]) if parts else True
+    return False
+
+
+class Audit:
+    """Everything that is wrong with one run: its seal, its logs, its documents, its contents.
+
+    `problems` are in the order of the files; `contents` counts the contents that were hashed.
+    """
+
+    def __init__(self, key: str, run_id: str) -> None:
+        self.problems: list[Problem] = []
+        self.contents = 0
+        self._key = key
+        self._run_id = run_id
+        self._run = f"{key}/{run_id}"
+        self._sealed = False
+        self._summary: Summary | None = None
+        self._document: dict[str, Any] = {}  # the summary without its digests
+        self._vouched: dict[str, Any] = {}
+        self._there: set[str] = set()
+        self._wrong_logs: set[str] = set()
+        self._log = _LogOfRun()
+
+    def check(self, bundle: Folder) -> None:
+        """Look at the run in `bundle`; a running one is left alone. OSError."""
+        if not bundle.has(names.SUMMARY) and Lock.is_held(bundle):
+            self._say("running", "run", "", "it is still running")
+            return
+        self._sealed = bundle.has(names.SUMMARY)  # asked again: it may have been sealed just now
+        with self._reading(""):
+            self._there.update(entry.name for entry in walk(bundle))
+        if not self._sealed:
+            self._say("incomplete", "run", "", "it ended before its verdict")
+        elif names.SUMMARY in bundle.files():
+            with self._reading(names.SUMMARY):
+                self._check_summary(bundle)
+        with self._reading(names.EVENTS):
+            self._check_events(bundle)
+        with self._reading(""):
+            for entry in walk(bundle):
+                with self._reading(entry.name):
+                    self._check_entry(entry)
+        self._check_references()
+
+    @contextlib.contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        """What cannot be read is a problem like others, and the rest is still checked."""
+        try:
+            yield
+        except OSError as error:
+            self._say("corrupt", "unreadable", name, f"cannot be read: {error.strerror}")
+        except ValueError as error:
+            self._say("corrupt", "document", name, reason(error))
+
+    def _say(self, state: ProblemState, what: ProblemKind, name: str, why: str) -> None:
+        problem = Problem(state, what, f"{self._run}/{name}" if name else self._run, why, self._run)
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(problem)
+        elif len(self.problems) == MAX_PROBLEMS:
+            more = f"it has more than {MAX_PROBLEMS:,} problems"
+            self.problems.append(Problem("corrupt", "run", self._run, more, self._run))
+
+    def _check_summary(self, bundle: Folder) -> None:
+        document = _parsed(bundle, names.SUMMARY)
+        vouched = document.pop("digests", None)
+        self._document = document
+        if isinstance(vouched, dict):
+            self._vouched = vouched
+        else:
+            self._say("corrupt", "document", names.SUMMARY, "it vouches for no files")
+        summary = consistency.read_summary(document)
+        if (summary.run_id, summary.key) != (self._run_id, self._key):
+            raise ValueError("it belongs to another run")
+        self._summary = summary
+
+    def _check_events(self, bundle: Folder) -> None:
+        """The run's own log: numbers, types, and what it says about artifacts and turns."""
+        if names.EVENTS not in bundle.files():
+            if self._summary:
+                self._say("corrupt", "document", names.SUMMARY, f"it has a verdict, and there is no {names.EVENTS}")
+            return
+        try:
+            self._log.graph = fold(self._events(bundle)).to_json().encode()
+        except ValueError as error:  # what is held of a log is bounded by what any run leaves
+            self._wrong_line(names.EVENTS, 0, str(error))
+            self._log = _LogOfRun(is_whole=False)
+            return
+        if self._summary and not self._log.has_ended:
+            self._wrong_line(names.EVENTS, 0, consistency.NOT_ENDED)
+
+    def _events(self, bundle: Folder) -> Iterator[Event]:
+        for number, line in self._lines(bundle, names.EVENTS, names.EVENTS, first=1):
+            if number > MAX_EVENTS:
+                raise ValueError(f"it has more than {MAX_EVENTS:,} events")
+            try:
+                event = tolerant_reading.read_event(parse_object(line))
+                if event.seq != number:
+                    raise ValueError(f"it has seq {event.seq}")
+                if event.run_id != self._run_id:
+                    raise ValueError("it belongs to another run")
+                if self._summary and (why := consistency.contradicted(event, self._summary)):
+                    raise ValueError(why)
+                self._log.add(event)
+            except ValueError as error:
+                self._wrong_line(names.EVENTS, number, reason(error))
+                continue
+            yield event
+
+    def _check_entry(self, entry: Entry) -> None:
+        if entry.is_temporary:
+            self._say("untidy", "temporary", entry.name, "unfinished file of a writer that ended")
+        elif not entry.is_file:
+            self._say("corrupt", "entry", entry.name, "not a regular file or folder of a bundle")
+        elif entry.part == "content":
+            self.contents += 1
+            if why := content_fault(entry.folder, entry.base):
+                self._say("corrupt", "content", entry.name, why)
+        elif entry.part == "attached":
+            if digest(entry.folder, entry.base) != entry.base:
+                self._say("corrupt", "entry", entry.name, "its bytes do not match the hash in its name")
+        elif entry.part is None and entry.name not in self._vouched:
+            self._say("corrupt", "entry", entry.name, "no bundle has a file of that name")
+        elif entry.part != "mark":
+            if self._vouched and names.is_vouched(entry.name):
+                self._compare(entry)
+            self._look_into(entry)
+
+    def _compare(self, entry: Entry) -> None:
+        expected = self._vouched.get(entry.name)
+        if expected is None:
+            self._say("corrupt", "digest", entry.name, "it was added after sealing")
+        elif expected != digest(entry.folder, entry.base):
+            self._say("corrupt", "digest", entry.name, "it was changed after sealing")
+
+    def _look_into(self, entry: Entry) -> None:
+        turn, _, base = entry.name.rpartition("/")
+        if base == names.ANNOTATIONS or (turn and base in {names.EVENTS, names.HOOKS}):
+            self._check_numbers(entry)
+        if turn:
+            self._log.turns.setdefault(turn, False)
+            if base == names.SUMMARY:
+                self._log.turns[turn] = True
+                self._check_turn(entry, turn)
+            return
+        look = _LOOKS.get(base)
+        if look is not None:
+            look(self, entry)
+
+    def _check_about(self, entry: Entry) -> None:
+        document = _parsed(entry.folder, entry.base)
+        if (document.get("run_id"), document.get("key")) != (self._run_id, self._key):
+            raise ValueError("it belongs to another run")
+        if began(self._run_id) != document.get("created_at"):
+            raise ValueError("its created_at is not the time in the run's id")
+
+    def _check_patch(self, entry: Entry) -> None:
+        if self._log.patch and not self._sealed and self._log.patch != digest(entry.folder, entry.base):
+            self._say("corrupt", "digest", entry.name, "it is not what the events say was written")
+
+    def _check_receipt(self, entry: Entry) -> None:
+        _parsed(entry.folder, entry.base)
+        if self._summary is None:
+            return
+        files = {name: found for name, found in self._vouched.items() if name != names.RECEIPT}
+        raw = entry.folder.read(entry.base, receipt.MAX_BYTES)
+        if why := consistency.receipt_fault(raw, self._document, files):
+            raise ValueError(why)
+
+    def _check_graph(self, entry: Entry) -> None:
+        graph = None if names.EVENTS in self._wrong_logs else self._log.graph
+        if graph is not None and entry.folder.read(entry.base, MAX_DOCUMENT_BYTES) != graph:
+            self._say("corrupt", "graph", entry.name, "it is not the fold of the events")
+
+    def _check_sessions(self, entry: Entry) -> None:
+        _parsed(entry.folder, entry.base)
+
+    def _check_turn(self, entry: Entry, turn: str) -> None:
+        summary = tolerant_reading.read(TurnSummary, _parsed(entry.folder, entry.base))
+        _, node_id, number = turn.split("/")
+        if summary.test_id != f"{self._run_id}/{node_id}/{number}":
+            raise ValueError("it belongs to another turn")
+        for file in summary.files:
+            for side, content in (("before", file.before), ("after", file.after)):
+                if content is not None and content.size <= LARGEST_CONTENT:
+                    self._log.contents.add(f"{turn}/files/{side}/{content.sha256}")
+
+    def _check_numbers(self, entry: Entry) -> None:
+        for number, line in self._lines(entry.folder, entry.base, entry.name, first=0):
+            try:
+                seq = parse_object(line).get("seq")
+                if seq != number:
+                    raise ValueError(f"it has seq {str(seq)[:20]}")
+            except ValueError as error:
+                self._wrong_line(entry.name, number, reason(error))
+
+    def _check_references(self) -> None:
+        """What the logs and the summaries say is there must be there, and nothing else."""
+        for name in sorted(set(self._vouched) - self._there):
+            self._say("corrupt", "digest", name, "it is missing, and the summary vouches for it")
+        contents = {_unsuffixed(name): name for name in self._there if part_of(name) == "content"}
+        for name in sorted(self._log.contents - contents.keys()):
+            self._say("corrupt", "missing", name, "it was kept, and is missing")
+        for name in sorted(self._log.documents - self._there - set(self._vouched)):
+            self._say("corrupt", "digest", name, "it was written, and is missing")
+        self._check_turns()
+        if self._sealed and self._log.is_whole:
+            for bare in sorted(contents.keys() - self._log.contents):
+                turn = bare.partition("/files/")[0] if bare.startswith("nodes/") else ""
+                if not turn or self._log.turns.get(turn, True):  # a turn that did not end cannot name its contents
+                    self._say("corrupt", "entry", contents[bare], "it was added after sealing")
+        if not self._sealed and self._log.graph and names.GRAPH not in self._there and not self._wrong_logs:
+            self._say("untidy", "graph", names.GRAPH, "it is missing; the events give it")
+
+    def _check_turns(self) -> None:
+        for turn, ended in sorted(self._log.turns.items()):
+            if not ended and turn in self._log.completed:
+                self._say("corrupt", "turn", f"{turn}/{names.SUMMARY}", "it is missing, and the turn was completed")
+            elif not ended and self._sealed:
+                self._say("incomplete", "turn", turn, "the turn has no summary: its session did not end")
+
+    def _lines(self, folder: Folder, base: str, name: str, first: int) -> Iterator[tuple[int, bytes]]:
+        """Numbered whole lines; a torn last line is a problem."""
+        with open(folder.reading(base), "rb") as file:
+            number = first
+            while line := file.readline(MAX_LINE_BYTES):
+                if line.endswith(b"\n"):
+                    yield number, line
+                elif len(line) == MAX_LINE_BYTES:
+                    self._wrong_line(name, number, f"it is longer than {MAX_LINE_BYTES:,} bytes")
+                    return
+                else:
+                    state: ProblemState = "corrupt" if self._sealed and names.is_vouched(name) else "untidy"
+                    self._say(state, "torn", name, f"its last line is torn: {len(line):,} bytes without an end")
+                number += 1
+
+    def _wrong_line(self, name: str, number: int, why: str) -> None:
+        """Say it, one line a log: the rest is seldom better."""
+        if name not in self._wrong_logs:
+            self._wrong_logs.add(name)
+            self._say("corrupt", "log", name, f"entry {number}: {why}")
+
+
+class _LogOfRun:
+    """What the run's own log says must be there. `turns`: by folder, whether the turn has a summary."""
+
+    def __init__(self, is_whole: bool = True) -> None:
+        self.is_whole = is_whole
+        self.has_ended = False
+        self.graph: bytes | None = None
+        self.patch = ""
+        self.contents: set[str] = set()  # without suffixes
+        self.documents: set[str] = set()
+        self.turns: dict[str, bool] = {}
+        self.completed: set[str] = set()
+
+    def add(self, event: Event) -> None:
+        """Take an event in. ValueError: it names a turn that no bundle has."""
+        if event.type == "artifact.written":
+            name = event.data.get("artifact")
+            part = part_of(name) if isinstance(name, str) else None
+            if part == "content":
+                self.contents.add(_unsuffixed(str(name)))
+            elif part is not None:
+                self.documents.add(str(name))
+            if name == names.PATCH:
+                self.patch = str(event.data.get("sha256"))
+        elif event.type == "run.completed":
+            self.has_ended = True
+        elif event.type in {"turn.started", "turn.completed"}:
+            turn = f"nodes/{event.node_id}/{event.data['turn']}"
+            if not names.is_turn(turn):
+                raise ValueError("it names a turn that no bundle has")
+            self.turns.setdefault(turn, False)
+            if event.type == "turn.completed":
+                self.completed.add(turn)
+
+
+_LOOKS: dict[str, Callable[[Audit, Entry], None]] = {
+    names.RUN: Audit._check_about,
+    names.PATCH: Audit._check_patch,
+    names.GRAPH: Audit._check_graph,
+    names.SESSIONS: Audit._check_sessions,
+    names.RECEIPT: Audit._check_receipt,
+}
+
+
+def _parsed(folder: Folder, name: str) -> dict[str, Any]:
+    """A JSON object. OSError, ValueError."""
+    with open(folder.reading(name), "rb") as file:
+        if os.fstat(file.fileno()).st_size > MAX_DOCUMENT_BYTES:
+            raise ValueError(f"it is larger than {MAX_DOCUMENT_BYTES:,} bytes")
+        return parse_object(file.read(MAX_DOCUMENT_BYTES))
+
+
+def _unsuffixed(content: str) -> str:
+    """The place of a content by its hash alone, as turns' summaries have it; a node's id may have dots."""
+    return content[: content.rindex("/") + 65]

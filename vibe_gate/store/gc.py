@@ -1,0 +1,227 @@
+"""Which bundles are deleted: by their recorded age, and the oldest while the disk is too full.
+
+A run is first renamed into `trash/`, so that nobody ever sees half of one, and then removed. `.vibe-keep` in its
+folder, or in its key's, keeps it. A run whose lock is held is being written and is left alone; so is a foreign one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from vibe_gate.domain.bundles import STORE, Cleaned, KeyUsage, Provenance, RunEntry, StoreUsage
+from vibe_gate.domain.gate import Retention
+from vibe_gate.errors import StorageError, UsageError
+from vibe_gate.store import names
+from vibe_gate.store.captured import Session, spent
+from vibe_gate.store.folder import Folder
+from vibe_gate.store.log import Lock
+from vibe_gate.store.recorder import require_untracked
+from vibe_gate.store.runs import entries, is_kept, open_store_folder
+
+MB = 1_000_000
+
+FRESH = timedelta(hours=1)
+"""A full disk takes no run that is younger: whoever waits for its verdict must be able to look at it."""
+
+_FIRST_YEAR, _LAST_YEAR = 1970, 9000
+"""Between them every time that is computed below exists."""
+
+_FOR_EVER = 365_000
+"""Days, a thousand years: what is to stay longer stays; dates end before a million years do."""
+
+
+def clean_bundles(
+    root: Path,
+    *,
+    now: datetime,
+    max_age_days: float = 30,
+    min_free_disk_mb: float = 1000,
+    dry_run: bool = False,
+    provenance: Provenance | None = None,
+) -> Cleaned:
+    """Delete the runs below `root` that are too old, or the oldest while the disk is too full.
+
+    The limits are by default those of a gate without `[retention]`. With `provenance`, foreign runs stay.
+    UsageError: a limit that is not a number from 0 on, or a `now` that is not a datetime with a time zone, or of no
+    year from 1970 to 9000. StorageError: the store cannot be read, or git tracks files of it.
+    """
+    if not isinstance(now, datetime) or now.utcoffset() is None or not _FIRST_YEAR <= now.year <= _LAST_YEAR:
+        raise UsageError(f"now is a datetime with a time zone, not {now!r:.60}.")
+    try:
+        rules = Retention(max_age_days=max_age_days, min_free_disk_mb=min_free_disk_mb)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise UsageError(f"{first['loc'][0]}: {first['msg']}.") from error
+    if provenance is not None and not dry_run:
+        require_untracked(provenance.tracked)
+    return clean(root, rules, now, dry_run, provenance)
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What a cleaning would delete, with sizes in bytes; `errors` are sentences."""
+
+    runs: list[tuple[RunEntry, int]] = field(default_factory=list)
+    sessions: list[Session] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+def clean(
+    root: Path, rules: Retention, now: datetime, dry_run: bool = False, provenance: Provenance | None = None
+) -> Cleaned:
+    """Delete the runs below `root` that `rules` give up. With `dry_run` only say which.
+
+    Ages are counted from the time in the run id. Of what is left, the oldest go while less than
+    `min_free_disk_mb` is free. Captured sessions go by age, when nobody needs them. StorageError.
+    """
+    store = open_store_folder(root)
+    if store is None:
+        return Cleaned()
+    try:
+        with _alone(store):
+            if not dry_run:
+                _empty_trash(store)
+            plan = _planned(store, root, rules, now, provenance or Provenance(now))
+            return _told(plan) if dry_run else _carried_out(store, plan)
+    except OSError as error:
+        raise StorageError(f"{STORE} cannot be cleaned: {error.strerror}.") from error
+
+
+@contextlib.contextmanager
+def _alone(store: Folder) -> Iterator[None]:
+    """One cleaner at a time: what the first has in the trash is not left over. The second waits."""
+    fcntl.flock(store.fileno(), fcntl.LOCK_EX)  # gone with the process, however it ends
+    try:
+        yield
+    finally:
+        fcntl.flock(store.fileno(), fcntl.LOCK_UN)
+
+
+def _planned(store: Folder, root: Path, rules: Retention, now: datetime, known: Provenance) -> _Plan:
+    plan = _Plan()
+    oldest = timedelta(days=min(rules.max_age_days, _FOR_EVER))
+    disk = os.statvfs(store.fileno())
+    free = disk.f_bavail * disk.f_frsize
+    every = entries(root)
+    for entry in reversed(every):
+        began = names.recorded_at(entry.run_id)
+        if began is None:
+            plan.errors.append(f"{entry.run_id}: its id holds no date, so its age is not known")
+            continue
+        pressed = free < rules.min_free_disk_mb * MB and now - began > FRESH
+        if entry.state == "running" or not (now - began > oldest or pressed):
+            continue
+        if known.foreign(entry.key, entry.run_id):
+            continue
+        with _noting(plan, entry.run_id):
+            if not is_kept(store, entry):
+                size = store.folder(entry.key).size(entry.run_id)
+                plan.runs.append((entry, size))
+                free += size
+    going = {entry.place for entry, _ in plan.runs}
+    by_agents = [entry for entry in every if entry.author == "agent"]
+    stay = [(entry.run_id, entry.key) for entry in by_agents if entry.place not in going]
+    go = [(entry.run_id, entry.key) for entry in by_agents if entry.place in going]
+    plan.sessions = spent(root, now - oldest, now, stay, go)
+    return plan
+
+
+def _told(plan: _Plan) -> Cleaned:
+    freed = sum(size for _, size in plan.runs) + sum(session.size for session in plan.sessions)
+    deleted = tuple(entry.run_id for entry, _ in plan.runs)
+    return Cleaned(deleted, _mb(freed), tuple(plan.errors), tuple(session.name for session in plan.sessions))
+
+
+def _carried_out(store: Folder, plan: _Plan) -> Cleaned:
+    deleted: list[str] = []
+    gone: list[str] = []
+    freed = 0
+    for entry, size in plan.runs:
+        with _noting(plan, entry.run_id):
+            if _into_trash(store, entry):
+                deleted.append(entry.run_id)
+                freed += size
+    for session in plan.sessions:
+        with _noting(plan, f"{names.CAPTURES}/{session.name}"):
+            _trash(store, store.folder(names.CAPTURES), session.name)
+            gone.append(session.name)
+            freed += session.size
+    for key in {entry.key for entry, _ in plan.runs}:
+        with contextlib.suppress(OSError):  # other runs are in it
+            os.rmdir(key, dir_fd=store.fileno())
+    return Cleaned(tuple(deleted), _mb(freed), tuple(plan.errors), tuple(gone))
+
+
+@contextlib.contextmanager
+def _noting(plan: _Plan, what: str) -> Iterator[None]:
+    """What cannot be deleted is said, and the rest is still cleaned; what is gone meanwhile is no error."""
+    try:
+        yield
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        plan.errors.append(f"{what}: {error.strerror}")
+
+
+def _into_trash(store: Folder, entry: RunEntry) -> bool:
+    """Remove the run under its own lock; False if somebody is writing or keeps it now. OSError."""
+    key = store.folder(entry.key)
+    try:
+        lock = Lock(key.folder(entry.run_id))
+    except BlockingIOError:
+        return False
+    try:
+        if is_kept(store, entry):
+            return False
+        _trash(store, key, entry.run_id)
+        return True
+    finally:
+        lock.release()
+
+
+def _trash(store: Folder, parent: Folder, name: str) -> None:
+    """Take `parent/name` out of sight by one rename, then remove it. OSError."""
+    trash = store.folder(names.TRASH, create=True)
+    there = f"{name}.{secrets.token_hex(4)}"
+    parent.move(name, trash, there)
+    trash.remove_folder(there)
+
+
+def _empty_trash(store: Folder) -> None:
+    """Finish what a cleaner or an import began that died."""
+    with contextlib.suppress(OSError):
+        trash = store.folder(names.TRASH)
+        for name in trash.folders():
+            with contextlib.suppress(OSError):
+                if not Lock.is_held(trash.folder(name)):
+                    trash.remove_folder(name)
+
+
+def usage(root: Path) -> StoreUsage:
+    """What the store below `root` takes, by key and by other folder. StorageError."""
+    store = open_store_folder(root)
+    if store is None:
+        return StoreUsage((), {}, 0)
+    runs = Counter(entry.key for entry in entries(root))
+    try:
+        keys = [KeyUsage(key, number, store.size(key)) for key, number in runs.items()]
+        own = [name for name in store.folders() if name in names.OWN_FOLDERS]
+        besides = {name: size for name in own if (size := store.size(name))}
+    except OSError as error:
+        raise StorageError(f"{STORE} cannot be read: {error.strerror}.") from error
+    keys.sort(key=lambda key: (-key.size, key.key))
+    return StoreUsage(tuple(keys), besides, sum(key.size for key in keys) + sum(besides.values()))
+
+
+def _mb(size: int) -> float:
+    return round(size / MB, 3)
