@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vibe_gate.store.records import Records
+from vibe_gate.store.state import open_state
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -88,7 +88,13 @@ class Hooked:
     def records(self) -> list[dict[str, Any]]:
         """What the hooks wrote down."""
         common = self.path / self.git("rev-parse", "--git-common-dir")
-        return [json.loads(record.to_line()) for record in Records(common).all()]
+        return [json.loads(record.to_line()) for record in open_state(common).hook_records.all()]
+
+    def forget_records(self) -> None:
+        """Delete everything that this clone remembers."""
+        for path in (self.path / ".git" / "vibe-gate").iterdir():
+            if path.name.startswith(("state.db", "records.ndjson")):
+                path.unlink()
 
 
 def at(path: Path, environ: dict[str, str]) -> Hooked:

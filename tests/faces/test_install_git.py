@@ -73,7 +73,7 @@ def test_uninstalling_says_what_stays(here):
     here.git("commit", "-a", "-m", "x")
     done = gate(here, "uninstall", "git")
     assert done.code == 0, done.text
-    assert (here.path / ".git" / "vibe-gate" / "records.ndjson").exists()
+    assert (here.path / ".git" / "vibe-gate" / "state.db").exists()
     assert f"{here.path}/.git/vibe-gate keeps what the gate recorded" in done.text
 
 

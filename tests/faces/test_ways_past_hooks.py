@@ -158,7 +158,7 @@ def test_the_same_hunk_at_another_place_does_not_take_over_the_verdict(here):
     here.git("reset", "-q", "--hard", "HEAD~1")
     commit(here, "conf", f"[dev]\n{block}[prod]\n{block.replace('false', 'true')}[end]\n", "--no-verify")
     assert [row["status"] for row in verified(here, "HEAD~1..HEAD")] == ["bypassed"]
-    (here.path / ".git" / "vibe-gate" / "records.ndjson").unlink()
+    here.forget_records()
     here.git("reflog", "expire", "--expire=all", "--all")
     [row] = verified(here, "HEAD~1..HEAD")
     assert (row["status"], "perhaps at another place" in str(row["why"])) == ("missing", True)
@@ -180,7 +180,7 @@ def test_no_rewriting_makes_a_commit_seen_that_no_hook_saw(here, way):
         commit(here, "b", "x\n")
         mail = here.git("format-patch", "--stdout", "-1")
         here.git("reset", "-q", "--hard", "HEAD~1")
-        (here.path / ".git" / "vibe-gate" / "records.ndjson").unlink()
+        here.forget_records()
         here.git("am", "-q", stdin=mail + "\n", **agent)
         here.git("commit", "-q", "--amend", "-m", "y", **agent)
     else:

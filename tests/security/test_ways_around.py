@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ import pytest
 import signing
 from standing import CODE, TIDY, Gated
 from wire import answering
+
+from vibe_gate.domain.waiver import Override
+from vibe_gate.store.state import open_state
 
 BAD = CODE + "# TODO: check who pays\n"
 GOOD = CODE.replace("> 0", ">= 0")
@@ -315,10 +319,11 @@ def test_17_an_authors_own_key_counts_for_nobody_else(signed, tmp_path):
 def test_18_an_agent_that_writes_its_own_override_is_not_believed(gated):
     stage(gated, **{"src/pay.py": BAD})
     [finding] = gated.review("--staged")["findings"]
-    line = {"schema": 1, "ts": "2026-01-01T00:00:00+00:00", "finding": finding["fingerprint"], "reason": "fine"}
-    line |= {"by": "Claude <noreply@anthropic.com>", "email": "noreply@anthropic.com", "expires": "2099-01-01"}
-    (gated.path / ".git/vibe-gate").mkdir(exist_ok=True)
-    (gated.path / ".git/vibe-gate/overrides.ndjson").write_text(json.dumps(line) + "\n")
+    override = Override(
+        ts="2026-01-01", finding=finding["fingerprint"], reason="fine", by="Claude <noreply@anthropic.com>",
+        email="noreply@anthropic.com", expires=date(2099, 1, 1),
+    )  # fmt: skip
+    open_state(gated.path / ".git").overrides.append(override)
     assert gated.review("--staged")["exit_code"] == 1
 
 

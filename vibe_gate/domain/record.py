@@ -1,4 +1,4 @@
-"""A record: one line of what git's hooks saw, kept in `<common git dir>/vibe-gate/records.ndjson`.
+"""A record: what one of git's hooks saw, kept in `<common git dir>/vibe-gate/state.db`.
 
 A record says that a hook ran, or that it should have and did not. It is local and
 unsigned: whoever can write the git directory can write records. `verify` shows

@@ -36,7 +36,7 @@ Fingerprint = Annotated[str, StringConstraints(pattern=r"^(?:policy-)?[0-9a-f]{1
 
 
 class Override(Model):
-    """One line of `<common git dir>/vibe-gate/overrides.ndjson`: whose word it is, and the run where it was seen."""
+    """An override as the shared state keeps it: who let what pass, why, until when, and the run that showed it."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     ts: str

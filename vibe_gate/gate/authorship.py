@@ -18,7 +18,7 @@ from vibe_gate.errors import GateError
 from vibe_gate.git import Repository
 from vibe_gate.git.taken import taken_over
 from vibe_gate.store import captures
-from vibe_gate.store.records import Records
+from vibe_gate.store.state import open_state
 
 MAX_LOOKED_AT = 50
 """Recorded commits of agents that are compared with one that no hook saw: each costs a diff."""
@@ -36,7 +36,7 @@ class Authorship:
     ) -> None:
         self._repository = repository
         self._environ = environ
-        self._records = Records(repository.common_dir)
+        self._records = open_state(repository.common_dir).hook_records
         self._unread = unread if now is None else captures.note_written(repository.common_dir, now)
         self._written = captures.written_blobs(repository.common_dir)
         self._all: list[Record] | None = None

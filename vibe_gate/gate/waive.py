@@ -22,7 +22,7 @@ from vibe_gate.gate.suppressing import add_suppression
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.secrets.redaction import Redactor
 from vibe_gate.store import STORE, find_bundles, read_bundle
-from vibe_gate.store.overrides import Overrides
+from vibe_gate.store.state import open_state
 
 RUNS_AT_MOST = 200
 """Newest runs that are searched for a finding."""
@@ -71,7 +71,7 @@ def override(plea: Plea, *, start: Path, environ: Mapping[str, str], now: dateti
             expires=expires or expiry(now.date()),
             run=meant.entry.run_id,
         )
-        Overrides(repository.common_dir).append(made)
+        open_state(repository.common_dir).overrides.append(made)
         remark = f"{made.finding} is overridden by {made.by} until {made.expires}: {made.reason}"
         bundle = read_bundle(repository.root / meant.entry.bundle, redact=Redactor(environ), clock=lambda: now)
         bundle.annotate(remark[:10_000], "override")

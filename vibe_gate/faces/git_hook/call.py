@@ -17,7 +17,7 @@ from vibe_gate.errors import GateError, StorageError
 from vibe_gate.faces.git_hook.effect import effect
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.report.text import safe
-from vibe_gate.store.records import Records
+from vibe_gate.store.state import open_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def not_reviewed(hook: Hook, error: GateError) -> int:
             hints=() if hook.stage == "pre-push" else _hints(hook, repository),
             reason=str(error)[:2000],
         )
-        Records(repository.common_dir).append(record)
+        open_state(repository.common_dir).hook_records.append(record)
     return what.code
 
 
@@ -82,7 +82,7 @@ def _hints(hook: Hook, repository: Repository) -> tuple[str, ...]:
 def note_empty_merge(hook: Hook, tree: str, repository: Repository) -> None:
     """Who makes a merge that differs in nothing from its first parent: it may differ in much from the other. Once."""
     hints = provenance(hook.environ, (), uncommitted=True).hints
-    records = Records(repository.common_dir)
+    records = open_state(repository.common_dir).hook_records
     if hints and not any(record.kind == "unseen" and record.hints == hints for record in records.about(tree)):
         record = Record(ts=hook.now, kind="unseen", stage=hook.stage, tree=tree, hints=hints)
         try:

@@ -15,11 +15,12 @@ from vibe_gate.errors import PASS, StorageError
 from vibe_gate.faces import running
 from vibe_gate.faces.git_hook.call import Hook, loud, note_empty_merge
 from vibe_gate.faces.git_hook.effect import Effect, effect
+from vibe_gate.faces.git_hook.remembered import IndexFile, forget, mark_passed
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.receipts.notes import is_wanted
 from vibe_gate.report.text import safe
 from vibe_gate.review import Review, ReviewRequest, review_in
-from vibe_gate.store.records import IndexFile, Records
+from vibe_gate.store.state import open_state
 
 _BEFORE_COMMITS = ("pre-commit", "pre-merge-commit")
 
@@ -49,7 +50,7 @@ def held(
     index = IndexFile.of(hook.start / named) if named and hook.stage in _BEFORE_COMMITS else None
     with open_repository(hook.start, hook.environ) as repository:
         if hook.stage in _BEFORE_COMMITS:
-            Records(repository.common_dir).forget()
+            forget(repository.common_dir / "vibe-gate")
         walk = review_in(
             repository,
             request,
@@ -142,12 +143,11 @@ def _is_wanted(rule: HookRule | None, summary: Summary) -> bool:
 
 def _write_down(hook: Hook, record: Record, repository: Repository, index: IndexFile | None = None) -> None:
     try:
-        records = Records(repository.common_dir)
-        records.append(record)
+        open_state(repository.common_dir).hook_records.append(record)
         noted = is_wanted(repository)  # a note can only be put on a commit: post-commit has more to do than sh can
         if hook.stage in _BEFORE_COMMITS and not (
             record.exit_code or record.judged or record.hints or record.again or noted
         ):
-            records.mark_passed(hook.parent, record.tree, index)
+            mark_passed(repository.common_dir / "vibe-gate", hook.parent, record.tree, index)
     except StorageError as error:
         hook.say(f"vibe-gate: not recorded: {safe(str(error))}")

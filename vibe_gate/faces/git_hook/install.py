@@ -10,10 +10,10 @@ from pathlib import Path
 
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.faces.git_hook.githooks import KEPT, Owner, check_room, owner, put, stands, take_away, take_away_moved
+from vibe_gate.faces.git_hook.remembered import forget
 from vibe_gate.faces.git_hook.scripts import HOOKS, Home, script
 from vibe_gate.git import Repository
 from vibe_gate.report.text import safe
-from vibe_gate.store.records import Records
 
 PACKAGE = Path(__file__).resolve().parents[2]
 
@@ -79,7 +79,7 @@ def uninstall(repository: Repository) -> list[str]:
     done = {name: take_away(folder, name) for name in HOOKS}
     moved = [name for name in HOOKS if done[name] == "foreign" and take_away_moved(folder, name) != "absent"]
     state = repository.common_dir / "vibe-gate"
-    Records(repository.common_dir).forget()
+    forget(state)
     with contextlib.suppress(OSError):  # records stay, and the folder with them
         state.rmdir()
     said = [f"The hook {name} that was there before is back." for name, how in done.items() if how == "restored"]

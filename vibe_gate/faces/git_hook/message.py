@@ -11,7 +11,7 @@ from vibe_gate.errors import INCONCLUSIVE, PASS
 from vibe_gate.faces.git_hook.call import Hook, note_empty_merge
 from vibe_gate.faces.git_hook.effect import effect
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.store.records import Records
+from vibe_gate.store.state import open_state
 
 _SCISSORS = " ------------------------ >8 ------------------------"
 
@@ -21,7 +21,7 @@ def said(hook: Hook) -> int:
     with open_repository(hook.start, hook.environ) as repository:
         text = _message(hook, repository)
         tree = repository.index_tree()
-        before = let_through(Records(repository.common_dir).about(tree), tree)
+        before = let_through(open_state(repository.common_dir).hook_records.about(tree), tree)
         hinted = provenance({}, (repository.draft(text),), uncommitted=False).decision
         settled = before is not None and (
             _was_told(hook, before, hinted) or not (before.judged or before.again or hinted)

@@ -18,7 +18,7 @@ from vibe_gate.git import Repository, open_repository
 from vibe_gate.git.hooks import Made
 from vibe_gate.receipts.notes import share_run
 from vibe_gate.report.text import safe
-from vibe_gate.store.records import Records
+from vibe_gate.store.state import HookRecords, open_state
 
 
 def after_commit(hook: Hook) -> int:
@@ -32,7 +32,7 @@ def after_commit(hook: Hook) -> int:
 
 
 def _settle(hook: Hook, repository: Repository, made: Made) -> None:
-    records = Records(repository.common_dir)
+    records = open_state(repository.common_dir).hook_records
     record = _linked(hook, made, records) or _unreviewed(hook, made, repository)
     if record is None:
         return
@@ -50,7 +50,7 @@ def after_rewrite(hook: Hook) -> int:
     """post-rewrite: which commit became which. Frameworks keep git's list to themselves: the tips, then."""
     try:
         with open_repository(hook.start, hook.environ) as repository:
-            records = Records(repository.common_dir)
+            records = open_state(repository.common_dir).hook_records
             made = repository.made()
             # A variable alone tells this hook from post-commit in a framework: its work is done here where it was not.
             # Git itself says in a word what it rewrote, and has called post-commit for all that has one.
@@ -67,7 +67,7 @@ def after_rewrite(hook: Hook) -> int:
     return PASS
 
 
-def _note_unseen(hook: Hook, repository: Repository, records: Records, rewritten: list[str]) -> None:
+def _note_unseen(hook: Hook, repository: Repository, records: HookRecords, rewritten: list[str]) -> None:
     """Write down that an agent rewrote what no hook saw being made (`git am`, then an amend): who pushes it may not."""
     hints = provenance(hook.environ, (), uncommitted=True).hints
     if not hints:
@@ -79,7 +79,7 @@ def _note_unseen(hook: Hook, repository: Repository, records: Records, rewritten
             records.append(Record(ts=hook.now, kind="unseen", stage="post-rewrite", commit=commit, hints=hints))
 
 
-def _tell_named(hook: Hook, repository: Repository, records: Records, pairs: list[tuple[str, str]]) -> None:
+def _tell_named(hook: Hook, repository: Repository, records: HookRecords, pairs: list[tuple[str, str]]) -> None:
     """Say which messages name an agent now and did not before: no hook had anything to review, and nobody was asked."""
     for old, new in pairs:
         before, hints = (provenance({}, (repository.signed(name),), uncommitted=False).hints for name in (old, new))
@@ -92,7 +92,7 @@ def _tell_named(hook: Hook, repository: Repository, records: Records, pairs: lis
             hook.say(f"vibe-gate: {safe(hints[0])}; no judge was asked. {again}")
 
 
-def _linked(hook: Hook, made: Made, records: Records) -> Record | None:
+def _linked(hook: Hook, made: Made, records: HookRecords) -> Record | None:
     seen = let_through(records.about(made.tree), made.tree)
     if seen is None:
         return None

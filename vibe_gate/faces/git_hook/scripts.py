@@ -12,7 +12,7 @@ Somebody else may write into the index file, or stage something after the look. 
 every commit git says whether its tree is that of the commit before: if it is, there was
 nothing to review, and if not, and no review left the same tree in `passed` for this
 process (`held.py`), Python looks. There a process is known by its number and, where /proc
-tells it, its start (`store.records.life`): numbers come again, in containers at once.
+tells it, its start (`remembered.life`): numbers come again, in containers at once.
 A merge is never idle, for what it takes away from its other parent no look at the first shows.
 
 Whoever can write in the folder of records can put a link in the place of any file, or the
@@ -29,7 +29,7 @@ from pathlib import Path
 
 from vibe_gate.faces.git_hook.edition import EDITION, OPTION
 from vibe_gate.faces.git_hook.githooks import HEAD, KEPT
-from vibe_gate.store.records import LINKED
+from vibe_gate.store.state import SPOOL
 
 HOOKS = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite")
 """The hooks that are installed."""
@@ -56,6 +56,11 @@ make() {{
   set -- $?
   set +C
   return $1
+}}
+note() {{
+  if [ -h "$state" ] || [ -h "$state/{spool}" ] || [ -p "$state/{spool}" ]; then return 1; fi
+  linked='{{"schema":1,"kind":"linked","commit":"%s","tree":"%s"}}'
+  {{ printf "\\n$linked\\n" "$1" "$2" >>"$state/{spool}"; }} 2>/dev/null
 }}
 """
 """Git's own folder (it says so wherever that is not `.git` of the folder it runs hooks in), and that of the records."""
@@ -149,7 +154,7 @@ settle() {{
   was='HEAD@{{1}}'
   set -- $(git --no-replace-objects rev-parse HEAD 'HEAD^{{tree}}' "$was" "$was^{{tree}}" 'HEAD^@' 2>/dev/null)
   if [ "$tree" ] && [ "$2" = "$tree" ]; then
-    make "$state/{linked}.$1.$2" || return 1
+    note "$1" "$2" || return 1
     if [ "$linked" ] && usual && [ "$state/index.$PPID" -ef "$own/index" ] &&
       [ "$state/passed" -nt "$own/index" ]; then make "$state/proven.$PPID.$1"; fi
     return 0
@@ -223,7 +228,7 @@ def script(name: str, home: Home) -> bytes:
         name=name,
         kept=KEPT,
         state=home.state,
-        linked=LINKED,
+        spool=SPOOL,
         words=shlex.quote(HINTS),
         python=shlex.quote(home.python),
         package=shlex.quote(str(home.package)),

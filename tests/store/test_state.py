@@ -1,0 +1,344 @@
+"""The shared state: one file, whole whoever writes, and whatever happens to it nobody is kept waiting or stopped."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from vibe_gate.domain.record import Record
+from vibe_gate.domain.waiver import Override
+from vibe_gate.errors import StorageError
+from vibe_gate.store.state import PATIENCE_S, State, common_dir_of, open_state
+
+NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+SOON = NOW + timedelta(minutes=5)
+KEY, OTHER = "ab" * 32, "cd" * 32
+TREE, COMMIT = "7" * 40, "c" * 40
+SEEN = Record(ts="2026-01-02T03:04:05.000+00:00", kind="reviewed", stage="pre-commit", tree=TREE)
+ALLOWED = Override(ts="2026", finding="0" * 16, reason="why", by="A <a@b>", email="a@b", expires=date(2026, 4, 1))
+LINKED = f'{{"schema":1,"kind":"linked","commit":"{COMMIT}","tree":"{TREE}"}}\n'
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    return open_state(tmp_path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "vibe-gate").mkdir()
+    return tmp_path / "vibe-gate"
+
+
+def use(state: State) -> None:
+    """What a commit does with it."""
+    state.overrides.all()
+    state.answers.get(KEY, NOW)
+    state.answers.claim([KEY], NOW, SOON)
+    state.answers.put(KEY, {"outcome": "fail"}, NOW)
+    state.answers.release([KEY])
+    state.answers.prune(NOW)
+    state.spending.add(0.5, "run", NOW)
+    state.spending.spent(NOW)
+    state.run_index("/r").update({"k": 1}, [("run", "k", 2, "data")], [])
+    state.hook_records.about(TREE)
+
+
+def run(program: str, *arguments: object) -> subprocess.Popen[str]:
+    code = (
+        "import sys\nfrom datetime import *\nfrom time import sleep\nfrom vibe_gate.store.state import open_state\n"
+        + program
+    )
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
+
+
+def test_what_is_written_is_read_by_the_next_process(tmp_path):
+    with open_state(tmp_path) as state:
+        state.hook_records.append(SEEN)
+        state.hook_records.append(SEEN.model_copy(update={"commit": COMMIT}))
+        state.overrides.append(ALLOWED)
+        use(state)
+    with open_state(tmp_path) as state:
+        assert [record.commit for record in state.hook_records.all()] == ["", COMMIT]
+        assert len(state.hook_records.about(TREE)) == 2
+        assert len(state.hook_records.about(COMMIT)) == 1
+        assert state.hook_records.about("u" * 40) == state.hook_records.about("") == []
+        assert state.overrides.all() == (ALLOWED,)
+        assert state.answers.get(KEY, NOW) == {"outcome": "fail"}
+        assert state.spending.spent(NOW) == 0.5
+        assert state.run_index("/r").rows() == [("run", "k", 2, "data")]
+        assert state.run_index("/other").rows() == []
+        assert state.problem == ""
+
+
+def test_only_the_user_may_read_it_and_looking_alone_makes_none(tmp_path, state):
+    assert state.hook_records.all() == []
+    assert state.spending.spent(NOW) == 0
+    assert not list(tmp_path.iterdir())
+    state.spending.add(1.0, "run", NOW)
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "vibe-gate").iterdir()} == {0o600}
+
+
+# What the hooks append
+
+
+def test_lines_that_sh_appends_are_records_once_and_in_order(tmp_path, folder, state):
+    spool = folder / "records.ndjson"
+    for number in range(3):
+        with spool.open("ab") as file:
+            file.write(SEEN.model_copy(update={"run": str(number)}).to_line())
+        state.hook_records.append(SEEN.model_copy(update={"run": f"{number}, written"}))
+    found = [record.run for record in open_state(tmp_path).hook_records.all()]
+    assert found == ["0", "0, written", "1", "1, written", "2", "2, written"]
+    spool.unlink()
+    spool.write_bytes(SEEN.to_line())
+    assert len(state.hook_records.all()) == 7
+
+
+def test_a_line_that_links_a_commit_is_the_review_of_its_tree_with_the_commit(folder, state):
+    state.hook_records.append(SEEN.model_copy(update={"run": "r1"}))
+    (folder / "records.ndjson").write_text(f"\n{LINKED}" + LINKED.replace(TREE, "8" * 40))
+    assert [(record.commit, record.run) for record in state.hook_records.about(COMMIT)] == [(COMMIT, "r1")]
+
+
+def test_damaged_and_torn_lines_cost_no_other(folder, state):
+    with (folder / "records.ndjson").open("wb") as file:
+        file.write(SEEN.to_line() + b'{"schema":1}\n\xff\xfe\n[]\n{"schema":1,"kind":"linked",[\n' + b"x" * 70_000)
+    assert state.hook_records.all() == [SEEN]
+    with (folder / "records.ndjson").open("ab") as file:
+        file.write(b"\n" + SEEN.to_line())
+    assert state.hook_records.all() == [SEEN, SEEN]
+
+
+# Answers and money
+
+
+def test_an_answer_is_found_until_it_is_too_old(state):
+    state.answers.put(KEY, {"outcome": "pass"}, NOW)
+    assert state.answers.get(KEY, NOW + timedelta(days=90)) == {"outcome": "pass"}
+    assert state.answers.get(KEY, NOW + timedelta(days=90, seconds=1)) is None
+    state.answers.prune(NOW + timedelta(days=91))
+    assert state.answers.get(KEY, NOW) is None
+
+
+def test_a_question_is_claimed_by_one_until_it_is_released_or_its_time_is_over(tmp_path, state):
+    other = open_state(tmp_path)
+    assert state.answers.claim([KEY, OTHER], NOW, SOON)
+    assert not other.answers.claim([OTHER], NOW, SOON)
+    assert other.answers.claim(["ef" * 32], NOW, SOON)
+    state.answers.release([KEY, OTHER])
+    assert other.answers.claim([OTHER], NOW, SOON)
+    assert state.answers.claim([OTHER], SOON, SOON)
+
+
+CLAIM = """
+state = open_state(sys.argv[1])
+print(state.answers.claim([sys.argv[2]], datetime.now(UTC), datetime.now(UTC) + timedelta(hours=1)), flush=True)
+"""
+
+
+def test_the_claim_of_a_process_that_was_killed_is_taken_over(tmp_path, state):
+    holder = run(CLAIM + "sleep(60)", tmp_path, KEY)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "True\n"
+    assert not state.answers.claim([KEY], NOW, SOON)
+    holder.send_signal(signal.SIGKILL)
+    time.sleep(0.2)  # it is not waited for: a zombie asks nothing any more
+    assert state.answers.claim([KEY], NOW, SOON)
+    holder.communicate()
+
+
+def test_of_many_processes_one_claims_a_question(tmp_path):
+    asking = [run(CLAIM + "sleep(1)", tmp_path, KEY) for _ in range(6)]
+    assert sorted(process.communicate()[0] for process in asking) == ["False\n"] * 5 + ["True\n"]
+
+
+def test_spending_is_counted_by_day_with_corrections(state):
+    for usd, when in ((0.5, NOW), (0.25, NOW), (-0.25, NOW), (float("nan"), NOW), (8.0, NOW + timedelta(days=1))):
+        assert state.spending.add(usd, "run", when) == ""
+    state.spending.add(1.0, "another", NOW)
+    assert state.spending.spent(NOW) == 1.5
+    assert state.spending.spent(NOW - timedelta(days=1)) == 0
+
+
+# Several processes
+
+
+WRITE = """
+from vibe_gate.domain.record import Record
+state = open_state(sys.argv[1])
+for n in range(50):
+    state.hook_records.append(Record(ts="now", kind="reviewed", stage="pre-commit", run=f"{sys.argv[2]}-{n}"))
+    state.spending.add(0.25, sys.argv[2], datetime(2026, 3, 4, tzinfo=UTC))
+"""
+
+
+@pytest.mark.slow
+def test_writers_at_the_same_time_lose_nothing_from_the_first_on(tmp_path, state):
+    writers = [run(WRITE, tmp_path, number) for number in range(6)]
+    assert [writer.wait(60) for writer in writers] == [0] * 6
+    assert {record.run for record in state.hook_records.all()} == {f"{w}-{n}" for w in range(6) for n in range(50)}
+    assert state.spending.spent(NOW) == 75
+    assert not (tmp_path / "vibe-gate" / "records.ndjson").exists()
+
+
+@pytest.mark.slow
+def test_a_lock_that_is_never_let_go_is_waited_for_once_and_keeps_no_record_back(tmp_path, state):
+    state.hook_records.append(SEEN)
+    holder = sqlite3.connect(tmp_path / "vibe-gate" / "state.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    began = time.monotonic()
+    waiting = open_state(tmp_path)
+    waiting.hook_records.append(SEEN)
+    use(waiting)
+    assert PATIENCE_S <= time.monotonic() - began < PATIENCE_S + 2
+    assert "is locked" in waiting.problem
+    assert waiting.hook_records.all() == [SEEN, SEEN]
+    with pytest.raises(StorageError, match="is locked"):
+        waiting.overrides.append(ALLOWED)
+    holder.close()
+    assert state.hook_records.all() == [SEEN, SEEN]
+
+
+# A file that is not as it should be
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(b"no database\n" * 1000)
+
+
+def foreign(path: Path) -> None:
+    with sqlite3.connect(path) as theirs:
+        theirs.execute("CREATE TABLE theirs (x)")
+
+
+def half(path: Path) -> None:
+    open_state(path.parents[1]).hook_records.append(SEEN)
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def without_a_table(path: Path) -> None:
+    open_state(path.parents[1]).hook_records.append(SEEN)
+    with sqlite3.connect(path) as database:
+        database.execute("DROP TABLE answers")
+
+
+@pytest.mark.parametrize("spoil", [garbage, foreign, half, without_a_table])
+def test_a_damaged_or_foreign_file_is_put_aside_and_begun_anew(folder, spoil):
+    path = folder / "state.db"
+    spoil(path)
+    with open_state(folder.parent) as state:
+        use(state)
+        state.hook_records.append(SEEN)
+        assert state.problem.startswith(f"{path} was damaged (")
+        assert f"it is kept as {path}.damaged-1, and a new one was begun." in state.problem
+        assert state.hook_records.all() == [SEEN]
+    assert (folder / "state.db.damaged-1").stat().st_size
+    with open_state(folder.parent) as state:
+        use(state)
+        assert (state.hook_records.all(), state.problem) == ([SEEN], "")
+
+
+def newer(path: Path) -> None:
+    open_state(path.parents[1]).hook_records.append(SEEN)
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA user_version = 99")
+
+
+def link(path: Path) -> None:
+    (path.parents[1] / "theirs").write_bytes(b"")
+    path.symlink_to(path.parents[1] / "theirs")
+
+
+def hard_link(path: Path) -> None:
+    (path.parents[1] / "theirs").write_bytes(b"")
+    path.hardlink_to(path.parents[1] / "theirs")
+
+
+def link_of_the_log(path: Path) -> None:
+    (path.parents[1] / "theirs").write_bytes(b"")
+    path.with_name("state.db-wal").symlink_to(path.parents[1] / "theirs")
+
+
+def no_folder(path: Path) -> None:
+    path.parent.rmdir()
+    path.parent.write_text("a file\n")
+
+
+def linked_folder(path: Path) -> None:
+    path.parent.rmdir()
+    (path.parents[1] / "elsewhere").mkdir()
+    path.parent.symlink_to(path.parents[1] / "elsewhere")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "spoil", [newer, link, hard_link, link_of_the_log, Path.mkdir, os.mkfifo, no_folder, linked_folder]
+)
+def test_a_file_that_cannot_be_used_stays_as_it_is_and_blocks_nothing(folder, spoil):
+    path = folder / "state.db"
+    spoil(path)
+    state = open_state(folder.parent)
+    use(state)
+    assert state.problem.startswith(f"{path} ")
+    assert state.problem.endswith("; nothing of this run is kept there.")
+    assert state.answers.put(KEY, {}, NOW) == state.spending.add(1.0, "run", NOW) == state.problem
+    if spoil in (no_folder, linked_folder):
+        with pytest.raises(StorageError):
+            state.hook_records.append(SEEN)
+    else:
+        state.hook_records.append(SEEN)
+        assert state.hook_records.all() == [SEEN]
+    assert not list(folder.parent.rglob("*.damaged-*"))
+    for theirs in (folder.parent / "theirs", folder.parent / "elsewhere"):
+        assert not theirs.exists() or not (theirs.read_bytes() if theirs.is_file() else list(theirs.iterdir()))
+
+
+@pytest.mark.parametrize("lie", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_whatever_lies_in_the_place_of_the_spool_is_not_read(folder, lie, state):
+    lie(folder / "records.ndjson")
+    state.hook_records.append(SEEN)
+    assert state.hook_records.all() == [SEEN]
+
+
+def test_a_full_disk_stops_nothing_and_loses_nothing_from_before(tmp_path, state):
+    state.hook_records.append(SEEN)
+    state.close()
+    full = open_state(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        use(full)
+        assert full.problem
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    use(state)
+    assert (state.hook_records.all(), state.problem) == ([SEEN], "")
+
+
+# Without git
+
+
+def test_the_common_directory_is_found_from_any_working_tree(tmp_path, environ):
+    def git(*words: str) -> None:
+        subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init", "-q", "main")
+    git("-C", "main", "commit", "-q", "--allow-empty", "-m", "x")
+    git("-C", "main", "worktree", "add", "-q", "../linked")
+    assert common_dir_of(str(tmp_path / "main")) == common_dir_of(str(tmp_path / "linked")) == f"{tmp_path}/main/.git"
+    assert common_dir_of(str(tmp_path)) is None
+    (tmp_path / ".git").write_text("gitdir: /nowhere\n")
+    assert common_dir_of(str(tmp_path)) is None
+    shutil.rmtree(tmp_path / "main")
+    assert common_dir_of(str(tmp_path / "linked")) is None

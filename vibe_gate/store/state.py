@@ -1,0 +1,625 @@
+"""What several processes share: one SQLite file, `<common git dir>/vibe-gate/state.db`. The only importer of sqlite3.
+
+    run_index      what lists say of runs; rebuilt from the bundles when it is not there or not right
+    hook_records   what git's hooks saw
+    overrides      what people let pass in this clone
+    answers        what a model answered, and who asks just now
+    spending       USD by day
+
+No method raises because of the file. A damaged or foreign file is put aside and begun anew; one that is
+locked, read-only, on a full disk or written by a newer version is left as it is, and `State.problem` says that
+this process writes nothing there. A commit is never blocked by it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+
+TYPE_CHECKING = False  # typing's own constant would cost `bundles list` the import of typing
+if TYPE_CHECKING:
+    from datetime import datetime
+    from typing import Any, Self
+
+    from vibe_gate.domain.record import Record
+    from vibe_gate.domain.waiver import Override
+
+FOLDER = "vibe-gate"
+"""Of everything that vibe-gate keeps in the common git directory."""
+
+NAME = "state.db"
+
+SPOOL = "records.ndjson"
+"""Records of the hooks, a line each, as sh appends them, and Python where the database takes none."""
+
+MAX_LINE = 64_000
+"""Bytes. A longer record is not ours: hints and reasons are sentences."""
+
+PATIENCE_S = 3.0
+"""Writers hold the lock for milliseconds; whoever waits that long waits for a process that does not run."""
+
+MAX_ANSWER_AGE_S = 90 * 86_400
+"""An older answer is asked for again: models change behind their names."""
+
+MAX_ANSWERS = 5_000
+"""Answers beyond this go, oldest first; at a few KB each, some tens of MB at most."""
+
+_APPLICATION = 0x76626774  # "vbgt", in the file's header
+_SCHEMA = 1
+
+_TABLES = """
+CREATE TABLE run_keys (store TEXT, key TEXT, ctime INTEGER, PRIMARY KEY (store, key)) WITHOUT ROWID;
+CREATE TABLE runs (store TEXT, run_id TEXT, key TEXT, ctime INTEGER, data TEXT, PRIMARY KEY (store, run_id, key))
+    WITHOUT ROWID;
+CREATE TABLE hook_records (id INTEGER PRIMARY KEY, commit_id TEXT, tree TEXT, old TEXT, line TEXT);
+CREATE INDEX hook_records_commit ON hook_records (commit_id);
+CREATE INDEX hook_records_tree ON hook_records (tree);
+CREATE INDEX hook_records_old ON hook_records (old);
+CREATE TABLE spools (inode INTEGER PRIMARY KEY, folded INTEGER);
+CREATE TABLE overrides (id INTEGER PRIMARY KEY, line TEXT);
+CREATE TABLE answers (key TEXT PRIMARY KEY, created_at REAL, answer TEXT) WITHOUT ROWID;
+CREATE TABLE claims (key TEXT PRIMARY KEY, owner TEXT, until REAL) WITHOUT ROWID;
+CREATE TABLE spending (day TEXT, run_id TEXT, usd REAL, PRIMARY KEY (day, run_id)) WITHOUT ROWID;
+CREATE TABLE captures (session TEXT PRIMARY KEY, folder TEXT UNIQUE, told REAL) WITHOUT ROWID;
+CREATE TABLE captured_calls (session TEXT, call TEXT, PRIMARY KEY (session, call)) WITHOUT ROWID;
+CREATE TABLE captured_blobs (session TEXT, blob TEXT, path TEXT, id INTEGER PRIMARY KEY, UNIQUE (session, blob, path));
+"""
+
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+"""Error codes of a file that is none of ours; the last is a table or column that is missing."""
+
+
+def open_state(common_dir: str | os.PathLike[str]) -> State:
+    """The shared state of the repository with this common git directory. Nothing is opened before it is asked."""
+    return State(os.fspath(common_dir))
+
+
+def common_dir_of(root: str) -> str | None:
+    """The common git directory of the working tree at `root`, found without git; None if there is none."""
+    git = os.path.join(root, ".git")
+    try:
+        if not os.path.isdir(git):  # a linked working tree, or a submodule
+            pointer = _first_line(git)
+            git = os.path.join(root, pointer.removeprefix("gitdir: "))
+            if not pointer.startswith("gitdir: "):
+                return None
+        common = os.path.join(git, "commondir")
+        if os.path.isfile(common):
+            git = os.path.join(git, _first_line(common))
+    except (OSError, ValueError):
+        return None
+    found = os.path.normpath(git)
+    return found if os.path.isfile(os.path.join(found, "HEAD")) else None
+
+
+def _first_line(path: str) -> str:
+    with open(path, "rb") as file:
+        return os.fsdecode(file.read(4096).split(b"\n", 1)[0].strip())
+
+
+class State:
+    """The tables. Threads may share it; close it, or use it as a context manager."""
+
+    def __init__(self, common_dir: str) -> None:
+        self.file = StateFile(os.path.join(common_dir, FOLDER))
+        self.hook_records = HookRecords(self.file)
+        self.overrides = Overrides(self.file)
+        self.answers = AnswerCache(self.file)
+        self.spending = DaySpending(self.file)
+
+    @property
+    def folder(self) -> str:
+        """`<common git dir>/vibe-gate`."""
+        return self.file.folder
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the file, as a sentence for people; "" as long as nothing is."""
+        return self.file.problem
+
+    def run_index(self, store: str) -> RunIndex:
+        """The index of the runs below `store`, the absolute path of a `.vibe-artifacts`."""
+        return RunIndex(self.file, store)
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        self.file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _NotOurs(Exception):
+    """The file is something else, or of another time."""
+
+
+class _Newer(_NotOurs):
+    """A newer version of vibe-gate wrote it."""
+
+
+class StateFile:
+    """One connection to the file. Reads that fail find nothing; writes that fail say so in `problem`."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.path = os.path.join(folder, NAME)
+        self.problem = ""
+        self.unwritten = False
+        """Whether this process writes nothing to the file: it could not once, and does not wait for it again."""
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+
+    def read(self, sql: str, *values: object) -> list[Any]:
+        """The rows of a query; [] if the file cannot be read, or is not there yet."""
+        with self._lock:
+            if self._connection is None and not os.path.lexists(self.path):
+                return []
+            try:
+                return self._connected().execute(sql, values).fetchall()
+            except sqlite3.Error as error:
+                self._note(error)
+                return []
+
+    def change(self, action: Callable[[sqlite3.Connection], object]) -> bool:
+        """Carry out `action` in one transaction; whether it is in the file now."""
+        with self._lock:
+            try:
+                connection = self._connected()
+                if self.unwritten:
+                    return False
+                connection.execute("BEGIN IMMEDIATE")
+                action(connection)
+                connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                self._note(error)
+                return False
+            except BaseException:
+                self.close()  # rolls back
+                raise
+            return True
+
+    def close(self) -> None:
+        """Close the connection, if there is one; what is not committed is gone."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def __del__(self) -> None:
+        self.close()  # a connection is part of a cycle, so that its descriptors would stay for a while
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            try:
+                self._connection = _opened(self.folder, self.path)
+            except _Newer:
+                self._do_without("was written by a newer vibe-gate: upgrade this one, or move the file away")
+            except _NotOurs as error:
+                self._put_aside(str(error))
+            except sqlite3.Error as error:
+                if _is_damage(error):
+                    self._put_aside(str(error))
+                else:
+                    self._do_without(f"cannot be used ({error})")
+            except OSError as error:
+                self._do_without(f"cannot be used ({error.strerror})")
+        assert self._connection is not None
+        return self._connection
+
+    def _note(self, error: sqlite3.Error) -> None:
+        """After a failure: a damaged file is put aside, any other is only read from now on."""
+        if self._connection is not None and self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        if _is_damage(error):
+            self.close()
+            self._put_aside(str(error))
+        else:
+            self.unwritten = True
+            self.problem = f"{self.path} cannot be written ({error}); nothing of this run is kept there."
+
+    def _put_aside(self, why: str) -> None:
+        """Rename the file and what belongs to it, and begin a new one."""
+        aside = next(name for name in _free_names(self.path) if not os.path.lexists(name))
+        try:
+            for part in ("-wal", "-shm", "-journal", ""):  # the file last: a stray log would be read into the new one
+                if os.path.lexists(self.path + part):
+                    os.rename(self.path + part, aside + part)
+            self._connection = _opened(self.folder, self.path)
+        except (OSError, sqlite3.Error, _NotOurs) as error:
+            return self._do_without(f"is damaged ({why}), and could not be put aside ({error})")
+        self.problem = f"{self.path} was damaged ({why}); it is kept as {aside}, and a new one was begun."
+        return None
+
+    def _do_without(self, why: str) -> None:
+        """Go on with a database in memory, which is empty."""
+        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._connection.executescript(_TABLES)
+        self.unwritten = True
+        self.problem = f"{self.path} {why}; nothing of this run is kept there."
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    if not hasattr(error, "sqlite_errorcode"):
+        raise error  # a mistake of ours: SQLite never saw it
+    return error.sqlite_errorcode & 0xFF in _DAMAGED
+
+
+def _free_names(path: str) -> Iterable[str]:
+    number = 1
+    while True:
+        yield f"{path}.damaged-{number}"
+        number += 1
+
+
+def _opened(folder: str, path: str) -> sqlite3.Connection:
+    """The database with its tables, made if it is missing. OSError, sqlite3.Error, _NotOurs."""
+    os.makedirs(folder, exist_ok=True)
+    if stat.S_ISLNK(os.lstat(folder).st_mode):
+        raise OSError(0, f"{folder} is a symbolic link")
+    for part in (path, f"{path}-wal", f"{path}-shm", f"{path}-journal"):
+        with suppress(FileNotFoundError):
+            _require_own(os.lstat(part), part)
+    if not os.path.lexists(path):
+        # Never closed before the first connection is: closing any descriptor of it would drop SQLite's locks.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    connection = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
+    try:
+        if _version(connection) != (_APPLICATION, _SCHEMA):
+            _make(connection)
+        connection.execute("PRAGMA synchronous = NORMAL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _require_own(found: os.stat_result, name: str) -> None:
+    """OSError for a link, a hard link or anything else that could be somebody else's file."""
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        raise OSError(0, f"{name} is a link, or not a regular file")
+
+
+def _version(connection: sqlite3.Connection) -> tuple[int, int]:
+    ((application,),) = connection.execute("PRAGMA application_id")
+    ((schema,),) = connection.execute("PRAGMA user_version")
+    return application, schema
+
+
+def _make(connection: sqlite3.Connection) -> None:
+    """Create the tables in an empty file, unless another process just does. sqlite3.Error, _NotOurs."""
+    connection.execute("PRAGMA journal_mode = WAL")  # stays as it was where the file system shares no memory
+    connection.execute("BEGIN IMMEDIATE")
+    application, schema = _version(connection)
+    if (application, schema) == (_APPLICATION, _SCHEMA):
+        connection.execute("COMMIT")
+        return
+    if application == _APPLICATION and schema > _SCHEMA:
+        raise _Newer
+    if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
+        raise _NotOurs("another program or version wrote it")
+    for statement in _TABLES.split(";"):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {_SCHEMA}")
+    connection.execute("COMMIT")
+
+
+class RunIndex:
+    """Rows about the runs of one store, for whoever looks at the store itself."""
+
+    def __init__(self, file: StateFile, store: str) -> None:
+        self._file = file
+        self._store = store
+
+    def keys(self) -> dict[str, int]:
+        """Folder of a key -> its ctime in ns when it was looked into."""
+        return dict(self._file.read("SELECT key, ctime FROM run_keys WHERE store = ?", self._store))
+
+    def rows(self, limit: int = -1) -> list[tuple[str, str, int, str]]:
+        """(run id, key, ctime of summary.json in ns, data), newest first; `limit` of them, all if it is negative."""
+        sql = "SELECT run_id, key, ctime, data FROM runs WHERE store = ? ORDER BY run_id DESC, key DESC LIMIT ?"
+        return self._file.read(sql, self._store, limit)
+
+    def update(
+        self, keys: Mapping[str, int], rows: Iterable[tuple[str, str, int, str]], gone: Iterable[tuple[str, str]]
+    ) -> None:
+        """Make `keys` the folders that were looked into, and add and remove rows, in one transaction."""
+        store = self._store
+
+        def action(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM run_keys WHERE store = ?", (store,))
+            connection.executemany("INSERT INTO run_keys VALUES (?, ?, ?)", ((store, *pair) for pair in keys.items()))
+            delete = "DELETE FROM runs WHERE store = ? AND run_id = ? AND key = ?"
+            connection.executemany(delete, ((store, *place) for place in gone))
+            insert = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?)"
+            connection.executemany(insert, ((store, *row) for row in rows))
+
+        self._file.change(action)
+
+
+class HookRecords:
+    """What git's hooks saw, oldest first. Damaged and foreign lines are skipped."""
+
+    def __init__(self, file: StateFile) -> None:
+        self._file = file
+
+    def append(self, record: Record) -> None:
+        """Add a record; to the spool if the database does not take it. StorageError if neither can be written."""
+        self._fold()
+        line = record.to_line()
+        if not self._file.change(lambda connection: _insert(connection, [(record, line.decode())])):
+            _append(self._file.folder, line)
+
+    def all(self) -> list[Record]:
+        """Every record."""
+        return self._select("SELECT line FROM hook_records ORDER BY id")
+
+    def about(self, name: str) -> list[Record]:
+        """The records that name this tree or commit id."""
+        if not name:
+            return []
+        sql = "SELECT line FROM hook_records WHERE commit_id = ?1 OR tree = ?1 OR old = ?1 ORDER BY id"
+        return [record for record in self._select(sql, name) if name in (record.commit, record.tree, record.old)]
+
+    def _select(self, sql: str, *values: str) -> list[Record]:
+        waiting = self._fold()
+        rows = [record for (line,) in self._file.read(sql, *values) if (record := _record(line)) is not None]
+        return rows + waiting
+
+    def _fold(self) -> list[Record]:
+        """Take in what was appended to the spool since the last time; what the database did not take comes back."""
+        (folded,) = self._file.read("SELECT inode, folded FROM spools") or [(0, 0)]
+        data, inode, start = _tail(self._file.folder, *folded)
+        if not data:
+            return []
+        pairs: list[tuple[Record, str]] = []
+        for line in data.split(b"\n"):
+            if record := self._spooled(line, pairs) if len(line) <= MAX_LINE else None:
+                pairs.append((record, record.to_line().decode()))
+
+        def action(connection: sqlite3.Connection) -> None:
+            if connection.execute("SELECT inode, folded FROM spools").fetchall() not in ([], [folded]):
+                return  # another process has just done it
+            _insert(connection, pairs)
+            connection.execute("DELETE FROM spools")
+            connection.execute("INSERT INTO spools VALUES (?, ?)", (inode, start + len(data)))
+
+        return [] if self._file.change(action) else [record for record, _ in pairs]
+
+    def _spooled(self, line: bytes, newer: Iterable[tuple[Record, str]]) -> Record | None:
+        """The record of a line; of one that says which commit a reviewed tree became, its review with that commit."""
+        import json
+
+        from vibe_gate.domain.record import let_through
+
+        if not line.startswith(b'{"schema":1,"kind":"linked",'):
+            return _record(line)
+        try:
+            linked = json.loads(line)
+            tree, commit = str(linked["tree"]), str(linked["commit"])
+        except (ValueError, KeyError, RecursionError):
+            return None
+        rows = self._file.read("SELECT line FROM hook_records WHERE tree = ? ORDER BY id", tree)
+        known = [record for (line,) in rows if (record := _record(line)) is not None]
+        seen = let_through([*known, *(record for record, _ in newer)], tree)
+        return None if seen is None else seen.model_copy(update={"commit": commit})
+
+
+def _insert(connection: sqlite3.Connection, pairs: Iterable[tuple[Record, str]]) -> None:
+    rows = [(record.commit, record.tree, record.old, line) for record, line in pairs]
+    connection.executemany("INSERT INTO hook_records (commit_id, tree, old, line) VALUES (?, ?, ?, ?)", rows)
+
+
+def _record(line: str | bytes) -> Record | None:
+    from vibe_gate.domain.record import Record
+
+    try:
+        return Record.model_validate_json(line)
+    except ValueError:
+        return None
+
+
+def _spool(folder: str, flags: int) -> int:
+    """A descriptor of the spool; no link is followed, and a pipe in its place keeps nobody waiting. OSError."""
+    careful = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    parent = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | careful)
+    try:
+        descriptor = os.open(SPOOL, flags | careful, 0o600, dir_fd=parent)
+    finally:
+        os.close(parent)
+    try:
+        _require_own(os.fstat(descriptor), SPOOL)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _tail(folder: str, inode: int, folded: int) -> tuple[bytes, int, int]:
+    """Whole lines of the spool from `folded` on (of another file from its beginning), its inode, where they start."""
+    try:
+        with open(_spool(folder, os.O_RDONLY), "rb") as file:
+            about = os.fstat(file.fileno())
+            start = folded if (about.st_ino, True) == (inode, folded <= about.st_size) else 0
+            file.seek(start)
+            data = file.read()
+    except OSError:
+        return b"", 0, 0
+    return data[: data.rfind(b"\n") + 1], about.st_ino, start
+
+
+def _append(folder: str, line: bytes) -> None:
+    """Append a line of its own by one write. StorageError."""
+    from vibe_gate.errors import StorageError
+
+    try:
+        with open(_spool(folder, os.O_RDWR | os.O_APPEND | os.O_CREAT), "ab", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            torn = size and os.pread(file.fileno(), 1, size - 1) != b"\n"
+            file.write(b"\n" * bool(torn) + line)
+    except OSError as error:
+        raise StorageError(f"{folder}/{SPOOL} could not be written: {error.strerror}.") from error
+
+
+class Overrides:
+    """What people let pass in this clone. It does not travel, and CI has none."""
+
+    def __init__(self, file: StateFile) -> None:
+        self._file = file
+
+    def append(self, override: Override) -> None:
+        """Add an override. StorageError."""
+        from vibe_gate.errors import StorageError
+
+        line = override.model_dump_json(by_alias=True)
+        if not self._file.change(lambda db: db.execute("INSERT INTO overrides (line) VALUES (?)", (line,))):
+            raise StorageError(f"The override was not recorded: {self._file.problem}")
+
+    def all(self) -> tuple[Override, ...]:
+        """Every override, oldest first; damaged ones are skipped: nothing passes by them."""
+        rows = self._file.read("SELECT line FROM overrides ORDER BY id")
+        return tuple(override for (line,) in rows if (override := _override(line)) is not None)
+
+
+def _override(line: str) -> Override | None:
+    from vibe_gate.domain.waiver import Override
+
+    try:
+        return Override.model_validate_json(line)
+    except ValueError:
+        return None
+
+
+class AnswerCache:
+    """Answers of models that were paid for, by the digest of their question.
+
+    Whoever can write the git directory can write answers, which is why a verdict that must bind is decided in CI.
+    """
+
+    def __init__(self, file: StateFile) -> None:
+        self._file = file
+
+    def get(self, key: str, now: datetime) -> dict[str, Any] | None:
+        """The answer kept under `key`; None if there is none, or it is too old."""
+        import json
+
+        oldest = now.timestamp() - MAX_ANSWER_AGE_S
+        rows = self._file.read("SELECT answer FROM answers WHERE key = ? AND created_at >= ?", key, oldest)
+        try:
+            answer = json.loads(rows[0][0]) if rows else None
+        except (ValueError, TypeError, RecursionError):
+            return None
+        return answer if isinstance(answer, dict) else None
+
+    def put(self, key: str, answer: Mapping[str, Any], now: datetime) -> str:
+        """Keep an answer. "", or why it could not be kept."""
+        import json
+
+        row = (key, now.timestamp(), json.dumps(answer))
+        kept = self._file.change(lambda db: db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", row))
+        return "" if kept else self._file.problem
+
+    def claim(self, keys: Iterable[str], now: datetime, until: datetime) -> bool:
+        """Be the only one who asks these questions until `until`, or `release`; False if somebody else asks one.
+
+        The claim of a process that is gone is taken over. Does not wait. True also if the file takes no claim.
+        """
+        wanted, owner = sorted(set(keys)), _this_process()
+        free = True
+
+        def action(db: sqlite3.Connection) -> None:
+            nonlocal free
+            marks = ", ".join("?" * len(wanted))
+            held = db.execute(f"SELECT owner, until FROM claims WHERE key IN ({marks})", wanted).fetchall()  # noqa: S608
+            free = all(ends <= now.timestamp() or is_gone(other) for other, ends in held)
+            if free:
+                rows = [(key, owner, until.timestamp()) for key in wanted]
+                db.executemany("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", rows)
+
+        self._file.change(action)
+        return free
+
+    def release(self, keys: Iterable[str]) -> None:
+        """Give up this process's claims."""
+        rows = [(key, _this_process()) for key in keys]
+        self._file.change(lambda db: db.executemany("DELETE FROM claims WHERE key = ? AND owner = ?", rows))
+
+    def prune(self, now: datetime) -> None:
+        """Remove answers that are too old or too many, and claims whose time is over."""
+        newest = "SELECT key FROM answers ORDER BY created_at DESC LIMIT ?"
+
+        def action(db: sqlite3.Connection) -> None:
+            db.execute("DELETE FROM answers WHERE created_at < ?", (now.timestamp() - MAX_ANSWER_AGE_S,))
+            db.execute(f"DELETE FROM answers WHERE key NOT IN ({newest})", (MAX_ANSWERS,))  # noqa: S608
+            db.execute("DELETE FROM claims WHERE until < ?", (now.timestamp(),))
+
+        self._file.change(action)
+
+
+def _this_process() -> str:
+    """This process by its number, its start and where that number counts."""
+    return f"{_life(os.getpid())} {_place()}"
+
+
+def _place() -> str:
+    """The machine and, on Linux, the process namespace: numbers of another one say nothing here."""
+    try:
+        return f"{os.uname().nodename} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return os.uname().nodename
+
+
+def _life(process: int) -> str:
+    """A process by number and start (field 22 of /proc/<number>/stat): "gone" if it ended, 0 without /proc."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="latin-1") as file:
+            fields = file.read().rpartition(") ")[2].split()
+        return f"{process} gone" if fields[0] in "ZX" else f"{process} {fields[19]}"
+    except (OSError, IndexError):
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return f"{process} gone"
+        except OSError:  # it is another user's
+            pass
+        return f"{process} 0"
+
+
+def is_gone(owner: str) -> bool:
+    """Whether the process of a claim has ended; False for one of another machine or container, which nobody can see."""
+    number, _, rest = owner.partition(" ")
+    _, _, place = rest.partition(" ")
+    if place != _place() or not number.isdecimal():
+        return False
+    return not owner.startswith(f"{_life(int(number))} ")
+
+
+class DaySpending:
+    """What the runs of this repository spend, its worktrees together: USD by day (UTC)."""
+
+    def __init__(self, file: StateFile) -> None:
+        self._file = file
+
+    def add(self, usd: float, run_id: str, now: datetime) -> str:
+        """Count what an answer of a run has cost; a correction may be negative. "", or why it is not counted."""
+        if not usd or usd != usd or usd in (float("inf"), float("-inf")):
+            return ""
+        sql = "INSERT INTO spending VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET usd = usd + excluded.usd"
+        counted = self._file.change(lambda db: db.execute(sql, (_day(now), run_id, usd)))
+        return "" if counted else self._file.problem
+
+    def spent(self, now: datetime) -> float:
+        """USD of all runs on the day of `now`."""
+        ((usd,),) = self._file.read("SELECT sum(usd) FROM spending WHERE day = ?", _day(now)) or [(None,)]
+        return max(usd, 0.0) if isinstance(usd, float) else 0.0
+
+
+def _day(now: datetime) -> str:
+    return now.isoformat()[:10]
