@@ -36,7 +36,7 @@ from vibe_gate.judging.assemble import JudgeResult, RunVerdict, assemble_verdict
 from vibe_gate.judging.deadline import Deadline
 from vibe_gate.receipts.issue import ReceiptIssuer, version_of
 from vibe_gate.secrets.redaction import Redactor
-from vibe_gate.store import STORE, captures, open_store
+from vibe_gate.store import STORE, captures, open_state, open_store
 
 if TYPE_CHECKING:
     from vibe_gate.judging.judge import JudgeContext
@@ -100,7 +100,7 @@ async def review_in(
     progress: Progress,
 ) -> Review:
     """`review` in a repository that is open already."""
-    began = time.monotonic()
+    began, state = time.monotonic(), open_state(repository.common_dir)
     progress("change", "reading the change")
     with Deadline(began, request.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
         change = repository.change(request.selection)
@@ -114,12 +114,12 @@ async def review_in(
         if request.stage and not change.head_commit:
             commits = (repository.draft(request.message),)
         _, unread = captures.fold(repository.common_dir, store.captures(), redactor, clock())
-        authored = Authorship(repository, environ, unread=unread).of(change, commits)
+        authored = Authorship(repository, environ, state, unread=unread).of(change, commits)
         message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
         versions = {name: version_of(name) for name in ("claude-agent-sdk",)} | {"vibe-gate": __version__}
         record = store.begin(change.key, clock(), assemble.about(change, gate, rubrics, versions))
     deadline = Deadline(began, request.deadline_s or gate.file.budget.deadline_s)
-    run = RunContext(record, redactor, deadline, clock, environ)
+    run = RunContext(record, redactor, deadline, clock, environ, state)
     try:
         done = await _carry_out(request, _Subject(change, gate, rubrics, message, authored), repository, run, progress)
     except BaseException as error:
@@ -142,7 +142,7 @@ async def _carry_out(
         _keep_contents(repository, change, run)
         checks = run_checks(rubrics, change, gate.file.policy.block, repository, run)
         impact = policy.impact(change, gate, run.environ)
-        waivers = trust.waivers(repository, gate, run.environ, run.clock().date())
+        waivers = trust.waivers(run.state.overrides, gate, run.environ, run.clock().date())
         waivers = trust.approved(waivers, impact, request.approval)
         answers = _without_asking(request, subject, repository, run, checks, waivers)
     if answers is None:
@@ -277,4 +277,6 @@ def _notes(repository: Repository, gate: Gate, run: RunContext, verdict: RunVerd
         notes.append("No .vibe-gate/ here: the built-in gate was used. `vibe-gate init` writes one to start from.")
     if run.record.lost:
         notes.append(f"Unrecorded: {run.record.lost}")
+    if run.state.problem:
+        notes.append(run.state.problem)
     return notes

@@ -168,7 +168,7 @@ def test_nothing_secret_is_left_on_disk_by_a_review(tmp_path: Path, environ: dic
     assert LONG[:12] not in told.summary.model_dump_json()
     assert_clean(repo.path / ".vibe-artifacts")
     if wire == "live":
-        assert list((repo.path / ".git/vibe-gate/verdicts").iterdir())
+        assert (repo.path / ".git/vibe-gate/state.db").exists()
         assert_clean(repo.path / ".git/vibe-gate")
     else:
         assert list((tmp_path / "cassette").iterdir())
@@ -186,10 +186,7 @@ def test_nothing_secret_is_left_by_a_review_whose_model_fails(tmp_path: Path, en
         told = walk(repo, environ | model.environ)
     assert told.summary.outcome in ("error", "fail")
     assert_clean(repo.path / ".vibe-artifacts")
-    assert (
-        not list((repo.path / ".git").glob("vibe-gate/verdicts/*"))
-        or assert_clean(repo.path / ".git/vibe-gate") is None
-    )
+    assert_clean(repo.path / ".git/vibe-gate")
 
 
 def test_a_binary_file_without_a_secret_keeps_its_place_in_the_patch(tmp_path: Path, environ: dict[str, str]) -> None:

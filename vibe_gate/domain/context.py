@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from vibe_gate.judging.deadline import Deadline
     from vibe_gate.secrets.redaction import Redactor
     from vibe_gate.store import RunRecorder
+    from vibe_gate.store.state import State
 
 CHECKS_NODE = "checks"
 """The graph's node of the checks, which every judge's node comes after."""
@@ -83,3 +84,4 @@ class RunContext:
     deadline: Deadline
     clock: Callable[[], datetime]
     environ: Mapping[str, str]
+    state: State

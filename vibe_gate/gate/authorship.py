@@ -18,7 +18,7 @@ from vibe_gate.errors import GateError
 from vibe_gate.git import Repository
 from vibe_gate.git.taken import taken_over
 from vibe_gate.store import captures
-from vibe_gate.store.state import open_state
+from vibe_gate.store.state import State
 
 MAX_LOOKED_AT = 50
 """Recorded commits of agents that are compared with one that no hook saw: each costs a diff."""
@@ -32,11 +32,16 @@ class Authorship:
     """
 
     def __init__(
-        self, repository: Repository, environ: Mapping[str, str], now: datetime | None = None, unread: str = ""
+        self,
+        repository: Repository,
+        environ: Mapping[str, str],
+        state: State,
+        now: datetime | None = None,
+        unread: str = "",
     ) -> None:
         self._repository = repository
         self._environ = environ
-        self._records = open_state(repository.common_dir).hook_records
+        self._records = state.hook_records
         self._unread = unread if now is None else captures.note_written(repository.common_dir, now)
         self._written = captures.written_blobs(repository.common_dir)
         self._all: list[Record] | None = None

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Protocol
 
 from pydantic import ValidationError
 
@@ -32,8 +31,7 @@ from vibe_gate.judging.assemble import JudgeResult
 from vibe_gate.judging.deadline import GRACE_S
 from vibe_gate.judging.question import Question, RubricQuestion, RubricVotes
 from vibe_gate.judging.votes import SESSIONS_AT_ONCE, TOOLS, VoteContext, cast_votes
-from vibe_gate.store.spending import DayLedger
-from vibe_gate.store.verdicts import VerdictCache
+from vibe_gate.store.state import AnswerCache, DaySpending
 
 NO_KEY = "no API key"
 ADVICE = (
@@ -43,35 +41,6 @@ ADVICE = (
 
 POLL_S = 0.1
 """Between two looks whether another review has its answer."""
-
-
-class Answers(Protocol):
-    """Answers already paid for, by the question's key. No method raises."""
-
-    def get(self, key: str, now: datetime) -> dict[str, Any] | None:
-        """The answer kept under `key`."""
-
-    def put(self, key: str, answer: dict[str, Any], now: datetime) -> str:
-        """Keep an answer; "", or why it could not be kept."""
-
-    def claim(self, keys: Iterable[str], now: datetime, until: datetime) -> bool:
-        """Be the only one who asks these questions, all or none; False if a living process asks one of them."""
-
-    def release(self, keys: Iterable[str]) -> None:
-        """Let others ask these questions."""
-
-    def prune(self, now: datetime) -> int:
-        """Forget what is too old or too much."""
-
-
-class DaySpending(Protocol):
-    """What all runs of a day have spent, in USD. No method raises; `add` is called from several threads."""
-
-    def spent(self, now: datetime) -> float:
-        """USD of the day of `now`."""
-
-    def add(self, usd: float, run_id: str, now: datetime) -> str:
-        """Count what was just paid (less than 0: a correction); "", or why it could not be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +101,7 @@ async def judge(
     run = context.run
     wire = wire_from(run.environ, request.wire, request.cassette)
     questions = context.questions(rubrics)
-    answers = _answers(context.repository)
+    answers = run.state.answers
     # A recording must hold the conversation and a replay must show it: neither uses what is known.
     reads, writes = wire.mode == "live" and not request.force, wire.mode == "live"
     known = _known(answers, questions, run.clock()) if reads else {}
@@ -161,17 +130,9 @@ async def judge(
     return replace(result, questions={name: context.keys(rubrics)[name] for name in result.answered_now})
 
 
-def _answers(repository: Repository) -> Answers:
-    return VerdictCache(repository.common_dir)
-
-
-def _spending(repository: Repository) -> DaySpending:
-    return DayLedger(repository.common_dir)
-
-
 @asynccontextmanager
 async def _claimed(
-    answers: Answers, keys: list[str], run: RunContext, tell: Callable[[str], None]
+    answers: AnswerCache, keys: list[str], run: RunContext, tell: Callable[[str], None]
 ) -> AsyncIterator[None]:
     """Be the only one who asks these questions, as far as that can be had in half of the time that is left.
 
@@ -192,7 +153,7 @@ async def _claimed(
             answers.release(keys)
 
 
-def _known(answers: Answers, questions: Iterable[RubricQuestion], now: datetime) -> dict[str, RubricVotes]:
+def _known(answers: AnswerCache, questions: Iterable[RubricQuestion], now: datetime) -> dict[str, RubricVotes]:
     found: dict[str, RubricVotes] = {}
     for question in questions:
         answer = answers.get(question.key, now)
@@ -204,7 +165,7 @@ def _known(answers: Answers, questions: Iterable[RubricQuestion], now: datetime)
 
 async def _ask(context: JudgeContext, questions: list[RubricQuestion], wire: Wire, upstream: Upstream | None) -> _Asked:
     """Ask all questions side by side, with the tree exported and the gateway open."""
-    run, spending = context.run, _spending(context.repository)
+    run, spending = context.run, context.run.state.spending
     uncounted: set[str] = set()
     lock = threading.Lock()
 
@@ -264,7 +225,7 @@ def _tell_budget(run: RunContext, budget: float, spent: Spending, votes: Mapping
     run.record.event("budget.reached", limit_usd=budget, usd=round(spent.usd, 6), not_asked=not_asked)
 
 
-def _keep(answers: Answers, asked: _Asked, context: JudgeContext) -> tuple[str, ...]:
+def _keep(answers: AnswerCache, asked: _Asked, context: JudgeContext) -> tuple[str, ...]:
     """Keep the final answers for later reviews; what could not be kept comes back as a sentence."""
     now, problem = context.run.clock(), ""
     for key, votes in asked.votes.items():

@@ -40,6 +40,7 @@ from vibe_gate.receipts.status import (
     object_ids,
 )
 from vibe_gate.secrets.redaction import Redactor
+from vibe_gate.store import open_state
 
 SHORT_ID = 12
 
@@ -162,7 +163,7 @@ class _Verifier:
         self.signers = allowed_signers(repository, self._whole, environ, **named)
         self.finder = ReceiptFinder(repository, environ, now, self.signers)
         # Whoever runs this says nothing about who wrote what is committed: no environment.
-        self._authorship = Authorship(repository, {}, now)
+        self._authorship = Authorship(repository, {}, open_state(repository.common_dir), now)
         oldest_first = tuple(reversed(span.commits))
         self._history = History({name: repository.parents(name) for name in oldest_first}, span.base)
         self._trees = {span.base: self._whole.before} | {name: self._changes[name].after for name in oldest_first}

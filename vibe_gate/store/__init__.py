@@ -9,6 +9,8 @@
     runs         lists, finding, the `Bundles` of a working tree      gc        what is deleted
     checking     everything that is wrong               repair    what can be mended, or is put aside
     archive      runs into one tar.gz, and out of one, trusting nothing
+    state        what processes share: run index, records of git's hooks, overrides, answers, spending
+    captures     sessions of a coding agent, folded from what its hooks left
 
 The format, file by file: docs/bundles.md.
 """
@@ -24,11 +26,12 @@ if TYPE_CHECKING:
     from vibe_gate.store.recorder import RunRecorder, Store, open_store
     from vibe_gate.store.result import Attachment, RunResult, read_bundle
     from vibe_gate.store.runs import Bundles, find_bundles
+    from vibe_gate.store.state import State, open_state
     from vibe_gate.store.turn import TurnRecorder
 
 __all__ = [
-    "STORE", "Attachment", "Bundles", "FileChange", "RunRecorder", "RunResult", "Store", "TurnRecorder",
-    "captures", "clean_bundles", "find_bundles", "open_store", "read_bundle",
+    "STORE", "Attachment", "Bundles", "FileChange", "RunRecorder", "RunResult", "State", "Store", "TurnRecorder",
+    "captures", "clean_bundles", "find_bundles", "open_state", "open_store", "read_bundle",
 ]  # fmt: skip
 
 
@@ -52,6 +55,10 @@ def __getattr__(name: str) -> object:
             from vibe_gate.store import runs
 
             value = getattr(runs, name)
+        case "open_state" | "State":
+            from vibe_gate.store import state
+
+            value = getattr(state, name)
         case "clean_bundles":
             from vibe_gate.store.gc import clean_bundles
 

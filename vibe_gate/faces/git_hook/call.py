@@ -72,7 +72,7 @@ def _hints(hook: Hook, repository: Repository) -> tuple[str, ...]:
     """Who wrote what is staged, as far as that can still be found out."""
     with suppress(Exception):  # the same bug may stop this as well: the record is written, with fewer hints
         authorship = importlib.import_module("vibe_gate.gate.authorship").Authorship(
-            repository, hook.environ, hook.clock()
+            repository, hook.environ, open_state(repository.common_dir), hook.clock()
         )
         hints: tuple[str, ...] = authorship.of(repository.change(Selection("staged")), ()).hints
         return hints

@@ -126,7 +126,9 @@ def _hints(hook: Hook, made: Made, repository: Repository, *, alone: bool) -> tu
     """
     seen = provenance(hook.environ, (), uncommitted=True).hints
     # Only here: a commit that no hook let through is rare, and its files are read for this.
-    authorship = importlib.import_module("vibe_gate.gate.authorship").Authorship(repository, {}, hook.clock())
+    authorship = importlib.import_module("vibe_gate.gate.authorship").Authorship(
+        repository, {}, open_state(repository.common_dir), hook.clock()
+    )
     change = repository.change(Selection("commit", left=made.commit))
     commit = repository.signed(made.commit)
     signed = authorship.of(change, (commit,)).hints
