@@ -142,7 +142,7 @@ async def _carry_out(
         _keep_contents(repository, change, run)
         checks = run_checks(rubrics, change, gate.file.policy.block, repository, run)
         impact = policy.impact(change, gate, run.environ)
-        waivers = trust.waivers(run.state.overrides, gate, run.environ, run.clock().date())
+        waivers = trust.waivers(run.state, gate, run.environ, run.clock().date())
         waivers = trust.approved(waivers, impact, request.approval)
         answers = _without_asking(request, subject, repository, run, checks, waivers)
     if answers is None:

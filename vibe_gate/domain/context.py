@@ -15,8 +15,7 @@ from vibe_gate.domain.receipt import Waiver
 if TYPE_CHECKING:
     from vibe_gate.judging.deadline import Deadline
     from vibe_gate.secrets.redaction import Redactor
-    from vibe_gate.store import RunRecorder
-    from vibe_gate.store.state import State
+    from vibe_gate.store import RunRecorder, State
 
 CHECKS_NODE = "checks"
 """The graph's node of the checks, which every judge's node comes after."""

@@ -17,8 +17,7 @@ from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.errors import GateError
 from vibe_gate.git import Repository
 from vibe_gate.git.taken import taken_over
-from vibe_gate.store import captures
-from vibe_gate.store.state import State
+from vibe_gate.store import State, captures
 
 MAX_LOOKED_AT = 50
 """Recorded commits of agents that are compared with one that no hook saw: each costs a diff."""

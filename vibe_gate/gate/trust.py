@@ -22,7 +22,7 @@ from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate import built_in_gate, load_gate, mistakes
 from vibe_gate.gate.policy import PolicyImpact, touches
 from vibe_gate.git import Repository
-from vibe_gate.store.state import Overrides
+from vibe_gate.store import State
 
 WORKTREE = "worktree"
 
@@ -81,9 +81,9 @@ def trusted_revision(repository: Repository, change: Change, *, base: str | None
     return repository.upstream_base() or change.base_commit
 
 
-def waivers(overrides: Overrides, gate: Gate, environ: Mapping[str, str], today: date) -> Waivers:
+def waivers(state: State, gate: Gate, environ: Mapping[str, str], today: date) -> Waivers:
     """What may be let pass: the gate's suppressions, and here, but never in CI, the overrides that people recorded."""
-    local = () if environ.get("CI") else overrides.all()
+    local = () if environ.get("CI") else state.overrides.all()
     return Waivers(today, tuple(one for one in local if not agent_behind({}, (one.email,))), gate.suppressions)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -31,7 +32,9 @@ from vibe_gate.judging.assemble import JudgeResult
 from vibe_gate.judging.deadline import GRACE_S
 from vibe_gate.judging.question import Question, RubricQuestion, RubricVotes
 from vibe_gate.judging.votes import SESSIONS_AT_ONCE, TOOLS, VoteContext, cast_votes
-from vibe_gate.store.state import AnswerCache, DaySpending
+
+if TYPE_CHECKING:
+    from vibe_gate.store.state import AnswerCache, DaySpending
 
 NO_KEY = "no API key"
 ADVICE = (

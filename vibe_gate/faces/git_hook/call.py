@@ -17,7 +17,7 @@ from vibe_gate.errors import GateError, StorageError
 from vibe_gate.faces.git_hook.effect import effect
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.report.text import safe
-from vibe_gate.store.state import open_state
+from vibe_gate.store import open_state
 
 
 @dataclass(frozen=True, slots=True)

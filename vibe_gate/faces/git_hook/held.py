@@ -20,7 +20,7 @@ from vibe_gate.git import Repository, open_repository
 from vibe_gate.receipts.notes import is_wanted
 from vibe_gate.report.text import safe
 from vibe_gate.review import Review, ReviewRequest, review_in
-from vibe_gate.store.state import open_state
+from vibe_gate.store import open_state
 
 _BEFORE_COMMITS = ("pre-commit", "pre-merge-commit")
 

@@ -11,7 +11,7 @@ from vibe_gate.errors import INCONCLUSIVE, PASS
 from vibe_gate.faces.git_hook.call import Hook, note_empty_merge
 from vibe_gate.faces.git_hook.effect import effect
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.store.state import open_state
+from vibe_gate.store import open_state
 
 _SCISSORS = " ------------------------ >8 ------------------------"
 

@@ -17,7 +17,7 @@ from vibe_gate.git import Repository, open_repository
 from vibe_gate.receipts.notes import NOTES
 from vibe_gate.receipts.verify import VerifyRequest, verify
 from vibe_gate.report.text import safe
-from vibe_gate.store.state import open_state
+from vibe_gate.store import open_state
 
 _GRAVITY = {PASS: 0, POLICY_CHANGED: 1, INTEGRITY: 3}
 """Of several pushed refs the gravest code counts; those not named here are 2."""

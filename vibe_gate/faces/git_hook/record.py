@@ -8,6 +8,7 @@ said, and `verify` and CI can act on it.
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import provenance
@@ -18,7 +19,10 @@ from vibe_gate.git import Repository, open_repository
 from vibe_gate.git.hooks import Made
 from vibe_gate.receipts.notes import share_run
 from vibe_gate.report.text import safe
-from vibe_gate.store.state import HookRecords, open_state
+from vibe_gate.store import open_state
+
+if TYPE_CHECKING:
+    from vibe_gate.store.state import HookRecords
 
 
 def after_commit(hook: Hook) -> int:

@@ -29,7 +29,9 @@ from pathlib import Path
 
 from vibe_gate.faces.git_hook.edition import EDITION, OPTION
 from vibe_gate.faces.git_hook.githooks import HEAD, KEPT
-from vibe_gate.store.state import SPOOL
+
+SPOOL = "records.ndjson"
+"""What sh appends of a commit; the shared state takes it in."""
 
 HOOKS = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite")
 """The hooks that are installed."""
