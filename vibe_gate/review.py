@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from vibe_gate import __version__
-from vibe_gate.checks.answer import counted
-from vibe_gate.checks.run import CheckResults, run_checks
+from vibe_gate.checks import CheckResults, run_checks
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import ReviewRequest, RunContext
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored, Summary, Trusted

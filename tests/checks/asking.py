@@ -8,8 +8,9 @@ from domain.changes import change, read
 
 from vibe_gate.checks import CHECKS, run_check
 from vibe_gate.checks.contract import CheckInput, CheckResult
+from vibe_gate.checks.execution import Execution
 from vibe_gate.domain.change import FileChange
-from vibe_gate.domain.execution import CommandResult, Execution
+from vibe_gate.domain.execution import CommandResult
 from vibe_gate.domain.rubric import Criterion
 
 

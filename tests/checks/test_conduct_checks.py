@@ -11,7 +11,8 @@ from domain.changes import added
 from pydantic import ValidationError
 
 from vibe_gate.checks import CHECKS
-from vibe_gate.domain.execution import CommandResult, Execution, Todo, ToolUse
+from vibe_gate.checks.execution import Execution, Todo, ToolUse
+from vibe_gate.domain.execution import CommandResult
 
 TOOLS = (ToolUse("Read", True), ToolUse("Edit", True), ToolUse("Edit", False), ToolUse("mcp__db__query", False))
 CONDUCT: dict[str, dict[str, Any]] = {

@@ -67,7 +67,7 @@ def test_a_test_that_goes_is_found_unless_it_stands_elsewhere(
 )
 def test_a_deleted_test_is_named_in_every_language(path: str, before: str, name: str) -> None:
     (finding,) = ask("no-deleted-tests", file_change(path, before.encode(), b"\n")).findings
-    assert finding.message == f"The test {name} is gone."
+    assert finding.message == f"Test {name} was removed."
     assert finding.evidence[0].side == "before"
     assert finding.evidence[0].quote in before
 
@@ -173,7 +173,7 @@ def test_a_file_full_of_skips_is_counted_and_the_first_thousand_shown() -> None:
     result = ask("no-skipped-tests", added("ATest.java", b"@Ignore\n" * 100_000))
     assert len(result.findings) == 1_000
     assert result.reason == (
-        "Tests are switched off by 100,000 added lines, in ATest.java. Only the first 1,000 are findings here."
+        "100,000 added lines disable tests in ATest.java. Only the first 1,000 are findings here."
     )
 
 

@@ -52,7 +52,7 @@ def test_a_secret_is_never_repeated() -> None:
     assert KEY.decode() not in shown
     assert TOKEN.decode() not in shown
     assert result.findings[0].evidence[0].quote == "a = 'AKIA...'; b = 'ghp_...'"
-    assert result.reason == "2 secrets added: aws-access-key-id 1, github-token 1."
+    assert result.reason == "2 secrets added: aws-access-key-id (1), github-token (1)."
 
 
 def test_a_private_key_over_several_lines_is_one_finding_at_its_first_line() -> None:

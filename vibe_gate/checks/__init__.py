@@ -1,40 +1,184 @@
-"""Built-in checks: deterministic criteria that run first, offline, and always bind."""
+"""Built-in checks: deterministic criteria that run first, offline, and always bind.
+
+`CHECKS` is a plain dict: adding a check is writing a function and an entry.
+"""
 
 from __future__ import annotations
 
-from vibe_gate.checks.contract import Check, CheckInput, CheckResult
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-CHECKS: dict[str, Check] = {
-    "no-secrets": Check("No secret is added", "text:SecretOptions", "text:no_secrets"),
-    "no-conflict-markers": Check("No conflict marker is left behind", "answer:Excluding", "text:no_conflict_markers"),
-    "no-deleted-files": Check("No file is deleted", "answer:Excluding", "files:no_deleted_files"),
-    "no-deleted-tests": Check("No test is deleted", "tests_kept:TestOptions", "tests_kept:no_deleted_tests"),
-    "no-skipped-tests": Check("No test is switched off", "tests_kept:SkipOptions", "tests_kept:no_skipped_tests"),
-    "only-paths": Check("Nothing but these paths changes", "files:OnlyPathsOptions", "files:only_paths"),
-    "forbidden-paths": Check("These paths do not change", "files:ForbiddenPathsOptions", "files:forbidden_paths"),
-    "forbidden-pattern": Check("No added line matches", "text:PatternOptions", "text:forbidden_pattern"),
-    "required-companion": Check("What belongs together changes together", "files:CompanionOptions",
-                                "files:required_companion"),
-    "max-changed-lines": Check("The change is small enough to review", "files:MaxLinesOptions",
-                               "files:max_changed_lines"),
-    "no-binary": Check("No binary content is added", "answer:Excluding", "files:no_binary"),
-    "no-large-files": Check("No large file is added", "files:LargeFileOptions", "files:no_large_files"),
-    "no-invisible-unicode": Check("No character hides or reorders text", "answer:Excluding",
-                                  "text:no_invisible_unicode"),
-    "no-escaping-symlinks": Check("No symbolic link leaves the tree", "answer:Excluding", "files:no_escaping_symlinks"),
-    "no-policy-change": Check("The gate's own policy does not change", "contract:NoOptions", "files:no_policy_change"),
-    "tools-only": Check("The agent used only these tools", "conduct:ToolsOnlyOptions", "conduct:tools_only"),
-    "tool-used": Check("The agent used this tool", "conduct:ToolUsedOptions", "conduct:tool_used"),
-    "cost-under": Check("The agent's run cost no more", "conduct:CostOptions", "conduct:cost_under"),
-    "todos-completed": Check("The agent completed its todos", "contract:NoOptions", "conduct:todos_completed"),
-    "no-errors-in-logs": Check("The run's log has no errors", "conduct:LogOptions", "conduct:no_errors_in_logs"),
-    "command": Check("A command succeeds in an export of the head tree", "command:CommandOptions", "command:command"),
-}  # fmt: skip
-"""Each check's name, what passing says, and the homes of its options and its function here: a plain dict, so adding
-one is adding an entry. A home is loaded when a gate names one of its checks."""
+from vibe_gate.checks.contract import Check, CheckInput, CheckResult, Excluding, NoOptions
+from vibe_gate.checks.execution import (
+    NOT_YET,
+    CommandOptions,
+    CostOptions,
+    LogOptions,
+    ToolsOnlyOptions,
+    ToolUsedOptions,
+    command,
+    cost_under,
+    no_errors_in_logs,
+    todos_completed,
+    tool_used,
+    tools_only,
+)
+from vibe_gate.checks.files import (
+    CompanionOptions,
+    ForbiddenPathsOptions,
+    LargeFileOptions,
+    MaxLinesOptions,
+    OnlyPathsOptions,
+    forbidden_paths,
+    max_changed_lines,
+    no_binary,
+    no_deleted_files,
+    no_escaping_symlinks,
+    no_large_files,
+    no_policy_change,
+    only_paths,
+    required_companion,
+)
+from vibe_gate.checks.tests_kept import SkipOptions, TestOptions, no_deleted_tests, no_skipped_tests
+from vibe_gate.checks.text import (
+    PatternOptions,
+    SecretOptions,
+    forbidden_pattern,
+    no_conflict_markers,
+    no_invisible_unicode,
+    no_secrets,
+)
+from vibe_gate.domain.change import Change
+from vibe_gate.domain.context import CHECKS_NODE, RunContext
+from vibe_gate.domain.decide import short
+from vibe_gate.domain.execution import CommandResult
+from vibe_gate.domain.rubric import Criterion, Rubric
+from vibe_gate.domain.verdict import CriterionResult, Finding
+
+if TYPE_CHECKING:
+    from vibe_gate.git import Repository
+
+__all__ = ["CHECKS", "Check", "CheckInput", "CheckResult", "CheckResults", "run_check", "run_checks"]
+
+CHECKS: dict[str, Check[Any]] = {
+    "no-secrets": Check("No secret is added", SecretOptions, no_secrets),
+    "no-conflict-markers": Check("No conflict marker is left behind", Excluding, no_conflict_markers),
+    "no-deleted-files": Check("No file is deleted", Excluding, no_deleted_files),
+    "no-deleted-tests": Check("No test is deleted", TestOptions, no_deleted_tests),
+    "no-skipped-tests": Check("No test is disabled", SkipOptions, no_skipped_tests),
+    "only-paths": Check("Nothing but these paths changes", OnlyPathsOptions, only_paths),
+    "forbidden-paths": Check("These paths do not change", ForbiddenPathsOptions, forbidden_paths),
+    "forbidden-pattern": Check("No added line matches", PatternOptions, forbidden_pattern),
+    "required-companion": Check("What belongs together changes together", CompanionOptions, required_companion),
+    "max-changed-lines": Check("The change is small enough to review", MaxLinesOptions, max_changed_lines),
+    "no-binary": Check("No binary content is added", Excluding, no_binary),
+    "no-large-files": Check("No large file is added", LargeFileOptions, no_large_files),
+    "no-invisible-unicode": Check("No character hides or reorders text", Excluding, no_invisible_unicode),
+    "no-escaping-symlinks": Check("No symbolic link leaves the tree", Excluding, no_escaping_symlinks),
+    "no-policy-change": Check("The gate's own policy does not change", NoOptions, no_policy_change),
+    "tools-only": Check("The agent used only these tools", ToolsOnlyOptions, tools_only, NOT_YET),
+    "tool-used": Check("The agent used this tool", ToolUsedOptions, tool_used, NOT_YET),
+    "cost-under": Check("The agent's run cost no more", CostOptions, cost_under, NOT_YET),
+    "todos-completed": Check("The agent completed its todos", NoOptions, todos_completed, NOT_YET),
+    "no-errors-in-logs": Check("The run's log has no errors", LogOptions, no_errors_in_logs, NOT_YET),
+    "command": Check("A command succeeds in an export of the head tree", CommandOptions, command),
+}
+"""Each check's name, what passing says, its options and its function."""
 
 
 def run_check(input: CheckInput) -> CheckResult:
     """The answer of the check that the criterion names; its name and options were validated with the definitions."""
     check = CHECKS[input.criterion.check_name]
     return check.function(input, check.options.model_validate(input.criterion.options))
+
+
+_NO_WALL = "Commands ran code of the change without a whole wall around it"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResults:
+    """Results by (rubric id, criterion id), what they point at, and sentences for people."""
+
+    results: dict[tuple[str, str], CriterionResult]
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+
+
+def run_checks(
+    rubrics: Sequence[Rubric], change: Change, policy: tuple[str, ...], repository: Repository, run: RunContext
+) -> CheckResults:
+    """Every check of the rubrics; the same question in two rubrics is worked out once.
+
+    `policy` holds the globs of the gate's block list.
+    """
+    known: dict[str, CheckResult] = {}
+    results: dict[tuple[str, str], CriterionResult] = {}
+    lacks: list[str] = []
+    run.record.event("node.added", CHECKS_NODE, kind="checks")
+    run.record.event("node.status", CHECKS_NODE, status="RUNNING")
+    for rubric in rubrics:
+        for criterion in rubric.checked:
+            question = criterion.model_dump_json(exclude={"id", "weight"})
+            if question not in known:
+                command = partial(_command, criterion, change, repository, run, lacks.append)
+                known[question] = run_check(
+                    CheckInput(
+                        change=change,
+                        criterion=criterion,
+                        read=repository.read,
+                        run_command=command,
+                        policy=policy,
+                        redact=run.redactor.text,
+                    )
+                )
+            results[rubric.id, criterion.id] = _result(criterion, known[question])
+    run.record.event("node.status", CHECKS_NODE, status="DONE")
+    findings = tuple(finding for answer in known.values() for finding in answer.findings)
+    # Each sentence once: several commands lack the same.
+    notes = tuple(
+        f"{_NO_WALL}: {lack}. docs/checks.md (Commands) says what that means." for lack in dict.fromkeys(lacks)
+    )
+    return CheckResults(results, findings, notes)
+
+
+def _command(
+    criterion: Criterion,
+    change: Change,
+    repository: Repository,
+    run: RunContext,
+    lacks: Callable[[str], None],
+    argv: tuple[str, ...],
+    timeout_s: float,
+) -> CommandResult:
+    """Run a command in a fresh export of the after tree, behind the wall; `lacks` hears what of it is missing here."""
+    from vibe_gate.sandbox import run_command  # most gates have no command
+
+    with tempfile.TemporaryDirectory(prefix="vibe-gate-check-") as folder:
+        root = Path(folder) / "tree"
+        repository.export(change.after, root)
+        ended = run_command(
+            argv,
+            cwd=root,
+            timeout_s=min(timeout_s, run.deadline.left()),
+            environ=run.environ,
+            unix_sockets=criterion.options.get("unix_sockets") is True,
+        )
+    if ended.lacks:
+        lacks(ended.lacks)
+    return ended
+
+
+def _result(criterion: Criterion, answer: CheckResult) -> CriterionResult:
+    return CriterionResult(
+        id=criterion.id,
+        kind="check",
+        must=criterion.must,
+        weight=criterion.weight,
+        outcome=answer.outcome,
+        decided_by="check",
+        reason=short(answer.reason),
+    )

@@ -1,20 +1,24 @@
-"""What a check is given, and what it gives back."""
+"""What a check is given, how it answers, and the added lines that most checks look at."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from vibe_gate.domain import paths
-from vibe_gate.domain.change import Change, FileChange, FileVersion
+from pydantic import field_validator
+
+from vibe_gate.domain import invisible, paths
+from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileChange, FileVersion, Side
+from vibe_gate.domain.evidence import MAX_REASON, CheckedEvidence
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Criterion
-from vibe_gate.domain.verdict import Finding, Outcome
+from vibe_gate.domain.verdict import MAX_FINDINGS, Finding, Outcome
 
 if TYPE_CHECKING:
-    from vibe_gate.domain.execution import CommandResult, Execution
+    from vibe_gate.checks.execution import Execution
+    from vibe_gate.domain.execution import CommandResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +70,179 @@ class NoOptions(Model):
     """For checks that have nothing to set."""
 
 
+Options = TypeVar("Options", bound=Model)
+
+
 @dataclass(frozen=True, slots=True)
-class Check:
-    """An entry of CHECKS: the homes, `module:name`, of its options and of its function."""
+class Check(Generic[Options]):
+    """An entry of CHECKS: what passing says, what a criterion may set, and the function.
+
+    `not_yet` says why the check cannot decide anything in this version, "" for a check that can.
+    """
 
     summary: str
-    home_of_options: str
-    home_of_function: str
-
-    @property
-    def options(self) -> type[Model]:
-        """What the criterion may set."""
-        return cast("type[Model]", _at(self.home_of_options))
-
-    @property
-    def function(self) -> Callable[[CheckInput, Any], CheckResult]:
-        """`function(input, options)` with `options` of type `options`."""
-        return cast("Callable[[CheckInput, Any], CheckResult]", _at(self.home_of_function))
+    options: type[Options]
+    function: Callable[[CheckInput, Options], CheckResult]
+    not_yet: str = ""
 
 
-def _at(home: str) -> object:
-    module, _, name = home.partition(":")
-    return getattr(import_module(f"vibe_gate.checks.{module}"), name)
+def regular_expression(source: str) -> str:
+    """`source`, or ValueError if it is not a regular expression."""
+    try:
+        re.compile(source)
+    except re.error as error:
+        raise ValueError(f"{source!r} is not a regular expression: {error}") from error
+    return source
+
+
+_CUT = f" Only the first {MAX_FINDINGS:,} are findings here."
+
+MAX_SHOWN_QUOTE = 400
+"""Characters of a line kept as evidence: enough to recognise it, whatever its length."""
+
+_AROUND_CUT = 10_000
+"""Characters of a line behind the cut in which a secret that begins before it is looked for."""
+
+
+class Excluding(Model):
+    """Options of a check that looks at files. `exclude`: globs of files that it leaves alone."""
+
+    exclude: tuple[str, ...] = ()
+
+    @field_validator("exclude")
+    @classmethod
+    def _globs_are_not_empty(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
+        return non_empty_globs(globs)
+
+
+def non_empty_globs(globs: tuple[str, ...]) -> tuple[str, ...]:
+    """`globs`, or ValueError where one is empty and so can never match."""
+    if not all(globs):
+        raise ValueError("a glob must not be empty")
+    return globs
+
+
+def selected(input: CheckInput, options: Excluding) -> tuple[FileChange, ...]:
+    """The criterion's files without the excluded ones; a rename is left out only if both its names are excluded."""
+    return tuple(file for file in input.files if not _is_excluded(file, options.exclude))
+
+
+def _is_excluded(file: FileChange, globs: tuple[str, ...]) -> bool:
+    names = {file.path, file.old_path or file.path}
+    return bool(globs) and all(paths.matches(name, globs) for name in names)
+
+
+def sentence(text: str, redact: Callable[[str], str] = str) -> str:
+    """`text` on one line without secrets, safe to show, cut to the length of a reason."""
+    safe = invisible.escape(" ".join(redact(text).split()))
+    return safe if len(safe) <= MAX_REASON else safe[: MAX_REASON - 1] + "…"
+
+
+def finding(
+    input: CheckInput, message: str, *, path: str = "", line: int = 0, quote: str = "", side: Side = "after"
+) -> Finding:
+    """A finding at `line` of the file shown as `path` (0: the file, "": the change); a `quote` is evidence."""
+    evidence: tuple[CheckedEvidence, ...] = ()
+    if quote and line:
+        if len(quote) > MAX_SHOWN_QUOTE:
+            quote = input.redact(quote[: MAX_SHOWN_QUOTE + _AROUND_CUT])[:MAX_SHOWN_QUOTE]
+        held = CheckedEvidence(path=path, line=line, end_line=line, quote=quote, side=side, standing="holds")
+        evidence = (held,)
+    return Finding(
+        path=path, line=line, end_line=line, level="failure" if input.criterion.must else "warning",
+        criterion=input.criterion.id, message=sentence(message, input.redact), evidence=evidence,
+    )  # fmt: skip
+
+
+def failed(input: CheckInput, reason: str, findings: Sequence[Finding]) -> CheckResult:
+    """Fail, with as many findings as are kept; the reason says where that may not be all."""
+    said = sentence(reason, input.redact)
+    if len(findings) < MAX_FINDINGS:
+        return CheckResult("fail", said, tuple(findings))
+    room = MAX_REASON - len(_CUT)
+    said = said if len(said) <= room else said[: room - 1] + "…"
+    return CheckResult("fail", said + _CUT, tuple(findings[:MAX_FINDINGS]))
+
+
+def passed(reason: str) -> CheckResult:
+    """Pass."""
+    return CheckResult("pass", sentence(reason))
+
+
+def not_applicable(reason: str) -> CheckResult:
+    """Nothing here that the check is about."""
+    return CheckResult("not_applicable", sentence(reason))
+
+
+def nothing_selected(input: CheckInput) -> CheckResult:
+    """No changed file that the check looks at."""
+    if input.change.files:
+        return not_applicable("No changed file matches the criterion's paths.")
+    return not_applicable("The change has no files.")
+
+
+MAX_SCANNED_LINE = 10_000
+"""Characters of a line that a rubric's own expression sees. Its cost may grow with the
+square of the length, and a hostile 40 MB line must not hang the gate."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedLine:
+    """Line `number` (from 1) of the after side; `text` without its line ending, undecodable bytes replaced."""
+
+    file: FileChange
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddedBlock:
+    """Added lines that follow one another: `text` joined by newlines, from line `first` on."""
+
+    file: FileChange
+    first: int
+    text: str
+
+    def line_at(self, position: int) -> int:
+        """The line number of the character at `position`."""
+        return self.first + self.text.count("\n", 0, position)
+
+    def line_span(self, position: int) -> tuple[int, int]:
+        """Where the line that holds `position` starts and ends in `text`."""
+        end = self.text.find("\n", position)
+        return self.text.rfind("\n", 0, position) + 1, end if end >= 0 else len(self.text)
+
+
+def added_lines(files: Iterable[FileChange]) -> Iterator[AddedLine]:
+    """Every added line; those of binary files too, for a NUL must not hide text."""
+    for file in files:
+        if file.after is None or file.after.mode == SUBMODULE_MODE:
+            continue
+        for hunk in file.hunks:
+            number = hunk.new_start
+            for line in hunk.lines:
+                if line.origin == "+":
+                    yield AddedLine(file, number, text_of(line.content))
+                if line.origin != "-":
+                    number += 1
+
+
+def added_blocks(files: Iterable[FileChange]) -> Iterator[AddedBlock]:
+    """The added lines again, those that follow one another as one text."""
+    block: list[AddedLine] = []
+    for line in added_lines(files):
+        if block and (line.file is not block[-1].file or line.number != block[-1].number + 1):
+            yield _block(block)
+            block = []
+        block.append(line)
+    if block:
+        yield _block(block)
+
+
+def _block(lines: list[AddedLine]) -> AddedBlock:
+    return AddedBlock(lines[0].file, lines[0].number, "\n".join(line.text for line in lines))
+
+
+def text_of(content: bytes) -> str:
+    """A line's bytes as text, without its line ending."""
+    return content.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace")

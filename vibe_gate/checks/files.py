@@ -7,12 +7,23 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StrictInt
 
-from vibe_gate.checks import answer
-from vibe_gate.checks.answer import Excluding, counted, listed, non_empty_globs
-from vibe_gate.checks.contract import CheckInput, CheckResult, NoOptions
-from vibe_gate.checks.suites import TEST_FILES
+from vibe_gate.checks.contract import (
+    CheckInput,
+    CheckResult,
+    Excluding,
+    NoOptions,
+    failed,
+    finding,
+    non_empty_globs,
+    not_applicable,
+    nothing_selected,
+    passed,
+    selected,
+)
+from vibe_gate.checks.tests_kept import TEST_FILES
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, FileChange
+from vibe_gate.domain.escape import counted, listed
 from vibe_gate.domain.expressions import expression
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.verdict import Finding
@@ -58,51 +69,49 @@ class LargeFileOptions(Excluding):
 
 def no_deleted_files(input: CheckInput, options: Excluding) -> CheckResult:
     """No file is deleted, or moved out of the criterion's paths."""
-    files = answer.selected(input, options)
+    files = selected(input, options)
     if not files:
-        return answer.nothing_selected(input)
+        return nothing_selected(input)
     findings = [found for file in files if (found := _deletion(input, file))]
     if not findings:
-        return answer.passed(f"None of {counted(len(files), 'changed file')} was deleted.")
-    return answer.failed(
-        input, f"{counted(len(findings), 'file')} deleted: {listed(f.path for f in findings)}.", findings
-    )
+        return passed(f"None of {counted(len(files), 'changed file')} was deleted.")
+    return failed(input, f"{counted(len(findings), 'file')} deleted: {listed(f.path for f in findings)}.", findings)
 
 
 def _deletion(input: CheckInput, file: FileChange) -> Finding | None:
     if file.after is None:
-        return answer.finding(input, "This file is deleted.", path=file.shown_path)
+        return finding(input, "This file is deleted.", path=file.shown_path)
     globs = input.criterion.paths
     if globs and file.old_path and paths.matches(file.old_path, globs) and not paths.matches(file.path, globs):
         message = f"This file is moved out of the guarded paths, to {file.shown_path}."
-        return answer.finding(input, message, path=paths.quote(file.old_path))
+        return finding(input, message, path=paths.quote(file.old_path))
     return None
 
 
 def only_paths(input: CheckInput, options: OnlyPathsOptions) -> CheckResult:
     """Every changed name, old and new, matches one of the globs."""
     if not input.files:
-        return answer.nothing_selected(input)
+        return nothing_selected(input)
     outside = [name for file in input.files for name in _names(file) if not paths.matches(name, options.paths)]
     if not outside:
-        return answer.passed(f"All of {counted(len(input.files), 'changed file')} lie in the allowed paths.")
+        return passed(f"All of {counted(len(input.files), 'changed file')} lie in the allowed paths.")
     allowed = listed(options.paths)
-    findings = [answer.finding(input, f"Only {allowed} may change here.", path=paths.quote(name)) for name in outside]
+    findings = [finding(input, f"Only {allowed} may change here.", path=paths.quote(name)) for name in outside]
     shown = listed(paths.quote(name) for name in outside)
-    return answer.failed(input, f"{counted(len(outside), 'path')} outside {allowed}: {shown}.", findings)
+    return failed(input, f"{counted(len(outside), 'path')} outside {allowed}: {shown}.", findings)
 
 
 def forbidden_paths(input: CheckInput, options: ForbiddenPathsOptions) -> CheckResult:
     """No changed name, old or new, matches one of the globs."""
-    files = answer.selected(input, options)
+    files = selected(input, options)
     if not files:
-        return answer.nothing_selected(input)
+        return nothing_selected(input)
     hits = [name for file in files for name in _names(file) if paths.matches(name, options.paths)]
     if not hits:
-        return answer.passed(f"None of {counted(len(files), 'changed file')} lies in a forbidden path.")
+        return passed(f"None of {counted(len(files), 'changed file')} lies in a forbidden path.")
     message = options.message or f"This path must not change ({listed(options.paths)})."
-    findings = [answer.finding(input, message, path=paths.quote(name)) for name in hits]
-    return answer.failed(
+    findings = [finding(input, message, path=paths.quote(name)) for name in hits]
+    return failed(
         input, f"{counted(len(hits), 'forbidden path')} changed: {listed(paths.quote(n) for n in hits)}.", findings
     )
 
@@ -120,14 +129,14 @@ def required_companion(input: CheckInput, options: CompanionOptions) -> CheckRes
         if file not in companions and any(paths.matches(name, options.changed) for name in _names(file))
     ]
     if not changed:
-        return answer.not_applicable(f"No changed file matches {listed(options.changed)}.")
+        return not_applicable(f"No changed file matches {listed(options.changed)}.")
     grown = [file for file in companions if file.after is not None and (file.added or file.binary)]
     if grown:
         shown = listed(file.shown_path for file in grown)
-        return answer.passed(f"{counted(len(changed), 'file')} changed together with {shown}.")
-    message = options.message or f"This file changes, and nothing in {listed(options.companion, 3)} with it."
-    findings = [answer.finding(input, message, path=file.shown_path) for file in changed]
-    return answer.failed(
+        return passed(f"{counted(len(changed), 'file')} changed together with {shown}.")
+    message = options.message or f"Changed without a change in {listed(options.companion, 3)}"
+    findings = [finding(input, message, path=file.shown_path) for file in changed]
+    return failed(
         input,
         f"{counted(len(changed), 'file')} changed without an addition in {listed(options.companion, 3)}.",
         findings,
@@ -136,25 +145,25 @@ def required_companion(input: CheckInput, options: CompanionOptions) -> CheckRes
 
 def max_changed_lines(input: CheckInput, options: MaxLinesOptions) -> CheckResult:
     """Added and deleted lines stay under the ceiling."""
-    files = answer.selected(input, options)
+    files = selected(input, options)
     if not files:
-        return answer.nothing_selected(input)
+        return nothing_selected(input)
     texts = [file for file in files if not file.binary]
     added, deleted = sum(file.added for file in texts), sum(file.deleted for file in texts)
     told = f"{added + deleted:,} changed lines ({added:,} added, {deleted:,} deleted) in {counted(len(files), 'file')}"
     if added + deleted <= options.max:
-        return answer.passed(f"{told}, at most {options.max:,} allowed.")
+        return passed(f"{told}, at most {options.max:,} allowed.")
     largest = sorted(texts, key=lambda file: -(file.added + file.deleted))
     most = listed((f"{file.shown_path} ({file.added + file.deleted:,})" for file in largest), 3)
     message = f"{told}, {options.max:,} allowed; split the change. Most: {most}."
-    return answer.failed(input, f"{told}; at most {options.max:,} allowed.", [answer.finding(input, message)])
+    return failed(input, f"{told}; at most {options.max:,} allowed.", [finding(input, message)])
 
 
 def no_binary(input: CheckInput, options: Excluding) -> CheckResult:
     """No file with binary content is added or changed."""
-    files = answer.selected(input, options)
+    files = selected(input, options)
     if not files:
-        return answer.nothing_selected(input)
+        return nothing_selected(input)
     hits = [
         file
         for file in files
@@ -162,21 +171,19 @@ def no_binary(input: CheckInput, options: Excluding) -> CheckResult:
         and b"\0" in input.read(file.after)[:NUL_WINDOW]
     ]  # fmt: skip
     if not hits:
-        return answer.passed(f"No binary content in {counted(len(files), 'changed file')}.")
+        return passed(f"No binary content in {counted(len(files), 'changed file')}.")
     findings = [
-        answer.finding(input, "This file's content is binary (a NUL byte near its start).", path=file.shown_path)
+        finding(input, "This file's content is binary (a NUL byte near its start).", path=file.shown_path)
         for file in hits
     ]
-    return answer.failed(
-        input, f"{counted(len(hits), 'binary file')}: {listed(file.shown_path for file in hits)}.", findings
-    )
+    return failed(input, f"{counted(len(hits), 'binary file')}: {listed(file.shown_path for file in hits)}.", findings)
 
 
 def no_large_files(input: CheckInput, options: LargeFileOptions) -> CheckResult:
     """No added or changed file is larger than the ceiling."""
-    files = answer.selected(input, options)
+    files = selected(input, options)
     if not files:
-        return answer.nothing_selected(input)
+        return nothing_selected(input)
     hits = [
         (file, file.after.size)
         for file in files
@@ -184,9 +191,9 @@ def no_large_files(input: CheckInput, options: LargeFileOptions) -> CheckResult:
         and _has_content_change(file)
     ]  # fmt: skip
     if not hits:
-        return answer.passed(f"None of {counted(len(files), 'changed file')} is over {options.max_kb:,} KiB.")
+        return passed(f"None of {counted(len(files), 'changed file')} is over {options.max_kb:,} KiB.")
     findings = [
-        answer.finding(
+        finding(
             input,
             f"This file has {size / 1024:,.1f} KiB; at most {options.max_kb:,} are allowed.",
             path=file.shown_path,
@@ -194,7 +201,7 @@ def no_large_files(input: CheckInput, options: LargeFileOptions) -> CheckResult:
         for file, size in hits
     ]
     shown = listed(file.shown_path for file, _ in hits)
-    return answer.failed(input, f"{counted(len(hits), 'file')} over {options.max_kb:,} KiB: {shown}.", findings)
+    return failed(input, f"{counted(len(hits), 'file')} over {options.max_kb:,} KiB: {shown}.", findings)
 
 
 def _has_content_change(file: FileChange) -> bool:
@@ -204,24 +211,22 @@ def _has_content_change(file: FileChange) -> bool:
 
 def no_escaping_symlinks(input: CheckInput, options: Excluding) -> CheckResult:
     """No symbolic link leads out of the tree or into git's own folder."""
-    files = answer.selected(input, options)
+    files = selected(input, options)
     if not files:
-        return answer.nothing_selected(input)
+        return nothing_selected(input)
     links = [(file, file.after) for file in files if file.after is not None and file.after.mode == SYMLINK_MODE]
     if not links:
-        return answer.passed("No symbolic link was added or changed.")
+        return passed("No symbolic link was added or changed.")
     findings = []
     for file, version in links:
         target = paths.decode(input.read(version))
         why = _escape(file.path, target)
         if why:
             shown = paths.quote(input.redact(target)[:200])
-            findings.append(
-                answer.finding(input, f"This link {why}: {shown}", path=file.shown_path, line=1, quote=shown)
-            )
+            findings.append(finding(input, f"This link {why}: {shown}", path=file.shown_path, line=1, quote=shown))
     if not findings:
-        return answer.passed(f"{counted(len(links), 'changed symbolic link')}, none leaves the tree.")
-    return answer.failed(input, f"{counted(len(findings), 'symbolic link')} out of the tree or into .git.", findings)
+        return passed(f"{counted(len(links), 'changed symbolic link')}, none leaves the tree.")
+    return failed(input, f"{counted(len(findings), 'symbolic link')} out of the tree or into .git.", findings)
 
 
 _GIT_FOLDER = expression(r"\.git[ .]*|git~[0-9]+", re.IGNORECASE)
@@ -254,14 +259,14 @@ def _escape(path: str, target: str) -> str:
 def no_policy_change(input: CheckInput, options: NoOptions) -> CheckResult:
     """Nothing changes that the gate's policy blocks until a human approves."""
     if not input.files:
-        return answer.nothing_selected(input)
+        return nothing_selected(input)
     hits = [name for file in input.files for name in _names(file) if paths.matches(name, input.policy)]
     if not hits:
-        return answer.passed("The change leaves the gate's own definitions alone.")
+        return passed("The change leaves the gate's own definitions alone.")
     findings = [
-        answer.finding(input, "This file is part of the gate's policy; a human must approve its change.", path=shown)
+        finding(input, "This file is part of the gate's policy; a human must approve its change.", path=shown)
         for shown in map(paths.quote, hits)
     ]
-    return answer.failed(
+    return failed(
         input, f"{counted(len(hits), 'policy file')} changed: {listed(paths.quote(n) for n in hits)}.", findings
     )

@@ -1,21 +1,171 @@
-"""Checks that tests stay: not deleted, not moved out of the runner's sight, not switched off."""
+"""Checks that tests stay: not deleted, not moved out of the runner's sight, not switched off.
+
+First what tests look like, by language; then the checks.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pydantic import field_validator
 
-from vibe_gate.checks import answer
-from vibe_gate.checks.answer import Excluding, counted, listed, non_empty_globs
-from vibe_gate.checks.contract import CheckInput, CheckResult
-from vibe_gate.checks.lines import MAX_SCANNED_LINE, added_lines, text_of
-from vibe_gate.checks.suites import INLINE_TESTS, TEST_FILES, DeclaredTest, declared_tests, switched_off
-from vibe_gate.checks.text import regular_expression
+from vibe_gate.checks.contract import (
+    MAX_SCANNED_LINE,
+    CheckInput,
+    CheckResult,
+    Excluding,
+    added_lines,
+    failed,
+    finding,
+    non_empty_globs,
+    not_applicable,
+    passed,
+    regular_expression,
+    selected,
+    text_of,
+)
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, FileChange, Side
+from vibe_gate.domain.escape import counted, listed
 from vibe_gate.domain.verdict import MAX_FINDINGS, Finding
+
+TEST_FILES = (
+    "test_*.py", "*_test.py", "tests.py", "*.test.*", "*.spec.*", "*-test.js", "*-test.ts", "**/__tests__/**",
+    "*_test.go", "*Test.java", "*Tests.java", "*IT.java", "Test*.java", "*Test.kt", "*Tests.kt", "*Test.scala",
+    "*Spec.scala", "*Test.cs", "*Tests.cs", "*Test.php", "*Tests.swift", "*Test.swift", "*_spec.rb", "*_test.rb",
+    "test_*.rb", "*_test.cc", "*_test.cpp", "*_test.exs", "**/tests/**/*.rs", "tests/**/*.rs", "**/src/test/**",
+)  # fmt: skip
+"""Names under which test runners find tests. Data beside tests is not a test."""
+
+INLINE_TESTS = ("*.rs",)
+"""Files that hold tests beside the code, by the language's custom."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTest:
+    """A test and where it stands; `line` counts from 1."""
+
+    name: str
+    line: int
+    text: str
+
+
+_PYTHON = r"\s*(?:async\s+)?def\s+(test\w*)"
+_SCRIPT = r"\s*[fx]?(?:it|test|specify)(?:\.[A-Za-z]{1,20}){0,3}\s*\(\s*(?P<quote>['\"`])(?P<name>.{1,200}?)(?P=quote)"
+_GO = r"func\s+(?:\([^()]{0,80}\)\s*)?((?:Test|Benchmark|Fuzz|Example)\w*)\s*\("
+_RUBY = r"\s*(?:def\s+(test_\w+)|[fx]?(?:it|specify|test)\s*\(?\s*[\"'](.{1,200}?)[\"'])"
+_NAMED = r"\s*(?:[a-z]+\s+){0,3}(?:function|func|fun|def)\s+(test\w+)"
+_MACRO = r"\s*(TEST(?:_F|_P)?|TYPED_TEST)\s*\(\s*(\w+)\s*,\s*(\w+)"
+
+_ANNOTATION = (
+    r"\s*(?:@(?:Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|Property)\b"
+    r"|\[(?:Test|Fact|Theory|TestMethod|TestCase|DataTestMethod)\b"
+    r"|#\[(?:[a-z_]+::)?(?:test|rstest|test_case|quickcheck|proptest)\b)"
+)
+_METHOD = (
+    r"[^=;(]{0,200}?\b(?:fn|fun|func|def|function|void|Task|[A-Z]\w*(?:<[^<>]{0,60}>)?)\s+(\w+|`[^`]{1,200}`)\s*[(<]"
+)
+METHOD_WITHIN = 8
+"""Lines after an annotation in which the method's own line is looked for; other annotations stand between."""
+
+# Compiled where they are used (`re` keeps them): a change has files of one or two languages.
+_LANGUAGES: dict[str, tuple[str, ...]] = {
+    "py": (_PYTHON,),
+    **dict.fromkeys(("js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue"), (_SCRIPT,)),
+    "go": (_GO,),
+    "rb": (_RUBY,),
+    **dict.fromkeys(("php", "swift", "kt", "scala", "groovy"), (_NAMED,)),
+    **dict.fromkeys(("cc", "cpp", "cxx", "c", "h", "hpp"), (_MACRO,)),
+}
+_ANNOTATED = frozenset({"java", "kt", "kts", "scala", "groovy", "cs", "rs", "swift", "php"})
+
+_OFF_PYTHON = (
+    r"pytest\.mark\.(?:skip|skipif|xfail)\b|\bmark\.(?:skip|skipif|xfail)\b|pytest\.(?:skip|xfail)\s*\("
+    r"|@(?:unittest\.)?(?:skip|skipIf|skipUnless|expectedFailure)\b|\.skipTest\s*\(|raise\s+(?:unittest\.)?SkipTest\b"
+    r"|\bcollect_ignore(?:_glob)?\b|__test__\s*=\s*False"
+)
+_OFF_SCRIPT = (
+    r"\b(?:it|test|describe|context|suite|specify)(?:\.(?:each|concurrent|serial|parallel|failing))?\.(?:skip|todo|only|fixme|skipIf|runIf|fails)\b"
+    r"|\b(?:xit|xtest|xdescribe|xcontext|xspecify|fit|fdescribe)\s*[(.]|\bthis\.skip\s*\(|\bpending\s*\("
+)
+_OFF_JVM = (
+    r"@(?:org\.junit\.)?(?:Ignore|Disabled\w*|EnabledIf\w*)\b|\b(?:Assume\w*\.|assume)(?:True|False|That)\s*\("
+    r"|enabled\s*=\s*false|\bthrow\s+new\s+SkipException"
+)
+_OFF: dict[str, str] = {
+    "py": _OFF_PYTHON,
+    **dict.fromkeys(("js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue"), _OFF_SCRIPT),
+    **dict.fromkeys(("java", "kt", "kts", "scala", "groovy"), _OFF_JVM),
+    "go": r"\b[a-zA-Z]\w{0,20}\.(?:Skip|Skipf|SkipNow)\s*\(|//go:build\s+ignore\b",
+    "rs": r"#!?\[\s*ignore\b|#!?\[\s*cfg_attr\s*\([^\n]{0,200}\bignore\b",
+    "cs": r"\[\s*(?:Ignore|Explicit)\b|\bSkip\s*=\s*\"|Assert\.(?:Ignore|Inconclusive)\s*\(",
+    "rb": r"^\s*(?:xit|xdescribe|xcontext|xspecify|fit|fdescribe|skip|pending)\b|\bskip:\s*(?:true|['\"])",
+    "php": r"markTest(?:Skipped|Incomplete)\s*\(|#\[\s*(?:Skip|Ignore)|@group\s+skip",
+    "swift": r"\bXCTSkip\w*\b|\.disabled\s*\(",
+    "exs": r"@tag\s+:?skip|@moduletag\s+:?skip",
+    **dict.fromkeys(("cc", "cpp", "cxx", "c", "h", "hpp"), r"\bDISABLED_\w+|\bGTEST_SKIP\b"),
+}
+
+_COMMENT: dict[str, tuple[str, ...]] = {"py": ("#",), "rb": ("#",), "exs": ("#",)}
+_C_COMMENT = ("//", "*", "/*")
+
+
+def extension(path: str) -> str:
+    """The name's last extension in lower case, without its dot; "" without one."""
+    name = path.rsplit("/", 1)[-1]
+    return name.rsplit(".", 1)[-1].lower() if "." in name else ""
+
+
+def declared_tests(path: str, lines: list[str]) -> Iterator[DeclaredTest]:
+    """The tests that a file declares, as far as its lines tell; commented ones are none."""
+    language = extension(path)
+    patterns = [re.compile(source) for source in _LANGUAGES.get(language, ())]
+    annotated = language in _ANNOTATED
+    waiting = 0
+    for number, line in enumerate(lines, start=1):
+        if len(line) > 2000 or is_comment(language, line):
+            continue
+        name = next((found for pattern in patterns if (found := _name(pattern.match(line)))), "")
+        if annotated:
+            if re.match(_ANNOTATION, line):
+                waiting = METHOD_WITHIN
+            if waiting and not name:
+                name = _name(re.match(_METHOD, _without_attributes(line)))
+            waiting = 0 if name else max(0, waiting - 1)
+        if name:
+            yield DeclaredTest(name, number, line)
+
+
+def _name(match: re.Match[str] | None) -> str:
+    if match is None:
+        return ""
+    if "name" in match.re.groupindex:
+        return match["name"]
+    return ".".join(group for group in match.groups() if group)
+
+
+def _without_attributes(line: str) -> str:
+    """The line without leading annotations, whose names look like types: `@Test void a()`, `[Fact] public void A()`."""
+    return re.sub(r"^\s*(?:(?:@\w+(?:\([^()]{0,200}\))?|#?\[[^\]]{0,200}\])\s*){1,8}", "", line)
+
+
+def disabling_marker(path: str, line: str) -> str:
+    """The marker by which `line` skips tests or narrows the run to some; "" without one."""
+    language = extension(path)
+    pattern = _OFF.get(language)
+    if pattern is None or (is_comment(language, line) and not line.lstrip().startswith("//go:build")):
+        return ""
+    match = re.search(pattern, line)
+    return match[0].strip() if match else ""
+
+
+def is_comment(language: str, line: str) -> bool:
+    """Whether the whole line is a comment."""
+    return line.lstrip().startswith(_COMMENT.get(language, _C_COMMENT))
+
 
 MAX_TEST_FILE = 5_000_000
 """Bytes of a file that is searched for tests; nobody writes a larger one by hand."""
@@ -47,9 +197,9 @@ class SkipOptions(TestOptions):
 
 def no_deleted_tests(input: CheckInput, options: TestOptions) -> CheckResult:
     """No test file and no test goes, unless the test stands elsewhere in the change's test files."""
-    files = [file for file in answer.selected(input, options) if _held_tests(file, options)]
+    files = [file for file in selected(input, options) if _held_tests(file, options)]
     if not files:
-        return answer.not_applicable("No test file changed.")
+        return not_applicable("No test file changed.")
     gained = _gained(input, options)
     findings: list[Finding] = []
     gone = 0
@@ -63,9 +213,9 @@ def no_deleted_tests(input: CheckInput, options: TestOptions) -> CheckResult:
             findings += [_test_finding(input, file, test) for test in missing[:MAX_FINDINGS]]
             gone += len(missing)
     if not findings:
-        return answer.passed(f"Every test of {counted(len(files), 'changed test file')} is still there.")
+        return passed(f"No test removed from {counted(len(files), 'changed test file')}.")
     lost = listed(dict.fromkeys(found.path for found in findings))
-    return answer.failed(input, f"{counted(gone, 'test')} gone from {lost}.", findings)
+    return failed(input, f"{counted(gone, 'test')} removed from {lost}.", findings)
 
 
 def _is_test_file(path: str, options: TestOptions) -> bool:
@@ -126,40 +276,34 @@ def _file_finding(input: CheckInput, file: FileChange, tests: int) -> Finding:
     shown = paths.quote(file.old_path or file.path)
     held = f" with {counted(tests, 'test')}" if tests else ""
     if file.after is None:
-        return answer.finding(input, f"This test file is deleted{held}.", path=shown)
-    return answer.finding(input, f"This test file{held} is moved out of the tests, to {file.shown_path}.", path=shown)
+        return finding(input, f"This test file is deleted{held}.", path=shown)
+    return finding(input, f"This test file{held} is moved out of the tests, to {file.shown_path}.", path=shown)
 
 
 def _test_finding(input: CheckInput, file: FileChange, test: DeclaredTest) -> Finding:
     shown = paths.quote(file.old_path or file.path)
-    return answer.finding(
-        input, f"The test {test.name} is gone.", path=shown, line=test.line, quote=test.text, side="before"
-    )
+    return finding(input, f"Test {test.name} was removed.", path=shown, line=test.line, quote=test.text, side="before")
 
 
 def no_skipped_tests(input: CheckInput, options: SkipOptions) -> CheckResult:
     """No added line skips a test or narrows the run to some."""
-    files = [file for file in answer.selected(input, options) if file.after and _is_test_file(file.path, options)]
+    files = [file for file in selected(input, options) if file.after and _is_test_file(file.path, options)]
     if not files:
-        return answer.not_applicable("No test file was added or changed.")
+        return not_applicable("No test file was added or changed.")
     allowed = [re.compile(source) for source in options.allow]
     hits = 0
     touched: dict[str, None] = {}
     findings: list[Finding] = []
     for line in added_lines(files):
         seen = line.text[:MAX_SCANNED_LINE]
-        marker = switched_off(line.file.path, seen)
+        marker = disabling_marker(line.file.path, seen)
         if not marker or any(pattern.search(seen) for pattern in allowed):
             continue
         hits += 1
         touched[line.file.shown_path] = None
         if len(findings) < MAX_FINDINGS:
-            message = f"This line switches tests off ({marker})."
-            findings.append(
-                answer.finding(input, message, path=line.file.shown_path, line=line.number, quote=line.text)
-            )
+            message = f"Disables a test ({marker})."
+            findings.append(finding(input, message, path=line.file.shown_path, line=line.number, quote=line.text))
     if not hits:
-        return answer.passed(f"No test is switched off in {counted(len(files), 'changed test file')}.")
-    return answer.failed(
-        input, f"Tests are switched off by {counted(hits, 'added line')}, in {listed(touched)}.", findings
-    )
+        return passed(f"No test disabled in {counted(len(files), 'changed test file')}.")
+    return failed(input, f"{counted(hits, 'added line')} disable tests in {listed(touched)}.", findings)

@@ -10,25 +10,28 @@ from itertools import chain
 
 from pydantic import StrictBool, field_validator
 
-from vibe_gate.checks import answer
-from vibe_gate.checks.answer import Excluding, counted, listed
-from vibe_gate.checks.contract import CheckInput, CheckResult
-from vibe_gate.checks.lines import MAX_SCANNED_LINE, AddedBlock, added_blocks, added_lines
+from vibe_gate.checks.contract import (
+    MAX_SCANNED_LINE,
+    MAX_SHOWN_QUOTE,
+    AddedBlock,
+    CheckInput,
+    CheckResult,
+    Excluding,
+    added_blocks,
+    added_lines,
+    failed,
+    finding,
+    nothing_selected,
+    passed,
+    regular_expression,
+    selected,
+)
 from vibe_gate.domain import invisible, paths
 from vibe_gate.domain.change import FileChange
+from vibe_gate.domain.escape import counted, listed
 from vibe_gate.domain.expressions import expression
 from vibe_gate.domain.verdict import MAX_FINDINGS, Finding
 from vibe_gate.secrets import scan
-
-
-def regular_expression(source: str) -> str:
-    """`source`, or ValueError where it is no regular expression."""
-    try:
-        re.compile(source)
-    except re.error as error:
-        raise ValueError(f"{source!r} is not a regular expression: {error}") from error
-    return source
-
 
 AROUND_SECRET = 200
 """Characters shown before a secret, and after its start: a line may be a minified program full of them."""
@@ -62,9 +65,9 @@ class PatternOptions(Excluding):
 
 def no_secrets(input: CheckInput, options: SecretOptions) -> CheckResult:
     """No known secret format and no random-looking assignment among the added lines."""
-    files = answer.selected(input, options)
+    files = selected(input, options)
     if not files:
-        return answer.nothing_selected(input)
+        return nothing_selected(input)
     allowed = [re.compile(source) for source in options.allow]
     kinds: Counter[str] = Counter()
     findings: list[Finding] = []
@@ -78,9 +81,18 @@ def no_secrets(input: CheckInput, options: SecretOptions) -> CheckResult:
             if len(findings) < MAX_FINDINGS:
                 findings.append(_secret_finding(input, block, match, matches))
     if not findings:
-        return answer.passed("No secret among the added lines." + _not_shown(files))
+        return passed("No secret in added lines." + _not_shown(files))
     total = counted(kinds.total(), "secret")
-    return answer.failed(input, f"{total} added: {listed(f'{kind} {n}' for kind, n in kinds.most_common())}.", findings)
+    return failed(input, f"{total} added: {listed(f'{kind} ({n})' for kind, n in kinds.most_common())}.", findings)
+
+
+_ACRONYMS = {"aws": "AWS", "github": "GitHub", "gitlab": "GitLab", "jwt": "JWT", "openai": "OpenAI", "url": "URL"}
+
+
+def _named(kind: str) -> str:
+    """A kind of secret for people: "GitHub token"."""
+    words = [_ACRONYMS.get(word, word) for word in kind.split("-")]
+    return words[0][:1].upper() + " ".join(words)[1:]
 
 
 def _secret_finding(
@@ -93,9 +105,9 @@ def _secret_finding(
     first = bisect_right(others, start, key=lambda other: other.end)
     last = bisect_left(others, start + len(line), key=lambda other: other.start)
     near = others[first:last]
-    return answer.finding(
+    return finding(
         input,
-        f"This line adds a secret ({match.kind}, {shown}); revoke it; read it from the environment or a secret store.",
+        f"{_named(match.kind)} ({shown}). Revoke it and load it from the environment.",
         path=block.file.shown_path, line=block.line_at(match.start), quote=_masked(line, start, near),
     )  # fmt: skip
 
@@ -121,9 +133,9 @@ _MARKER = expression(r"(?:<{7}|>{7}|\|{7})(?: |\Z)")
 
 def no_conflict_markers(input: CheckInput, options: Excluding) -> CheckResult:
     """No line that a merge left behind. `=======` counts only beside another marker: it also underlines headings."""
-    files = answer.selected(input, options)
+    files = selected(input, options)
     if not files:
-        return answer.nothing_selected(input)
+        return nothing_selected(input)
     lines = [line for line in added_lines(files) if line.text[:7] in {"<<<<<<<", ">>>>>>>", "|||||||", "======="}]
     marked = {line.file.path for line in lines if _MARKER.match(line.text)}
     hits = [
@@ -132,24 +144,24 @@ def no_conflict_markers(input: CheckInput, options: Excluding) -> CheckResult:
         if _MARKER.match(line.text) or (line.file.path in marked and line.text.rstrip() == "=======")
     ]
     if not hits:
-        return answer.passed("No conflict marker among the added lines.")
+        return passed("No conflict marker in added lines.")
     findings = [
-        answer.finding(
-            input, f"A conflict marker ({line.text[:7]}) was left behind.",
+        finding(
+            input, f"Conflict marker ({line.text[:7]}) left behind.",
             path=line.file.shown_path, line=line.number, quote=line.text,
         )
         for line in hits[: MAX_FINDINGS]
     ]  # fmt: skip
-    return answer.failed(input, f"{counted(len(hits), 'conflict marker')} in {counted(len(marked), 'file')}.", findings)
+    return failed(input, f"{counted(len(hits), 'conflict marker')} in {counted(len(marked), 'file')}.", findings)
 
 
 def forbidden_pattern(input: CheckInput, options: PatternOptions) -> CheckResult:
     """No added line that the pattern matches."""
-    files = answer.selected(input, options)
+    files = selected(input, options)
     if not files:
-        return answer.nothing_selected(input)
+        return nothing_selected(input)
     pattern = re.compile(options.pattern, re.IGNORECASE if options.ignore_case else 0)
-    message = options.message or f"This line matches the forbidden pattern {options.pattern}"
+    message = options.message or f"Matches the forbidden pattern {options.pattern}"
     hits = long = 0
     touched: set[str] = set()
     findings: list[Finding] = []
@@ -161,15 +173,15 @@ def forbidden_pattern(input: CheckInput, options: PatternOptions) -> CheckResult
         hits += 1
         touched.add(line.file.path)
         if len(findings) < MAX_FINDINGS:
-            quote = line.text if match.start() < answer.MAX_SHOWN_QUOTE else line.text[match.start() :]
-            findings.append(answer.finding(input, message, path=line.file.shown_path, line=line.number, quote=quote))
+            quote = line.text if match.start() < MAX_SHOWN_QUOTE else line.text[match.start() :]
+            findings.append(finding(input, message, path=line.file.shown_path, line=line.number, quote=quote))
     cut = f" {counted(long, 'line')} scanned only up to {MAX_SCANNED_LINE:,} characters." if long else ""
     if not hits and long:
         # Not a pass: what the pattern forbids may stand where nobody looked.
         return CheckResult("abstain", f"No added line matches as far as it was scanned.{cut}")
     if not hits:
-        return answer.passed("No added line matches the forbidden pattern.")
-    return answer.failed(
+        return passed("No added line matches the forbidden pattern.")
+    return failed(
         input,
         f"{options.pattern[:100]} matches {counted(hits, 'added line')} in {counted(len(touched), 'file')}.{cut}",
         findings,
@@ -178,9 +190,9 @@ def forbidden_pattern(input: CheckInput, options: PatternOptions) -> CheckResult
 
 def no_invisible_unicode(input: CheckInput, options: Excluding) -> CheckResult:
     """No character that hides or reorders text, in added lines or in the names of files."""
-    files = answer.selected(input, options)
+    files = selected(input, options)
     if not files:
-        return answer.nothing_selected(input)
+        return nothing_selected(input)
     hits = 0
     more = ""
     findings: list[Finding] = []
@@ -191,15 +203,13 @@ def no_invisible_unicode(input: CheckInput, options: Excluding) -> CheckResult:
         if not found or len(findings) == MAX_FINDINGS:
             continue
         where = f"line {number}" if number else "name"
-        quote = text if found[0].position < answer.MAX_SHOWN_QUOTE else text[found[0].position :]
-        message = f"The {where} of this file holds {_kinds(found)}."
-        findings.append(answer.finding(input, message, path=file.shown_path, line=number, quote=quote))
+        quote = text if found[0].position < MAX_SHOWN_QUOTE else text[found[0].position :]
+        message = f"The {where} of this file contains {_kinds(found)}."
+        findings.append(finding(input, message, path=file.shown_path, line=number, quote=quote))
     if not hits:
-        return answer.passed("No invisible character in added lines or file names.")
+        return passed("No invisible character in added lines or file names.")
     touched = len({found.path for found in findings})
-    return answer.failed(
-        input, f"{counted(hits, 'invisible character')}{more} in {counted(touched, 'file')}.", findings
-    )
+    return failed(input, f"{counted(hits, 'invisible character')}{more} in {counted(touched, 'file')}.", findings)
 
 
 def _new_names(files: tuple[FileChange, ...]) -> Iterator[tuple[FileChange, int, str]]:

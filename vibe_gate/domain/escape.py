@@ -8,6 +8,7 @@ written as `⟦U+27E6⟧`, so what is shown can be told from what was written.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 
 from vibe_gate.domain.expressions import expression
 
@@ -59,3 +60,15 @@ def lines(content: bytes) -> list[bytes]:
     if parts[-1] == b"":
         parts.pop()
     return [part[:-1] if part.endswith(b"\r") else part for part in parts]
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """ "1 file", "2 files"."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(names: Iterable[str], most: int = 5) -> str:
+    """The first names, and how many more there are."""
+    everything = list(names)
+    rest = len(everything) - most
+    return ", ".join(everything[:most]) + (f" and {rest:,} more" if rest > 0 else "")

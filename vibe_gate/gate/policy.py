@@ -108,7 +108,7 @@ def warning(file: FileChange) -> Finding:
         end_line=0,
         level="warning",
         criterion="policy",
-        message="This file steers agents, diffs or test runs; a human should look at its change.",
+        message="Affects agents, diffs or tests; review by hand.",
     )
 
 

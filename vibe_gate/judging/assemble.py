@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from vibe_gate.checks.run import CheckResults
+from vibe_gate.checks import CheckResults
 from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.change import Change, FileChange
 from vibe_gate.domain.decide import decide, exit_code, judged, run_outcome, short, worst

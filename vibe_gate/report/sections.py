@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import get_args
 
-from vibe_gate.checks.answer import counted
 from vibe_gate.domain.change import ChangeType
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import PolicyChange, Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, POLICY_CHANGED

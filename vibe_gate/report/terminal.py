@@ -14,7 +14,7 @@ from itertools import pairwise
 from rich.cells import cell_len
 from rich.text import Text
 
-from vibe_gate.checks.answer import counted
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED

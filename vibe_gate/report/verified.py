@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from vibe_gate.checks.answer import counted
+from vibe_gate.domain.escape import counted
 from vibe_gate.receipts.status import GOOD, ChangeIdentity, CommitStatus, Status
 from vibe_gate.report.text import safe
 

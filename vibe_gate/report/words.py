@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from vibe_gate.checks.answer import counted
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding, RubricResult, Vote
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 
-from vibe_gate.checks.answer import counted
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import HookRule
 from vibe_gate.domain.record import Record, RecordKind
 from vibe_gate.domain.summary import Summary

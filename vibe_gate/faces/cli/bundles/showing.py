@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vibe_gate.checks.answer import counted
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.summary import Summary
