@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 from vibe_gate import __version__
 from vibe_gate.agent import find_cli
-from vibe_gate.domain.escape import counted
 from vibe_gate.domain.bundles import STORE
+from vibe_gate.domain.escape import counted
 from vibe_gate.errors import PASS, USAGE, AgentError, GateError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.output import emit

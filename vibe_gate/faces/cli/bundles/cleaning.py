@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from vibe_gate.domain.escape import counted
 from vibe_gate.domain.bundles import Cleaned
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Retention
 from vibe_gate.errors import INCONCLUSIVE, PASS, RevisionError
 from vibe_gate.faces.cli.bundles.naming import provenance, root_of

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from vibe_gate.domain.escape import counted
 from vibe_gate.domain import paths
+from vibe_gate.domain.escape import counted
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.bundles.naming import named, root_of
 from vibe_gate.faces.cli.bundles.place import STORE

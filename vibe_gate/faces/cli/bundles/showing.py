@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vibe_gate.domain.escape import counted
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import PASS, GateError, IntegrityError, StorageError
 from vibe_gate.faces.cli.bundles.naming import Named, named, provenance, root_of
