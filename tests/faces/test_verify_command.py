@@ -20,15 +20,19 @@ def change(gated: Gated, text: str = CHANGED) -> None:
     gated.write("src/pay.py", text)
 
 
-def test_a_commit_that_nobody_reviewed_is_missing(gated):
+def test_a_commit_is_missing_until_it_is_reviewed_keeps_that_with_another_message_and_loses_it_with_another_file(gated):
     gated.commit("Change", **{"src/pay.py": CHANGED})
     assert gated.stand() == (1, "missing", None)
-
-
-def test_a_reviewed_commit_is_found_by_its_id(gated):
-    gated.commit("Change", **{"src/pay.py": CHANGED})
     gated.review("--commit", "HEAD")
     assert gated.stand() == (0, "reviewed", "commit")
+    gated.git("commit", "-q", "--amend", "-m", "Better words")
+    assert gated.stand() == (0, "reviewed", "tree")
+    change(gated, CHANGED.replace("log", "lug"))
+    old = gated.git("rev-parse", "HEAD")
+    gated.git("commit", "-q", "-a", "--amend", "-m", "More")
+    code, [row] = gated.verify()
+    assert (code, row["status"]) == (1, "stale")
+    assert f"{old[:12]} was reviewed (run {gated.bundles()[-1].name})" in row["why"]
 
 
 @pytest.mark.parametrize("how", [("--staged",), ("HEAD",)])
@@ -38,19 +42,6 @@ def test_what_was_reviewed_before_the_commit_is_found_by_its_tree(gated, how):
     gated.review(*how)
     gated.git("commit", "-q", "-m", "Change")
     assert gated.stand() == (0, "reviewed", "tree")
-
-
-def test_an_amended_message_keeps_the_verdict_by_the_tree(gated):
-    gated.reviewed(**{"src/pay.py": CHANGED})
-    gated.git("commit", "-q", "--amend", "-m", "Better words")
-    assert gated.stand() == (0, "reviewed", "tree")
-
-
-def test_an_amended_file_loses_the_verdict(gated):
-    gated.reviewed(**{"src/pay.py": CHANGED})
-    change(gated, CHANGED.replace("log", "lug"))
-    gated.git("commit", "-q", "-a", "--amend", "-m", "More")
-    assert gated.stand() == (1, "stale", None)
 
 
 def test_a_rebased_commit_keeps_the_verdict_by_its_patch_id(gated):
@@ -71,36 +62,22 @@ def test_a_rebase_that_changes_the_patch_loses_the_verdict(gated):
     assert gated.stand()[:2] == (1, "missing")
 
 
-def test_a_cherry_pick_keeps_the_verdict_by_its_patch_id(gated):
-    gated.git("checkout", "-q", "-b", "topic")
-    picked = gated.reviewed(**{"src/pay.py": CHANGED})
-    gated.git("checkout", "-q", "main")
-    gated.commit("Elsewhere", README="read\n")
-    gated.git("cherry-pick", picked)
-    assert gated.stand() == (0, "reviewed", "patch-id")
-
-
-def test_a_squash_of_a_reviewed_range_is_found_by_the_range(gated):
-    gated.git("checkout", "-q", "-b", "topic")
-    gated.commit("One", **{"src/pay.py": CHANGED})
-    gated.commit("Two", **{"src/log.py": "def log(amount):\n    print('paid', amount)\n"})
-    gated.review("main..topic")
+def squashed(gated: Gated) -> None:
+    """Squash the topic onto a branch that went on."""
     gated.git("checkout", "-q", "main")
     gated.commit("Elsewhere", README="read\n")
     gated.git("merge", "-q", "--squash", "topic")
     gated.git("commit", "-q", "-m", "Both")
-    assert gated.stand() == (0, "reviewed", "range patch-id")
 
 
-def test_a_squash_of_commits_that_were_reviewed_one_by_one_was_not_reviewed_as_one(gated):
+def test_a_squash_of_a_range_is_found_by_a_review_of_the_range_and_not_by_those_of_its_commits(gated):
     gated.git("checkout", "-q", "-b", "topic")
     gated.reviewed("One", **{"src/pay.py": CHANGED})
     gated.reviewed("Two", **{"src/log.py": "def log(amount):\n    print('paid', amount)\n"})
-    gated.git("checkout", "-q", "main")
-    gated.commit("Elsewhere", README="read\n")
-    gated.git("merge", "-q", "--squash", "topic")
-    gated.git("commit", "-q", "-m", "Both")
+    squashed(gated)
     assert gated.stand() == (1, "missing", None)
+    gated.review(f"{gated.first}..topic")
+    assert gated.stand() == (0, "reviewed", "range patch-id")
 
 
 def test_every_commit_of_a_reviewed_range_is_covered_also_after_a_rebase_of_the_whole(gated):
@@ -118,15 +95,11 @@ def test_every_commit_of_a_reviewed_range_is_covered_also_after_a_rebase_of_the_
     gated.commit("Three", **{"src/log.py": "log = print\n"})
     code, rows = gated.verify("main..topic")
     assert (code, [row["status"] for row in rows]) == (1, ["missing"] * 3)
-
-
-def test_a_range_reviewed_up_to_the_last_commit_but_one_leaves_the_last_missing(gated):
-    gated.commit("One", **{"src/pay.py": CHANGED})
-    gated.commit("Two", **{"src/log.py": "log = print\n"})
-    gated.review(f"{gated.first}..HEAD")
-    gated.commit("Three", **{"src/log.py": "log = repr\n"})
-    code, rows = gated.verify(f"{gated.first}..")
+    gated.review("main..topic~1")
+    code, rows = gated.verify("main..topic")
     assert (code, [row["status"] for row in rows]) == (1, ["missing", "reviewed", "reviewed"])
+    base, end = gated.git("rev-parse", "main", "topic~1").split()
+    assert rows[1]["segment"] == f"{base[:12]}..{end[:12]}"
 
 
 def test_a_range_that_begins_before_what_it_puts_back_says_nothing_about_the_commit(gated):
@@ -168,17 +141,11 @@ def test_the_same_patch_id_with_other_white_space_is_another_change(gated):
     assert row["why"] == "a review has the same patch-id, but other white space"
 
 
-def test_a_root_commit_is_verified_against_nothing(tmp_path, environ):
-    gated = Gated(tmp_path / "repo", environ)
-    gated.review("--commit", "HEAD")
-    code, status, match = gated.stand(gated.first)
-    assert (status, match) == ("reviewed", "commit")
-    assert code == 0
-
-
-def test_an_empty_commit_needs_no_review(gated):
+def test_a_root_commit_is_verified_against_nothing_and_an_empty_one_needs_no_review(gated):
     gated.git("commit", "-q", "--allow-empty", "-m", "Nothing")
     assert gated.stand() == (0, "empty", None)
+    gated.review("--commit", gated.first)
+    assert gated.stand(gated.first) == (0, "reviewed", "commit")
 
 
 def test_the_default_range_is_what_the_upstream_does_not_have(gated, tmp_path):
@@ -209,14 +176,6 @@ def test_a_failed_review_fails_and_says_so_in_the_table(gated):
     assert "\x1b" not in done.out
 
 
-def test_of_two_verdicts_on_the_same_question_the_newer_decides(gated):
-    gated.commit("Change", **{"src/pay.py": CHANGED})
-    gated.review("--commit", "HEAD")
-    gated.review("--commit", "HEAD", "--no-judge")
-    _, [row] = gated.verify()
-    assert row["run_id"] == gated.bundles()[-1].name
-
-
 def test_an_exact_fail_outweighs_a_later_pass_on_another_base(gated):
     gated.git("checkout", "-q", "-b", "topic")
     picked = gated.commit("Change", **{"src/pay.py": CHANGED + "# TODO\n"})
@@ -235,13 +194,6 @@ def test_a_rubric_that_changed_since_makes_the_verdict_stale(gated):
     assert (code, row["status"], row["why"]) == (1, "stale", "rubric tidy has changed since the review")
 
 
-def test_a_gate_that_changed_since_makes_the_verdict_stale(gated):
-    gated.reviewed(**{"src/pay.py": CHANGED})
-    gated.write(".vibe-gate/gate.toml", "schema = 1\nrubrics = ['tidy']\n")
-    code, [row] = gated.verify("--definitions", "worktree")
-    assert (code, row["status"], row["why"]) == (1, "stale", ".vibe-gate/gate.toml has changed since the review")
-
-
 def test_a_review_against_fewer_rubrics_than_the_gate_demands_is_incomplete(tmp_path, environ):
     more = {
         ".vibe-gate/rubrics/more.toml": TIDY.replace('"tidy"', '"more"'),
@@ -252,17 +204,6 @@ def test_a_review_against_fewer_rubrics_than_the_gate_demands_is_incomplete(tmp_
     gated.review("--commit", "HEAD", "--rubric", "tidy")
     code, [row] = gated.verify()
     assert (code, row["status"], row["why"]) == (1, "incomplete", "not reviewed against more")
-
-
-def test_a_review_without_the_judge_that_the_gate_demands_is_incomplete(tmp_path, environ):
-    asks = TIDY + '[[criterion]]\nid = "clear"\nkind = "judge"\nquestion = "Is it clear?"\n'
-    always = 'schema = 1\nrubrics = ["tidy"]\n[hooks.pre-commit]\njudge = "always"\n'
-    gated = Gated(tmp_path / "repo", environ, **{".vibe-gate/rubrics/tidy.toml": asks, ".vibe-gate/gate.toml": always})
-    gated.commit("Change", **{"src/pay.py": CHANGED})
-    gated.review("--commit", "HEAD", "--no-judge")
-    code, [row] = gated.verify()
-    assert (code, row["status"]) == (1, "incomplete")
-    assert "--no-judge" in row["why"]
 
 
 def test_an_agents_commit_that_was_only_checked_is_incomplete_and_a_humans_is_not(tmp_path, environ):
@@ -335,24 +276,6 @@ def test_in_ci_an_authors_own_signature_is_refused_as_forged(signed, tmp_path):
     assert signed.stand()[:2] == (0, "reviewed")
 
 
-@pytest.mark.parametrize("first", ["ada@old.org", "ada@example.org"])
-def test_an_authors_key_is_the_authors_on_whichever_line_it_says_so(signed, tmp_path, first):
-    second = {"ada@old.org": "ada@example.org", "ada@example.org": "ada@old.org"}[first]
-    key = signing.public(tmp_path / "keys" / "key")
-    signed.commit("List both", **{SIGNERS: f"{first} {key}\n{second} {key}\n"})
-    signed.reviewed(**{"src/pay.py": CHANGED})
-    code, [row] = signed.verify("--strict")
-    assert (code, row["status"]) == (5, "forged")
-    assert "may be its author, ada@example.org" in row["why"]
-
-
-def test_a_pattern_that_could_be_the_author_is_taken_for_the_author(signed, tmp_path):
-    signed.write(SIGNERS, f"*@EXAMPLE.org {signing.public(tmp_path / 'keys' / 'key')}\n")
-    signed.commit("List all")
-    signed.reviewed(**{"src/pay.py": CHANGED})
-    assert signed.stand("--strict")[:2] == (5, "forged")
-
-
 def test_a_key_that_is_not_listed_is_forged_everywhere(signed, tmp_path):
     signing.sign_with(signed.repo, signing.key(tmp_path / "keys", "other"))
     signed.reviewed(**{"src/pay.py": CHANGED})
@@ -423,16 +346,6 @@ def test_a_receipt_made_before_the_commit_is_noted_by_the_hook_after_it(signed):
     signed.git("commit", "-q", "-a", "-m", "Change")
     note = signed.git("notes", "--ref", "vibe-gate", "show", "HEAD")
     assert note.encode() + b"\n" == (signed.bundles()[-1] / "receipt.json").read_bytes()
-
-
-def test_an_amended_file_is_told_with_what_was_reviewed(gated):
-    old = gated.reviewed(**{"src/pay.py": CHANGED})
-    run = gated.bundles()[-1].name
-    change(gated, CHANGED.replace("log", "lug"))
-    gated.git("commit", "-q", "-a", "--amend", "-m", "More")
-    code, [row] = gated.verify()
-    assert (code, row["status"]) == (1, "stale")
-    assert f"{old[:12]} was reviewed (run {run})" in row["why"]
 
 
 def test_another_commit_on_the_base_of_a_reviewed_one_is_missing_and_not_stale(gated):

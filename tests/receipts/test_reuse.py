@@ -104,14 +104,7 @@ def test_a_pass_that_a_listed_signer_signed_is_taken_over_without_a_request(plac
     assert [one.decided_by for one in (*tidy.criteria, *clear.criteria)] == ["check", "check", "cache"]
     assert "the verdict of bob@example.org at " in clear.criteria[0].reason
     assert any("is reused" in note and "refs/notes/vibe-gate" in note for note in done.notes)
-
-
-def test_without_reuse_it_is_asked_again(place, tmp_path):
-    place.reviewed()
-    with answering(said("pass")) as model:
-        place.here.environ |= model.environ
-        place.review(place.ci(tmp_path / "ci"))
-    assert len(model.script.requests) == 1
+    assert place.asked(place.ci(tmp_path / "forced"), force=True)[1] == 1
 
 
 def test_what_was_taken_over_cannot_be_taken_over_again(place, tmp_path):
@@ -131,19 +124,15 @@ def test_the_author_cannot_vouch_for_the_change(place, tmp_path):
     assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
 
 
-def test_an_unlisted_key_vouches_for_nothing(place, tmp_path):
-    signing.sign_with(place.here, signing.key(place.keys, "eve"))
-    place.reviewed()
-    assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
-
-
-def test_a_change_cannot_list_its_own_signer(place, tmp_path):
+def test_a_key_that_is_not_listed_or_only_by_the_change_itself_counts_for_nothing(place, tmp_path):
     eve = signing.key(place.keys, "eve")
-    place.here.write(SIGNERS, f"eve@example.org {signing.public(eve)}\n")
-    place.here.git("commit", "-qa", "--amend", "--no-edit")
     signing.sign_with(place.here, eve)
     place.reviewed()
     assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
+    place.here.write(SIGNERS, f"eve@example.org {signing.public(eve)}\n")
+    place.here.git("commit", "-qa", "--amend", "--no-edit")
+    place.reviewed()
+    assert place.asked(place.ci(tmp_path / "listed"))[1] == 1
 
 
 def test_a_review_without_its_judge_vouches_for_no_judge(place, tmp_path):
@@ -156,16 +145,12 @@ def test_a_fail_is_asked_again(place, tmp_path):
     assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
 
 
-def test_another_model_is_another_question(place, tmp_path):
+def test_another_model_or_rubric_is_another_question(place, tmp_path):
     place.reviewed()
     there = place.ci(tmp_path / "ci")
     (there / ".vibe-gate" / "gate.toml").write_text(GATE + '[model]\ndefault = "claude-opus-4-1"\n')
     assert place.asked(there, definitions="worktree")[1] == 1
-
-
-def test_another_rubric_is_another_question(place, tmp_path):
-    place.reviewed()
-    there = place.ci(tmp_path / "ci")
+    (there / ".vibe-gate" / "gate.toml").write_text(GATE)
     (there / ".vibe-gate" / "rubrics" / "clear.toml").write_text(CLEAR.replace("new line", "line"))
     assert place.asked(there, definitions="worktree")[1] == 1
 
@@ -177,11 +162,6 @@ def test_an_amended_message_is_the_same_question_and_an_amended_tree_another(pla
     place.here.write("src/pay.py", "def pay(a):\n    return  a\n")
     place.here.git("commit", "-qa", "--amend", "--no-edit")
     assert place.asked(place.ci(tmp_path / "tree"))[1] == 1
-
-
-def test_who_forces_a_review_gets_one(place, tmp_path):
-    place.reviewed()
-    assert place.asked(place.ci(tmp_path / "ci"), force=True)[1] == 1
 
 
 def test_checks_run_all_the_same_and_one_that_fails_here_has_the_judge_asked(place, tmp_path):
