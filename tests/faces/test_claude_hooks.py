@@ -70,7 +70,7 @@ def test_a_commit_around_the_gate_is_refused_and_an_honest_one_is_not(installed,
     )
     (first, said), (second, _), (third, _) = tool_results(messages)
     assert (first, second, third) == (True, True, False)
-    assert "skips the gate; run it without, read what the gate finds and fix that" in said
+    assert "`git commit` without its hooks goes around the gate; run it without --no-verify" in said
     assert git(installed, "log", "--format=%s").splitlines() == ["honest", "start"]
     refused = [line["event"]["tool_input"]["command"] for line in events(installed) if "refused" in line["event"]]
     assert len(refused) == 2
@@ -85,7 +85,7 @@ def test_a_definition_of_the_gate_cannot_be_edited(installed, tmp_path, tool):
     turns = calls(ToolUse("Read", {"file_path": str(target)}), ToolUse(tool, {"file_path": str(target), **given}))
     _, (failed, said) = tool_results(claude(installed, tmp_path / "home", turns))
     assert failed
-    assert "a human decides about the gate" in said
+    assert "let the user edit it" in said
     assert target.read_text() == "schema = 1\n"
 
 
@@ -96,11 +96,10 @@ def test_the_hooks_cannot_be_taken_out_of_the_settings(installed, tmp_path):
         ToolUse("Read", {"file_path": str(path)}),
         ToolUse("Write", {"file_path": str(path), "content": "{}"}),
         ToolUse("Edit", {"file_path": str(path), "old_string": "guard.py", "new_string": "x.py", "replace_all": True}),
-        ToolUse("Bash", {"command": "echo '{}' > .claude/settings.json"}),
         ToolUse("Bash", {"command": "env -u CLAUDECODE git commit --allow-empty -m hidden"}),
     )
     _, *refused = tool_results(claude(installed, tmp_path / "home", turns))
-    assert [failed for failed, _ in refused] == [True] * 4
+    assert [failed for failed, _ in refused] == [True] * 3
     assert "ask the user" in refused[0][1]
     assert path.read_text() == was
     assert git(installed, "log", "--format=%s") == "start"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 
 import pytest
 from program import git, repository, vibe_gate
@@ -23,10 +24,9 @@ def test_the_command_installs_where_it_is_told(tmp_path, environ, option, place)
     (where / "deep").mkdir()
     done = vibe_gate("install", "claude", *option, cwd=where / "deep", environ=environ)
     assert done.returncode == 0, done.stderr
-    assert ("a policy file" in done.stderr) is (option == ())
+    assert ("affects agents" in done.stderr) is (option == ())
     hooks = json.loads((tmp_path / place).read_text())["hooks"]
-    guard, for_servers = hooks["PreToolUse"]
-    assert for_servers == {**guard, "matcher": "mcp__.*"}
+    (guard,) = hooks["PreToolUse"]
     assert guard["hooks"][0]["args"][:2] == ["-I", "-S"]
     assert guard["hooks"][0]["command"].startswith("/")
     assert "async" not in guard["hooks"][0]
@@ -35,7 +35,26 @@ def test_the_command_installs_where_it_is_told(tmp_path, environ, option, place)
     assert vibe_gate("uninstall", "claude", *option, cwd=where, environ=environ).returncode == 0
     assert not (tmp_path / place).parent.exists()
     assert not (where / ".git" / "vibe-gate").exists()
+    assert not (where / ".git" / "hooks" / "reference-transaction").exists()
     assert vibe_gate("uninstall", "claude", *option, cwd=where, environ=environ).stdout.startswith("unchanged")
+
+
+def test_git_refuses_what_the_guard_cannot_see(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    done = vibe_gate("install", "claude", "--local", cwd=where, environ=environ)
+    assert "reference-transaction" in done.stdout
+    assert "No gate at commits yet: run `vibe-gate install git`" in done.stderr
+    agent = {"CLAUDECODE": "1"}
+    git(where, "commit", "-q", "--allow-empty", "-nm", "free", **agent)
+    (where / "a.txt").write_text("two\n")
+    git(where, "commit", "-qanm", "free as long as no gate stands at commits", **agent)
+    assert vibe_gate("install", "git", cwd=where, environ=environ).returncode == 0
+    (where / "a.txt").write_text("three\n")
+    assert vibe_gate("uninstall", "git", cwd=where, environ=environ | agent).returncode == 2
+    with pytest.raises(subprocess.CalledProcessError):
+        git(where, "commit", "-qanm", "refused", **agent)
+    assert vibe_gate("uninstall", "claude", "--local", cwd=where, environ=environ).returncode == 0
+    assert (where / ".git" / "hooks" / "reference-transaction").exists()  # that of `install git`
 
 
 def test_settings_that_are_no_json_are_left_alone(tmp_path, environ):

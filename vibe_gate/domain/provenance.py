@@ -37,6 +37,9 @@ AGENT_VARIABLES = {
 }
 """Variables that agents set for the commands they run, as their documentation names them."""
 
+AGENT_COMMANDS = tuple(name for name in AGENT_VARIABLES if name not in ("CURSOR_TRACE_ID", "AIDER_MODEL"))
+"""Those that only a command run by an agent has: the other two stand in a person's terminal, too."""
+
 AGENTS = {"claude": "Claude Code"}
 """Agents whose sessions are captured, as people call them."""
 

@@ -21,8 +21,9 @@ reached no verdict. `bypassed`: a commit appeared whose tree no hook let through
 that differs in nothing from its first parent: only its hints count."""
 
 RecordStage = Literal[
-    "pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "manual", "post-commit", "post-rewrite"
-]
+    "pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "manual", "post-commit", "post-rewrite",
+    "reference-transaction",
+]  # fmt: skip
 
 Operation = Literal["", "rebase", "cherry-pick", "revert", "merge", "am"]
 """What git was in the middle of. For some of its own commits git runs no pre-commit hook: with a bypass, what it made

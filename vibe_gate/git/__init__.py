@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from vibe_gate.git.export import Export
     from vibe_gate.git.repository import Repository
     from vibe_gate.git.tree import Tree
+    from vibe_gate.git.updates import Updates
 
 __all__ = [
-    "Export", "Repository", "Tree", "authors", "changes", "compiled", "fetching", "hooks", "library", "merging",
-    "open_repository", "patch", "renames",
+    "Export", "Repository", "Tree", "Updates", "authors", "changes", "compiled", "fetching", "hooks", "library",
+    "merging", "open_repository", "patch", "renames",
 ]  # fmt: skip
 
-_HOMES = {"Export": "export", "Repository": "repository", "Tree": "tree"}
+_HOMES = {"Export": "export", "Repository": "repository", "Tree": "tree", "Updates": "updates"}
 _LATE = (
     "authors",
     "changes",

@@ -13,11 +13,10 @@ import sys
 def main() -> int:
     """Keep the event on stdin. Always 0, and in silence."""
     try:
-        if __name__ == "__main__":
-            sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
-            __import__("spool").main()
-        else:
-            __import__("vibe_gate.faces.claude_hook.spool", fromlist=["_"]).main()
+        sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+        import spool  # type: ignore[import-not-found]
+
+        spool.main()
     except BaseException:  # noqa: BLE001, S110  the agent goes on whatever happens here
         pass
     return 0

@@ -30,6 +30,7 @@ STAGES = {
     "pre-push": "push:push",
     "post-commit": "record:after_commit",
     "post-rewrite": "record:after_rewrite",
+    "reference-transaction": "transaction:move",
 }
 """Stage of git -> module and function of `faces.git_hook`; each loads no more than it needs."""
 

@@ -11,11 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vibe_gate import __version__
 from vibe_gate.domain import paths
-from vibe_gate.errors import PASS, UsageError
+from vibe_gate.errors import PASS, GateError, UsageError
 from vibe_gate.faces.claude_hook import capture, guard
 from vibe_gate.faces.claude_hook.settings import Undo, Undos, add_hooks, drop_hooks, read_settings, write_settings
 from vibe_gate.faces.cli.output import complain, emit
+from vibe_gate.faces.git_hook.githooks import owner
+from vibe_gate.faces.git_hook.install import has_gate
+from vibe_gate.faces.git_hook.install import install as install_hooks
+from vibe_gate.faces.git_hook.install import uninstall as uninstall_hooks
+from vibe_gate.faces.git_hook.scripts import TRANSACTION
 from vibe_gate.git import open_repository
 
 SUMMARY = "Claude Code: capture its sessions, and refuse commits that go around the gate."
@@ -29,7 +35,7 @@ CAPTURED = (
 LAST = frozenset({"Stop", "SessionEnd"})
 """Claude Code may end right after them, and takes hooks in the background with it."""
 
-GUARDED_TOOLS = ("Bash|Edit|MultiEdit|Write|NotebookEdit", "mcp__.*")
+GUARDED_TOOLS = ("Bash|Edit|MultiEdit|Write|NotebookEdit",)
 """Matchers. Names alone are compared whole; in a pattern "Edit" would stand for other tools as well."""
 
 UNDO = "claude-settings.json"
@@ -47,25 +53,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Merge our hooks into the settings; twice is once."""
+    """Merge our hooks into the settings, and add git's hook that refuses an agent's bypass; twice is once."""
     place = _place(args, environ)
     path, shown = place.path, paths.quote(str(place.path))
     before = read_settings(path, place.below)
     after = add_hooks(before, hooks(), shown)
     if after == before:
         emit(f"unchanged  {shown} (capture and guard are there already)\n")
-        return PASS
-    undo = Undo.between(*_original(place, before, after))
-    write_settings(path, place.below, after)
-    place.undos.keep(path, undo)
-    emit(f"{'wrote' if before is None else 'merged'}  capture and guard into {shown}\n")
-    if args.user:
-        return PASS
-    if not args.local:
-        complain("This file is shared, and the hooks name this machine's Python: `--local` is for you alone.")
-        complain("It is a policy file, too: the next review shows its change as a warning.")
-    complain("Running sessions of Claude Code read it when they start again.")
+    else:
+        undo = Undo.between(*_original(place, before, after))
+        write_settings(path, place.below, after)
+        place.undos.keep(path, undo)
+        emit(f"{'wrote' if before is None else 'merged'}  capture and guard into {shown}\n")
+        if not args.user and not args.local:
+            complain("This file is shared and names this machine's Python; `--local` installs for you alone.")
+            complain("It affects agents: the next review shows its change as a warning.")
+        complain("Restart running sessions of Claude Code to load it.")
+    _install_transaction(environ, user=args.user)
     return PASS
+
+
+def _install_transaction(environ: Mapping[str, str], *, user: bool) -> None:
+    """Add git's reference-transaction hook: what the guard cannot see, git refuses."""
+    if user:
+        return complain("Run `vibe-gate install git` in each repository: git then refuses commits past its hooks.")
+    with open_repository(Path.cwd(), environ) as repository:
+        try:
+            emit("\n".join(install_hooks(repository, __version__, (TRANSACTION,))) + "\n")
+        except GateError as error:
+            complain(f"git's {TRANSACTION} hook was not installed: {error}")
+        if not has_gate(repository):
+            complain("No gate at commits yet: run `vibe-gate install git`, or use pre-commit or prek.")
+    return None
+
+
+def _uninstall_transaction(environ: Mapping[str, str], *, user: bool) -> None:
+    """Remove it again, unless it belongs to `install git`."""
+    if user:
+        return
+    with open_repository(Path.cwd(), environ) as repository:
+        if not has_gate(repository) and owner(repository.hooks_folder() / TRANSACTION) == "vibe-gate":
+            emit("\n".join(uninstall_hooks(repository, (TRANSACTION,))) + "\n")
 
 
 def _original(place: _Place, before: str | None, after: str) -> tuple[str | None, str, bool]:
@@ -86,15 +114,16 @@ def uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if text is None or drop_hooks(text, shown) == text:
         place.undos.forget(path)
         emit(f"unchanged  {shown} (no hooks of vibe-gate there)\n")
-        return PASS
-    after: str | None = drop_hooks(text, shown)
-    if undo is not None and (undo.fits(text) or (undo.middle is None and json.loads(after or "") == {})):
-        after = undo.before(text)
-    write_settings(path, place.below, after)
-    place.undos.forget(path)
-    if after is None and undo is not None and undo.folder and not any(path.parent.iterdir()):
-        path.parent.rmdir()
-    emit(f"{'removed' if after is None else 'cleaned'}  {shown}\n")
+    else:
+        after: str | None = drop_hooks(text, shown)
+        if undo is not None and (undo.fits(text) or (undo.middle is None and json.loads(after or "") == {})):
+            after = undo.before(text)
+        write_settings(path, place.below, after)
+        place.undos.forget(path)
+        if after is None and undo is not None and undo.folder and not any(path.parent.iterdir()):
+            path.parent.rmdir()
+        emit(f"{'removed' if after is None else 'cleaned'}  {shown}\n")
+    _uninstall_transaction(environ, user=args.user)
     return PASS
 
 

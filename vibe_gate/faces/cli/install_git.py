@@ -32,7 +32,7 @@ def _left(folder: Path) -> list[str]:
     if not folder.is_dir() or not any(folder.iterdir()):
         return []
     where = paths.quote(str(folder))
-    return [f"{where} keeps what the gate recorded, for `vibe-gate verify`; delete it if nobody asks any more."]
+    return [f"Review records kept in {where} for `vibe-gate verify` (safe to delete)"]
 
 
 def uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:

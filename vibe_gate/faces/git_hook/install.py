@@ -33,30 +33,30 @@ ADVICE: dict[Owner, str] = {
 """What to do instead where a framework owns a hook."""
 
 
-def install(repository: Repository, version: str) -> list[str]:
-    """Write the hooks; sentences for people. UsageError where they would not be ours to write."""
+def install(repository: Repository, version: str, names: tuple[str, ...] = HOOKS) -> list[str]:
+    """Write the hooks; sentences for people. UsageError if another tool owns one of them."""
     folder = _folder(repository)
-    for name in HOOKS:
+    for name in names:
         check_room(folder, name)
         whose = "husky" if ".husky" in folder.parts else owner(folder / name)
         if whose in ADVICE:
             advice = ADVICE[whose].format(name=name, config=CONFIG.format(version=version))
-            raise UsageError(f"{whose} looks after the hook {name} here. Instead of installing it, {advice}")
+            raise UsageError(f"{whose} owns the hook {name} here. Instead of installing it, {advice}")
     state = repository.common_dir / "vibe-gate"
     try:
         state.mkdir(exist_ok=True)
     except OSError as error:
         raise StorageError(f"{state} could not be made: {error.strerror}.") from error
     scripts = _scripts(repository, folder)
-    if all(stands(folder, name, scripts[name]) for name in HOOKS):
-        return [f"unchanged: the hooks in {safe(str(folder))} are there already: {', '.join(HOOKS)}"]
-    said = [f"Hooks in {safe(str(folder))}: {', '.join(HOOKS)}"]
-    for name in HOOKS:
+    if all(stands(folder, name, scripts[name]) for name in names):
+        return [f"unchanged: hooks in {safe(str(folder))}: {', '.join(names)}"]
+    lines = [f"Hooks in {safe(str(folder))}: {', '.join(names)}"]
+    for name in names:
         if put(folder, name, scripts[name]):
-            said.append(f"The hook {name} that was there is kept as {name}{KEPT}, and runs first.")
+            lines.append(f"Your hook {name} is kept as {name}{KEPT} and runs first.")
     if folder.is_relative_to(repository.root) and not folder.is_relative_to(repository.common_dir):
-        said.append("They are in the working tree (core.hooksPath) and name this machine's paths: do not commit them.")
-    return said
+        lines.append("They are in the working tree (core.hooksPath) and name this machine's paths: do not commit them.")
+    return lines
 
 
 def outdated(repository: Repository) -> tuple[str, ...] | None:
@@ -73,23 +73,26 @@ def _scripts(repository: Repository, folder: Path) -> dict[str, bytes]:
     return {name: script(name, home) for name in HOOKS}
 
 
-def uninstall(repository: Repository) -> list[str]:
+def has_gate(repository: Repository) -> bool:
+    """Whether the pre-commit hook here is ours: then `install git` has written all of them."""
+    return owner(repository.hooks_folder() / "pre-commit") == "vibe-gate"
+
+
+def uninstall(repository: Repository, names: tuple[str, ...] = HOOKS) -> list[str]:
     """Take the hooks away and put back what was there before; sentences for people."""
     folder = _folder(repository)
-    done = {name: take_away(folder, name) for name in HOOKS}
-    moved = [name for name in HOOKS if done[name] == "foreign" and take_away_moved(folder, name) != "absent"]
+    done = {name: take_away(folder, name) for name in names}
+    moved = [name for name in names if done[name] == "foreign" and take_away_moved(folder, name) != "absent"]
     state = repository.common_dir / "vibe-gate"
     forget(state)
     with contextlib.suppress(OSError):  # records stay, and the folder with them
         state.rmdir()
-    said = [f"The hook {name} that was there before is back." for name, how in done.items() if how == "restored"]
-    said += [f"The hook {name} is not ours; it stays." for name, how in done.items() if how == "foreign"]
-    said += [f"Ours, which ran before the hook {name}, is gone." for name in moved]
+    lines = [f"Your hook {name} is back." for name, how in done.items() if how == "restored"]
+    lines += [f"The hook {name} is not vibe-gate's; kept." for name, how in done.items() if how == "foreign"]
+    lines += [f"Removed vibe-gate's part, which ran before the hook {name}." for name in moved]
     gone = [name for name, how in done.items() if how in ("removed", "restored")] + moved
-    if state.is_dir():
-        said.append(f"What hooks wrote down stays in {safe(str(state))}, for `vibe-gate verify`.")
-    what = f"Taken away from {safe(str(folder))}: {', '.join(gone)}" if gone else "None of our hooks is installed here."
-    return [what, *said]
+    first = f"Removed from {safe(str(folder))}: {', '.join(gone)}" if gone else "No hooks of vibe-gate are installed."
+    return [first, *lines]
 
 
 def _folder(repository: Repository) -> Path:

@@ -27,14 +27,21 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from vibe_gate.domain.provenance import AGENT_COMMANDS
 from vibe_gate.faces.git_hook.edition import EDITION, OPTION
-from vibe_gate.faces.git_hook.githooks import HEAD, KEPT
+from vibe_gate.faces.git_hook.githooks import END, HEAD, KEPT
 
 SPOOL = "records.ndjson"
 """What sh appends of a commit; the shared state takes it in."""
 
-HOOKS = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite")
+TRANSACTION = "reference-transaction"
+
+HOOKS = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite",
+         TRANSACTION)  # fmt: skip
 """The hooks that are installed."""
+
+REFUSED = 10
+"""The exit code by which Python refuses: it ends with 1 or 2 when it cannot start, and that must not stop git."""
 
 HINTS = "co-authored-by|assisted-by|generated-by|entire-checkpoint|claude-session|agent-session|generated with"
 """Words without which no message hints at an agent (`domain/provenance.py`), as `grep -iE` reads them."""
@@ -201,6 +208,35 @@ exec "$python" {flags} -m vibe_gate hook {name} {edition} -- "$@"
 """
 
 
+_TRANSACTION = """\
+before="${{0%/*}}/{name}{kept}"
+feed() {{ if [ -n "$input" ]; then printf '%s\\n' "$input"; fi; }}
+if [ -x "$before" ]; then
+  input=$(cat)
+  feed | "$before" "$@" || exit $?
+fi
+if [ "$1" != prepared ] || [ -z "{agents}" ]; then exit 0; fi
+fresh() {{
+  ! found=$(git --no-replace-objects rev-list --max-count=1 "$1" --not --exclude=refs/stash '--exclude=refs/notes/*' \\
+    '--glob=refs/*' 2>/dev/null) || [ "$found" ]
+}}
+moved() {{
+  while read -r old new ref; do
+    case "$ref $new" in refs/heads/*" "*[!0]*) if fresh "$new"; then echo "$old $new $ref"; fi; esac
+  done
+}}
+if [ -x "$before" ]; then moves=$(feed | moved); else moves=$(moved); fi
+if [ -z "$moves" ]; then exit 0; fi
+printf '%s\\n' "$moves" | {python} {flags} -m vibe_gate hook {name} {edition} -- "$@" >&2
+case $? in
+  0) exit 0 ;;
+  {refused}) exit 1 ;;
+  *) echo "vibe-gate: not checked whether a hook let this commit through: run 'vibe-gate install git' again" >&2 ;;
+esac
+"""
+"""A person's git ends at the first test. Of an agent's only new commits on branches are looked at."""
+
+
 @dataclass(frozen=True, slots=True)
 class Home:
     """Where vibe-gate is installed: the interpreter, its flags, and the package's folder.
@@ -225,13 +261,16 @@ def script(name: str, home: Home) -> bytes:
         "post-commit": [_FOLDERS, _PROVEN, _LIFE, _SETTLE, _CHAIN, _SETTLED, _FIND, _RUN],
         "pre-push": [_CHAIN_WITH_INPUT, _FIND, _RUN_WITH_INPUT],
         "post-rewrite": [_CHAIN_WITH_INPUT, _FIND, _RUN_WITH_INPUT],
+        TRANSACTION: [_TRANSACTION],
     }[name]
-    text = "".join([HEAD, *parts]).format(
+    text = "".join([HEAD, *parts, END]).format(
         name=name,
         kept=KEPT,
         state=home.state,
         spool=SPOOL,
         words=shlex.quote(HINTS),
+        agents="".join(f"${name}" for name in AGENT_COMMANDS),
+        refused=REFUSED,
         python=shlex.quote(home.python),
         package=shlex.quote(str(home.package)),
         flags=home.flags,

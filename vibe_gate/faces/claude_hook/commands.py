@@ -1,0 +1,247 @@
+"""Command lines that go around the gate in plain sight: read with `shlex`, refused with one sentence.
+
+This is a courtesy, not a wall: an agent learns at once what to do instead. What cannot be read here
+(programs, variables, `base64 -d | sh`) git's `reference-transaction` hook refuses when a branch would move.
+Here stand, above all, the forms that would keep git from calling that hook.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+import shlex
+from collections.abc import Callable, Iterator
+
+NO_VERIFY = "`git {0}` without its hooks goes around the gate; run it without {1} and fix what the hooks report"
+HOOKS_PATH = "`{0}` decides which hooks git runs; leave it as it is, and ask the user if it should change"
+CONFIG = "{0} would give git another configuration, and with it other hooks; run git without it"
+OTHER_FOLDER = "{0} makes git commit past the hooks of this repository; run git in the repository itself (`git -C`)"
+HIDDEN = "{0} hides the agent from the gate; leave the variable as it is"
+HOOK_FILES = "{0} belongs to git's hooks, which run the gate; leave it, and ask the user if it should change"
+UNINSTALL = "`{0} uninstall` takes the gate away; ask the user to do that"
+
+AGENT_VARIABLES = frozenset({
+    "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CURSOR_AGENT", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI",
+    "OPENCODE", "COPILOT_AGENT_SESSION_ID",
+})  # fmt: skip
+"""`domain.provenance.AGENT_COMMANDS`, which a bare interpreter cannot import."""
+
+_HERE_DOCUMENT = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)(\w+)\1")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_CONFIG = re.compile(r"GIT_CONFIG_(COUNT|PARAMETERS|GLOBAL|SYSTEM|KEY_\d+|VALUE_\d+)\Z")
+_HOOK_PATH = re.compile(r"/\.git(/hook[^/]*(/.*)?|/config(\.worktree)?)?/?\Z")
+_WRAPPERS = frozenset({
+    "sudo", "env", "command", "exec", "nice", "nohup", "time", "timeout", "xargs", "builtin", "setsid", "stdbuf",
+    "!", "{", "then", "do", "else", "if", "while", "until", "coproc",
+})  # fmt: skip
+_STARTED = frozenset({"git", "git-commit", "vibe-gate", "rm", "mv", "chmod", "tee", "sed", "unset", "export"})
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish", "eval", "su", "script", "env"})
+_WRITERS = frozenset({
+    "rm", "mv", "cp", "ln", "chmod", "tee", "sed", "truncate", "install", "dd", "unlink", "shred", "rsync", "rename",
+    "touch", "perl",
+})  # fmt: skip
+_RUNS_HOOKS = frozenset(["commit", "merge", "am", "rebase", "cherry-pick", "revert", "pull", "push"])
+_CHANGES = ("--add", "--rep", "--uns", "set", "unset")
+_GLOBAL_WITH_VALUE = ("-c", "-C", "--git-dir", "--work-tree", "--config-env", "--namespace")
+_WITH_VALUE = "mFcCtuS"
+"""Letters of `git commit` behind which a value stands, attached or as the next word (`-u`, `-S`: attached)."""
+
+MAX_DEPTH = 3
+
+Elsewhere = Callable[[str], bool]
+
+
+def refused(line: str, cwd: str, elsewhere: Elsewhere, depth: int = 0) -> str:
+    """Why the line is refused; "" if it is not. ValueError if it cannot be read.
+
+    `elsewhere(folder)` says whether a folder belongs to another repository, or to none: what happens there is free.
+    """
+    segments = list(_segments(_without_documents(line)))
+    with_git = any("git" in map(os.path.basename, words) for words in segments)
+    for words in segments:
+        if words[0] in ("cd", "pushd") and len(words) > 1:
+            cwd = _joined(cwd, words[1])
+        elif reason := _refused(words, cwd, elsewhere, with_git):
+            return reason
+        if depth < MAX_DEPTH and _SHELLS & set(map(os.path.basename, words)):
+            for word in words[1:]:
+                if " " in word and (reason := refused(word, cwd, elsewhere, depth + 1)):
+                    return reason
+    return ""
+
+
+def _without_documents(line: str) -> str:
+    """The line without the text of its here-documents."""
+    kept: list[str] = []
+    ends: list[str] = []
+    for part in line.split("\n"):
+        if not ends:
+            kept.append(part)
+            ends = [found[2] for found in _HERE_DOCUMENT.finditer(part)]
+        elif part.strip(" \t") == ends[0]:
+            ends.pop(0)
+    return "\n".join(kept)
+
+
+def _segments(line: str) -> Iterator[list[str]]:
+    """The simple commands of a line, each as its words; redirections stand in them as `>`."""
+    lexer = shlex.shlex(line.replace("\\\n", ""), posix=True, punctuation_chars=";&|()<>`\n")
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    words: list[str] = []
+    for word in lexer:
+        if word and not word.strip(";&|()`\n"):
+            if words:
+                yield words
+            words = []
+        else:
+            words.append(word)
+    if words:
+        yield words
+
+
+def _refused(words: list[str], cwd: str, elsewhere: Elsewhere, with_git: bool) -> str:
+    at, given = _program(words)
+    program, rest = os.path.basename("".join(words[at : at + 1])), words[at + 1 :]  # noqa: PTH119
+    if program.startswith("git-"):
+        program, rest = "git", [program.removeprefix("git-"), *rest]
+    if with_git and (reason := _hides(words, program, given)):
+        return reason
+    if program == "git":
+        clears = "env" in words[:at] and any(word in ("-i", "-", "--ignore-environment") for word in words[:at])
+        return _git(rest, given, cwd, elsewhere, clears)
+    if program in ("export", "declare", "typeset", "readonly"):
+        changed = next((word for word in rest if _CONFIG.match(word.partition("=")[0])), "")
+        return CONFIG.format(changed.partition("=")[0]) if changed else ""
+    if program in ("vibe-gate", "pre-commit", "prek", "husky", "lefthook") and rest == ["uninstall", *rest[1:]]:
+        return "" if "--help" in rest else UNINSTALL.format(program)
+    return _writes(words, program, rest, cwd, elsewhere)
+
+
+def _program(words: list[str]) -> tuple[int, dict[str, str]]:
+    """Where the program's name stands, behind assignments and programs that only start others; the assignments."""
+    given = {}
+    for at, word in enumerate(words):
+        if _ASSIGNMENT.match(word):
+            given[word.partition("=")[0].rstrip("+")] = word.partition("=")[2]
+        elif os.path.basename(word) not in _WRAPPERS:  # noqa: PTH119
+            return at, given
+        else:  # options of a wrapper have values of their own: its program is the one that matters here
+            started = (place for place in range(at, len(words)) if os.path.basename(words[place]) in _STARTED)  # noqa: PTH119
+            pairs = (word.partition("=") for word in words[at:] if _ASSIGNMENT.match(word))
+            given |= {name: value for name, _, value in pairs}
+            return next(started, len(words)), given
+    return len(words), given
+
+
+def _hides(words: list[str], program: str, given: dict[str, str]) -> str:
+    """Hiding the agent's variables from git, on a line that runs it."""
+    for name in AGENT_VARIABLES:
+        named = any(word in (name, f"-u{name}", f"--unset={name}", f"{name}=") for word in words)
+        if (named and program in ("unset", "export", "declare", "typeset", "readonly", "git")) or given.get(name) == "":
+            return HIDDEN.format(name)
+    return ""
+
+
+def _git(words: list[str], given: dict[str, str], cwd: str, elsewhere: Elsewhere, clears: bool) -> str:
+    """A call of git: its own options, then the subcommand. `clears`: it starts with an empty environment."""
+    options: dict[str, str] = {}
+    settings = []
+    at = 0
+    while at < len(words) and words[at][:1] == "-":
+        name, _, value = words[at].partition("=")
+        value = value or "".join(words[at + 1 : at + 2])
+        if name[:2] == "-c" and name[:3] != "--c":
+            settings.append(words[at][2:] or value)
+        elif name == "--config-env":
+            settings.append(value)
+        elif name == "-C":
+            cwd = _joined(cwd, value)
+        options[name] = value
+        at += 2 if words[at] in _GLOBAL_WITH_VALUE else 1
+    command, rest = "".join(words[at : at + 1]), words[at + 1 :]
+    if command == "config" and (not _is_free(cwd, elsewhere) or any(word.startswith("--glo") for word in rest)):
+        return _config(rest)
+    if _is_free(cwd, elsewhere):
+        return ""
+    if changed := next((name for setting in settings if _is_hooks_path(name := setting.partition("=")[0])), ""):
+        return HOOKS_PATH.format(changed)
+    if command not in _RUNS_HOOKS:
+        return ""
+    if clears:
+        return HIDDEN.format("`env -i`")
+    if changed := next((name for name in given if _CONFIG.match(name)), ""):
+        return CONFIG.format(changed)
+    if other := _other_folder(given | options, cwd, elsewhere):
+        return OTHER_FOLDER.format(other)
+    flag = _no_verify(command, rest)
+    return NO_VERIFY.format(command, flag) if flag else ""
+
+
+def _other_folder(given: dict[str, str], cwd: str, elsewhere: Elsewhere) -> str:
+    """The option or variable by which git would use another git folder for this working tree; "" if none does."""
+    tree = given.get("--work-tree", given.get("GIT_WORK_TREE", "."))
+    for name in ("--git-dir", "GIT_DIR", "GIT_COMMON_DIR", "--exec-path"):
+        if name in given and (name == "--exec-path" or elsewhere(_joined(cwd, given[name]))):
+            return "" if elsewhere(_joined(cwd, tree)) else name
+    return ""
+
+
+def _is_free(folder: str, elsewhere: Elsewhere) -> bool:
+    """Whether a folder is none of this repository's, or cannot be known before the line runs: git's hook knows it."""
+    return "$" in folder or "`" in folder or elsewhere(folder)
+
+
+def _is_hooks_path(name: str) -> bool:
+    return name.lower() in ("core.hookspath", "include.path")
+
+
+def _config(words: list[str]) -> str:
+    """`git config core.hooksPath` may be read, not changed."""
+    changes = any(word.startswith(_CHANGES) for word in words)
+    for at, word in enumerate(words):
+        if _is_hooks_path(word) and (at + 1 < len(words) or changes):
+            return HOOKS_PATH.format(word)
+        if word == "core" and any(before.startswith(("--rem", "--ren")) for before in words[:at]):
+            return HOOKS_PATH.format("core")
+    return ""
+
+
+def _no_verify(command: str, words: list[str]) -> str:
+    """The option by which hooks are left out; "" if there is none."""
+    at = 0
+    if any(word.startswith("--dry") for word in words):
+        return ""
+    while at < len(words) and words[at] != "--":
+        word = words[at]
+        if word.startswith("--no-v") and "--no-verify".startswith(word) and command != "am":
+            return word
+        if word in ("--message", "--file", "--author", "--date"):
+            at += 1
+        elif command == "commit" and word[:1] == "-" and word[1:2] != "-":
+            letters = re.split(f"[{_WITH_VALUE}]", word[1:], maxsplit=1)
+            if "n" in letters[0]:
+                return word
+            at += len(letters) == 2 and not letters[1] and word[-1] not in "uS"
+        at += 1
+    return ""
+
+
+def _writes(words: list[str], program: str, rest: list[str], cwd: str, elsewhere: Elsewhere) -> str:
+    """A program or a redirection that changes git's hooks or configuration."""
+    targets = [words[at + 1] for at, word in enumerate(words[:-1]) if word in (">", ">>", ">|", "&>")]
+    in_place = program not in ("sed", "perl") or any(word[:1] == "-" and "i" in word for word in rest)
+    adds = program == "chmod" and "+" in "".join(rest[:2])
+    if program in _WRITERS and in_place and not adds:
+        targets += rest[-1:] if program in ("cp", "ln", "install", "rsync") else rest
+    elif program == "find" and {"-delete", "-exec", "-execdir"} & set(rest):
+        targets += rest[:1]
+    for target in targets:
+        full = _joined(cwd, target)
+        removed = program in ("rm", "mv", "chmod", "find") or "/.git/" in full
+        if removed and (match := _HOOK_PATH.search(full)) and not _is_free(full[: match.start()] or "/", elsewhere):
+            return HOOK_FILES.format(target)
+    return ""
+
+
+def _joined(folder: str, path: str) -> str:
+    return os.path.normpath(os.path.join(folder, os.path.expanduser(path)))  # noqa: PTH111, PTH118

@@ -1,0 +1,77 @@
+"""Files that Edit and Write may not change: the gate's definitions, git's hooks, our hooks in Claude's settings."""
+
+import json
+import os
+import os.path
+
+DEFINITIONS = "{0} defines the gate; say what should change and why, and let the user edit it"
+EVIDENCE = "{0} holds evidence that only vibe-gate writes; look at it with `vibe-gate bundles`"
+HOOK_FILES = "{0} belongs to git's hooks, which run the gate; leave it, and ask the user if it should change"
+SETTINGS = "{0} {1}; leave the hooks of vibe-gate there as they are, and ask the user if they should change"
+
+_OURS = ("claude_hook/guard.py", "claude_hook/capture.py")
+_SETTINGS_FILES = ("settings.json", "settings.local.json")
+
+
+def refused(tool: str, asked: dict, path: str, common_dir: str) -> str:  # type: ignore[type-arg]
+    """Why the tool may not write at `path` (absolute, links resolved); "" if it may. `common_dir`: git's folder."""
+    root, shown = os.path.dirname(common_dir), os.path.basename(path)  # noqa: PTH119, PTH120
+    below = os.path.relpath(path, common_dir)
+    if below.split("/")[0] in ("hooks", "vibe-gate") or below in ("config", "config.worktree"):
+        return HOOK_FILES.format(shown)
+    if shown in _SETTINGS_FILES and os.path.basename(os.path.dirname(path)) == ".claude":  # noqa: PTH119, PTH120
+        reason = _settings(tool, asked, path)
+        return SETTINGS.format(shown, reason) if reason else ""
+    above = path[: path.find("/.vibe-")] if "/.vibe-" in path else ""
+    if not above or not (above == root or os.path.isfile(above + "/.git")):  # noqa: PTH113  (a linked worktree)
+        return ""
+    name = path[len(above) + 1 :].split("/")[0]
+    if name == ".vibe-artifacts":
+        return EVIDENCE.format(path[len(above) + 1 :])
+    # Where no gate is defined yet, the first definitions soften nothing.
+    exists = name == ".vibe-gate" and os.path.isdir(above + "/.vibe-gate") and os.listdir(above + "/.vibe-gate")  # noqa: PTH112, PTH208
+    return DEFINITIONS.format(path[len(above) + 1 :]) if exists else ""
+
+
+def _settings(tool: str, asked: dict, path: str) -> str:  # type: ignore[type-arg]
+    """What is wrong with the settings that the tool would leave: everything but our hooks may change."""
+    try:
+        with open(path, "rb") as file:
+            before = file.read().decode("utf-8", "replace")
+    except OSError:
+        before = ""
+    was, becomes = _parsed(before), _parsed(_after(tool, asked, before))
+    if any(hook not in _hooks(becomes) for hook in _hooks(was)):
+        return "would lose hooks of vibe-gate"
+    if becomes.get("disableAllHooks") and not was.get("disableAllHooks"):
+        return "would switch all hooks off"
+    return ""
+
+
+def _after(tool: str, asked: dict, text: str) -> str:  # type: ignore[type-arg]
+    if tool == "Write":
+        return str(asked.get("content", ""))
+    for edit in asked.get("edits", [asked]):
+        old, new = str(edit.get("old_string", "")), str(edit.get("new_string", ""))
+        text = text.replace(old, new, -1 if edit.get("replace_all") else 1) if old else new
+    return text
+
+
+def _parsed(text: str) -> dict:  # type: ignore[type-arg]
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _hooks(document: dict) -> list[str]:  # type: ignore[type-arg]
+    """Our hooks, each with its event and matcher, as text to compare."""
+    found = []
+    events = document.get("hooks")
+    for event, groups in events.items() if isinstance(events, dict) else ():
+        for group in groups if isinstance(groups, list) else ():
+            for hook in group.get("hooks", ()) if isinstance(group, dict) else ():
+                if any(str(word).endswith(_OURS) for word in hook.get("args", ())):
+                    found.append(json.dumps([event, group.get("matcher"), hook], sort_keys=True))
+    return found

@@ -1,0 +1,182 @@
+"""What an update of a branch brings: commits that are nowhere else yet, and which of them git made by itself.
+
+Asked of the git program alone, in the folder and the environment in which git runs its
+`reference-transaction` hook: that may be inside `.git`. Merges are recomputed with
+`git merge-tree` (git 2.38 or newer) into a scratch object store.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from vibe_gate.errors import InfrastructureError
+from vibe_gate.git.modes import EMPTY_TREE
+from vibe_gate.git.program import Program
+
+MAX_NEW = 1_000
+"""New commits of one update that are looked at: the newest."""
+
+MAX_KNOWN = 20_000
+"""Known commits among which the source of a rebased or picked commit is searched: the newest."""
+
+_REFS = ("--exclude=refs/stash", "--exclude=refs/notes/*", "--glob=refs/*")
+"""Where a commit counts as known. A stash holds what nobody committed; HEAD, detached, what is on no branch yet."""
+
+_FIELDS = "%H%n%T%n%P%n%ae %at%n%B%x00"
+_BY_ITSELF = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in
+              (("NAME", "vibe-gate"), ("EMAIL", "vibe-gate@localhost"), ("DATE", "@1 +0000"))}  # fmt: skip
+_ID = re.compile(r"\b[0-9a-f]{40}\b")
+_REVERTED = re.compile(r"^This reverts commit ([0-9a-f]{40})\b", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class NewCommit:
+    """A commit that an update brings. `author`: address and time, which a rebase and a pick keep."""
+
+    id: str
+    tree: str
+    parents: tuple[str, ...]
+    author: str
+    message: str
+
+
+class Updates:
+    """The repository of one call of the hook, and what was known in it before."""
+
+    def __init__(self, start: Path, environ: Mapping[str, str]) -> None:
+        self._git = Program(start, environ)
+        asked = ("--git-dir", "--git-common-dir", "--git-path", "objects")
+        lines = self._asked("rev-parse", "--path-format=absolute", *asked).split("\n")
+        if len(lines) != 3:
+            raise InfrastructureError("git could not say where the repository is.")
+        self.git_dir, self.common_dir, self._objects = map(Path, lines)
+        self.hooks = self.common_dir / "hooks"
+
+    def new(self, commit: str) -> list[NewCommit]:
+        """The commits that `commit` has and no ref, no reflog of a branch and no fetch knows, newest first."""
+        listed = self._log(f"--max-count={MAX_NEW}", f"--format={_FIELDS}", commit, "--not", *_REFS, mark="^")
+        return [_parsed(part) for part in listed.split("\0") if part.strip()]
+
+    def known(self) -> dict[str, tuple[str, str]]:
+        """The newest known commits: id -> (tree, author)."""
+        listed = self._log(f"--max-count={MAX_KNOWN}", "--format=%H %T %ae %at", *_REFS)
+        rows = (line.split(" ", 2) for line in listed.split("\n") if line)
+        return {row[0]: (row[1], row[2]) for row in rows}
+
+    def _log(self, *arguments: str, mark: str = "") -> str:
+        remembered = "".join(f"{mark}{name}\n" for name in self._remembered())
+        given = ("-c", "log.showSignature=false", "log", "--ignore-missing", "--stdin", *arguments)
+        return self._asked(*given, stdin=remembered)
+
+    def _remembered(self) -> list[str]:
+        """Commits that a branch was at, or that were fetched from another repository."""
+        logs = (self.common_dir / "logs" / "refs" / "heads").rglob("*")
+        found = [line[41:81] for log in logs if log.is_file() for line in _lines(log)]
+        fetched = [line for line in _lines(self.git_dir / "FETCH_HEAD") if not line.endswith(" of .")]
+        found += [line[:40] for line in fetched]
+        return [name for name in dict.fromkeys(found) if _ID.fullmatch(name) and name.strip("0")]
+
+    def is_applying(self) -> bool:
+        """Whether `git am` is at work."""
+        return (self.git_dir / "rebase-apply" / "applying").exists()
+
+    def by_itself(self, new: list[NewCommit]) -> set[str]:
+        """Those that git made of known commits by itself: clean merges, rebased, picked and reverted commits."""
+        known = self.known()
+        by_author: dict[str, list[str]] = {}
+        for name, (_, author) in known.items():
+            by_author.setdefault(author, []).append(name)
+        with self._scratch() as scratch:
+            trees = {tree for tree, _ in known.values()} | set(self._rebased(scratch, known))
+            made = set()
+            for commit in reversed(new):
+                sources = by_author.get(commit.author, [])
+                reverted = [name for name in _REVERTED.findall(commit.message) if name in known]
+                if commit.tree in trees or scratch.makes(commit, sources, reverted):
+                    made.add(commit.id)
+                    trees.add(commit.tree)
+        return made
+
+    def _rebased(self, scratch: _Scratch, known: Container[str]) -> Iterator[str]:
+        """The trees that the rebase at work goes through by known commits alone: of a squash no author tells."""
+        state = self.git_dir / "rebase-merge"
+        base = _lines(state / "onto")[:1]
+        if not base or base[0] not in known:
+            return
+        tree = f"{base[0]}^{{tree}}"
+        for line in _lines(state / "done"):
+            step = _ID.search(line)
+            if step and step[0] in known and (tree := scratch.replayed(step[0], tree)):
+                yield tree
+            else:
+                return
+
+    @contextmanager
+    def _scratch(self) -> Iterator[_Scratch]:
+        with tempfile.TemporaryDirectory(prefix="vibe-gate-") as folder:
+            others = [str(self._objects), *filter(None, [self._git.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES")])]
+            ties = {"GIT_OBJECT_DIRECTORY": folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(others)}
+            yield _Scratch(self._git, {**_BY_ITSELF, **ties})
+
+    def _asked(self, *arguments: str, stdin: str | None = None) -> str:
+        done = self._git.run(*arguments, stdin=None if stdin is None else stdin.encode())
+        return done.out.decode("utf-8", "surrogateescape").removesuffix("\n")
+
+
+class _Scratch:
+    """Commits made to be merged, in an object store that goes afterwards."""
+
+    def __init__(self, git: Program, environ: Mapping[str, str]) -> None:
+        self._git = git
+        self._environ = environ
+
+    def makes(self, commit: NewCommit, sources: list[str], reverted: list[str]) -> bool:
+        """Whether git makes the commit's tree by itself: of its parents, by taking over a source, or one back."""
+        before = f"{commit.parents[0]}^{{tree}}" if commit.parents else EMPTY_TREE
+        return (
+            self.merged(commit.parents) == commit.tree
+            or any(self.replayed(source, before) == commit.tree for source in sources)
+            or any(self.replayed(source, before, back=True) == commit.tree for source in reverted)
+        )
+
+    def merged(self, parents: tuple[str, ...]) -> str:
+        """The tree that git makes of two parents or more, one after the other; "" if they conflict."""
+        head, tree = parents[:1], ""
+        for parent in parents[1:]:
+            tree = self._run("merge-tree", "--write-tree", *head, parent)
+            if not tree:
+                return ""
+            head = (self._commit(tree, *head, parent),)
+        return tree
+
+    def replayed(self, source: str, before: str, *, back: bool = False) -> str:
+        """The tree that tree `before` becomes by what `source` changed, or by taking that back; "" on a conflict."""
+        own = self._commit(f"{source}^{{tree}}")
+        parent = self._commit(f"{source}^1^{{tree}}") or self._commit(EMPTY_TREE)
+        base, other = (own, parent) if back else (parent, own)
+        ours, theirs = self._commit(before, base), self._commit(f"{other}^{{tree}}", base)
+        return self._run("merge-tree", "--write-tree", ours, theirs)
+
+    def _commit(self, tree: str, *parents: str) -> str:
+        name = self._run("rev-parse", "--verify", "--quiet", tree)
+        return self._run("commit-tree", "-m", "x", *(f"-p{parent}" for parent in parents), name) if name else ""
+
+    def _run(self, *arguments: str) -> str:
+        done = self._git.run(*arguments, environ=self._environ)
+        return "" if done.code else done.line.partition("\n")[0]
+
+
+def _parsed(text: str) -> NewCommit:
+    name, tree, parents, author, message = text.lstrip("\n").split("\n", 4)
+    return NewCommit(name, tree, tuple(parents.split()), author, message)
+
+
+def _lines(file: Path) -> list[str]:
+    with suppress(OSError):
+        return file.read_text("utf-8", "surrogateescape").split("\n")
+    return []
