@@ -19,7 +19,7 @@ from vibe_gate.faces.git_hook.call import Hook
 from vibe_gate.faces.git_hook.scripts import REFUSED
 from vibe_gate.git import Updates
 from vibe_gate.report.text import safe
-from vibe_gate.store.records import Records
+from vibe_gate.store import open_state
 
 if TYPE_CHECKING:
     from vibe_gate.git.updates import NewCommit
@@ -56,7 +56,7 @@ def move(hook: Hook) -> int:
 def _unreviewed(hook: Hook, updates: Updates, tip: str) -> list[NewCommit]:
     """The new commits of a branch that nothing speaks for, newest first."""
     new = updates.new(tip)
-    records = Records(updates.common_dir).all() if new else []
+    records = open_state(updates.common_dir).hook_records.all() if new else []
     if not new or not _is_gated(updates, records):
         return []
     if updates.is_applying():
@@ -94,7 +94,7 @@ def _note_unseen(hook: Hook, updates: Updates, commits: Iterable[NewCommit]) -> 
     """Record who applies a mail: git runs no hook of ours for `git am`."""
     hints = provenance(hook.environ, (), uncommitted=True).hints
     for commit in commits:
-        Records(updates.common_dir).append(
+        open_state(updates.common_dir).hook_records.append(
             Record(ts=hook.now, kind="unseen", stage="reference-transaction", commit=commit.id, hints=hints)
         )
 
@@ -105,7 +105,7 @@ def _not_checked(hook: Hook, commits: list[str], error: Exception) -> int:
     )
     hints = provenance(hook.environ, (), uncommitted=True).hints
     with suppress(Exception):  # what cannot be recorded has been said
-        records = Records(Updates(hook.start, hook.environ).common_dir)
+        records = open_state(Updates(hook.start, hook.environ).common_dir).hook_records
         for commit in commits:
             reason = f"not checked: {error}"[:2000]
             records.append(
