@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 import redaction_negatives  # noqa: E402
 from redaction_set import CARRIERS, leaks, planted  # noqa: E402
 
-from vibe_gate.secrets.redaction import Redactor  # noqa: E402
+from vibe_gate.secrets import Redactor  # noqa: E402
 
 GOAL_RECALL = 0.95
 GOAL_FALSE = 0.005

@@ -35,7 +35,7 @@ from vibe_gate.judging import assemble
 from vibe_gate.judging.assemble import JudgeResult, RunVerdict, assemble_verdict
 from vibe_gate.judging.deadline import Deadline
 from vibe_gate.receipts.issue import ReceiptIssuer, version_of
-from vibe_gate.secrets.redaction import Redactor
+from vibe_gate.secrets import Redactor
 from vibe_gate.store import STORE, captures, open_state, open_store
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from program import git, repository
 
 from vibe_gate.faces.claude_hook import capture
-from vibe_gate.secrets.redaction import Redactor
+from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures
 from vibe_gate.store.folder import Folder
 

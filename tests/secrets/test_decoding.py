@@ -1,4 +1,6 @@
-"""Carriers: what is read is what was written, and every character knows where it came from."""
+"""What hides a secret: each layer is taken off, and what is replaced is all that stood for the secret."""
+
+# ruff: noqa: E501 - forms stand in rows
 
 from __future__ import annotations
 
@@ -14,20 +16,10 @@ from hypothesis import strategies as st
 
 from vibe_gate.domain.change import Hunk, Line
 from vibe_gate.judging import brief
-from vibe_gate.secrets import decoding
+from vibe_gate.secrets import Redactor, find
 
-SECRET = "q8Zvv2LmQ1-and-more-of-it"
-
-
-def readings(text: str) -> list[tuple[str, str]]:
-    """Every place where SECRET can be read, as (what stands for it, what the first reading around it is)."""
-    found = []
-    for view in decoding.views(text):
-        start = view.text.find(SECRET)
-        if start >= 0:
-            begin, end = view.origin(start, start + len(SECRET))
-            found.append((text[begin:end], view.text))
-    return found
+TOKEN = "gh" + "p_aB3dE5gH7jK9mN1pQ3sT5vX7zB9dF1hJ3lN5"
+VALUE = "s3cr3tValue-9f8e7d6c5b4a-xyz"
 
 
 def spelled(text: str, byte: str, between: str) -> str:
@@ -41,73 +33,65 @@ def wide64(text: str, order: str = "le") -> str:
 @pytest.mark.parametrize(
     ("text", "origin"),
     [
-        (f"a\\n{SECRET}\\tb", SECRET),
-        (f"a\\u0071{SECRET[1:]} b", "\\u0071" + SECRET[1:]),
-        (f"%71{SECRET[1:]}", "%71" + SECRET[1:]),
-        (f"%2571{SECRET[1:]}", "%2571" + SECRET[1:]),
-        (f"&#113;{SECRET[1:]}", "&#113;" + SECRET[1:]),
-        (f"{SECRET[:5]}\x1b[0m{SECRET[5:]}", f"{SECRET[:5]}\x1b[0m{SECRET[5:]}"),
-        (f"{SECRET[:5]}\x1b]0;U+x\x07{SECRET[5:]}", f"{SECRET[:5]}\x1b]0;U+x\x07{SECRET[5:]}"),
-        (f"{SECRET[:5]}⟦U+001B⟧[0m{SECRET[5:]}", f"{SECRET[:5]}⟦U+001B⟧[0m{SECRET[5:]}"),
-        (f"x {SECRET[:5]}\\\n  12 +|{SECRET[5:]}", f"{SECRET[:5]}\\\n  12 +|{SECRET[5:]}"),
-        (f"{SECRET[:5]}=\r\n{SECRET[5:]}", f"{SECRET[:5]}=\r\n{SECRET[5:]}"),
-        (base64.b64encode(b"abc" + SECRET.encode() + b"def").decode(), base64.b64encode(SECRET.encode()).decode()[:-4]),
-        ("=" + (b"ab" * 9 + SECRET.encode()).hex(), SECRET.encode().hex()),
-        ("0x" + (b"ab" * 9 + SECRET.encode()).hex(), SECRET.encode().hex()),
-        ("+" + (b"ab" * 9 + SECRET.encode()).hex(), SECRET.encode().hex()),
-        (base64.b32encode(b"abcde" + SECRET.encode() + b"xyz").decode(), base64.b32encode(SECRET.encode()).decode()),
-        (base64.b64encode(f"abc{SECRET}".encode("utf-16-le")).decode(), wide64(SECRET)),
-        (base64.b64encode(f"abc{SECRET}".encode("utf-16-be")).decode(), wide64(SECRET, "be")),
-        (base64.b64encode(f"\ufeffab{SECRET}".encode("utf-16-le")).decode(), wide64(SECRET)),
-        (f"abcdef{SECRET}".encode("utf-16-le").hex(), SECRET.encode("utf-16-le").hex()),
-        (spelled(f"abc{SECRET}", "0x{:02x}", ", "), spelled(SECRET, "0x{:02x}", ", ")),
-        (spelled(f"abc{SECRET}", "0X{:02X}", ","), spelled(SECRET, "0X{:02X}", ",")),
-        (spelled(f"abc{SECRET}", "{:02x}", "\t"), spelled(SECRET, "{:02x}", "\t")),
-        ("\\U00000071" + SECRET[1:], "\\U00000071" + SECRET[1:]),
-        (f"{SECRET[:5]}\ufe0f{SECRET[5:]}", f"{SECRET[:5]}\ufe0f{SECRET[5:]}"),
-        (f"{SECRET[:5]}\U000e0041{SECRET[5:]}", f"{SECRET[:5]}\U000e0041{SECRET[5:]}"),
-        (f"{SECRET[:5]}\xf3\xa0\x81\x81{SECRET[5:]}", f"{SECRET[:5]}\xf3\xa0\x81\x81{SECRET[5:]}"),
-        (f"\uff51{SECRET[1:]}", f"\uff51{SECRET[1:]}"),
-        (f"\xef\xbd\x91{SECRET[1:]}", f"\xef\xbd\x91{SECRET[1:]}"),
+        (f"a\\n{TOKEN}\\tb", TOKEN),
+        *[(form, form) for form in (
+            "\\u0067" + TOKEN[1:], "%67" + TOKEN[1:], "%2567" + TOKEN[1:], "&#103;" + TOKEN[1:], "%u0067" + TOKEN[1:],
+            "\\U00000067" + TOKEN[1:], f"\uff47{TOKEN[1:]}", TOKEN.replace("_", "\\_"), TOKEN.replace("_", "&lowbar;"),
+            TOKEN.replace("_", "=5F"),
+        )],
+        *[(form, form) for between in (
+            "\x1b[0m", "\x1b]0;U+x\x07", "⟦U+001B⟧[0m", "=\r\n", "\ufe0f", "\U000e0041", "\u200b", "\\e[31m", "\\033[31m",
+        ) for form in [f"{TOKEN[:5]}{between}{TOKEN[5:]}"]],
+        (f"x {TOKEN[:5]}\\\n  12 +|{TOKEN[5:]}", f"{TOKEN[:5]}\\\n  12 +|{TOKEN[5:]}"),
+        (base64.b64encode(b"abc" + TOKEN.encode() + b"\n").decode(), base64.b64encode(TOKEN.encode()).decode()[:-4]),
+        ("=" + (b"ab" * 9 + b" " + TOKEN.encode()).hex(), TOKEN.encode().hex()),
+        ("0x" + (b"ab" * 9 + b" " + TOKEN.encode()).hex(), TOKEN.encode().hex()),
+        ("+" + (b"ab" * 9 + b" " + TOKEN.encode()).hex(), TOKEN.encode().hex()),
+        (base64.b32encode(b"abcd " + TOKEN.encode() + b" yz").decode(), base64.b32encode(TOKEN.encode()).decode()),
+        (base64.b64encode(f"ab {TOKEN}".encode("utf-16-le")).decode(), wide64(TOKEN)),
+        (base64.b64encode(f"ab {TOKEN}".encode("utf-16-be")).decode(), wide64(TOKEN, "be")),
+        (f"abcde {TOKEN}".encode("utf-16-le").hex(), TOKEN.encode("utf-16-le").hex()),
+        (spelled(f"ab {TOKEN}", "0x{:02x}", ", "), spelled(TOKEN, "0x{:02x}", ", ")),
+        (spelled(f"ab {TOKEN}", "0X{:02X}", ","), spelled(TOKEN, "0X{:02X}", ",")),
+        (spelled(f"ab {TOKEN}", "{:02x}", "\t"), spelled(TOKEN, "{:02x}", "\t")),
+        (base64.b64encode(b"AK" + b"IA4RTZ7MBX2LQWVN5D").decode(), ""),
     ],
-)
-def test_what_a_carrier_holds_is_read_and_leads_back(text: str, origin: str) -> None:
-    ((found, _), *_) = readings(text)
-    assert found.startswith(origin)
-    assert len(found) <= len(origin) + 4
+)  # fmt: skip
+def test_a_secret_is_found_in_what_carries_it(text: str, origin: str) -> None:
+    (match,) = find(text)
+    if origin:
+        assert match.value == TOKEN
+        assert text[match.start : match.end].startswith(origin)
+        assert match.end - match.start <= len(origin) + 4
 
 
 @pytest.mark.parametrize("mark", ["+", "-", "++", " -", "+/a/b/", "--", "+//a.b/c/d/e/"])
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode, base64.b32encode])
 def test_the_mark_of_a_hunk_hides_no_coded_text_at_any_alignment(mark: str, encode: Callable[[bytes], bytes]) -> None:
-    for size in range(60):
-        coded = encode(("u" * size + SECRET + " and more").encode()).decode()
-        assert readings(f"@@ -1 +1 @@\n{mark}{coded}\n"), size
+    for size in range(1, 30):
+        coded = encode(("u" * size + f" {TOKEN} and more").encode()).decode()
+        assert find(f"@@ -1 +1 @@\n{mark}{coded}\n"), size
 
 
-@pytest.mark.parametrize("mark", ["", "+", "-", "    ", "+    "])
+@pytest.mark.parametrize("mark", ["", "+", "-", "+    "])
 @pytest.mark.parametrize("width", [60, 64, 76])
 @pytest.mark.parametrize("encode", [base64.b64encode, lambda raw: raw.hex().encode(), base64.b32encode])
 def test_a_wrapped_text_is_one_at_every_alignment(mark: str, width: int, encode: Callable[[bytes], bytes]) -> None:
-    if encode is base64.b32encode and width % 8:
-        return
-    for size in range(90):
-        coded = encode(("u" * size + " é " * (size % 3) + SECRET + " and more of it" * 3).encode()).decode()
+    for size in range(1, 60) if encode is not base64.b32encode or width % 8 == 0 else ():
+        coded = encode(("u" * size + " é " * (size % 3) + f" {TOKEN} " + "and more of it" * 3).encode()).decode()
         lines = [f"{mark}{coded[start : start + width]}\n" for start in range(0, len(coded), width)]
-        assert readings("@@\n" + "".join(lines)), size
+        assert [match.value for match in find("@@\n" + "".join(lines))] == [TOKEN], size
 
 
 @pytest.mark.parametrize("mark", " +-")
 @pytest.mark.parametrize("as_written", [str, json.dumps])
 def test_what_a_judge_is_shown_in_two_rows_is_one_text(mark: str, as_written: Callable[[str], str]) -> None:
-    line = "x" * (brief.MAX_ROW - 9) + SECRET + "y" * brief.MAX_ROW
+    line = "x " * (brief.MAX_ROW // 2 - 5) + TOKEN + " y" * brief.MAX_ROW
     rows = brief._numbered(Hunk(1, 1, 1, 1, (Line(mark, line.encode()),)), keep_cr=False)
-    ((found, _), *_) = readings(as_written("\n".join(row.text for row in rows)))
-    assert found.startswith(SECRET[:9]) and found.endswith(SECRET[9:])
-
-
-def test_text_without_a_carrier_has_no_other_reading() -> None:
-    assert list(decoding.views("def f(x):\n    return x + 1  # nothing here\n" * 1000)) == []
+    text = as_written("\n".join(row.text for row in rows))
+    (match,) = find(text)
+    assert match.value == TOKEN
+    assert text[match.start : match.end].startswith(TOKEN[:9]) and text[: match.end].endswith(TOKEN[20:])
 
 
 _LAYERS = {
@@ -115,41 +99,64 @@ _LAYERS = {
     "url": lambda text: "/?q=" + quote(text),
     "base64": lambda text: "d: " + base64.b64encode(text.encode()).decode(),
     "colour": lambda text: f"\x1b[1m{text}\x1b[0m",
-    "hex": lambda text: text.encode().hex() if len(text) > 20 else text,
+    "hex": lambda text: text.encode().hex(),
 }
 
 
 @given(st.text('ab c\n"\\%é=', max_size=30), st.lists(st.sampled_from(sorted(_LAYERS)), min_size=1, max_size=3))
 def test_layers_come_off_in_any_order(around: str, layers: list[str]) -> None:
-    text = f"{around} {SECRET} {around}"
+    text = f"{around} {TOKEN} {around}"
     for layer in layers:
         text = _LAYERS[layer](text)
-    assert SECRET in text or readings(text)
+    assert TOKEN in [match.value for match in find(text)]
 
 
-@given(st.text('\\u0061n%41&#;x1b[\x1b=\n"AbZ9 <\0', max_size=200))
-def test_origins_are_spans_of_the_text_in_order(text: str) -> None:
-    for view in decoding.views(text):
-        size = len(view.text)
-        spans = [view.origin(at, at + 1) for at in range(size)]
-        assert all(0 <= start <= end <= len(text) for start, end in spans)
-        assert not size or view.origin(0, size)[1] <= len(text)
+@given(st.text('\\u0061n%41&#;x1b[=\n"AbZ9 <\0', max_size=200))
+def test_what_stands_for_a_secret_is_in_the_text_whatever_is_around_it(text: str) -> None:
+    whole = f"{text} \\u0067{TOKEN[1:]} {text}"
+    matches = find(whole)
+    assert [match for match in matches if match.value == TOKEN and "0067hp_" in whole[match.start : match.end]]
+    assert all(0 <= match.start < match.end <= len(whole) for match in matches)
 
 
+def dump(width: int, colon: str, edges: str, offset: str) -> str:
+    """TOKEN and VALUE as `xxd`, `hexdump -C` or `od -A x -t x1z` print them; `width` bytes a group."""
+    data = f"token = {TOKEN}\nand then {VALUE} end of it\n".encode()
+    lines = []
+    for start in range(0, len(data), 16):
+        row = data[start : start + 16]
+        groups = " ".join(row[at : at + width].hex() for at in range(0, len(row), width))
+        text = "".join(chr(code) if 32 <= code < 127 else "." for code in row)
+        lines.append(f"{start:{offset}}{colon} {groups:<40}  {edges[:1]}{text}{edges[1:]}\n")
+    return "".join(lines)
+
+
+@pytest.mark.parametrize("prefix", ["", "+"])
+@pytest.mark.parametrize("text", [dump(2, ":", "", "08x"), dump(1, "", "||", "08x"), dump(1, "", "><", "06x")])
+def test_a_dump_shows_no_part_of_a_secret_in_either_column(text: str, prefix: str) -> None:
+    shown = "".join(f"{prefix}{line}" for line in text.splitlines(keepends=True))
+    redacted = Redactor({"API_TOKEN": VALUE}).text(shown)
+    assert "[redacted:github-token:" in redacted
+    assert "[redacted:environment:" in redacted
+    pieces = [secret[start : start + 6] for secret in (TOKEN, VALUE) for start in range(len(secret) - 5)]
+    assert not [piece for piece in pieces if piece in redacted or piece.encode().hex(" ") in redacted]
+
+
+def test_a_harmless_dump_stays() -> None:
+    text = "00000000: 7368 6f72 7420 7465 7874 2074 6f20 6c6f  short text to lo\n"
+    assert Redactor({}).text(text) == text
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     [
         "\\", "\\\\u", "\\u0041", "%", "%41", "%2541", "&#65;", "\x1b[", "\x1b]", "\x1b[31m", "=\n", "\\\n", "\u200b",
-        "\xe2\x80\x8b", "A" * 28 + " ", "QUJD", "41" * 20 + "-", "a\0", "\0", "⟦U+001B⟧", "-----\\n", "\\\n 1 +|",
-        "+" + "A" * 28, "+" + "QUJD" * 10 + "\n", "a/" * 20 + " ", "/" * 29, "-" * 40 + "A", "0x", "\uff21",
-        "\\U00000041",
-        "MFRGG" * 8 + " ", "M" * 40, "\xf3\xa0\x81\x81", "0000: 41\n", "00000000: 4141 4141\n", "41" * 30 + "\n",
-        "41 ", "0x41, ", "41 " * 11 + "x", "41" + " " * 60, "AEEA",
+        "A" * 28 + " ", "QUJD", "41" * 20 + "-", "a\0", "\0", "⟦U+001B⟧", "-----\\n", "\\\n 1 +|", "+" + "A" * 28,
+        "+" + "QUJD" * 10 + "\n", "QUJD" * 16 + "\n", "a/" * 20 + " ", "/" * 29, "-" * 40 + "A", "0x", "\uff21",
+        "\\U00000041", "MFRGG" * 8 + " ", "M" * 40, "0000: 41\n", "00000000: 4141 4141\n", "41" * 30 + "\n", "41 ",
+        "0x41, ", "41 " * 11 + "x", "41" + " " * 60, "AEEA", f"\\u0067{TOKEN[1:]} ", "QUJD" * 16 + "\n" + "/" * 64 + "\n",
     ],
 )  # fmt: skip
 def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
-    def read(text: str) -> None:
-        for view in decoding.views(text):
-            view.origin(0, len(view.text))
-
-    assert_linear(read, repeated(unit), 250_000)
+    assert_linear(find, repeated(unit), 250_000)

@@ -13,7 +13,7 @@ from recorded import Kind, recorded
 from vibe_gate.store.retention import clean
 
 from vibe_gate.domain.gate import Retention
-from vibe_gate.secrets.redaction import Redactor
+from vibe_gate.secrets import Redactor
 from vibe_gate.store import Provenance, repair_bundles, verify_bundles
 from vibe_gate.store.captures import fold
 from vibe_gate.store.folder import Folder

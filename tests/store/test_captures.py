@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from vibe_gate.store.plain_json import MAX_VALUES
 
-from vibe_gate.secrets.redaction import Redactor
+from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures, open_store
 from vibe_gate.store.captured import flaws_of
 from vibe_gate.store.captures.blobs import blob_id, blobs_of

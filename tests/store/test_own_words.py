@@ -22,8 +22,8 @@ from vibe_gate.domain.model import Model
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.turn import TurnSummary
 from vibe_gate.errors import IntegrityError
-from vibe_gate.secrets.known_values import MIN_VALUE
-from vibe_gate.secrets.redaction import Redactor
+from vibe_gate.secrets import Redactor
+from vibe_gate.secrets.redaction import MIN_VALUE
 from vibe_gate.store import RunRecorder, export_bundles, find_run, list_runs, open_store, verify_bundles
 from vibe_gate.store.result import read_bundle
 

@@ -10,6 +10,7 @@ from itertools import chain
 
 from pydantic import StrictBool, field_validator
 
+from vibe_gate import secrets
 from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
     MAX_SHOWN_QUOTE,
@@ -31,7 +32,6 @@ from vibe_gate.domain.change import FileChange
 from vibe_gate.domain.escape import counted, listed
 from vibe_gate.domain.expressions import expression
 from vibe_gate.domain.verdict import MAX_FINDINGS, Finding
-from vibe_gate.secrets import scan
 
 AROUND_SECRET = 200
 """Characters shown before a secret, and after its start: a line may be a minified program full of them."""
@@ -72,7 +72,7 @@ def no_secrets(input: CheckInput, options: SecretOptions) -> CheckResult:
     kinds: Counter[str] = Counter()
     findings: list[Finding] = []
     for block in added_blocks(files):
-        matches = scan.find(block.text)
+        matches = secrets.find(block.text)
         for match in matches:
             value = block.text[match.start : match.end]
             if any(pattern.search(value[:MAX_SCANNED_LINE]) for pattern in allowed):
@@ -96,12 +96,12 @@ def _named(kind: str) -> str:
 
 
 def _secret_finding(
-    input: CheckInput, block: AddedBlock, match: scan.SecretMatch, others: list[scan.SecretMatch]
+    input: CheckInput, block: AddedBlock, match: secrets.SecretMatch, others: list[secrets.SecretMatch]
 ) -> Finding:
     line_start, line_end = block.line_span(match.start)
     start = max(line_start, match.start - AROUND_SECRET)
     line = block.text[start : min(line_end, match.start + AROUND_SECRET)]
-    shown = scan.mask(block.text[match.start : match.end])
+    shown = secrets.mask(block.text[match.start : match.end])
     first = bisect_right(others, start, key=lambda other: other.end)
     last = bisect_left(others, start + len(line), key=lambda other: other.start)
     near = others[first:last]
@@ -112,13 +112,13 @@ def _secret_finding(
     )  # fmt: skip
 
 
-def _masked(line: str, start: int, matches: list[scan.SecretMatch]) -> str:
+def _masked(line: str, start: int, matches: list[secrets.SecretMatch]) -> str:
     """`line`, which begins at `start`, with every secret of it masked."""
     out: list[str] = []
     position = 0
     for match in matches:
         first, last = max(0, match.start - start), min(len(line), match.end - start)
-        out += [line[position:first], scan.mask(line[first:last])]
+        out += [line[position:first], secrets.mask(line[first:last])]
         position = last
     return "".join([*out, line[position:]])
 

@@ -14,7 +14,7 @@ from vibe_gate.domain.receipt import Waiver
 
 if TYPE_CHECKING:
     from vibe_gate.judging.deadline import Deadline
-    from vibe_gate.secrets.redaction import Redactor
+    from vibe_gate.secrets import Redactor
     from vibe_gate.store import RunRecorder, State
 
 CHECKS_NODE = "checks"

@@ -20,7 +20,7 @@ from vibe_gate.domain.waiver import POLICY, Override, agent_behind, expiry
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.gate.suppressing import add_suppression
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.secrets.redaction import Redactor
+from vibe_gate.secrets import Redactor
 from vibe_gate.store import STORE, find_bundles, open_state, read_bundle
 
 RUNS_AT_MOST = 200

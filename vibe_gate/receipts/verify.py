@@ -39,7 +39,7 @@ from vibe_gate.receipts.status import (
     match_of,
     object_ids,
 )
-from vibe_gate.secrets.redaction import Redactor
+from vibe_gate.secrets import Redactor
 from vibe_gate.store import open_state
 
 SHORT_ID = 12

@@ -1,1 +1,10 @@
-"""Secrets: rules, decoding of what hides them, and redaction of every text that is written or shown."""
+"""The door to secrets: `find` names those in a text, a `Redactor` replaces them wherever a text enters.
+
+The rules are a table (`rules.toml`); `decoding` undoes what hides a secret, `assignments` knows names and
+values, `redaction` knows what of an environment is secret.
+"""
+
+from vibe_gate.secrets.redaction import Redactor
+from vibe_gate.secrets.scan import SecretMatch, find, kinds, mask
+
+__all__ = ["Redactor", "SecretMatch", "find", "kinds", "mask"]

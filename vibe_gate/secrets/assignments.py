@@ -12,6 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from vibe_gate.domain.expressions import expression
 
@@ -117,11 +118,17 @@ QUOTED_BITS = 3.0
 BARE_BITS = 3.5
 """The same without quotes, where identifiers are the usual case."""
 
-Assigned = tuple[str, int, int]
-"""A kind, and the span of the value."""
+
+@dataclass(frozen=True, slots=True)
+class AssignedValue:
+    """A value under a secret's name: what it is, and its span."""
+
+    kind: str
+    start: int
+    end: int
 
 
-def assigned(text: str) -> Iterator[Assigned]:
+def assigned(text: str) -> Iterator[AssignedValue]:
     """Values that look random under a secret's name."""
     # U+0130 is the one character whose lower case is longer; offsets must stay the same.
     lowered = text.replace("\u0130", "i").lower()
@@ -135,7 +142,7 @@ def assigned(text: str) -> Iterator[Assigned]:
             if kind and match["two"] and not (_CALL.search(before.lower()) and _MIXED.search(text, start, end)):
                 kind = None
             if kind:
-                yield kind, start, end
+                yield AssignedValue(kind, start, end)
             match = assignment.search(lowered, match.end() if kind else match.start() + len(name))
     for lead, form in _OTHER_FORMS.items():
         for match in form.finditer(lowered) if lead in lowered else ():
@@ -143,7 +150,7 @@ def assigned(text: str) -> Iterator[Assigned]:
             name = text[slice(*_span_of_name(lowered, match))]
             kind = _kind_of_name(name, text[slice(*match.span(group))], is_quoted=group == "quoted")
             if kind:
-                yield kind, *match.span(group)
+                yield AssignedValue(kind, *match.span(group))
 
 
 def _span_of_name(lowered: str, match: re.Match[str]) -> tuple[int, int]:

@@ -1,34 +1,37 @@
 """Redaction: nothing secret is written to a bundle, a cassette or a forge.
 
-Two nets. *Known values*: what the environment holds as a secret (`domain.known_values`), in the
-forms in which it travels (plain, base64 at each alignment, hex, URL-encoded,
-JSON-escaped). *Known formats*: `domain.secrets`.
+Two nets. *Known values*: what the environment holds as a secret (`known_values`), in the forms in
+which it travels (plain, base64 at each alignment, hex, URL-encoded, JSON-escaped). *Known forms*: `scan`.
 
-A secret becomes `[redacted:KIND:TAG]` (see `domain.placeholders`). The same secret gives
-the same placeholder in every run and on every machine, so redacted contents still
-deduplicate and cassettes still match.
+A secret becomes `[redacted:KIND:TAG]`, the same in every run and on every machine, so redacted
+contents still deduplicate and cassettes still match. TAG is 8 hex digits of a sha-256, which tells
+nothing about a random value of 20 characters or more; a shorter one could be guessed against it, so
+there the TAG is that of the KIND alone.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
+import hashlib
 import html
 import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
-from urllib.parse import quote
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
 
+from vibe_gate.domain.expressions import expression
 from vibe_gate.secrets import scan
-from vibe_gate.secrets.known_values import MIN_VALUE, known_values
-from vibe_gate.secrets.placeholders import as_bytes, as_bytes_seen, placeholder, replaced
+from vibe_gate.secrets.scan import SecretMatch
 
-_BETWEEN_HEX = (":", " ", "-", ",", ", ", ",0x", ", 0x", " 0x")
-"""What stands between the bytes of a value that is written in hex: a dump's, a debugger's, a program's."""
-
-_NOT_ASCII = bytes(range(0x80, 0x100))
+MIN_TAGGED = 20
+"""Characters from which a placeholder may tell secrets apart: fewer could be guessed against 32 bits of a hash."""
+MAX_NAMED = 500
+"""Characters of a JSON value up to which its name is considered together with it."""
 
 
 class Redactor:
@@ -42,7 +45,7 @@ class Redactor:
         # What a limit has cut: half of a value and more, at the end or before the dots that say so.
         # What is left of one that is no text may be too short to be searched for, or nothing.
         plain = [_plain(secret) for secret in known]
-        self._beginnings = {one[: max(MIN_VALUE, len(one) // 2)]: one for one in plain if len(one) >= MIN_VALUE}
+        self._beginnings = {text[: max(MIN_VALUE, len(text) // 2)]: text for text in plain if len(text) >= MIN_VALUE}
         self._found: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._whole: Redactor | None = None
@@ -52,23 +55,26 @@ class Redactor:
         """How many secrets it has replaced, by kind."""
         return dict(self._found)
 
+    @property
+    def count(self) -> int:
+        """How many secrets it has replaced."""
+        return self._found.total()
+
     def part(self) -> Redactor:
         """A redactor of the same secrets with a count of its own; what it finds counts here too."""
         part = Redactor({})
         part._forms, part._beginnings, part._whole = self._forms, self._beginnings, self
         return part
 
-    @property
-    def count(self) -> int:
-        """How many secrets it has replaced."""
-        return self._found.total()
-
     def text(self, text: str) -> str:
-        """`text` with placeholders for its secrets."""
-        return as_bytes_seen(text, self._redact)
+        """`text` with placeholders for its secrets.
+
+        It is searched as UTF-8 seen as Latin-1, as bytes are, so that a value has one placeholder in both.
+        """
+        return self._redact(text) if text.isascii() else as_characters(self._redact(as_bytes(text)))
 
     def data(self, data: bytes) -> bytes:
-        """`data` with placeholders for its secrets; bytes of any encoding, the very object where nothing is found."""
+        """`data` with placeholders for its secrets; bytes of any encoding, the very object if nothing is found."""
         text = data.decode("latin-1")
         redacted = self._redact(text)
         return data if redacted is text else redacted.encode("latin-1")
@@ -84,9 +90,10 @@ class Redactor:
             return self.data(value)
         if isinstance(value, Mapping):
             named = _named(value)
-            return _apart(
-                [(key, self._key(key), self._member(named.get(key, key), item)) for key, item in value.items()]
-            )
+            members = [
+                _Member(key, self._key(key), self._member(named.get(key, key), item)) for key, item in value.items()
+            ]
+            return _under_different_keys(members)
         if isinstance(value, (list, tuple)):
             return [self.value(item) for item in value]
         if value is None or isinstance(value, (bool, int, float)):
@@ -100,37 +107,33 @@ class Redactor:
 
     def _member(self, key: object, item: object) -> object:
         """The value of a key; a random-looking text under a secret's name is a secret by its name."""
-        if not (isinstance(key, str) and isinstance(item, str)) or len(item) > 500:
+        if not (isinstance(key, str) and isinstance(item, str)) or len(item) > MAX_NAMED:
             return self.value(item)
         head, seen = as_bytes(f'"{key}": "'), as_bytes(item)
-        for match in scan.find(head + seen + '"'):
+        for match in scan.find_seen(head + seen + '"'):
             if match.start == len(head) and match.end == len(head) + len(seen):
                 self._count(match.kind)
                 return placeholder(match.kind, seen)
         return self.text(item)
 
     def _redact(self, text: str) -> str:
-        found = scan.find(text, self._known if self._forms else None)
-        for match in found:
+        matches = scan.find_seen(text, self._known if self._forms else None)
+        for match in matches:
             self._count(match.kind)
-        return replaced(text, found)
+        return _replaced(text, matches)
 
-    def _known(self, text: str) -> Iterator[scan.SecretMatch]:
+    def _known(self, text: str) -> Iterator[SecretMatch]:
         """Where a known value stands, in whatever form."""
         for form, secret in self._forms.items():
-            start = text.find(form)
-            while start >= 0:
-                yield scan.SecretMatch("environment", start, start + len(form), secret)
-                start = text.find(form, start + len(form))
+            for start in _places(text, form):
+                yield SecretMatch("environment", start, start + len(form), secret)
         for begin, secret in self._beginnings.items():
-            start = text.find(begin)
-            while start >= 0:
+            for start in _places(text, begin):
                 end = start + len(begin)
-                rest = secret[len(begin) :]
-                more = next((n for n in range(len(rest)) if text[end + n : end + n + 1] != rest[n]), len(rest))
-                if scan.CUTS.match(text, end + more):
-                    yield scan.SecretMatch("environment", start, end + more, secret)
-                start = text.find(begin, end)
+                while end - start < len(secret) and text[end : end + 1] == secret[end - start]:
+                    end += 1
+                if scan.CUTS.match(text, end):
+                    yield SecretMatch("environment", start, end, secret)
 
     def _count(self, kind: str) -> None:
         with self._lock:
@@ -139,25 +142,82 @@ class Redactor:
             self._whole._count(kind)
 
 
+def placeholder(kind: str, secret: str) -> str:
+    """What is written for a secret of that kind."""
+    told = secret if len(secret) >= MIN_TAGGED else ""
+    tag = hashlib.sha256(f"vibe-gate redaction\0{kind}\0{told}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"[redacted:{kind}:{tag}]"
+
+
+def as_bytes(text: str) -> str:
+    """`text` as UTF-8 seen as Latin-1, lone surrogates too."""
+    return text.encode("utf-8", "surrogatepass").decode("latin-1")
+
+
+def as_characters(seen: str) -> str:
+    """The way back. What is no UTF-8 becomes U+FFFD: no text may end what it is written down in."""
+    raw = seen.encode("latin-1")
+    try:
+        return raw.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "replace")
+
+
+def _replaced(text: str, matches: Iterable[SecretMatch]) -> str:
+    out: list[str] = []
+    position = 0
+    for match in matches:
+        written = placeholder(match.kind, match.value)
+        if not text[match.start + 1 : match.end : 2].strip("\0"):
+            # UTF-16 stays UTF-16.
+            written = "\0".join(written) + "\0" * ((match.end - match.start) % 2 == 0)
+        out += [text[position : match.start], written]
+        position = match.end
+    return "".join([*out, text[position:]]) if out else text
+
+
+def _places(text: str, form: str) -> Iterator[int]:
+    start = text.find(form)
+    while start >= 0:
+        yield start
+        start = text.find(form, start + len(form))
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """One entry of an object: its key, the key as it is written, and its value."""
+
+    key: object
+    written: object
+    value: object
+
+
 def _named(value: Mapping[Any, Any]) -> dict[str, str]:
     """{"value": NAME} of a pair such as {"name": "API_KEY", "value": ...}: the name says what the value is."""
     name = value.get("name", value.get("key"))
     return {"value": name} if isinstance(name, str) else {}
 
 
-def _apart(members: list[tuple[object, object, object]]) -> dict[object, object]:
-    """A mapping from (key, key as it is written, value); keys that would become one get a number: ` (2)`, ` (3)`."""
-    taken = {key for was, key, _ in members if was == key}  # these keep their names
+def _under_different_keys(members: list[_Member]) -> dict[object, object]:
+    """An object of these; keys that would become one get a number: ` (2)`, ` (3)`."""
+    taken = {member.key for member in members if member.key == member.written}  # these keep their names
     numbers: Counter[object] = Counter()
     apart: dict[object, object] = {}
-    for was, key, item in members:
-        name = key
-        while was != key and name in taken:
-            numbers[key] += 1
-            name = f"{key} ({numbers[key] + 1})"
+    for member in members:
+        name = member.written
+        while member.key != member.written and name in taken:
+            numbers[member.written] += 1
+            name = f"{member.written} ({numbers[member.written] + 1})"
         taken.add(name)
-        apart[name] = item
+        apart[name] = member.value
     return apart
+
+
+# The forms in which a known value travels, each as UTF-8 seen as Latin-1
+
+_BETWEEN_HEX = (":", " ", "-", ",", ", ", ",0x", ", 0x", " 0x")
+"""What stands between the bytes of a value that is written in hex: a dump's, a debugger's, a program's."""
+_NOT_ASCII = bytes(range(0x80, 0x100))
 
 
 def _raw(secret: str) -> bytes:
@@ -173,12 +233,31 @@ def _plain(secret: str) -> str:
     return _raw(secret).decode("latin-1")
 
 
+def _long_enough(forms: Iterable[str]) -> set[str]:
+    return {form for form in forms if len(form) >= MIN_VALUE}
+
+
 def _near_forms(secret: str) -> set[str]:
     """How a secret is written by those who know nothing of it: as it stands, in JSON, in an address."""
     plain = _plain(secret)
     escaped = {json.dumps(plain, ensure_ascii=False)[1:-1], json.dumps(secret, ensure_ascii=True)[1:-1]}
-    forms = {plain, quote(_raw(secret), safe=""), *escaped, *(text.replace("/", "\\/") for text in escaped)}
-    return {form for form in forms if len(form) >= MIN_VALUE}
+    return _long_enough(
+        {plain, quote(_raw(secret), safe=""), *escaped, *(text.replace("/", "\\/") for text in escaped)}
+    )
+
+
+def _forms(secret: str) -> set[str]:
+    """How a secret may be written at all."""
+    raw, plain = _raw(secret), _plain(secret)
+    percent = quote(raw, safe="")
+    spaced = raw.hex(" ")
+    forms = {raw.hex(), raw.hex().upper(), base64.b32encode(raw).decode("ascii").rstrip("=")}
+    forms |= {quote(raw, safe="/"), percent.replace("%20", "+")}
+    forms |= {re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), percent)}
+    forms |= {plain.encode(wide).decode("latin-1") for wide in ("utf-16-le", "utf-16-be")}
+    forms |= {text.replace(" ", between) for between in _BETWEEN_HEX for text in (spaced, spaced.upper())}
+    forms |= _near_forms(secret) | _marked_up(plain)
+    return _long_enough(forms.union(*(_base64_core(raw, shift) for shift in range(3))))
 
 
 def _marked_up(plain: str) -> set[str]:
@@ -188,32 +267,10 @@ def _marked_up(plain: str) -> set[str]:
     return {text, attribute, numbered.replace("&#x27;", "&#39;"), attribute.replace("&#x27;", "&#039;")}
 
 
-def _forms(secret: str) -> set[str]:
-    """How a secret may be written, each as UTF-8 seen as Latin-1."""
-    raw = _raw(secret)
-    plain = _plain(secret)
-    percent = quote(raw, safe="")
-    forms = {
-        raw.hex(),
-        raw.hex().upper(),
-        base64.b32encode(raw).decode("ascii").rstrip("="),
-        quote(raw, safe="/"),
-        quote(raw, safe="").replace("%20", "+"),
-    }
-    forms |= {plain.encode(wide).decode("latin-1") for wide in ("utf-16-le", "utf-16-be")}
-    forms |= {re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), percent)}
-    forms |= _near_forms(secret) | _marked_up(plain)
-    forms |= {raw.hex(" ").replace(" ", between) for between in _BETWEEN_HEX}
-    forms |= {raw.hex(" ").upper().replace(" ", between) for between in _BETWEEN_HEX}
-    for shift in range(3):
-        forms |= _base64_core(raw, shift)
-    return {form for form in forms if len(form) >= MIN_VALUE}
-
-
 def _base64_core(raw: bytes, shift: int) -> set[str]:
     """The characters of base64 that depend on `raw` alone, when it starts `shift` bytes into a group of three.
 
-    Where nothing follows `raw` the last one and the padding do, too.
+    If nothing follows `raw` the last one and the padding do, too.
     """
     padded = base64.b64encode(bytes(shift) + raw).decode("ascii")
     encoded = padded.rstrip("=")
@@ -221,3 +278,155 @@ def _base64_core(raw: bytes, shift: int) -> set[str]:
     last = len(encoded) - ((len(raw) + shift) % 3 != 0)
     cores = {encoded[first:last], encoded[first:], padded[first:]}
     return cores | {core.replace("+", "-").replace("/", "_") for core in cores}
+
+
+# Known values: what of an environment is secret, by its variables' names and by what their values look like.
+# A value is not always the secret itself: it comes with a line's end, in quotes, behind `Bearer `, in a JSON
+# document, in an address, or in many lines of which a text may show one.
+
+MIN_VALUE = 8
+"""Characters of an environment's value below which it is too common to be searched for."""
+MIN_LINE = 12
+"""The same for one line of a value."""
+MIN_LEAF = 16
+"""The same for a text in a JSON document whose own name does not say that it is secret."""
+MAX_PARTS = 100
+"""Secrets that are looked for in one value: each costs a search of every text."""
+
+_SECRET_NAME = expression(
+    r"KEY|TOKEN|SECRET|PASSW|PWD[0-9]*\Z|(?:\A|_)(?:PWD|PSW)_|PSW[0-9]*\Z|CREDS?[0-9]*\Z|MNEMONIC|PASSPHRASE|CREDENTIAL|(?:AUTH|_PAT|DSN|JWT|BEARER|SALT|CERT|SESSION_ID)[0-9]*\Z|"
+    r"(?<!BY)(?<!COM)PASS_?[0-9]*\Z|(?:\A|_)(?:PW|PIN|SAS)[0-9]*\Z|AUTHORI[SZ]ATION|AUTH_(?:HEADER|BEARER|BASIC)\Z|"
+    r"KUBE_?CONFIG_\w|CONN(?:ECTION)?_?STR(?:ING)?\Z|(?:DATABASE|REDIS|MONGO\w*|AMQP)_UR[IL]\Z|COOKIE|WEBHOOK",
+    re.IGNORECASE,
+)
+_NEAR_SECRET_NAME = expression(
+    r"(?:\A|_)(?:AUTH|PASS|PW|JWT|SAS|OTP|TOTP)_|SIGNATURE\Z|(?:\A|_)(?:SEED|BASIC|OTP)\Z", re.IGNORECASE
+)
+"""A name of which much is harmless (AUTH_MODE, JWT_ISSUER): there a value counts that looks random."""
+_HOOK_NAME = expression(r"(?:\A|_)HOOK(?:_UR[IL])?\Z", re.IGNORECASE)
+"""An address that whoever knows it may post to; without an address it names a hook of git."""
+_NOT_SECRET_NAME = expression(
+    r"\A(?:PWD|OLDPWD|SSH_AUTH_SOCK|XAUTHORITY|KEYBOARD\w*|\w*_(?:FILE|PATH|DIR|HOME|SOCK|NAME|URL_PREFIX)|COLORTERM|"
+    r"\w*KEYRING\w*|\w*MAX_\w*TOKENS|TOKENIZERS_PARALLELISM)\Z",
+    re.IGNORECASE,
+)
+_PLAIN_PATH = expression(r"[~.]?/[a-z0-9._/-]*|/\S+\.[a-z]{1,5}")
+_ADDRESS = expression(r"://[^\s/:@]{0,200}:(?P<password>[^\s/]{1,1000})@")
+_TRIVIAL = frozenset(
+    {"password", "changeme", "disabled", "required", "optional", "undefined", "localhost", "anonymous"}
+)
+_SCHEME = expression(r"(?:[A-Za-z-]{1,40}:\s{0,9})?(?:Bearer|Basic|Token|ApiKey)\s{1,9}(?P<rest>\S.*)", re.IGNORECASE)
+_SETTING = expression(r"(?:\A|[;&?,\s])(?:export )?(?P<name>[A-Za-z_][\w.-]{0,60}) ?= ?(?P<value>[^\s;&]{8,4000})")
+
+
+class KnownValue(NamedTuple):
+    """A secret value; a line of one is looked for as it stands only."""
+
+    text: str
+    is_line: bool = False
+
+
+def known_values(environ: Mapping[str, str]) -> list[KnownValue]:
+    """The secrets of an environment, each once."""
+    held = [part for name, value in environ.items() if _is_secret(name, value) for part in _parts(value)]
+    # The password in an address is a secret of its own, as a client's error names it, whatever the variable's name.
+    passwords = [
+        found["password"]
+        for value in environ.values()
+        if (found := _ADDRESS.search(value)) and not _is_word(found["password"], value)
+    ]
+    held += [KnownValue(text) for password in passwords for text in (password, unquote(password))]
+    whole = dict.fromkeys(part.text for part in held if not part.is_line)
+    lines = dict.fromkeys(part.text for part in held if part.is_line and part.text not in whole)
+    every = [KnownValue(text) for text in whole] + [KnownValue(text, is_line=True) for text in lines]
+    return [part for part in every if _is_rare(part.text)]
+
+
+def _is_secret(name: str, value: str) -> bool:
+    if _NOT_SECRET_NAME.match(name):
+        return False
+    near = _NEAR_SECRET_NAME.search(name) and "://" not in value and scan.looks_random(value)
+    is_hook = "://" in value and _HOOK_NAME.search(name)
+    return bool(near or is_hook or _SECRET_NAME.search(name))
+
+
+def _is_rare(value: str) -> bool:
+    return (
+        len(value) >= MIN_VALUE
+        and value.lower() not in _TRIVIAL
+        and len(set(value)) > 2
+        and not _PLAIN_PATH.fullmatch(value)
+    )
+
+
+def _is_word(password: str, address: str) -> bool:
+    """Whether it stands in every text for other reasons: `postgres://postgres:postgres@db/`, or one plain word."""
+    return address.lower().count(password.lower()) > 1 or (
+        password.isalpha() and password.islower() and len(password) < 12
+    )
+
+
+def _parts(value: str) -> list[KnownValue]:
+    """A value without what it is wrapped in, and the secrets that are part of it."""
+    plain = value.strip()
+    while len(plain) > 1 and plain[0] == plain[-1] and plain[0] in "\"'`":
+        plain = plain[1:-1].strip()
+    if scheme := _SCHEME.fullmatch(plain):
+        plain = scheme["rest"].strip()
+    found = dict.fromkeys([KnownValue(plain), *_coded(plain), *_leaves(plain), *_settings(plain), *_lines(plain)])
+    return list(found)[:MAX_PARTS]
+
+
+def _coded(value: str) -> Iterator[KnownValue]:
+    """The password in base64 of `user:password`, as in a header, and what a document holds that is kept in base64."""
+    if not re.fullmatch(r"[A-Za-z0-9+/_-]{12,100000}={0,2}", value):
+        return
+    with contextlib.suppress(ValueError):
+        padded = value.rstrip("=").replace("-", "+").replace("_", "/")
+        told = base64.b64decode(padded + "=" * (-len(padded) % 4), validate=True).decode("utf-8")
+        if told.isprintable() and (password := told.partition(":")[2]):
+            yield KnownValue(password)
+        yield from _leaves(told.strip())
+
+
+def _leaves(value: str) -> Iterator[KnownValue]:
+    """Texts of a JSON document: those under a secret's name, and those that look random."""
+    if value[:1] not in ("{", "["):
+        return
+    try:
+        waiting: list[tuple[str, object]] = [("", json.loads(value))]
+    except (ValueError, RecursionError):
+        return
+    while waiting:
+        name, one = waiting.pop()
+        if isinstance(one, dict):
+            waiting += one.items()
+        elif isinstance(one, list):
+            waiting += [(name, item) for item in one]
+        elif isinstance(one, str):
+            is_random = len(one) >= MIN_LEAF and "://" not in one and "@" not in one and scan.looks_random(one)
+            if is_random or (_SECRET_NAME.search(name) and not _NOT_SECRET_NAME.match(name) and "://" not in one):
+                yield KnownValue(one.strip())
+            yield from _lines(one)
+
+
+def _settings(value: str) -> Iterator[KnownValue]:
+    """What a connection string or a file of settings gives to secrets' names, and secrets of known formats."""
+    if value[:1] in ("{", "[") or not ({*value} & {*"=:"}):
+        return
+    for setting in _SETTING.finditer(value):
+        if _SECRET_NAME.search(setting["name"]) or setting["name"].lower() in ("sig", "password", "pwd"):
+            yield KnownValue(setting["value"].strip("\"'"))
+    for match in scan.find(value):
+        if match.kind != "url-password":  # of which `known_values` knows more
+            yield KnownValue(match.value.strip())
+
+
+def _lines(value: str) -> Iterator[KnownValue]:
+    """Lines that nobody else writes: a text may show one of them, or have something between them."""
+    lines = value.split("\n")
+    if len(lines) < 2:
+        return
+    for line in map(str.strip, lines):
+        if len(line) >= MIN_LINE and not line.startswith("-----") and scan.looks_random(line):
+            yield KnownValue(line, is_line=True)

@@ -28,7 +28,7 @@ from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.faces.action.artifact import BUNDLE, PAPERS, REPORT
 from vibe_gate.judging import assemble
 from vibe_gate.receipts.verify_artifact import ArtifactClaim
-from vibe_gate.secrets.redaction import Redactor
+from vibe_gate.secrets import Redactor
 from vibe_gate.store import Bundles, read_bundle
 
 MAX_SUMMARY = 8 << 20

@@ -1,0 +1,141 @@
+"""Secrets in text: every rule of the table, values under a secret's name, and what only looks like either."""
+
+# ruff: noqa: E501 - names and values stand in rows
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from growth import assert_linear, repeated
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import filled, lines, planted
+
+from vibe_gate import secrets
+from vibe_gate.secrets import find
+
+RULES = tomllib.loads((Path(secrets.__file__).parent / "rules.toml").read_text("utf-8"))["rule"]
+V = "Zk39dkQ0" + "fkqP2mX7Aa"
+AROUND = ["{}", 'x = "{}"\n', "'{}',", "see ({}) there", "a={};b", "é{}é ", "+{}\n", '\\"{}\\"', "語 {}", "'prod_{}'"]
+ANYWHERE = {"aws-access-key-id", "age-secret-key", "anthropic-key", "github-token", "gitlab-token", "google-api-key",
+            "npm-token", "pypi-token"}  # fmt: skip
+NOT_BEHIND_A_NAME = {"discord-bot-token", "mailgun-key", "telegram-bot-token"}
+
+
+def kinds_in(text: str) -> list[str]:
+    return [match.kind for match in find(text)]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule['id']} {rule['keywords'][0]}")
+def test_a_rule_finds_its_positive_sample_and_leaves_its_negative_alone(rule: dict[str, str]) -> None:
+    assert kinds_in(filled(rule["positive"])) == [rule["id"]]
+    assert find(rule["negative"]) == []
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule["positive"].startswith("say ")], ids=lambda r: r["id"])
+def test_a_known_form_is_found_whole_wherever_it_stands(rule: dict[str, str]) -> None:
+    sample = filled(rule["positive"]).removeprefix("say ")
+    around = AROUND[: -1 if rule["id"] in NOT_BEHIND_A_NAME else None] + ["'toolu{}'"] * (rule["id"] in ANYWHERE)
+    for form in around:
+        text = form.format(sample)
+        assert [(match.kind, text[match.start : match.end]) for match in find(text)] == [(rule["id"], sample)], form
+
+
+@pytest.mark.parametrize("sample", planted(), ids=lambda sample: sample.text[:60])
+def test_a_secret_is_found_by_its_surroundings_without_them(sample) -> None:
+    (match,) = find(sample.text)
+    assert (match.kind, match.value) == (sample.kind, sample.secret)
+    assert sample.secret not in sample.text[: match.start] + sample.text[match.end :]
+
+
+@pytest.mark.parametrize("text", lines("harmless.txt"))
+def test_what_only_looks_like_a_secret_is_left_alone(text: str) -> None:
+    assert find(text) == []
+
+
+SECRET_NAMES = """
+    TOKEN API_TOKEN tokenValue apiToken authtoken tokensecret token1 tokenString token_izer dbpassword DBPassword passwd
+    passwordText PASSPHRASE passcode sudo_pass dbPass DBPass MYSQLPASS rootpass bypassToken compass_password PASS pass2
+    user_pass secretkeybase clientSecret credential keystorepass apikey apiKeyValue SECRET_KEY_BASE OLDPWD
+    tokenizer_secret passportSecret"""
+OTHER_NAMES = """
+    tokenizer TOKENIZER tokenize tokenized_text tokenomics myTokenizer passport PASSPORT_NO passenger passive bypass
+    plugin-bypass buypass Crc16Buypass compass_heading COMPASS Compass lowpass surpass secretary keyboard api_keyboard
+    KEYCLOAK_TOKEN_LIFESPAN TOKEN_AUDIENCE tokenIssuer token_chars token_sha PASSWORD_ALPHABET"""
+ORDINARY_VALUES = """
+    meta-llama/Llama-3.1-8B-Instruct mistralai/Mixtral-8x7B-v0.1 org/name-1B api-v2.eu-west-1.corp42 PT12H30M15S
+    P1Y2M10DT2H30M 0xdAC17F958D2ee523a2206206994597C13D831ec7 abcdefghijklmnopqrstuvwxyz0123456789
+    ABCDEFGHJKLMNPQRSTUVWXYZ23456789 line_js_1.tokenize moduleV2.nextToken3 0.7.0-git.20231205a1b2 ^7.24.1-rc.3+build5
+    2024-03-07T12:13:14Z 1h30m15s500ms /run/tokens/api_v2.txt https://auth.h.io/v2/t0ken9?a=1b2
+    ghcr.io/org/token-service:1.12.3-rc1 token_service_1.module2.load3 args.enable_k8s_tokens_via_dns
+    _IMDSV2_SESSION_TOKEN_TTL oauth2client:secrets#ns pk_test_51Hq9xZb2"""
+
+
+def assigned(name: str, value: str) -> list[str]:
+    return [f'{name} = "{value}"', f"{name}: {value}\n", f"--{name} {value}\n", json.dumps(f'\n{name}="{value}"')]
+
+
+def test_a_secrets_name_is_a_word_or_part_of_one() -> None:
+    for name in SECRET_NAMES.split():
+        for text in assigned(name, V):
+            assert [match.value for match in find(text)] == [V], text
+
+
+def test_other_names_and_ordinary_values_name_no_secret() -> None:
+    pairs = [(name, V) for name in OTHER_NAMES.split()] + [("TOKEN", value) for value in ORDINARY_VALUES.split()]
+    for name, value in pairs:
+        for text in (*assigned(name, value), f"- name: {name}\n  value: {value}\n"):
+            assert find(text) == [], text
+
+
+def test_kinds_are_those_of_the_table_and_of_what_is_found_without_it() -> None:
+    assert secrets.kinds() == {rule["id"] for rule in RULES} | {"private-key", "aws-secret-key"}
+    assert len(secrets.kinds()) > 30
+
+
+def test_a_mask_shows_four_characters_of_a_long_value_and_less_of_a_short_one() -> None:
+    assert secrets.mask("ghp_0123456789abcdef") == "ghp_..."
+    assert secrets.mask("abcdefgh") == "ab..."
+
+
+@pytest.mark.parametrize("mark", ["...", "…", "", "… and so on"])
+@pytest.mark.parametrize("begun", ["ghp_{word:21}7", "sk-ant-{word:18}7", "AIza{word:21}7"])
+def test_the_beginning_of_a_secret_that_a_limit_has_cut_is_found(begun: str, mark: str) -> None:
+    (match,) = find(f"no {filled(begun)}{mark}")
+    assert (match.start, match.end) == (3, 3 + len(filled(begun)))
+
+
+SAMPLES = sorted(filled(rule["positive"]) for rule in RULES)
+
+
+@given(st.text(), st.text(), st.sampled_from(SAMPLES))
+def test_matches_are_in_order_apart_and_inside_the_text(before: str, after: str, sample: str) -> None:
+    text = f"{before} {sample} {after}"
+    matches = find(text)
+    ends = [0, *(match.end for match in matches)]
+    assert matches
+    assert all(end <= match.start < match.end <= len(text) for end, match in zip(ends, matches, strict=False))
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_any_text_has_an_answer(text: str) -> None:
+    find(text)
+    find("password = '" + text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", [
+    *{keyword for rule in RULES for keyword in rule["keywords"]},
+    *{re.sub(r"\d", "7", keyword) + "7a" for rule in RULES for keyword in rule["keywords"]},
+    "eyJaaaaaaaaa.eyJ", "_eyJ", "token=", "token='", "password:", "://a:b", "a.", ".aaaaaa.", "M" * 27 + ".", "secret.secret",
+    "curl -u ", "curl -u a:", "curl" + " " * 296, "machine a.b login ", "password>", "secret\u0130", "Bearer ", "Basic AAAA",
+    "token='" + "a" * 30, "pwd   ", '"private_key_id"   ', " ", "A", "token:a = ", "--token ", "value=", "name: a\nvalue: ",
+    "set -x a ", "env a ", "token=&", "&a", "mysql -p ", "key, ", "--a", "...", "ghp_...", "https://u:p@", "default login a password ",
+])  # fmt: skip
+def test_hostile_text_takes_no_more_than_linear_time(unit: str) -> None:
+    assert_linear(find, repeated(unit), 300_000)
+    assert_linear(find, lambda size: "password=" + repeated(unit.strip() or "a")(size), 200_000)
