@@ -253,23 +253,28 @@ _BASE32 = expression(r"[A-Z2-7]{32,}\Z|[a-z2-7]{32,}\Z")
 _NEXT_LINE = expression(r"\r?\n[ \t]{0,40}([+-]?)[ \t]{0,40}([A-Za-z0-9+/_-]{2,})")
 
 
+@dataclass(frozen=True, slots=True)
+class _CodedLine:
+    """A run of coded text, and what it says."""
+
+    start: int
+    end: int
+    told: str
+
+
 def _coded(text: str) -> Iterator[Part]:
     """Everything that is text in base64, hex or base32; a text that is wrapped goes on in the next line."""
     reached = 0
     for first, end in _runs(text):
         for start in _beginnings(text, first, end) if first >= reached else ():
             step = _coding(text[start:end])
-            told = [_text_of(_bytes_of(step, text[start:end]))] if step else [""]
-            if len(told[0]) < ((end - start) // 2 if step == 1 else _BEGINNING):
-                continue
-            spans = [(start, end)]
-            while _is_full(spans[-1], step, told[-1]) and (line := _next_line(text, spans[-1])):
-                told.append(_text_of(_bytes_of(step, text[slice(*line)])))
-                spans.append(line)
-            reached = spans[-1][1] if told[-1] else spans[-1][0]
-            told_whole = "".join(told)
-            yield Part(told_whole, functools.partial(_groups, spans, step, _WIDTHS[step], len(told_whole)))
-            break
+            told = _text_of(_bytes_of(step, text[start:end])) if step else ""
+            if told and len(told) >= ((end - start) // 2 if step == 1 else _BEGINNING):
+                lines = [_CodedLine(start, end, told), *_lines_below(text, _CodedLine(start, end, told), step)]
+                reached = lines[-1].end
+                whole = "".join(line.told for line in lines)
+                yield Part(whole, functools.partial(_groups, lines, step, _WIDTHS[step], len(whole)))
+                break
 
 
 def _runs(text: str) -> Iterator[tuple[int, int]]:
@@ -286,10 +291,15 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
 def _beginnings(text: str, start: int, end: int) -> Iterator[int]:
     """Where in a run what is coded may begin: at once, behind a hunk's mark or 0x, as the last part of a path."""
     yield start
-    others = {end - len(text[start:end].lstrip("+-")), text.rfind("/", start, end) + 1}
-    if text.startswith("0x", start):
-        others.add(start + 2)
-    yield from sorted(begin for begin in others if begin > start and end - begin >= CODED)
+    if text[start] in "+-":
+        behind_marks = end - len(text[start:end].lstrip("+-"))
+        if end - behind_marks >= CODED:
+            yield behind_marks
+    elif text.startswith("0x", start):
+        yield start + 2
+    behind_slash = text.rfind("/", start, end) + 1
+    if behind_slash and end - behind_slash >= CODED:
+        yield behind_slash
 
 
 def _coding(run: str) -> int:
@@ -348,28 +358,29 @@ def _text_of(data: bytes) -> str:
     return told[: cut.start()] if cut else told
 
 
-def _is_full(line: tuple[int, int], step: int, told: str) -> bool:
-    """Whether a line is text up to its end and ends with a whole group."""
-    groups, rest = divmod(line[1] - line[0], _WIDTHS[step])
-    return not rest and len(told) == groups * step
+def _lines_below(text: str, line: _CodedLine, step: int) -> Iterator[_CodedLine]:
+    """What goes on in the lines below, as long as each is text up to its end and ends with a whole group."""
+    while len(line.told) * _WIDTHS[step] == (line.end - line.start) * step:
+        match = _NEXT_LINE.match(text, line.end)
+        if match is None:
+            return
+        # A `+` or `-` is a hunk's mark if one stands before the line above, too.
+        is_mark = match.end(1) < match.start(2) or text[max(0, line.start - 1) : line.start] in ("+", "-")
+        start = match.start(2 if is_mark else 1)
+        told = _text_of(_bytes_of(step, text[start : match.end()]))
+        if not told:
+            return
+        line = _CodedLine(start, match.end(), told)
+        yield line
 
 
-def _next_line(text: str, line: tuple[int, int]) -> tuple[int, int] | None:
-    """The run in the line below; a `+` or `-` before it is a hunk's mark if one stands before this line, too."""
-    match = _NEXT_LINE.match(text, line[1])
-    if match is None:
-        return None
-    is_mark = match.end(1) < match.start(2) or text[max(0, line[0] - 1) : line[0]] in ("+", "-")
-    return match.start(2 if is_mark else 1), match.end()
-
-
-def _groups(spans: list[tuple[int, int]], step: int, width: int, size: int) -> Iterator[Piece]:
+def _groups(lines: list[_CodedLine], step: int, width: int, size: int) -> Iterator[Piece]:
     """Pieces of `size` characters, of which each `step` stand for `width` below."""
-    for begin, end in spans:
-        for start in range(begin, end, width):
+    for line in lines:
+        for start in range(line.start, line.end, width):
             length = min(step, size)
             size -= length
-            yield Piece(length, start, min(start + width, end))
+            yield Piece(length, start, min(start + width, line.end))
 
 
 _WIDE = expression(r"(?:[\t\n\r -~]\0){16,}+[\t\n\r -~]?")
@@ -379,7 +390,7 @@ def _wide(text: str) -> Iterator[Part]:
     """ASCII in UTF-16: every other character is NUL."""
     for match in _WIDE.finditer(text) if "\0" in text else ():
         told = match[0][::2]
-        yield Part(told, functools.partial(_groups, [match.span()], 1, 2, len(told)))
+        yield Part(told, functools.partial(_groups, [_CodedLine(*match.span(), told)], 1, 2, len(told)))
 
 
 _OFFSET = "0000"  # what the lines of a dump have in common, and hardly another text
