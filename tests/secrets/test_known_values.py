@@ -26,7 +26,7 @@ SECRET_NAMES = """
     DB_PASS SMTP_PASS MYSQL_PASS PASS PGPASS DB_PASS_2 DB_PW PW JWT SESSION_JWT AUTHORIZATION AUTH_HEADER AUTH_VALUE
     BASIC_AUTH_USERPASS CONNECTION_STRING AZURE_CONN_STR AzureConnectionString AZURE_SAS KUBE_BEARER VAULT_PIN SALT
     WEBHOOK_SIGNATURE MY_TOKEN db_pass GIT_PSW NEXUS_CREDS_PSW MY_CREDS DB_PWD_PROD WALLET_MNEMONIC HTTP_BASIC OTP_SEED
-    KUBECONFIG_DATA GH_PAT ANTHROPIC_AUTH_TOKEN"""
+    KUBECONFIG_DATA GH_PAT SESSION_ID ANTHROPIC_AUTH_TOKEN"""
 
 
 def test_a_secrets_name_makes_its_value_known() -> None:
@@ -53,7 +53,7 @@ def test_a_value_under_a_secrets_name_need_not_look_random(name: str, value: str
         ("PASS_THROUGH", "everything"), ("PIN_BASE_URL", "https://pin.internal"), ("GPG_TTY", "/dev/pts/1234"),
         ("SSH_AUTH_SOCK", "/run/user/1000/x9y8z7"), ("SECRET_NAME", SECRET), ("TOKEN_FILE", SECRET), ("PASSENGERS", "Ada12345"),
         ("RANDOM_SEED", "20240101"), ("PRE_COMMIT_HOOK", "pre-commit"), ("KUBECONFIG", "/home/x/.kube/config.yaml"),
-        ("SHORT_KEY", "abc1234"), ("SOME_TOKEN", "password"), ("KEYBOARD_LAYOUT", "de-latin1-nodead"),
+        ("CLAUDE_CODE_SESSION_ID", SECRET), ("SHORT_KEY", "abc1234"), ("SOME_TOKEN", "password"), ("KEYBOARD_LAYOUT", "de-latin1-nodead"),
         ("PWD", "/home/ada/project"), ("TLS_KEY", "/etc/ssl/private.pem"), ("MAX_THINKING_TOKENS", "1024010240"),
     ],
 )  # fmt: skip

@@ -307,7 +307,8 @@ _HOOK_NAME = expression(r"(?:\A|_)HOOK(?:_UR[IL])?\Z", re.IGNORECASE)
 """An address that whoever knows it may post to; without an address it names a hook of git."""
 _NOT_SECRET_NAME = expression(
     r"\A(?:PWD|OLDPWD|SSH_AUTH_SOCK|XAUTHORITY|KEYBOARD\w*|\w*_(?:FILE|PATH|DIR|HOME|SOCK|NAME|URL_PREFIX)|COLORTERM|"
-    r"\w*KEYRING\w*|\w*MAX_\w*TOKENS|TOKENIZERS_PARALLELISM)\Z",
+    r"\w*KEYRING\w*|\w*MAX_\w*TOKENS|TOKENIZERS_PARALLELISM|"
+    r"(?:CLAUDE|CODEX|COPILOT|CURSOR|GEMINI|OPENCODE)\w*SESSION_ID)\Z",
     re.IGNORECASE,
 )
 _PLAIN_PATH = expression(r"[~.]?/[a-z0-9._/-]*|/\S+\.[a-z]{1,5}")
