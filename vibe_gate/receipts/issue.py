@@ -29,6 +29,10 @@ from vibe_gate.judging.assemble import JudgeResult
 from vibe_gate.receipts import signatures
 from vibe_gate.receipts.notes import share
 
+_OF_CHANGE = ("before", "after", "base_commit", "head_commit", "patch_id", "range_patch_id")
+_OF_SUMMARY = ("run_id", "key", "outcome", "exit_code", "cost", "cache")
+"""Fields of a receipt that are those of the summary."""
+
 
 @dataclass(slots=True)
 class ReceiptIssuer:
@@ -62,15 +66,9 @@ class ReceiptIssuer:
         summary, change = self.summary, self.summary.change
         votes, findings, whole = digests_of(document)
         return Receipt(
-            run_id=summary.run_id,
-            key=summary.key,
+            **{name: getattr(change, name) for name in _OF_CHANGE},
+            **{name: getattr(summary, name) for name in _OF_SUMMARY},
             created_at=self.run.clock().isoformat(timespec="seconds"),
-            before=change.before,
-            after=change.after,
-            base_commit=change.base_commit,
-            head_commit=change.head_commit,
-            patch_id=change.patch_id,
-            range_patch_id=change.range_patch_id,
             exact=exact(self.change),
             places=places(self.change, self.repository.read),
             trusted_revision=summary.trusted.revision,
@@ -84,15 +82,11 @@ class ReceiptIssuer:
             findings=findings,
             summary=whole,
             files=dict(files),
-            outcome=summary.outcome,
-            exit_code=summary.exit_code,
             policy=self.policy,
             unasked=self._unasked(),
             questions=dict(self.answers.questions),
             agent_authored=summary.agent_authored.decision,
             waivers=tuple(self._redacted(waiver) for waiver in self.waivers),
-            cost=summary.cost,
-            cache=summary.cache,
             versions={"vibe-gate": __version__, "claude-agent-sdk": version_of("claude-agent-sdk")},
             signer=self.repository.config("user.email") or "",
         )

@@ -167,7 +167,7 @@ def _fingerprint(word: bytes) -> str:
 class _Result:
     """The result of a call; `why` says that it failed to start or to end, or ""."""
 
-    code: int
+    code: int = -1
     out: bytes = b""
     err: str = ""
     why: str = ""
@@ -195,9 +195,9 @@ class _SshKeygen:
                 start_new_session=True,  # away from the terminal: a passphrase cannot be asked for
             )
         except subprocess.TimeoutExpired:
-            return _Result(-1, why=f"{self._program} did not finish within {TIMEOUT_S:g} seconds")
+            return _Result(why=f"{self._program} did not finish within {TIMEOUT_S:g} seconds")
         except (OSError, ValueError) as error:
-            return _Result(-1, why=f"{self._program} could not be started: {getattr(error, 'strerror', error)}")
+            return _Result(why=f"{self._program} could not be started: {getattr(error, 'strerror', error)}")
         return _Result(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
 
     def valid(self, data: bytes, signature: bytes) -> Signature:

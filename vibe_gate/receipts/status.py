@@ -215,31 +215,19 @@ def decide(statuses: Sequence[CommitStatus]) -> CommitStatus | None:
     Without a complete verdict: a forged receipt, or else the closest. A forged receipt beside a complete verdict is
     named in a note, and so is a failure on the same trees: asking again until it passes (`--force`) mends nothing.
     """
-    order = sorted(sorted(statuses, key=_run_id, reverse=True), key=_closeness)
+    newest_first = sorted(statuses, key=lambda one: one.found.run_id if one.found else "", reverse=True)
+    order = sorted(newest_first, key=lambda one: MATCHES.index(one.match) if one.match else len(MATCHES))
     whole = [one for one in order if one.status in _WHOLE]
     forged = [one for one in order if one.status == "forged"]
     if not whole:
         return next(iter(forged or order), None)
+    good = whole[0].status in GOOD
+    failed = [one for one in whole if good and one.status == "failed" and one.match in ("commit", "tree")]
     notes = (
-        *(f"another review of the same trees failed: {one.place}" for one in _failed_before(whole)),
+        *(f"another review of the same trees failed: {one.place}" for one in failed[:MAX_FAILS]),
         *(f"ignored a forged receipt: {one.place}: {one.why}" for one in forged),
     )
     return replace(whole[0], notes=(*whole[0].notes, *notes))
-
-
-def _failed_before(whole: Sequence[CommitStatus]) -> list[CommitStatus]:
-    """The failures on the same trees, if the first status is good."""
-    if whole[0].status not in GOOD:
-        return []
-    return [one for one in whole[1:] if one.status == "failed" and one.match in ("commit", "tree")][:MAX_FAILS]
-
-
-def _run_id(one: CommitStatus) -> str:
-    return one.found.run_id if one.found else ""  # begins with the time
-
-
-def _closeness(one: CommitStatus) -> int:
-    return MATCHES.index(one.match) if one.match else len(MATCHES)
 
 
 def _false(identity: ChangeIdentity, receipt: Receipt) -> str:

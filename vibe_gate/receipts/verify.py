@@ -17,7 +17,7 @@ from pathlib import Path
 from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
 from vibe_gate.domain.gate import HookName, HookRule
 from vibe_gate.domain.provenance import Commit
-from vibe_gate.domain.receipt import Receipt, exact, places
+from vibe_gate.domain.receipt import Receipt, places
 from vibe_gate.domain.record import Record
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, IntegrityError, RevisionError, UsageError
 from vibe_gate.gate import trust
@@ -213,21 +213,14 @@ class _Verifier:
     def _is_whole(self, receipt: Receipt) -> bool:
         """Whether the whole range makes the change of the receipt, perhaps on another base."""
         whole = self._whole
-        if (receipt.before, receipt.after) == (whole.before, whole.after):
-            return True
-        return (
-            receipt.range_patch_id == whole.range_patch_id
-            and receipt.exact == self._whole_exact
-            and receipt.places == self._whole_places
+        same_trees = (receipt.before, receipt.after) == (whole.before, whole.after)
+        return same_trees or (
+            receipt.range_patch_id == whole.range_patch_id and self._whole_identity.is_same_change(receipt)
         )
 
     @cached_property
-    def _whole_exact(self) -> str:
-        return exact(self._whole)
-
-    @cached_property
-    def _whole_places(self) -> str:
-        return places(self._whole, self._repository.read)
+    def _whole_identity(self) -> ChangeIdentity:
+        return replace(identity_of(self._whole, ()), places=places(self._whole, self._repository.read))
 
     def _reviews(self, name: str) -> _Reviews:
         change, commit = self._changes[name], self._repository.signed(name)
@@ -333,8 +326,8 @@ class _Verifier:
 
     def _near(self, identity: ChangeIdentity) -> str:
         """Which review is almost about the commit, and what it lacks, as a clause; "" without one."""
-        receipts = [found.receipt for found in self._about(identity) if found.receipt is not None]
         again = f"review --commit {identity.commit[:SHORT_ID]}"
+        receipts = [found.receipt for found in self._about(identity) if found.receipt is not None]
         for receipt in receipts:
             if receipt.head_commit == identity.commit:
                 span = f"{receipt.base_commit[:SHORT_ID]}..{receipt.head_commit[:SHORT_ID]}"
@@ -344,9 +337,8 @@ class _Verifier:
             return "a review has the same lines, but perhaps at another place: they occur more than once in their file"
         if same:
             return "a review has the same patch-id, but other white space"
-        if any(receipt.after == identity.after for receipt in receipts):
-            return f"its tree was reviewed, but only part of what it changes: {again}"
-        return ""
+        part = any(receipt.after == identity.after for receipt in receipts)
+        return f"its tree was reviewed, but only part of what it changes: {again}" if part else ""
 
     def _with_bypass(self, status: CommitStatus, commit: str) -> CommitStatus:
         """A note if only a range with the commit was reviewed: what a later commit takes back, nobody saw."""
