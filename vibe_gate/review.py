@@ -28,7 +28,7 @@ from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored, Summary, Trusted
 from vibe_gate.domain.waiver import Waivers
 from vibe_gate.errors import GateError, InfrastructureError
-from vibe_gate.gate import policy, trust
+from vibe_gate.gate import trust
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.judging import assemble
@@ -141,7 +141,7 @@ async def _carry_out(
         progress("checks", f"{counted(len(change.files), 'file')}, {criteria}")
         _keep_contents(repository, change, run)
         checks = run_checks(rubrics, change, gate.file.policy.block, repository, run)
-        impact = policy.impact(change, gate, run.environ)
+        impact = trust.policy_impact(change, gate, run.environ)
         waivers = trust.waivers(run.state, gate, run.environ, run.clock().date())
         waivers = trust.approved(waivers, impact, request.approval)
         answers = _without_asking(request, subject, repository, run, checks, waivers)
@@ -151,7 +151,7 @@ async def _carry_out(
         progress("seal", "writing the verdict down")
         intact = answers.intact and _is_still_there(repository, change)
         verdict = assemble_verdict(change, rubrics, checks, answers, waivers, impact, intact=intact)
-        changes = policy.changes(impact, repository.file_patch)
+        changes = trust.policy_changes(impact, repository.file_patch)
         summary = _summary(subject, run, answers, verdict).model_copy(update={"policy_changes": changes})
         issuer = ReceiptIssuer(repository, change, gate, run, summary, answers, impact.fingerprint, verdict.waivers)
         summary = _seal(run, summary, verdict, issuer)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from program import ROOT, git, repository, vibe_gate
 
-from vibe_gate.gate import STARTERS
+from vibe_gate.gate.starters import STARTERS
 
 NOTHING = "Nothing to write: this repository has definitions of its own. `vibe-gate config check` reads them.\n"
 

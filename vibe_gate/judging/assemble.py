@@ -26,7 +26,7 @@ from vibe_gate.domain.summary import (
 )
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
 from vibe_gate.domain.waiver import Waivers, apply_overrides, spares
-from vibe_gate.gate import policy
+from vibe_gate.gate import trust
 
 if TYPE_CHECKING:
     from vibe_gate.judging.question import RubricVotes
@@ -103,7 +103,7 @@ def assemble_verdict(
     checks: CheckResults,
     answers: JudgeResult,
     waivers: Waivers,
-    policy_impact: policy.PolicyImpact,
+    policy_impact: trust.PolicyImpact,
     *,
     intact: bool,
 ) -> RunVerdict:
@@ -114,7 +114,7 @@ def assemble_verdict(
     approved = tuple(filter(None, [waivers.of_policy(policy_impact.fingerprint)]))
     return RunVerdict(
         rubrics=waived.rubrics,
-        findings=(*waived.findings, *(policy.approval(waiver.sentence) for waiver in approved)),
+        findings=(*waived.findings, *(trust.policy_approval(waiver.sentence) for waiver in approved)),
         waivers=(*waived.effective, *approved),
         intact=intact,
         needs_approval=not approved and policy_impact.needs_approval,
@@ -161,13 +161,13 @@ def _findings(
     rubrics: Sequence[Rubric],
     results: Sequence[RubricResult],
     checks: CheckResults,
-    policy_impact: policy.PolicyImpact,
+    policy_impact: trust.PolicyImpact,
 ) -> list[Finding]:
     findings = list(checks.findings)
     for rubric, result in zip(rubrics, results, strict=True):
         for criterion, outcome in zip(rubric.criterion, result.criteria, strict=True):
             findings += findings_of(criterion, outcome)
-    findings += [policy.warning(item.file) for item in policy_impact.files if item.level == "warn"]
+    findings += [trust.policy_warning(item.file) for item in policy_impact.files if item.level == "warn"]
     return _ordered(findings)
 
 

@@ -12,7 +12,9 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.gate import Gate
 from vibe_gate.errors import PASS, DefinitionError
 from vibe_gate.faces.cli.output import complain, emit
-from vibe_gate.gate import GATE_PATH, Tree, built_in_gate, effective_toml, load_gate, mistakes
+from vibe_gate.gate.effective import effective_toml
+from vibe_gate.gate.loading import Tree, built_in_gate, load_gate, mistakes
+from vibe_gate.gate.mistakes import GATE_PATH
 from vibe_gate.git import open_repository
 
 if TYPE_CHECKING:

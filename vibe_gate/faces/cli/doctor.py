@@ -26,7 +26,8 @@ from vibe_gate.errors import PASS, USAGE, AgentError, GateError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.git_hook.install import outdated
-from vibe_gate.gate import FOLDER, mistakes
+from vibe_gate.gate.loading import mistakes
+from vibe_gate.gate.mistakes import FOLDER
 from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.report.text import safe

@@ -9,7 +9,7 @@ from pathlib import Path
 from vibe_gate.domain import paths
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.output import complain, emit
-from vibe_gate.gate import STARTERS, plan_starters, write_starter
+from vibe_gate.gate.starters import STARTERS, plan_starters, write_starter
 from vibe_gate.git import open_repository
 
 SUMMARY = "Write starter definitions into .vibe-gate/: a gate and one rubric, every key explained. Never overwrites."

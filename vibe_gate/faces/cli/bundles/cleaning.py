@@ -15,7 +15,7 @@ from vibe_gate.domain.gate import Retention
 from vibe_gate.errors import INCONCLUSIVE, PASS, RevisionError
 from vibe_gate.faces.cli.bundles.naming import provenance, root_of
 from vibe_gate.faces.cli.output import complain, emit
-from vibe_gate.gate import load_gate
+from vibe_gate.gate.loading import load_gate
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.report.text import safe
 from vibe_gate.store import Bundles

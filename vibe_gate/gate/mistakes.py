@@ -1,7 +1,8 @@
-"""Mistakes in plain sentences: what pydantic found, said in the words of the file.
+"""Mistakes in definitions, in plain sentences.
 
-A mistake reads `path: key: what is wrong; suggestion`. Keys and values may come
-from a hostile tree, so each is quoted before it becomes part of a sentence.
+Two kinds: what pydantic found, said in the words of the file (`parsed`), and what no single key shows: names that
+lead nowhere, globs and commands that cannot work. A mistake reads `path: key: what is wrong; suggestion`. Keys and
+values may come from a hostile tree, so each is quoted before it becomes part of a sentence.
 """
 
 from __future__ import annotations
@@ -10,15 +11,37 @@ import copy
 import difflib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
 from vibe_gate.domain.expressions import expression
+
+FOLDER = ".vibe-gate"
+GATE_PATH = f"{FOLDER}/gate.toml"
+RUBRICS = f"{FOLDER}/rubrics/"
+SUPPRESSIONS = f"{FOLDER}/suppressions.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One definition file: its tables, and the sha-256 of its bytes in hex."""
+
+    path: str
+    tables: dict[str, Any]
+    digest: str
+
+    @property
+    def stem(self) -> str:
+        """The file's name without `.toml`: what a rubric's id must be."""
+        return self.path.rsplit("/", 1)[-1].removesuffix(".toml")
+
 
 Location = tuple[int | str, ...]
 M = TypeVar("M", bound=BaseModel)
@@ -233,7 +256,7 @@ def _sentence(detail: ErrorDetails, model: type[BaseModel], value: object) -> st
     context = detail.get("ctx", {})
     name = str(location[-1]) if location else ""
     if location == ("schema",):
-        return _schema(value)
+        return _schema_sentence(value)
     if kind == "extra_forbidden":
         return f"unknown key; {suggestion(name, known_keys(model, location), 'known keys here')}"
     if kind == "missing":
@@ -263,7 +286,7 @@ def _rarer(detail: ErrorDetails, value: object) -> str:
     return inline(said[:1].lower() + said[1:])
 
 
-def _schema(value: object) -> str:
+def _schema_sentence(value: object) -> str:
     if value is None:
         return "is missing; write schema = 1 at the top of the file"
     if isinstance(value, int) and not isinstance(value, bool) and value > 1:
@@ -288,3 +311,148 @@ def _either(words: list[str]) -> str:
 def _did_you_mean(value: object, words: list[str]) -> str:
     near = nearest(value, words) if isinstance(value, str) else None
     return f'; did you mean "{near}"?' if near else ""
+
+
+_RANGE = expression(r"\[[^\]]*?([^\[\]!^])-([^\]])")
+"""The first range of a set in a glob, as its two ends."""
+
+GLOB_OPTIONS = ("paths", "exclude", "tests", "changed", "companion")
+"""Options of checks that hold globs; one word for one thing, whatever the check."""
+
+Found = Iterator[tuple[Location, str]]
+
+
+def gate_mistakes(gate: Source, rubrics: list[str]) -> Found:
+    """What is wrong with gate.toml, given the names of the rubric files."""
+    yield from _schema(gate)
+    yield from _references(gate.tables.get("rubrics"), ("rubrics",), rubrics)
+    for index, scope in enumerate(_tables(gate.tables.get("scope"))):
+        yield from _references(scope.get("rubrics"), ("scope", index, "rubrics"), rubrics)
+        yield from _globs(scope.get("paths"), ("scope", index, "paths"))
+    policy = gate.tables.get("policy")
+    if isinstance(policy, dict):
+        for key in ("block", "warn"):
+            yield from _globs(policy.get(key), ("policy", key))
+    model = gate.tables.get("model")
+    if isinstance(model, dict):
+        yield from _model_name(model.get("default"), ("model", "default"))
+
+
+def rubric_mistakes(rubric: Source) -> Found:
+    """What is wrong with one rubric's file."""
+    yield from _schema(rubric)
+    name = rubric.tables.get("id")
+    if isinstance(name, str) and name != rubric.stem:
+        yield ("id",), f"is {quoted(name)}, but the file's name is {quoted(rubric.stem)}; make them the same"
+    yield from _model_name(rubric.tables.get("model"), ("model",))
+    first: dict[str, int] = {}
+    for index, criterion in enumerate(_tables(rubric.tables.get("criterion"))):
+        where: Location = ("criterion", index)
+        name = criterion.get("id")
+        if isinstance(name, str) and first.setdefault(name, index) != index:
+            yield (
+                (*where, "id"),
+                f"{quoted(name)} is taken by criterion[{first[name]}]; each id stands for one criterion",
+            )
+        yield from _globs(criterion.get("paths"), (*where, "paths"))
+        yield from _command(criterion.get("command"), (*where, "command"))
+        if criterion.get("kind") != "judge":
+            yield from _check(criterion, where)
+        question = criterion.get("question")
+        if isinstance(question, str) and question and not question.strip():
+            yield (*where, "question"), "must not be blank"
+
+
+def suppression_mistakes(file: Source) -> Found:
+    """What is wrong with suppressions.toml."""
+    yield from _schema(file)
+    for index, rule in enumerate(_tables(file.tables.get("suppression"))):
+        yield from _globs(rule.get("paths"), ("suppression", index, "paths"))
+
+
+def _schema(source: Source) -> Found:
+    value = source.tables.get("schema")
+    if value == 1 and type(value) is not int:  # true and 1.0 equal 1 in Python, but not in TOML
+        yield ("schema",), f"must be 1, not {shown_value(value)}"
+
+
+def _tables(value: object) -> list[dict[str, Any]]:
+    """The tables of an array of tables; what is none is told of elsewhere, and stands here as {} to keep the count."""
+    return [item if isinstance(item, dict) else {} for item in value] if isinstance(value, list) else []
+
+
+def _texts(value: object) -> list[tuple[int, str]]:
+    return [(i, item) for i, item in enumerate(value) if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def _references(value: object, where: Location, known: list[str]) -> Found:
+    seen: set[str] = set()
+    for index, name in _texts(value):
+        if name in seen:
+            yield (*where, index), f"{quoted(name)} is named twice"
+        elif name not in known:
+            yield (*where, index), _missing_rubric(name, known)
+        seen.add(name)
+
+
+def _globs(value: object, where: Location) -> Found:
+    for index, pattern in _texts(value):
+        wrong = _glob_mistake(pattern)
+        if wrong:
+            yield (*where, index), wrong
+
+
+def _glob_mistake(pattern: str) -> str | None:
+    """Why a glob would never match as meant; None where it can."""
+    if not pattern.strip("/ "):
+        return "a glob must not be empty; leave the key out to mean every file"
+    if pattern != pattern.strip():
+        return f"{quoted(pattern)} begins or ends with a space, and no file's name would match"
+    if pattern.startswith("!"):
+        return f'{quoted(pattern)}: "!" does not negate here; name the paths that are meant'
+    if pattern.startswith("./"):
+        return f"{quoted(pattern)} starts with ./; globs start at the repository's root: write {quoted(pattern[2:])}"
+    if ".." in pattern.split("/"):
+        return f"{quoted(pattern)} leaves the repository; globs start at its root"
+    if any(low > high for low, high in _RANGE.findall(pattern)):
+        return f"{quoted(pattern)} has a set [...] whose range runs backwards; nothing would match it"
+    return None
+
+
+def _command(value: object, where: Location) -> Found:
+    for index, word in _texts(value):
+        if "\0" in word:
+            yield (*where, index), "no argument can hold a NUL character"
+        elif index == 0 and not word.strip():
+            yield (*where, index), "must be the program's name, not blank"
+
+
+def _check(criterion: dict[str, Any], where: Location) -> Found:
+    """An unknown check, or options that the check does not have."""
+    name, options = criterion.get("check"), criterion.get("options", {})
+    if name == "command":
+        yield (*where, "check"), 'write command = ["program", "argument"] instead'
+        return
+    if name is None and isinstance(criterion.get("command"), list):
+        name = "command"
+    if not isinstance(name, str):
+        return
+    if name not in CHECKS:
+        yield (*where, "check"), f"no check {quoted(name)}; {suggestion(name, list(CHECKS), 'the checks')}"
+    elif isinstance(options, dict):
+        yield from parsed(CHECKS[name].options, options, (*where, "options"))[1]
+        for key in GLOB_OPTIONS:
+            yield from _globs(options.get(key), (*where, "options", key))
+
+
+def _model_name(value: object, where: Location) -> Found:
+    if isinstance(value, str) and (not value.strip() or not paths.is_plain(value)):
+        yield where, f"must be the name of a language model, not {quoted(value)}"
+
+
+def _missing_rubric(name: str, known: list[str]) -> str:
+    """Why a rubric that gate.toml names is not there, and which one may be meant."""
+    why = f"no rubric {quoted(name)}: there is no file {paths.quote(f'{RUBRICS}{name}.toml')}"
+    near = difflib.get_close_matches(name[:64], known, n=1)
+    advice = f"did you mean {quoted(near[0])}?" if near else "write it, or take the name out"
+    return f"{why} (symbolic links are not followed); {advice}"
