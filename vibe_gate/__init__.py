@@ -14,8 +14,8 @@ The map of the house, from the top floor down (docs/architecture.md has the door
 
 What scripts may rely on, loaded on first use so that `import vibe_gate` costs nothing:
 
-    review                          the module of the walk; await `review.review(ReviewRequest(...), ...)`: a `Review`
-    ReviewRequest, Review, Progress     what is asked, what comes back, who is told on the way
+    review                          the module of the walk; `review.review(ReviewRequest(...), ...)` returns a `Review`
+    ReviewRequest, Review, Progress what is asked, what comes back, who is told on the way
     Selection                       which change: working tree, index, commit, range
     Summary                         the document that `--json` prints and a bundle keeps
     read_bundle, RunResult          what a recorded run or turn did, read lazily from its bundle (docs/api.md)
@@ -29,33 +29,32 @@ What scripts may rely on, loaded on first use so that `import vibe_gate` costs n
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "review": "vibe_gate.review",
-    "ReviewRequest": "vibe_gate.review",
-    "Review": "vibe_gate.review",
-    "Progress": "vibe_gate.review",
-    "Selection": "vibe_gate.domain.change",
-    "Summary": "vibe_gate.domain.summary",
-    "read_bundle": "vibe_gate.store",
-    "RunResult": "vibe_gate.store",
-    "FileChange": "vibe_gate.store",
-    "Attachment": "vibe_gate.store",
-    "find_bundles": "vibe_gate.store",
-    "clean_bundles": "vibe_gate.store",
-    "GateError": "vibe_gate.errors",
-    "UsageError": "vibe_gate.errors",
-    "DefinitionError": "vibe_gate.errors",
-    "RevisionError": "vibe_gate.errors",
-    "UnsupportedRepository": "vibe_gate.errors",
-    "InfrastructureError": "vibe_gate.errors",
-    "AgentError": "vibe_gate.errors",
-    "GatewayError": "vibe_gate.errors",
-    "StorageError": "vibe_gate.errors",
-    "ForgeError": "vibe_gate.errors",
-    "IntegrityError": "vibe_gate.errors",
-}
-
-__all__ = [*_HOMES, "__version__"]
+__all__ = [
+    "AgentError",
+    "Attachment",
+    "DefinitionError",
+    "FileChange",
+    "ForgeError",
+    "GateError",
+    "GatewayError",
+    "InfrastructureError",
+    "IntegrityError",
+    "Progress",
+    "Review",
+    "ReviewRequest",
+    "RevisionError",
+    "RunResult",
+    "Selection",
+    "StorageError",
+    "Summary",
+    "UnsupportedRepository",
+    "UsageError",
+    "__version__",
+    "clean_bundles",
+    "find_bundles",
+    "read_bundle",
+    "review",
+]  # fmt: skip
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -85,15 +84,37 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    if name not in __all__:
         raise AttributeError(f"module 'vibe_gate' has no attribute {name!r}")
-    module = __import__(home, fromlist=["_"])
+    module = _module_of(name)
     if name == "review":  # the module and not its function: `import vibe_gate.review` would overwrite the function
         return module
-    value = getattr(module, name)
-    globals()[name] = value
+    value = globals()[name] = getattr(module, name)
     return value
+
+
+def _module_of(name: str) -> object:
+    match name:
+        case "ReviewRequest" | "Review" | "Progress" | "review":
+            import vibe_gate.review as review
+
+            return review
+        case "Selection":
+            import vibe_gate.domain.change as change
+
+            return change
+        case "Summary":
+            import vibe_gate.domain.summary as summary
+
+            return summary
+        case "read_bundle" | "RunResult" | "FileChange" | "Attachment" | "find_bundles" | "clean_bundles":
+            import vibe_gate.store as store
+
+            return store
+        case _:
+            import vibe_gate.errors as errors
+
+            return errors
 
 
 def __dir__() -> list[str]:

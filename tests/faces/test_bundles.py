@@ -21,10 +21,10 @@ from program import ROOT, git, repository
 from recorded import Kind, begun, recorded
 from vibe_gate.store.indexing import entries
 
+from vibe_gate.domain.escape import safe
 from vibe_gate.faces.cli import dispatch
 from vibe_gate.faces.cli.bundles import command
 from vibe_gate.report import listing
-from vibe_gate.report.text import safe
 
 STORE = ".vibe-artifacts"
 HOUR = timedelta(hours=1)
@@ -299,7 +299,7 @@ def test_bundles_that_were_downloaded_are_listed_and_shown_without_a_repository(
     assert run_id in bundles(tmp_path, "show", KEY).stdout
     done = bundles(tmp_path, "show", "HEAD")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "No run is called HEAD; `vibe-gate bundles list` shows all runs." in done.stderr
+    assert "No run found for HEAD; `vibe-gate bundles list` shows all runs." in done.stderr
     assert bundles(tmp_path, "clean", "--older-than", "0").returncode == 0
 
 
@@ -320,7 +320,7 @@ def test_show_tells_the_newest_as_the_review_did(bundles, repo):
     done = bundles(repo, "show")
     assert (done.returncode, done.stderr) == (0, "")
     assert "FAIL" in done.stdout.upper().splitlines()[0]
-    assert f"Run {newest} of 2026-01-02T04:04:05.678Z, found by: newest." in done.stdout
+    assert f"Run {newest} of 2026-01-02T04:04:05.678Z, matched by newest." in done.stdout
 
 
 def test_the_document_of_a_run(bundles, repo):
@@ -335,7 +335,7 @@ def test_the_document_of_a_run(bundles, repo):
         "created_at": "2026-01-02T03:04:05.678Z",
         "bundle": f"{STORE}/{KEY}/{run_id}",
         "state": "sealed",
-        "matched": "beginning of the run id",
+        "matched": "run id prefix",
         "others": 0,
         "kept": False,
     }
@@ -488,7 +488,7 @@ def test_in_a_linked_working_tree_foreign_runs_are_told_apart_too(bundles, repo)
 
 def test_keep_and_clean(bundles, repo):
     kept, gone = recorded(repo, START, Kind(key=head(repo))), recorded(repo, START + HOUR)
-    assert bundles(repo, "keep", "HEAD").stdout == f"{kept} is kept (found by: commit).\n"
+    assert bundles(repo, "keep", "HEAD").stdout == f"{kept} is kept (matched by commit).\n"
     assert "Kept: cleaning leaves it alone." in bundles(repo, "show", kept).stdout
     done = bundles(repo, "clean")
     assert done.stdout.splitlines()[0] == f"{gone} deleted"
@@ -594,9 +594,8 @@ def test_a_store_that_is_a_link_is_refused(bundles, repo, tmp_path):
 def test_every_subcommand_and_option_is_documented():
     text = (ROOT / "docs" / "cli.md").read_text().split("## vibe-gate bundles\n")[1].split("\n## ")[0]
     assert all(f"bundles {name}" in text for name in command.SUBCOMMANDS)
-    for name, module in command.SUBCOMMANDS.items():
-        parser = dispatch.Parser(prog=name)
-        module.add_arguments(parser)
+    for name, subcommand in command.SUBCOMMANDS.items():
+        parser = dispatch.parser(name, subcommand)
         options = {option for action in parser._actions for option in action.option_strings} - {"-h", "--help"}
         assert {option for option in options if f"`{option}" not in text} == set()
 

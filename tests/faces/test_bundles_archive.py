@@ -37,8 +37,7 @@ def test_a_whole_store_is_said_to_be_well_and_not_to_be_anybodys(
     done = vibe_gate("bundles", "verify", cwd=repo, environ=environ)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "1 run and 4 contents looked at: every hash agrees. "
-        "Who wrote them is not told by that: `vibe-gate verify` looks at signatures.\n"
+        "1 run and 4 contents looked at: every hash agrees. Signatures are checked by `vibe-gate verify`.\n"
     )
 
 
@@ -57,7 +56,7 @@ def test_corruption_is_exit_5_until_it_is_repaired(repo: Path, run: RunRecorder,
     done = vibe_gate("bundles", "repair", cwd=repo, environ=environ)
     assert done.returncode == 0
     assert "graph.json: it was changed after sealing; made again from the events" in done.stdout
-    assert "What was moved is in .vibe-artifacts/quarantine/" in done.stdout
+    assert "Moved files are in .vibe-artifacts/quarantine/" in done.stdout
     assert vibe_gate("bundles", "verify", cwd=repo, environ=environ).returncode == 0
     assert vibe_gate("bundles", "repair", cwd=repo, environ=environ).stdout == "Nothing to repair.\n"
 
@@ -121,7 +120,7 @@ def test_all_runs_that_ended_go_into_one_archive(repo: Path, run: RunRecorder, e
     document = json.loads(done.stdout)
     assert (done.returncode, document["file"], document["runs"]) == (0, "bundles.tar.zst", 2)
     assert document["size"] == (repo / "bundles.tar.zst").stat().st_size
-    assert "bundles.tar.zst is in the working tree: unless git ignores it, it is reviewed." in done.stderr
+    assert "bundles.tar.zst is in the working tree: it will be reviewed unless git ignores it." in done.stderr
     at_it.close()
     done = vibe_gate("bundles", "export", "--all", cwd=repo, environ=environ)
     assert (done.returncode, done.stdout) == (2, "")

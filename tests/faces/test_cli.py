@@ -17,6 +17,7 @@ from vibe_gate import __version__
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli import HELP, dispatch
+from vibe_gate.faces.cli.review import request_of
 
 
 def test_version_is_one_line(tmp_path, environ):
@@ -30,7 +31,7 @@ def test_help_teaches_by_example_before_it_lists(tmp_path, environ, argv):
     assert done.returncode == 0
     assert done.stdout == HELP
     assert HELP.index("vibe-gate review HEAD~1") < HELP.index("Commands") < HELP.index("Exit codes")
-    assert max(map(len, HELP.splitlines())) <= 100
+    assert max(map(len, HELP.splitlines())) <= 80
 
 
 def test_the_module_runs_as_the_command_does(tmp_path, environ):
@@ -66,13 +67,27 @@ def test_an_unknown_command_gets_the_nearest_one_suggested(tmp_path, environ):
     assert done.stderr == "vibe-gate: 'reviev' is not a command; did you mean 'review'?\n"
 
 
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["bundles", "lst"], "did you mean 'list'?"),
+        (["bundles", "list", "--limt", "3"], "unknown option --limt; did you mean '--limit'?"),
+        (["config", "chek"], "did you mean 'check'?"),
+    ],
+)
+def test_a_wrong_word_after_the_command_gets_the_nearest_one_too(tmp_path, environ, argv, sentence):
+    done = vibe_gate(*argv, cwd=tmp_path, environ=environ)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+
+
 def test_with_json_an_error_is_exactly_one_document(tmp_path, environ):
     done = vibe_gate("review", "--staged", "--commit", "HEAD", "--json", cwd=tmp_path, environ=environ)
     assert done.returncode == 2
     document = json.loads(done.stdout)
     assert document["schema"] == 1
     assert document["error"]["exit_code"] == 2
-    assert "give one of them" in document["error"]["message"]
+    assert "use one of them" in document["error"]["message"]
 
 
 def test_an_escape_in_an_argument_does_not_reach_the_terminal(tmp_path, environ):
@@ -81,11 +96,12 @@ def test_an_escape_in_an_argument_does_not_reach_the_terminal(tmp_path, environ)
     assert "\\x1b[31mreview" in done.stderr
 
 
-@pytest.mark.parametrize("command", sorted(dispatch.COMMANDS))
+@pytest.mark.parametrize("command", (*dispatch.COMMANDS, *dispatch.MACHINE_COMMANDS))
 def test_every_command_has_help_of_its_own(tmp_path, environ, command):
     done = vibe_gate(command, "--help", cwd=tmp_path, environ=environ)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"usage: vibe-gate {command}")
+    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
 def test_help_names_every_command_and_no_other():
@@ -130,41 +146,31 @@ def test_a_stdout_without_our_characters_gets_plain_ones(tmp_path, environ):
     assert done.stdout.startswith("+ vibe-gate")
 
 
-class Exploding:
-    SUMMARY = "x"
-
-    @staticmethod
-    def add_arguments(parser):
-        parser.add_argument("how")
-
-    @staticmethod
-    def run(args, environ):
-        if args.how == "interrupt":
-            os.kill(os.getpid(), signal.SIGINT)
-        if args.how == "terminate":
-            os.kill(os.getpid(), signal.SIGTERM)
-        raise KeyError("a bug with \x1b[31m in it")
+def explode(args, environ):
+    if args.how == "interrupt":
+        os.kill(os.getpid(), signal.SIGINT)
+    if args.how == "terminate":
+        os.kill(os.getpid(), signal.SIGTERM)
+    raise KeyError("a bug with \x1b[31m in it")
 
 
 @pytest.fixture
 def exploding():
-    """A command of this module beside the real ones, and the process' signals put back afterwards."""
+    """Run a command that breaks, and restore the process' signals afterwards."""
     before = signal.getsignal(signal.SIGTERM)
-    dispatch.COMMANDS["explode"] = "exploding"
-    sys.modules["exploding"] = Exploding  # type: ignore[assignment]
-    yield
-    del dispatch.COMMANDS["explode"], sys.modules["exploding"]
+    broken = dispatch.Command("x", lambda parser: parser.add_argument("how"), explode)
+    yield lambda how: dispatch.run(["explode", how], lambda name: broken)
     signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.parametrize("how", ["interrupt", "terminate"])
 def test_an_interruption_is_130_with_one_line(exploding, capsys, how):
-    assert dispatch.run(["explode", how]) == 130
+    assert exploding(how) == 130
     assert capsys.readouterr().err == "vibe-gate: interrupted; nothing was decided.\n"
 
 
 def test_a_bug_is_one_line_and_never_looks_like_a_verdict(exploding, capsys):
-    assert dispatch.run(["explode", "bug"]) == 3
+    assert exploding("bug") == 3
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert "this is a bug, please report it: KeyError" in err
@@ -173,17 +179,16 @@ def test_a_bug_is_one_line_and_never_looks_like_a_verdict(exploding, capsys):
 
 def test_a_bug_shows_its_traceback_only_when_asked(exploding, capsys, monkeypatch):
     monkeypatch.setenv("VIBE_GATE_TRACEBACK", "1")
-    dispatch.run(["explode", "bug"])
+    exploding("bug")
     assert "Traceback" in capsys.readouterr().err
 
 
 def arguments(*argv: str) -> argparse.Namespace:
-    module = dispatch.command("review")
-    return dispatch.parser("review", module).parse_args(argv)
+    return dispatch.parser("review", dispatch.command("review")).parse_args(argv)
 
 
 def request(*argv: str, **environ: str):
-    return dispatch.command("review").request_of(arguments(*argv), environ)  # type: ignore[attr-defined]
+    return request_of(arguments(*argv), environ)
 
 
 @pytest.mark.parametrize(
@@ -213,23 +218,24 @@ def test_a_revision_selects_what_git_diff_would(argv, expected):
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["HEAD", "--staged"], "HEAD and --staged name different changes"),
-        (["HEAD", "--commit", "X"], "HEAD and --commit name different changes"),
-        (["--staged", "--commit", "X"], "--staged and --commit name different changes"),
-        (["A", "B"], "for a range write A..B"),
+        (["HEAD", "--staged"], "HEAD and --staged select different changes"),
+        (["HEAD", "--commit", "X"], "HEAD and --commit select different changes"),
+        (["--staged", "--commit", "X"], "--staged and --commit select different changes"),
+        (["A", "B"], "for a range use A..B"),
         (["--commit", "A..B"], "--commit takes one commit"),
-        ([".."], "is no range"),
-        (["A..B..C"], "is no range"),
-        (["A....B"], "is no range"),
+        ([".."], "is not a range"),
+        (["A..B..C"], "is not a range"),
+        (["A....B"], "is not a range"),
         ([""], "the revision is empty"),
-        (["--rubric", "Upper"], "cannot be a rubric's id"),
+        (["--rubric", "Upper"], "is not a rubric id"),
         (["--max-cost-usd", "0"], "not a number above zero"),
         (["--deadline", "nan"], "not a number above zero"),
         (["--deadline", "soon"], "not a number above zero"),
         (["--wire", "replay"], "needs --cassette DIR"),
         (["--cassette", "x"], "needs --wire record or --wire replay"),
-        (["--wire", "fax"], "invalid choice: 'fax'"),
-        (["--max-cost", "1"], "unrecognized arguments"),
+        (["--wire", "fax"], "'fax' is not one of live, record, replay"),
+        (["--max-cost", "1"], "unknown option --max-cost; did you mean '--max-cost-usd'"),
+        (["--no-juge"], "did you mean '--no-judge'"),
     ],
 )
 def test_what_contradicts_itself_is_refused_with_a_sentence(argv, sentence):
@@ -268,7 +274,7 @@ def test_a_review_of_a_commit_without_files_says_nothing_to_review(tmp_path, env
     where = repository(tmp_path / "r")
     subprocess.run(["git", "commit", "-q", "--allow-empty", "-m", "empty"], cwd=where, check=True)
     done = vibe_gate("review", "--commit", "HEAD", cwd=where, environ=environ)
-    assert (done.returncode, done.stdout) == (0, "Nothing to review: commit HEAD changes no file.\n")
+    assert (done.returncode, done.stdout) == (0, "Nothing to review: commit HEAD changes no files.\n")
 
 
 def test_json_of_nothing_to_review_is_the_summary(tmp_path, environ):

@@ -82,7 +82,7 @@ def test_a_rubric_that_nothing_names_is_noted(repo: Path, environ: dict[str, str
     done = vibe_gate("config", "check", cwd=repo, environ=environ)
     assert done.returncode == 0
     assert done.stderr == (
-        "note: no change is held against rubric 'payments.v2' yet; name it in .vibe-gate/gate.toml.\n"
+        "note: no change is reviewed against rubric 'payments.v2' yet; name it in .vibe-gate/gate.toml.\n"
     )
 
 

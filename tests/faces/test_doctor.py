@@ -55,7 +55,7 @@ def test_the_lines_say_the_same_for_people(repo, environ):
 
 
 def test_hooks_that_this_version_would_write_otherwise_are_a_warning(repo, environ):
-    assert points(repo, environ)["hooks"]["what"] == "none of `install git` here"
+    assert points(repo, environ)["hooks"]["what"] == "not installed (`vibe-gate install git` adds them)"
     vibe_gate("install", "git", cwd=repo, environ=environ)
     assert points(repo, environ)["hooks"]["state"] == "ok"
     hook = repo / ".git" / "hooks" / "pre-push"
@@ -85,7 +85,7 @@ def test_an_address_that_is_none_is_a_warning(repo, environ):
 def test_outside_a_repository_it_exits_2_and_says_where_to_go(tmp_path, environ):
     found = points(tmp_path, environ)
     assert found["repository"]["state"] == "broken"
-    assert "Go to a git repository" in found["repository"]["advice"]
+    assert "Run this in a git repository" in found["repository"]["advice"]
 
 
 def test_a_repository_format_that_libgit2_cannot_open_is_named(tmp_path, environ):
@@ -145,7 +145,7 @@ def test_gaps_in_captured_sessions_are_a_warning_with_the_reasons(repo, environ)
     (folder / "gaps").write_text(f"{old}{now - 1000} OSError: \x1b[2J\n{now} OSError: full\n{now} OSError: full\n")
     point = points(repo, environ)["sessions"]
     assert point["state"] == "warning"
-    assert point["what"].startswith("3 gaps in what was captured, the last 20")
+    assert point["what"].startswith("3 gaps in the capture, the last 20")
     assert point["advice"].startswith("2 x OSError: full\n")
     assert "long ago" not in point["advice"]
     assert str(folder / "gaps") in point["advice"]

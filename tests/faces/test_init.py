@@ -11,7 +11,7 @@ from program import ROOT, git, repository, vibe_gate
 
 from vibe_gate.gate.starters import STARTERS
 
-NOTHING = "Nothing to write: this repository has definitions of its own. `vibe-gate config check` reads them.\n"
+NOTHING = "Nothing to write: this repository has definitions. Check them with `vibe-gate config check`.\n"
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -42,7 +42,7 @@ def test_a_second_init_changes_nothing_and_passes(repo: Path, environ: dict[str,
     before = contents(repo)
     done = vibe_gate("init", cwd=repo, environ=environ)
     assert (done.returncode, done.stderr) == (0, NOTHING)
-    assert done.stdout.splitlines() == [f"kept   {path} (it is there already)" for path in STARTERS]
+    assert done.stdout.splitlines() == [f"kept   {path} (already there)" for path in STARTERS]
     assert contents(repo) == before
 
 
@@ -66,7 +66,7 @@ def test_a_gate_of_ones_own_is_left_as_it_is(repo: Path, environ: dict[str, str]
     place.write_text("schema = 1\n")
     before = contents(repo)
     done = vibe_gate("init", cwd=repo, environ=environ)
-    assert (done.returncode, done.stdout) == (0, f"kept   .vibe-gate/{mine} (it is there already)\n")
+    assert (done.returncode, done.stdout) == (0, f"kept   .vibe-gate/{mine} (already there)\n")
     assert contents(repo) == before
 
 

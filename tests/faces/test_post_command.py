@@ -76,13 +76,13 @@ def test_a_persons_token_posts_as_that_person(run):
 @pytest.mark.parametrize(
     ("argv", "more", "sentence"),
     [
-        ([], {"GITHUB_TOKEN": ""}, "There is no token: set GITHUB_TOKEN or GH_TOKEN"),
-        (["nonsense"], {}, "No run is called nonsense"),
-        (["--pr", "x"], {}, "'x' is no number of a pull request"),
-        (["--repo", "x"], {}, "Which repository? Name it"),
+        ([], {"GITHUB_TOKEN": ""}, "No token: set GITHUB_TOKEN or GH_TOKEN"),
+        (["nonsense"], {}, "No run found for nonsense"),
+        (["--pr", "x"], {}, "'x' is not a pull request number"),
+        (["--repo", "x"], {}, "Unknown repository: Name it"),
         (["--repo", "../.."], {}, "named owner/name"),
         (["--from-artifact", "d", "--pr", "7"], {}, "name none of them"),
-        ([], {"GITHUB_REPOSITORY": ""}, "Which repository? Name it"),
+        ([], {"GITHUB_REPOSITORY": ""}, "Unknown repository: Name it"),
         ([], {"GITHUB_API_URL": "", "GITHUB_SERVER_URL": "https://evil.example"}, "set GITHUB_API_URL"),
     ],
 )

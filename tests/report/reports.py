@@ -7,8 +7,7 @@ from summaries import changed, criterion, finding, rubric, summary, unseen
 from vibe_gate.domain.evidence import CheckedEvidence
 from vibe_gate.domain.summary import CacheUse, Cost, PolicyChange, Summary
 from vibe_gate.domain.verdict import Finding, Vote
-from vibe_gate.report.links import Links
-from vibe_gate.report.report import Report
+from vibe_gate.report.report import Links, Report
 from vibe_gate.report.round import first_round, next_round
 
 BASE = "11" * 20
@@ -112,7 +111,7 @@ def first() -> Report:
     return Report(
         summary=_summary(FIRST, findings), notes=("c0de: suppressed by jo until 2026-02-01: a key of the sandbox",),
         round=first_round(findings, FIRST), links=links(FIRST), patch=PATCH, artifact=True, number=12,
-        papers="The receipt of this run is signed; `vibe-gate verify` tells by whom.",
+        receipt="The receipt of this run is signed; `vibe-gate verify` tells by whom.",
         review=f"{BASE[:12]}...{FIRST[:12]}",
     )  # fmt: skip
 
@@ -131,7 +130,7 @@ def second() -> Report:
     )  # fmt: skip
     return Report(
         summary=_summary(SECOND, here), notes=(), round=told, links=links(SECOND), patch=PATCH, artifact=True,
-        number=12, papers="The receipt of this run is not signed.", review=f"{BASE[:12]}...{SECOND[:12]}",
+        number=12, receipt="The receipt of this run is not signed.", review=f"{BASE[:12]}...{SECOND[:12]}",
     )  # fmt: skip
 
 

@@ -13,8 +13,7 @@ import pytest
 import reports
 from test_comment import big
 
-from vibe_gate.report.comment import comment
-from vibe_gate.report.job_summary import job_summary
+from vibe_gate.report.document import comment, job_summary
 
 ROOT = Path(__file__).parents[2]
 

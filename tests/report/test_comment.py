@@ -11,14 +11,20 @@ import reports
 from github_page import page, skeleton
 from summaries import failed, finding, policy, summary, unseen
 
-from vibe_gate.report.anchors import anchors
-from vibe_gate.report.check_run import check_run, conclusion
-from vibe_gate.report.comment import MARKER, MAX_COMMENT, comment, marker, state_of
-from vibe_gate.report.job_summary import MAX_SUMMARY, job_summary
-from vibe_gate.report.report import Report
-from vibe_gate.report.review_comments import MAX_COMMENTS, finding_of, fixed_body, is_fixed, review_comments
+from vibe_gate.report.annotations import (
+    MAX_COMMENTS,
+    check_run,
+    commands,
+    conclusion,
+    finding_of,
+    fixed_body,
+    is_fixed,
+    review_comments,
+    stopped,
+)
+from vibe_gate.report.document import MARKER, MAX_COMMENT, MAX_SUMMARY, comment, job_summary, marker, state_of
+from vibe_gate.report.report import Report, anchors
 from vibe_gate.report.round import first_round
-from vibe_gate.report.workflow_commands import commands, stopped
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "comments"
 LOST = ("The check run was refused (403): this token may not write checks.",)
@@ -86,7 +92,7 @@ def test_it_fits_and_says_what_it_leaves_out(findings, patch):
     body = comment(report, LOST * 50)
     assert len(body.encode()) <= MAX_COMMENT
     told = body.count("\n- **failure**") + body.count("\n- **warning**")
-    missing = re.search(r"\*\*([\d,]+) more findings\*\* did not fit here: see the job's summary, the check run", body)
+    missing = re.search(r"\*\*([\d,]+) more findings\*\* did not fit: see the job's summary, the check run", body)
     assert told + (int(missing[1].replace(",", "")) if missing else 0) == findings
     assert body.count("<details>") == body.count("</details>")
     assert len(re.findall(r"(?m)^```", body)) % 2 == 0

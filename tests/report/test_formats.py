@@ -16,11 +16,9 @@ from summaries import criterion, failed, finding, policy, rubric, summary, unsee
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.evidence import CheckedEvidence
-from vibe_gate.report import sarif as sarif_room
-from vibe_gate.report.gitlab import gitlab
-from vibe_gate.report.junit import junit
-from vibe_gate.report.links import Links
-from vibe_gate.report.sarif import sarif
+from vibe_gate.report import formats as sarif_room
+from vibe_gate.report.formats import gitlab, junit, sarif
+from vibe_gate.report.report import Links
 
 SCHEMAS = Path(__file__).parent / "schemas"
 SARIF = Draft4Validator(json.loads((SCHEMAS / "sarif-schema-2.1.0.json").read_text()))

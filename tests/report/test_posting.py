@@ -13,11 +13,10 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.forge import open_forge
-from vibe_gate.report.comment import MARKER, marker, state_of
-from vibe_gate.report.links import Links
+from vibe_gate.report.annotations import MAX_COMMENTS, finding_of
+from vibe_gate.report.document import MARKER, marker, state_of
 from vibe_gate.report.posting import Posted, Posting, post
-from vibe_gate.report.report import Report
-from vibe_gate.report.review_comments import MAX_COMMENTS, finding_of
+from vibe_gate.report.report import Links, Report
 from vibe_gate.report.round import dump, first_round
 
 BASE = "b" * 40

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vibe_gate.domain.verdict import Finding
-from vibe_gate.report.anchors import anchors
-from vibe_gate.report.suggestion import suggest
+from vibe_gate.report.report import anchors, suggest
 
 HOLDS = "The line 2 of this file holds bidirectional control U+202E RIGHT-TO-LEFT OVERRIDE (1)."
 

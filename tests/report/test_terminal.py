@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from summaries import changed, criterion, failed, finding, policy, rubric, summary, unseen
 
+from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import CacheUse, Cost, Trusted
 from vibe_gate.domain.verdict import Vote
 from vibe_gate.report.terminal import render
-from vibe_gate.report.text import safe
 
 UNANSWERED = Vote(outcome="error", said=None, reason="HTTP 400", turn="nodes/judge-quality/turn-001")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vibe_gate.report.text import safe
+from vibe_gate.domain.escape import safe
 
 
 @pytest.mark.parametrize(

@@ -15,19 +15,14 @@ from github_page import TAGS, acted_upon, page, skeleton
 from summaries import criterion, finding, rubric, summary
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.escape import safe
 from vibe_gate.domain.evidence import CheckedEvidence
 from vibe_gate.domain.summary import AgentAuthored, Cost, PolicyChange, Trusted, Unreviewed
 from vibe_gate.domain.verdict import Vote
-from vibe_gate.report.anchors import anchors
-from vibe_gate.report.check_run import check_run
-from vibe_gate.report.comment import MARKER, comment, state_of
-from vibe_gate.report.job_summary import job_summary
-from vibe_gate.report.links import Links
-from vibe_gate.report.report import Report
-from vibe_gate.report.review_comments import FINDING_MARKER, finding_of, fixed_body, review_comments
+from vibe_gate.report.annotations import FINDING_MARKER, check_run, commands, finding_of, fixed_body, review_comments
+from vibe_gate.report.document import MARKER, comment, job_summary, state_of
+from vibe_gate.report.report import Links, Report, anchors
 from vibe_gate.report.round import Round, Seen, load
-from vibe_gate.report.text import safe
-from vibe_gate.report.workflow_commands import commands
 
 HEAD = "c0ffee" * 6 + "c0ff"
 OLD = "0ddba11" * 5 + "0ddba"
@@ -141,7 +136,7 @@ def told(text: str) -> Report:
     return Report(
         summary=made, notes=(raw,),
         round=Round(2, HEAD, tuple(found), (), (seen[0],), (found[0],), frozenset("a" * 16), (seen[1],), (seen[2],)),
-        links=LINKS, patch=patch(path, raw), papers=raw, artifact=True, number=1, name=raw, review="a...b",
+        links=LINKS, patch=patch(path, raw), receipt=raw, artifact=True, number=1, name=raw, review="a...b",
     )  # fmt: skip
 
 

@@ -72,3 +72,27 @@ def listed(names: Iterable[str], most: int = 5) -> str:
     everything = list(names)
     rest = len(everything) - most
     return ", ".join(everything[:most]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def safe(text: str) -> str:
+    """The text on one line of a terminal or a document, with every hidden character as an escape (`\\x1b`, `\\u202e`).
+
+    Backslashes stay as they are: the result is for reading, it cannot be turned back.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_SHORT.get(char) or (_escape(char) if _is_unsafe(char) else char) for char in text)
+
+
+def _is_unsafe(char: str) -> bool:
+    return is_hidden(char) and char != "\u27e6" and unicodedata.category(char) != "Zs"  # spaces of any width are fine
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

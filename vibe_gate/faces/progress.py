@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from vibe_gate.report.text import safe
+from vibe_gate.domain.escape import safe
 
 if TYPE_CHECKING:
     from vibe_gate.review import Progress

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from vibe_gate.report.text import safe
-
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from vibe_gate.domain.bundles import RunEntry
 
-NO_RUNS = "No run is recorded here yet; `vibe-gate review` records one.\n"
-NONE_FOUND = "No run is like that; `vibe-gate bundles list` shows all of them.\n"
+NO_RUNS = "No runs yet; `vibe-gate review` records one.\n"
+NO_MATCHES = "No runs match; `vibe-gate bundles list` shows all runs.\n"
 
 
 def lines(entries: Iterable[RunEntry], width: int | None = None) -> str:
     """One line a run, safe to print: when (UTC), outcome, author, size, findings, cost, run id, key, rubrics.
 
-    Where the terminal is narrower than that, the run id (which begins with the time), outcome, author, size, findings.
+    On a narrower terminal: the run id (which begins with the time), outcome, author, size, findings.
     """
     narrow = width is not None and width < _WIDE
     return "".join(f"{_safe(line(entry, narrow))}\n" for entry in entries)
@@ -48,7 +46,11 @@ _POLICY_CHANGED = 4  # the exit code; `errors` would cost its import
 
 
 def _safe(text: str) -> str:
-    return text if text.isascii() and text.isprintable() else safe(text)
+    if text.isascii() and text.isprintable():
+        return text
+    from vibe_gate.domain.escape import safe
+
+    return safe(text)
 
 
 def documents(entries: Iterable[RunEntry]) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from vibe_gate.report.text import safe
+from vibe_gate.domain.escape import safe
 
 MAX_PROSE = 1_000
 """Characters of one text among others; a reason has 280."""

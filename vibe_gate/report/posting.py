@@ -15,17 +15,17 @@ from dataclasses import dataclass, field, replace
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import ForgeError
 from vibe_gate.forge import Forge
-from vibe_gate.report.check_run import check_run
-from vibe_gate.report.comment import comment, marker, state_of
-from vibe_gate.report.report import Report
-from vibe_gate.report.review_comments import (
+from vibe_gate.report.annotations import (
     MAX_COMMENTS,
     ReviewComment,
+    check_run,
     finding_of,
     fixed_body,
     is_fixed,
     review_comments,
 )
+from vibe_gate.report.document import comment, marker, state_of
+from vibe_gate.report.report import Report
 from vibe_gate.report.round import RoundState, answered_by, first_round, next_round
 
 CHECK_NAME = "vibe-gate"

@@ -1,13 +1,183 @@
-"""What is told of a run at a pull request: the summary, and what stands around it."""
+"""What is reported about a run on a pull request: the summary, its links, and the lines of its change. Pure."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import quote
 
+from vibe_gate.domain import escape, invisible, paths
 from vibe_gate.domain.summary import Summary
-from vibe_gate.report.anchors import Anchors, anchors
-from vibe_gate.report.links import Links
+from vibe_gate.domain.verdict import Finding
 from vibe_gate.report.round import Round, first_round
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Where things are: `server` ("https://github.com"), `repository` ("owner/name"), head and base commit ids.
+
+    `base` is for lines that the change removed, "" where they cannot be linked;
+    `run_url` is the job's page, "" outside of one.
+    """
+
+    server: str
+    repository: str
+    head: str
+    run_url: str = ""
+    base: str = ""
+
+    def permalink(self, path: str, line: int = 0, end_line: int = 0, *, before: bool = False) -> str:
+        """The lines of a file (shown path) at the head commit, or at the base; "" where that cannot be."""
+        commit = self.base if before else self.head
+        held = paths.unquote(path)
+        if not commit or {"", ".", ".."} & set(held.split("/")):  # no path of git's; a browser would walk up with it
+            return ""
+        lines = f"#L{line}" + (f"-L{end_line}" if end_line > line else "") if line else ""
+        # Without plain=1 a rendered file (Markdown) has no lines to point at.
+        plain = "?plain=1" if line and held.lower().endswith((".md", ".markdown")) else ""
+        return f"{self._root}/blob/{commit}/{quote(paths.encode(held), safe='/')}{plain}{lines}"
+
+    def commit(self, id: str) -> str:
+        """A commit's page."""
+        return f"{self._root}/commit/{quote(id, safe='')}"
+
+    @property
+    def _root(self) -> str:
+        return f"{self.server.rstrip('/')}/{quote(self.repository, safe='/')}"
+
+
+DiffSide = Literal["LEFT", "RIGHT"]
+"""A forge's words for the before and the after side."""
+
+_HUNK = re.compile(rb"@@ -([0-9]{1,9})(?:,([0-9]{1,9}))? \+([0-9]{1,9})(?:,([0-9]{1,9}))? @@")
+
+
+@dataclass(frozen=True, slots=True)
+class Anchors:
+    """Lines by file. Paths are asked for as shown (`paths.quote`)."""
+
+    _places: dict[tuple[str, DiffSide], dict[int, int]] = field(default_factory=dict)
+    """Line number -> number of its hunk."""
+    _texts: dict[tuple[str, int], bytes] = field(default_factory=dict)
+    """Lines that the change added, without their LF."""
+
+    def holds(self, path: str, start: int, end: int, side: DiffSide = "RIGHT") -> bool:
+        """Whether a comment may stand at lines `start`..`end`: all within one hunk."""
+        places = self._places.get((paths.unquote(path), side), {})
+        hunk = places.get(start)
+        if hunk is None or end < start or end - start > len(places):
+            return False
+        return all(places.get(line) == hunk for line in range(start, end + 1))
+
+    def touches(self, path: str, start: int, end: int) -> bool:
+        """Whether any of the lines `start`..`end` of the after side was added by the change."""
+        held = paths.unquote(path)
+        if end - start > len(self._texts):
+            return any(name == held and start <= line <= end for name, line in self._texts)
+        return any((held, line) in self._texts for line in range(start, end + 1))
+
+    def names(self, path: str) -> bool:
+        """Whether the change has hunks of this file."""
+        held = paths.unquote(path)
+        return any((held, side) in self._places for side in ("LEFT", "RIGHT"))
+
+    def added(self, path: str, line: int) -> bytes | None:
+        """The text of an added line, without its LF; None for any other line."""
+        return self._texts.get((paths.unquote(path), line))
+
+
+def anchors(patch: bytes) -> Anchors:
+    """The anchors of a patch as `git diff` writes it, with `a/` and `b/` before the paths."""
+    found = Anchors()
+    old = new = ""
+    hunk = 0
+    lines = iter(patch.split(b"\n"))
+    line = next(lines, None)
+    while line is not None:
+        header = _HUNK.match(line)
+        if line.startswith(b"diff --git "):
+            old = new = ""
+        elif line.startswith(b"--- "):
+            old = _path(line[4:], b"a/")
+        elif line.startswith(b"+++ "):
+            new = _path(line[4:], b"b/")
+        elif header is not None and (old or new):
+            hunk += 1
+            line = _read_hunk(found, (old, new), header, lines, hunk)
+            continue
+        line = next(lines, None)
+    return found
+
+
+def _read_hunk(
+    found: Anchors, names: tuple[str, str], header: re.Match[bytes], lines: Iterator[bytes], number: int
+) -> bytes | None:
+    """Take the hunk's lines; returns the line after them."""
+    start, removed, at, added = (int(group) if group is not None else 1 for group in header.groups())
+    right: list[tuple[int, bytes | None]] = []
+    left: list[int] = []
+    line = next(lines, None)
+    while line is not None and (line[:1] in (b" ", b"+", b"-", b"\\")):
+        if line[:1] in (b" ", b"+"):
+            right.append((at + len(right), line[1:] if line[:1] == b"+" else None))
+        if line[:1] in (b" ", b"-"):
+            left.append(start + len(left))
+        line = next(lines, None)
+    if len(right) == added and len(left) == removed:
+        name = names[1] or names[0]  # of a renamed file both sides go by the new name, as with findings
+        found._places.setdefault((name, "RIGHT"), {}).update((place, number) for place, _ in right)
+        found._places.setdefault((name, "LEFT"), {}).update((place, number) for place in left)
+        found._texts.update(((name, place), text) for place, text in right if text is not None)
+    return line
+
+
+def _path(raw: bytes, prefix: bytes) -> str:
+    """The path as the program holds it; "" for /dev/null."""
+    text = paths.unquote(paths.decode(raw.removesuffix(b"\t")))
+    start = paths.decode(prefix)
+    return text[len(start) :] if text.startswith(start) else ""
+
+
+MAX_LINE = 1000
+"""Characters of a line that somebody can still compare by eye with the suggested one."""
+
+_HOLDS = re.compile(r"The line ([1-9][0-9]{0,8}) of this file holds ")
+"""How the check no-invisible-unicode begins its message (domain.checks.text)."""
+
+_REDACTED = "[redacted:"
+"""Begins a placeholder: it must never be suggested as code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """One line of the after side, as it is and as it should be; `path` as shown, no line endings."""
+
+    path: str
+    line: int
+    before: str
+    after: str
+
+
+def suggest(finding: Finding, anchors: Anchors) -> Suggestion | None:
+    """The finding's line without its invisible characters; None where nothing certain can be said."""
+    said = _HOLDS.match(finding.message)
+    if said is None or finding.line == 0 or finding.end_line != finding.line or int(said[1]) != finding.line:
+        return None
+    raw = anchors.added(finding.path, finding.line)
+    if raw is None or len(raw) > 4 * MAX_LINE:
+        return None
+    try:
+        before = raw.decode()
+    except UnicodeDecodeError:
+        return None
+    hidden = {found.position for found in invisible.find(before, file_start=finding.line == 1)}
+    after = "".join(char for position, char in enumerate(before) if position not in hidden)
+    legible = not any(escape.is_hidden(char) for char in after)
+    if after == before or not legible or len(after) > MAX_LINE or _REDACTED in after:
+        return None
+    return Suggestion(finding.path, finding.line, before, after)
 
 
 @dataclass(frozen=True)
@@ -15,7 +185,7 @@ class Report:
     """A run as it is told.
 
     `notes` are the review's sentences. `patch` is the redacted change.patch as text
-    ("" where there is none), `papers` one sentence about receipt and signature ("" none),
+    ("" where there is none), `receipt` one sentence about receipt and signature ("" none),
     `artifact` whether the bundle is uploaded, `number` the pull request's. `name` tells
     several gates of one repository apart (a matrix); "" where there is one. `review`
     is the command that repeats the review here, without `vibe-gate review`.
@@ -26,7 +196,7 @@ class Report:
     round: Round
     links: Links | None = None
     patch: str = field(default="", repr=False)
-    papers: str = ""
+    receipt: str = ""
     artifact: bool = False
     number: int | None = None
     name: str = ""

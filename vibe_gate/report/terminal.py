@@ -1,26 +1,106 @@
-"""The verdict on one screen: what came out, about what, why, what it cost and what to do next.
-
-`render` is pure. Its Text carries the colours; its `.plain` is the same screen
-without them. Nothing in it is ever read as markup, and all that comes from the
-repository, a model or a definition goes through `text.safe`.
-"""
+"""The verdict on one screen: what came out, about what, why, what it cost and what to do next."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED
-from vibe_gate.report import page, words
-from vibe_gate.report.page import Row
-from vibe_gate.report.text import safe
+from vibe_gate.report import words
+
+
+class Row(NamedTuple):
+    """One row of a page.
+
+    `rank`: how soon it is left out, or stays on one line, where lines are short (0 last). `indent`: columns before
+    its second and further lines. `whole`: never cut; the terminal breaks it (a path that is to be copied).
+    """
+
+    rank: int
+    line: Text
+    indent: int = 4
+    whole: bool = False
+
+
+def _screen_lines(lines: Iterable[Text], columns: int) -> int:
+    """Lines of the terminal that these take, those included that the terminal breaks itself."""
+    return sum(max(1, -(-cell_len(line.plain) // columns)) for line in lines)
+
+
+def keep(rows: Sequence[Row], room: int, what: str) -> list[Row]:
+    """The rows of the lowest ranks that fit `room` lines, in their order, and a last row that counts the others."""
+    if len(rows) <= room:
+        return list(rows)
+    kept = sorted(sorted(range(len(rows)), key=lambda index: (rows[index].rank, index))[: max(room - 1, 0)])
+    missing = Text(f"  … and {len(rows) - len(kept)} more {what}: see summary.json in the bundle", "dim")
+    return [*(rows[index] for index in kept), Row(0, missing)]
+
+
+def lay_out(rows: Sequence[Row], columns: int, spare: int | None) -> list[Text]:
+    """The rows as lines of at most `columns`.
+
+    The lowest ranks are wrapped as long as `spare` lines are left for that (None: without end); what does not fit
+    then is cut at its end.
+    """
+    laid: dict[int, list[Text]] = {}
+    for index in sorted(range(len(rows)), key=lambda index: (rows[index].rank, index)):
+        row = rows[index]
+        lines = [row.line] if row.whole else wrap(row.line, columns, row.indent)
+        more = len(lines) - 1
+        if spare is not None and more > spare:
+            lines, more = [fit(row.line, columns)], 0
+        spare = None if spare is None else spare - more
+        laid[index] = lines
+    return [line for index in range(len(rows)) for line in laid[index]]
+
+
+def fit(line: Text, columns: int) -> Text:
+    """The line, cut to the columns with an ellipsis."""
+    if cell_len(line.plain) <= columns:
+        return line
+    cut = line[: len(set_cell_size(line.plain, columns - 1).rstrip())]
+    cut.append("…")
+    return cut
+
+
+def crop(text: str, columns: int) -> str:
+    """The text, cut to the columns with an ellipsis."""
+    return text if cell_len(text) <= columns else set_cell_size(text, columns - 1) + "…"
+
+
+def wrap(line: Text, columns: int, indent: int) -> list[Text]:
+    """The line broken between words into lines of at most `columns`; a word that is too long is cut."""
+    if cell_len(line.plain) <= columns:
+        return [line]
+    indent = min(indent, columns // 2)
+    pieces = line.divide(_breaks(line.plain, columns, indent))
+    lines = [pieces[0], *(Text(" " * indent).append_text(piece) for piece in pieces[1:])]
+    for piece in lines:
+        piece.rstrip()
+    return [fit(piece, columns) for piece in lines]
+
+
+def _breaks(text: str, columns: int, indent: int) -> list[int]:
+    """Offsets of the words that begin a new line."""
+    offsets: list[int] = []
+    used, position = 0, 0
+    for word in text.split(" "):
+        width = cell_len(word)
+        if used > indent and used + width > columns and word:
+            offsets.append(position)
+            used = indent
+        used += width + 1
+        position += len(word) + 1
+    return offsets
+
 
 MIN_WIDTH = 40
 """Columns below which lines are no longer cut to fit: there is no screen to fit then."""
@@ -55,23 +135,23 @@ def render(summary: Summary, notes: Sequence[str], width: int, height: int | Non
     the gravest findings last, and a line says how many are missing.
     """
     columns = max(width, MIN_WIDTH)
-    head = [page.fit(line, columns) for line in _head(summary)]
-    tail = page.lay_out(_tail(summary, notes), columns, None)
+    head = [fit(line, columns) for line in _head(summary)]
+    tail = lay_out(_tail(summary, notes), columns, None)
     criteria = [row for rubric in summary.rubrics for row in _rubric(rubric)]
     findings = [_finding(finding) for finding in sorted(summary.findings, key=lambda finding: _GRAVITY[finding.level])]
     spare = None
     if height is not None:
         blanks = 1 + bool(criteria) + bool(findings)
-        room = max(height - 1 - len(head) - page.height(tail, columns) - blanks, 4)
+        room = max(height - 1 - len(head) - _screen_lines(tail, columns) - blanks, 4)
         urgent = min(len(criteria), 1 + sum(row.rank < _URGENCY["pass"] for row in criteria))
         for_findings = min(len(findings), max(LEAST_FINDINGS, room - urgent), room - 2)
-        criteria = page.keep(criteria, room - for_findings, "criteria")
-        findings = page.keep(findings, for_findings, "findings")
+        criteria = keep(criteria, room - for_findings, "criteria")
+        findings = keep(findings, for_findings, "findings")
         spare = max(room - len(criteria) - len(findings), 0)
-    lower = page.lay_out(findings, columns, spare)
+    lower = lay_out(findings, columns, spare)
     if spare is not None:
         spare -= len(lower) - len(findings)
-    parts = [head, page.lay_out(criteria, columns, spare), lower, tail]
+    parts = [head, lay_out(criteria, columns, spare), lower, tail]
     return Text("\n\n").join(Text("\n").join(part) for part in parts if part)
 
 
@@ -117,7 +197,7 @@ def _rubric(rubric: RubricResult) -> list[Row]:
 
 def _criterion(criterion: CriterionResult, widest: int, told: str) -> Row:
     mark, style = _MARKS[criterion.outcome]
-    name = page.crop(safe(criterion.id), widest)
+    name = crop(safe(criterion.id), widest)
     padded = name + " " * (widest - cell_len(name))
     outcome = criterion.outcome.replace("_", " ")
     if criterion.outcome == "not_applicable":
@@ -166,7 +246,7 @@ def _unreviewed(summary: Summary) -> str:
     first = summary.unreviewed[0]
     place = safe(first.path) + (f":{first.line}-{first.end_line}" if first.line else "")
     reasons = Counter(safe(part.reason) for part in summary.unreviewed)
-    often = page.crop(reasons.most_common(1)[0][0], MAX_REASON_SHOWN)
+    often = crop(reasons.most_common(1)[0][0], MAX_REASON_SHOWN)
     return f"{counted(len(summary.unreviewed), 'place')} that no judge saw, first {place}: {often}"
 
 

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, safe
 from vibe_gate.receipts.status import GOOD, ChangeIdentity, CommitStatus, Status
-from vibe_gate.report.text import safe
 
 MARKS: dict[Status, str] = {"reviewed": "✓", "overridden": "!", "empty": "·", "forged": "✗", "failed": "✗"}
 """The mark of each status; `?` for the others."""

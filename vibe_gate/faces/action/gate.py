@@ -29,12 +29,11 @@ from vibe_gate.git.history import MAX_COMMITS
 from vibe_gate.receipts.find import SIGNERS
 from vibe_gate.receipts.notes import NOTES
 from vibe_gate.report import terminal
-from vibe_gate.report.job_summary import job_summary
-from vibe_gate.report.links import Links
+from vibe_gate.report.annotations import commands
+from vibe_gate.report.document import job_summary
+from vibe_gate.report.formats import sarif
 from vibe_gate.report.posting import Posted, Posting, post
-from vibe_gate.report.report import Report
-from vibe_gate.report.sarif import sarif
-from vibe_gate.report.workflow_commands import commands
+from vibe_gate.report.report import Links, Report
 from vibe_gate.review import Review, ReviewRequest, review
 
 NO_TOKEN = "No token was given (`github-token`), so nothing was posted to GitHub."  # noqa: S105  a sentence

@@ -16,9 +16,9 @@ from vibe_gate.faces.action.telling import Told, report_of, touched_since
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.git.fetching import Access
 from vibe_gate.receipts.verify_artifact import verify_artifact
-from vibe_gate.report.job_summary import job_summary
-from vibe_gate.report.links import Links
+from vibe_gate.report.document import job_summary
 from vibe_gate.report.posting import Posted, Posting, post
+from vibe_gate.report.report import Links
 
 
 def relay(runner: Runner, folder: Path) -> int:

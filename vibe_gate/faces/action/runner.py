@@ -12,8 +12,8 @@ from datetime import datetime
 from pathlib import Path
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.escape import safe
 from vibe_gate.errors import UsageError
-from vibe_gate.report.text import safe
 
 API_URL = "https://api.github.com"
 SERVER_URL = "https://github.com"

@@ -13,9 +13,7 @@ from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import GateError
 from vibe_gate.git import open_repository
 from vibe_gate.git.fetching import Access
-from vibe_gate.report.anchors import Anchors, anchors
-from vibe_gate.report.links import Links
-from vibe_gate.report.report import Report
+from vibe_gate.report.report import Anchors, Links, Report, anchors
 from vibe_gate.report.round import first_round
 
 MAX_PATCH = 16 << 20
@@ -46,7 +44,7 @@ def report_of(told: Told) -> Report:
         round=first_round(told.summary.findings, told.summary.change.head_commit),
         links=told.links,
         patch=_patch(told.bundle),
-        papers=_papers(told.bundle),
+        receipt=_receipt(told.bundle),
         artifact=told.artifact,
         name=told.name,
         review=told.repeat,
@@ -93,7 +91,7 @@ def _patch(bundle: Path | None) -> str:
     return raw.decode("utf-8", "surrogateescape") if len(raw) <= MAX_PATCH else ""
 
 
-def _papers(bundle: Path | None) -> str:
+def _receipt(bundle: Path | None) -> str:
     """One sentence about the run's receipt."""
     if bundle is None:
         return ""

@@ -14,12 +14,11 @@ from pathlib import Path
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import UsageError
 from vibe_gate.faces import progress, running
+from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.cli.review import present
 from vibe_gate.git.scaffold import Draft, make_repository
 from vibe_gate.review import Progress, Review, ReviewRequest, review
-
-SUMMARY = "see a whole review, offline and free: a small repository, the real CLI, a recorded model"
 
 DATA = resources.files("vibe_gate.faces.cli") / "demo_data"
 
@@ -27,20 +26,19 @@ REQUEST = ReviewRequest(Selection("commit"), wire="replay", definitions="HEAD~1"
 
 _START = 1_767_322_800  # 2026-01-02 03:00 UTC: any fixed time, so that the demo's commits always have the same ids
 
-RECORDING = (
-    "This is a recording: the model's answers are replayed from a cassette that ships with vibe-gate. "
-    "Git, the checks, the agent's CLI, the evidence check and the verdict are real; nothing leaves this machine."
-)
+RECORDING = """\
+The model's answers are a recording that ships with vibe-gate. Git, the checks,
+the agent's CLI, the evidence check and the verdict are real. Nothing leaves
+this machine."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where to put the repository, and the output's form."""
-    parser.add_argument("--in", dest="folder", metavar="DIR", type=Path, help="make the repository here (a new folder)")
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--in", dest="folder", metavar="DIR", type=Path, help="make the repository in this new folder")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
 
 
-def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Make the repository, review its last commit, show the verdict; the fail is what the demo shows, so exit 0."""
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Make the repository, review its last commit, show the verdict. It fails on purpose, so the exit code is 0."""
     folder = args.folder or Path(tempfile.mkdtemp(prefix="vibe-gate-demo-"))
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty; name a folder that does not exist yet.")
@@ -51,7 +49,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         done = running.run(demo(folder, environ, show))
     present(done, REQUEST, environ, as_json=args.json)
     if not args.json:
-        emit(f"\nThe repository stays at {folder}; look around, and delete it when you are done.\n")
+        emit(f"\nThe repository stays at {folder}; delete it when you are done.\n")
     return 0
 
 
@@ -63,7 +61,7 @@ async def demo(folder: Path, environ: Mapping[str, str], progress: Progress) -> 
 
 
 def make_demo(folder: Path) -> list[str]:
-    """The demo's repository in `folder`: a commit by a person, then one by an agent. Returns both ids."""
+    """Make the demo's repository in `folder`: a commit by a person, then one by an agent. Returns both ids."""
     before = dict(_files(DATA / "before"))
     after = before | dict(_files(DATA / "after"))
     return make_repository(
@@ -87,3 +85,10 @@ def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]
             yield from _files(entry, f"{prefix}{entry.name}/")
         else:
             yield prefix + entry.name, entry.read_bytes()
+
+
+DEMO = Command(
+    "Review a small example repository, offline and free: the real CLI with recorded model answers.",
+    _add_arguments,
+    _run,
+)

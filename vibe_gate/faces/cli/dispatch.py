@@ -1,46 +1,33 @@
-"""From argv to one command module, and the one boundary where errors become sentences and exit codes."""
+"""From argv to one command, and the one boundary where errors become sentences and exit codes."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
 import gc
-import importlib
 import json
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import FrameType, ModuleType
-from typing import NoReturn, Protocol, cast
+from typing import Any, NoReturn
 
 from vibe_gate import __version__
+from vibe_gate.domain.escape import safe
 from vibe_gate.errors import INCONCLUSIVE, INTERRUPTED, GateError, StorageError, UsageError
-from vibe_gate.faces.cli.output import complain, drop_stdout, emit
-from vibe_gate.report.text import safe
+from vibe_gate.faces.cli.output import complain, drop_stdout, emit, wrapped
 
-COMMANDS = {
-    "review": "vibe_gate.faces.cli.review",
-    "init": "vibe_gate.faces.cli.init",
-    "doctor": "vibe_gate.faces.cli.doctor",
-    "demo": "vibe_gate.faces.cli.demo",
-    "config": "vibe_gate.faces.cli.config",
-    "bundles": "vibe_gate.faces.cli.bundles.command",
-    "verify": "vibe_gate.faces.cli.verify",
-    "override": "vibe_gate.faces.cli.override",
-    "suppress": "vibe_gate.faces.cli.suppress",
-    "install": "vibe_gate.faces.cli.install",
-    "uninstall": "vibe_gate.faces.cli.uninstall",
-    "hook": "vibe_gate.faces.cli.hook",
-    "capture": "vibe_gate.faces.cli.capture",
-    "guard": "vibe_gate.faces.cli.guard",
-    "post": "vibe_gate.faces.cli.post",
-    "action": "vibe_gate.faces.cli.action",
-}
-"""What this version can do: name -> module with SUMMARY, add_arguments(parser) and run(args, environ).
+COMMANDS = (
+    "review", "init", "doctor", "demo", "config", "bundles", "verify", "override", "suppress", "install", "uninstall",
+    "post",
+)  # fmt: skip
+"""Commands for people, in the order of `--help`."""
 
-It may also have FORM, its form in one line, and EXAMPLES."""
+MACHINE_COMMANDS = ("hook", "capture", "guard", "action")
+"""Commands that git, Claude Code and the GitHub Action call."""
 
 PLANNED = (
     "run", "resume", "viz", "report", "stats", "replay", "calibrate", "test", "sessions",
@@ -54,41 +41,144 @@ NEW_OBJECTS = 50_000
 """Objects made before Python looks for garbage cycles. It would do so hundreds of times while classes are built, which
 are never garbage, and once more when it ends: together a sixth of the processor time of a review at a commit."""
 
-
 PLUGINS = "pydantic.plugin._loader"
 """Where pydantic looks for plugins: it would read the record of every installed package to find none, which costs a
 twentieth of a review at a commit; and a plugin could change what definitions mean. In this process there are none."""
 
+HELP_COLUMNS = 80
+"""The widest line of a `--help` text."""
 
-class Command(Protocol):
-    """What a command module offers."""
 
-    SUMMARY: str
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command, or a subcommand: `run` returns the exit code or raises GateError. `form` is its usage line."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the command's arguments."""
-
-    def run(self, args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-        """Do it; the exit code comes back. Raises GateError."""
+    summary: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace, Mapping[str, str]], int]
+    form: str | None = None
+    examples: str | None = None
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose complaints are our own errors, so that they leave by the one boundary."""
+    """argparse whose complaints are UsageErrors and name the nearest word that is right."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 (whatever argparse takes)
+        kwargs |= {"allow_abbrev": False, "formatter_class": _Help}
+        super().__init__(*args, **kwargs)
 
     def error(self, message: str) -> NoReturn:
         """Refuse the command line."""
-        raise UsageError(f"{message} (`{self.prog} --help` shows what it takes)")
+        raise UsageError(f"{message} (see `{self.prog} --help`)")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 (as argparse has it)
+        """Parse; an option that the command does not have is an error here, not in the parser around it."""
+        parsed, rest = super().parse_known_args(args, namespace)
+        if rest:
+            wrong = next((word for word in rest if word.startswith("-")), rest[0])
+            what = "unknown option" if wrong.startswith("-") else "unexpected argument"
+            self.error(f"{what} {wrong}{nearest(wrong.partition('=')[0], self._option_string_actions)}")
+        return parsed, rest
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if action.choices is not None and value not in action.choices:
+            words = [str(choice) for choice in action.choices]
+            hint = nearest(str(value), words)
+            raise argparse.ArgumentError(action, f"'{value}' is not one of {', '.join(words)}{hint}")
 
 
-def run(argv: Sequence[str]) -> int:
-    """Run one command line to its exit code. Never raises: errors become one sentence, or one JSON document."""
+class _Help(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=HELP_COLUMNS - 1)
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """`; did you mean 'X'?` for the most similar of the words, "" if none is."""
+    near = difflib.get_close_matches(word, list(words), n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
+def command(name: str) -> Command:
+    """The command of that name. Each loads no more than it needs. UsageError with the nearest name for any other."""
+    match name:
+        case "review":
+            from vibe_gate.faces.cli.review import REVIEW
+
+            return REVIEW
+        case "bundles":
+            from vibe_gate.faces.cli.bundles.command import BUNDLES
+
+            return BUNDLES
+        case "init" | "config":
+            from vibe_gate.faces.cli import definitions
+
+            return definitions.INIT if name == "init" else definitions.CONFIG
+        case "override" | "suppress":
+            from vibe_gate.faces.cli import waivers
+
+            return waivers.OVERRIDE if name == "override" else waivers.SUPPRESS
+        case "doctor":
+            from vibe_gate.faces.cli.doctor import DOCTOR
+
+            return DOCTOR
+        case "demo":
+            from vibe_gate.faces.cli.demo import DEMO
+
+            return DEMO
+        case "post" | "action":
+            from vibe_gate.faces.cli import post
+
+            return post.POST if name == "post" else post.ACTION
+    return _machine_command(name)
+
+
+def _machine_command(name: str) -> Command:
+    match name:
+        case "verify":
+            from vibe_gate.faces.cli import verify
+
+            return Command(verify.SUMMARY, verify.add_arguments, verify.run, verify.FORM, verify.EXAMPLES)
+        case "install":
+            from vibe_gate.faces.cli import install
+
+            return Command(install.SUMMARY, install.add_arguments, install.run, None, install.EXAMPLES)
+        case "uninstall":
+            from vibe_gate.faces.cli import uninstall
+
+            return Command(uninstall.SUMMARY, uninstall.add_arguments, uninstall.run, None, uninstall.EXAMPLES)
+        case "hook":
+            from vibe_gate.faces.cli import hook
+
+            return Command(hook.SUMMARY, hook.add_arguments, hook.run, hook.FORM)
+        case "capture":
+            from vibe_gate.faces.cli import capture
+
+            return Command(capture.SUMMARY, capture.add_arguments, capture.run)
+        case "guard":
+            from vibe_gate.faces.cli import guard
+
+            return Command(guard.SUMMARY, guard.add_arguments, guard.run)
+    raise _unknown(name)
+
+
+def _unknown(name: str) -> UsageError:
+    if name in PLANNED:
+        return UsageError(f"'{name}' is not part of this version yet ({__version__}).")
+    if name.startswith("-"):
+        return UsageError(f"'{name}' is not an option of vibe-gate itself; see `vibe-gate --help`.")
+    hint = nearest(name, (*COMMANDS, *MACHINE_COMMANDS))
+    return UsageError(f"'{name}' is not a command{hint or '; see `vibe-gate --help`.'}")
+
+
+def run(argv: Sequence[str], find: Callable[[str], Command] = command) -> int:
+    """Run one command line to its exit code. Never raises: an error becomes one sentence, or one JSON document."""
     as_json = "--json" in argv
     gc.set_threshold(NEW_OBJECTS)
     sys.modules.setdefault(PLUGINS, _no_plugins())
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGINT, _interrupt)  # asyncio would wait for the next await
     try:
-        return _run(argv)
+        return _run(argv, find)
     except GateError as error:
         return _report(str(error), error.exit_code, as_json)
     except KeyboardInterrupt:
@@ -98,48 +188,50 @@ def run(argv: Sequence[str]) -> int:
         return PIPE_CLOSED
     except Exception as error:  # noqa: BLE001  a bug, whatever it is, must not look like a verdict
         code = _report(bug(error), INCONCLUSIVE, as_json)
-        return _goes_on() if argv[0] == "hook" and "--strict" not in argv and "CI" not in os.environ else code
+        return _commit_goes_through() if argv[0] == "hook" and not _blocks(argv) else code
     finally:
         gc.freeze()  # nothing is left to be freed: the process ends
 
 
-def command(name: str) -> Command:
-    """The module of a command; UsageError for one that is not there, with the nearest that is."""
-    if name in COMMANDS:
-        return cast(Command, importlib.import_module(COMMANDS[name]))
-    if name in PLANNED:
-        raise UsageError(f"'{name}' is not part of this version yet ({__version__}).")
-    if name.startswith("-"):
-        raise UsageError(f"'{name}' is no option of vibe-gate itself; `vibe-gate --help` lists the commands.")
-    near = difflib.get_close_matches(name, COMMANDS, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else "`vibe-gate --help` lists them."
-    raise UsageError(f"'{name}' is not a command; {hint}")
-
-
-def parser(name: str, module: Command) -> Parser:
-    """The argument parser of one command."""
-    made = Parser(
-        prog=f"vibe-gate {name}",
-        usage=getattr(module, "FORM", None),
-        description=module.SUMMARY,
-        epilog=getattr(module, "EXAMPLES", None),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    module.add_arguments(made)
-    return made
-
-
-def _run(argv: Sequence[str]) -> int:
+def _run(argv: Sequence[str], find: Callable[[str], Command]) -> int:
     name, *rest = argv
     if name in {"help", "--help", "-h"} and rest:
         name, rest = rest[0], ["--help"]
-    module = command(name)
+    found = find(name)
     try:
-        args = parser(name, module).parse_args(rest)
+        args = parser(name, found).parse_args(rest)
     except SystemExit as stop:  # --help has printed
         return int(stop.code or 0)
-    return module.run(args, os.environ)
+    return found.run(args, os.environ)
+
+
+def parser(name: str, found: Command) -> Parser:
+    """The argument parser of one command."""
+    made = Parser(
+        prog=f"vibe-gate {name}",
+        usage=found.form,
+        description=_folded(found.summary),
+        epilog=found.examples,
+    )
+    found.add_arguments(made)
+    return made
+
+
+def group(summary: str, examples: str, subcommands: Mapping[str, Command]) -> Command:
+    """A command that consists of subcommands."""
+
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        actions = parser.add_subparsers(dest="subcommand", metavar="SUBCOMMAND", required=True)
+        for name, one in subcommands.items():
+            one.add_arguments(actions.add_parser(name, help=one.summary, description=_folded(one.summary)))
+
+    return Command(
+        summary, add_arguments, lambda args, environ: subcommands[args.subcommand].run(args, environ), None, examples
+    )
+
+
+def _folded(text: str) -> str:
+    return wrapped(text, HELP_COLUMNS, "")
 
 
 def _no_plugins() -> ModuleType:
@@ -164,21 +256,22 @@ def _report(message: str, exit_code: int, as_json: bool) -> int:
     return exit_code
 
 
-def _goes_on() -> int:
-    complain("vibe-gate: NOT REVIEWED. Git goes on all the same; CI will not.")
+def _blocks(argv: Sequence[str]) -> bool:
+    return "--strict" in argv or "CI" in os.environ
+
+
+def _commit_goes_through() -> int:
+    complain("vibe-gate: NOT REVIEWED. The commit goes through; CI will block it.")
     return 0
 
 
 def bug(error: Exception) -> str:
-    """What to say of an exception that is none of ours; its traceback is printed if that was asked for."""
+    """The sentence about an unexpected exception; VIBE_GATE_TRACEBACK=1 also prints its traceback."""
     if isinstance(error, ImportError) and not (error.name or "vibe_gate").startswith("vibe_gate"):
-        return f"the Python package '{error.name}' is missing or broken here; reinstall vibe-gate."
+        return f"the Python package '{error.name}' is missing or broken; reinstall vibe-gate."
     if os.environ.get("VIBE_GATE_TRACEBACK") == "1":
         complain("".join(traceback.format_exception(error)).rstrip("\n"))
     last = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{os.path.basename(last.filename)}:{last.lineno}"  # noqa: PTH119  text only
+    line = f"{os.path.basename(last.filename)}:{last.lineno}"  # noqa: PTH119  text only
     what = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-    return f"this is a bug, please report it: {what} ({where}). VIBE_GATE_TRACEBACK=1 shows where it came from."
-
-
-__all__ = ["COMMANDS", "PLANNED", "Command", "Parser", "bug", "command", "parser", "run"]
+    return f"this is a bug, please report it: {what} ({line}). VIBE_GATE_TRACEBACK=1 shows the traceback."

@@ -1,4 +1,4 @@
-"""`vibe-gate doctor`: what a review needs, whether it is here, and what to do where it is not."""
+"""`vibe-gate doctor`: check what a review needs, and say how to fix what is missing."""
 
 from __future__ import annotations
 
@@ -21,25 +21,17 @@ from urllib.parse import urlsplit
 from vibe_gate import __version__
 from vibe_gate.agent import find_cli
 from vibe_gate.domain.bundles import STORE
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, safe
 from vibe_gate.errors import PASS, USAGE, AgentError, GateError
 from vibe_gate.faces import progress
-from vibe_gate.faces.cli.output import emit
+from vibe_gate.faces.cli.dispatch import Command
+from vibe_gate.faces.cli.output import COLUMNS, emit, wrapped
 from vibe_gate.faces.git_hook.install import outdated
 from vibe_gate.gate.loading import mistakes
 from vibe_gate.gate.mistakes import FOLDER
 from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.report.text import safe
 from vibe_gate.store.captures import MAX_AGE, gaps
-
-SUMMARY = "Say what works here, what does not, and what to do about it."
-
-EXAMPLES = """\
-examples:
-  vibe-gate doctor           exit 0: a review can run; exit 2: something it needs is broken
-  vibe-gate doctor --json    the same as one JSON document
-"""
 
 State = Literal["ok", "warning", "broken"]
 MARKS = {"ok": "✓", "warning": "!", "broken": "✗"}
@@ -50,14 +42,13 @@ ANSWER_S = 10.0
 LEAST_FREE_MB = 1000
 """Free disk below which bundles are at risk; the default of `[retention] min_free_disk_mb`."""
 
-
 MOST_REASONS = 3
-"""Why events of agents were not captured: so many of the reasons are shown."""
+"""Reasons for missing agent events that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One thing looked at. `advice` says what to do, "" where there is nothing to do."""
+    """One thing that was checked. `advice` says what to do; "" if nothing."""
 
     name: str
     state: State
@@ -65,13 +56,12 @@ class Point:
     advice: str = ""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what `doctor` takes."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
-def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Look at everything, print it; 2 where something that every review needs is broken."""
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Check everything and print it; 2 if something that every review needs is broken."""
     points = list(examine(Path.cwd(), environ))
     exit_code = USAGE if any(point.state == "broken" for point in points) else PASS
     if args.json:
@@ -83,7 +73,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def examine(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
-    """Every point in the order in which a review meets it."""
+    """Check everything, in the order in which a review needs it."""
     yield Point("vibe-gate", "ok", f"{__version__}, Python {sys.version.split()[0]}")
     yield _git(environ)
     yield _libgit2()
@@ -94,8 +84,10 @@ def examine(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
 
 
 def _lines(point: Point) -> list[str]:
+    indent = " " * 14
     first = f"{MARKS[point.state]} {point.name:<12}{safe(point.what)}"
-    return [first, *(f"{'':<14}→ {safe(line)}" for line in point.advice.splitlines())]
+    texts = [first, *(f"{indent}→ {safe(line)}" for line in point.advice.splitlines())]
+    return [wrapped(text, COLUMNS, indent + "  " * (text is not first)) for text in texts]
 
 
 def _git(environ: Mapping[str, str]) -> Point:
@@ -117,12 +109,10 @@ def _agent(environ: Mapping[str, str]) -> Point:
     try:
         cli = find_cli(environ)
     except AgentError as error:
-        return Point(
-            "claude", "warning", str(error), "Until then checks bind and the judge's criteria are inconclusive."
-        )
+        return Point("claude", "warning", str(error), "Until then checks run and judge questions are inconclusive.")
     if cli.parent.name == "_bundled":
         return Point("claude", "ok", f"{_bundled_version(cli)}, bundled with claude-agent-sdk")
-    return Point("claude", "ok", f"{cli} (this claude-agent-sdk has none of its own)")
+    return Point("claude", "ok", f"{cli} (claude-agent-sdk does not bundle one)")
 
 
 def _bundled_version(cli: Path) -> str:
@@ -133,22 +123,25 @@ def _bundled_version(cli: Path) -> str:
 
 
 def _key(environ: Mapping[str, str]) -> Point:
-    advice = "Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a local model. Without it checks bind, judges do not."
+    advice = (
+        "Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a local model.\n"
+        "Without a key, checks still run; judge questions are skipped."
+    )
     try:
         upstream = find_upstream(environ)
     except GateError as error:
         return Point("key", "warning", str(error), advice)
     if upstream is None:
-        return Point("key", "warning", "no credentials for a model", advice)
+        return Point("key", "warning", "no API key", advice)
     address = urlsplit(upstream.base_url)
     where = f" to {address.hostname}" if address.hostname else ""  # the host only: a URL may carry a password
-    metered = "; the cloud's own, not metered here" if upstream.passed_through else ""
+    metered = "; the cloud's own credentials, not metered here" if upstream.passed_through else ""
     return Point("key", "ok", f"{upstream.source}{where}{metered}")
 
 
 def _terminal(environ: Mapping[str, str]) -> Point:
     if sys.stdout is None or not sys.stdout.isatty():
-        return Point("terminal", "ok", "stdout is no terminal: plain lines, nothing is cut")
+        return Point("terminal", "ok", "stdout is not a terminal: plain lines, nothing is cut")
     size = shutil.get_terminal_size()
     plain = bool(environ.get("NO_COLOR")) or environ.get("TERM", "") in ("", "dumb")
     moving = "a moving progress line" if progress.is_lively(environ) else "plain progress lines"
@@ -160,7 +153,7 @@ def _here(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
         try:
             repository = stack.enter_context(open_repository(start, environ))
         except GateError as error:
-            yield Point("repository", "broken", str(error), "Go to a git repository with a working tree.")
+            yield Point("repository", "broken", str(error), "Run this in a git repository with a working tree.")
             return
         yield Point("repository", "ok", str(repository.root))
         yield _guarded("definitions", _definitions, repository)
@@ -180,58 +173,68 @@ def _definitions(repository: Repository) -> Point:
     tree = repository.tree(repository.snapshot())
     files = tree.list(FOLDER)
     if not files:
-        return Point("definitions", "ok", f"no {FOLDER} here: the built-in gate", "`vibe-gate init` writes starters.")
+        return Point("definitions", "ok", f"built-in gate (no {FOLDER} here)", "`vibe-gate init` writes starters.")
     wrong = mistakes(tree)
     if wrong:
         return Point("definitions", "broken", f"{counted(len(wrong), 'mistake')} in the working tree", "\n".join(wrong))
-    return Point("definitions", "ok", f"{counted(len(files), 'file')} under {FOLDER} in the working tree, no mistakes")
+    return Point("definitions", "ok", f"{counted(len(files), 'file')} in {FOLDER} of the working tree, no mistakes")
 
 
 def _hooks(repository: Repository) -> Point:
     old = outdated(repository)
     if old is None:
-        return Point("hooks", "ok", "none of `install git` here")
+        return Point("hooks", "ok", "not installed (`vibe-gate install git` adds them)")
     if old:
-        advice = "`vibe-gate install git` writes them anew."
-        return Point("hooks", "warning", f"not what this vibe-gate would write: {', '.join(old)}", advice)
-    return Point("hooks", "ok", "those of `install git`, as this version writes them")
+        advice = "Run `vibe-gate install git` again."
+        return Point("hooks", "warning", f"outdated: {', '.join(old)}", advice)
+    return Point("hooks", "ok", "installed and up to date")
 
 
 def _store(root: Path) -> Point:
     store = root / STORE
     if store.is_symlink() or (store.exists() and not store.is_dir()):
-        return Point(
-            "store", "broken", f"{store} is no directory of its own", "Move it away; a review makes a new one."
-        )
+        return Point("store", "broken", f"{store} is not a directory", "Move it away; the next review makes a new one.")
     place = store if store.exists() else root
     if not os.access(place, os.W_OK | os.X_OK):
         return Point(
-            "store", "broken", f"{place} is not writable", "Bundles are written there: change its owner or mode."
+            "store", "broken", f"{place} is not writable", "Bundles are stored there: change its owner or mode."
         )
     free_mb = shutil.disk_usage(place).free // 1_000_000
     if free_mb < LEAST_FREE_MB:
-        return Point("store", "warning", f"{store}: {free_mb} MB free", "Free some disk; bundles need room.")
+        return Point("store", "warning", f"{store}: {free_mb} MB free", "Free some disk space for bundles.")
     return Point("store", "ok", f"{store} ({free_mb:,} MB free)")
 
 
 def _sessions(common_dir: Path) -> Iterator[Point]:
-    """Events of agents that were not kept while a change may still be about them; nothing where none was captured."""
+    """Agent events that were not captured and may still concern a change; nothing without a captured session."""
     place = common_dir / "vibe-gate" / "sessions"
     if not place.is_dir():
         return
     since = datetime.now(UTC) - MAX_AGE
     found = [(moment, why) for moment, why in gaps(common_dir) if moment >= since]
     if not found:
-        yield Point("sessions", "ok", "captured, and no event is missing that we know of")
+        yield Point("sessions", "ok", "captured; no missing events known")
         return
     reasons = Counter(why for _, why in found).most_common()
     rest = len(reasons) - MOST_REASONS
     advice = [
         *(f"{count} x {why}" for why, count in reasons[:MOST_REASONS]),
         *([f"... and {rest} other reasons"] if rest > 0 else []),
-        "What an agent did then may pass for a person's work: commit it with the agent's trailer (Co-authored-by).",
-        f"Their times are in {place / 'gaps'}: delete that file once the cause is mended.",
+        "An agent's work from then may look like a person's: commit it with a Co-authored-by trailer.",
+        f"Their times are in {place / 'gaps'}; delete that file once the cause is fixed.",
     ]
     last = max(moment for moment, _ in found)
-    what = f"{len(found)} gap{'' if len(found) == 1 else 's'} in what was captured, the last {last:%Y-%m-%d %H:%M}Z"
+    what = f"{len(found)} gap{'' if len(found) == 1 else 's'} in the capture, the last {last:%Y-%m-%d %H:%M}Z"
     yield Point("sessions", "warning", what, "\n".join(advice))
+
+
+DOCTOR = Command(
+    "Check what a review needs here, and say how to fix what is missing.",
+    _add_arguments,
+    _run,
+    examples="""\
+examples:
+  vibe-gate doctor         exit 0: a review can run; 2: something is broken
+  vibe-gate doctor --json  the same as one JSON document
+""",
+)

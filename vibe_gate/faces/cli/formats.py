@@ -1,4 +1,4 @@
-"""`--sarif`, `--junit`, `--gitlab` and `--markdown`: a review as files for other programs, or one of them on stdout."""
+"""`--sarif`, `--junit`, `--gitlab`, `--markdown`: write a review to files, or one format to stdout."""
 
 from __future__ import annotations
 
@@ -15,12 +15,9 @@ from vibe_gate.errors import GateError, StorageError, UsageError
 from vibe_gate.faces.action.telling import Told, report_of
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.git import open_repository
-from vibe_gate.report.gitlab import gitlab
-from vibe_gate.report.job_summary import job_summary
-from vibe_gate.report.junit import junit
-from vibe_gate.report.links import Links
-from vibe_gate.report.report import Report
-from vibe_gate.report.sarif import sarif
+from vibe_gate.report.document import job_summary
+from vibe_gate.report.formats import gitlab, junit, sarif
+from vibe_gate.report.report import Links, Report
 from vibe_gate.review import Review
 
 STDOUT = "-"
@@ -36,21 +33,21 @@ FORMATS: dict[str, Callable[[Report], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One document that is wanted: its format, and the file as it was named ("-": stdout)."""
+    """A document to write: its format, and the file as the user named it ("-": stdout)."""
 
     format: str
     file: str
 
 
 def targets(args: argparse.Namespace) -> tuple[Target, ...]:
-    """What the command line asks for. UsageError where it could not be written: said before a model is paid."""
-    found = [Target(name, getattr(args, name)) for name in FORMATS if getattr(args, name) is not None]
-    on_stdout = [f"--{target.format} -" for target in found if target.file == STDOUT]
+    """What the command line asks for. UsageError if a file cannot be written: known before a model is paid."""
+    wanted = [Target(name, getattr(args, name)) for name in FORMATS if getattr(args, name) is not None]
+    on_stdout = [f"--{target.format} -" for target in wanted if target.file == STDOUT]
     on_stdout += ["--json"] if args.json else []
     if len(on_stdout) > 1:
-        raise UsageError(f"{on_stdout[0]} and {on_stdout[1]} would mix on stdout; write one of them to a file.")
+        raise UsageError(f"{on_stdout[0]} and {on_stdout[1]} would mix on stdout; write one to a file.")
     places: dict[str, str] = {}
-    for target in found:
+    for target in wanted:
         if target.file == STDOUT:
             continue
         _check(target)
@@ -58,14 +55,14 @@ def targets(args: argparse.Namespace) -> tuple[Target, ...]:
         if place in places and not _is_device(Path(target.file)):
             raise UsageError(f"--{places[place]} and --{target.format} name the same file; give each its own.")
         places[place] = target.format
-    return tuple(found)
+    return tuple(wanted)
 
 
-def write(wanted: tuple[Target, ...], done: Review, start: Path, environ: Mapping[str, str]) -> list[str]:
-    """Write every document; sentences about those that could not be written."""
+def write(targets: tuple[Target, ...], done: Review, start: Path, environ: Mapping[str, str]) -> list[str]:
+    """Write every document; return a sentence for each that failed."""
     report = _report(done, start, environ)
     failed = []
-    for target in wanted:
+    for target in targets:
         text = FORMATS[target.format](report)
         try:
             if target.file == STDOUT:
@@ -75,7 +72,7 @@ def write(wanted: tuple[Target, ...], done: Review, start: Path, environ: Mappin
         except StorageError as error:
             failed.append(str(error))
         except OSError as error:
-            failed.append(f"--{target.format}: {paths.quote(target.file)} cannot be written: {error.strerror}.")
+            failed.append(f"--{target.format}: cannot write {paths.quote(target.file)}: {error.strerror}.")
     return failed
 
 
@@ -86,11 +83,11 @@ def _check(target: Target) -> None:
     path = Path(target.file)
     try:
         if path.is_dir() or target.file.endswith("/"):
-            raise UsageError(f"{shown}: that is a folder; name a file in it.")
+            raise UsageError(f"{shown}: is a folder; name a file in it.")
         if not path.parent.is_dir():
-            raise UsageError(f"{shown}: there is no folder {paths.quote(str(path.parent))}; make it first.")
+            raise UsageError(f"{shown}: folder {paths.quote(str(path.parent))} does not exist; create it first.")
         if not os.access(path if _is_device(path) else path.parent, os.W_OK):
-            raise UsageError(f"{shown}: nothing can be written there.")
+            raise UsageError(f"{shown}: not writable.")
         if len(os.fsencode(path.name)) > os.pathconf(path.parent, "PC_NAME_MAX") - len(_temporary("")):
             raise UsageError(f"{shown}: the name is too long.")
     except OSError as error:
@@ -98,7 +95,7 @@ def _check(target: Target) -> None:
 
 
 def _is_device(path: Path) -> bool:
-    """Whether it is something to write into and not to replace: /dev/stderr, a pipe."""
+    """True for /dev/stderr, a pipe: something to write to, not to replace."""
     return str(path.absolute()).startswith(("/dev/", "/proc/")) or (path.exists() and not path.is_file())
 
 
@@ -107,7 +104,7 @@ def _temporary(name: str) -> str:
 
 
 def _put(path: Path, content: bytes) -> None:
-    """Whole or not at all: readers never see half a document. A link of that name is replaced, not followed."""
+    """Write atomically through a temporary file; a symbolic link of that name is replaced, not followed."""
     if _is_device(path):
         descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         os.set_blocking(descriptor, True)
@@ -136,7 +133,7 @@ def _report(done: Review, start: Path, environ: Mapping[str, str]) -> Report:
 
 
 def _links(done: Review, environ: Mapping[str, str]) -> Links | None:
-    """Addresses on the forge that this job runs at; outside of one nobody knows where the commit will be."""
+    """Links to the forge that runs this job; None outside a GitHub Actions job."""
     server, repository = environ.get("GITHUB_SERVER_URL", ""), environ.get("GITHUB_REPOSITORY", "")
     change = done.summary.change
     if not (environ.get("GITHUB_ACTIONS") and server.startswith("https://") and repository and change.head_commit):

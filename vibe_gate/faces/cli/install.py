@@ -15,7 +15,7 @@ EXAMPLES = """\
 examples:
   vibe-gate install git               hooks for commit, merge and push
   vibe-gate install claude            capture and guard in .claude/settings.json
-  vibe-gate install claude --local    the same for you alone, in settings.local.json
+  vibe-gate install claude --local    for you alone, in settings.local.json
 """
 
 

@@ -1,34 +1,38 @@
-"""Results on stdout, sentences on stderr; a reader that went away is no error."""
+"""Results on stdout, sentences on stderr. A reader that closed the pipe is not an error."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
+import textwrap
 from contextlib import suppress
 from typing import TextIO
 
 from vibe_gate.errors import StorageError
 
 ASCII = str.maketrans({"✓": "+", "✗": "x", "·": "|", "…": "~", "−": "-", "→": ">"})
-"""For a stdout whose encoding has no such characters, and for what shows a git hook's words as Latin-1."""
+"""For a stdout whose encoding lacks these characters, and for programs that read a git hook's output as Latin-1."""
+
+COLUMNS = 80
+"""Width of a sentence on a terminal, if that is not narrower."""
 
 _COMMAND = re.compile(r"((?:^|[\r\n])[^\S\r\n]*)::")
 
 
 def emit(text: str) -> None:
-    """Write a result to stdout; in a step of a job, so that the runner obeys nothing in it.
+    """Write a result to stdout; in a GitHub Actions step, so that the runner obeys nothing in it.
 
     A closed pipe is quiet: the exit code still tells the outcome. StorageError
-    where the result cannot be written for another reason, a full disk say.
+    if the result cannot be written for another reason, such as a full disk.
     """
     emit_to_runner(disarmed(text) if os.environ.get("GITHUB_ACTIONS") else text)
 
 
 def emit_to_runner(text: str) -> None:
-    """The same to the letter, for who speaks to the runner of a job: what looks like a command is one."""
+    """Write to stdout unchanged: the runner of a GitHub Actions step obeys workflow commands in it."""
     stream: TextIO | None = sys.stdout
-    if stream is None:  # started with stdout closed: nobody wants the text
+    if stream is None:  # started with stdout closed
         return
     try:
         text.encode(stream.encoding or "utf-8")
@@ -41,27 +45,36 @@ def emit_to_runner(text: str) -> None:
         drop_stdout()
     except OSError as error:
         drop_stdout()
-        raise StorageError(f"the result could not be written to stdout: {error.strerror}.") from error
+        raise StorageError(f"cannot write to stdout: {error.strerror}.") from error
 
 
 def complain(text: str) -> None:
-    """Write a sentence for people to stderr, if there is anyone to read it; no runner of a job obeys it."""
+    """Write sentences to stderr, wrapped if it is a terminal. A stderr that cannot be written is ignored."""
     stream: TextIO | None = sys.stderr
-    if stream is not None:
-        with suppress(OSError):
-            stream.write(disarmed(text) + "\n")
-            stream.flush()
+    if stream is None:
+        return
+    with suppress(OSError):
+        stream.write(disarmed(wrapped(text) if stream.isatty() else text) + "\n")
+        stream.flush()
+
+
+def wrapped(text: str, columns: int = COLUMNS, indent: str = "  ") -> str:
+    """Each line broken between words at `columns`; `indent` begins the lines that follow. A long word stays whole."""
+    wrapper = textwrap.TextWrapper(
+        columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
+    )
+    return "\n".join(wrapper.fill(line) for line in text.split("\n"))
 
 
 def disarmed(text: str) -> str:
-    """The text with a blank in what the runner of a job takes for a command; JSON stays the same value.
+    """The text with a blank in what the GitHub Actions runner takes for a command; JSON stays the same value.
 
-    It reads `##[name]` anywhere in a line of either stream, and `::name::` where a line begins.
+    The runner reads `##[name]` anywhere in a line of either stream, and `::name::` at the start of a line.
     """
     in_json = text.startswith(("{", "["))  # there a string alone can hold it, and no line begins with a colon
     return _COMMAND.sub(r"\1: :", text.replace("##[", "\\u0023#[" if in_json else "## ["))
 
 
 def drop_stdout() -> None:
-    """Send what stdout still holds to nowhere, so that the interpreter's last flush cannot complain."""
+    """Point stdout at /dev/null, so that the interpreter's last flush cannot fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

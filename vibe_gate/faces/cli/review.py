@@ -1,4 +1,4 @@
-"""`vibe-gate review`: argv to a ReviewRequest, a Review to the terminal or to JSON."""
+"""`vibe-gate review`: turn argv into a ReviewRequest, print the Review on the terminal or as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
 from typing import Literal, cast
 
@@ -17,70 +16,58 @@ from rich.console import Console
 from rich.text import Text
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress, running
+from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.idle import NOTHING
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.report import terminal
-from vibe_gate.report.text import safe
 from vibe_gate.review import Review, ReviewRequest, review
-
-SUMMARY = "Hold a change against the repository's rubrics: checks first, then the judge."
-
-FORM = "vibe-gate review [REV | A..B | A...B | --staged | --commit REV] [options]"
-
-EXAMPLES = """\
-examples:
-  vibe-gate review                     uncommitted work, untracked files included, against HEAD
-  vibe-gate review HEAD~1              from HEAD~1 to the working tree
-  vibe-gate review main...feature      what feature changed since it left main
-  vibe-gate review --staged --no-judge checks only, on what the next commit would record
-"""
 
 WIRES = ("live", "record", "replay")
 Wire = Literal["live", "record", "replay"]
 
 STDOUT = "-"
-"""The FILE of a format that is printed instead of the screen."""
+"""The FILE of a format that is printed to stdout instead of the verdict screen."""
 
 PIPE_WIDTH = 1000
-"""Columns when stdout is no terminal: a log has no width to fit, so that no reason (280 characters) is cut."""
+"""Columns if stdout is not a terminal: a log has no width, so no reason (280 characters) is cut."""
 
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what `review` takes."""
-    what = parser.add_argument_group("what to review (by default: HEAD to the working tree)")
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_argument_group("what to review (default: HEAD to the working tree)")
     what.add_argument("revision", nargs="*", metavar="REV | A..B | A...B", help="REV: from REV to the working tree")
     what.add_argument("--staged", action="store_true", help="the index against HEAD")
     what.add_argument("--commit", metavar="REV", help="one commit against its first parent")
-    what.add_argument("--base", metavar="REV", help="the trusted base that the definitions are read at")
+    what.add_argument("--base", metavar="REV", help="the trusted base revision; definitions are read there")
 
-    how = parser.add_argument_group("against what")
-    how.add_argument("--rubric", nargs="+", action="extend", default=[], metavar="ID", help="only these rubrics")
-    how.add_argument("--no-judge", action="store_true", help="checks only; ask no model")
-    how.add_argument("--force", action="store_true", help="ask again what an earlier review has answered")
-    how.add_argument("--definitions", metavar="REV|worktree", help="read .vibe-gate at REV, or as it is on disk")
+    how = parser.add_argument_group("rubrics")
+    how.add_argument("--rubric", nargs="+", action="extend", default=[], metavar="ID", help="use only these rubrics")
+    how.add_argument("--no-judge", action="store_true", help="run checks only; do not ask a model")
+    how.add_argument("--force", action="store_true", help="ask again even if an earlier review has the answer")
+    how.add_argument("--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk")
 
     limits = parser.add_argument_group("limits")
-    limits.add_argument("--max-cost-usd", type=_positive, metavar="X", help="refuse requests beyond X US dollars")
-    limits.add_argument("--deadline", type=_positive, metavar="SECONDS", help="wall clock of the whole review")
-    limits.add_argument("--strict", action="store_true", help="hooks: block where they would only warn")
+    limits.add_argument("--max-cost-usd", type=_positive, metavar="X", help="spend at most X US dollars")
+    limits.add_argument("--deadline", type=_positive, metavar="SECONDS", help="time limit of the whole review")
+    limits.add_argument("--strict", action="store_true", help="in hooks: block instead of warning")
 
-    wire = parser.add_argument_group("the model's wire")
-    wire.add_argument("--wire", choices=WIRES, help="record to a cassette, or replay one: offline, free, the same")
-    wire.add_argument("--cassette", metavar="DIR", help="where recorded conversations are")
+    wire = parser.add_argument_group("model requests")
+    wire.add_argument("--wire", choices=WIRES, help="record to a cassette, or replay one offline (default: live)")
+    wire.add_argument("--cassette", metavar="DIR", help="the folder of recorded requests and answers")
 
-    forms = parser.add_argument_group("formats (FILE - is stdout; several at once are fine)")
+    forms = parser.add_argument_group("output (FILE may be - for stdout; formats can be combined)")
     forms.add_argument("--json", action="store_true", help="print the summary as one JSON document")
     forms.add_argument("--sarif", metavar="FILE", help="SARIF 2.1.0, for code scanning and editors")
-    forms.add_argument("--junit", metavar="FILE", help="a JUnit report: a test case for each criterion")
-    forms.add_argument("--gitlab", metavar="FILE", help="a GitLab Code Quality report")
+    forms.add_argument("--junit", metavar="FILE", help="JUnit XML: one test case per criterion")
+    forms.add_argument("--gitlab", metavar="FILE", help="GitLab Code Quality report")
     forms.add_argument("--markdown", metavar="FILE", help="the whole report as GitHub Markdown")
 
 
-def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Review, print, and return the summary's exit code."""
     request = request_of(args, environ)
     write = _writer(args, environ)
@@ -94,7 +81,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         failed.append(str(error))
     for sentence in failed[:-1]:
         complain(f"vibe-gate: {safe(sentence)}")
-    if failed and done.summary.exit_code == PASS:  # whoever was to read the result has none
+    if failed and done.summary.exit_code == PASS:  # a pass that nobody can read is not a pass
         raise StorageError(failed[-1])
     if failed:
         complain(f"vibe-gate: {safe(failed[-1])}")
@@ -102,22 +89,17 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _writer(args: argparse.Namespace, environ: Mapping[str, str]) -> Callable[[Review], list[str]]:
-    """What writes the wanted formats and gives sentences about those that it could not write; UsageError at once."""
+    """A function that writes the requested formats and returns a sentence for each that failed. UsageError at once."""
     if (args.sarif, args.junit, args.gitlab, args.markdown) == (None, None, None, None):
         return lambda done: []
-    formats = import_module("vibe_gate.faces.cli.formats")  # most reviews write none, and they cost a tenth of one
-    wanted = formats.targets(args)
-    start = Path.cwd()
+    from vibe_gate.faces.cli import formats  # most reviews write none, and the import costs a tenth of one
 
-    def write(done: Review) -> list[str]:
-        failed: list[str] = formats.write(wanted, done, start, environ)
-        return failed
-
-    return write
+    targets, start = formats.targets(args), Path.cwd()
+    return lambda done: formats.write(targets, done, start, environ)
 
 
 def present(done: Review, request: ReviewRequest, environ: Mapping[str, str], *, as_json: bool) -> None:
-    """Print a review: the document, one sentence where there was nothing to do, or the verdict screen."""
+    """Print a review: the JSON document, one sentence if there was nothing to review, or the verdict screen."""
     if as_json:
         for note in done.notes:
             complain(f"note: {safe(note)}")
@@ -129,7 +111,7 @@ def present(done: Review, request: ReviewRequest, environ: Mapping[str, str], *,
 
 
 def request_of(args: argparse.Namespace, environ: Mapping[str, str]) -> ReviewRequest:
-    """The request that the parsed arguments mean; UsageError where they contradict each other."""
+    """The request that the arguments mean. UsageError if they contradict each other."""
     rubrics, revision = _rubrics_and_revision(args.rubric, args.revision)
     wire, cassette = _wire(args, environ)
     return ReviewRequest(
@@ -148,16 +130,13 @@ def request_of(args: argparse.Namespace, environ: Mapping[str, str]) -> ReviewRe
 
 
 def selection(revision: str) -> Selection:
-    """What `REV`, `A..B` or `A...B` selects; an empty side is HEAD, as in git.
-
-    Only the form is read here; whether it names something is git's to say.
-    """
+    """What `REV`, `A..B` or `A...B` selects; an empty side is HEAD, as in git. Whether it exists is not looked up."""
     dots = "..." if "..." in revision else ".."
     left, found, right = revision.partition(dots)
     if not found:
         return Selection("worktree", left=revision)
     if revision in ("..", "...") or ".." in right or left.endswith(".") or right.startswith("."):
-        raise UsageError(f"'{revision}' is no range; write A..B, or A...B to start where they parted.")
+        raise UsageError(f"'{revision}' is not a range. Use A..B, or A...B to start at the merge base.")
     return Selection("merge_base" if dots == "..." else "range", left=left or "HEAD", right=right or "HEAD")
 
 
@@ -169,14 +148,14 @@ def nothing(selected: Selection) -> str:
     return {
         "worktree": f"Nothing to review: the working tree is the same as {left}.",
         "range": f"Nothing to review: {left} and {right} have the same files.",
-        "merge_base": f"Nothing to review: {right} has changed nothing since it left {left}.",
-        "commit": f"Nothing to review: commit {left} changes no file.",
+        "merge_base": f"Nothing to review: {right} has no changes since its merge base with {left}.",
+        "commit": f"Nothing to review: commit {left} changes no files.",
         "staged": NOTHING["staged"],
     }[selected.kind]
 
 
 def _base_of_pull_request(environ: Mapping[str, str]) -> str | None:
-    """The base that GitHub names to a pull request's job: definitions are read there (PRODUCT 2)."""
+    """The base branch that GitHub Actions names in a pull request's job; definitions are read there."""
     base = environ.get("GITHUB_BASE_REF") if environ.get("GITHUB_ACTIONS") else None
     return f"origin/{base}" if base else None
 
@@ -185,12 +164,12 @@ def _selection(revision: str | None, staged: bool, commit: str | None) -> Select
     given = [name for name, there in ((revision, revision is not None), ("--staged", staged)) if there]
     given += ["--commit"] if commit is not None else []
     if len(given) > 1:
-        raise UsageError(f"{given[0]} and {given[1]} name different changes; give one of them.")
+        raise UsageError(f"{given[0]} and {given[1]} select different changes; use one of them.")
     if revision == "" or commit == "":
-        raise UsageError("the revision is empty; leave it out for HEAD to the working tree.")
+        raise UsageError("the revision is empty; omit it to review HEAD to the working tree.")
     if commit is not None:
         if ".." in commit:
-            raise UsageError(f"--commit takes one commit; for a range: vibe-gate review {commit}")
+            raise UsageError(f"--commit takes one commit; for a range use `vibe-gate review {commit}`")
         return Selection("commit", left=commit)
     if staged:
         return Selection("staged")
@@ -199,16 +178,16 @@ def _selection(revision: str | None, staged: bool, commit: str | None) -> Select
 
 def _rubrics_and_revision(rubrics: Sequence[str], revisions: Sequence[str]) -> tuple[list[str], str | None]:
     if len(revisions) > 1:
-        raise UsageError(f"one change at a time; for a range write {revisions[0]}..{revisions[1]}")
-    # `review --rubric quality HEAD~1`: --rubric takes all that follows, but no
-    # rubric can be called HEAD~1, so the last word is what the user means it to be.
+        raise UsageError(f"more than one revision; for a range use {revisions[0]}..{revisions[1]}")
+    # `review --rubric quality HEAD~1`: argparse gives all words to --rubric, but
+    # HEAD~1 cannot be a rubric's id, so the last word is the revision.
     names = list(rubrics)
     revision = revisions[0] if revisions else None
     if revision is None and len(names) > 1 and not _may_be_rubric(names[-1]):
         revision = names.pop()
     for name in names:
         if not _may_be_rubric(name):
-            raise UsageError(f"'{name}' cannot be a rubric's id: lower-case letters, digits, '.', '_' and '-' only.")
+            raise UsageError(f"'{name}' is not a rubric id; use lower-case letters, digits, '.', '_', '-'.")
     return names, revision
 
 
@@ -220,7 +199,7 @@ def _wire(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Wire | 
     wire = args.wire or environ.get("VIBE_GATE_WIRE") or None
     cassette = args.cassette or environ.get("VIBE_GATE_CASSETTE") or None
     if wire is not None and wire not in WIRES:
-        raise UsageError(f"VIBE_GATE_WIRE is '{wire}'; it can be {', '.join(WIRES)}.")
+        raise UsageError(f"VIBE_GATE_WIRE is '{wire}'; use {', '.join(WIRES)}.")
     if wire in ("record", "replay") and cassette is None:
         raise UsageError(f"--wire {wire} needs --cassette DIR (or VIBE_GATE_CASSETTE).")
     if args.cassette and wire in (None, "live"):
@@ -258,3 +237,19 @@ def _coloured(screen: Text, width: int, environ: Mapping[str, str]) -> str:
     with console.capture() as captured:
         console.print(screen, soft_wrap=True, end="")
     return captured.get()
+
+
+REVIEW = Command(
+    "Review a change against the repository's rubrics: checks first, then the judge.",
+    _add_arguments,
+    _run,
+    "vibe-gate review [REV | A..B | A...B | --staged | --commit REV] [options]",
+    """\
+examples:
+  vibe-gate review                  uncommitted work, untracked files included
+  vibe-gate review HEAD~1           from HEAD~1 to the working tree
+  vibe-gate review main...feature   what feature changed since it left main
+  vibe-gate review --staged --no-judge
+                                    checks only, on what you are about to commit
+""",
+)

@@ -18,9 +18,9 @@ FORM = "vibe-gate verify [A..B | A...B | REV] [options]"
 
 EXAMPLES = """\
 examples:
-  vibe-gate verify                     commits not yet on the upstream; without an upstream, HEAD
-  vibe-gate verify main..HEAD          every commit since main
-  vibe-gate verify --strict main..HEAD as in CI: only passes signed by a listed signer, not the author
+  vibe-gate verify                      commits that the upstream does not have
+  vibe-gate verify main..HEAD           every commit since main
+  vibe-gate verify --strict main..HEAD  as in CI: passes need a listed signer
 """
 
 

@@ -10,13 +10,13 @@ from datetime import datetime
 from pathlib import Path
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.escape import safe
 from vibe_gate.domain.gate import HookName
 from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.record import Record
 from vibe_gate.errors import GateError, StorageError
 from vibe_gate.faces.git_hook.effect import effect
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.report.text import safe
 from vibe_gate.store import open_state
 
 

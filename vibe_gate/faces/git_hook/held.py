@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import HookRule
 from vibe_gate.domain.record import Record, RecordKind
 from vibe_gate.domain.summary import Summary
@@ -18,7 +18,6 @@ from vibe_gate.faces.git_hook.effect import Effect, effect
 from vibe_gate.faces.git_hook.remembered import IndexFile, forget, mark_passed
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.receipts.notes import is_wanted
-from vibe_gate.report.text import safe
 from vibe_gate.review import Review, ReviewRequest, review_in
 from vibe_gate.store import open_state
 

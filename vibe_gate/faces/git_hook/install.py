@@ -8,12 +8,12 @@ import site
 import sys
 from pathlib import Path
 
+from vibe_gate.domain.escape import safe
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.faces.git_hook.githooks import KEPT, Owner, check_room, owner, put, stands, take_away, take_away_moved
 from vibe_gate.faces.git_hook.remembered import forget
 from vibe_gate.faces.git_hook.scripts import HOOKS, Home, script
 from vibe_gate.git import Repository
-from vibe_gate.report.text import safe
 
 PACKAGE = Path(__file__).resolve().parents[2]
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from vibe_gate.domain.change import EMPTY_TREE, Selection
+from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.record import Record
 from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, RevisionError, StorageError, UsageError
@@ -16,7 +17,6 @@ from vibe_gate.faces.git_hook.seen import Seen
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.receipts.notes import NOTES
 from vibe_gate.receipts.verify import VerifyRequest, verify
-from vibe_gate.report.text import safe
 from vibe_gate.store import open_state
 
 _GRAVITY = {PASS: 0, POLICY_CHANGED: 1, INTEGRITY: 3}

@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.record import Record, let_through
 from vibe_gate.errors import PASS, GateError
@@ -18,7 +19,6 @@ from vibe_gate.faces.git_hook.call import Hook
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.git.hooks import Made
 from vibe_gate.receipts.notes import share_run
-from vibe_gate.report.text import safe
 from vibe_gate.store import open_state
 
 if TYPE_CHECKING:

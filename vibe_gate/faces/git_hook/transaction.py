@@ -12,13 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.record import Record, let_through
 from vibe_gate.errors import PASS, GateError
 from vibe_gate.faces.git_hook.call import Hook
 from vibe_gate.faces.git_hook.scripts import REFUSED
 from vibe_gate.git import Updates
-from vibe_gate.report.text import safe
 from vibe_gate.store import open_state
 
 if TYPE_CHECKING:

@@ -1,5 +1,1 @@
-"""`vibe-gate bundles ...`: what was recorded, listed, shown, kept and cleaned.
-
-`quick` answers `bundles list` before anything of weight is imported; everything
-else comes through here.
-"""
+"""`vibe-gate bundles`: stored runs, listed, shown, verified, repaired, kept, cleaned, exported and imported."""

@@ -1,8 +1,4 @@
-"""The parts of a report in Markdown, shared by the comment, the check run and the job summary. Pure.
-
-All that comes from the repository, a model, a patch or a person goes through
-`markdown`; everything else here is our own words.
-"""
+"""The Markdown documents of a run: the comment, and the job summary that `--markdown` writes. Pure."""
 
 from __future__ import annotations
 
@@ -17,12 +13,9 @@ from vibe_gate.domain.summary import PolicyChange, Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, POLICY_CHANGED
 from vibe_gate.report import words
-from vibe_gate.report.anchors import Anchors
-from vibe_gate.report.links import Links
-from vibe_gate.report.markdown import Block, code, cut_lines, fence, fold, html, link, prose, table
-from vibe_gate.report.report import Report
-from vibe_gate.report.round import Round, Seen, identity
-from vibe_gate.report.suggestion import suggest
+from vibe_gate.report.markdown import Block, code, cut_lines, fence, fit, fold, html, link, prose, table
+from vibe_gate.report.report import Anchors, Links, Report, suggest
+from vibe_gate.report.round import Round, RoundState, Seen, dump, identity, load
 
 MAX_SENTENCES = 20
 """Notes or downgrades that are told one by one."""
@@ -45,7 +38,13 @@ _URGENCY = {"fail": 0, "error": 1, "abstain": 2, "pass": 3, "not_applicable": 4}
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 
 
-def headline(report: Report) -> str:
+def opening(report: Report) -> Block:
+    """The headline, what decided, and what is new in this round."""
+    first = "\n\n".join(filter(None, [_reason(report), _round_line(report.round)]))
+    return Block(f"{_headline(report)}\n\n{first}", 0)
+
+
+def _headline(report: Report) -> str:
     """One line: the verdict, the score, the cost."""
     summary = report.summary
     name = f" ({prose(report.name, 100)})" if report.name else ""
@@ -54,7 +53,7 @@ def headline(report: Report) -> str:
     return f"### vibe-gate{name}: {words.verdict(summary)} · {' · '.join(filter(None, figures))}"
 
 
-def reason(report: Report) -> str:
+def _reason(report: Report) -> str:
     """A paragraph: what decided, about which change, and what a reader should know first."""
     summary = report.summary
     size = f"{counted(len(summary.change.files), 'file')}, " + (
@@ -74,14 +73,14 @@ def commit(id: str, links: Links | None) -> str:
     return link(id[: words.SHORT_ID], links.commit(id) if links and _COMMIT.match(id) else "")
 
 
-def sentences(texts: Sequence[str]) -> str:
+def _sentences(texts: Sequence[str]) -> str:
     """A list of sentences, each on its line."""
     shown = [f"- {prose(text)}" for text in texts[:MAX_SENTENCES]]
     more = len(texts) - len(shown)
     return "\n".join([*shown, *([f"- and {more:,} more."] if more > 0 else [])])
 
 
-def round_line(told: Round) -> str:
+def _round_line(told: Round) -> str:
     """What this round brings, in one line; "" in the first."""
     if told.number == 1 and not (told.held or told.unanswered or told.withdrawn):
         return ""
@@ -151,7 +150,7 @@ def item(finding: Finding, report: Report, anchors: Anchors) -> str:
     asked = f"({code(finding.criterion, 64)}{name})"
     waived = words.waiver(finding)
     said = prose(finding.message.removeprefix(f"{waived} | ")) + (f" Let pass: {prose(waived)}." if waived else "")
-    told = f"- **{finding.level}**{back} {where(finding, report.links)}: {said} {asked}"
+    told = f"- **{finding.level}**{back} {_where(finding, report.links)}: {said} {asked}"
     against = counterexample(finding, report.summary)
     if against:
         told += f"\n  Counterexample: {prose(against, 500)}"
@@ -161,7 +160,7 @@ def item(finding: Finding, report: Report, anchors: Anchors) -> str:
     return told
 
 
-def where(finding: Finding, links: Links | None) -> str:
+def _where(finding: Finding, links: Links | None) -> str:
     """The finding's place, linked to its lines at the reviewed commit."""
     if not finding.path:
         return "the change"
@@ -298,11 +297,13 @@ def again(report: Report) -> Block:
     return Block(fold("Run it here, or let something pass", "\n\n".join(steps)), 1)
 
 
-def papers(report: Report) -> Block:
-    """Who wrote the change, receipt, run and bundle: where the evidence is."""
+def provenance(report: Report) -> Block:
+    """Who wrote the change, and where its receipt, run and bundle are."""
     authored = report.summary.agent_authored
     facts = [f"An agent wrote this change: {'; '.join(prose(hint, 200) for hint in authored.hints[:3])}."]
-    facts = (facts if authored.decision and authored.hints else []) + ([prose(report.papers)] if report.papers else [])
+    facts = (facts if authored.decision and authored.hints else []) + (
+        [prose(report.receipt)] if report.receipt else []
+    )
     if report.summary.run_id:
         run = link(report.summary.run_id, report.links.run_url if report.links else "")
         kept = "its bundle was not uploaded"
@@ -316,10 +317,85 @@ def papers(report: Report) -> Block:
 
 def notes(texts: Iterable[str]) -> Block:
     """The review's own remarks."""
-    told = sentences(list(texts))
+    told = _sentences(list(texts))
     return Block(f"**Notes**\n\n{told}" if told else "", 1)
 
 
-def downgrades(texts: Sequence[str]) -> Block:
+def downgrade_list(texts: Sequence[str]) -> Block:
     """What could not be posted as it should have been."""
-    return Block(f"**Not everything could be posted**\n\n{sentences(texts)}" if texts else "", 0)
+    return Block(f"**Not everything could be posted**\n\n{_sentences(texts)}" if texts else "", 0)
+
+
+MAX_COMMENT = 65_000
+"""Bytes; GitHub takes 65,536 characters, and a byte is at least as short."""
+
+_NAME = re.compile(r"[^A-Za-z0-9._/-]")
+_STATE = re.compile(r"<!-- vibe-gate:state ([A-Za-z0-9+/=_-]{1,20000}) -->\Z")
+
+
+def marker(name: str = "") -> str:
+    """The first line of our comment; `name` tells several gates of one repository apart."""
+    plain = _NAME.sub(lambda match: f"%{ord(match[0]):x}", name[:100]).replace("--", "-%2d")
+    return f"<!-- vibe-gate:summary{' ' + plain if plain else ''} -->"
+
+
+MARKER = marker()
+"""Of the comment of a repository's only gate."""
+
+
+def comment(report: Report, downgrades: Sequence[str] = ()) -> str:
+    """The comment, `MAX_COMMENT` bytes at most; what does not fit is counted, and said to be where."""
+    head = f"{marker(report.name)}\n"
+    tail = f"\n<!-- vibe-gate:state {dump(report.round.state)} -->\n" if report.round.head else ""
+    room = MAX_COMMENT - len(head) - len(tail)
+    parts = blocks(report, downgrades)
+    return head + fit(parts, room, lambda what, number: _missing(report, what, number)) + tail
+
+
+def state_of(body: str) -> RoundState | None:
+    """The state in a comment of ours, from its last line and nowhere else."""
+    lines = body.rstrip().splitlines()
+    if len(lines) < 2 or not lines[0].startswith(MARKER.removesuffix(" -->")):
+        return None
+    found = _STATE.match(lines[-1])
+    return load(found[1]) if found else None
+
+
+def blocks(report: Report, downgrades: Sequence[str], *, held: bool = False) -> list[Block]:
+    """All parts of a document in their order; `held`: findings too that are otherwise only counted."""
+    summary = report.summary
+    return [
+        opening(report),
+        downgrade_list(downgrades),
+        *criteria(summary),
+        *findings(report, report.anchors, held=held),
+        *fixed(report),
+        *policy(summary.policy_changes),
+        *unreviewed(summary),
+        *costs(summary),
+        *diffs(report),
+        notes(report.notes),
+        provenance(report),
+        again(report),
+    ]
+
+
+def _missing(report: Report, what: str, number: int) -> str:
+    places = ["the job's summary"]
+    places += ["the check run's annotations"] if what == "findings" else []
+    places += ["the bundle among the job's artifacts"] if report.artifact else []
+    return _left_out(what, number, ", ".join(places[:-1]) + " and " + places[-1] if len(places) > 1 else places[0])
+
+
+def _left_out(what: str, number: int, places: str) -> str:
+    return f"**{number:,} more {what}** did not fit: see {places}."
+
+
+MAX_SUMMARY = 1_000_000
+"""Bytes; GitHub takes 1 MiB a step, and other lines of the step count too."""
+
+
+def job_summary(report: Report, downgrades: Sequence[str] = ()) -> str:
+    """The comment's parts and the findings that it held back; `MAX_SUMMARY` bytes at most."""
+    parts = blocks(report, downgrades, held=True)
+    return fit(parts, MAX_SUMMARY, lambda what, number: _left_out(what, number, "the bundle"))

@@ -1,30 +1,36 @@
-"""RUN: which run a user means by an id, the beginning of one, a revision, or nothing."""
+"""RUN: the run that a user means by a run id, a prefix of one, a revision, or nothing."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.bundles import MATCHES, Match, Provenance, RunEntry
+from vibe_gate.domain.bundles import MATCHES, STORE, Match, Provenance, RunEntry
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import RevisionError, UsageError
-from vibe_gate.faces.cli.bundles.place import REDIRECTIONS, STORE, top
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.store import Bundles
 
-_NAMED = 5  # candidates that an ambiguous prefix lists
+RUN_HELP = "run id, unambiguous prefix of one, or revision"
+
+MAX_CANDIDATES = 5
+"""Runs that the sentence about an ambiguous prefix lists."""
+
+
+REDIRECTIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR")
+"""Variables that make git look elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The run that was meant, by what it was found, and how many others were found by the same.
+    """The run that was meant, what it was matched by, and how many other runs match too.
 
-    `foreign` says why no review here wrote it; only a run that was named by its id can be.
+    `foreign` says why no review in this clone wrote it; only a run named by its id can be.
     """
 
     entry: RunEntry
@@ -34,7 +40,7 @@ class Named:
 
 
 def provenance(root: Path, environ: Mapping[str, str]) -> Provenance:
-    """The time, and what git tracks of the store where `root` is a repository's. GateError."""
+    """The time, and what git tracks of the store. GateError."""
     with repository_at(root, environ) as repository:
         return Provenance(datetime.now(UTC), repository.tracked(STORE) if repository else ())
 
@@ -54,30 +60,45 @@ def root_of(environ: Mapping[str, str]) -> Path:
     if any(name in environ for name in REDIRECTIONS):
         with open_repository(Path.cwd(), environ) as repository:
             return repository.root
-    found = top(os.getcwd())  # noqa: PTH109
-    if found is None:
-        raise UsageError(f"There is no git repository here, and no {STORE}: go to one.")
-    return Path(found)
+    here = Path.cwd()
+    for name in (".git", STORE):  # the store alone too, because bundles can be moved
+        for folder in (here, *here.parents):
+            if os.path.lexists(folder / name):
+                return folder
+    raise UsageError(f"No git repository and no {STORE} here. Change to a folder that has one.")
+
+
+def bundles_of(root: Path, environ: Mapping[str, str]) -> Bundles:
+    """The store of `root`. GateError."""
+    return Bundles(root, provenance(root, environ))
+
+
+def entries(root: Path, references: Sequence[str], environ: Mapping[str, str]) -> list[RunEntry] | None:
+    """The named runs, each once; None if none was named. UsageError."""
+    if not references:
+        return None
+    return list(dict.fromkeys(named(root, reference, environ).entry for reference in references))
 
 
 def named(root: Path, reference: str | None, environ: Mapping[str, str]) -> Named:
-    """The run that `reference` means (None: the newest). UsageError if it means none or several."""
+    """The run that `reference` means (None: the newest). UsageError if no run or several match."""
     known = provenance(root, environ)
     every = Bundles(root, known).runs()
     found = [entry for entry in every if entry.state != "foreign"]
     if reference is None and found:
         return Named(found[0], "newest")
     if not every or reference is None:
-        raise UsageError(f"No run is recorded in {STORE} yet; `vibe-gate review` records one.")
+        raise UsageError(f"No runs in {STORE} yet; `vibe-gate review` records one.")
     by_id = [entry for entry in every if reference and entry.run_id.startswith(reference)]
     whole = [entry for entry in by_id if entry.run_id == reference]
     if len(whole or by_id) == 1:
         entry = (whole or by_id)[0]
-        matched = "run id" if whole else "beginning of the run id"
+        matched = "run id" if whole else "run id prefix"
         return Named(entry, matched, foreign=known.foreign(entry.key, entry.run_id))
     if by_id:
-        some = ", ".join(entry.run_id for entry in by_id[:_NAMED])
-        raise UsageError(f"{paths.quote(reference)} is the beginning of {len(by_id)} runs ({some}, ...): give more.")
+        some = ", ".join(entry.run_id for entry in by_id[:MAX_CANDIDATES])
+        some += ", ..." if len(by_id) > MAX_CANDIDATES else ""
+        raise UsageError(f'"{paths.quote(reference)}" is ambiguous: {len(by_id)} runs match ({some}).')
     by_key = [entry for entry in found if entry.key == reference]
     if by_key:
         return _best(by_key, "tree" if reference.startswith("tree-") else "commit")
@@ -88,26 +109,26 @@ def _by_revision(root: Path, found: list[RunEntry], reference: str, environ: Map
     shown = paths.quote(reference)
     with repository_at(root, environ) as repository:
         if repository is None:
-            raise UsageError(f"No run is called {shown}; `vibe-gate bundles list` shows all runs.")
+            raise UsageError(f"No run found for {shown}; `vibe-gate bundles list` shows all runs.")
         try:
             ids = _ids(repository, reference)
         except RevisionError as error:
             raise UsageError(
-                f"No run is called {shown}, and it is no revision here; `vibe-gate bundles list` shows all runs."
+                f"No run found for {shown}, which is not a revision either; `vibe-gate bundles list` shows all runs."
             ) from error
     for match in MATCHES:
         like = [entry for entry in found if entry.is_about(match, ids.get(match, ""))]
         if like:
             return _best(like, match.replace("_", " ").replace("patch id", "patch-id"))
-    raise UsageError(f"No run is about {shown}: neither by commit nor by tree, patch-id or range patch-id.")
+    raise UsageError(f"No run found for {shown}")
 
 
 def _ids(repository: Repository, reference: str) -> dict[Match, str]:
-    """What runs about the revision can be known by. RevisionError."""
+    """The ids by which a run can match the revision. RevisionError."""
     try:
         repository.resolve(reference)
     except RevisionError:
-        return {"tree": repository.tree(reference).id}  # a tree has no commit to speak of
+        return {"tree": repository.tree(reference).id}  # a tree, which has no commit
     change = repository.change(Selection("commit", left=reference))
     own = change.patch_id
     # A squash merge is one commit with the change of a whole range.
@@ -115,6 +136,6 @@ def _ids(repository: Repository, reference: str) -> dict[Match, str]:
 
 
 def _best(found: list[RunEntry], matched: str) -> Named:
-    """The newest with a verdict; without any, the newest."""
+    """The newest run with a verdict; if none has one, the newest."""
     best = next((entry for entry in found if entry.state == "sealed"), found[0])
     return Named(best, matched, len(found) - 1)

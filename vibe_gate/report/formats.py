@@ -1,24 +1,26 @@
-"""A run as SARIF 2.1.0, for code scanning and editors. Pure; the same run gives the same bytes."""
+"""A run for other programs: SARIF 2.1.0, JUnit XML, GitLab Code Quality. Pure; the same run gives the same bytes."""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 from urllib.parse import quote
 
 from vibe_gate import __version__
 from vibe_gate.domain import paths
+from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import CriterionResult, Finding
+from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, PASS, POLICY_CHANGED
-from vibe_gate.report import sections, words
-from vibe_gate.report.anchors import Anchors, anchors
-from vibe_gate.report.links import Links
+from vibe_gate.report import document, words
+from vibe_gate.report.annotations import own_path
+from vibe_gate.report.report import Anchors, Links, anchors, suggest
 from vibe_gate.report.round import identity
-from vibe_gate.report.suggestion import suggest
-from vibe_gate.report.text import safe
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -38,7 +40,6 @@ ROOT = "%SRCROOT%"
 """What code scanning calls the root of the repository."""
 
 _LEVELS = {"failure": "error", "warning": "warning", "notice": "note"}
-_GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
 _POLICY_RULE = "Changes of the gate itself, and of what steers agents, diffs or test runs."
 
 
@@ -49,7 +50,7 @@ def sarif(summary: Summary, links: Links | None = None, patch: str = "") -> str:
     says how many results that are.
     """
     placed = [finding for finding in summary.findings if finding.path]
-    ordered = sorted(placed, key=lambda finding: _GRAVITY[finding.level])
+    ordered = sorted(placed, key=lambda finding: document.GRAVITY[finding.level])
     lines = anchors(patch.encode("utf-8", "surrogateescape"))
     keep = min(len(ordered), MAX_RESULTS)
     while True:
@@ -157,7 +158,7 @@ def _result(finding: Finding, rules: Mapping[str, int], lines: Anchors) -> dict[
 
 def _message(finding: Finding) -> str:
     removed = words.place(finding.path, finding.line, finding.end_line)
-    place = f"(removed: {removed}) " if sections.is_removed(finding) else ""
+    place = f"(removed: {removed}) " if document.is_removed(finding) else ""
     return _plain(place + finding.message) or "(no message)"
 
 
@@ -168,7 +169,7 @@ def _plain(text: str) -> str:
 
 def _location(finding: Finding) -> dict[str, Any]:
     location: dict[str, Any] = {"artifactLocation": _artifact(finding.path)}
-    if finding.line and not sections.is_removed(finding):
+    if finding.line and not document.is_removed(finding):
         location["region"] = {"startLine": finding.line, "endLine": max(finding.line, finding.end_line)}
     return location
 
@@ -206,3 +207,137 @@ def _notifications(summary: Summary, left_out: int) -> Iterable[dict[str, Any]]:
 
 def _notification(name: str, level: str, text: str) -> dict[str, Any]:
     return {"descriptor": {"id": name}, "level": level, "message": {"text": text}}
+
+
+Kind = Literal["failure", "error", "skipped", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    name: str
+    kind: Kind = ""
+    type: str = ""
+    message: str = ""
+    details: str = ""
+
+
+def junit(summary: Summary) -> str:
+    """The report as XML with a final newline."""
+    suites = [("verdict", [_verdict_case(summary)])]
+    suites += [(rubric.id, [_case(one, rubric, summary) for one in rubric.criteria]) for rubric in summary.rubrics]
+    counts = Counter(case.kind for _, cases in suites for case in cases)
+    total = sum(len(cases) for _, cases in suites)
+    seconds = f"{summary.duration_ms / 1000:.3f}"
+    head = (
+        f'<testsuites name="vibe-gate" tests="{total}" failures="{counts["failure"]}" errors="{counts["error"]}" '
+        f'time="{seconds}">'
+    )
+    body = [line for name, cases in suites for line in _suite(name, cases)]
+    return "\n".join(('<?xml version="1.0" encoding="UTF-8"?>', head, *body, "</testsuites>")) + "\n"
+
+
+def _suite(name: str, cases: Sequence[_Case]) -> list[str]:
+    counts = Counter(case.kind for case in cases)
+    numbers = f'failures="{counts["failure"]}" errors="{counts["error"]}" skipped="{counts["skipped"]}"'
+    lines = [f' <testsuite name="{_xml(name)}" tests="{len(cases)}" {numbers}>']
+    for case in cases:
+        opened = f'  <testcase name="{_xml(case.name)}" classname="vibe-gate.{_xml(name)}"'
+        if not case.kind:
+            lines.append(f"{opened}/>")
+            continue
+        said = f'<{case.kind} type="{_xml(case.type)}" message="{_xml(case.message)}"'
+        lines += [f"{opened}>", f"   {said}>{_lines(case.details)}</{case.kind}>", "  </testcase>"]
+    return [*lines, " </testsuite>"]
+
+
+def _verdict_case(summary: Summary) -> _Case:
+    said = f"{words.verdict(summary)}: {words.why(summary)}".removesuffix(": ")
+    if summary.exit_code == PASS:
+        return _Case("verdict")
+    whole = "\n".join(_told(finding) for finding in summary.findings if not finding.path)
+    return _Case("verdict", "failure" if summary.exit_code == FAIL else "error", summary.outcome, said, whole)
+
+
+def _case(one: CriterionResult, rubric: RubricResult, summary: Summary) -> _Case:
+    own = [finding for finding in summary.findings if finding.criterion == one.id]
+    kind, type_ = _kind(one, rubric, own)
+    return (
+        _Case(one.id, kind, type_, one.reason, "\n".join(_told(finding) for finding in own)) if kind else _Case(one.id)
+    )
+
+
+def _kind(one: CriterionResult, rubric: RubricResult, own: Sequence[Finding]) -> tuple[Kind, str]:
+    if one.outcome == "pass":
+        return "", ""
+    if one.outcome == "not_applicable":
+        return "skipped", "not applicable"
+    if words.is_waived(one.id, own):
+        return "skipped", "let pass"
+    if rubric.outcome == "pass":
+        return "skipped", "advisory"
+    return ("failure", "fail") if one.outcome == "fail" else ("error", one.outcome)
+
+
+def _told(finding: Finding) -> str:
+    return f"{finding.level} {words.place(finding.path, finding.line, finding.end_line)} {finding.message}"
+
+
+def _lines(text: str) -> str:
+    return "\n".join(_xml(line) for line in text.split("\n"))
+
+
+def _xml(text: str) -> str:
+    """Text in XML 1.0; characters that may not stand there are written out, as everything invisible is."""
+    shown = safe(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return shown.replace('"', "&quot;")
+
+
+_SEVERITIES = {"failure": "critical", "warning": "minor", "notice": "info"}
+
+_ROOT = "."
+"""The path of what is about the change as a whole; GitLab wants one."""
+
+
+def gitlab(summary: Summary) -> str:
+    """The report as indented JSON with a final newline.
+
+    A run that did not pass has an entry of its own: without one, a run that could not
+    be carried out would look like one that found nothing.
+    """
+    made = [_gitlab_finding(finding) for finding in summary.findings]
+    if summary.exit_code != PASS:
+        made.insert(0, _gitlab_verdict(summary))
+    unique = {entry["fingerprint"]: entry for entry in reversed(made)}
+    return json.dumps(list(unique.values())[::-1], indent=1) + "\n"
+
+
+def _gitlab_verdict(summary: Summary) -> dict[str, Any]:
+    said = safe(f"{words.verdict(summary)}: {words.why(summary)}".removesuffix(": "))
+    name = hashlib.sha256(f"verdict\0{summary.exit_code}".encode()).hexdigest()[:16]
+    return _gitlab_entry(said, "verdict", name, "blocker", _ROOT)
+
+
+def _gitlab_finding(finding: Finding) -> dict[str, Any]:
+    path = own_path(finding.path) or safe(finding.path) or _ROOT
+    removed = document.is_removed(finding)
+    place = f"(removed: {words.place(finding.path, finding.line, finding.end_line)}) " if removed else ""
+    made = _gitlab_entry(
+        safe(place + finding.message) or "(no message)",
+        safe(finding.criterion),
+        identity(finding),
+        _SEVERITIES[finding.level],
+        path,
+    )
+    line = 1 if removed else max(finding.line, 1)
+    made["location"]["lines"] = {"begin": line, "end": line if removed else max(line, finding.end_line)}
+    return made
+
+
+def _gitlab_entry(text: str, name: str, fingerprint: str, severity: str, path: str) -> dict[str, Any]:
+    return {
+        "description": text,
+        "check_name": name,
+        "fingerprint": fingerprint,
+        "severity": severity,
+        "location": {"path": path, "lines": {"begin": 1, "end": 1}},
+    }

@@ -1,0 +1,140 @@
+"""`vibe-gate init` and `vibe-gate config show|check`: write starter definitions; read those that are there."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.gate import Gate
+from vibe_gate.errors import PASS, DefinitionError
+from vibe_gate.faces.cli.dispatch import Command
+from vibe_gate.faces.cli.output import complain, emit
+from vibe_gate.gate.effective import effective_toml
+from vibe_gate.gate.loading import Tree, built_in_gate, load_gate, mistakes
+from vibe_gate.gate.mistakes import GATE_PATH
+from vibe_gate.gate.starters import STARTERS, plan_starters, write_starter
+from vibe_gate.git import Repository, open_repository
+
+WORKTREE = "worktree"
+
+_NEXT = """\
+Next:
+  vibe-gate config check                          every mistake at once
+  vibe-gate review HEAD~1 --definitions worktree  try the gate before committing
+  git add .vibe-gate && git commit                then it is in force"""
+
+
+def _add_init(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="print the files instead of writing them")
+
+
+def _init(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Write the starters that are missing; name the definitions that are there already."""
+    with open_repository(Path.cwd(), environ) as repository:
+        root = repository.root
+    plan = plan_starters(root)
+    if args.dry_run:
+        for path in plan.missing:
+            emit(f"# ---- {path}\n{STARTERS[path]}\n")
+    for path in plan.present:
+        emit(f"kept   {paths.quote(path)} (already there)\n")
+    if args.dry_run:
+        return PASS
+    for path in plan.missing:
+        write_starter(root, path)
+        emit(f"wrote  {path}\n")
+    if plan.missing:
+        complain(_NEXT)
+    else:
+        complain("Nothing to write: this repository has definitions. Check them with `vibe-gate config check`.")
+    return PASS
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("show", "check"), help="show: print the gate as TOML; check: list mistakes")
+    parser.add_argument(
+        "--definitions",
+        metavar="REV|worktree",
+        default=WORKTREE,
+        help="read .vibe-gate/ at a revision, or in the working tree (default: worktree)",
+    )
+
+
+def _config(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Show or check the definitions. DefinitionError with every mistake."""
+    with open_repository(Path.cwd(), environ) as repository:
+        tree, revision = _tree(repository, args.definitions)
+        problems = mistakes(tree)
+        if revision == WORKTREE:
+            problems += _unrecorded(repository.root, tree)
+        if problems:
+            raise DefinitionError(problems)
+        gate = load_gate(tree, revision=revision, origin="trusted")
+    source = "in the working tree" if revision == WORKTREE else f"at {paths.quote(revision)[:12]}"
+    if args.action == "show":
+        emit(effective_toml(gate or built_in_gate()))
+    else:
+        emit(_sentence(gate, source))
+    if gate is None and args.action == "show":
+        complain(f"No definitions {source}: this is the built-in gate. `vibe-gate init` writes starters.")
+    for rubric in _unused(gate):
+        complain(f"note: no change is reviewed against rubric {rubric!r} yet; name it in {GATE_PATH}.")
+    return PASS
+
+
+def _tree(repository: Repository, definitions: str) -> tuple[Tree, str]:
+    if definitions == WORKTREE:
+        return repository.tree(repository.snapshot()), WORKTREE
+    revision = repository.resolve(definitions)
+    return repository.tree(revision), revision
+
+
+def _unrecorded(root: Path, tree: Tree) -> list[str]:
+    """The mistake of a gate.toml that is on disk but not in a snapshot: nothing else would mention it."""
+    if os.path.lexists(root / GATE_PATH) and tree.read(GATE_PATH) is None:
+        return [f"{GATE_PATH}: git does not record it as a file: it is ignored or a symbolic link. Fix that first."]
+    return []
+
+
+def _sentence(gate: Gate | None, source: str) -> str:
+    if gate is None:
+        return f"ok: no definitions {source}; the built-in gate applies. `vibe-gate init` writes starters.\n"
+    judged = sum(len(rubric.judged) for rubric in gate.rubrics)
+    checked = sum(len(rubric.checked) for rubric in gate.rubrics)
+    counts = (counted(len(gate.rubrics), "rubric"), counted(judged, "judge question"), counted(checked, "check"))
+    return f"ok: {', '.join(counts)} {source}.\n"
+
+
+def _unused(gate: Gate | None) -> list[str]:
+    if gate is None:
+        return []
+    used = {*gate.file.rubrics, *(name for scope in gate.file.scope for name in scope.rubrics)}
+    return [rubric.id for rubric in gate.rubrics if rubric.id not in used]
+
+
+INIT = Command(
+    "Write starter definitions into .vibe-gate/: a gate and one rubric, every key explained. Never overwrites.",
+    _add_init,
+    _init,
+    examples="""\
+examples:
+  vibe-gate init --dry-run     print what would be written
+  vibe-gate init               write it
+""",
+)
+
+CONFIG = Command(
+    "Show the gate that .vibe-gate/ defines, defaults filled in, or check it for mistakes.",
+    _add_config,
+    _config,
+    examples="""\
+examples:
+  vibe-gate config check                    list every mistake; exit 2 if any
+  vibe-gate config show                     the effective gate, as TOML
+  vibe-gate config show --definitions main  as it is on main
+""",
+)

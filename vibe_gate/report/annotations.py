@@ -1,0 +1,286 @@
+"""Findings at lines of the change: check run annotations, review comments, workflow commands. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.escape import safe
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import Finding
+from vibe_gate.errors import PASS, POLICY_CHANGED
+from vibe_gate.report import document, words
+from vibe_gate.report.markdown import Block, code, fence, fit, prose
+from vibe_gate.report.report import Anchors, DiffSide, Links, Report, suggest
+from vibe_gate.report.round import identity
+
+MAX_TEXT = 65_000
+"""Bytes of summary and of text; GitHub takes 65,535 characters each."""
+
+MAX_TITLE = 200
+"""Characters of a title; GitHub cuts what it cannot show."""
+
+MAX_ANNOTATIONS = 1_000
+"""Of one check run: twenty requests, a quarter of what GitHub lets an app write in a minute. The rest is counted."""
+
+Conclusion = Literal["success", "failure", "action_required"]
+"""Never neutral or skipped: those satisfy a required check."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """One finding at lines of the after side, or at the first line of its file; `path` is the repository's own."""
+
+    path: str
+    start_line: int
+    end_line: int
+    annotation_level: Literal["notice", "warning", "failure"]
+    message: str
+    title: str = ""
+    raw_details: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRun:
+    """What the Checks API takes, all annotations in order; `text` may be ""."""
+
+    title: str
+    summary: str
+    text: str
+    conclusion: Conclusion
+    annotations: tuple[Annotation, ...] = ()
+
+
+def check_run(report: Report, downgrades: Sequence[str] = ()) -> CheckRun:
+    """The check run of the reviewed commit: new and open findings as annotations, the others in the summary.
+
+    `MAX_ANNOTATIONS` of them, the gravest first; where there are more, the summary says so.
+    """
+    summary = report.summary
+    deleted = {file.path for file in summary.change.files if file.change_type == "deleted"}
+    made = {finding: annotation(finding, report) for finding in report.round.shown if finding.path not in deleted}
+    if len(made) > MAX_ANNOTATIONS:
+        gravest = sorted(made, key=lambda finding: document.GRAVITY[finding.level])[:MAX_ANNOTATIONS]
+        kept = set(gravest)
+        made = {finding: one for finding, one in made.items() if finding in kept}
+        said = f"Of {len(report.round.shown):,} findings, {MAX_ANNOTATIONS:,} are annotations: the gravest first."
+        downgrades = (*downgrades, said)
+    return CheckRun(
+        title=title(summary),
+        summary=fit(_blocks(report, downgrades, made), MAX_TEXT, _missing),
+        text=fit(list(document.policy(summary.policy_changes)), MAX_TEXT, _missing) if summary.policy_changes else "",
+        conclusion=conclusion(summary.exit_code),
+        annotations=tuple(filter(None, made.values())),
+    )
+
+
+def conclusion(exit_code: int) -> Conclusion:
+    """What the forge is told."""
+    return {PASS: "success", POLICY_CHANGED: "action_required"}.get(exit_code, "failure")  # type: ignore[return-value]
+
+
+def title(summary: Summary) -> str:
+    """The verdict and what decided, as plain text on one line."""
+    text = safe(f"{words.verdict(summary)}: {words.why(summary)}".removesuffix(": "))
+    return text if len(text) <= MAX_TITLE else text[: MAX_TITLE - 1] + "…"
+
+
+def annotation(finding: Finding, report: Report) -> Annotation | None:
+    """The finding at its lines; None where the forge could not show it: no file, or no path that is text."""
+    path = own_path(finding.path)
+    if not path:
+        return None
+    removed = document.is_removed(finding)
+    line = 1 if removed else max(finding.line, 1)
+    place = f"(removed: {words.place(finding.path, finding.line, finding.end_line)}) " if removed else ""
+    against = document.counterexample(finding, report.summary)
+    details = [f"Counterexample: {safe(against)}"] if against else []
+    details += [f"Finding {safe(finding.fingerprint)}"] if finding.fingerprint else []
+    return Annotation(
+        path=path,
+        start_line=line,
+        end_line=max(line, finding.end_line) if not removed else line,
+        annotation_level=finding.level,
+        message=safe(f"{place}{finding.message}") or "(no message)",
+        title=safe(finding.criterion)[:MAX_TITLE],
+        raw_details="\n".join(details),
+    )
+
+
+def own_path(shown: str) -> str:
+    """The path as the forge knows it; "" where there is none, or none that is text."""
+    path = paths.unquote(shown)
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return ""
+    return path
+
+
+def _blocks(report: Report, downgrades: Sequence[str], made: dict[Finding, Annotation | None]) -> list[Block]:
+    summary = report.summary
+    unplaced = [finding for finding in report.round.shown if made.get(finding) is None]
+    items = (document.item(finding, report, Anchors()) for finding in unplaced)
+    return [
+        document.opening(report),
+        document.downgrade_list(downgrades),
+        *document.criteria(summary),
+        *(Block(item, 2, "findings", joins=index > 0) for index, item in enumerate(items)),
+        *document.fixed(report),
+        *document.unreviewed(summary),
+        *document.costs(summary),
+        document.notes(report.notes),
+        document.provenance(report),
+        document.again(report),
+    ]
+
+
+def _missing(what: str, number: int) -> str:
+    return f"**{number:,} more {what}** did not fit: see the job's summary."
+
+
+FINDING_MARKER = "<!-- vibe-gate:finding "
+"""Begins the first line of a comment of ours about a finding; its fingerprint follows."""
+
+MAX_COMMENTS = 50
+"""Comments of one review, the gravest first: more bury a pull request, and all are in the summary comment."""
+
+MAX_LINES = 100
+"""Lines that one comment may span; a longer place is marked at its first lines."""
+
+_MARKED = re.compile(FINDING_MARKER + r"([0-9a-f]{16}) -->\Z")
+_FIXED = "**Fixed** at "
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewComment:
+    """What the forge's review takes; `path` is the repository's own. One line: `start_line` and `start_side` None."""
+
+    path: str
+    body: str
+    line: int
+    side: DiffSide
+    start_line: int | None
+    start_side: DiffSide | None
+    fingerprint: str
+
+
+def review_comments(report: Report, anchors: Anchors) -> tuple[ReviewComment, ...]:
+    """The new findings that stand at lines of the diff, `MAX_COMMENTS` at most; what somebody let pass is left out."""
+    ordered = sorted(report.round.new, key=lambda finding: document.GRAVITY[finding.level])
+    made = (_comment(finding, report, anchors) for finding in ordered if not words.waiver(finding))
+    return tuple([comment for comment in made if comment is not None][:MAX_COMMENTS])
+
+
+def finding_of(body: str) -> str:
+    """The fingerprint of the finding that a comment of ours is about, "" for any other comment."""
+    lines = body.splitlines()
+    found = _MARKED.match(lines[0].rstrip()) if lines else None
+    return found[1] if found else ""
+
+
+def fixed_body(old_body: str, commit: str, links: Links | None = None) -> str:
+    """The comment of a finding that is gone: says so first and keeps what it said; the same text where it says so."""
+    lines = old_body.replace("\r\n", "\n").split("\n")
+    if is_fixed(old_body) or not finding_of(old_body):
+        return old_body
+    rest = "\n".join(lines[1:]).strip("\n")
+    return f"{lines[0].rstrip()}\n{_FIXED}{document.commit(commit, links)}.\n\n{rest}\n"
+
+
+def is_fixed(body: str) -> bool:
+    """Whether a comment of ours says already that its finding is gone."""
+    lines = body.splitlines()
+    return bool(finding_of(body)) and len(lines) > 1 and lines[1].startswith(_FIXED)
+
+
+def _comment(finding: Finding, report: Report, anchors: Anchors) -> ReviewComment | None:
+    path = own_path(finding.path)
+    if not path or finding.line == 0:
+        return None
+    side: DiffSide = "LEFT" if document.is_removed(finding) else "RIGHT"
+    end = min(max(finding.end_line, finding.line), finding.line + MAX_LINES - 1)
+    while end > finding.line and not anchors.holds(finding.path, finding.line, end, side):
+        end -= 1
+    if not anchors.holds(finding.path, finding.line, end, side):
+        return None
+    several = end > finding.line
+    return ReviewComment(
+        path=path,
+        body=_body(finding, report, anchors),
+        line=end,
+        side=side,
+        start_line=finding.line if several else None,
+        start_side=side if several else None,
+        fingerprint=identity(finding),
+    )
+
+
+def _body(finding: Finding, report: Report, anchors: Anchors) -> str:
+    name = f" · {code(finding.fingerprint[: words.SHORT_FINGERPRINT])}" if finding.fingerprint else ""
+    parts = [f"**{finding.level}** · {code(finding.criterion, 64)}{name}", prose(finding.message)]
+    against = document.counterexample(finding, report.summary)
+    if against:
+        parts.append(f"Counterexample: {prose(against, 500)}")
+    change = suggest(finding, anchors)
+    if change is not None:
+        parts.append(fence(change.after, "suggestion", whole=True))
+    return f"{FINDING_MARKER}{identity(finding)} -->\n" + "\n\n".join(filter(None, parts)) + "\n"
+
+
+OF_EACH = 10
+"""Annotations of each level that GitHub keeps of one step."""
+
+_COMMANDS = {"failure": "error", "warning": "warning", "notice": "notice"}
+
+
+def commands(report: Report, token: str, downgrades: Sequence[str] = ()) -> str:
+    """A command for the verdict and for each of the gravest findings, then all of them as plain lines.
+
+    `token` is unguessable; between two lines with it the runner obeys nothing.
+    """
+    summary = report.summary
+    level = "notice" if summary.exit_code == 0 else "error"
+    lines = [_command(level, title(summary), {"title": "vibe-gate"})]
+    left = Counter(dict.fromkeys(_COMMANDS.values(), OF_EACH))
+    left[level] -= 1
+    told = sorted(report.round.shown, key=lambda finding: document.GRAVITY[finding.level])
+    for finding in told:
+        name = _COMMANDS[finding.level]
+        if left[name] > 0 and finding.path:
+            left[name] -= 1
+            line, end = (0, 0) if document.is_removed(finding) else (finding.line, finding.end_line)
+            shown = {"file": _file(finding.path), "line": str(line or ""), "endLine": str(end or "")}
+            shown["title"] = safe(finding.criterion)
+            lines.append(_command(name, safe(finding.message), shown))
+    plain = [
+        f"{finding.level} {words.place(finding.path, finding.line, finding.end_line)} {finding.message}"
+        for finding in told
+    ]
+    return "\n".join(lines) + "\n" + stopped("\n".join(safe(line) for line in [*downgrades, *plain]), token)
+
+
+def stopped(text: str, token: str) -> str:
+    """Text for the log, between lines that keep the runner from obeying any of it."""
+    return f"::stop-commands::{token}\n{text.rstrip()}\n::{token}::\n" if text.strip() else ""
+
+
+def _file(shown: str) -> str:
+    return paths.unquote(shown) if paths.is_plain(paths.unquote(shown)) else safe(shown)
+
+
+def _command(name: str, message: str, properties: dict[str, str]) -> str:
+    given = ",".join(f"{key}={_property(value)}" for key, value in properties.items() if value)
+    return f"::{name} {given}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
