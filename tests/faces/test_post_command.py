@@ -79,10 +79,10 @@ def test_a_persons_token_posts_as_that_person(run):
         ([], {"GITHUB_TOKEN": ""}, "No token: set GITHUB_TOKEN or GH_TOKEN"),
         (["nonsense"], {}, "No run found for nonsense"),
         (["--pr", "x"], {}, "'x' is not a pull request number"),
-        (["--repo", "x"], {}, "Unknown repository: Name it"),
+        (["--repo", "x"], {}, "Unknown repository"),
         (["--repo", "../.."], {}, "named owner/name"),
-        (["--from-artifact", "d", "--pr", "7"], {}, "name none of them"),
-        ([], {"GITHUB_REPOSITORY": ""}, "Unknown repository: Name it"),
+        (["--from-artifact", "d", "--pr", "7"], {}, "omit them"),
+        ([], {"GITHUB_REPOSITORY": ""}, "Unknown repository"),
         ([], {"GITHUB_API_URL": "", "GITHUB_SERVER_URL": "https://evil.example"}, "set GITHUB_API_URL"),
     ],
 )
@@ -108,7 +108,7 @@ def test_several_pull_requests_with_the_commit_are_asked_about(run):
     run.github.add_pull(8, base_sha=run.main(), head_sha=head)
     done = post(run)
     assert done.code == 2
-    assert "#7, #8; name the one that is meant with --pr" in done.err
+    assert "#7, #8. Choose one with --pr" in done.err
     assert run.github.writes == 0
 
 
@@ -118,7 +118,7 @@ def test_a_run_about_uncommitted_work_is_refused(made):
     vibe_gate("review", cwd=made.checkout, environ=made.environ)
     done = post(made)
     assert done.code == 2
-    assert "about uncommitted work" in done.err
+    assert "reviewed uncommitted work" in done.err
 
 
 def test_an_altered_bundle_is_exit_five(run):
@@ -134,7 +134,7 @@ def test_an_unfinished_run_is_refused(run):
     next((run.checkout / ".vibe-artifacts").rglob("summary.json")).unlink()
     done = post(run, os.path.basename(next((run.checkout / ".vibe-artifacts").rglob("run.json")).parent))  # noqa: PTH119
     assert done.code == 3
-    assert "it has no verdict" in done.err
+    assert "no verdict to post" in done.err
     assert run.github.requests == 0
 
 
@@ -161,7 +161,7 @@ def test_a_run_whose_verdict_was_rewritten_is_not_posted(run, reseal):
         rewrite(place / "summary.json", [(before, hashlib.sha256(log.read_bytes()).hexdigest())])
     done = post(run, "HEAD", GITHUB_ACTIONS="true")
     assert done.code == 5, done.out + done.err
-    assert "is not posted" in done.err
+    assert "was not posted" in done.err
     assert f"vibe-gate bundles verify {place.name}" in done.err
     assert run.github.requests == 0
 
