@@ -37,7 +37,7 @@ def test_a_whole_store_is_said_to_be_well_and_not_to_be_anybodys(
     done = vibe_gate("bundles", "verify", cwd=repo, environ=environ)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "1 run and 4 contents looked at: every hash agrees. Signatures are checked by `vibe-gate verify`.\n"
+        "Checked 1 run, 4 files: all hashes match. Signatures are checked by `vibe-gate verify`.\n"
     )
 
 
