@@ -36,9 +36,7 @@ def test_a_whole_store_is_said_to_be_well_and_not_to_be_anybodys(
 ) -> None:
     done = vibe_gate("bundles", "verify", cwd=repo, environ=environ)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == (
-        "Checked 1 run, 4 files: all hashes match. Signatures are checked by `vibe-gate verify`.\n"
-    )
+    assert done.stdout == ("Checked 1 run, 4 files: all hashes match. Signatures are checked by `vibe-gate verify`.\n")
 
 
 def test_a_repository_without_a_store_is_well_too(repo: Path, environ: dict[str, str]) -> None:
