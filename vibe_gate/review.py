@@ -113,7 +113,7 @@ async def review_in(
         commits = repository.commits(change)
         if request.stage and not change.head_commit:
             commits = (repository.draft(request.message),)
-        _, unread = captures.fold(repository.common_dir, store.captures(), redactor, clock())
+        _, unread = captures.fold(state, store.captures(), redactor, clock())
         authored = Authorship(repository, environ, state, unread=unread).of(change, commits)
         message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
         versions = {name: version_of(name) for name in ("claude-agent-sdk",)} | {"vibe-gate": __version__}

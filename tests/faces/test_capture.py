@@ -13,7 +13,7 @@ from program import git, repository
 
 from vibe_gate.faces.claude_hook import capture
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import captures
+from vibe_gate.store import captures, open_state
 from vibe_gate.store.folder import Folder
 
 BARE = [sys.executable, "-I", "-S", capture.__file__]
@@ -29,14 +29,14 @@ def event(session="s1", **more) -> bytes:
 
 
 def spooled(where, session="s1"):
-    lines = (where / ".git" / "vibe-gate" / "sessions" / session / "events.ndjson").read_bytes().splitlines()
+    lines = (where / ".git" / "vibe-gate" / "captures" / session / "events.ndjson").read_bytes().splitlines()
     return [json.loads(line)["event"] for line in lines]
 
 
 def test_an_event_is_one_line_with_its_time(tmp_path, environ):
     where = repository(tmp_path / "r")
     keep(event(tool_name="Read"), where, environ)
-    (line,) = (where / ".git/vibe-gate/sessions/s1/events.ndjson").read_text().splitlines()
+    (line,) = (where / ".git/vibe-gate/captures/s1/events.ndjson").read_text().splitlines()
     document = json.loads(line)
     assert abs(document["ts"] / 1000 - datetime.now(UTC).timestamp()) < 60
     assert document["event"]["tool_name"] == "Read"
@@ -45,7 +45,7 @@ def test_an_event_is_one_line_with_its_time(tmp_path, environ):
 def test_nobody_else_may_read_it(tmp_path, environ):
     where = repository(tmp_path / "r")
     keep(event(), where, environ)
-    spool = where / ".git/vibe-gate/sessions/s1/events.ndjson"
+    spool = where / ".git/vibe-gate/captures/s1/events.ndjson"
     assert spool.stat().st_mode & 0o077 == 0
     assert spool.parent.stat().st_mode & 0o077 == 0
 
@@ -73,7 +73,7 @@ def test_the_repository_is_found_from_wherever_the_agent_stands(tmp_path, enviro
         start, environ = tmp_path / "other", environ | {"CLAUDE_PROJECT_DIR": str(where)}
     start.mkdir(parents=True, exist_ok=True)
     keep(event(), start, environ)
-    assert (home / "vibe-gate" / "sessions" / "s1" / "events.ndjson").exists()
+    assert (home / "vibe-gate" / "captures" / "s1" / "events.ndjson").exists()
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_the_repository_is_found_from_wherever_the_agent_stands(tmp_path, enviro
 def test_a_session_id_cannot_lead_out_of_its_folder(tmp_path, environ, session, folder):
     where = repository(tmp_path / "r")
     keep(event(session), where, environ)
-    (name,) = [path.name for path in (where / ".git/vibe-gate/sessions").iterdir()]
+    (name,) = [path.name for path in (where / ".git/vibe-gate/captures").iterdir()]
     assert name.startswith(folder)
     assert len(name) <= 64
 
@@ -93,7 +93,7 @@ def test_sessions_whose_ids_differ_in_letters_that_no_folder_has_stay_apart(tmp_
     ids = ["a/b", "a.b", "a_b", "a b", "x" * 64, "x" * 65, "x" * 64 + "y"]
     for one in (*ids, *ids):
         keep(event(one, prompt=one), where, environ)
-    folders = [path.name for path in (where / ".git/vibe-gate/sessions").iterdir()]
+    folders = [path.name for path in (where / ".git/vibe-gate/captures").iterdir()]
     assert sorted(spooled(where, name)[0]["prompt"] for name in folders) == sorted(ids)
     assert [len(spooled(where, name)) for name in folders] == [2] * len(ids)
 
@@ -128,12 +128,12 @@ def test_folding_in_the_middle_of_it_loses_nothing(tmp_path, environ):
     def call(number: int) -> None:
         keep(event(number=number), where, environ)
         if number % 10 == 0:
-            captures.fold(where / ".git", shelf, Redactor({}), datetime.now(UTC))
+            captures.fold(open_state(where / ".git"), shelf, Redactor({}), datetime.now(UTC))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(call, range(80)))
-    captures.fold(where / ".git", shelf, Redactor({}), datetime.now(UTC))
-    (messages,) = store.glob("*/messages.jsonl")
+    captures.fold(open_state(where / ".git"), shelf, Redactor({}), datetime.now(UTC))
+    (messages,) = store.glob("*/events.jsonl")
     kept = [json.loads(line)["data"]["number"] for line in messages.read_text().splitlines()]
     assert sorted(kept) == list(range(80))
 

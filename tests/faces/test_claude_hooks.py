@@ -26,7 +26,7 @@ def events(where):
     """All captured events of the repository, in the order of their files."""
     lines = [
         line
-        for spool in sorted((where / ".git" / "vibe-gate" / "sessions").glob("*/events.ndjson"))
+        for spool in sorted((where / ".git" / "vibe-gate" / "captures").glob("*/events.ndjson"))
         for line in spool.read_text().splitlines()
     ]
     return [json.loads(line) for line in lines]
@@ -136,7 +136,7 @@ def test_the_review_says_which_session_wrote_the_files(installed, tmp_path, envi
     done = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=installed, environ=environ)
     authored = json.loads(done.stdout)["agent_authored"]
     assert authored == {"decision": True, "hints": [f"Claude Code session {session[:8]} wrote 2 of 3 files"]}
-    (folder,) = (installed / ".vibe-artifacts" / "sessions").iterdir()
+    (folder,) = (installed / ".vibe-artifacts" / "captures").iterdir()
     assert json.loads((folder / "meta.json").read_text())["session_id"] == session
     assert events(installed) == []  # nothing that is not redacted stays
     status = json.loads((folder / "meta.json").read_text())["hookCaptureStatus"]
@@ -178,5 +178,5 @@ def test_what_a_subagent_writes_is_the_sessions(installed, tmp_path, environ):
     assert json.loads(done.stdout)["agent_authored"]["hints"] == [
         f"Claude Code session {write['session_id'][:8]} wrote 1 of 1 file"
     ]
-    (folder,) = (installed / ".vibe-artifacts" / "sessions").iterdir()
+    (folder,) = (installed / ".vibe-artifacts" / "captures").iterdir()
     assert json.loads((folder / "meta.json").read_text())["hookCaptureStatus"]["missingEvents"] == []

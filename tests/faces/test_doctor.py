@@ -135,7 +135,7 @@ def test_it_leaves_the_repository_as_it_was(repo, environ):
 
 def test_gaps_in_captured_sessions_are_a_warning_with_the_reasons(repo, environ):
     assert "sessions" not in points(repo, environ)
-    folder = repo / ".git/vibe-gate/sessions"
+    folder = repo / ".git/vibe-gate/captures"
     folder.mkdir(parents=True)
     assert points(repo, environ)["sessions"]["state"] == "ok"
     now = time.time_ns() // 1_000_000

@@ -318,7 +318,7 @@ def test_no_credentials_is_a_loud_warning_and_a_record(judging):
 
 
 def test_sessions_that_cannot_be_read_are_a_hint_of_an_agent(judging):
-    sessions = judging.path / ".git" / "vibe-gate" / "sessions"
+    sessions = judging.path / ".git" / "vibe-gate" / "captures"
     (sessions / "one").mkdir(parents=True)
     judging.write(a="x\n")
     with (sessions / ".lock").open("w") as lock:

@@ -150,7 +150,7 @@ def test_what_a_captured_session_wrote_is_recorded_with_its_bypass_and_counts_ev
     judging.git("commit", "-q", "-a", "--no-verify", "-m", "by hand")
     assert judging.records()[-1]["kind"] == "bypassed"
     assert judging.records()[-1]["hints"] == ["Claude Code session 0f3c9a1e wrote 1 of 1 file"]
-    shutil.rmtree(judging.path / ".git" / "vibe-gate" / "sessions")
+    shutil.rmtree(judging.path / ".git" / "vibe-gate" / "captures")
     judging.run("vibe-gate", "review", "--no-judge", "--commit", "HEAD")
     [row] = json.loads(judging.run("vibe-gate", "verify", "--json").text)["commits"]
     assert (row["status"], "session 0f3c9a1e" in row["why"]) == ("incomplete", True)

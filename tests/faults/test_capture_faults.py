@@ -33,7 +33,7 @@ def where(tmp_path, environ):
 
 
 def gaps(where):
-    return (where / ".git" / "vibe-gate" / "sessions" / "gaps").read_text()
+    return (where / ".git" / "vibe-gate" / "captures" / "gaps").read_text()
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -46,7 +46,7 @@ def test_outside_of_a_repository_nothing_happens(tmp_path, environ, script):
 @pytest.mark.parametrize("given", [b"", b"\n", b"null", b"git garbage \xff\x00", b"{", b"[]git", b"{" + b"x" * 100])
 def test_garbage_on_stdin_is_not_kept(where, script, given):
     run(script, given, where)
-    assert not (where / ".git" / "vibe-gate" / "sessions" / "unknown").exists()
+    assert not (where / ".git" / "vibe-gate" / "captures" / "unknown").exists()
     if script == capture.__file__:
         assert "not a hook event" in gaps(where)
 
@@ -54,14 +54,14 @@ def test_garbage_on_stdin_is_not_kept(where, script, given):
 def test_ten_megabytes_are_kept(where):
     given = json.dumps({"session_id": "s1", "tool_input": {"content": "git " * 2_500_000}}).encode()
     run(capture.__file__, given, where)
-    kept = (where / ".git/vibe-gate/sessions/s1/events.ndjson").read_bytes()
+    kept = (where / ".git/vibe-gate/captures/s1/events.ndjson").read_bytes()
     assert len(kept) > len(given)
     run(guard.__file__, given, where)
 
 
 def test_a_full_disk_leaves_no_half_line(where):
     run(capture.__file__, EVENT, where)
-    spool = where / ".git/vibe-gate/sessions/s1/events.ndjson"
+    spool = where / ".git/vibe-gate/captures/s1/events.ndjson"
     before = spool.read_bytes()
     limit = len(before) + 100
 
@@ -85,7 +85,7 @@ def test_not_a_byte_of_space_is_a_gap_or_nothing(where):
 
 def test_a_line_that_was_torn_takes_no_other_with_it(where):
     run(capture.__file__, EVENT, where)
-    spool = where / ".git/vibe-gate/sessions/s1/events.ndjson"
+    spool = where / ".git/vibe-gate/captures/s1/events.ndjson"
     with open(spool, "ab") as file:
         file.write(b'{"ts":1,"eve')
     run(capture.__file__, EVENT, where)
@@ -110,7 +110,7 @@ def test_whatever_lies_in_the_place_of_the_spool_is_no_fault(where, tmp_path, sc
     if lies == "file":
         state.write_text("in the way")
     else:
-        spool = state / "sessions" / "s1" / "events.ndjson"
+        spool = state / "captures" / "s1" / "events.ndjson"
         spool.parent.mkdir(parents=True)
         if lies == "fifo":
             os.mkfifo(spool)
@@ -142,7 +142,7 @@ def test_a_folder_that_was_deleted_is_no_fault(tmp_path, environ, script):
 
 def test_a_lock_that_is_never_released_holds_nobody_up(where):
     run(capture.__file__, EVENT, where)
-    spool = where / ".git/vibe-gate/sessions/s1/events.ndjson"
+    spool = where / ".git/vibe-gate/captures/s1/events.ndjson"
     holder = subprocess.Popen(
         [
             sys.executable,
@@ -172,7 +172,7 @@ def test_a_closed_stdin_or_stdout_is_no_fault(where):
 def test_gaps_stay_small(where):
     for _ in range(3):
         run(capture.__file__, b"garbage", where)
-    path = where / ".git/vibe-gate/sessions/gaps"
+    path = where / ".git/vibe-gate/captures/gaps"
     assert path.read_text().count("not a hook event") == 3
     path.write_text("x" * (64 << 10))
     run(capture.__file__, b"garbage", where)

@@ -27,11 +27,11 @@ ONE, TWO = "5e551011-0000-4000-8000-000000000001", "0b7d2c3e-0000-4000-8000-0000
 def session(root: Path, days_old: float, session_id: str = ONE, **more: Any) -> Path:
     updated = (NOW - days_old * DAY).astimezone(UTC).isoformat(timespec="milliseconds")
     line = json.dumps({"ts": updated, "type": "Stop", "data": {}}) + "\n"
-    folder = root / ".vibe-artifacts/sessions" / f"claude_20260102_030405_{session_id[:8]}"
+    folder = root / ".vibe-artifacts/captures" / f"claude_20260102_030405_{session_id[:8]}"
     folder.mkdir(parents=True)
-    (folder / "messages.jsonl").write_text(line * 3)
+    (folder / "events.jsonl").write_text(line * 3)
     meta = {"schema": 1, "agent": "claude", "session_id": session_id, "parent_session_id": None, "started_at": updated,
-            "updated_at": updated, "told": {"bytes": len(line) * 3}}  # fmt: skip
+            "updated_at": updated, "bytes": len(line) * 3}  # fmt: skip
     (folder / "meta.json").write_text(json.dumps(meta | more))
     return folder
 
@@ -40,39 +40,40 @@ def wrote(session_id: str) -> Kind:
     return Kind(agent=True, hints=(f"Claude Code session {session_id[:8]} wrote 1 of 1 file",))
 
 
+def bundles(root: Path) -> Bundles:
+    return Bundles(root, Provenance(NOW))
+
+
 def flaws(root: Path) -> list[tuple[str, str, str]]:
-    found = verify_bundles(root, Provenance(NOW))
-    return [(flaw.state, flaw.place.partition("/")[2], flaw.why) for flaw in found.flaws]
+    return [(one.state, one.place.partition("/")[2], one.why) for one in bundles(root).verify().problems]
+
+
+def clean(root: Path, dry_run: bool = False) -> Cleaned:
+    return bundles(root).clean(WEEK, dry_run)
 
 
 def left(root: Path) -> list[str]:
-    return sorted(path.name.rpartition("_")[2] for path in (root / ".vibe-artifacts/sessions").iterdir())
+    return sorted(path.name.rpartition("_")[2] for path in (root / ".vibe-artifacts/captures").iterdir())
 
 
 def test_what_the_capture_writes_is_sound(tmp_path: Path) -> None:
-    spool = tmp_path / "git/vibe-gate/sessions" / ONE
+    spool = tmp_path / "git/vibe-gate/captures" / ONE
     spool.mkdir(parents=True)
     event = {"ts": 1767323045678, "event": {"hook_event_name": "Stop", "session_id": ONE}}
     (spool / "events.ndjson").write_text(json.dumps(event) + "\n")
-    store = tmp_path / ".vibe-artifacts"
-    store.mkdir()
-    from_store = open_shelf(tmp_path)
-    assert fold(tmp_path / "git", from_store, Redactor({}), datetime(2026, 1, 2, tzinfo=UTC)) == (1, "")
+    shelf = open_store(tmp_path, Redactor({}), lambda: NOW).captures()
+    assert captures.fold(open_state(tmp_path / "git"), shelf, Redactor({}), NOW) == (1, "")
     assert flaws(tmp_path) == []
-
-
-def open_shelf(root: Path) -> Any:
-    return Folder.at(root / ".vibe-artifacts").folder("sessions", create=True)
 
 
 def test_a_tail_that_was_not_finished_is_untidy_and_left_to_the_next_capture(tmp_path: Path) -> None:
     folder = session(tmp_path, 1)
-    with (folder / "messages.jsonl").open("a") as file:
+    with (folder / "events.jsonl").open("a") as file:
         file.write('{"ts": "20')
     ((state, place, _),) = flaws(tmp_path)
-    assert (state, place) == ("untidy", f"{folder.name}/messages.jsonl")
-    repair_bundles(tmp_path, Provenance(NOW), NOW)
-    assert (folder / "messages.jsonl").read_text().endswith('{"ts": "20')
+    assert (state, place) == ("untidy", f"{folder.name}/events.jsonl")
+    bundles(tmp_path).repair()
+    assert (folder / "events.jsonl").read_text().endswith('{"ts": "20')
 
 
 @pytest.mark.parametrize(
@@ -80,10 +81,10 @@ def test_a_tail_that_was_not_finished_is_untidy_and_left_to_the_next_capture(tmp
     [
         ("meta.json", "{", "meta.json: it is not JSON"),
         ("meta.json", '{"schema": 1, "schema": 1}', "meta.json: it has a name twice in one object"),
-        ("meta.json", '{"schema": 2}', "meta.json has another schema than 1"),
-        ("meta.json", '{"schema": 1}', "meta.json has no session_id"),
-        ("messages.jsonl", "", "messages.jsonl is shorter than meta.json says, or its line 1 has no end there"),
-        ("messages.jsonl", "x\n" * 500, "messages.jsonl: line 1: it is not JSON"),
+        ("meta.json", '{"schema": 2}', "meta.json: it has another schema than 1"),
+        ("meta.json", '{"schema": 1}', "meta.json: it has no session_id"),
+        ("events.jsonl", "", "events.jsonl is shorter than meta.json says, or its line 1 has no end there"),
+        ("events.jsonl", "x\n" * 500, "events.jsonl: line 1: it is not JSON"),
     ],
 )
 def test_a_damaged_session_is_corrupt_and_repair_puts_it_aside_whole(
@@ -92,7 +93,7 @@ def test_a_damaged_session_is_corrupt_and_repair_puts_it_aside_whole(
     folder = session(tmp_path, 1)
     (folder / name).write_text(content)
     assert flaws(tmp_path) == [("corrupt", folder.name, why)]
-    repair_bundles(tmp_path, Provenance(NOW), NOW)
+    bundles(tmp_path).repair()
     assert flaws(tmp_path) == []
     assert not folder.exists()
     assert (next((tmp_path / ".vibe-artifacts/quarantine").rglob(folder.name)) / name).read_text() == content
@@ -100,12 +101,12 @@ def test_a_damaged_session_is_corrupt_and_repair_puts_it_aside_whole(
 
 def test_links_and_strange_names_are_corrupt(tmp_path: Path) -> None:
     folder = session(tmp_path, 1)
-    (folder / "messages.jsonl").unlink()
-    (folder / "messages.jsonl").symlink_to("/etc/passwd")
+    (folder / "events.jsonl").unlink()
+    (folder / "events.jsonl").symlink_to("/etc/passwd")
     (folder.parent / "what").mkdir()
     assert flaws(tmp_path) == [
-        ("corrupt", folder.name, "messages.jsonl is no regular file"),
-        ("corrupt", "what", "it is no session"),
+        ("corrupt", folder.name, "events.jsonl is not a regular file"),
+        ("corrupt", "what", "it is not a captured session"),
     ]
 
 
@@ -113,9 +114,9 @@ def test_a_session_goes_by_its_recorded_age_with_the_last_run_that_tells_of_it(t
     old = recorded(tmp_path, NOW - 10 * DAY, wrote(ONE))
     session(tmp_path, 11)
     session(tmp_path, 5, TWO)
-    planned = clean(tmp_path, WEEK, NOW, dry_run=True)
+    planned = clean(tmp_path, dry_run=True)
     assert left(tmp_path) == [TWO[:8], ONE[:8]]
-    done = clean(tmp_path, WEEK, NOW)
+    done = clean(tmp_path)
     assert (done.deleted, done.sessions) == ((old,), (f"claude_20260102_030405_{ONE[:8]}",))
     assert (planned.deleted, planned.sessions) == (done.deleted, done.sessions)
     assert planned.freed_mb == done.freed_mb > 0
@@ -126,25 +127,18 @@ def test_a_session_that_a_younger_run_tells_of_stays(tmp_path: Path) -> None:
     recorded(tmp_path, NOW - 10 * DAY, wrote(ONE))
     recorded(tmp_path, NOW - 1 * DAY, wrote(ONE))
     session(tmp_path, 40)
-    assert clean(tmp_path, WEEK, NOW).sessions == ()
+    assert clean(tmp_path).sessions == ()
 
 
 def test_a_session_that_no_run_tells_of_stays_as_long_as_a_change_may_hold_its_work(tmp_path: Path) -> None:
     session(tmp_path, 29)
     session(tmp_path, 31, TWO)
-    assert clean(tmp_path, WEEK, NOW).sessions == (f"claude_20260102_030405_{TWO[:8]}",)
+    assert clean(tmp_path).sessions == (f"claude_20260102_030405_{TWO[:8]}",)
 
 
-def test_a_kept_session_stays_and_so_does_the_one_it_was_forked_from(tmp_path: Path) -> None:
-    session(tmp_path, 60)
-    fork = session(tmp_path, 50, TWO, parent_session_id=ONE)
-    (fork / ".vibe-keep").touch()
-    assert clean(tmp_path, WEEK, NOW).sessions == ()
-    (fork / ".vibe-keep").unlink()
-    assert len(clean(tmp_path, WEEK, NOW).sessions) == 2
-
-
-def test_a_session_that_git_tracks_stays(tmp_path: Path) -> None:
+def test_a_session_stays_that_is_kept(tmp_path: Path) -> None:
     folder = session(tmp_path, 60)
-    known = Provenance(NOW, {f".vibe-artifacts/sessions/{folder.name}/meta.json"})
-    assert clean(tmp_path, WEEK, NOW, provenance=known).sessions == ()
+    (folder / ".vibe-keep").touch()
+    assert clean(tmp_path).sessions == ()
+    (folder / ".vibe-keep").unlink()
+    assert clean(tmp_path).sessions == (folder.name,)

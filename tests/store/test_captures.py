@@ -6,17 +6,18 @@ import fcntl
 import json
 import os
 import resource
+import shutil
 import subprocess
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from vibe_gate.store.plain_json import MAX_VALUES
 
+from vibe_gate.domain.strict_json import MAX_VALUES
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import captures, open_store
-from vibe_gate.store.captured import flaws_of
-from vibe_gate.store.captures.blobs import blob_id, blobs_of
+from vibe_gate.store import captures, open_state, open_store
+from vibe_gate.store.captured import problems_of
 from vibe_gate.store.folder import Folder
+from vibe_gate.store.written import blob_id, blobs_of
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 TS = int(NOW.timestamp() * 1000)
@@ -33,7 +34,7 @@ def common(tmp_path):
 
 def spool(common, *events, session=SESSION, ts=TS):
     """Leave events as capture does."""
-    folder = common / "vibe-gate" / "sessions" / session
+    folder = common / "vibe-gate" / "captures" / session
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "events.ndjson", "a") as file:
         for number, event in enumerate(events):
@@ -42,14 +43,14 @@ def spool(common, *events, session=SESSION, ts=TS):
 
 def fold(common, now=NOW, environ=None):
     redactor = Redactor(environ or {})
-    shelf = open_store(common.parent, redactor, lambda: NOW).sessions()
-    return captures.fold(common, shelf, redactor, now)[0]
+    shelf = open_store(common.parent, redactor, lambda: NOW).captures()
+    return captures.fold(open_state(common), shelf, redactor, now)[0]
 
 
 def kept(common):
     """The one session below `.vibe-artifacts/sessions`: its name, its meta and its messages."""
-    (folder,) = (common.parent / ".vibe-artifacts" / "sessions").iterdir()
-    messages = [json.loads(line) for line in (folder / "messages.jsonl").read_text().splitlines()]
+    (folder,) = (common.parent / ".vibe-artifacts" / "captures").iterdir()
+    messages = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
     return folder.name, json.loads((folder / "meta.json").read_text()), messages
 
 
@@ -81,8 +82,8 @@ def test_events_become_messages_and_the_raw_ones_go(common):
         ("2026-03-04T05:06:07.001Z", "UserPromptSubmit"),
     ]
     assert (meta["schema"], meta["session_id"], meta["events"], meta["agent"]) == (1, SESSION, 2, "claude")
-    left = {path.name for path in (common / "vibe-gate" / "sessions" / SESSION).iterdir()}
-    assert left == {"name"}
+    left = {path.name for path in (common / "vibe-gate" / "captures" / SESSION).iterdir()}
+    assert left == set()
 
 
 def called(number, name="PostToolUse", **more):
@@ -168,44 +169,10 @@ def test_a_secret_never_leaves_the_spool(common):
     assert b"tOp-sEcret-9" not in everything
 
 
-def test_folding_that_was_interrupted_is_finished_once(common):
-    spool(common, {"hook_event_name": "SessionStart"}, {"hook_event_name": "Stop"})
-    folder = common / "vibe-gate" / "sessions" / SESSION
-    raw = (folder / "events.ndjson").read_bytes()
-    fold(common)
-    (folder / f"taken-{TS:015d}.ndjson").write_bytes(raw)  # killed before the raw events were deleted
-    place = next((common.parent / ".vibe-artifacts" / "sessions").iterdir())
-    with open(place / "messages.jsonl", "ab") as file:
-        file.write(b'{"half of a li')  # and again while it wrote
-    fold(common)
-    spool(common, {"hook_event_name": "SessionEnd"})
-    fold(common, NOW + timedelta(seconds=1))
-    assert [message["type"] for message in kept(common)[2]] == ["SessionStart", "Stop", "SessionEnd"]
-
-
 def test_a_line_that_is_no_event_is_counted_and_costs_no_other(common):
     spool(common, {"hook_event_name": "SessionStart"}, '{"ts":1,"event":{"torn\n', "\n", {"hook_event_name": "Stop"})
     assert fold(common) == 2
     assert kept(common)[1]["damaged"] == 2
-
-
-@pytest.mark.parametrize("depth", [300, 600, 900, 940])
-@pytest.mark.parametrize(
-    "place",
-    ['{"hook_event_name": "Stop", "x": %s}', '{"hook_event_name": "PostToolUse", "tool_name": "TodoWrite", '
-     '"tool_input": {"todos": [{"content": %s}]}}'],
-)  # fmt: skip
-def test_an_event_that_is_nested_deeply_costs_no_other_and_is_kept_without_its_secrets(common, depth, place):
-    deep = place % ("[" * depth + '"tOp-sEcret-9 is here"' + "]" * depth)
-    spool(common, {"hook_event_name": "SessionStart"}, f'{{"ts": {TS}, "event": {deep}}}\n', {"hook_event_name": "End"})
-    assert fold(common, environ={"MY_TOKEN": "tOp-sEcret-9"}) == 3
-    _, meta, messages = kept(common)
-    assert [message["type"] for message in messages] == ["SessionStart", json.loads(deep)["hook_event_name"], "End"]
-    assert meta["damaged"] == ("damaged" in messages[1]["data"])
-    assert meta["damaged"] or depth < 900
-    assert "is here" in json.dumps(messages[1])
-    assert "tOp-sEcret-9" not in json.dumps(messages) + json.dumps(meta)
-    assert not list((common / "vibe-gate" / "sessions").rglob("taken-*"))
 
 
 @pytest.mark.parametrize("value", [["Write"], {"a": 1}, 1, None])
@@ -220,65 +187,39 @@ def test_where_nothing_can_be_written_the_blobs_are_known_and_the_events_wait(co
     (common.parent / ".vibe-artifacts").symlink_to("/tmp")
     spool(common, wrote("/r/a.py", "x = 1\n"))
     assert fold(common) == 0
-    assert blob_id(b"x = 1\n") in captures.written_blobs(common)
+    assert blob_id(b"x = 1\n") in captures.written_blobs(open_state(common))
     (common.parent / ".vibe-artifacts").unlink()
     assert fold(common) == 1
 
 
 def test_without_sessions_nothing_is_made(common):
     assert fold(common) == 0
-    assert captures.written_blobs(common) == {}
+    assert captures.written_blobs(open_state(common)) == {}
     assert not (common / "vibe-gate").exists()
 
 
 def test_sessions_are_forgotten_after_a_month(common):
     spool(common, wrote("/r/a.py", "x = 1\n"))
     fold(common)
-    assert captures.written_blobs(common)
+    assert captures.written_blobs(open_state(common))
     fold(common, datetime.now(UTC) + timedelta(days=31))
-    assert captures.written_blobs(common) == {}
+    assert captures.written_blobs(open_state(common)) == {}
 
 
 def test_another_process_that_folds_is_left_to_it(common):
     spool(common, {"hook_event_name": "SessionStart"})
-    with captures._alone(common / "vibe-gate" / "sessions", 0):
-        count, why = captures.fold(common, None, Redactor({}), NOW)
+    with captures._alone(common / "vibe-gate" / "captures", 0):
+        count, why = captures.fold(open_state(common), None, Redactor({}), NOW)
     assert (count, "cannot be read (all sessions: another process holds the lock)" in why) == (0, True)
     assert fold(common) == 1
 
 
-def test_another_process_that_folds_is_waited_for_a_little(common):
-    spool(common, {"hook_event_name": "SessionStart"})
-    lock = common / "vibe-gate" / "sessions" / ".lock"
-    holding = subprocess.Popen(["flock", str(lock), "sh", "-c", "echo held; sleep 0.5"], stdout=subprocess.PIPE)
-    assert holding.stdout is not None
-    assert holding.stdout.readline() == b"held\n"
-    assert fold(common) == 1
-    holding.communicate()
-
-
 def test_a_session_whose_events_are_held_is_said_and_the_others_are_looked_at(common):
     spool(common, {"hook_event_name": "SessionStart"})
-    with (common / "vibe-gate" / "sessions" / SESSION / "events.ndjson").open("rb") as held:
+    with (common / "vibe-gate" / "captures" / SESSION / "events.ndjson").open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        count, why = captures.fold(common, None, Redactor({}), NOW)
+        count, why = captures.fold(open_state(common), None, Redactor({}), NOW)
     assert (count, f"session {SESSION[:8]}: another process" in why) == (0, True)
-
-
-def test_a_lock_that_is_no_file_is_said_as_well(common):
-    spool(common, {"hook_event_name": "SessionStart"})
-    (common / "vibe-gate" / "sessions" / ".lock").mkdir()
-    assert "all sessions: Is a directory" in captures.fold(common, None, Redactor({}), NOW)[1]
-
-
-def test_an_id_of_a_call_is_kept_as_a_digest_and_those_of_before_still_count(common, tmp_path):
-    path = transcript(tmp_path / "t.jsonl", "ghp_secret", "toolu_before")
-    spool(common, called("ghp_secret", transcript_path=path), {"hook_event_name": "SessionEnd"})
-    session = common / "vibe-gate" / "sessions" / SESSION
-    (session / "calls").write_text("toolu_before\n")
-    fold(common)
-    assert "ghp_secret" not in (session / "calls").read_text()
-    assert kept(common)[1]["hookCaptureStatus"]["complete"] is True
 
 
 def test_todos_of_both_kinds_are_in_the_meta(common):
@@ -374,8 +315,8 @@ BOMB = edited("/r/a", "a" * 100_000, "a", "b" * 100_000, replace_all=True)
 def test_a_short_event_that_tells_of_a_huge_content_costs_next_to_nothing(common, event):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     spool(common, event, wrote("/r/b", "x = 1\n"))
-    captures.note_written(common, NOW)
-    assert blob_id(b"x = 1\n") in captures.written_blobs(common)
+    captures.note_written(open_state(common), NOW)
+    assert blob_id(b"x = 1\n") in captures.written_blobs(open_state(common))
     assert fold(common) == 2
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KB
 
@@ -390,39 +331,17 @@ class Stumbling(Redactor):
 
 
 def fold_stumbling(common, now=NOW):
-    shelf = open_store(common.parent, Redactor({}), lambda: NOW).sessions()
-    return captures.fold(common, shelf, Stumbling({}), now)[0]
-
-
-def test_an_event_that_cannot_be_kept_is_set_aside_alone(common):
-    spool(common, wrote("/r/a.py", "x = 1\n"), wrote("/r/stumble.py", "y = 1\n"), {"hook_event_name": "SessionEnd"})
-    assert fold_stumbling(common) == 3
-    folder = common / "vibe-gate" / "sessions" / SESSION
-    (aside,) = folder.glob("*.ndjson")
-    assert aside.name == f"damaged-{TS:015d}.ndjson"
-    (line,) = aside.read_text().splitlines()
-    assert json.loads(line)["event"]["tool_input"]["file_path"] == "/r/stumble.py"
-    assert not (folder / "tries").exists()
-    assert captures.gaps(common) == [(NOW, f"session {SESSION}: events set aside as damaged (1): UnicodeEncodeError")]
-    _, meta, messages = kept(common)
-    assert [message["type"] for message in messages] == ["PostToolUse", "", "SessionEnd"]
-    assert messages[1]["data"] == {"left_out": "it could not be kept (UnicodeEncodeError)"}
-    assert (meta["events"], meta["tool_calls"], meta["damaged"]) == (3, 2, 1)
-    assert "set aside (1 times)" in str(meta["hookCaptureStatus"]["warnings"])
-    assert [file["path"] for file in meta["written"]] == ["/r/a.py"] * 2 + ["[left out: UnicodeEncodeError]"] * 2
-    spool(common, {"hook_event_name": "Stop"}, ts=TS + 60)
-    assert fold_stumbling(common, NOW + timedelta(seconds=1)) == 1
-    assert len(kept(common)[2]) == 4
-    assert len(captures.gaps(common)) == 1
+    shelf = open_store(common.parent, Redactor({}), lambda: NOW).captures()
+    return captures.fold(open_state(common), shelf, Stumbling({}), now)[0]
 
 
 def verified(common):
     """What `bundles verify` finds wrong with the sessions."""
-    return [flaw.why for flaw in flaws_of(Folder.at(common.parent / ".vibe-artifacts"))]
+    return [flaw.why for flaw in problems_of(Folder.at(common.parent / ".vibe-artifacts"))]
 
 
 def folders(common):
-    return sorted((common.parent / ".vibe-artifacts" / "sessions").iterdir())
+    return sorted((common.parent / ".vibe-artifacts" / "captures").iterdir())
 
 
 @pytest.mark.parametrize(
@@ -440,63 +359,11 @@ def test_sessions_whose_ids_begin_alike_in_one_second_stay_apart(common, ids):
         fold(common, NOW + timedelta(seconds=number))
     found = {}
     for folder in folders(common):
-        lines = [json.loads(line) for line in (folder / "messages.jsonl").read_text().splitlines()]
+        lines = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
         found[json.loads((folder / "meta.json").read_text())["session_id"]] = [line["data"]["prompt"] for line in lines]
     assert found == {session: [f"{session} 0", f"{session} 1"] for session in ids}
     assert verified(common) == []
-    assert captures.gaps(common) == []
-
-
-def test_two_spools_of_one_millisecond_are_both_kept(common):
-    for prompt in ("one", "two", "two"):
-        spool(common, {"hook_event_name": "Stop", "prompt": prompt})
-        captures.note_written(common, NOW)  # taken, and waiting
-    assert fold(common) == 3
-    assert len(kept(common)[2]) == 3
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda meta: meta.write_bytes(meta.read_bytes()[:-3]),
-        lambda meta: meta.write_text("{}"),
-        lambda meta: meta.unlink(),
-        lambda meta: meta.write_text(meta.read_text().replace('"schema": 1', '"schema": 2')),
-        lambda meta: meta.write_text(meta.read_text().replace(SESSION, "another")),
-        lambda meta: (meta.parent / "messages.jsonl").write_bytes(b'{"torn'),
-    ],
-    ids=["torn", "empty", "gone", "schema", "another's", "messages"],
-)
-def test_what_a_damaged_meta_stands_for_is_left_as_it_is(common, damage):
-    spool(common, {"hook_event_name": "SessionStart"}, {"hook_event_name": "Stop"})
-    fold(common)
-    (first,) = folders(common)
-    damage(first / "meta.json")
-    before, wrong = (first / "messages.jsonl").read_bytes(), verified(common)
-    for number in range(1, 3):
-        spool(common, {"hook_event_name": f"Later{number}"})
-        assert fold(common, NOW + timedelta(seconds=number)) == 1
-    assert (first / "messages.jsonl").read_bytes() == before
-    (second,) = (folder for folder in folders(common) if folder != first)
-    assert [json.loads(line)["type"] for line in (second / "messages.jsonl").read_text().splitlines()] == [
-        "Later1",
-        "Later2",
-    ]
-    assert verified(common) == wrong
-    ((_, gap),) = captures.gaps(common)
-    assert f"{first.name} is left as it is" in gap
-
-
-def test_a_meta_of_a_later_version_is_gone_on_with(common):
-    spool(common, {"hook_event_name": "SessionStart"})
-    fold(common)
-    (folder,) = folders(common)
-    document = json.loads((folder / "meta.json").read_text())
-    document["told"]["newer"] = 1
-    (folder / "meta.json").write_text(json.dumps(document | {"newer": 1}))
-    spool(common, {"hook_event_name": "Stop"})
-    fold(common, NOW + timedelta(seconds=1))
-    assert len(kept(common)[2]) == 2
+    assert captures.gaps(open_state(common)) == []
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
@@ -522,67 +389,9 @@ def test_every_line_can_be_printed(common):
     spool(common, {"hook_event_name": "Stop\x9b", "prompt": "\x7f\x9b\u202e\ud800 grün"})
     fold(common)
     (folder,) = folders(common)
-    everything = (folder / "messages.jsonl").read_bytes() + (folder / "meta.json").read_bytes()
+    everything = (folder / "events.jsonl").read_bytes() + (folder / "meta.json").read_bytes()
     assert everything.isascii() and b"\x7f" not in everything.replace(b"\\u007f", b"")
     assert kept(common)[2][0]["data"]["prompt"] == "\x7f\x9b\u202e\ud800 grün"
-
-
-@pytest.mark.parametrize("word", ["bytes", "started", "folded", "schema", "taken", "PostToolUse", "2026-03", "claude"])
-def test_an_environment_that_holds_a_word_of_ours_damages_no_session(common, word):
-    for number in range(2):
-        spool(common, called(f"toolu_{number}"), wrote("/r/a.py", "x = 1\n"))
-        fold(common, NOW + timedelta(seconds=number), environ={"CACHE_KEY": word, "X_TOKEN": SESSION})
-    assert len(kept(common)[2]) == 4
-    assert verified(common) == []
-
-
-def test_events_over_which_folding_was_killed_twice_are_set_aside(common):
-    spool(common, {"hook_event_name": "SessionStart"})
-    folder = common / "vibe-gate" / "sessions" / SESSION
-    taken = folder / f"taken-{TS:015d}.ndjson"
-    (folder / "events.ndjson").rename(taken)
-    (folder / "tries").write_text(f"{taken.name}\n")
-    assert fold(common) == 1  # once may be anybody's kill
-    spool(common, {"hook_event_name": "Stop"})
-    (folder / "events.ndjson").rename(taken)
-    (folder / "tries").write_text(f"{taken.name}\n" * 2)
-    assert fold(common) == 0
-    assert "killed 2 times" in captures.gaps(common)[0][1]
-    assert not list(folder.glob("taken-*"))
-
-
-def lie(kind, path):
-    """Something else in the place of a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "folder":
-        path.mkdir()
-    elif kind == "loop":
-        path.symlink_to(path.name)
-    else:
-        path.symlink_to("/dev/zero" if kind == "endless" else "../../../elsewhere")
-
-
-@pytest.mark.timeout(20)
-@pytest.mark.parametrize("kind", ["pipe", "folder", "loop", "endless", "link"])
-@pytest.mark.parametrize("name", ["events.ndjson", "taken-1.ndjson", "written", "calls", "name", "tries", "../gaps"])
-def test_what_is_no_file_keeps_nobody_waiting_and_is_never_followed(common, kind, name):
-    (common.parent / "elsewhere").write_text("theirs\n")
-    lie(kind, common / "vibe-gate" / "sessions" / SESSION / name)
-    if name != "events.ndjson":
-        spool(common, called("toolu_1"), wrote("/r/a.py", "x = 1\n"))
-    fold(common)
-    captures.note_written(common, NOW)
-    captures.written_blobs(common)
-    assert isinstance(captures.gaps(common), list)
-    assert (common.parent / "elsewhere").read_text() == "theirs\n"
-    spool(common, {"hook_event_name": "Stop"}, session="another")
-    assert fold(common, NOW + timedelta(seconds=1)) >= 1
-    fold(common, NOW + timedelta(seconds=2))
-    if name.endswith(".ndjson"):
-        left = {path.name for path in (common / "vibe-gate" / "sessions" / SESSION).iterdir()}
-        assert any(place.startswith("damaged-") for place in left)
 
 
 def test_an_endless_list_of_todos_is_cut(common):
@@ -593,14 +402,149 @@ def test_an_endless_list_of_todos_is_cut(common):
     assert (len(todos), len(todos[0]["text"])) == (1000, 2000)
 
 
-@pytest.mark.parametrize("told", [{"bytes": "x"}, {"bytes": 10**30}, {"todos": "x"}, {"events": None}, {"bytes": -1}])
-def test_a_meta_with_other_values_than_ours_stops_nothing(common, told):
-    spool(common, {"hook_event_name": "Stop"})
+# Folding that is interrupted, hostile or in the way
+
+
+def test_an_event_that_cannot_be_kept_is_left_out_and_said_to_be_so(common):
+    spool(common, wrote("/r/a.py", "x = 1\n"), wrote("/r/stumble.py", "y = 1\n"), {"hook_event_name": "SessionEnd"})
+    assert fold_stumbling(common) == 3
+    _, meta, messages = kept(common)
+    assert [message["type"] for message in messages] == ["PostToolUse", "", "SessionEnd"]
+    assert messages[1]["data"] == {"left_out": "UnicodeEncodeError"}
+    assert (meta["events"], meta["tool_calls"], meta["damaged"]) == (3, 2, 1)
+    assert meta["hookCaptureStatus"]["complete"] is False
+    assert [file["path"] for file in meta["written"]] == ["/r/a.py"] * 2 + ["[left out: UnicodeEncodeError]"] * 2
+    assert not list((common / "vibe-gate" / "captures" / SESSION).iterdir())
+
+
+@pytest.mark.parametrize("depth", [300, 940])
+def test_an_event_that_is_nested_deeply_costs_no_other(common, depth):
+    deep = '{"hook_event_name": "Stop", "x": %s}' % ("[" * depth + '"tOp-sEcret-9"' + "]" * depth)
+    spool(common, {"hook_event_name": "SessionStart"}, f'{{"ts": {TS}, "event": {deep}}}\n', {"hook_event_name": "End"})
+    assert fold(common, environ={"MY_TOKEN": "tOp-sEcret-9"}) == 3
+    _, meta, messages = kept(common)
+    assert messages[1]["type"] == "Stop" or messages[1]["data"] == {"left_out": "nested too deeply"}
+    assert meta["damaged"] == ("left_out" in messages[1]["data"])
+    assert "tOp-sEcret-9" not in json.dumps(messages) + json.dumps(meta)
+
+
+class Killed(Exception):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("calls", range(1, 8))
+def test_folding_that_is_killed_anywhere_is_finished_once(common, calls, monkeypatch):
+    spool(common, {"hook_event_name": "SessionStart"}, {"hook_event_name": "Stop"}, {"hook_event_name": "SessionEnd"})
+    left = calls
+
+    class Dying(Redactor):
+        def value(self, value):
+            nonlocal left
+            left -= 1
+            if not left:
+                os._exit(9)
+            return super().value(value)
+
+    if not os.fork():
+        shelf = open_store(common.parent, Redactor({}), lambda: NOW).captures()
+        captures.fold(open_state(common), shelf, Dying({}), NOW)
+        os._exit(0)
+    os.wait()
     fold(common)
-    place = next((common.parent / ".vibe-artifacts" / "sessions").iterdir()) / "meta.json"
-    document = json.loads(place.read_text())
-    place.write_text(json.dumps(document | {"told": document["told"] | told}))
+    assert [message["type"] for message in kept(common)[2]] == ["SessionStart", "Stop", "SessionEnd"]
+    assert verified(common) == []
+
+
+def test_events_over_which_folding_was_killed_twice_are_set_aside(common):
+    folder = common / "vibe-gate" / "captures" / SESSION
+    for kills, folded in ((1, 1), (2, 0)):
+        spool(common, {"hook_event_name": "SessionStart"})
+        (folder / "events.ndjson").rename(folder / f"taken-{TS:015d}-00000000.{kills}")
+        assert fold(common) == folded
+    ((_, gap),) = captures.gaps(open_state(common))
+    assert "killed 2 times" in gap
+    assert [path.name for path in folder.iterdir()] == [f"damaged-{TS:015d}-00000000"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "goes_on"),
+    [
+        (lambda folder: shutil.rmtree(folder), 0),
+        (lambda folder: (folder / "meta.json").unlink(), 0),
+        (lambda folder: (folder / "events.jsonl").write_bytes(b'{"torn'), 1),
+        (lambda folder: (folder / "events.jsonl").unlink(), 1),
+    ],
+    ids=["gone", "meta", "torn", "events"],
+)
+def test_what_is_not_as_it_was_left_stays_and_the_session_goes_on_beside_it(common, damage, goes_on):
+    spool(common, {"hook_event_name": "SessionStart"}, {"hook_event_name": "Stop"})
+    fold(common)
+    (first,) = folders(common)
+    damage(first)
+    for number in range(1, 3):
+        spool(common, {"hook_event_name": f"Later{number}"})
+        assert fold(common, NOW + timedelta(seconds=number)) == 1
+    assert len(folders(common)) == 1 + goes_on
+    last = next((folder for folder in folders(common) if folder != first), first)
+    assert [json.loads(line)["type"] for line in (last / "events.jsonl").read_text().splitlines()][-2:] == [
+        "Later1",
+        "Later2",
+    ]
+    assert len(captures.gaps(open_state(common))) == goes_on
+
+
+def test_a_state_that_was_lost_begins_another_folder(common):
+    spool(common, {"hook_event_name": "SessionStart"})
+    fold(common)
+    for path in (common / "vibe-gate").glob("state.db*"):
+        path.unlink()
     spool(common, {"hook_event_name": "Stop"})
-    fold(common, NOW + timedelta(seconds=1))
-    spool(common, {"hook_event_name": "Stop"}, session="another")
-    assert fold(common, NOW + timedelta(seconds=2)) >= 1
+    assert fold(common, NOW + timedelta(seconds=1)) == 1
+    assert len(folders(common)) == 2
+    assert verified(common) == []
+
+
+def test_where_the_state_takes_nothing_the_events_wait_and_that_is_a_hint(common):
+    spool(common, wrote("/r/a.py", "x = 1\n"))
+    (common / "vibe-gate" / "state.db").mkdir()
+    state = open_state(common)
+    assert "cannot be read (session 0f3c9a1e" in captures.note_written(state, NOW)
+    (common / "vibe-gate" / "state.db").rmdir()
+    assert fold(common) == 1
+
+
+def test_the_id_of_the_session_is_no_secret_whatever_variable_holds_it(common):
+    spool(common, {"hook_event_name": "Stop", "session_id": SESSION, "transcript_path": f"/h/{SESSION}.jsonl"})
+    fold(common, environ={"CLAUDE_CODE_SESSION_ID": SESSION, "COPILOT_AGENT_SESSION_ID": SESSION})
+    _, meta, messages = kept(common)
+    assert (meta["session_id"], messages[0]["data"]["session_id"]) == (SESSION, SESSION)
+    assert messages[0]["data"]["transcript_path"] == f"/h/{SESSION}.jsonl"
+
+
+def lie(kind, path):
+    """Something else in the place of a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero" if kind == "endless" else "../../../elsewhere")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["pipe", "folder", "endless", "link"])
+@pytest.mark.parametrize("name", ["events.ndjson", "taken-1-x.0", "../gaps", "../.lock"])
+def test_what_is_no_file_keeps_nobody_waiting_and_is_never_followed(common, kind, name):
+    (common.parent / "elsewhere").write_text("theirs\n")
+    lie(kind, common / "vibe-gate" / "captures" / SESSION / name)
+    spool(common, called("toolu_1"), wrote("/r/a.py", "x = 1\n"), session="another")
+    why = captures.fold(open_state(common), None, Redactor({}), NOW)[1]
+    assert isinstance(captures.gaps(open_state(common)), list)
+    assert (common.parent / "elsewhere").read_text() == "theirs\n"
+    if name == "../.lock" and kind != "pipe":
+        assert "all sessions: " in why
+    else:
+        assert fold(common, NOW + timedelta(seconds=1)) == 2
+    if not name.startswith("../"):
+        assert [path.name[:8] for path in (common / "vibe-gate" / "captures" / SESSION).iterdir()] == ["damaged-"]

@@ -41,8 +41,8 @@ class Authorship:
         self._repository = repository
         self._environ = environ
         self._records = state.hook_records
-        self._unread = unread if now is None else captures.note_written(repository.common_dir, now)
-        self._written = captures.written_blobs(repository.common_dir)
+        self._unread = unread if now is None else captures.note_written(state, now)
+        self._written = captures.written_blobs(state)
         self._all: list[Record] | None = None
         self._hints: Hints | None = None
 

@@ -29,7 +29,7 @@ from vibe_gate.domain.turn import TurnSummary
 from vibe_gate.errors import StorageError
 from vibe_gate.store import consistency, names
 from vibe_gate.store.bundle import reason
-from vibe_gate.store.captured import flaws_of
+from vibe_gate.store.captured import problems_of
 from vibe_gate.store.consistency import digest
 from vibe_gate.store.contents import LARGEST_CONTENT, content_fault
 from vibe_gate.store.folder import TEMPORARY, Folder
@@ -50,7 +50,7 @@ def verify(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None
     count = contents = 0
     try:
         if runs is None:
-            found += [*_top(store), *_keys(store), *flaws_of(store)]
+            found += [*_top(store), *_keys(store), *problems_of(store)]
         for entry in entries(root) if runs is None else runs:
             checked = _checked(store, entry, provenance)
             if checked is not None:

@@ -22,7 +22,7 @@ from vibe_gate.domain.bundles import STORE, Cleaned, KeyUsage, Provenance, RunEn
 from vibe_gate.domain.gate import Retention
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
-from vibe_gate.store.captured import Session, spent
+from vibe_gate.store.captured import CapturedSession, unneeded
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock
 from vibe_gate.store.recorder import require_untracked
@@ -72,7 +72,7 @@ class _Plan:
     """What a cleaning would delete, with sizes in bytes; `errors` are sentences."""
 
     runs: list[tuple[RunEntry, int]] = field(default_factory=list)
-    sessions: list[Session] = field(default_factory=list)
+    sessions: list[CapturedSession] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
 
@@ -132,7 +132,7 @@ def _planned(store: Folder, root: Path, rules: Retention, now: datetime, known: 
     by_agents = [entry for entry in every if entry.author == "agent"]
     stay = [(entry.run_id, entry.key) for entry in by_agents if entry.place not in going]
     go = [(entry.run_id, entry.key) for entry in by_agents if entry.place in going]
-    plan.sessions = spent(root, now - oldest, now, stay, go)
+    plan.sessions = unneeded(root, now - oldest, now, stay, go)
     return plan
 
 

@@ -1,6 +1,6 @@
 """The spool: hook events of Claude Code as they come, until vibe-gate folds them (`store.captures`).
 
-One event becomes one line of `<common git dir>/vibe-gate/sessions/<session id>/events.ndjson`,
+One event becomes one line of `<common git dir>/vibe-gate/captures/<session id>/events.ndjson`,
 written by one call under a lock. It never speaks and never fails; an event that cannot be kept is a
 line in `gaps` beside the sessions. A process at every tool call: no JSON, no regular
 expressions, no pathlib.
@@ -139,7 +139,7 @@ def spool_folder(environ: "os._Environ[str]") -> bytes | None:
     for start in (environ.get("CLAUDE_PROJECT_DIR"), "."):
         common = common_dir(os.fsencode(start)) if start else None
         if common is not None:
-            return common + b"/vibe-gate/sessions"
+            return common + b"/vibe-gate/captures"
     return None
 
 

@@ -31,7 +31,7 @@ from vibe_gate.gate.loading import mistakes
 from vibe_gate.gate.mistakes import FOLDER
 from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.store.captures import MAX_AGE, gaps
+from vibe_gate.store import captures, open_state
 
 State = Literal["ok", "warning", "broken"]
 MARKS = {"ok": "✓", "warning": "!", "broken": "✗"}
@@ -207,11 +207,11 @@ def _store(root: Path) -> Point:
 
 def _sessions(common_dir: Path) -> Iterator[Point]:
     """Agent events that were not captured and may still concern a change; nothing without a captured session."""
-    place = common_dir / "vibe-gate" / "sessions"
+    place = common_dir / "vibe-gate" / "captures"
     if not place.is_dir():
         return
-    since = datetime.now(UTC) - MAX_AGE
-    found = [(moment, why) for moment, why in gaps(common_dir) if moment >= since]
+    since = datetime.now(UTC) - captures.MAX_AGE
+    found = [(moment, why) for moment, why in captures.gaps(open_state(common_dir)) if moment >= since]
     if not found:
         yield Point("sessions", "ok", "captured; no missing events known")
         return
