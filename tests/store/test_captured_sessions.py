@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bundle_words import START
 from recorded import Kind, recorded
-from vibe_gate.store.retention import clean
 
+from vibe_gate.domain.bundles import Cleaned, Provenance
 from vibe_gate.domain.gate import Retention
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import Provenance, repair_bundles, verify_bundles
-from vibe_gate.store.captures import fold
-from vibe_gate.store.folder import Folder
+from vibe_gate.store import Bundles, captures, open_state, open_store
 
 DAY = timedelta(days=1)
 NOW = START + 100 * DAY
