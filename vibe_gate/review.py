@@ -112,7 +112,7 @@ async def review_in(
         store = open_store(repository.root, redactor, clock, lambda: repository.tracked(STORE))
         commits = repository.commits(change)
         if request.stage and not change.head_commit:
-            commits = (repository.draft(request.message),)
+            commits = (repository.pending_commit(request.message),)
         _, unread = captures.fold(state, store.captures(), redactor, clock())
         authored = Authorship(repository, environ, state, unread=unread).of(change, commits)
         message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
@@ -151,7 +151,7 @@ async def _carry_out(
         progress("seal", "writing the verdict down")
         intact = answers.intact and _is_still_there(repository, change)
         verdict = assemble_verdict(change, rubrics, checks, answers, waivers, impact, intact=intact)
-        changes = trust.policy_changes(impact, repository.file_patch)
+        changes = trust.policy_changes(impact, partial(repository.file_patch, change))
         summary = _summary(subject, run, answers, verdict).model_copy(update={"policy_changes": changes})
         issuer = ReceiptIssuer(repository, change, gate, run, summary, answers, impact.fingerprint, verdict.waivers)
         summary = _seal(run, summary, verdict, issuer)

@@ -29,7 +29,7 @@ NOT_NEEDED = {
     "vibe_gate.gate.effective",
     "vibe_gate.gate.starters",
     "vibe_gate.gateway",
-    "vibe_gate.git.renames",
+    "vibe_gate.git.libgit2",
     "vibe_gate.sandbox",
     "vibe_gate.judging.brief",
     "vibe_gate.checks.command",
@@ -48,8 +48,11 @@ compiled part."""
 MOST_MODULES = 350
 """All that is loaded, Python's own included: 326 when this was written, 416 before that."""
 
-CALLS = ["rev-parse", "config", "cat-file", "diff-index", "var", "var", "diff-index"]
-"""Where the repository is and its settings; objects; what is staged; who signs; whether it is still staged."""
+CALLS = [
+    "rev-parse", "config", "cat-file", "write-tree", "diff-tree", "patch-id", "cat-file", "var", "var", "write-tree",
+]  # fmt: skip
+"""Where the repository is and its settings; objects; what is staged; what differs, its id and sizes; who signs;
+whether it is still staged."""
 
 WATCH = """\
 #!/bin/sh

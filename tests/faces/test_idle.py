@@ -184,10 +184,6 @@ def make(where: Path, kind: str) -> Path:
         git(repo, "commit", "-q", "-m", "start")
     if kind == "made bare":
         git(repo, "config", "core.bare", "true")
-    if kind == "split index":
-        git(repo, "update-index", "--split-index")
-    if kind == "sparse index":
-        git(repo, "sparse-checkout", "set", "--cone", "--sparse-index", "none")
     if kind == "partial clone":
         git(repo, "config", "uploadpack.allowFilter", "true")
         git(where, "clone", "-q", "--filter=blob:none", f"file://{repo}", "partial")
@@ -195,7 +191,7 @@ def make(where: Path, kind: str) -> Path:
     return repo
 
 
-@pytest.mark.parametrize("kind", ["bare", "made bare", "sha256", "split index", "sparse index", "partial clone"])
+@pytest.mark.parametrize("kind", ["bare", "made bare", "sha256", "partial clone"])
 @pytest.mark.parametrize("arguments", [["--staged"], []])
 def test_what_the_full_path_refuses_is_left_for_it_to_refuse(tmp_path, environ, monkeypatch, kind, arguments):
     repo = make(tmp_path, kind)

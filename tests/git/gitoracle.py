@@ -40,11 +40,12 @@ class Oracle:
         always = ("--ignore-submodules=none", "-M", "-l0")
         return self.git("diff", *always, *options, before, after)
 
-    def commits(self) -> list[tuple[str, str | None]]:
-        """Every commit that is there, with its first parent: as tree ids, each pair once."""
-        rows = [line.split() for line in self.git("log", "--all", "HEAD", "--format=%H %T %P").decode().splitlines()]
-        trees = {row[0]: row[1] for row in rows}
-        return list(dict.fromkeys((row[1], trees[row[2]] if len(row) > 2 else None) for row in rows))
+    def commits(self) -> list[str]:
+        """Every commit whose parents are there; a shallow clone ends at others."""
+        rows = [line.split() for line in self.git("log", "--all", "HEAD", "--format=%H").decode().splitlines()]
+        cut = self.git_dir / "shallow"
+        ends = set(cut.read_text().split()) if cut.exists() else set()
+        return [row[0] for row in rows if row[0] not in ends]
 
     def changes(self, before: str, after: str) -> list[Said]:
         """`git diff --raw --numstat -z`: the same rows as --name-status, with modes, and the counts."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import subprocess
+import zlib
 from pathlib import Path
 
-import pygit2
 import pytest
 
-from vibe_gate.domain.change import EMPTY_TREE, FileChange, Line
+from vibe_gate.domain.change import EMPTY_TREE, FileChange, Line, Selection
 from vibe_gate.errors import IntegrityError, RevisionError
-from vibe_gate.git import diff
+from vibe_gate.git import open_repository
+
+MAX_HUNK_BYTES = 1_000_000
 
 
 class Work:
@@ -21,7 +23,6 @@ class Work:
         self.environ = environ
         root.mkdir()
         self.git("init", "-q")
-        self.repo = pygit2.Repository(str(root))
 
     def git(self, *arguments: str, given: bytes = b"") -> str:
         command = ["git", "-C", str(self.root), *arguments]
@@ -37,8 +38,14 @@ class Work:
             self.git("add", "-f", "--", name)
         return self.git("write-tree")
 
+    def files(self, before: str, after: str) -> tuple[FileChange, ...]:
+        """What differs between two trees."""
+        ends = [self.git("commit-tree", "-m", "x", tree) for tree in (before, after)]
+        with open_repository(self.root, self.environ) as repository:
+            return repository.change(Selection("range", *ends)).files
+
     def changed(self, before: dict[str, bytes], after: dict[str, bytes]) -> FileChange:
-        (file,) = diff.files(self.repo, self.tree(before), self.tree(after))
+        (file,) = self.files(self.tree(before), self.tree(after))
         return file
 
 
@@ -120,15 +127,14 @@ def test_no_attribute_and_no_configuration_changes_what_is_seen(attributes: str,
         "core.bigFileThreshold": "1",
     }.items():
         work.git("config", name, value)
-    work.repo = pygit2.Repository(str(work.root))
-    seen = [file for file in diff.files(work.repo, work.tree(before), work.tree(after)) if file.path == "a.py"]
+    seen = [file for file in work.files(work.tree(before), work.tree(after)) if file.path == "a.py"]
     assert seen == [plain]
 
 
 def test_a_submodule_that_is_to_be_ignored_is_seen_all_the_same(work: Work) -> None:
     trees = [work.git("mktree", given=f"160000 commit {c * 40}\tmodule\n".encode()) for c in "12"]
     work.git("config", "diff.ignoreSubmodules", "all")
-    (file,) = diff.files(pygit2.Repository(str(work.root)), *trees)
+    (file,) = work.files(*trees)
     assert file.before and file.after
     assert (file.before.blob, file.after.mode, file.after.size) == ("1" * 40, 0o160000, 0)
     assert lines(file) == [
@@ -140,13 +146,14 @@ def test_a_submodule_that_is_to_be_ignored_is_seen_all_the_same(work: Work) -> N
 def test_a_file_that_becomes_a_symlink_of_the_same_bytes_is_a_change_of_type(work: Work) -> None:
     blob = work.git("hash-object", "-w", "--stdin", given=b"target")
     trees = [work.git("mktree", given=f"{mode} blob {blob}\ta\n".encode()) for mode in ("100644", "120000")]
-    (file,) = diff.files(work.repo, *trees)
+    (file,) = work.files(*trees)
     assert file.after
-    assert (file.change_type, file.after.mode, file.hunks) == ("type_changed", 0o120000, ())
+    assert (file.change_type, file.after.mode, file.added, file.deleted) == ("type_changed", 0o120000, 0, 0)
+    assert lines(file) == [Line("-", b"target"), Line("+", b"target")]
 
 
 def test_a_binary_file_shows_its_lines_up_to_a_limit(work: Work) -> None:
-    small, large = b"\0" + b"x" * (diff.MAX_HUNK_BYTES - 1), b"\0" + b"x" * diff.MAX_HUNK_BYTES
+    small, large = b"\0" + b"x" * (MAX_HUNK_BYTES - 1), b"\0" + b"x" * MAX_HUNK_BYTES
     file = work.changed({"a": b"\0"}, {"a": small})
     assert (file.binary, file.added, file.deleted) == (True, 1, 1)
     file = work.changed({"a": b"\0"}, {"a": large})
@@ -171,35 +178,48 @@ def test_names_of_any_bytes_are_held_and_sorted_as_git_does(work: Work) -> None:
     blob = work.git("hash-object", "-w", "--stdin", given=b"x\n")
     for name in names:
         work.git("update-index", "-z", "--index-info", given=f"100644 {blob}\t".encode() + name + b"\0")
-    files = diff.files(work.repo, EMPTY_TREE, work.git("write-tree"))
+    files = work.files(EMPTY_TREE, work.git("write-tree"))
     assert [file.path.encode("utf-8", "surrogateescape") for file in files] == sorted(names)
 
 
 def test_folders_nested_deeper_than_python_recurses_are_read(work: Work) -> None:
     tree = work.git("mktree", given=b"100644 blob " + work.git("hash-object", "-w", "--stdin").encode() + b"\tx\n")
-    for _ in range(1_500):
-        builder = work.repo.TreeBuilder()
-        builder.insert("d", pygit2.Oid(hex=tree), pygit2.enums.FileMode.TREE)
-        tree = str(builder.write())
-    (file,) = diff.files(work.repo, EMPTY_TREE, tree)
-    assert file.path == "d/" * 1_500 + "x"
+    script = "for n in $(seq 1100); do t=$(printf '040000 tree %s\\td\\n' $t | git mktree); done; echo $t"
+    done = subprocess.run(["sh", "-c", f"t={tree}; {script}"], cwd=work.root, env=work.environ, capture_output=True)
+    (file,) = work.files(EMPTY_TREE, done.stdout.decode().strip())
+    assert file.path == "d/" * 1_100 + "x"
 
 
 def test_an_object_that_is_missing_is_named(work: Work) -> None:
     tree = work.git("mktree", "--missing", given=f"100644 blob {'3' * 40}\tgone\n".encode())
-    with pytest.raises(RevisionError, match=f"{'3' * 40} .gone. is missing"):
-        diff.files(work.repo, EMPTY_TREE, tree)
-    with pytest.raises(RevisionError, match=f"{'4' * 40} .* is missing"):
-        diff.files(work.repo, EMPTY_TREE, "4" * 40)
+    with pytest.raises(RevisionError, match=f"Object {'3' * 40} is missing here; fetch it first"):
+        work.files(EMPTY_TREE, tree)
+    tree = work.git("mktree", "--missing", given=f"040000 tree {'4' * 40}\tgone\n".encode())
+    with pytest.raises(RevisionError, match=f"{'4' * 40} is missing"):
+        work.files(EMPTY_TREE, tree)
 
 
-@pytest.mark.parametrize("name", [b"same", b"a/b"])
-def test_a_tree_that_could_hide_a_file_is_refused(name: bytes, work: Work) -> None:
+@pytest.mark.parametrize("damage", [b"no zlib", b"", zlib.compress(b"blob 6\0other\n")])
+def test_an_object_that_is_damaged_is_one_sentence(work: Work, damage: bytes) -> None:
+    blob = work.git("hash-object", "-w", "--stdin", given=b"right\n")
+    tree = work.git("mktree", given=f"100644 blob {blob}\ta\n".encode())
+    file = work.root / ".git/objects" / blob[:2] / blob[2:]
+    file.chmod(0o644)
+    file.write_bytes(damage)
+    commit = work.git("commit-tree", "-m", "x", tree)
+    with open_repository(work.root, work.environ) as repository, pytest.raises(IntegrityError, match="damaged; run"):
+        [change] = repository.change(Selection("commit", commit)).files
+        assert change.after
+        repository.read(change.after)
+
+
+@pytest.mark.parametrize("name", [b"same"])
+def test_a_tree_with_a_name_twice_is_refused(name: bytes, work: Work) -> None:
     blob = bytes.fromhex(work.git("hash-object", "-w", "--stdin", given=b"x\n"))
     content = b"100644 same\0" + blob + b"100644 " + name + b"\0" + blob
     tree = work.git("hash-object", "-w", "--literally", "-t", "tree", "--stdin", given=content)
     with pytest.raises(IntegrityError, match="not well formed"):
-        diff.files(work.repo, EMPTY_TREE, tree)
+        work.files(EMPTY_TREE, tree)
 
 
 def test_forty_thousand_changed_lines_are_counted(work: Work) -> None:

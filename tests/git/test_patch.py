@@ -1,17 +1,20 @@
-"""Patches: `git apply` takes them, people can read them, their ids are git's."""
+"""Patches: `git apply` takes them, people can read them, each file has its section."""
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import histories
-import pygit2
 import pytest
 from gitoracle import Oracle
 
-from vibe_gate.domain.change import EMPTY_TREE
-from vibe_gate.git import diff, patch
+from vibe_gate.domain import patch_text, paths
+from vibe_gate.domain.change import Change, Selection
+from vibe_gate.git import Repository, open_repository
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -21,11 +24,14 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return histories.build(tmp_path_factory.mktemp("patches") / "repo", environ)
 
 
-def trees_of(oracle: Oracle, subject: str) -> tuple[str, str]:
-    """Trees before and after the commit of that subject."""
-    found = oracle.git("log", "--all", f"--grep=^{subject}$", "--format=%T %P").decode().split()
-    before = oracle.git("rev-parse", found[1] + "^{tree}").decode().strip() if len(found) > 1 else EMPTY_TREE
-    return before, found[0]
+@pytest.fixture
+def repository(generated: Path, environ: dict[str, str]) -> Iterator[Repository]:
+    with open_repository(generated, environ) as opened:
+        yield opened
+
+
+def change_of(repository: Repository, subject: str) -> Change:
+    return repository.change(Selection("commit", f":/^{subject}$"))
 
 
 @pytest.mark.parametrize(
@@ -47,10 +53,10 @@ def trees_of(oracle: Oracle, subject: str) -> tuple[str, str]:
     ],
 )
 def test_git_apply_makes_exactly_the_after_tree_from_the_before_tree(
-    subject: str, generated: Path, tmp_path: Path, environ: dict[str, str]
+    subject: str, repository: Repository, tmp_path: Path, environ: dict[str, str]
 ) -> None:
-    before, after = trees_of(Oracle(generated / ".git", environ), subject)
-    made = patch.unified(pygit2.Repository(str(generated)), before, after)
+    change = change_of(repository, subject)
+    patch = repository.patch(change)
     work = tmp_path / "work"
 
     def git(*arguments: str, given: bytes = b"") -> bytes:
@@ -59,73 +65,63 @@ def test_git_apply_makes_exactly_the_after_tree_from_the_before_tree(
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    clone = ["git", "clone", "-q", "--shared", "--no-checkout", str(generated), str(work)]
+    clone = ["git", "clone", "-q", "--shared", "--no-checkout", str(repository.root), str(work)]
     subprocess.run(clone, env=environ, check=True, capture_output=True)
-    git("read-tree", "-m", "-u", before)
+    git("read-tree", "-m", "-u", change.before)
     for line in git("ls-files", "-s", "-z").split(b"\0"):
         if line.startswith(b"160000"):
             (work / line.split(b"\t")[1].decode()).mkdir(exist_ok=True)
-    git("apply", "--index", given=made)
-    assert git("write-tree").decode().strip() == after
+    git("apply", "--index", given=patch)
+    assert git("write-tree").decode().strip() == change.after
     assert git("diff", "--name-only", "--ignore-submodules=all") == b""
-    git("apply", "--index", "-R", given=made)
-    assert git("write-tree").decode().strip() == before
+    git("apply", "--index", "-R", given=patch)
+    assert git("write-tree").decode().strip() == change.before
 
 
-def text_of(generated: Path, environ: dict[str, str], subject: str, path: str) -> str:
-    repo = pygit2.Repository(str(generated))
-    trees = trees_of(Oracle(generated / ".git", environ), subject)
-    (file,) = (file for file in diff.files(repo, *trees) if file.path == path)
-    return patch.file_text(repo, file)
+def test_every_file_of_every_change_has_its_section(repository: Repository, environ: dict[str, str]) -> None:
+    commits = Oracle(repository.git_dir, environ).commits()
+    for change in repository.changes_of(commits).values():
+        patch = repository.patch(change)
+        sections = patch_text.split_patch(patch)
+        assert list(sections) == [paths.encode(file.path) for file in change.files]
+        assert b"".join(sections.values()) == patch
+        for file in change.files:
+            if not file.binary:
+                assert patch_text.hunks(sections[paths.encode(file.path)]) == file.hunks
 
 
-def test_one_file_reads_as_in_git_diff(generated: Path, environ: dict[str, str]) -> None:
-    oracle = Oracle(generated / ".git", environ)
-    expected = oracle.diff(*trees_of(oracle, "Edit"), "--full-index").decode()
-    assert text_of(generated, environ, "Edit", "src/app.py") == expected
+def text_of(repository: Repository, subject: str, path: str) -> str:
+    change = change_of(repository, subject)
+    file = change.file(path)
+    assert file is not None
+    return repository.file_patch(change, file)
 
 
-def test_what_is_not_visible_is_escaped_for_people(generated: Path, environ: dict[str, str]) -> None:
-    text = text_of(generated, environ, "Edit contents", "c/nul")
-    assert "-\\x00nul\n+\\x00NUL\n" in text
-    text = text_of(generated, environ, "Edit contents", "c/latin1")
-    assert "-Gr\\xfc\\xdfe\n" in text
-    text = text_of(generated, environ, "Edit contents", "c/crlf")
-    assert "-one\\r\n" in text
-    text = text_of(generated, environ, "Edit odd names", "es\x1b[31mc")
-    assert "\x1b" not in text
-    text = text_of(generated, environ, "Edit odd names", "bidi\u202egpj")
-    assert "\u202e" not in text
+def test_one_file_reads_as_in_git_diff(repository: Repository, environ: dict[str, str]) -> None:
+    change = change_of(repository, "Edit")
+    expected = Oracle(repository.git_dir, environ).diff(change.before, change.after, "--full-index").decode()
+    assert text_of(repository, "Edit", "src/app.py") == expected
 
 
-def test_a_large_binary_file_is_told_in_one_line(generated: Path, environ: dict[str, str]) -> None:
-    text = text_of(generated, environ, "Edit contents", "c/large-binary")
-    assert text.splitlines()[-1] == "Binary contents of 1,100,001 and 1,100,001 bytes differ"
+def test_what_is_not_visible_is_escaped_for_people(repository: Repository) -> None:
+    assert "-Gr\\xfc\\xdfe\n" in text_of(repository, "Edit contents", "c/latin1")
+    assert "-one\\r\n" in text_of(repository, "Edit contents", "c/crlf")
+    assert "+\\x00 and more\n" in text_of(repository, "Edit contents", "c/late-nul")
+    assert "\x1b" not in text_of(repository, "Edit odd names", "es\x1b[31mc")
+    assert "\u202e" not in text_of(repository, "Edit odd names", "bidi\u202egpj")
 
 
-def test_a_file_that_became_a_symlink_is_told_as_both(generated: Path, environ: dict[str, str]) -> None:
-    text = text_of(generated, environ, "File to symlink, the same bytes", "k/target")
+def test_a_binary_file_is_told_in_one_line(repository: Repository) -> None:
+    text = text_of(repository, "Edit contents", "c/large-binary")
+    assert text.splitlines()[-1] == "Binary files a/c/large-binary and b/c/large-binary differ"
+
+
+def test_a_file_that_became_a_symlink_is_told_as_both(repository: Repository) -> None:
+    text = text_of(repository, "File to symlink, the same bytes", "k/target")
     assert "deleted file mode 100644" in text
     assert "new file mode 120000" in text
 
 
-def test_nothing_that_differs_is_no_patch_and_no_id(generated: Path) -> None:
-    repo = pygit2.Repository(str(generated))
-    tree = str(repo.head.peel(pygit2.Tree).id)
-    assert patch.unified(repo, tree, tree) == b""
-    assert patch.patch_id(repo, tree, tree) == ""
-
-
-def test_the_id_of_a_change_survives_being_moved_in_its_file(generated: Path, environ: dict[str, str]) -> None:
-    repo = pygit2.Repository(str(generated))
-
-    def tree(content: bytes) -> str:
-        builder = repo.TreeBuilder()
-        builder.insert("a", repo.create_blob(content), pygit2.enums.FileMode.BLOB)
-        return str(builder.write())
-
-    body = b"".join(b"%d\n" % number for number in range(20))
-    here = patch.patch_id(repo, tree(body), tree(body.replace(b"10\n", b"ten\n")))
-    moved = patch.patch_id(repo, tree(b"new\n" + body), tree(b"new\n" + body.replace(b"10\n", b" te n\n")))
-    assert here == moved
-    assert len(here) == 40
+def test_nothing_that_differs_is_no_patch_and_no_id(repository: Repository) -> None:
+    change = change_of(repository, "Empty commit")
+    assert (repository.patch(change), change.range_patch_id, change.files) == (b"", "", ())

@@ -114,21 +114,6 @@ def test_a_partial_clone_is_named(seeded: Bench, tmp_path: Path) -> None:
     assert "partial clone" in unsupported(Bench(tmp_path / "partial", seeded.environ))
 
 
-def test_a_split_index_is_named(seeded: Bench) -> None:
-    seeded.git("update-index", "--split-index")
-    assert "git update-index --no-split-index" in unsupported(seeded)
-    seeded.git("update-index", "--no-split-index")
-    assert seeded.snapshot()
-
-
-def test_a_sparse_index_is_named(seeded: Bench) -> None:
-    seeded.commit("more", **{"docs/a.md": "a\n"})
-    seeded.git("sparse-checkout", "set", "--sparse-index", "src")
-    assert "--no-sparse-index" in unsupported(seeded)
-    seeded.git("sparse-checkout", "reapply", "--no-sparse-index")
-    assert seeded.snapshot() == seeded.git("rev-parse", "HEAD^{tree}")
-
-
 def test_files_named_like_index_extensions_are_no_obstacle(seeded: Bench) -> None:
     for name in ["d/link", "sdir", "e/sdir"]:
         seeded.write(name, "x")

@@ -288,6 +288,23 @@ def test_index_versions_and_extensions(seeded: Bench, holds: Holds, version: str
     holds(seeded)
 
 
+def test_a_split_index(seeded: Bench, holds: Holds) -> None:
+    seeded.git("update-index", "--split-index")
+    seeded.write("a.txt", "edited\n")
+    seeded.git("update-index", "--assume-unchanged", "src/app.py")
+    seeded.write("src/app.py", "hidden\n")
+    holds(seeded)
+
+
+def test_a_sparse_index(seeded: Bench, holds: Holds) -> None:
+    seeded.commit("more", **{"docs/a.md": "a\n", "docs/b.md": "b\n"})
+    seeded.git("sparse-checkout", "set", "--sparse-index", "src")
+    assert holds(seeded) == seeded.git("rev-parse", "HEAD^{tree}")
+    seeded.write("src/app.py", "edited\n")
+    seeded.write("docs/b.md", "there all the same\n")
+    holds(seeded)
+
+
 def test_edits_behind_flags_are_seen(seeded: Bench, holds: Holds) -> None:
     seeded.git("update-index", "--assume-unchanged", "a.txt", "tool.sh", "src/app.py")
     seeded.git("update-index", "--skip-worktree", "src/deep/er/file.txt", "link")
@@ -384,8 +401,8 @@ def test_fifos_and_sockets_are_not_read(seeded: Bench, holds: Holds) -> None:
     holds(seeded)
     (seeded.root / "a.txt").unlink()
     os.mkfifo(seeded.root / "a.txt")
-    with seeded.open() as repository:
-        assert repository.tree(repository.snapshot()).read("a.txt") is None
+    with pytest.raises(UsageError, match=r"^a\.txt is tracked, and no file or link any more"):
+        seeded.snapshot()
     listener.close()
 
 
@@ -464,7 +481,7 @@ def test_artifacts_at_the_root_are_never_part_of_it(seeded: Bench) -> None:
 
 def test_a_bad_index_is_one_sentence(seeded: Bench) -> None:
     (seeded.root / ".git/index").write_bytes(b"DIRC\0\0\0\2\0\0\0\5" + b"x" * 40)
-    with pytest.raises(InfrastructureError, match=r"damaged|failed"):
+    with pytest.raises(InfrastructureError, match=r"could not read.*index"):
         seeded.snapshot()
 
 

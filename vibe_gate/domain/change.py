@@ -6,25 +6,31 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.modes import (
+    EMPTY_TREE,
+    EXECUTABLE_MODE,
+    NO_MODE,
+    REGULAR_MODE,
+    SUBMODULE_MODE,
+    SYMLINK_MODE,
+)
 
 ChangeType = Literal["added", "modified", "deleted", "renamed", "type_changed"]
+Origin = Literal[" ", "+", "-"]
 Side = Literal["before", "after"]
 ChangeKind = Literal["worktree", "range", "staged", "commit"]
 
-SYMLINK_MODE = 0o120000
-SUBMODULE_MODE = 0o160000
-EXECUTABLE_MODE = 0o100755
-REGULAR_MODE = 0o100644
-NO_MODE = 0
-
-EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+__all__ = [
+    "EMPTY_TREE", "EXECUTABLE_MODE", "NO_MODE", "REGULAR_MODE", "SUBMODULE_MODE", "SYMLINK_MODE", "Change",
+    "ChangeKind", "ChangeType", "FileChange", "FileVersion", "Hunk", "Line", "Origin", "Selection", "Side",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line of a hunk, with its bytes as they are (line ending included)."""
 
-    origin: Literal[" ", "+", "-"]
+    origin: Origin
     content: bytes
 
 

@@ -16,7 +16,6 @@ from vibe_gate.domain.record import MAX_HINTS, Hints, Record
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.errors import GateError
 from vibe_gate.git import Repository
-from vibe_gate.git.taken import taken_over
 from vibe_gate.store import State, captures
 
 MAX_LOOKED_AT = 50
@@ -66,9 +65,9 @@ class Authorship:
         `message` is that of one that was just made.
         """
         found: dict[str, None] = {}
-        for name in taken_over(self._repository.git_dir, message):
+        for name in self._repository.source_commits(message):
             try:
-                made, tree = self._repository.signed(name), self._repository.tree(name).id
+                made, tree = self._repository.commit(name), self._repository.tree(name).id
             except GateError:  # gone since
                 continue
             own = provenance({}, (made,), uncommitted=False).hints

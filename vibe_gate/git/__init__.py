@@ -1,43 +1,31 @@
 """The git door: the only importer of pygit2, and the only caller of the git program.
 
-`open_repository` finds the repository and lets git walk the working tree at once; the rest
-is loaded meanwhile, and libgit2 only when there is something to diff.
+`open_repository` finds a repository; everything else is a method of `Repository`. What a method alone needs is loaded
+by its first call, libgit2 only for merges and binary files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vibe_gate.errors import UsageError
-from vibe_gate.git import detect, status
+from vibe_gate.git import place
+from vibe_gate.git.repository import Repository
 
 if TYPE_CHECKING:
-    from vibe_gate.git import authors, changes, compiled, fetching, hooks, library, merging, patch, renames
     from vibe_gate.git.export import Export
-    from vibe_gate.git.repository import Repository
+    from vibe_gate.git.fetch import Credentials
+    from vibe_gate.git.history import MAX_COMMITS
+    from vibe_gate.git.hooks import HeadCommit
+    from vibe_gate.git.libgit2 import Draft, make_repository
     from vibe_gate.git.tree import Tree
-    from vibe_gate.git.updates import Updates
+    from vibe_gate.git.updates import NewCommit, Updates
 
 __all__ = [
-    "Export", "Repository", "Tree", "Updates", "authors", "changes", "compiled", "fetching", "hooks", "library",
-    "merging", "open_repository", "patch", "renames",
+    "MAX_COMMITS", "Credentials", "Draft", "Export", "HeadCommit", "NewCommit", "Repository", "Tree", "Updates",
+    "make_repository", "open_repository",
 ]  # fmt: skip
-
-_HOMES = {"Export": "export", "Repository": "repository", "Tree": "tree", "Updates": "updates"}
-_LATE = (
-    "authors",
-    "changes",
-    "compiled",
-    "fetching",
-    "hooks",
-    "library",
-    "merging",
-    "patch",
-    "renames",
-)  # modules that load libgit2 or more than a snapshot or an ordinary diff needs
 
 
 def open_repository(start: Path, environ: Mapping[str, str], *, walk: bool = False) -> Repository:
@@ -47,23 +35,38 @@ def open_repository(start: Path, environ: Mapping[str, str], *, walk: bool = Fal
     at once, while the rest of the program is still being loaded.
 
     UsageError: no repository, a bare one, another owner's. UnsupportedRepository: a format
-    that libgit2 cannot read. One sentence each.
+    that vibe-gate cannot read. One sentence each.
     """
-    place = detect.find(start, environ)
-    early = status.begin(place) if walk else None
-    try:
-        flags = detect.read_index(place)
-    except UsageError:
-        if early is not None:
-            status.forget(early)
-        raise
-    made: Repository = import_module(f"{__name__}.repository").Repository(place, early and (early, flags))
-    return made
+    return Repository(place.find(start, environ), walk=walk)
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    if name in _LATE:
-        return import_module(f"{__name__}.{name}")
+    if name == "Export":
+        from vibe_gate.git.export import Export
+
+        return Export
+    if name == "Credentials":
+        from vibe_gate.git.fetch import Credentials
+
+        return Credentials
+    if name == "MAX_COMMITS":
+        from vibe_gate.git.history import MAX_COMMITS
+
+        return MAX_COMMITS
+    if name == "HeadCommit":
+        from vibe_gate.git.hooks import HeadCommit
+
+        return HeadCommit
+    if name in ("Draft", "make_repository"):
+        from vibe_gate.git import libgit2
+
+        return getattr(libgit2, name)
+    if name in ("NewCommit", "Updates"):
+        from vibe_gate.git import updates
+
+        return getattr(updates, name)
+    if name == "Tree":
+        from vibe_gate.git.tree import Tree
+
+        return Tree
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

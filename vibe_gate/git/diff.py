@@ -1,228 +1,222 @@
-"""What differs between two trees, file by file and line by line.
+"""What differs between two trees, as git says it: files, lines, renames, patch and patch-id.
 
-Only object ids, names, modes and bytes decide what is seen here. Nothing in
-.gitattributes or in any configuration can hide, shorten or rewrite a change: the
-contents are compared as plain buffers, so no attribute is ever looked up.
+Git is asked in a bare repository of our own that has the objects and nothing else, so that no attribute and no
+configuration can hide, shorten or rewrite a change. Any number of changes takes the same few processes.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from vibe_gate import git as rooms
-from vibe_gate.domain import paths
-from vibe_gate.domain.change import (
-    EMPTY_TREE,
-    EXECUTABLE_MODE,
-    REGULAR_MODE,
-    SUBMODULE_MODE,
-    SYMLINK_MODE,
-    ChangeType,
-    FileChange,
-    FileVersion,
-    Hunk,
-    Line,
-)
+from vibe_gate.domain import patch_text, paths
+from vibe_gate.domain.change import SUBMODULE_MODE, ChangeType, FileChange, FileVersion
 from vibe_gate.domain.expressions import expression
-from vibe_gate.errors import IntegrityError, RevisionError
-from vibe_gate.git import compiled
-from vibe_gate.git.compiled import Objects
+from vibe_gate.errors import GateError, IntegrityError, RevisionError
+from vibe_gate.git.objects import Objects
+from vibe_gate.git.program import Finished, finish
 
 MAX_HUNK_BYTES = 1_000_000  # a binary side above this is for machines: no model and no person reads it line by line
-CONTEXT_LINES = 3  # git's default
+PAIRS_AT_ONCE = 100  # of trees: their patches are in memory together
 
-_KINDS = {compiled.BLOB: "blob", compiled.TREE: "tree"}
-_TYPE_MASK = 0o170000
-_TREE_MODE = 0o040000
-_EXECUTABLE_BIT = 0o100
-_TREE_ENTRY = expression(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
-_ORIGINS: dict[str, Literal[" ", "+", "-"]] = {" ": " ", "+": "+", "-": "-"}  # others are "no newline" markers
+_RENAMES = ("-M", "-l0")  # found however many there are; git's own limit is 1,000 x 1,000 files
+_DIFF = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--numstat", "-p", "--full-index", *_RENAMES)
+_HEADER = expression(rb"([0-9a-f]{40}) ([0-9a-f]{40})[\n\0]")
+_ID = expression(r"\b[0-9a-f]{40}\b")
+_DAMAGE = expression(r"corrupt|is empty|inflate|mismatch|malformed|garbage|truncated|too-short|empty filename")
+_TYPES: dict[str, ChangeType] = {
+    "A": "added", "M": "modified", "D": "deleted", "R": "renamed", "T": "type_changed",
+}  # fmt: skip
+_NO_MODE = "000000"
+
+
+class Trees(NamedTuple):
+    """The ids of the trees before and after a change."""
+
+    before: str
+    after: str
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One side of a difference: path as bytes, object id in hex, mode as git prints it."""
+class Diff:
+    """What differs between two trees. `patch` only names binary files; `patch_id` is "" if nothing differs."""
 
-    path: bytes
-    id: str
-    mode: int
-
-
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """A path that differs, before its lines are compared. `percent` is git's similarity index of a rename."""
-
-    before: Side | None
-    after: Side | None
-    percent: int = 0
-
-    @property
-    def kept(self) -> Side:
-        """The side that names the file: after, or before where it was deleted."""
-        side = self.after or self.before
-        assert side is not None
-        return side
-
-    @property
-    def change_type(self) -> ChangeType:
-        """What happened to the file, by git's rules."""
-        if self.before is None:
-            return "added"
-        if self.after is None:
-            return "deleted"
-        if (self.before.mode & _TYPE_MASK) != (self.after.mode & _TYPE_MASK):
-            return "type_changed"
-        return "renamed" if self.before.path != self.after.path else "modified"
+    files: tuple[FileChange, ...] = ()
+    patch: bytes = b""
+    patch_id: str = ""
 
 
-def files(objects: Objects, before_tree: str, after_tree: str) -> tuple[FileChange, ...]:
-    """Every path that differs between two trees, with its hunks, in the order in which git prints them.
+def compare(objects: Objects, pairs: Sequence[Trees]) -> dict[Trees, Diff]:
+    """What differs in each pair: the files that `git diff --name-status -M -l0` lists, in its order, with their hunks.
 
-    The same files, types and old paths as `git diff --name-status -M -l0` (git 2.39, default configuration)
-    prints; `renames.pair` says how that is decided. Without `-l0` git gives up on renames with edits when
-    deleted x added files (that are not renamed by id or name already) exceed 1,000 x 1,000, and shows them as
-    deleted and added: here they stay renames, however many there are.
+    Counts are those of `git diff --numstat`, for binary files those of `git diff --text`. A binary file with a side
+    over `MAX_HUNK_BYTES` has no hunks and counts 0. A type change has the hunks of a deletion and an addition.
 
-    Counts are those of `git diff --numstat`, and of `git diff --text` for binary files. A binary file with a
-    side over `MAX_HUNK_BYTES` has no hunks and counts 0, as git's `-` says. A type change is the difference of
-    the two contents (a symlink's is its target, a submodule's git's `Subproject commit` line). Raises
-    `RevisionError` where an object is missing, `IntegrityError` where a tree is not well formed.
+    `patch_id` is what `git diff -l0 --full-index BEFORE AFTER | git patch-id --stable` prints: without `--full-index`
+    git hashes the ids of binary files as they are abbreviated in this repository today.
+
+    RevisionError if an object is missing, IntegrityError if one is damaged or a tree is not well formed.
     """
-    read = reader(objects)
-    return tuple(_file_change(delta, read) for delta in deltas(objects, before_tree, after_tree))
+    diffs = dict.fromkeys(pairs, Diff())
+    differing = [pair for pair in diffs if pair.before != pair.after]
+    for start in range(0, len(differing), PAIRS_AT_ONCE):
+        diffs |= _compare(objects, differing[start : start + PAIRS_AT_ONCE])
+    return diffs
 
 
-def deltas(objects: Objects, before_tree: str, after_tree: str) -> list[Delta]:
-    """What differs, renames paired, sorted by the path of the after side (of the before side if deleted)."""
-    raw = sorted(_raw(objects, before_tree, after_tree), key=lambda delta: delta.kept.path)
-    deleted = [delta.before for delta in raw if delta.before and not delta.after]
-    added = [delta.after for delta in raw if delta.after and not delta.before]
-    matches = rooms.renames.pair(deleted, added, reader(objects)) if deleted and added else {}
-    gone = {deleted[match.source].path for match in matches.values()}
-    renamed = {
-        added[target].path: Delta(deleted[match.source], added[target], match.percent)
-        for target, match in matches.items()
+def full_patch(objects: Objects, trees: Trees) -> bytes:
+    """The patch with the contents of binary files; `git apply --index` on the first tree gives exactly the second."""
+    done = objects.bare.run("diff-tree", "-r", "-p", "--binary", "--full-index", *_RENAMES, *trees)
+    if done.code:
+        raise _failure(done)
+    return done.out
+
+
+def _compare(objects: Objects, pairs: Sequence[Trees]) -> dict[Trees, Diff]:
+    asked = "".join(f"{pair.before} {pair.after}\n" for pair in pairs)
+    done = objects.bare.run(*_DIFF, stdin=asked.encode())
+    if done.code:
+        raise _failure(done)
+    output = _Output(done.out)
+    listed: dict[Trees, tuple[list[_Row], bytes]] = {}
+    for pair in pairs:
+        if not output.skip_header(pair):
+            raise _failure(done)
+        listed[pair] = output.rows(), output.patch()
+    numbered = b"".join(b"commit %040x\n%s" % (at, patch) for at, (_, patch) in enumerate(listed.values()))
+    hashing = objects.bare.start("patch-id", "--stable", reads=True)
+    sizes = objects.sizes(side for rows, _ in listed.values() for row in rows for side in row.blobs)
+    ids = dict(line.split()[::-1] for line in finish(hashing, numbered).line.split("\n") if line)
+    return {
+        pair: Diff(_files(objects, rows, patch, sizes), patch, ids.get(f"{at:040x}", ""))
+        for at, (pair, (rows, patch)) in enumerate(listed.items())
     }
-    # A path can be deleted as a file and added as another; only the added one is a rename's target.
-    return [
-        delta if delta.before else renamed.get(delta.kept.path, delta)
-        for delta in raw
-        if delta.after or delta.kept.path not in gone
-    ]
 
 
-def reader(objects: Objects) -> Callable[[Side], bytes]:
-    """A function that gives the content of a side; for a submodule git's `Subproject commit` line."""
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A path that differs, as `--raw` and `--numstat` list it. Counts are None if git takes the file for binary."""
 
-    def read(side: Side) -> bytes:
-        if side.mode == SUBMODULE_MODE:
-            return b"Subproject commit %s\n" % side.id.encode("ascii")
-        return _read_object(objects, side.id, compiled.BLOB, side.path)
+    change_type: ChangeType
+    modes: tuple[str, str]
+    ids: tuple[str, str]
+    old_path: bytes
+    path: bytes
+    added: int | None = None
+    deleted: int | None = None
 
-    return read
+    @property
+    def blobs(self) -> list[str]:
+        """The ids of its contents; a submodule has none here."""
+        sides = zip(self.modes, self.ids, strict=True)
+        return [name for mode, name in sides if mode not in (_NO_MODE, "160000")]
 
-
-def _read_object(objects: Objects, identity: str, kind: int, path: bytes) -> bytes:
-    try:
-        found, content = objects.read(identity)
-    except KeyError:
-        raise RevisionError(f"Object {identity} ({_shown(path)}) is missing here; fetch it first.") from None
-    if found != kind:
-        raise IntegrityError(f"Object {identity} ({_shown(path)}) is not a {_KINDS[kind]}; run `git fsck`.")
-    return bytes(content)
-
-
-def _shown(path: bytes) -> str:
-    return paths.quote(paths.decode(path)) if path else "the top of the tree"
-
-
-def _raw(objects: Objects, before_tree: str, after_tree: str) -> Iterator[Delta]:
-    """Files that differ, unpaired. Trees are read as bytes: no configuration (`diff.ignoreSubmodules`) has a say."""
-    waiting = [(b"", before_tree, after_tree)]
-    while waiting:
-        prefix, before_id, after_id = waiting.pop()
-        before = _entries(objects, before_id, prefix)
-        after = _entries(objects, after_id, prefix)
-        for name in {name for name, _ in before.items() ^ after.items()}:
-            path = prefix + name
-            old = before.get(name)
-            new = after.get(name)
-            old_tree = old[1] if old and old[0] == _TREE_MODE else EMPTY_TREE
-            new_tree = new[1] if new and new[0] == _TREE_MODE else EMPTY_TREE
-            if old_tree != new_tree:
-                waiting.append((path + b"/", old_tree, new_tree))
-            delta = Delta(_side(path, old), _side(path, new))
-            if delta.before or delta.after:
-                yield delta
+    def versions(self, sizes: dict[str, int]) -> list[FileVersion | None]:
+        """Both sides; a submodule's size is 0."""
+        sides = zip(self.modes, self.ids, strict=True)
+        return [
+            None if mode == _NO_MODE else FileVersion(name, int(mode, 8), sizes.get(name, 0)) for mode, name in sides
+        ]
 
 
-def _side(path: bytes, entry: tuple[int, str] | None) -> Side | None:
-    return None if entry is None or entry[0] == _TREE_MODE else Side(path, entry[1], entry[0])
+class _Output:
+    """What `_DIFF` prints: for each pair a header, the rows of `--raw`, those of `--numstat`, a NUL, and the patch."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def skip_header(self, pair: Trees) -> bool:
+        """Whether the header of this pair comes next; git leaves it out if a tree is missing."""
+        found = _HEADER.match(self._data, self._at)
+        if found is None or (found[1].decode(), found[2].decode()) != pair:
+            return False
+        self._at = found.end()
+        return True
+
+    def rows(self) -> list[_Row]:
+        """The rows, each with its counts. IntegrityError if a path stands there twice."""
+        rows: list[_Row] = []
+        while self._data[self._at : self._at + 1] == b":":
+            old_mode, new_mode, old, new, status = self._take().decode()[1:].split(" ")
+            path = self._take()
+            kept = self._take() if status[:1] == "R" else path
+            rows.append(_Row(_TYPES[status[:1]], (old_mode, new_mode), (old, new), path, kept))
+        if len({row.path for row in rows}) != len(rows):
+            raise IntegrityError("A tree of this change is not well formed; run `git fsck`.")
+        return [self._counted(row) for row in rows]
+
+    def _counted(self, row: _Row) -> _Row:
+        added, deleted, path = self._take().split(b"\t", 2)
+        if not path:  # a rename: both paths follow
+            self._take(), self._take()
+        return row if added == b"-" else replace(row, added=int(added), deleted=int(deleted))
+
+    def patch(self) -> bytes:
+        """The patch, up to the next header: no line of a patch begins with an id."""
+        self._at += self._data[self._at : self._at + 1] == b"\0"
+        start = self._at
+        following = _NEXT.search(self._data, start - 1)
+        self._at = following.start() + 1 if following else len(self._data)
+        return self._data[start : self._at]
+
+    def _take(self) -> bytes:
+        end = self._data.index(b"\0", self._at)
+        field, self._at = self._data[self._at : end], end + 1
+        return field
 
 
-def _entries(objects: Objects, identity: str, path: bytes) -> dict[bytes, tuple[int, str]]:
-    """A tree's entries: name -> (mode, object id)."""
-    if identity == EMPTY_TREE:
-        return {}
-    content = _read_object(objects, identity, compiled.TREE, path)
-    rows = _TREE_ENTRY.findall(content)
-    entries = {name: (_canonical(int(mode, 8)), raw.hex()) for mode, name, raw in rows}
-    # What is skipped, or named twice, could be checked out and yet not be shown here.
-    length = sum(len(mode) + len(name) for mode, name, _ in rows) + 22 * len(rows)
-    if length != len(content) or len(entries) != len(rows) or any(b"/" in name for name in entries):
-        raise IntegrityError(f"The tree {identity} is not well formed; run `git fsck`.")
-    return entries
+_NEXT = expression(rb"\n[0-9a-f]{40} [0-9a-f]{40}[\n\0]")
 
 
-def _canonical(mode: int) -> int:
-    """The mode that git takes an entry for: old repositories hold others, such as 100664."""
-    kind = mode & _TYPE_MASK
-    if kind == REGULAR_MODE & _TYPE_MASK:
-        return EXECUTABLE_MODE if mode & _EXECUTABLE_BIT else REGULAR_MODE
-    return kind if kind in (SYMLINK_MODE, _TREE_MODE) else SUBMODULE_MODE
+def _files(objects: Objects, rows: list[_Row], patch: bytes, sizes: dict[str, int]) -> tuple[FileChange, ...]:
+    sections = patch_text.split_patch(patch)
+    return tuple(_file(objects, row, sections.get(row.path, b""), sizes) for row in rows)
 
 
-def _file_change(delta: Delta, read: Callable[[Side], bytes]) -> FileChange:
-    before, after = delta.before, delta.after
-    old = read(before) if before else b""
-    new = read(after) if after else b""
-    binary = compiled.is_binary(old) or compiled.is_binary(new)
-    unread = binary and max(len(old), len(new)) > MAX_HUNK_BYTES
-    hunks, added, deleted = ((), 0, 0) if unread or old == new else _compare(old, new)
-    return FileChange(
-        path=paths.decode(delta.kept.path),
-        old_path=paths.decode(before.path) if before and delta.change_type == "renamed" else None,
-        change_type=delta.change_type,
-        before=_version(before, old),
-        after=_version(after, new),
-        binary=binary,
-        added=added,
-        deleted=deleted,
-        hunks=hunks,
+def _file(objects: Objects, row: _Row, section: bytes, sizes: dict[str, int]) -> FileChange:
+    before, after = row.versions(sizes)
+    file = FileChange(
+        path=paths.decode(row.path),
+        old_path=paths.decode(row.old_path) if row.change_type == "renamed" else None,
+        change_type=row.change_type,
+        before=before,
+        after=after,
+        binary=row.added is None,
+        added=row.added or 0,
+        deleted=row.deleted or 0,
+        hunks=patch_text.hunks(section),
     )
+    return _binary(objects, file) if file.binary else file
 
 
-def _version(side: Side | None, content: bytes) -> FileVersion | None:
-    if side is None:
-        return None
-    return FileVersion(side.id, side.mode, 0 if side.mode == SUBMODULE_MODE else len(content))
+def _binary(objects: Objects, file: FileChange) -> FileChange:
+    """The file with the hunks that it has as text, so that nothing hides behind a NUL byte."""
+    from vibe_gate.git import libgit2  # binary files are rare, and loading it takes as long as a diff
+
+    sides = [side for side in (file.before, file.after) if side]
+    if max(side.size for side in sides) > MAX_HUNK_BYTES:
+        return file
+    old, new = (content_of(objects, side) for side in (file.before, file.after))
+    hunks = libgit2.compare_as_text(old, new)
+    lines = [line.origin for hunk in hunks for line in hunk.lines]
+    return replace(file, hunks=hunks, added=lines.count("+"), deleted=lines.count("-"))
 
 
-def _compare(old: bytes, new: bytes) -> tuple[tuple[Hunk, ...], int, int]:
-    """The hunks between two contents, and how many lines they add and delete."""
-    patch = compiled.compare(old, new, CONTEXT_LINES)
-    _, added, deleted = patch.line_stats
-    hunks = tuple(
-        Hunk(
-            hunk.old_start,
-            hunk.old_lines,
-            hunk.new_start,
-            hunk.new_lines,
-            tuple(Line(_ORIGINS[line.origin], line.raw_content) for line in hunk.lines if line.origin in _ORIGINS),
-        )
-        for hunk in patch.hunks
-    )
-    return hunks, added, deleted
+def content_of(objects: Objects, version: FileVersion | None) -> bytes:
+    """The content of one side of a file; of a submodule the line that git's diffs show for it."""
+    if version is None:
+        return b""
+    if version.mode == SUBMODULE_MODE:
+        return b"Subproject commit %s\n" % version.blob.encode()
+    return objects.read(version.blob).data
+
+
+def _failure(done: Finished) -> GateError:
+    """The error for what git could not compare: an object that is missing, or that is not what it should be."""
+    said = " ".join(done.err.split())
+    name = _ID.search(said)
+    if name is None or _DAMAGE.search(said):
+        return IntegrityError(f"Objects of this change are damaged; run `git fsck` ({paths.quote(said)}).")
+    return RevisionError(f"Object {name[0]} is missing here; fetch it first.")

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.change import EXECUTABLE_MODE, REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE
 from vibe_gate.errors import InfrastructureError, UsageError
-from vibe_gate.git.folders import Folders
-from vibe_gate.git.modes import EXECUTABLE_MODE, REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE
-from vibe_gate.git.store import Store
+from vibe_gate.git.objects import Objects
 from vibe_gate.git.tree import Entry, Tree
 
 _MAX_TARGET = 4095  # bytes; Linux takes no longer path
@@ -47,40 +46,35 @@ class Export:
     def unchanged(self) -> bool:
         """The tree recomputed from disk equals the tree that was exported: nothing more, nothing less."""
         try:
-            with Folders(self.root) as folders:
-                return self._same(folders)
+            return self._same()
         except OSError:
             return False  # something vanished, or was made unreadable
 
-    def _same(self, folders: Folders) -> bool:
+    def _same(self) -> bool:
         left = dict(self._written)
-        waiting = [b""]
-        visited = 0
-        while waiting:
-            folder = waiting.pop()
-            visited += 1
-            descriptor = folders.open(folder)
-            with os.scandir(descriptor) as found:
-                names = [os.fsencode(entry.name) for entry in found]
-            for name in names:
-                path = folder + b"/" + name if folder else name
-                about = os.lstat(name, dir_fd=descriptor)
-                if stat.S_ISDIR(about.st_mode) and path in self._folders:
-                    waiting.append(path)
-                    continue
-                expected = left.pop(path, None)
-                if expected is None or _on_disk(about, name, descriptor) != expected:
+        visited = set()
+        root = os.fsencode(self.root)
+        for folder, folders, files, descriptor in os.fwalk(root, onerror=_raise, follow_symlinks=False):
+            start = folder[len(root) + 1 :] + b"/" if folder != root else b""
+            visited.add(start[:-1])
+            for name in files + [name for name in folders if start + name not in self._folders]:
+                expected = left.pop(start + name, None)
+                if expected is None or _on_disk(name, descriptor) != expected:
                     return False
-        return not left and visited == len(self._folders) + 1
+        return not left and visited == self._folders | {b""}
 
 
-def export(store: Store, tree: Tree, destination: Path) -> Export:
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def export(objects: Objects, tree: Tree, destination: Path) -> Export:
     """Write the tree below `destination`, which must be empty or not there yet; its root is private (0700).
 
     UsageError, with the path, for a tree that no checkout may hold. InfrastructureError when
     the disk refuses.
     """
-    writer = _Writer(store, tree, destination)
+    writer = _Writer(objects, tree, destination)
     try:
         destination.mkdir(mode=0o700, parents=True, exist_ok=True)
         destination.chmod(0o700)
@@ -94,10 +88,10 @@ def export(store: Store, tree: Tree, destination: Path) -> Export:
 
 
 class _Writer:
-    def __init__(self, store: Store, tree: Tree, destination: Path) -> None:
+    def __init__(self, objects: Objects, tree: Tree, destination: Path) -> None:
         self.written: dict[bytes, _Written] = {}
         self.folders: set[bytes] = set()
-        self._store = store
+        self._objects = objects
         self._tree = tree
         self._root = os.fsencode(destination)
 
@@ -112,7 +106,7 @@ class _Writer:
         mode = entry.mode
         if mode == SYMLINK_MODE:
             target = self._target(entry)
-            if target is not None and stays_inside(self._tree, self._store, path, target):
+            if target is not None and stays_inside(self._tree, self._objects, path, target):
                 os.symlink(target, self._root + b"/" + path)  # noqa: PTH211 (bytes)
             else:
                 mode = REGULAR_MODE
@@ -135,16 +129,16 @@ class _Writer:
 
     def _target(self, entry: Entry) -> bytes | None:
         found = io.BytesIO()
-        return found.getvalue() if self._store.copy(entry.id, found, limit=_MAX_TARGET) else None
+        return found.getvalue() if self._objects.copy(entry.id, found, limit=_MAX_TARGET) else None
 
     def _file(self, path: bytes, entry: Entry, mode: int) -> None:
         descriptor = os.open(self._root + b"/" + path, _CREATE, mode & 0o777)
         with open(descriptor, "wb", buffering=0) as out:
             os.fchmod(descriptor, mode & 0o777)  # whatever the umask
-            self._store.copy(entry.id, out)
+            self._objects.copy(entry.id, out)
 
 
-def stays_inside(tree: Tree, store: Store, path: bytes, target: bytes) -> bool:
+def stays_inside(tree: Tree, objects: Objects, path: bytes, target: bytes) -> bool:
     """Whether a link at `path` leads to somewhere in the tree, through whatever links it passes.
 
     What is not there counts as inside; a loop, or what no system would follow, as outside.
@@ -168,7 +162,7 @@ def stays_inside(tree: Tree, store: Store, path: bytes, target: bytes) -> bool:
             here.append(name)
             continue
         links += 1
-        further = store.read(entry.id)[1]
+        further = objects.read(entry.id).data
         if links > _MAX_LINKS or not _is_relative(further):
             return False
         waiting += further.split(b"/")[::-1]
@@ -191,7 +185,8 @@ def _is_dot_git(name: bytes) -> bool:
     return on_ntfs in {".git", "git~1"} or text.translate(_IGNORED_BY_HFS).lower() == ".git"
 
 
-def _on_disk(about: os.stat_result, name: bytes, folder: int) -> _Written | None:
+def _on_disk(name: bytes, folder: int) -> _Written | None:
+    about = os.lstat(name, dir_fd=folder)
     if stat.S_ISLNK(about.st_mode):
         target = os.readlink(name, dir_fd=folder)
         digest = hashlib.sha1(b"blob %d\0%s" % (len(target), target), usedforsecurity=False)

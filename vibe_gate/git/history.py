@@ -1,18 +1,20 @@
-"""What lies between commits, and git notes: the two things that a change of two trees does not say."""
+"""Commits: who wrote them, what lies between two, what they were before a rewrite; and git notes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from vibe_gate.domain.provenance import Commit
 from vibe_gate.errors import IntegrityError, StorageError
-from vibe_gate.git.program import Program
-
-if TYPE_CHECKING:
-    from vibe_gate.git.revisions import Revisions
-    from vibe_gate.git.store import Store
+from vibe_gate.git.objects import Objects
+from vibe_gate.git.program import Program, finish
+from vibe_gate.git.revisions import Revisions
 
 MAX_COMMITS = 10_000
 """Commits of one range, newest first; whoever verifies more does so in parts."""
+
+MAX_SIGNED = 1_000
+"""Commits of one change whose authors are looked at, newest first."""
 
 MAX_REFLOG = 2_000
 """Entries of HEAD's reflog that are looked at: some months of a busy person."""
@@ -20,59 +22,79 @@ MAX_REFLOG = 2_000
 MAX_NOTES = 10_000
 """Notes of one ref that are read."""
 
-
 MAX_NOTE_BYTES = 4 << 20
 
-
-_SIGNS = ("-c", "log.showSignature=false", "log", "--format=%H%x00%P%x00%s%x00%at %an <%ae>")
+_LOG = ("-c", "log.showSignature=false", "log", "--format=%H%x00%P%x00%s%x00%at %an <%ae>")
 
 _UNCUT = {"GIT_SHALLOW_FILE": "/dev/null"}
 """History as the commits themselves have it: a list of where it ends (.git/shallow) can be written by anybody."""
 
 
-def span(git: Program, base: str, head: str) -> tuple[str, ...]:
-    """The commits that `head` has and `base` ("": nothing) has not, newest first. IntegrityError where one is gone.
+def commit(objects: Objects, name: str) -> Commit:
+    """The commit with this id, as people and agents signed it."""
+    header, _, message = objects.read(name).data.partition(b"\n\n")
+    fields = dict(line.split(b" ", 1) for line in header.split(b"\n") if line.startswith((b"author ", b"committer ")))
+    author, author_email = _person(fields.get(b"author", b""))
+    _, committer_email = _person(fields.get(b"committer", b""))
+    return Commit(name, author, author_email, committer_email, message.decode("utf-8", "surrogateescape"))
 
-    Where a shallow clone lacks some, they end where its list says; `false_ends` tells whether that can be so.
+
+def pending_commit(git: Program, message: str) -> Commit:
+    """The commit that git is about to make here: no id yet, and whom git would name as its author and committer."""
+    asked = [git.start("var", name) for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")]  # `var` answers one
+    (author, author_email), (_, committer_email) = (_person(finish(process).out) for process in asked)
+    return Commit("", author, author_email, committer_email, message)
+
+
+def _person(raw: bytes) -> tuple[str, str]:
+    name, _, rest = raw.decode("utf-8", "surrogateescape").partition(" <")
+    return name, rest.partition(">")[0]
+
+
+def span(git: Program, base: str, head: str, limit: int = MAX_COMMITS) -> tuple[str, ...]:
+    """The commits that `head` has and `base` ("": nothing) has not, newest first. IntegrityError if one is gone.
+
+    If a shallow clone lacks some, they end where its list says; see `shallow_boundaries`.
     """
-    asked = ("rev-list", "--topo-order", f"--max-count={MAX_COMMITS}", head, *([f"^{base}"] if base else []))
+    asked = ("rev-list", "--topo-order", f"--max-count={limit}", head, *([f"^{base}"] if base else []))
     listed = git.run(*asked, environ=_UNCUT)
     listed = git.run(*asked) if listed.code else listed
     if listed.code:
-        span = f"{base[:12]}..{head[:12]}"
+        shown = f"{base[:12]}..{head[:12]}"
         raise IntegrityError(
-            f"The commits of {span} are not all here, or damaged: run `git fsck`. {listed.err}".strip()
+            f"The commits of {shown} are not all here, or damaged: run `git fsck`. {listed.err}".strip()
         )
     return tuple(name for name in listed.line.split("\n") if name)
 
 
-def false_ends(git: Program, revisions: Revisions, store: Store, base: str, names: tuple[str, ...]) -> tuple[str, ...]:
+def shallow_boundaries(git: Program, revisions: Revisions, base: str, commits: Sequence[str]) -> tuple[str, ...]:
     """Those of a span's commits with a parent that is here, and neither in the span nor in the history of its base."""
-    known = set(names)
+    known = set(commits)
     outside = {
-        parent: name for name in names for parent in revisions.parents(name)
-        if parent not in known and parent != base and store.contains(parent)
+        parent: commit for commit in commits for parent in revisions.parents(commit)
+        if parent not in known and parent != base and revisions.has(parent)
     }  # fmt: skip
     return tuple(
-        name for parent, name in outside.items()
+        commit for parent, commit in outside.items()
         if not base or git.run("merge-base", "--is-ancestor", parent, base, environ=_UNCUT).code == 1
     )  # fmt: skip
 
 
-def reflog(git: Program) -> list[list[str]]:
-    """What `earlier` looks at: of each commit of HEAD's reflog, the latest first, what git keeps in a new one of it."""
-    listed = git.run(*_SIGNS, f"--max-count={MAX_REFLOG}", "--walk-reflogs", "HEAD").line
-    return [line.split("\0") for line in listed.split("\n")]
-
-
-def earlier(git: Program, commit: str, known: list[list[str]]) -> tuple[str, ...]:
-    """Commits of HEAD's reflog (`known`) that became this one by amend, rebase or pick, the latest first.
+def rewritten_from(git: Program, revisions: Revisions, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """For each commit those of HEAD's reflog that became it by amend, rebase or pick, the latest first.
 
     Git keeps author and time then, and the parent, or else the title. What it comes after is none of them.
     """
-    own = git.run(*_SIGNS, "--no-walk", commit).line.split("\0")
-    found = dict.fromkeys(line[0] for line in known if _became(line, own))
-    return tuple(name for name in found if not is_ancestor(git, name, commit))
+    logged = git.run(*_LOG, f"--max-count={MAX_REFLOG}", "--walk-reflogs", "HEAD").line
+    known = [line.split("\0") for line in logged.split("\n")]
+    asked = "".join(f"{name}\n" for name in commits).encode()
+    found: dict[str, tuple[str, ...]] = dict.fromkeys(commits, ())
+    for line in git.run(*_LOG, "--no-walk=unsorted", "--stdin", stdin=asked).line.split("\n"):
+        own = line.split("\0")
+        old = dict.fromkeys(other[0] for other in known if _became(other, own))
+        if old:
+            found[own[0]] = tuple(name for name in old if not revisions.is_ancestor(name, own[0]))
+    return found
 
 
 def _became(old: list[str], new: list[str]) -> bool:
@@ -81,13 +103,8 @@ def _became(old: list[str], new: list[str]) -> bool:
     return old[3] == new[3] and (old[1] == new[1] or old[2] == new[2])
 
 
-def is_ancestor(git: Program, old: str, new: str) -> bool:
-    """Whether `new` has `old` in its history."""
-    return git.run("merge-base", "--is-ancestor", old, new).code == 0
-
-
 def notes(git: Program, ref: str) -> dict[str, bytes]:
-    """The notes of `refs/notes/<ref>`, by the id of what they are on; {} where there is no such ref."""
+    """The notes of `refs/notes/<ref>`, by the id of what they are on; {} if there is no such ref."""
     listed = git.run("notes", f"--ref={ref}", "list")
     if listed.code:
         return {}

@@ -1,16 +1,17 @@
-"""What git's own hooks ask of a repository: where they are, what was just committed, what a push brings."""
+"""What git's own hooks ask of a repository: where they are, what was just committed and of what, what a push brings."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from vibe_gate.domain.change import Selection
+from vibe_gate.domain.change import EMPTY_TREE, Selection
+from vibe_gate.domain.expressions import expression
 from vibe_gate.domain.record import Operation
 from vibe_gate.errors import InfrastructureError
-from vibe_gate.git.detect import Place
-from vibe_gate.git.modes import EMPTY_TREE
+from vibe_gate.git.place import Place
 from vibe_gate.git.program import Program
 
 MAX_REFS = 500
@@ -29,9 +30,23 @@ _UNDER_WAY: tuple[tuple[str, Operation], ...] = (
 _ACTIONS: dict[str, Operation] = {"cherry-pick": "cherry-pick", "revert": "revert"}
 """First words of the reflog by which git names commits that it makes itself, and of which nothing else is left."""
 
+MAX_SOURCES = 100
+"""Squashed commits that are looked at, the newest first."""
 
-class Made(NamedTuple):
-    """A commit just made. `before` is the tree HEAD had until then (the empty tree at first), `old` its commit.
+_MAX_BYTES = 1_000_000  # of a file of git's that is read
+
+_SOURCES = {
+    "CHERRY_PICK_HEAD": expression(r"\A([0-9a-f]{40})\s*\Z"),
+    "SQUASH_MSG": expression(r"^commit ([0-9a-f]{40})$", re.M),
+}
+_STEP = expression(r"(?:p|pick|r|reword|e|edit|s|squash|f|fixup)(?: -[cC])? ([0-9a-f]{40})\b")
+_APPLIED = expression(r"([0-9a-f]{40}) ")
+_PICKED = expression(r"^\(cherry picked from commit ([0-9a-f]{40})\)$", re.M)
+_REVERTED = expression(r"^This reverts commit ([0-9a-f]{40})\b", re.M)
+
+
+class HeadCommit(NamedTuple):
+    """The commit just made. `before` is the tree HEAD had until then (the empty tree at first), `old` its commit.
 
     `during` is what git says that it was in the middle of: anybody can make it say so, by a folder or a variable.
     """
@@ -43,14 +58,14 @@ class Made(NamedTuple):
     during: Operation
 
 
-def made(place: Place, commit: str) -> Made:
+def head_commit(place: Place, commit: str) -> HeadCommit:
     """HEAD's commit `commit`, and what HEAD was before, by its reflog; without one, its first parent."""
     tree = _name(place.git, f"{commit}^{{tree}}")
     old = _name(place.git, "HEAD@{1}^{commit}") or _name(place.git, f"{commit}^1")
     before = _name(place.git, f"{old}^{{tree}}") if old else EMPTY_TREE
     # A clean revert leaves no other trace.
     said = place.git.run("-c", "log.showSignature=false", "log", "-g", "-1", "--format=%gs", "HEAD").line
-    return Made(commit, tree, before, old, under_way(place) or _ACTIONS.get(_first_word(said), ""))
+    return HeadCommit(commit, tree, before, old, under_way(place) or _ACTIONS.get(_first_word(said), ""))
 
 
 def under_way(place: Place) -> Operation:
@@ -86,7 +101,7 @@ def unpushed(git: Program, local: str, known: str, remote: str) -> Selection | N
     return Selection("range", bases[0] or EMPTY_TREE, local)
 
 
-def dropped(git: Program, local: str, known: str) -> list[str] | None:
+def lost_commits(git: Program, local: str, known: str) -> list[str] | None:
     """The commits, each as id and title, that a ref at `known` loses when it is set to `local`; None: not to be told.
 
     Those that `local` has as the same patch (rebased), and merges, are left out.
@@ -96,7 +111,7 @@ def dropped(git: Program, local: str, known: str) -> list[str] | None:
     return None if listed.code else [line for line in listed.line.split("\n") if line]
 
 
-def folder(place: Place) -> Path:
+def hooks_folder(place: Place) -> Path:
     """The folder of hooks that git uses here.
 
     Asked without our own `-c core.hooksPath=/dev/null`; `rev-parse` runs nothing.
@@ -110,3 +125,38 @@ def folder(place: Place) -> Path:
 
 def _name(git: Program, revision: str) -> str:
     return git.run("rev-parse", "--verify", "--quiet", "--end-of-options", revision).line
+
+
+def source_commits(git_dir: Path, message: str = "") -> tuple[str, ...]:
+    """Ids of the commits that the next one takes over, as git notes them: a pick's, a squashed branch's; () of none.
+
+    `message` is that of a commit that was just made: of a squash git has forgotten all else by then.
+    """
+    found: list[str] = _SOURCES["SQUASH_MSG"].findall(message)
+    for name, pattern in _SOURCES.items():
+        found += pattern.findall(_text(git_dir / name))
+    return tuple(dict.fromkeys(found))[:MAX_SOURCES]
+
+
+def replayed_commits(git_dir: Path, during: Operation, message: str) -> tuple[str, ...]:
+    """Ids of the commits that git may have made one just made from, in a rebase, pick or revert; `message` is its own.
+
+    Anybody can write all of this: what they are, and the commit made of them, has to agree.
+    """
+    if during == "revert":
+        return tuple(_REVERTED.findall(message))[:1]
+    picked = _SOURCES["CHERRY_PICK_HEAD"].findall(_text(git_dir / "CHERRY_PICK_HEAD"))
+    steps = (
+        _STEP.match(_last_line(git_dir / "rebase-merge" / "done")),
+        _APPLIED.match(_last_line(git_dir / "rebase-apply" / "rewritten")),  # of `git rebase --apply`
+    )
+    return tuple(dict.fromkeys([*picked, *_PICKED.findall(message)[-1:], *(step[1] for step in steps if step)]))
+
+
+def _last_line(file: Path) -> str:
+    return _text(file).rstrip("\n").rpartition("\n")[2]
+
+
+def _text(file: Path) -> str:
+    """What a file of git's says; "" of one that is not there, or too large."""
+    return file.read_bytes().decode("latin-1") if file.is_file() and file.stat().st_size <= _MAX_BYTES else ""

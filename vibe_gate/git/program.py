@@ -4,9 +4,6 @@ Every call is a list of arguments (never shell text) with what a hostile reposit
 plant switched off: the file system monitor, hooks, pagers, locks and writes that git would
 do in passing, fetching of missing objects, questions at the terminal. Replace refs and
 grafts are ignored on purpose: they show other commits than the ones under review. So is the commit-graph.
-
-No dataclasses and no pygit2 here or in `detect`: both cost more start-up time than
-everything that these two modules do, and git can walk the working tree meanwhile.
 """
 
 from __future__ import annotations
@@ -48,9 +45,11 @@ _DROPPED = frozenset({
 PATIENCE_S = 300
 """Seconds for one call: far more than a walk of a million files takes, far less than for ever."""
 
-LOCAL = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
-         "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_SHALLOW_FILE")  # fmt: skip
-"""Variables that tie a call to one repository; dropped where another one is asked."""
+LOCAL = frozenset({
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_SHALLOW_FILE", "GIT_PREFIX",
+})  # fmt: skip
+"""Variables that tie a call to one repository; dropped when another one is opened."""
 
 
 class Finished(NamedTuple):
@@ -89,10 +88,13 @@ class Program:
         """Run a call to its end; a code other than 0 is the caller's to read. `environ` is added to its own."""
         return finish(self.start(*arguments, reads=stdin is not None, environ=environ), stdin)
 
-    def elsewhere(self, folder: Path) -> Program:
-        """The program at another repository's folder, with nothing of this one's ties."""
-        free = {name: value for name, value in self.environ.items() if name not in LOCAL}
-        return Program(folder, free)
+    def bare(self, folder: Path, environ: Mapping[str, str]) -> Program:
+        """The program in a bare repository of our own; nothing of the user's environment but where programs are."""
+        kept = {name: value for name, value in self.environ.items() if name in ("PATH", "TMPDIR", "LD_LIBRARY_PATH")}
+        own = os.fspath(folder)
+        homes = {"GIT_DIR": own, "HOME": own, "XDG_CONFIG_HOME": own}
+        system = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
+        return Program(folder, {**kept, **homes, **system, **environ})
 
 
 def finish(process: subprocess.Popen[bytes], stdin: bytes | None = None, patience_s: float = PATIENCE_S) -> Finished:

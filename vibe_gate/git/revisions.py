@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.expressions import expression
+from vibe_gate.domain.modes import EMPTY_TREE
 from vibe_gate.errors import RevisionError, UsageError
-from vibe_gate.git.detect import Place
-from vibe_gate.git.modes import EMPTY_TREE
-from vibe_gate.git.store import Store
+from vibe_gate.git.objects import Objects
+from vibe_gate.git.place import Place
 
 _DEFAULT_BRANCHES = ("main", "master")
 
@@ -23,9 +23,9 @@ _FULL_ID = expression(r"[0-9a-f]{40}\Z")
 class Revisions:
     """What git says about revisions at one place; the commits themselves say the rest."""
 
-    def __init__(self, place: Place, store: Store) -> None:
+    def __init__(self, place: Place, objects: Objects) -> None:
         self._place = place
-        self._store = store
+        self._objects = objects
         self._default: tuple[str | None] | None = None
         self.remarks: dict[str, None] = {}
         """Sentences about what was decided on the way, each once."""
@@ -42,7 +42,7 @@ class Revisions:
             if head := self.head():
                 return head
             raise RevisionError("HEAD has no commit yet: make the first commit, or review what is staged.")
-        if _FULL_ID.match(revision) and (found := self._store.find(f"{revision}^{{commit}}")):
+        if _FULL_ID.match(revision) and (found := self._objects.find(f"{revision}^{{commit}}")):
             return found.id  # a range has a thousand of them, and needs no process for each
         named = self._place.git.run(*_WARNING, "rev-parse", "--verify", "--end-of-options", revision)
         if (twice := _AMBIGUOUS.search(named.err)) and not _FULL_ID.match(revision):
@@ -61,22 +61,30 @@ class Revisions:
 
     def head(self) -> str:
         """HEAD's commit id, "" on an unborn branch."""
-        found = self._store.find("HEAD^{commit}")
+        found = self._objects.find("HEAD^{commit}")
         return found.id if found else ""
 
     def tree_of(self, commit: str) -> str:
         """The tree of a commit, by its own first line; the empty tree of no commit ("")."""
-        return self._store.read(commit)[1][5:45].decode("ascii") if commit else EMPTY_TREE
+        return self._objects.read(commit).data[5:45].decode("ascii") if commit else EMPTY_TREE
+
+    def has(self, commit: str) -> bool:
+        """Whether the commit with this full id is here."""
+        return bool(_FULL_ID.match(commit)) and self._objects.find(f"{commit}^{{commit}}") is not None
 
     def parents(self, commit: str) -> list[str]:
         """As the commit itself says: neither grafts nor a shallow boundary can shorten it."""
-        header = self._store.read(commit)[1].partition(b"\n\n")[0]
+        header = self._objects.read(commit).data.partition(b"\n\n")[0]
         return [line[7:].decode("ascii") for line in header.split(b"\n") if line.startswith(b"parent ")]
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        """Whether `new` has `old` in its history."""
+        return self._place.git.run("merge-base", "--is-ancestor", old, new).code == 0
 
     def first_parent(self, commit: str) -> str:
         """Its id, "" of a root commit. RevisionError where a shallow clone does not have it."""
         parent = next(iter(self.parents(commit)), "")
-        if parent and not self._store.contains(parent):
+        if parent and not self.has(parent):
             raise RevisionError(
                 f"the history ends at {commit[:12]} (a shallow clone), so its change cannot be seen: "
                 "run `git fetch --deepen=1`, or `git fetch --unshallow` for all of it."

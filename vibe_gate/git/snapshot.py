@@ -1,216 +1,209 @@
-"""A snapshot: the working tree as a tree id, and nothing of the user's touched.
+"""The working tree as a tree id, and nothing of the user's touched.
 
-`git status` says which paths differ from HEAD; only those are read, without ever following
-a symlink, and laid over HEAD's tree. Untracked files that are not ignored are part of it,
-files outside a sparse checkout stay what they are. What git would convert (line endings,
-filters, ident, encodings) is converted by git. Two things differ from `git add -A`:
+Git does it all, on a copy of the index and with new objects in scratch: `git add -A`, `git write-tree`. So untracked
+files that are not ignored are part of it, files outside a sparse checkout stay what they are, and line endings,
+filters, encodings are git's. Three things differ from a plain `git add -A`:
 
-- edits that a flag hides (assume-unchanged; skip-worktree where the file is there all the
-  same) are seen: an agent could set one.
-- content filters that only the repository's own configuration defines do not run, because
-  they are commands of its choosing; the snapshot then holds the file's raw content. The
-  user's global configuration can allow them: `vibe-gate.allowLocalFilters = true`.
+- Edits that a flag hides (assume-unchanged; skip-worktree if the file is there all the same) are seen: an agent
+  could set one.
+- Content filters that only the repository's own configuration defines do not run, because they are commands of its
+  choosing; the snapshot then holds the file's raw content. The user's global configuration can allow them:
+  `vibe-gate.allowLocalFilters = true`.
+- Git never looks into a submodule (`git add -A` runs `git status` there, with that repository's configuration):
+  its commit counts.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
-import stat
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
 
 from vibe_gate.domain import paths
-from vibe_gate.errors import UsageError
-from vibe_gate.git import convert, status
-from vibe_gate.git.convert import ATTRIBUTES, Candidate
-from vibe_gate.git.detect import Place
-from vibe_gate.git.folders import Folders, is_gone, split
-from vibe_gate.git.index import Flags
-from vibe_gate.git.modes import EXECUTABLE_MODE, REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE
-from vibe_gate.git.revisions import Revisions
-from vibe_gate.git.status import Listing, Stage, Tracked, Walk
-from vibe_gate.git.store import Store
-from vibe_gate.git.tree import Entry, Tree, overlay
+from vibe_gate.domain.expressions import expression
+from vibe_gate.errors import InfrastructureError, UsageError
+from vibe_gate.git.objects import Objects
+from vibe_gate.git.place import Place
+from vibe_gate.git.program import Finished, finish
 
-ARTIFACTS = b".vibe-artifacts"
+_ARTIFACTS = b".vibe-artifacts"
 
-_IN_MEMORY = 8 << 20  # bytes; a larger file is streamed
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO swapped in must not block us
-_TRIES = 3
+_GITLINK = b"\x00\x00\xe0\x00"  # a submodule's mode, as an index file has it
+_QUIET = ("-c", "core.sparseCheckout=false", "-c", "add.ignoreErrors=false", "-c", "advice.addEmbeddedRepo=false",
+          "-c", "core.compression=0", "-c", "core.looseCompression=0", "-c", "core.bigFileThreshold=1")  # fmt: skip
+"""The last: contents go into one pack, for folders and files of loose objects take longer than all else."""
 
-
-def take(place: Place, store: Store, walk: Walk, flags: Flags) -> tuple[str, str]:
-    """HEAD's commit id ("" when unborn) and the working tree's tree id.
-
-    `walk` comes from `status.begin`. UsageError, with the path, for what cannot be read.
-    """
-    listing = status.end(walk)
-    base = Tree(store, Revisions(place, store).tree_of(listing.head))
-    with Folders(place.root) as folders:
-        tracked = [*listing.tracked, *_hidden(flags, listing, base, folders)]
-        attributes = _Attributes(place, base, tracked)
-        reader = _Reader(place, store, folders, attributes)
-        edits = {entry.path: reader.entry(entry) for entry in tracked}
-        for path in listing.untracked:
-            if path.partition(b"/")[0] != ARTIFACTS:
-                bare = path.rstrip(b"/")  # git marks a repository within this one by a slash
-                edits[_filed_under(base, bare, place)] = reader.entry(Tracked(bare, (), touched=True))
-    if reader.to_convert:
-        converted = convert.convert(place, store, reader.to_convert, attributes.only_in_index)
-        edits |= {_filed_under(base, path, place): entry for path, entry in converted.items()}
-    return listing.head, overlay(store, base, edits, without=ARTIFACTS)
+_ADD = (*_QUIET, "add", "-A")
+_SPECS = (":(top)", f":(top,exclude,literal){_ARTIFACTS.decode()}")
+_LIST = ("ls-files", "-z", "-v", "-s")
+_UNREADABLE = expression(r'open\("(.*)"\): (.*)')
+_CLOSED = expression(r"could not open directory '(.*?)/?': (.*)")
+_NO_COMMIT = expression(r"'(.*?)/?' does not have a commit checked out")
+_SPECIAL = expression(r"(?m)^error: (.*): can only add regular files")
+_CONVERSION = expression(r"filter|encod|BOM")
+_UNMERGED = expression(r"(?m)^(?:error: )?(.*): unmerged \(")
 
 
-def _filed_under(base: Tree, path: bytes, place: Place) -> bytes:
-    """Where git files an untracked path: under core.ignoreCase, in the folder that it knows by other capitals."""
-    if not place.settings.true("core.ignoreCase"):
-        return path
-    *folders, name = path.split(b"/")
-    current: str | None = base.id
-    for position, folder in enumerate(folders):
-        known = base.entries(current) if current else {}
-        same = folder if folder in known else next((n for n in known if n.lower() == folder.lower()), folder)
-        folders[position] = same
-        current = known[same].id if same in known and known[same].is_tree else None
-    return b"/".join([*folders, name])
+class ScratchIndex:
+    """A copy of the index that git means here, for git to write to."""
 
+    _numbers = count()
 
-def _hidden(flags: Flags, listing: Listing, base: Tree, folders: Folders) -> Iterator[Tracked]:
-    """Entries that git was told not to look at, to be looked at all the same.
+    def __init__(self, place: Place, objects: Objects) -> None:
+        self.file = objects.folder / f"index-{next(self._numbers)}"
+        self.data = _copy(place.index_file, self.file)
+        self._git = place.git
+        self._environ = {**objects.environ, "GIT_INDEX_FILE": os.fspath(self.file)}
 
-    Where the listing knows such a path already it is for what is staged there; the later
-    of two edits of one path wins.
-    """
-    staged = {entry.path: entry.stages for entry in listing.tracked}
-    there = (path for path in flags.skip_worktree if folders.exists(path))
-    for path in itertools.chain(flags.assume_unchanged, there):
-        entry = base.entry(path)
-        unchanged = (Stage(entry.mode, entry.id, 0),) if entry else ()
-        yield Tracked(path, staged.get(path, unchanged), touched=True)
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Start git on the copy."""
+        return self._git.start(*arguments, environ=self._environ)
 
+    def run(self, *arguments: str, stdin: bytes | None = None) -> Finished:
+        """Run git on the copy."""
+        return self._git.run(*arguments, stdin=stdin, environ=self._environ)
 
-class _Attributes:
-    """Which paths git may convert: those with a .gitattributes above them, or all."""
-
-    def __init__(self, place: Place, base: Tree, tracked: list[Tracked]) -> None:
-        self.only_in_index: dict[bytes, Entry] = {}
-        self._base = base
-        self._root = os.fsencode(place.root) + b"/"
-        self._differing = {entry.path: entry for entry in tracked if split(entry.path)[1] == ATTRIBUTES}
-        self._above: dict[bytes, bool] = {}
-        self._everywhere = convert.everywhere(place)
-
-    def reach(self, path: bytes) -> bool:
-        """Whether attributes could say something about the path."""
-        found = self._in_or_above(split(path)[0])  # asked in any case: it collects `only_in_index`
-        return found or self._everywhere
-
-    def _in_or_above(self, folder: bytes) -> bool:
-        if folder not in self._above:
-            own = self._in(folder)
-            self._above[folder] = (bool(folder) and self._in_or_above(split(folder)[0])) or own
-        return self._above[folder]
-
-    def _in(self, folder: bytes) -> bool:
-        path = folder + b"/" + ATTRIBUTES if folder else ATTRIBUTES
-        if os.path.lexists(self._root + path):  # through links or not: more is asked of git then, never less
-            return True
-        differing = self._differing.get(path)
-        if differing is None:
-            known = self._base.entry(path)
-        elif differing.touched or not differing.stages:
-            known = None  # deleted, so the tree that we make does not have it either
-        else:
-            known = Entry(differing.stages[0].mode, differing.stages[0].id)
-        if known is None:
-            return False
-        self.only_in_index[path] = known
-        return True
-
-
-class _Reader:
-    """Turns paths of the working tree into entries of a tree."""
-
-    def __init__(self, place: Place, store: Store, folders: Folders, attributes: _Attributes) -> None:
-        self.to_convert: list[Candidate] = []
-        self._place = place
-        self._store = store
-        self._folders = folders
-        self._attributes = attributes
-        self._modes_count = place.settings.true("core.fileMode", default=True)
-        self._links_count = place.settings.true("core.symlinks", default=True)
-
-    def entry(self, tracked: Tracked) -> Entry | None:
-        """What stands at the path now; None for nothing, and for what git has no entry for (FIFO, socket).
-
-        None also for a file that is left to `convert`, which `to_convert` then lists.
-        """
-        if not tracked.touched:
-            return next((Entry(stage.mode, stage.id) for stage in tracked.stages), None)
-        folder, name = split(tracked.path)
-        converts = self._attributes.reach(tracked.path)  # opens folders itself, so before ours
-        try:
-            descriptor = self._folders.open(folder)
-            about = os.lstat(name, dir_fd=descriptor)
-            if stat.S_ISLNK(about.st_mode):
-                return Entry(SYMLINK_MODE, self._store.write("blob", os.readlink(name, dir_fd=descriptor)))
-            if stat.S_ISREG(about.st_mode):
-                if not converts:
-                    return Entry(self._mode(about, tracked.stages), self._content(tracked.path, name, descriptor))
-                os.close(os.open(name, _READ, dir_fd=descriptor))  # what cannot be read is told here, in our words
-                self.to_convert.append(Candidate(tracked.path, tracked.stages))
-                return None
-        except OSError as error:
-            if is_gone(error):
-                return None
+    def write_tree(self) -> str:
+        """The id of the tree that `git commit` would make of it. UsageError if a conflict is unresolved."""
+        done = self.run(*_QUIET, "write-tree")
+        if not done.code:
+            return done.line
+        if unmerged := _UNMERGED.search(done.err):
             raise UsageError(
-                f"{_shown(tracked.path)} cannot be read ({error.strerror}): a snapshot needs it."
-            ) from error
-        return self._repository(tracked) if stat.S_ISDIR(about.st_mode) else None
-
-    def _mode(self, about: os.stat_result, stages: tuple[Stage, ...]) -> int:
-        known = next((stage.mode for stage in stages if stage.number in (0, 2)), 0)
-        if known == SYMLINK_MODE and not self._links_count:
-            return SYMLINK_MODE  # a checkout without symlinks keeps their targets in plain files
-        if not self._modes_count:
-            return known if known in (REGULAR_MODE, EXECUTABLE_MODE) else REGULAR_MODE
-        return EXECUTABLE_MODE if about.st_mode & stat.S_IXUSR else REGULAR_MODE
-
-    def _content(self, path: bytes, name: bytes, folder: int) -> str:
-        descriptor = os.open(name, _READ, dir_fd=folder)
-        try:
-            for _ in range(_TRIES):
-                size = os.fstat(descriptor).st_size
-                if size <= _IN_MEMORY:
-                    with open(descriptor, "rb", closefd=False) as stream:
-                        return self._store.write("blob", stream.read())
-                stored = self._store.write_stream(descriptor, size)
-                if stored is not None:
-                    return stored
-                os.lseek(descriptor, 0, os.SEEK_SET)
-        finally:
-            os.close(descriptor)
-        raise UsageError(f"{_shown(path)} keeps changing while it is read: try again when nothing writes to it.")
-
-    def _repository(self, tracked: Tracked) -> Entry | None:
-        """A submodule or a repository within this one: the commit that is checked out there."""
-        folder = self._place.root / os.fsdecode(tracked.path)
-        marked = self._folders.exists(tracked.path + b"/.git")
-        if marked:
-            git = self._place.git.elsewhere(folder)
-            head = git.run(f"--git-dir={folder / '.git'}", "rev-parse", "--verify", "--quiet", "HEAD")
-            if not head.code:
-                return Entry(SUBMODULE_MODE, head.line)
-        known = next((stage for stage in tracked.stages if stage.mode == SUBMODULE_MODE), None)
-        if known is not None:
-            return Entry(known.mode, known.id)
-        if marked:
-            raise UsageError(
-                f"{_shown(tracked.path)} is a git repository of its own without a commit, which git cannot add: "
-                "commit in it, ignore it, or remove its .git."
+                f"{paths.quote(unmerged[1])} has an unresolved conflict, so nothing can be committed "
+                "from this index yet: resolve it and `git add` it."
             )
-        return None
+        raise _broken(done)
 
 
-def _shown(path: bytes) -> str:
-    return paths.quote(paths.decode(path))
+def index_tree(place: Place, objects: Objects) -> str:
+    """The tree id that `git commit` would make of the index that git means here (GIT_INDEX_FILE in a hook)."""
+    return ScratchIndex(place, objects).write_tree()
+
+
+class Snapshot:
+    """A snapshot on its way: git starts at once, unless the index has submodules."""
+
+    def __init__(self, place: Place, objects: Objects) -> None:
+        self._place = place
+        self._objects = objects
+        self._index = ScratchIndex(place, objects)
+        self._listing = self._index.start(*_LIST)
+        split = any(place.git_dir.glob("sharedindex.*"))  # then some entries are there
+        guarded = split or _GITLINK in self._index.data
+        self._adding = None if guarded else self._index.start(*_ADD, "--", *_SPECS)
+
+    def stop(self) -> None:
+        """Stop git if nobody needs the snapshot any more."""
+        for process in filter(None, (self._listing, self._adding)):
+            process.kill()
+            process.communicate()
+
+    def tree(self) -> str:
+        """The tree id. UsageError, with the path, for what cannot be read; InfrastructureError for a bad index."""
+        try:
+            odd = _odd_entries(finish(self._listing), self._place.root)
+            if self._adding is not None and not odd.hidden and not odd.submodules:
+                _check(finish(self._adding))
+            else:
+                self.stop()
+                self._add_around(odd)
+        except BaseException:  # Ctrl-C, or git held up: no process is left
+            self.stop()
+            raise
+        if odd.artifacts:
+            self._update(odd.artifacts, "--force-remove")
+        return self._index.write_tree()
+
+    def _add_around(self, odd: _OddEntries) -> None:
+        """Clear the flags that hide edits, add everything but submodules, then these by their commits."""
+        self._index = ScratchIndex(self._place, self._objects)
+        self._update(odd.assumed, "--no-assume-unchanged")
+        self._update(odd.skipped, "--no-skip-worktree")
+        excluded = b"".join(b":(top,exclude,literal)%s\0" % path for path in odd.submodules)
+        specs = b"".join(spec.encode() + b"\0" for spec in _SPECS) + excluded
+        _check(self._index.run(*_ADD, "--pathspec-from-file=-", "--pathspec-file-nul", stdin=specs))
+        self._update(odd.submodules, "--add", "--remove", "--replace")
+
+    def _update(self, names: Sequence[bytes], *options: str) -> None:
+        if names:
+            stdin = b"".join(name + b"\0" for name in names)
+            _check(self._index.run(*_QUIET, "update-index", *options, "-z", "--stdin", stdin=stdin))
+
+
+class _OddEntries(NamedTuple):
+    """Paths of the index that `git add -A` alone would not get right."""
+
+    assumed: list[bytes]
+    skipped: list[bytes]
+    submodules: list[bytes]
+    artifacts: list[bytes]
+
+    @property
+    def hidden(self) -> bool:
+        """Whether a flag hides the state of some files."""
+        return bool(self.assumed or self.skipped)
+
+
+def _odd_entries(listed: Finished, root: Path) -> _OddEntries:
+    _check(listed)
+    odd = _OddEntries([], [], [], [])
+    for record in listed.out.split(b"\0"):
+        path = record.partition(b"\t")[2]
+        tag = record[:1]
+        if tag in b"Ss" and record and os.path.lexists(os.fsencode(root) + b"/" + path):
+            odd.skipped.append(path)
+        if tag.islower() and (tag != b"s" or path in odd.skipped[-1:]):
+            odd.assumed.append(path)
+        if record[2:8] == b"160000":
+            odd.submodules.append(path)
+        if path.partition(b"/")[0] == _ARTIFACTS:
+            odd.artifacts.append(path)
+    return odd
+
+
+def _copy(index: Path, target: Path) -> bytes:
+    """Copy the index with its time, by which git knows what it has to read again; b"" if there is none."""
+    try:
+        about = index.stat()
+        data = index.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise InfrastructureError(f"the index {paths.quote(str(index))} cannot be read: {error.strerror}.") from error
+    if data:
+        target.write_bytes(data)
+        os.utime(target, ns=(about.st_atime_ns, about.st_mtime_ns))
+    return data
+
+
+def _check(done: Finished) -> None:
+    """Raise what git complained about, in one sentence."""
+    said = done.err
+    if closed := _CLOSED.search(said):
+        raise UsageError(f"{paths.quote(closed[1])} cannot be read ({closed[2]}): a snapshot needs what is in it.")
+    if not done.code:
+        return
+    if unreadable := _UNREADABLE.search(said):
+        raise UsageError(f"{paths.quote(unreadable[1])} cannot be read ({unreadable[2]}): a snapshot needs it.")
+    if empty := _NO_COMMIT.search(said):
+        raise UsageError(
+            f"{paths.quote(empty[1])} is a git repository of its own without a commit, which git cannot add: "
+            "commit in it, ignore it, or remove its .git."
+        )
+    if special := _SPECIAL.search(said):
+        raise UsageError(f"{paths.quote(special[1])} is tracked, and no file or link any more: remove it.")
+    if _CONVERSION.search(said):
+        raise UsageError(f"git could not convert a file as .gitattributes asks ({_shown(done)}).")
+    raise _broken(done)
+
+
+def _broken(done: Finished) -> InfrastructureError:
+    return InfrastructureError(f"git could not read the working tree or the index ({_shown(done)}): see `git status`.")
+
+
+def _shown(done: Finished) -> str:
+    return paths.quote(" ".join(done.err.split()))

@@ -1,21 +1,16 @@
-"""Trees: read as blobs, and built from another tree by a few edits.
-
-Raw tree objects are parsed here because libgit2's builder takes names as text, and because
-an edit of 50 files among 100,000 should read and write only the folders it touches.
-"""
+"""Trees read as objects, never from disk, never through symlinks. Names are bytes, as git has them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from vibe_gate.domain import paths
-from vibe_gate.errors import InfrastructureError, UsageError
-from vibe_gate.git.modes import EMPTY_TREE, SUBMODULE_MODE, SYMLINK_MODE, TREE_MODE
-from vibe_gate.git.store import Store
+from vibe_gate.domain.modes import SUBMODULE_MODE, SYMLINK_MODE, TREE_MODE
+from vibe_gate.errors import InfrastructureError
+from vibe_gate.git.objects import Objects
 
 _ID_BYTES = 20
-_MAX_DEPTH = 500  # folders; Python's stack bears 1,000 calls, and git's paths end at 4,096 bytes
 
 
 class Entry(NamedTuple):
@@ -53,18 +48,12 @@ def parse(raw: bytes) -> dict[bytes, Entry]:
     return entries
 
 
-def build(entries: Mapping[bytes, Entry]) -> bytes:
-    """The tree object of these entries, in git's order (a folder sorts as if it ended with "/")."""
-    ordered = sorted(entries.items(), key=lambda item: item[0] + b"/" if item[1].is_tree else item[0])
-    return b"".join(b"%o %s\0%s" % (entry.mode, name, bytes.fromhex(entry.id)) for name, entry in ordered)
-
-
 class Tree:
     """A tree read as blobs, never from disk, never through symlinks."""
 
-    def __init__(self, store: Store, tree: str) -> None:
+    def __init__(self, objects: Objects, tree: str) -> None:
         self.id = tree
-        self._store = store
+        self._objects = objects
         self._parsed: dict[str, dict[bytes, Entry]] = {}
 
     def read(self, path: str) -> bytes | None:
@@ -72,7 +61,7 @@ class Tree:
         entry = self.entry(paths.encode(path))
         if entry is None or not entry.is_regular:
             return None
-        return self._store.read(entry.id)[1]
+        return self._objects.read(entry.id).data
 
     def links(self, prefix: str) -> list[str]:
         """Paths of what is neither file nor folder (symbolic links, submodules) at `prefix` or below, sorted."""
@@ -109,7 +98,7 @@ class Tree:
     def entries(self, tree: str) -> dict[bytes, Entry]:
         """The entries of the tree or of one below it, by name."""
         if tree not in self._parsed:
-            self._parsed[tree] = parse(self._store.read(tree)[1])
+            self._parsed[tree] = parse(self._objects.read(tree).data)
         return self._parsed[tree]
 
     def walk(self, tree: str, start: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
@@ -120,64 +109,7 @@ class Tree:
             if entry is None:
                 waiting.pop()
             elif entry.is_tree:
-                below = parse(self._store.read(entry.id)[1]).items()
+                below = parse(self._objects.read(entry.id).data).items()
                 waiting.append(iter([(path + name + b"/" * found.is_tree, found) for name, found in below]))
             else:
                 yield path, entry
-
-
-class _Node:
-    """One name on the way to an edit. `edited`: the edit is here, and `entry` is what it says."""
-
-    __slots__ = ("children", "edited", "entry")
-
-    def __init__(self) -> None:
-        self.children: dict[bytes, _Node] = {}
-        self.edited = False
-        self.entry: Entry | None = None
-
-
-def overlay(store: Store, base: Tree, edits: Mapping[bytes, Entry | None], without: bytes = b"") -> str:
-    """The id of `base` with `edits` applied: an entry per path, None where the path is gone.
-
-    `without` names an entry of the root that the result never has. An edited folder that
-    ends up empty disappears, as in git.
-    """
-    root = _Node()
-    for path, entry in edits.items():
-        node = root
-        names = path.split(b"/")
-        if len(names) > _MAX_DEPTH:
-            raise UsageError(f"{paths.quote(paths.decode(path))} is nested deeper than {_MAX_DEPTH} folders.")
-        for name in names:
-            node = node.children.setdefault(name, _Node())
-        node.edited, node.entry = True, entry
-    entries = dict(base.entries(base.id))
-    if without in entries:
-        root.children[without] = _Node()
-        del entries[without]
-    else:
-        root.children.pop(without, None)
-    if not root.children:
-        return base.id
-    return _rebuilt(store, base, entries, root) or EMPTY_TREE
-
-
-def _rebuilt(store: Store, base: Tree, entries: dict[bytes, Entry], node: _Node) -> str | None:
-    for name, child in node.children.items():
-        existing = entries.get(name)
-        if child.entry is not None:
-            entries[name] = child.entry  # a file stands there now, so nothing can be below it
-            continue
-        if child.edited and existing is not None and not existing.is_tree:
-            del entries[name]
-            existing = None
-        if not child.children or (existing is not None and not existing.is_tree):
-            continue
-        below = dict(base.entries(existing.id)) if existing is not None else {}
-        result = _rebuilt(store, base, below, child)
-        if result is not None:
-            entries[name] = Entry(TREE_MODE, result)
-        else:
-            entries.pop(name, None)
-    return store.write("tree", build(entries)) if entries else None

@@ -17,8 +17,7 @@ from vibe_gate.domain.change import Change
 from vibe_gate.domain.receipt import Receipt, contradiction, parse
 from vibe_gate.errors import GateError, IntegrityError, StorageError
 from vibe_gate.gate import trust
-from vibe_gate.git import Repository, open_repository
-from vibe_gate.git.worktrees import environ_of, others
+from vibe_gate.git import Repository
 from vibe_gate.receipts import signatures
 from vibe_gate.receipts.notes import NOTES
 from vibe_gate.receipts.status import FoundReceipt, object_ids
@@ -120,7 +119,7 @@ class ReceiptFinder:
         except StorageError as error:  # a file in the folder's place, say
             own, self.remark = [], f"bundles ignored: {error}"
         self._stores = [_Store(repository.root, own, Provenance(now, repository.tracked(STORE)))]
-        self._stores += _other_stores(repository, environ, now)
+        self._stores += _other_stores(repository, now)
         self.entries = [entry for store in self._stores for entry in store.entries]
 
     def bundled(self, ids: Set[str]) -> list[FoundReceipt]:
@@ -170,13 +169,12 @@ class ReceiptFinder:
         return replace(found, problem=problem, ids=broken.ids) if problem else found
 
 
-def _other_stores(repository: Repository, environ: Mapping[str, str], now: datetime) -> list[_Store]:
+def _other_stores(repository: Repository, now: datetime) -> list[_Store]:
     """The stores of the other working trees, each with what git tracks there: that came with a checkout."""
     found = []
-    for root in others(repository.common_dir, repository.root):
+    for root in repository.other_worktrees():
         if not (root / STORE).is_dir():
             continue
-        with suppress(GateError), open_repository(root, environ_of(environ)) as other:
-            if other.common_dir.resolve() == repository.common_dir.resolve():
-                found.append(_Store(root, find_bundles(root), Provenance(now, other.tracked(STORE))))
+        with suppress(GateError), repository.open_worktree(root) as other:
+            found.append(_Store(root, find_bundles(root), Provenance(now, other.tracked(STORE))))
     return found

@@ -50,9 +50,9 @@ def signing_of(repository: Repository) -> Signing:
     ssh = (repository.config("gpg.format") or "").lower() == "ssh"
     return Signing(
         key=(repository.config("user.signingkey") or "") if ssh else "",
-        program=repository.given("gpg.ssh.program") or DEFAULT_PROGRAM,
-        allowed=repository.given("gpg.ssh.allowedsignersfile") or "",
-        revoked=repository.given("gpg.ssh.revocationfile") or "",
+        program=repository.trusted_config("gpg.ssh.program") or DEFAULT_PROGRAM,
+        allowed=repository.trusted_config("gpg.ssh.allowedsignersfile") or "",
+        revoked=repository.trusted_config("gpg.ssh.revocationfile") or "",
         root=repository.root,
     )
 

@@ -22,8 +22,7 @@ from vibe_gate.domain.record import Record
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, IntegrityError, RevisionError, UsageError
 from vibe_gate.gate import trust
 from vibe_gate.gate.authorship import Authorship
-from vibe_gate.git import Repository, open_repository
-from vibe_gate.git.history import MAX_COMMITS
+from vibe_gate.git import MAX_COMMITS, Repository, open_repository
 from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
 from vibe_gate.receipts.segments import History, Segment
 from vibe_gate.receipts.status import (
@@ -125,7 +124,7 @@ def _span(repository: Repository, text: str) -> _Span:
         base, head = repository.resolve(left or "HEAD"), repository.resolve(right or "HEAD")
         base = repository.merge_base(base, head, text) if dots == "..." else base
     commits = repository.span(base, head)
-    if ends := repository.false_ends(base, commits):
+    if ends := repository.shallow_boundaries(base, commits):
         raise IntegrityError(
             f".git/shallow ends history at {ends[0][:SHORT_ID]}, whose parents are here: run "
             f"`git fetch --unshallow`, or delete what was written into that file."
@@ -223,7 +222,7 @@ class _Verifier:
         return replace(identity_of(self._whole, ()), places=places(self._whole, self._repository.read))
 
     def _reviews(self, name: str) -> _Reviews:
-        change, commit = self._changes[name], self._repository.signed(name)
+        change, commit = self._changes[name], self._repository.commit(name)
         identity = self._identity(change, commit)
         required = Requirements.of(
             self.gate,
@@ -235,7 +234,7 @@ class _Verifier:
         )
         first, *others = self._history.parents[name] or [""]
         own = {first: self._own(change, identity, required)}
-        if others and not self._repository.is_plain_merge(name):
+        if others and not self._repository.is_clean_merge(name):
             own |= {parent: self._against(parent, commit, required) for parent in others}
         parts = [
             (segment, assess("range patch-id", found, identity, required))
@@ -354,7 +353,8 @@ class _Verifier:
         Hooks recorded what a commit was before; git's reflog knows it by author and time, which stay the same.
         """
         commit = identity.commit
-        for old in dict.fromkeys((*self._rewritten_from(commit), *self._repository.earlier(commit))):
+        logged = self._repository.rewritten_from([commit])[commit]
+        for old in dict.fromkeys((*self._rewritten_from(commit), *logged)):
             try:
                 change = self._repository.change(Selection("commit", left=old))
             except RevisionError:  # deleted by git since

@@ -15,8 +15,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.receipt import contradiction
 from vibe_gate.errors import GateError, RevisionError
 from vibe_gate.gate import trust
-from vibe_gate.git import Repository, open_repository
-from vibe_gate.git.fetching import Access
+from vibe_gate.git import Credentials, Repository, open_repository
 from vibe_gate.receipts.find import ReceiptReader, allowed_signers
 from vibe_gate.receipts.status import Requirements, assess, identity_of, match_of
 
@@ -39,25 +38,31 @@ class ArtifactVerdict:
 
 
 def verify_artifact(
-    claim: ArtifactClaim, span: Selection, *, start: Path, environ: Mapping[str, str], access: Access, now: datetime
+    claim: ArtifactClaim,
+    span: Selection,
+    *,
+    start: Path,
+    environ: Mapping[str, str],
+    credentials: Credentials,
+    now: datetime,
 ) -> ArtifactVerdict:
     """Compare a claim about `span`, base and head of a pull request, with the base's own gate and list of signers.
 
-    `start`: a checkout of the base repository; `access`: how to fetch what it lacks.
+    `start`: a checkout of the base repository; `credentials`: how to fetch what it lacks.
     """
     if claim.receipt is None:
         return ArtifactVerdict(False, "it brings no receipt")
     try:
         with open_repository(start, environ) as repository:
-            if stopped := _fetch(repository, span, access):
+            if stopped := _fetch(repository, span, credentials):
                 return ArtifactVerdict(False, f"cannot fetch the commits of the pull request: {stopped}")
             return _compare(repository, claim, span, environ, now)
     except GateError as error:
         return ArtifactVerdict(False, f"cannot compare its receipt with the repository: {error}")
 
 
-def _fetch(repository: Repository, span: Selection, access: Access) -> str:
-    return repository.bring((span.left, span.right), lambda: bool(_merge_base(repository, span)), access)
+def _fetch(repository: Repository, span: Selection, credentials: Credentials) -> str:
+    return repository.fetch((span.left, span.right), lambda: bool(_merge_base(repository, span)), credentials)
 
 
 def _compare(

@@ -23,9 +23,7 @@ from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.span import Span, span_of
 from vibe_gate.faces.action.telling import Told, report_of, touched_since
 from vibe_gate.forge import Forge, open_forge
-from vibe_gate.git import open_repository
-from vibe_gate.git.fetching import Access
-from vibe_gate.git.history import MAX_COMMITS
+from vibe_gate.git import MAX_COMMITS, Credentials, open_repository
 from vibe_gate.receipts.find import SIGNERS
 from vibe_gate.receipts.notes import NOTES
 from vibe_gate.report import terminal
@@ -51,7 +49,7 @@ class _Job:
     inputs: Inputs
     trigger: Trigger
     forge: Forge | None
-    access: Access
+    credentials: Credentials
     environ: Mapping[str, str]
     span: Span
     root: Path
@@ -97,14 +95,14 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> _Ended:
 
 def _with(forge: Forge | None, runner: Runner, inputs: Inputs, trigger: Trigger, environ: Mapping[str, str]) -> _Ended:
     """The job from the event's commits on, with a way to the forge."""
-    access = Access(runner.server_url, inputs.token)
+    credentials = Credentials(runner.server_url, inputs.token)
     with open_repository(runner.start, environ) as repository:
-        span = span_of(repository, trigger, inputs.base, access)
+        span = span_of(repository, trigger, inputs.base, credentials)
         if span.head and repository.tree(span.trusted or span.before).read(SIGNERS) is not None:
-            repository.bring_notes(NOTES, access)  # a pass that a listed signer shared is not paid for again
+            repository.fetch_notes(NOTES, credentials)  # a pass that a listed signer shared is not paid for again
         root = repository.root
     folder, sarif_place = runner.temp(), _sarif_place(runner, inputs, root)
-    job = _Job(runner, inputs, trigger, forge, access, environ, span, root, folder, sarif_place)
+    job = _Job(runner, inputs, trigger, forge, credentials, environ, span, root, folder, sarif_place)
     if not span.head:
         return _nothing(job)
     approvals = Approvals(forge, trigger, partial(_commits, job))
@@ -119,7 +117,7 @@ def _commits(job: _Job) -> tuple[Commit, ...]:
             names = repository.span(job.span.before, job.span.head)
         except IntegrityError:
             return ()
-        return tuple(repository.signed(name) for name in names) if len(names) < MAX_COMMITS else ()
+        return tuple(repository.commit(name) for name in names) if len(names) < MAX_COMMITS else ()
 
 
 def _forge(runner: Runner, inputs: Inputs, repository: str) -> Forge:
@@ -178,7 +176,7 @@ def _posting(job: _Job) -> Posting:
         comment=job.inputs.comment,
         check_run=job.inputs.check_run,
         review_comments=job.inputs.review_comments,
-        touched=touched_since(job.runner.start, job.environ, job.span.head, job.access),
+        touched=touched_since(job.runner.start, job.environ, job.span.head, job.credentials),
         limits=tuple([FORK, *limits] if job.trigger.fork else limits),
     )
 

@@ -14,7 +14,7 @@ from vibe_gate.faces.action.inputs import RUBRIC, Inputs, inputs_of
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.telling import Told, report_of, touched_since
 from vibe_gate.forge import Forge, Pull, open_forge
-from vibe_gate.git.fetching import Access
+from vibe_gate.git import Credentials
 from vibe_gate.receipts.verify_artifact import verify_artifact
 from vibe_gate.report.document import job_summary
 from vibe_gate.report.posting import Posted, Posting, post
@@ -90,10 +90,10 @@ def _known(forge: Forge, number: int) -> Pull | None:
 
 
 def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: Pull, one: Incoming) -> Posted:
-    access = Access(runner.server_url, inputs.token)
+    credentials = Credentials(runner.server_url, inputs.token)
     span = Selection("merge_base", pull.base_sha, trigger.head)
     verdict = verify_artifact(
-        one.claim, span, start=runner.start, environ=runner.environ, access=access, now=runner.clock()
+        one.claim, span, start=runner.start, environ=runner.environ, credentials=credentials, now=runner.clock()
     )
     run_url = f"{runner.server_url}/{trigger.repository}/actions/runs/{trigger.run}"
     told = Told(
@@ -111,7 +111,7 @@ def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: 
         comment=inputs.comment,
         check_run=inputs.check_run,
         review_comments=inputs.review_comments and one.bundle is not None,
-        touched=touched_since(runner.start, runner.environ, trigger.head, access),
+        touched=touched_since(runner.start, runner.environ, trigger.head, credentials),
         limits=() if verdict.holds else told.notes,
     )
     return post(posting, forge, report_of(told))

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from vibe_gate.domain import paths
 from vibe_gate.errors import RevisionError, UsageError
 from vibe_gate.faces.action.event import Trigger
-from vibe_gate.git import Repository
-from vibe_gate.git.fetching import Access
+from vibe_gate.git import Credentials, Repository
 
 SHORT = 12
 
@@ -35,14 +34,14 @@ class Span:
     notes: tuple[str, ...] = ()
 
 
-def span_of(repository: Repository, trigger: Trigger, base: str, access: Access) -> Span:
+def span_of(repository: Repository, trigger: Trigger, base: str, credentials: Credentials) -> Span:
     """The commits of an event. `base` is the input of that name, a revision, "" for the event's own.
 
     UsageError where they are not here and cannot be brought here.
     """
     if not trigger.head:
         return Span("", "", notes=("The branch was deleted: there is nothing to review.",))
-    where = _Where(repository, access)
+    where = _Where(repository, credentials)
     if trigger.kind == "pull_request" or (trigger.kind == "merge_group" and base):
         from_ = where.named(base) if base else trigger.base
         return where.since_parting(from_, trigger.head, trusted=from_)
@@ -97,13 +96,13 @@ def _without_before(where: _Where, trigger: Trigger, why: str) -> Span:
 class _Where:
     """The checkout, and the way to what it does not have."""
 
-    def __init__(self, repository: Repository, access: Access) -> None:
+    def __init__(self, repository: Repository, credentials: Credentials) -> None:
         self.repository = repository
-        self._access = access
+        self._credentials = credentials
 
     def reach(self, *commits: str) -> str:
         """Try to have the commits; "" or why one is missing."""
-        return self.repository.bring(commits, lambda: all(map(self.repository.has, commits)), self._access)
+        return self.repository.fetch(commits, lambda: all(map(self.repository.has, commits)), self._credentials)
 
     def need(self, *commits: str) -> None:
         """Have the commits, or say what to set."""
@@ -118,7 +117,7 @@ class _Where:
     def since_parting(self, left: str, right: str, *, trusted: str) -> Span:
         """From where the two commits parted to `right`."""
         self.need(left, right)
-        stopped = self.repository.bring((left, right), lambda: bool(self._parting(left, right)), self._access)
+        stopped = self.repository.fetch((left, right), lambda: bool(self._parting(left, right)), self._credentials)
         before = self._parting(left, right)
         if not before:
             raise UsageError(
@@ -133,7 +132,7 @@ class _Where:
         if _COMMIT.match(revision):
             self.reach(revision)
         elif branch and not self._resolved(_remote(revision)):
-            self.repository.bring_branch(branch[1], self._access)
+            self.repository.fetch_branch(branch[1], self._credentials)
         found = ("" if _COMMIT.match(revision) else self._resolved(_remote(revision))) or self._resolved(revision)
         if found:
             return found
@@ -149,7 +148,7 @@ class _Where:
 
     def _default(self, trigger: Trigger) -> str:
         """As the remote has it, now; "" where it does not tell. A tag of that name can be anybody's."""
-        self.repository.bring_branch(trigger.default_branch, self._access)
+        self.repository.fetch_branch(trigger.default_branch, self._credentials)
         return self._resolved(_remote(trigger.default_branch or "HEAD"))
 
     def _resolved(self, revision: str) -> str:
@@ -164,7 +163,7 @@ class _Where:
         if not default:
             return None
         commits = (default, trigger.head)
-        self.repository.bring(commits, lambda: bool(self._parting(*commits)), self._access)
+        self.repository.fetch(commits, lambda: bool(self._parting(*commits)), self._credentials)
         return self._parting(*commits) or default
 
     def _parting(self, left: str, right: str) -> str:

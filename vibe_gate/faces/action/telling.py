@@ -11,8 +11,7 @@ from vibe_gate.domain.receipt import parse
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import GateError
-from vibe_gate.git import open_repository
-from vibe_gate.git.fetching import Access
+from vibe_gate.git import Credentials, open_repository
 from vibe_gate.report.report import Anchors, Links, Report, anchors
 from vibe_gate.report.round import first_round
 
@@ -52,14 +51,14 @@ def report_of(told: Told) -> Report:
 
 
 def touched_since(
-    start: Path, environ: Mapping[str, str], head: str, access: Access
+    start: Path, environ: Mapping[str, str], head: str, credentials: Credentials
 ) -> Callable[[str], Callable[[Finding], bool] | None]:
     """For an earlier head: which findings stand on lines that changed until `head`; None where it cannot be seen."""
 
     def of(earlier: str) -> Callable[[Finding], bool] | None:
         try:
             with open_repository(start, environ) as repository:
-                if repository.bring([earlier], lambda: repository.has(earlier), access):
+                if repository.fetch([earlier], lambda: repository.has(earlier), credentials):
                     return None
                 change = repository.change(Selection("range", earlier, head))
                 between = anchors(repository.patch(change))

@@ -17,7 +17,7 @@ from vibe_gate.faces import progress, running
 from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.cli.review import present
-from vibe_gate.git.scaffold import Draft, make_repository
+from vibe_gate.git import Draft, make_repository
 from vibe_gate.review import Progress, Review, ReviewRequest, review
 
 DATA = resources.files("vibe_gate.faces.cli") / "demo_data"

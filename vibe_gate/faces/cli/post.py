@@ -22,8 +22,7 @@ from vibe_gate.faces.cli.bundles.runs import named, provenance, root_of
 from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.output import complain, emit, emit_to_runner
 from vibe_gate.forge import Forge, Pull, open_forge
-from vibe_gate.git import Repository, open_repository
-from vibe_gate.git.fetching import Access
+from vibe_gate.git import Credentials, Repository, open_repository
 from vibe_gate.report.posting import Posting, post
 from vibe_gate.report.report import Links
 from vibe_gate.store import Bundles, read_bundle
@@ -67,7 +66,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             number=_pull(forge, args.pr, head).number,
             check_run=bool(environ.get("GITHUB_ACTIONS")),  # only an app's token can create one
             review_comments=args.review_comments,
-            touched=touched_since(runner.start, environ, head, Access(server, token)),
+            touched=touched_since(runner.start, environ, head, Credentials(server, token)),
         )
         posted = post(posting, forge, report_of(told))
     for sentence in posted.downgrades:

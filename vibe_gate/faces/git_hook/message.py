@@ -22,7 +22,7 @@ def said(hook: Hook) -> int:
         text = _message(hook, repository)
         tree = repository.index_tree()
         before = let_through(open_state(repository.common_dir).hook_records.about(tree), tree)
-        hinted = provenance({}, (repository.draft(text),), uncommitted=False).decision
+        hinted = provenance({}, (repository.pending_commit(text),), uncommitted=False).decision
         settled = before is not None and (
             _was_told(hook, before, hinted) or not (before.judged or before.again or hinted)
         )

@@ -100,7 +100,7 @@ def _pushed(hook: Hook, repository: Repository) -> list[Selection]:
             hook.say(f"vibe-gate: {safe(local)} is no commit; nothing to review in it.")
             continue
         if known:
-            _tell_dropped(hook, repository.dropped(commit, known), known)
+            _tell_dropped(hook, repository.lost_commits(commit, known), known)
         selection = repository.unpushed(commit, known, remote)
         if selection is not None:
             found.append(selection)

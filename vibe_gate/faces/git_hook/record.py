@@ -16,8 +16,7 @@ from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.record import Record, let_through
 from vibe_gate.errors import PASS, GateError
 from vibe_gate.faces.git_hook.call import Hook
-from vibe_gate.git import Repository, open_repository
-from vibe_gate.git.hooks import Made
+from vibe_gate.git import HeadCommit, Repository, open_repository
 from vibe_gate.receipts.notes import share_run
 from vibe_gate.store import open_state
 
@@ -29,13 +28,13 @@ def after_commit(hook: Hook) -> int:
     """post-commit: link the commit to its tree's review, or record that it went past the gate."""
     try:
         with open_repository(hook.start, hook.environ) as repository:
-            _settle(hook, repository, repository.made())
+            _settle(hook, repository, repository.head_commit())
     except GateError as error:
         return _only_say(hook, error)
     return PASS
 
 
-def _settle(hook: Hook, repository: Repository, made: Made) -> None:
+def _settle(hook: Hook, repository: Repository, made: HeadCommit) -> None:
     records = open_state(repository.common_dir).hook_records
     record = _linked(hook, made, records) or _unreviewed(hook, made, repository)
     if record is None:
@@ -55,7 +54,7 @@ def after_rewrite(hook: Hook) -> int:
     try:
         with open_repository(hook.start, hook.environ) as repository:
             records = open_state(repository.common_dir).hook_records
-            made = repository.made()
+            made = repository.head_commit()
             # A variable alone tells this hook from post-commit in a framework: its work is done here where it was not.
             # Git itself says in a word what it rewrote, and has called post-commit for all that has one.
             known = bool(hook.words) or any(record.commit == made.commit for record in records.about(made.commit))
@@ -86,7 +85,7 @@ def _note_unseen(hook: Hook, repository: Repository, records: HookRecords, rewri
 def _tell_named(hook: Hook, repository: Repository, records: HookRecords, pairs: list[tuple[str, str]]) -> None:
     """Say which messages name an agent now and did not before: no hook had anything to review, and nobody was asked."""
     for old, new in pairs:
-        before, hints = (provenance({}, (repository.signed(name),), uncommitted=False).hints for name in (old, new))
+        before, hints = (provenance({}, (repository.commit(name),), uncommitted=False).hints for name in (old, new))
         if before or not hints:
             continue
         tree = repository.tree(new).id
@@ -96,7 +95,7 @@ def _tell_named(hook: Hook, repository: Repository, records: HookRecords, pairs:
             hook.say(f"vibe-gate: {safe(hints[0])}; no judge was asked. {again}")
 
 
-def _linked(hook: Hook, made: Made, records: HookRecords) -> Record | None:
+def _linked(hook: Hook, made: HeadCommit, records: HookRecords) -> Record | None:
     seen = let_through(records.about(made.tree), made.tree)
     if seen is None:
         return None
@@ -106,11 +105,11 @@ def _linked(hook: Hook, made: Made, records: HookRecords) -> Record | None:
     return seen.model_copy(update={"ts": now, "commit": made.commit, "during": made.during, "hints": hints})
 
 
-def _unreviewed(hook: Hook, made: Made, repository: Repository) -> Record | None:
+def _unreviewed(hook: Hook, made: HeadCommit, repository: Repository) -> Record | None:
     """A bypass; None where there was nothing to review: an empty commit, or an amended message."""
     if made.tree == made.before:
         return None
-    alone = repository.made_alone(made)
+    alone = repository.is_made_by_git(made)
     return Record(
         ts=hook.now,
         kind="bypassed",
@@ -123,7 +122,7 @@ def _unreviewed(hook: Hook, made: Made, repository: Repository) -> Record | None
     )
 
 
-def _hints(hook: Hook, made: Made, repository: Repository, *, alone: bool) -> tuple[str, ...]:
+def _hints(hook: Hook, made: HeadCommit, repository: Repository, *, alone: bool) -> tuple[str, ...]:
     """Who made the commit: whoever runs this made it just now, so the environment counts, too.
 
     `alone`: git made it by itself of a commit that it names; else it may be of any.
@@ -134,7 +133,7 @@ def _hints(hook: Hook, made: Made, repository: Repository, *, alone: bool) -> tu
         repository, {}, open_state(repository.common_dir), hook.clock()
     )
     change = repository.change(Selection("commit", left=made.commit))
-    commit = repository.signed(made.commit)
+    commit = repository.commit(made.commit)
     signed = authorship.of(change, (commit,)).hints
     taken = authorship.taken_over(commit.message) or (() if alone else authorship.taken_from(change))
     return tuple(dict.fromkeys((*seen, *signed, *taken)))

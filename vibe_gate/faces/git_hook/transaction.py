@@ -22,7 +22,7 @@ from vibe_gate.git import Updates
 from vibe_gate.store import open_state
 
 if TYPE_CHECKING:
-    from vibe_gate.git.updates import NewCommit
+    from vibe_gate.git import NewCommit
 
 MAX_NAMED = 5
 """Commits that a refusal names."""

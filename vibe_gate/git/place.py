@@ -1,4 +1,4 @@
-"""Where the repository is, what git's configuration says, and whether libgit2 can read it.
+"""Where the repository is, what git's configuration says, and whether vibe-gate can work there.
 
 Git itself is asked (two quick calls, at the same time), so that subdirectories, linked
 worktrees, submodules, `GIT_DIR`, `GIT_WORK_TREE`, `GIT_INDEX_FILE`, `core.worktree` and
@@ -14,13 +14,15 @@ from typing import NamedTuple
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import UnsupportedRepository, UsageError
-from vibe_gate.git import index
-from vibe_gate.git.index import Flags
 from vibe_gate.git.program import Finished, Program, finish
 
 _QUESTIONS = ("--git-dir", "--git-common-dir", "--git-path objects", "--git-path index", "--is-bare-repository",
               "--is-shallow-repository", "--show-object-format", "--show-toplevel")  # fmt: skip
 
+MAX_WORKTREES = 100
+"""Linked working trees that are looked at."""
+
+_MAX_BYTES = 10_000  # of a file that names a working tree
 _OWN_SCOPES = frozenset({"local", "worktree"})
 _FILTER_COMMANDS = frozenset({"clean", "smudge", "process"})
 
@@ -39,15 +41,15 @@ class Settings:
     def __init__(self, lines: list[Setting]) -> None:
         self.lines = lines
         self._values = {line.name: line.value for line in lines}
-        self._given = {line.name: line.value for line in lines if line.scope not in _OWN_SCOPES}
+        self._trusted = {line.name: line.value for line in lines if line.scope not in _OWN_SCOPES}
 
     def value(self, name: str) -> str | None:
         """The value in force, or None. Section and key in any case; a bare name reads "true"."""
         return self._read(self._values, name)
 
-    def given(self, name: str) -> str | None:
+    def trusted(self, name: str) -> str | None:
         """The same without what the repository's own configuration says."""
-        return self._read(self._given, name)
+        return self._read(self._trusted, name)
 
     def true(self, name: str, default: bool = False) -> bool:
         """The value as git reads a boolean; what is no boolean counts as true."""
@@ -89,7 +91,7 @@ def find(start: Path, environ: Mapping[str, str]) -> Place:
     """The repository around `start`.
 
     UsageError: none there, no working tree, or another owner's. UnsupportedRepository: a
-    format that libgit2 cannot read. Each with one sentence.
+    format that vibe-gate cannot read. Each with one sentence.
     """
     git = Program(start, environ)
     asked = git.start("rev-parse", "--path-format=absolute", *" ".join(_QUESTIONS).split())
@@ -110,25 +112,6 @@ def find(start: Path, environ: Mapping[str, str]) -> Place:
     ties = {"GIT_DIR": lines[0], "GIT_WORK_TREE": lines[7], "GIT_INDEX_FILE": lines[3]}
     bound = Program(root, {**environ, **ties, **_quiet_filters(settings, environ)})
     return Place(root, git_dir, common_dir, objects, index_file, lines[5] == "true", settings, bound)
-
-
-def read_index(place: Place) -> Flags:
-    """The flags of the index. UnsupportedRepository for one that libgit2 cannot read.
-
-    Not part of `find`, because it takes milliseconds in which git can walk already.
-    """
-    flags, found = index.facts(place.index_file)
-    if index.SPARSE in found:
-        raise UnsupportedRepository(
-            "this repository has a sparse index, which libgit2 cannot read: "
-            "run `git sparse-checkout reapply --no-sparse-index` (the checkout itself stays sparse)."
-        )
-    if index.SPLIT in found:
-        raise UnsupportedRepository(
-            "this repository has a split index, which libgit2 cannot read: run `git update-index --no-split-index` "
-            "and `git config core.splitIndex false`."
-        )
-    return flags
 
 
 def is_true(value: str) -> bool:
@@ -167,8 +150,6 @@ def _refusal(start: Path, answers: Finished) -> UsageError:
             f"the repository at {shown} belongs to another user, so git does not trust it: "
             f"if you do, run `git config --global --add safe.directory {shown}`."
         )
-    if "refstorage" in answers.err or "reftable" in answers.err:
-        return _reftable()
     if "repository extension" in answers.err or "repo version" in answers.err or "object format" in answers.err:
         detail = " ".join(answers.err.removeprefix("fatal: ").split())
         return UnsupportedRepository(
@@ -181,21 +162,12 @@ def _refusal(start: Path, answers: Finished) -> UsageError:
     return UsageError(f"git cannot open a repository at {shown}: {paths.quote(detail)}.")
 
 
-def _reftable() -> UnsupportedRepository:
-    return UnsupportedRepository(
-        "this repository keeps its refs in the reftable format, which libgit2 cannot read: "
-        "run `git refs migrate --ref-format=files` (git 2.46 or newer), or review a clone of it."
-    )
-
-
 def _refuse_formats(object_format: str, settings: Settings) -> None:
     if object_format != "sha1":
         raise UnsupportedRepository(
-            f"this repository names its objects by {object_format}, which libgit2 cannot read: "
+            f"this repository names its objects by {object_format}, which vibe-gate does not read yet: "
             "review it in a repository made with `git init --object-format=sha1`."
         )
-    if (settings.value("extensions.refstorage") or "files") != "files":
-        raise _reftable()
     promisors = [
         line.name
         for line in settings.lines
@@ -203,8 +175,8 @@ def _refuse_formats(object_format: str, settings: Settings) -> None:
     ]
     if promisors or settings.value("extensions.partialclone"):
         raise UnsupportedRepository(
-            "this repository is a partial clone (objects are missing until git fetches them), which libgit2 "
-            "cannot read: review a clone made without --filter."
+            "this repository is a partial clone (objects are missing until git fetches them), and vibe-gate "
+            "fetches nothing: review a clone made without --filter."
         )
 
 
@@ -214,14 +186,14 @@ def _quiet_filters(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
     A filter that the user's global or the system's configuration sets too keeps those
     values. They travel as GIT_CONFIG_KEY_n because `-c` would cut a name at its first "=".
     """
-    if is_true(settings.given("vibe-gate.allowLocalFilters") or ""):
+    if is_true(settings.trusted("vibe-gate.allowLocalFilters") or ""):
         return {}
     pairs: list[tuple[str, str]] = []
     for name, keys in settings.own_filters().items():
         # A key that is not set stays so: to git, an empty `process` is one all the same, and hides `clean`.
         for key in keys & _FILTER_COMMANDS:
-            pairs.append((f"filter.{name}.{key}", settings.given(f"filter.{name}.{key}") or ""))
-        pairs.append((f"filter.{name}.required", settings.given(f"filter.{name}.required") or "false"))
+            pairs.append((f"filter.{name}.{key}", settings.trusted(f"filter.{name}.{key}") or ""))
+        pairs.append((f"filter.{name}.required", settings.trusted(f"filter.{name}.required") or "false"))
     first = environ.get("GIT_CONFIG_COUNT", "0")
     offset = int(first) if first.isdecimal() else 0
     quiet = {"GIT_CONFIG_COUNT": str(offset + len(pairs))} if pairs else {}
@@ -229,3 +201,14 @@ def _quiet_filters(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
         quiet[f"GIT_CONFIG_KEY_{number}"] = key
         quiet[f"GIT_CONFIG_VALUE_{number}"] = value
     return quiet
+
+
+def other_worktrees(place: Place) -> list[Path]:
+    """The roots of all working trees of the repository but this one; what is not there any more is left out."""
+    found = [place.common_dir.parent] if place.common_dir.name == ".git" else []
+    for file in sorted(place.common_dir.glob("worktrees/*/gitdir"))[:MAX_WORKTREES]:
+        if file.is_file() and file.stat().st_size <= _MAX_BYTES:
+            # Absolute, or from where it stands, as newer gits write it on request.
+            found.append((file.parent / file.read_bytes().decode("utf-8", "surrogateescape").rstrip("\n")).parent)
+    own = place.root.resolve()
+    return [root for root in dict.fromkeys(found) if (root / ".git").exists() and root.resolve() != own]

@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 from repos import Repo
 
-from vibe_gate.git import open_repository
-from vibe_gate.git.fetching import Access
+from vibe_gate.git import Credentials, open_repository
 
 TOKEN = "ghs_0123456789abcdef"
 WANTED = "basic " + base64.b64encode(f"x-access-token:{TOKEN}".encode()).decode()
@@ -108,9 +107,9 @@ def work(tmp_path: Path, environ: dict[str, str], origin: Repo) -> Repo:
     return made
 
 
-def bring(work: Repo, commit: str, access: Access) -> str:
+def bring(work: Repo, commit: str, access: Credentials) -> str:
     with open_repository(work.path, work.environ) as repository:
-        return repository.bring([commit], lambda: repository.has(commit), access)
+        return repository.fetch([commit], lambda: repository.has(commit), access)
 
 
 def first(origin: Repo) -> str:
@@ -120,7 +119,7 @@ def first(origin: Repo) -> str:
 def test_the_token_opens_the_server_that_it_is_for_and_stays_nowhere(work, origin, served):
     work.git("remote", "add", "origin", f"{served.url}/octo/.git")
     refs = work.git("for-each-ref")
-    assert bring(work, first(origin), Access(served.url, TOKEN)) == ""
+    assert bring(work, first(origin), Credentials(served.url, TOKEN)) == ""
     assert all(said == [WANTED] for said in served.seen)
     kept = [path for path in (work.path / ".git").rglob("*") if path.is_file()]
     assert not any(TOKEN.encode() in path.read_bytes() or WANTED.encode() in path.read_bytes() for path in kept)
@@ -131,14 +130,14 @@ def test_the_token_opens_the_server_that_it_is_for_and_stays_nowhere(work, origi
 def test_a_header_that_the_checkout_left_is_not_sent_as_a_second_one(work, origin, served):
     work.git("remote", "add", "origin", f"{served.url}/octo/.git")
     work.git("config", f"http.{served.url}/.extraheader", "AUTHORIZATION: basic b2xk")
-    assert bring(work, first(origin), Access(served.url, TOKEN)) == ""
+    assert bring(work, first(origin), Credentials(served.url, TOKEN)) == ""
     assert all(said == [WANTED] for said in served.seen)
 
 
 def test_a_token_for_another_server_is_not_sent(work, origin, served):
     work.git("remote", "add", "origin", f"{served.url}/octo/.git")
     for server in ("https://github.com", served.url.replace("127.0.0.1", "localhost"), served.url + "0"):
-        assert bring(work, first(origin), Access(server, TOKEN))
+        assert bring(work, first(origin), Credentials(server, TOKEN))
     assert all(said == [] for said in served.seen)
 
 
@@ -146,26 +145,26 @@ def test_no_redirect_takes_the_token_elsewhere(work, origin, served):
     work.git("remote", "add", "origin", f"{served.url}/octo/.git")
     with serving(Served(served.folder, demand=False)) as other:
         served.redirect = other.url
-        assert bring(work, first(origin), Access(served.url, TOKEN))
+        assert bring(work, first(origin), Credentials(served.url, TOKEN))
     assert other.seen == []
 
 
 @pytest.mark.parametrize("address", ["ext::sh -c touch% hurt", "fd::17", "nonsense://x/y"])
 def test_an_address_that_would_run_something_is_not_used(work, origin, address):
     work.git("remote", "add", "origin", address)
-    assert bring(work, first(origin), Access())
+    assert bring(work, first(origin), Credentials())
     assert not (work.path / "hurt").exists()
 
 
 def test_nothing_is_fetched_where_everything_is_here(work, origin, served):
     work.git("remote", "add", "origin", f"{served.url}/octo/.git")
-    assert bring(work, work.git("rev-parse", "HEAD"), Access(served.url, TOKEN)) == ""
+    assert bring(work, work.git("rev-parse", "HEAD"), Credentials(served.url, TOKEN)) == ""
     assert served.seen == []
 
 
 def test_what_stopped_it_is_said_in_a_few_words(work, origin):
-    assert bring(work, first(origin), Access()) == "this checkout has no remote called origin"
+    assert bring(work, first(origin), Credentials()) == "this checkout has no remote called origin"
     work.git("remote", "add", "origin", f"file://{origin.path}")
-    assert bring(work, "f" * 40, Access())
-    assert bring(work, "--upload-pack=touch hurt", Access())
+    assert bring(work, "f" * 40, Credentials())
+    assert bring(work, "--upload-pack=touch hurt", Credentials())
     assert not (work.path / "hurt").exists()

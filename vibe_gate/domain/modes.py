@@ -1,11 +1,8 @@
-"""Modes of tree entries, and the tree without any, as in `domain.change`.
-
-Said again here because a snapshot needs nothing else of `domain.change`, whose dataclasses
-take ten milliseconds to load.
-"""
+"""Git's modes of tree entries, and the tree without any. Apart from `change`, whose dataclasses take long to load."""
 
 from __future__ import annotations
 
+NO_MODE = 0
 TREE_MODE = 0o040000
 SYMLINK_MODE = 0o120000
 SUBMODULE_MODE = 0o160000

@@ -1,4 +1,4 @@
-"""Commits that a shallow checkout does not have, brought from where it came from. CI only.
+"""Commits that a shallow checkout does not have, fetched from where it came from. CI only.
 
 Git asks the remote that the checkout names. A token goes along in the environment of
 that one call, as a header for one server's addresses: never on a command line, never
@@ -35,16 +35,11 @@ _SCHEMES = "file:git:http:https:ssh"  # no ext::, which would run a program that
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class Credentials:
     """Whose addresses the token is for: `server` is "https://github.com" or the like; "" for no token."""
 
     server: str = ""
     token: str = field(default="", repr=False)
-
-
-def has(git: Program, commit: str) -> bool:
-    """Whether the commit's object is here."""
-    return bool(_COMMIT.match(commit)) and git.run("cat-file", "-e", f"{commit}^{{commit}}").code == 0
 
 
 def is_shallow(git: Program) -> bool:
@@ -52,7 +47,7 @@ def is_shallow(git: Program) -> bool:
     return git.run("rev-parse", "--is-shallow-repository").line == "true"
 
 
-def bring(git: Program, commits: Sequence[str], enough: Callable[[], bool], access: Access) -> str:
+def fetch(git: Program, commits: Sequence[str], enough: Callable[[], bool], credentials: Credentials) -> str:
     """Fetch until `enough()`, with more history each time; "" then, else a few words about what stopped it.
 
     `commits` are ids that the remote is asked for. Where everything is here, nothing is fetched.
@@ -68,9 +63,9 @@ def bring(git: Program, commits: Sequence[str], enough: Callable[[], bool], acce
     steps = [f"--depth={depth}" for depth in DEPTHS] + ["--unshallow"] if is_shallow(git) else [""]
     said = ""
     for step in steps:
-        done = _fetch(git, [step] if step else [], wanted, access, ends - time.monotonic())
+        done = _fetch(git, [step] if step else [], wanted, credentials, ends - time.monotonic())
         if done.code and step == "--unshallow" and not is_shallow(git):  # it may have become whole meanwhile
-            done = _fetch(git, [], wanted, access, ends - time.monotonic())
+            done = _fetch(git, [], wanted, credentials, ends - time.monotonic())
         if enough():
             return ""
         said = _reason(done)
@@ -79,35 +74,37 @@ def bring(git: Program, commits: Sequence[str], enough: Callable[[], bool], acce
     return said
 
 
-def bring_branch(git: Program, name: str, access: Access) -> None:
+def fetch_branch(git: Program, name: str, credentials: Credentials) -> None:
     """Fetch a branch into its remote-tracking ref, where the checkout has only the commit it is about."""
     ref = f"refs/heads/{name}"
     if not git.run("check-ref-format", ref).code and not git.run("remote", "get-url", REMOTE).code:
         depth = [f"--depth={DEPTHS[0]}"] if is_shallow(git) else []
-        _fetch(git, depth, [f"+{ref}:refs/remotes/{REMOTE}/{name}"], access, PATIENCE_S)
+        _fetch(git, depth, [f"+{ref}:refs/remotes/{REMOTE}/{name}"], credentials, PATIENCE_S)
 
 
-def bring_notes(git: Program, ref: str, access: Access) -> None:
+def fetch_notes(git: Program, ref: str, credentials: Credentials) -> None:
     """Fetch the notes of `refs/notes/<ref>`. A remote may have none."""
     if not git.run("remote", "get-url", REMOTE).code:
-        _fetch(git, [], [f"+refs/notes/{ref}:refs/notes/{ref}"], access, NOTES_PATIENCE_S)
+        _fetch(git, [], [f"+refs/notes/{ref}:refs/notes/{ref}"], credentials, NOTES_PATIENCE_S)
 
 
-def _fetch(git: Program, options: list[str], wanted: list[str], access: Access, patience_s: float) -> Finished:
+def _fetch(
+    git: Program, options: list[str], wanted: list[str], credentials: Credentials, patience_s: float
+) -> Finished:
     command = ("-c", "fetch.recurseSubmodules=false", "fetch", "--quiet", "--no-tags", "--no-recurse-submodules",
                "--no-write-fetch-head", "--no-auto-maintenance", *options, REMOTE, *wanted)  # fmt: skip
     try:
-        return finish(git.start(*command, environ=_environ(git, access)), patience_s=max(patience_s, 1.0))
+        return finish(git.start(*command, environ=_environ(git, credentials)), patience_s=max(patience_s, 1.0))
     except InfrastructureError:
         return Finished(-1, b"", f"git fetch did not finish within {PATIENCE_S:g} seconds")
 
 
-def _environ(git: Program, access: Access) -> dict[str, str]:
+def _environ(git: Program, credentials: Credentials) -> dict[str, str]:
     """What the call gets on top: the schemes that may be used, and the header where the remote is the token's."""
     pairs = [("http.followRedirects", "false")]
-    if access.token and _leads_to(git.run("remote", "get-url", REMOTE).line, access.server):
-        header = f"http.{access.server}/.extraheader"
-        word = base64.b64encode(f"x-access-token:{access.token}".encode()).decode()
+    if credentials.token and _leads_to(git.run("remote", "get-url", REMOTE).line, credentials.server):
+        header = f"http.{credentials.server}/.extraheader"
+        word = base64.b64encode(f"x-access-token:{credentials.token}".encode()).decode()
         pairs += [(header, ""), (header, f"AUTHORIZATION: basic {word}")]  # the empty one drops what is set already
     count = git.environ.get("GIT_CONFIG_COUNT", "0")
     first = int(count) if count.isdecimal() else 0

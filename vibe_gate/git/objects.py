@@ -1,0 +1,184 @@
+"""Objects: the user's to read, a scratch folder of our own to write.
+
+Reading goes through one `git cat-file --batch`. Git itself writes new objects to the scratch folder, with the user's
+as alternates. `bare` is git in that folder: a repository that has all these objects, and no refs, no configuration
+and no attributes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from vibe_gate.errors import InfrastructureError, IntegrityError, RevisionError
+from vibe_gate.git.place import Place
+
+_CHUNK = 1 << 20
+_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+
+
+class Object(NamedTuple):
+    """An object: its id, its kind ("commit", "tree", "blob", "tag"), its content."""
+
+    id: str
+    kind: str
+    data: bytes
+
+
+class Objects:
+    """The objects of one place. `folder` is the scratch folder, deleted by `close`."""
+
+    def __init__(self, place: Place) -> None:
+        environ = place.git.environ
+        self.folder = _make_private(Path(environ.get("TMPDIR") or "/tmp"))  # noqa: S108 (made with a random name)
+        for name in ("objects/info", "objects/pack", "refs"):
+            (self.folder / name).mkdir(parents=True)
+        (self.folder / "HEAD").write_text("ref: refs/heads/none\n")
+        (self.folder / "config").write_text(_CONFIG)
+        self.alternates = [
+            os.fspath(place.objects),
+            *_alternates(environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")),
+        ]
+        self.environ = {
+            "GIT_OBJECT_DIRECTORY": os.fspath(self.folder / "objects"),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(_quoted(path) for path in self.alternates),
+        }
+        self.bare = place.git.bare(self.folder, self.environ)
+        self._git = place.git
+        self._reader: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Have git ready to be asked for objects; only the first read would wait for it otherwise."""
+        if self._reader is None:
+            self._reader = self._git.start("cat-file", "--batch", reads=True, environ=self.environ)
+        return self._reader
+
+    def close(self) -> None:
+        """Delete the scratch folder; nothing can be read any more."""
+        self._stop()
+        for top, folders, files in os.walk(self.folder, topdown=False):
+            for name in files:
+                Path(top, name).unlink(missing_ok=True)
+            for name in folders:
+                Path(top, name).rmdir()
+        self.folder.rmdir()
+
+    def read(self, name: str) -> Object:
+        """An object by its full id.
+
+        InfrastructureError if it is missing, IntegrityError if what is stored under its id is something else.
+        """
+        found = self.find(name)
+        if found is None:
+            raise _missing(name)
+        return found
+
+    def find(self, revision: str) -> Object | None:
+        """What a revision names, by git's own grammar; None if it names nothing. It holds no newline."""
+        with self._lock:
+            fields, out = self._answer(revision)
+            if len(fields) != 3:
+                return None
+            data = out.read(int(fields[2]) + 1)[:-1]
+        found = Object(fields[0].decode("ascii"), fields[1].decode("ascii"), data)
+        if _id(found.kind, data) != found.id:  # git believes a file by its name
+            raise IntegrityError(f"The object {found.id} is damaged; run `git fsck`.")
+        return found
+
+    def copy(self, name: str, target: IO[bytes], limit: int | None = None) -> bool:
+        """Write an object's content to a file without holding it; nothing and False if it exceeds `limit` bytes."""
+        with self._lock:
+            fields, out = self._answer(name)
+            if len(fields) != 3:
+                raise _missing(name)
+            size = int(fields[2])
+            wanted = limit is None or size <= limit
+            try:
+                for chunk in _chunks(out, size):
+                    if wanted:
+                        target.write(chunk)
+            except OSError:
+                self._stop()  # the rest of the content is still in the pipe
+                raise
+        return wanted
+
+    def sizes(self, names: Iterable[str]) -> dict[str, int]:
+        """Sizes of objects in bytes, by id. RevisionError if one is missing."""
+        asked = dict.fromkeys(names)
+        done = self.bare.run("cat-file", "--batch-check=%(objectname) %(objectsize)",
+                             stdin="".join(f"{name}\n" for name in asked).encode())  # fmt: skip
+        sizes = dict(line.split(" ", 1) for line in done.line.split("\n") if line)
+        if gone := next((name for name in asked if not sizes.get(name, "").isdecimal()), None):
+            raise RevisionError(f"Object {gone} is missing here; fetch it first.")
+        return {name: int(size) for name, size in sizes.items()}
+
+    def _answer(self, name: str) -> tuple[list[bytes], IO[bytes]]:
+        """Git's line about a name: id, kind and size, the content after it; or less if there is no such object."""
+        reader = self.start()
+        assert reader.stdin is not None
+        assert reader.stdout is not None
+        try:
+            reader.stdin.write(name.encode() + b"\n")
+            reader.stdin.flush()
+        except BrokenPipeError:
+            pass  # what it says before it ends is read below: nothing
+        line = reader.stdout.readline()
+        if not line:  # git ended: that says nothing about the object
+            raise InfrastructureError(f"git could not be asked for the object {name}: run `git fsck`.")
+        missing = line.endswith((b" missing\n", b" ambiguous\n"))
+        return [] if missing else line.split(), reader.stdout
+
+    def _stop(self) -> None:
+        if self._reader is not None:
+            self._reader.kill()
+            self._reader.communicate()
+            self._reader = None
+
+
+def _id(kind: str, data: bytes) -> str:
+    digest = hashlib.sha1(b"%s %d\0" % (kind.encode(), len(data)), usedforsecurity=False)
+    digest.update(data)
+    return digest.hexdigest()
+
+
+def _missing(name: str) -> InfrastructureError:
+    return InfrastructureError(f"the object {name} is missing or damaged in this repository: run `git fsck`.")
+
+
+def _chunks(source: IO[bytes], size: int) -> Iterator[bytes]:
+    """`size` bytes in pieces; the newline that git adds is read and dropped."""
+    while size > 0:
+        chunk = source.read(min(size, _CHUNK))
+        if not chunk:
+            raise InfrastructureError("git stopped in the middle of an object: run `git fsck`.")
+        size -= len(chunk)
+        yield chunk
+    source.read(1)
+
+
+def _make_private(parent: Path) -> Path:
+    """A new folder with a random name. `tempfile` does the same, after ten milliseconds of imports."""
+    folder = parent.absolute() / f"vibe-gate-{os.urandom(12).hex()}"
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError as error:
+        raise InfrastructureError(f"no folder can be made in {parent}: {error.strerror}.") from error
+    return folder
+
+
+def _alternates(value: str) -> list[str]:
+    """The folders of GIT_ALTERNATE_OBJECT_DIRECTORIES; the quoted form, for odd paths, is left out."""
+    return [path for path in value.split(":") if path and not path.startswith('"')]
+
+
+def _quoted(path: str) -> str:
+    """A path as an entry of GIT_ALTERNATE_OBJECT_DIRECTORIES."""
+    if not any(char in path for char in ':"\n') and not path.startswith("#"):
+        return path
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
