@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from contract.github import LoopbackGitHub, loopback_github
-from postings import Annotation, CheckRun
 
-from vibe_gate.forge import Forge, open_forge
+from vibe_gate.forge import CheckAnnotation, CheckRun, Forge, open_forge
 
 DIFF = """diff --git a/a.py b/a.py
 --- a/a.py
@@ -67,7 +66,8 @@ def run() -> Callable[..., CheckRun]:
     """A check run with so many annotations."""
 
     def run(count: int = 0, **more: Any) -> CheckRun:
-        found = tuple(Annotation("a.py", line, line, "warning", f"finding {line}") for line in range(1, count + 1))
-        return CheckRun(found, **more)
+        found = tuple(CheckAnnotation("a.py", line, line, "warning", f"finding {line}") for line in range(1, count + 1))
+        said = {"title": "1 criterion failed", "summary": "Details", "text": "", "conclusion": "failure"}
+        return CheckRun(**(said | more), annotations=found)
 
     return run

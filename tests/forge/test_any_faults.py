@@ -9,10 +9,9 @@ import pytest
 from contract.github import LoopbackGitHub, loopback_github
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from postings import LineComment
 
 from vibe_gate.errors import ForgeError
-from vibe_gate.forge import Forge, open_forge
+from vibe_gate.forge import Forge, LineComment, open_forge
 
 MARKER, HEAD = "<!-- gate -->", "a" * 40
 
@@ -52,7 +51,7 @@ def test_everything_stands_once_and_whole_or_is_refused(
         acts: dict[str, Callable[[Forge], object]] = {
             "comment": lambda forge: forge.put_comment(7, f"{MARKER} words", marker=MARKER),
             "check run": lambda forge: forge.check_run(HEAD, "gate", run(120)),
-            "review": lambda forge: forge.review(7, HEAD, "Round", [LineComment("finding", 2)]),
+            "review": lambda forge: forge.review(7, HEAD, "Round", [LineComment("a.py", "finding", 2, "RIGHT")]),
         }
         went_well = [told(github, acts[what]) for _ in range(pushes)]
         well = sum(went_well)

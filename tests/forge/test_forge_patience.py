@@ -12,7 +12,7 @@ from contract.github import LoopbackGitHub
 
 from vibe_gate.errors import ForgeError
 from vibe_gate.forge import Forge
-from vibe_gate.forge.wire import Patience, Wire
+from vibe_gate.forge.rest import Patience, RestClient
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
@@ -65,7 +65,7 @@ def serve() -> Iterator[Callable[..., str]]:
 
 
 def patient(url: str, patience: Patience, token: str = "ghs_x") -> Forge:
-    return Forge(Wire(url, token, environ={}, pause=lambda _: None, patience=patience), "octo/hello")
+    return Forge(RestClient(url, token, environ={}, pause=lambda _: None, patience=patience), "octo/hello")
 
 
 @pytest.mark.parametrize("treat", [_silence, _trickle, _headers_trickle, _chunks])

@@ -7,17 +7,25 @@ from zlib import crc32
 
 import pytest
 from contract.github import ACTIONS, LoopbackGitHub
-from postings import LineComment
 
 from vibe_gate.errors import ForgeError
-from vibe_gate.forge import Approval, Forge
+from vibe_gate.forge import Approval, Forge, LineComment
 
 HEAD, OLD = "a" * 40, "c" * 40
 REVIEWS = "/repos/{owner}/{repo}/pulls/{pull_number}/reviews"
 
 
+def at(body: str, line: int, start_line: int | None = None) -> LineComment:
+    return LineComment("a.py", body, line, "RIGHT", start_line)
+
+
 def test_a_review_stands_at_its_lines(github: LoopbackGitHub, forge: Forge) -> None:
-    url = forge.review(7, HEAD, "Round 1", [LineComment("one", 2), LineComment("both", 3, start_line=2)])
+    url = forge.review(
+        7,
+        HEAD,
+        "Round 1",
+        [at("one", 2), at("both", 3, start_line=2)],
+    )
     [review] = github.reviews
     assert review.body.startswith("Round 1\n")
     assert url.endswith(f"/octo/hello/pull/7#pullrequestreview-{review.id}")
@@ -31,7 +39,7 @@ def test_one_anchor_off_the_diff_refuses_the_whole_review_in_githubs_words(
     github: LoopbackGitHub, forge: Forge
 ) -> None:
     with pytest.raises(ForgeError, match="must be part of the diff") as caught:
-        forge.review(7, HEAD, "Round 1", [LineComment("one", 2), LineComment("two", 40)])
+        forge.review(7, HEAD, "Round 1", [at("one", 2), at("two", 40)])
     assert (caught.value.status, github.reviews, github.review_comments) == (422, [], [])
     assert (github.writes, github.requests) == (0, 1)
 
@@ -41,12 +49,12 @@ def test_one_anchor_off_the_diff_refuses_the_whole_review_in_githubs_words(
 def test_a_review_that_was_broken_off_stands_once(
     github: LoopbackGitHub, opened: Callable[..., Forge], after: bool, kind: str
 ) -> None:
-    opened().review(7, HEAD, "Round 1", [LineComment("earlier", 2)])
+    opened().review(7, HEAD, "Round 1", [at("earlier", 2)])
     if kind == "cut":
         github.fail("POST", REVIEWS, cut="after" if after else "before")
     else:
         github.fail("POST", REVIEWS, 502, after=after)
-    url = opened().review(7, HEAD, "Round 1", [LineComment("later", 2)])
+    url = opened().review(7, HEAD, "Round 1", [at("later", 2)])
     assert url.endswith(f"-{github.reviews[-1].id}")
     assert [each.body for each in github.review_comments] == ["earlier", "later"]
     assert github.writes == 2

@@ -1,19 +1,40 @@
-"""The door to GitHub: what stands on a pull request, and what we put there. The only importer of github3.
+"""The door to GitHub: what is on a pull request, and what vibe-gate posts there. The only importer of github3.
 
     with open_forge(api_url, token, "owner/name", environ=environ) as forge:
-        before = forge.sticky(7, MARKER)                     # what is ours: by marker and by author
-        forge.put_comment(7, body, marker=MARKER)            # updates it, or makes it once
+        before = forge.sticky(7, MARKER)                     # our comment: by marker and by author
+        forge.put_comment(7, body, marker=MARKER)            # updates it, or creates it once
         forge.check_run(head, "vibe-gate", run)              # annotations in batches
         forge.review(7, head, body, comments)
-        forge.approvals(7, head)                             # by people who may write and did not author it
+        forge.approvals(7, head)                             # by people who may write and are not its authors
 
-Every refusal is a ForgeError. Waiting for GitHub's limits and looking whether a
-request that was cut off took effect happen in here (docs/decisions/0009).
+Every refusal is a ForgeError. The forge waits for GitHub's limits and checks whether a request that was cut off
+took effect (docs/decisions/0009).
 """
 
 from __future__ import annotations
 
-from vibe_gate.forge.forge import Forge, PostedCheckRun, open_forge
-from vibe_gate.forge.shapes import Approval, Comment, Listed, Pull, ReviewComment
+from typing import TYPE_CHECKING
 
-__all__ = ["Approval", "Comment", "Forge", "Listed", "PostedCheckRun", "Pull", "ReviewComment", "open_forge"]
+from vibe_gate.forge.payloads import CheckAnnotation, CheckRun, Conclusion, DiffSide, LineComment
+
+if TYPE_CHECKING:
+    from vibe_gate.forge.forge import Forge, PostedCheckRun, open_forge
+    from vibe_gate.forge.shapes import Approval, Comment, Pull, PullCommit, ReviewComment
+
+__all__ = [
+    "Approval", "CheckAnnotation", "CheckRun", "Comment", "Conclusion", "DiffSide", "Forge", "LineComment",
+    "PostedCheckRun", "Pull", "PullCommit", "ReviewComment", "open_forge",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Load github3 only when something is posted: a report needs the payloads alone."""
+    if name in ("Forge", "PostedCheckRun", "open_forge"):
+        from vibe_gate.forge import forge
+
+        return getattr(forge, name)
+    if name in __all__:
+        from vibe_gate.forge import shapes
+
+        return getattr(shapes, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

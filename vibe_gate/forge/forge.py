@@ -14,24 +14,24 @@ from urllib.parse import quote
 from vibe_gate.domain.escape import show_text
 from vibe_gate.errors import ForgeError, UsageError
 from vibe_gate.forge import reviews
+from vibe_gate.forge.payloads import CheckRun, LineComment
+from vibe_gate.forge.rest import RestClient
 from vibe_gate.forge.shapes import (
     BOT,
     Approval,
     Comment,
-    Listed,
     Pull,
+    PullCommit,
     ReviewComment,
     at,
     comment_of,
     list_of,
-    listed_of,
     number_at,
+    pull_commit_of,
     pull_of,
     review_comment_of,
     text_at,
 )
-from vibe_gate.forge.taken import CheckRun, LineComment, annotation, line_comment
-from vibe_gate.forge.wire import Wire
 
 Json = Any
 
@@ -66,16 +66,16 @@ def open_forge(
     """
     if not _REPOSITORY.match(repository):
         raise UsageError("A repository on GitHub is named owner/name.")
-    return Forge(Wire(api_url, token, environ=environ, pause=pause), repository)
+    return Forge(RestClient(api_url, token, environ=environ, pause=pause), repository)
 
 
 class Forge:
     """One repository, seen and written to with one token. Every refusal is a ForgeError."""
 
-    def __init__(self, wire: Wire, repository: str) -> None:
+    def __init__(self, rest: RestClient, repository: str) -> None:
         self.writes = 0
         """Comments, check runs and reviews that were made or changed."""
-        self._wire = wire
+        self._rest = rest
         self._root = f"/repos/{repository}"
         self._login: str | None = None
         self._stickies: dict[tuple[int, str], Comment] = {}
@@ -84,7 +84,7 @@ class Forge:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._wire.close()
+        self._rest.close()
 
     # Who we are
 
@@ -92,7 +92,7 @@ class Forge:
         """Whose the token is; "" where GitHub does not tell. An app's ends in "[bot]", which no person's can."""
         if self._login is None:
             try:
-                self._login = text_at(self._wire.get("/user", "find out whose the token is"), "login")
+                self._login = text_at(self._rest.get("/user", "find out whose the token is"), "login")
             except ForgeError as error:
                 if error.status not in {403, 404}:
                     raise
@@ -102,7 +102,7 @@ class Forge:
     def _viewer(self) -> str:
         """An app's own login. REST has no answer for an app's token; GraphQL does."""
         try:
-            answer = self._wire.ask(self._graphql, _VIEWER, "find out whose the token is")
+            answer = self._rest.ask(self._graphql, _VIEWER, "find out whose the token is")
             login = text_at(answer, "data", "viewer", "login")
         except ForgeError:
             return ""  # a proxy or an old server may refuse GraphQL; what we write tells as well
@@ -110,35 +110,35 @@ class Forge:
 
     @property
     def _graphql(self) -> str:
-        url = self._wire.api_url
+        url = self._rest.api_url
         return url.removesuffix("/v3") + "/graphql" if url.endswith("/api/v3") else url + "/graphql"
 
     # What is there
 
     def pull(self, number: int) -> Pull:
         """One pull request."""
-        return pull_of(self._wire.get(f"{self._root}/pulls/{number:d}", f"read pull request {number}"))
+        return pull_of(self._rest.get(f"{self._root}/pulls/{number:d}", f"read pull request {number}"))
 
     def pulls_of(self, commit: str) -> tuple[Pull, ...]:
         """The pull requests that a commit is part of, closed ones too."""
         path, doing = f"{self._root}/commits/{_commit(commit)}/pulls", "look for the commit's pull requests"
-        return tuple(pull_of(each) for page in self._wire.pages(path, doing) for each in list_of(page))
+        return tuple(pull_of(each) for page in self._rest.pages(path, doing) for each in list_of(page))
 
-    def listed(self, number: int) -> tuple[Listed, ...]:
+    def listed(self, number: int) -> tuple[PullCommit, ...]:
         """A pull request's commits, oldest first, and whose GitHub takes them for; it lists 250 of them."""
         path, doing = f"{self._root}/pulls/{number:d}/commits", f"read the commits of pull request {number}"
-        return tuple(listed_of(each) for page in self._wire.pages(path, doing) for each in list_of(page))
+        return tuple(pull_commit_of(each) for page in self._rest.pages(path, doing) for each in list_of(page))
 
     def comments(self, number: int) -> Iterator[Comment]:
         """The conversation of a pull request, oldest first."""
         own = self.login()
-        for page in self._wire.pages(f"{self._root}/issues/{number:d}/comments", _reading(number)):
+        for page in self._rest.pages(f"{self._root}/issues/{number:d}/comments", _reading(number)):
             yield from (comment_of(each, own) for each in list_of(page))
 
     def review_comments(self, number: int) -> Iterator[ReviewComment]:
         """The comments at lines of a pull request, oldest first."""
         own, doing = self.login(), f"read the review comments of pull request {number}"
-        for page in self._wire.pages(f"{self._root}/pulls/{number:d}/comments", doing):
+        for page in self._rest.pages(f"{self._root}/pulls/{number:d}/comments", doing):
             yield from (review_comment_of(each, own) for each in list_of(page))
 
     def approvals(
@@ -159,16 +159,16 @@ class Forge:
         found = reviews.objecting(self._standing(number))
         return tuple(review.login for review in found if self._permission(review))
 
-    def _standing(self, number: int) -> list[reviews.Review]:
+    def _standing(self, number: int) -> list[reviews.PullReview]:
         doing = f"read the reviews of pull request {number}"
-        pages = self._wire.pages(f"{self._root}/pulls/{number:d}/reviews", doing)
+        pages = self._rest.pages(f"{self._root}/pulls/{number:d}/reviews", doing)
         return reviews.standing([each for page in pages for each in list_of(page)])
 
-    def _permission(self, review: reviews.Review) -> str:
+    def _permission(self, review: reviews.PullReview) -> str:
         """What a reviewer may do here, where that is at least to write; "" otherwise."""
         path = f"{self._root}/collaborators/{quote(review.login, safe='')}/permission"
         try:
-            answer = self._wire.get(path, f"read what {show_text(review.login)} may do")
+            answer = self._rest.get(path, f"read what {show_text(review.login)} may do")
         except ForgeError as error:
             if error.status != 404:
                 raise
@@ -210,20 +210,20 @@ class Forge:
             return made  # it stands; the next run finds the oldest
         if first is None or first.id >= made.id:
             return made
-        self._wire.drop(f"{self._root}/issues/comments/{made.id:d}", "take a second comment of vibe-gate's back")
+        self._rest.drop(f"{self._root}/issues/comments/{made.id:d}", "take a second comment of vibe-gate's back")
         self.writes += 1
         return first if _same(first.body, made.body) else self._edit_comment(first, made.body)
 
     def _edit_comment(self, comment: Comment, body: str) -> Comment:
         path = f"{self._root}/issues/comments/{comment.id:d}"
-        answer = self._wire.put("PATCH", path, {"body": body}, "change vibe-gate's comment")
+        answer = self._rest.put("PATCH", path, {"body": body}, "change vibe-gate's comment")
         self.writes += 1
         return comment_of(answer, self.login())
 
     def _make_comment(self, number: int, body: str) -> Comment:
         def landed() -> Json:
             path = f"{self._root}/issues/{number:d}/comments"
-            for page in self._wire.pages(path, _reading(number)):
+            for page in self._rest.pages(path, _reading(number)):
                 for each in list_of(page):
                     comment = comment_of(each, self.login())
                     ours = comment.ours or (not self.login() and comment.author.endswith(BOT))
@@ -252,7 +252,7 @@ class Forge:
 
     def check_run(self, head_sha: str, name: str, run: CheckRun, *, details_url: str = "") -> PostedCheckRun:
         """A completed check run on a commit. Annotations that are refused do not keep its conclusion back."""
-        each = [annotation(one) for one in run.annotations]
+        each = [one.json() for one in run.annotations]
         batches = [
             each[start : start + ANNOTATIONS_PER_REQUEST] for start in range(0, len(each), ANNOTATIONS_PER_REQUEST)
         ]
@@ -286,7 +286,7 @@ class Forge:
     def _make_check_run(self, body: Json) -> Json:
         def landed() -> Json:
             path = f"{self._root}/commits/{body['head_sha']}/check-runs"
-            for page in self._wire.pages(path, "read the commit's check runs", check_name=body["name"], filter="all"):
+            for page in self._rest.pages(path, "read the commit's check runs", check_name=body["name"], filter="all"):
                 for each in list_of(page, "check_runs"):
                     if at(each, "external_id") == body["external_id"]:
                         return each
@@ -303,11 +303,11 @@ class Forge:
         path, doing = f"{self._root}/check-runs/{number:d}", "update the check run"
 
         def landed() -> Json:
-            now = self._wire.get(path, "read the check run")
+            now = self._rest.get(path, "read the check run")
             whole = number_at(now, "output", "annotations_count") >= before + more
             return now if whole and at(now, "conclusion") == body.get("conclusion") else None
 
-        self._once(doing, lambda: self._wire.send("PATCH", path, body, doing), landed)
+        self._once(doing, lambda: self._rest.send("PATCH", path, body, doing), landed)
 
     # Reviews
 
@@ -318,12 +318,12 @@ class Forge:
             "commit_id": _commit(head_sha),
             "event": "COMMENT",
             "body": f"{body}\n\n{nonce}".lstrip(),
-            "comments": [line_comment(each) for each in comments],
+            "comments": [one.json() for one in comments],
         }
         path = f"{self._root}/pulls/{number:d}/reviews"
 
         def landed() -> Json:
-            pages = self._wire.pages(path, f"read the reviews of pull request {number}")
+            pages = self._rest.pages(path, f"read the reviews of pull request {number}")
             found = (each for page in pages for each in list_of(page) if nonce in str(at(each, "body")))
             return next(found, None)
 
@@ -332,18 +332,18 @@ class Forge:
     def edit_review_comment(self, comment_id: int, body: str) -> None:
         """Change one of our comments at lines."""
         path = f"{self._root}/pulls/comments/{comment_id:d}"
-        self._wire.put("PATCH", path, {"body": body}, "change a review comment")
+        self._rest.put("PATCH", path, {"body": body}, "change a review comment")
         self.writes += 1
 
     # What must not happen twice
 
     def _make(self, path: str, body: Json, doing: str, landed: Callable[[], Json]) -> Json:
-        return self._once(doing, lambda: self._wire.send("POST", path, body, doing), landed)
+        return self._once(doing, lambda: self._rest.send("POST", path, body, doing), landed)
 
     def _once(self, doing: str, send: Callable[[], Json], landed: Callable[[], Json]) -> Json:
         """Send; where nobody knows whether it took effect, wait, look, and send again only if it did not."""
         failed: ForgeError | None = None
-        for _ in self._wire.tries(doing):
+        for _ in self._rest.tries(doing):
             made = landed() if failed is not None else None
             if made is None:
                 try:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from vibe_gate.forge.shapes import MAY_WRITE, Review, at, review_of, same_login
+from vibe_gate.forge.shapes import MAY_WRITE, PullReview, at, review_of, same_login
 
 Json = Any
 
 _LAST_WORDS = {"APPROVED", "CHANGES_REQUESTED", "DISMISSED"}
 """A comment or a review that is not sent yet leaves an earlier word as it was."""
 
-__all__ = ["Review", "approving", "objecting", "permission", "standing"]
+__all__ = ["PullReview", "approving", "objecting", "permission", "standing"]
 
 
-def standing(listed: Iterable[Json]) -> list[Review]:
+def standing(listed: Iterable[Json]) -> list[PullReview]:
     """The last word of every reviewer, by account: a login can be given up and taken by somebody else."""
     reviews = [review for each in listed if (review := review_of(each)) is not None and review.state in _LAST_WORDS]
     reviews.sort(key=lambda review: (review.submitted_at, review.id))
@@ -23,8 +23,8 @@ def standing(listed: Iterable[Json]) -> list[Review]:
 
 
 def approving(
-    reviews: Iterable[Review], head_sha: str, authors: Collection[str], accounts: Collection[int] = ()
-) -> list[Review]:
+    reviews: Iterable[PullReview], head_sha: str, authors: Collection[str], accounts: Collection[int] = ()
+) -> list[PullReview]:
     """Those that approve of exactly this commit, by people who are none of its authors: by login, nor by account."""
     return [
         review
@@ -38,12 +38,12 @@ def approving(
     ]
 
 
-def objecting(reviews: Iterable[Review]) -> list[Review]:
+def objecting(reviews: Iterable[PullReview]) -> list[PullReview]:
     """Those of people whose last word asks for changes, of whatever commit: it holds until they take it back."""
     return [review for review in reviews if review.state == "CHANGES_REQUESTED" and review.person]
 
 
-def permission(answer: Json, review: Review) -> str:
+def permission(answer: Json, review: PullReview) -> str:
     """What GitHub's answer lets a reviewer do: write, maintain or admin; "" for less, or where it speaks of another."""
     if at(answer, "user", "id") != review.account:
         return ""

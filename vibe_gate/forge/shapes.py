@@ -31,7 +31,7 @@ class Pull:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class PullCommit:
     """A commit of a pull request. `people`: each address in it, and the login that GitHub knows it by, "" for none."""
 
     commit: str
@@ -75,7 +75,7 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
-class Review:
+class PullReview:
     """A review as it stands. `person`: no app, no organisation."""
 
     id: int
@@ -154,11 +154,11 @@ def pull_of(value: Json) -> Pull:
     )
 
 
-def listed_of(value: Json) -> Listed:
+def pull_commit_of(value: Json) -> PullCommit:
     """A commit in the list of a pull request's."""
     sides = ((at(value, "commit", who, "email"), at(value, who, "login")) for who in ("author", "committer"))
     people = tuple((_or_empty(email), _or_empty(login)) for email, login in sides)
-    return Listed(text_at(value, "sha"), people)
+    return PullCommit(text_at(value, "sha"), people)
 
 
 def comment_of(value: Json, own: str) -> Comment:
@@ -189,11 +189,11 @@ def review_comment_of(value: Json, own: str) -> ReviewComment:
     )
 
 
-def review_of(value: Json) -> Review | None:
+def review_of(value: Json) -> PullReview | None:
     """A review; None where its account is gone, for nobody can answer for it."""
     if not isinstance(at(value, "user"), dict):
         return None
-    return Review(
+    return PullReview(
         id=number_at(value, "id"),
         login=text_at(value, "user", "login"),
         account=number_at(value, "user", "id"),

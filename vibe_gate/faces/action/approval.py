@@ -11,7 +11,7 @@ from vibe_gate.domain.receipt import Waiver
 from vibe_gate.errors import ForgeError
 from vibe_gate.faces.action.event import Trigger
 from vibe_gate.faces.action.identities import accounts_of
-from vibe_gate.forge import Forge, Listed
+from vibe_gate.forge import Forge, PullCommit
 
 MOST_LISTED = 250
 """Commits of a pull request that GitHub lists; of those beyond, it tells nobody's account."""
@@ -66,12 +66,12 @@ class Approvals:
         return Waiver(finding="policy-", reason=reason, by=f"@{found[0].login}", expires=None)
 
 
-def _known(listed: Sequence[Listed]) -> dict[str, str]:
+def _known(listed: Sequence[PullCommit]) -> dict[str, str]:
     """Logins by address, as far as GitHub tells."""
     return _GITHUB | {address.lower(): login for one in listed for address, login in one.people if address and login}
 
 
-def _untold(listed: Sequence[Listed], commits: Sequence[Commit]) -> str:
+def _untold(listed: Sequence[PullCommit], commits: Sequence[Commit]) -> str:
     """Why it is not known who wrote all of it; "" where it is."""
     if not commits:
         return "its commits are too many to read, or not in this checkout"

@@ -45,7 +45,7 @@ SECONDARY_S = 60.0
 
 
 class Patience(NamedTuple):
-    """Seconds that one `Wire` waits. A runner is paid by the minute, and the verdict waits too."""
+    """Seconds that one `RestClient` waits. A runner is paid by the minute, and the verdict waits too."""
 
     answer: float = 60.0
     """For one answer, from the first look for the host to the last byte, however steadily it trickles."""
@@ -71,7 +71,7 @@ _TOKEN = re.compile(r"[!-~]{1,4096}\Z")
 _NEVER = "2099-01-01T00:00:00Z"  # the real end is not known here; GitHub says 401 then
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """One answer, read to its end."""
 
     status: int
@@ -83,10 +83,10 @@ class _Session(GitHubSession):  # type: ignore[misc]  # github3 has no types
     """Looks at no redirect by itself: requests would read all of its body, and trip over an odd address."""
 
     def get_redirect_target(self, resp: requests.Response) -> None:
-        """None: that is `Wire`'s to decide."""
+        """None: that is `RestClient`'s to decide."""
 
 
-class Wire:
+class RestClient:
     """A session with one forge. `api_url` has no slash at its end."""
 
     def __init__(
@@ -173,7 +173,7 @@ class Wire:
 
     # One request, with more and more patience
 
-    def _repeated(self, method: str, url: str, body: Json, doing: str) -> Answer:
+    def _repeated(self, method: str, url: str, body: Json, doing: str) -> HttpAnswer:
         failed: ForgeError | None = None
         for _ in self.tries(doing):
             try:
@@ -185,7 +185,7 @@ class Wire:
         assert failed is not None
         raise failed
 
-    def _patiently(self, method: str, url: str, body: Json, doing: str) -> Answer:
+    def _patiently(self, method: str, url: str, body: Json, doing: str) -> HttpAnswer:
         """One request, again after each limit: a limited request has done nothing."""
         while True:
             answer = self._redirected(method, url, body, doing)
@@ -197,7 +197,7 @@ class Wire:
                 raise self._refusal(answer, doing)
             self._wait(seconds, doing)
 
-    def _redirected(self, method: str, url: str, body: Json, doing: str) -> Answer:
+    def _redirected(self, method: str, url: str, body: Json, doing: str) -> HttpAnswer:
         for _ in range(MAX_REDIRECTS + 1):
             answer = self._once(method, url, body, doing)
             if answer.status not in {301, 302, 307, 308}:
@@ -209,7 +209,7 @@ class Wire:
                 break
         raise ForgeError(f"GitHub sent vibe-gate elsewhere when it tried to {doing}; not followed.", answer.status)
 
-    def _once(self, method: str, url: str, body: Json, doing: str) -> Answer:
+    def _once(self, method: str, url: str, body: Json, doing: str) -> HttpAnswer:
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         patience = min(self._patience.answer, self._left_s, self._patience.silence - self._silent_s)
         if patience <= 0:
@@ -229,13 +229,13 @@ class Wire:
         # Not chained: the cause's text may hold a proxy's password.
         raise ForgeError(f"GitHub gave no answer when vibe-gate tried to {doing} ({why}).", 0, uncertain=True)
 
-    def _whole(self, method: str, url: str, data: bytes | None, doing: str) -> Answer:
+    def _whole(self, method: str, url: str, data: bytes | None, doing: str) -> HttpAnswer:
         with self._session.request(method, url, data=data, stream=True, allow_redirects=False) as response:
-            return Answer(response.status_code, response.headers, _bounded(response, doing))
+            return HttpAnswer(response.status_code, response.headers, _bounded(response, doing))
 
     # What an answer means
 
-    def _asked_to_wait(self, answer: Answer) -> float | None:
+    def _asked_to_wait(self, answer: HttpAnswer) -> float | None:
         """Seconds, where the answer is a limit; None where it is a refusal."""
         if answer.status not in {403, 429}:
             return None
@@ -261,7 +261,7 @@ class Wire:
         self._left_s -= seconds
         self._pause(seconds)
 
-    def _refusal(self, answer: Answer, doing: str) -> ForgeError:
+    def _refusal(self, answer: HttpAnswer, doing: str) -> ForgeError:
         message = _message(answer.body).replace(self._token, "***")
         shown = show_text(message)[:_LONGEST_MESSAGE]
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -269,7 +269,7 @@ class Wire:
             return ForgeError(sentence, answer.status, uncertain=True)
         return ForgeError(f"GitHub refused to {doing} ({answer.status}{': ' if shown else ''}{shown}).", answer.status)
 
-    def _json(self, answer: Answer, doing: str) -> Json:
+    def _json(self, answer: HttpAnswer, doing: str) -> Json:
         try:
             return json.loads(answer.body)
         except (ValueError, RecursionError) as error:
@@ -283,7 +283,7 @@ class Wire:
         url = str(self._session.build_url(path.lstrip("/")))
         return f"{url}?{urlencode(query)}" if query else url
 
-    def _next(self, answer: Answer, url: str) -> str | None:
+    def _next(self, answer: HttpAnswer, url: str) -> str | None:
         links = requests.utils.parse_header_links(answer.headers.get("Link", ""))
         found = next((link["url"] for link in links if link.get("rel") == "next"), None)
         if found is None:
@@ -300,10 +300,10 @@ class _Asking(threading.Thread):
     Left alone when its time is over; as a daemon it holds no process back.
     """
 
-    def __init__(self, ask: Callable[[], Answer]) -> None:
+    def __init__(self, ask: Callable[[], HttpAnswer]) -> None:
         super().__init__(name="vibe-gate-forge", daemon=True)
         self._ask = ask
-        self.answer: Answer | None = None
+        self.answer: HttpAnswer | None = None
         self.failure: Exception | None = None
 
     def run(self) -> None:

@@ -1,0 +1,65 @@
+"""What GitHub's API takes: values that `report` makes and the forge sends."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Json = Any
+
+Conclusion = Literal["success", "failure", "action_required"]
+"""Never neutral or skipped: those satisfy a required check."""
+
+DiffSide = Literal["LEFT", "RIGHT"]
+"""Before or after."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAnnotation:
+    """A finding at lines of a file after the change, from 1; `path` is the repository's own."""
+
+    path: str
+    start_line: int
+    end_line: int
+    annotation_level: Literal["notice", "warning", "failure"]
+    message: str
+    title: str = ""
+    raw_details: str = ""
+
+    def json(self) -> Json:
+        """As the Checks API takes it; empty texts are left out."""
+        return {name: value for name, value in asdict(self).items() if value not in ("", None)}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRun:
+    """A completed check run: a title of one line, `summary` and `text` in Markdown below 65,536 characters."""
+
+    title: str
+    summary: str
+    text: str
+    conclusion: Conclusion
+    annotations: tuple[CheckAnnotation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LineComment:
+    """A comment at a line, or at lines of one hunk; of one line `start_line` and `start_side` are None.
+
+    `fingerprint` is that of its finding and stays here.
+    """
+
+    path: str
+    body: str
+    line: int
+    side: DiffSide
+    start_line: int | None = None
+    start_side: DiffSide | None = None
+    fingerprint: str = ""
+
+    def json(self) -> Json:
+        """As a review takes it."""
+        sent: Json = {"path": self.path, "body": self.body, "line": self.line, "side": self.side}
+        if self.start_line is None:
+            return sent
+        return sent | {"start_line": self.start_line, "start_side": self.start_side or self.side}
