@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import PASS, POLICY_CHANGED
+from vibe_gate.forge import CheckAnnotation, CheckRun, Conclusion, DiffSide, LineComment
 from vibe_gate.report import document, words
 from vibe_gate.report.markdown import Block, code, fence, fit, prose
-from vibe_gate.report.report import Anchors, DiffSide, Links, Report, suggest
+from vibe_gate.report.report import Anchors, Links, Report, suggest
 from vibe_gate.report.round import identity
 
 MAX_TEXT = 65_000
@@ -26,33 +25,6 @@ MAX_TITLE = 200
 
 MAX_ANNOTATIONS = 1_000
 """Of one check run: twenty requests, a quarter of what GitHub lets an app write in a minute. The rest is counted."""
-
-Conclusion = Literal["success", "failure", "action_required"]
-"""Never neutral or skipped: those satisfy a required check."""
-
-
-@dataclass(frozen=True, slots=True)
-class Annotation:
-    """One finding at lines of the after side, or at the first line of its file; `path` is the repository's own."""
-
-    path: str
-    start_line: int
-    end_line: int
-    annotation_level: Literal["notice", "warning", "failure"]
-    message: str
-    title: str = ""
-    raw_details: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckRun:
-    """What the Checks API takes, all annotations in order; `text` may be ""."""
-
-    title: str
-    summary: str
-    text: str
-    conclusion: Conclusion
-    annotations: tuple[Annotation, ...] = ()
 
 
 def check_run(report: Report, downgrades: Sequence[str] = ()) -> CheckRun:
@@ -89,7 +61,7 @@ def title(summary: Summary) -> str:
     return text if len(text) <= MAX_TITLE else text[: MAX_TITLE - 1] + "…"
 
 
-def annotation(finding: Finding, report: Report) -> Annotation | None:
+def annotation(finding: Finding, report: Report) -> CheckAnnotation | None:
     """The finding at its lines; None where the forge could not show it: no file, or no path that is text."""
     path = own_path(finding.path)
     if not path:
@@ -100,7 +72,7 @@ def annotation(finding: Finding, report: Report) -> Annotation | None:
     against = document.counterexample(finding, report.summary)
     details = [f"Counterexample: {safe(against)}"] if against else []
     details += [f"Finding {safe(finding.fingerprint)}"] if finding.fingerprint else []
-    return Annotation(
+    return CheckAnnotation(
         path=path,
         start_line=line,
         end_line=max(line, finding.end_line) if not removed else line,
@@ -121,7 +93,7 @@ def own_path(shown: str) -> str:
     return path
 
 
-def _blocks(report: Report, downgrades: Sequence[str], made: dict[Finding, Annotation | None]) -> list[Block]:
+def _blocks(report: Report, downgrades: Sequence[str], made: dict[Finding, CheckAnnotation | None]) -> list[Block]:
     summary = report.summary
     unplaced = [finding for finding in report.round.shown if made.get(finding) is None]
     items = (document.item(finding, report, Anchors()) for finding in unplaced)
@@ -156,20 +128,7 @@ _MARKED = re.compile(FINDING_MARKER + r"([0-9a-f]{16}) -->\Z")
 _FIXED = "**Fixed** at "
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewComment:
-    """What the forge's review takes; `path` is the repository's own. One line: `start_line` and `start_side` None."""
-
-    path: str
-    body: str
-    line: int
-    side: DiffSide
-    start_line: int | None
-    start_side: DiffSide | None
-    fingerprint: str
-
-
-def review_comments(report: Report, anchors: Anchors) -> tuple[ReviewComment, ...]:
+def review_comments(report: Report, anchors: Anchors) -> tuple[LineComment, ...]:
     """The new findings that stand at lines of the diff, `MAX_COMMENTS` at most; what somebody let pass is left out."""
     ordered = sorted(report.round.new, key=lambda finding: document.GRAVITY[finding.level])
     made = (_comment(finding, report, anchors) for finding in ordered if not words.waiver(finding))
@@ -198,7 +157,7 @@ def is_fixed(body: str) -> bool:
     return bool(finding_of(body)) and len(lines) > 1 and lines[1].startswith(_FIXED)
 
 
-def _comment(finding: Finding, report: Report, anchors: Anchors) -> ReviewComment | None:
+def _comment(finding: Finding, report: Report, anchors: Anchors) -> LineComment | None:
     path = own_path(finding.path)
     if not path or finding.line == 0:
         return None
@@ -209,7 +168,7 @@ def _comment(finding: Finding, report: Report, anchors: Anchors) -> ReviewCommen
     if not anchors.holds(finding.path, finding.line, end, side):
         return None
     several = end > finding.line
-    return ReviewComment(
+    return LineComment(
         path=path,
         body=_body(finding, report, anchors),
         line=end,

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field, replace
 
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import ForgeError
-from vibe_gate.forge import Forge
+from vibe_gate.forge import Forge, LineComment
 from vibe_gate.report.annotations import (
     MAX_COMMENTS,
-    ReviewComment,
     check_run,
     finding_of,
     fixed_body,
@@ -186,7 +185,7 @@ class _Telling:
                 self._downgrade("A comment at a line could not be marked as fixed", error)
                 return
 
-    def _review(self, number: int, wanted: list[ReviewComment]) -> None:
+    def _review(self, number: int, wanted: list[LineComment]) -> None:
         if len(wanted) == MAX_COMMENTS < len(self._posted.report.round.new):
             self._posted.downgrades.append(f"Only {MAX_COMMENTS} of the new findings got a comment at their lines.")
         head = self._posting.head
@@ -199,7 +198,7 @@ class _Telling:
                 return
             self._review_plain(number, plain, len(wanted) - len(plain))
 
-    def _review_plain(self, number: int, plain: tuple[ReviewComment, ...], odd: int) -> None:
+    def _review_plain(self, number: int, plain: tuple[LineComment, ...], odd: int) -> None:
         """Once more without the files of odd names: the forge refuses a whole review for one of them."""
         try:
             self._posted.review_url = self._forge.review(number, self._posting.head, "", plain)
