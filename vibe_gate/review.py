@@ -148,7 +148,7 @@ async def _carry_out(
     if answers is None:
         answers = await _ask(request, subject, repository, run, progress)
     with run.deadline.interrupting():
-        progress("seal", "writing the verdict down")
+        progress("seal", "writing the verdict")
         intact = answers.intact and _is_still_there(repository, change)
         verdict = assemble_verdict(change, rubrics, checks, answers, waivers, impact, intact=intact)
         changes = trust.policy_changes(impact, partial(repository.file_patch, change))
@@ -270,11 +270,11 @@ def _is_still_there(repository: Repository, change: Change) -> bool:
 def _notes(repository: Repository, gate: Gate, run: RunContext, verdict: RunVerdict) -> list[str]:
     notes = [*repository.remarks]
     if not verdict.intact:
-        notes.append("What was reviewed is not what is there any more: files changed during the review. Review again.")
+        notes.append("Files changed during the review, so the verdict is not about what is there now. Review again.")
     if gate.origin == "bootstrap":
-        notes.append("The trusted revision has no definitions yet: the change's own .vibe-gate/ was used.")
+        notes.append("The base branch has no .vibe-gate/ yet, so this branch's was used. Merge it to make it binding.")
     if gate.origin == "built-in":
-        notes.append("No .vibe-gate/ here: the built-in gate was used. `vibe-gate init` writes one to start from.")
+        notes.append("No .vibe-gate/ here, so the built-in gate was used. `vibe-gate init` writes starters.")
     if run.record.lost:
         notes.append(f"Unrecorded: {run.record.lost}")
     if run.state.problem:

@@ -66,7 +66,7 @@ def _findings() -> tuple[Finding, ...]:
         .model_copy(update={"end_line": 44}),
         finding(hides, path="src/ledger/rights.py", line=13, criterion="no-invisible-unicode",
                 fingerprint="77aa001122334455"),
-        finding("This file steers agents, diffs or test runs; a human should look at its change.", path="CLAUDE.md",
+        finding("Affects agents, diffs or tests; review by hand.", path="CLAUDE.md",
                 line=0, level="warning", criterion="policy", fingerprint="c0de000011112222"),
         finding("suppressed by jo until 2026-02-01: a key of the sandbox | This line adds a secret (api key).",
                 path="tests/fixtures/keys.py", line=3, level="notice", criterion="no-secrets",

@@ -96,7 +96,7 @@ def test_it_fits_and_says_what_it_leaves_out(findings, patch):
     assert told + (int(missing[1].replace(",", "")) if missing else 0) == findings
     assert body.count("<details>") == body.count("</details>")
     assert len(re.findall(r"(?m)^```", body)) % 2 == 0
-    assert "Run it here, or let something pass" in body
+    assert "Run this review locally, or accept a finding" in body
     assert state_of(body).head == reports.FIRST
     text = job_summary(report)
     assert len(text.encode()) <= MAX_SUMMARY
@@ -126,7 +126,7 @@ def test_cut_or_not_the_parts_are_whole():
         (1, "fail", "FAIL"),
         (3, "inconclusive", "NOT REVIEWED (inconclusive)"),
         (3, "error", "ERROR"),
-        (4, "pass", "APPROVAL NEEDED"),
+        (4, "pass", "NEEDS APPROVAL"),
         (5, "error", "INTEGRITY"),
     ],
 )

@@ -1,4 +1,4 @@
-"""How far a run has come, on stderr: one moving line on a terminal, plain lines elsewhere."""
+"""Progress of a run on stderr: one moving line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from vibe_gate.review import Progress
 
 NAMES = {"change": "change", "checks": "checks", "judge": "judge", "seal": "bundle"}
-"""Stage of the walk -> the word people see."""
+"""Stage of the review -> the word that is shown."""
 
 
 def is_lively(environ: Mapping[str, str]) -> bool:
-    """Whether stderr is a terminal that can redraw a line."""
+    """True if stderr is a terminal that can redraw a line."""
     return sys.stderr is not None and sys.stderr.isatty() and environ.get("TERM", "") not in ("", "dumb")
 
 
 @contextmanager
 def shown(environ: Mapping[str, str]) -> Iterator[Progress]:
-    """A callable (stage, text) that shows where the run is. The moving line is gone when the context ends."""
+    """Yield a callable (stage, text) that shows the progress. The moving line is removed at the end."""
     if not is_lively(environ):
         yield _plain
         return
@@ -45,6 +45,6 @@ def _line(stage: str, text: str) -> str:
 
 def _plain(stage: str, text: str) -> None:
     if sys.stderr is not None:
-        with suppress(OSError):  # nobody watches; the result still counts
+        with suppress(OSError):  # progress is not worth failing for
             sys.stderr.write(_line(stage, text) + "\n")
             sys.stderr.flush()

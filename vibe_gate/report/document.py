@@ -64,7 +64,7 @@ def _reason(report: Report) -> str:
     about = commit(head, report.links) if head else code(words.key(summary))
     why = f"{prose(words.why(summary))}. " if words.why(summary) else ""
     if not summary.run_id:
-        return f"{why}Nothing was to be reviewed in {about}."
+        return f"{why}Nothing to review in {about}."
     return f"{why}Reviewed: {about} ({size}) against {prose(words.gate(summary))}."
 
 
@@ -85,10 +85,10 @@ def _round_line(told: Round) -> str:
     if told.number == 1 and not (told.held or told.unanswered or told.withdrawn):
         return ""
     parts = [f"{len(told.new)} new", f"{len(told.open)} still open", f"{_fixed_now(told)} fixed"]
-    parts += [f"{len(told.unanswered)} that could not be looked for"] if told.unanswered else []
+    parts += [f"{len(told.unanswered)} not checked again"] if told.unanswered else []
     parts += [f"{len(told.withdrawn)} not found again"] if told.withdrawn else []
     held = counted(len(told.held), "finding")
-    quiet = f" Held back: {held} on lines not touched since the last round; none blocks." if told.held else ""
+    quiet = f" Held back: {held} on lines that did not change since the last round; none blocks." if told.held else ""
     return f"Round {told.number}: {', '.join(parts)}.{quiet}"
 
 
@@ -110,7 +110,7 @@ def criteria(summary: Summary) -> Iterator[Block]:
 
 def _rubric(rubric: RubricResult) -> str:
     if not words.applies(rubric):
-        return f"**{prose(rubric.id, 100)}**: nothing was asked or checked"
+        return f"**{prose(rubric.id, 100)}**: skipped"
     figures = f"score {rubric.score:.2f}, coverage {rubric.coverage:.0%}" if rubric.coverage else "nothing decided"
     return f"**{prose(rubric.id, 100)}**: {rubric.outcome}, {figures}"
 
@@ -149,7 +149,7 @@ def item(finding: Finding, report: Report, anchors: Anchors) -> str:
     name = f", {code(finding.fingerprint[: words.SHORT_FINGERPRINT])}" if finding.fingerprint else ""
     asked = f"({code(finding.criterion, 64)}{name})"
     waived = words.waiver(finding)
-    said = prose(finding.message.removeprefix(f"{waived} | ")) + (f" Let pass: {prose(waived)}." if waived else "")
+    said = prose(finding.message.removeprefix(f"{waived} | ")) + (f" Accepted: {prose(waived)}." if waived else "")
     told = f"- **{finding.level}**{back} {_where(finding, report.links)}: {said} {asked}"
     against = counterexample(finding, report.summary)
     if against:
@@ -191,9 +191,9 @@ def fixed(report: Report) -> Iterator[Block]:
     """What was said before and is gone, and since which commit; what nobody could look for."""
     told = report.round
     yield from _seen("Fixed", told.fixed, report.links, lambda seen: f"fixed at {commit(seen.fixed, report.links)}")
-    could_not = "said before; this run could not tell whether it is still there"
-    yield from _seen("Not looked for", told.unanswered, report.links, lambda _: could_not)
-    again = "said of this commit before; not found again, although nothing changed"
+    could_not = "reported before; this run could not check it"
+    yield from _seen("Not checked again", told.unanswered, report.links, lambda _: could_not)
+    again = "reported for this commit before; not found this time"
     yield from _seen("Not found again", told.withdrawn, report.links, lambda _: again)
 
 
@@ -212,7 +212,7 @@ def _seen(title: str, group: Sequence[Seen], links: Links | None, say: Callable[
 def policy(changes: Sequence[PolicyChange]) -> Iterator[Block]:
     """Changes of the gate itself and of what steers agents, each with its diff."""
     for index, change in enumerate(changes):
-        meaning = "a human must approve" if change.level == "block" else "steers agents, diffs or tests"
+        meaning = "needs approval" if change.level == "block" else "affects agents, diffs or tests"
         text, more = cut_lines(change.diff, MAX_POLICY_DIFF)
         shown = fence(text, "diff") if text.strip() else "No text to show."
         cut = f"\n\n{counted(more, 'more line')} of this diff." if more else ""
@@ -227,21 +227,21 @@ def _type(change_type: str) -> str:
 
 
 def unreviewed(summary: Summary) -> Iterator[Block]:
-    """What no judge was shown: how much and why in sight, the places in a fold."""
+    """What was not judged: how much and why in sight, the places in a fold."""
     places = summary.unreviewed
     if not places:
         return
     reasons = Counter(item.reason for item in places)
     often = reasons.most_common(3)
     why = "; ".join(prose(said, 280) + (f" ({number:,})" if len(often) > 1 else "") for said, number in often)
-    yield Block(f"**Not reviewed by a judge**: {counted(len(places), 'place')}: {why}.", 1)
+    yield Block(f"**Not judged**: {counted(len(places), 'place')}: {why}.", 1)
     lines = [
         f"- {code(words.place(one.path, one.line, one.end_line))}: {prose(one.reason, 280)}"
         for one in places[:MAX_UNREVIEWED]
     ]
     if len(places) > len(lines):
         lines.append(f"- and {len(places) - len(lines):,} more: see summary.json.")
-    yield Block(fold(f"The {counted(len(places), 'place')} that no judge saw", "\n".join(lines)), 5, "lists")
+    yield Block(fold(f"Not judged: {counted(len(places), 'place')}", "\n".join(lines)), 5, "lists")
 
 
 def costs(summary: Summary) -> Iterator[Block]:
@@ -282,25 +282,25 @@ def again(report: Report) -> Block:
     named = report.review
     if not named and _COMMIT.match(change.base_commit) and _COMMIT.match(change.head_commit):
         named = f"{change.base_commit[: words.SHORT_ID]}..{change.head_commit[: words.SHORT_ID]}"
-    steps = ["Run the same review in a clone:", fence(f"vibe-gate review {named}".rstrip(), "")]
+    steps = ["In a clone, run:", fence(f"vibe-gate review {named}".rstrip(), "")]
     if report.summary.exit_code == FAIL or report.summary.findings:
         steps += [
-            "Let a finding pass: for everybody with an entry in `.vibe-gate/suppressions.toml` on the base branch "
-            "(`vibe-gate suppress FINDING --reason TEXT` writes it), which is a change of the gate that somebody must "
-            "approve; in one clone, for a while, with `vibe-gate override FINDING --reason TEXT`.",
+            "Accept a finding: for everybody with `vibe-gate suppress FINDING --reason TEXT` (it writes "
+            "`.vibe-gate/suppressions.toml`, whose change needs approval); temporarily, in one clone, with "
+            "`vibe-gate override FINDING --reason TEXT`.",
         ]
     if report.summary.exit_code == POLICY_CHANGED or any(one.level == "block" for one in report.summary.policy_changes):
         steps += [
-            "Let a change of the gate itself pass: an approving review of this very commit by somebody with write "
-            "access who is not its author; then run the job again."
+            "Approve a change of the gate: someone with write access who is not the author submits an approving review "
+            "of this commit; then run the job again."
         ]
-    return Block(fold("Run it here, or let something pass", "\n\n".join(steps)), 1)
+    return Block(fold("Run this review locally, or accept a finding", "\n\n".join(steps)), 1)
 
 
 def provenance(report: Report) -> Block:
     """Who wrote the change, and where its receipt, run and bundle are."""
     authored = report.summary.agent_authored
-    facts = [f"An agent wrote this change: {'; '.join(prose(hint, 200) for hint in authored.hints[:3])}."]
+    facts = [f"Written by an agent: {'; '.join(prose(hint, 200) for hint in authored.hints[:3])}."]
     facts = (facts if authored.decision and authored.hints else []) + (
         [prose(report.receipt)] if report.receipt else []
     )
@@ -323,7 +323,7 @@ def notes(texts: Iterable[str]) -> Block:
 
 def downgrade_list(texts: Sequence[str]) -> Block:
     """What could not be posted as it should have been."""
-    return Block(f"**Not everything could be posted**\n\n{_sentences(texts)}" if texts else "", 0)
+    return Block(f"**Not everything was posted**\n\n{_sentences(texts)}" if texts else "", 0)
 
 
 MAX_COMMENT = 65_000

@@ -143,7 +143,7 @@ def _path(raw: bytes, prefix: bytes) -> str:
 MAX_LINE = 1000
 """Characters of a line that somebody can still compare by eye with the suggested one."""
 
-_HOLDS = re.compile(r"The line ([1-9][0-9]{0,8}) of this file holds ")
+_HOLDS = re.compile(r"The line ([1-9][0-9]{0,8}) of this file (?:holds|contains) ")
 """How the check no-invisible-unicode begins its message (domain.checks.text)."""
 
 _REDACTED = "[redacted:"

@@ -103,7 +103,7 @@ def _breaks(text: str, columns: int, indent: int) -> list[int]:
 
 
 MIN_WIDTH = 40
-"""Columns below which lines are no longer cut to fit: there is no screen to fit then."""
+"""The least width that lines are cut to."""
 
 LEAST_FINDINGS = 4
 """Findings that get their lines before passed criteria do."""
@@ -112,7 +112,7 @@ LABEL = 10
 """Columns of a label such as "change" before its text."""
 
 MAX_REASON_SHOWN = 120
-"""Characters of a reason in the line about what no judge saw; the rest is in the bundle."""
+"""Characters of a reason in the line about what was not judged; the rest is in the bundle."""
 
 _MARKS = {
     "pass": ("✓", "green"),
@@ -131,11 +131,12 @@ def render(summary: Summary, notes: Sequence[str], width: int, height: int | Non
     """The screen, without a final newline.
 
     `width` in columns; `height` in lines, of which one is left for the prompt;
-    None: everything is shown. Where lines are short, passed criteria go first and
-    the gravest findings last, and a line says how many are missing.
+    None: show everything. If there are too few lines, passed criteria are left out
+    first and the gravest findings last, and a line says how many are missing.
     """
     columns = max(width, MIN_WIDTH)
-    head = [fit(line, columns) for line in _head(summary)]
+    first, *facts = _head(summary)
+    head = [*wrap(first, columns, 4), *(fit(line, columns) for line in facts)]
     tail = lay_out(_tail(summary, notes), columns, None)
     criteria = [row for rubric in summary.rubrics for row in _rubric(rubric)]
     findings = [_finding(finding) for finding in sorted(summary.findings, key=lambda finding: _GRAVITY[finding.level])]
@@ -185,8 +186,8 @@ def _rubric(rubric: RubricResult) -> list[Row]:
     mark, style = _MARKS[rubric.outcome]
     figures = f"score {rubric.score:.2f} · coverage {rubric.coverage:.0%}" if rubric.coverage else "nothing decided"
     said = f"{rubric.outcome} · {figures}"
-    if not words.applies(rubric):  # a "pass" here would read as if somebody had looked
-        (mark, style), said = _MARKS["not_applicable"], "nothing was asked or checked"
+    if not words.applies(rubric):  # a "pass" would claim that something was checked
+        (mark, style), said = _MARKS["not_applicable"], "skipped"
     header = Text.assemble((f"{mark} ", style), (safe(rubric.id), "bold"), f"  {said}")
     widest = max((cell_len(safe(c.id)) for c in rubric.criteria), default=0)
     reasons = [criterion.reason for criterion in rubric.criteria]
@@ -223,9 +224,9 @@ def _finding(finding: Finding) -> Row:
 def _tail(summary: Summary, notes: Sequence[str]) -> list[Row]:
     facts = [_fact("policy", text, "yellow") for text in _policy(summary)]
     if summary.unreviewed:
-        facts.append(_fact("unseen", _unreviewed(summary), "yellow"))
+        facts.append(_fact("judge", _unreviewed(summary), "yellow"))
     facts.append(_fact("cost", words.cost(summary)))
-    bundle = _fact("bundle", safe(summary.bundle) or "none: nothing was recorded")
+    bundle = _fact("bundle", safe(summary.bundle) or "none: not recorded")
     last = [*(_fact("note", safe(note)) for note in notes), _fact("next", _next(summary))]
     rows = [Row(0, fact, LABEL) for fact in (*facts, *last)]
     rows.insert(len(facts), Row(0, bundle, whole=True))
@@ -234,7 +235,7 @@ def _tail(summary: Summary, notes: Sequence[str]) -> list[Row]:
 
 def _policy(summary: Summary) -> list[str]:
     texts = []
-    for level, meaning in (("block", "a human must approve"), ("warn", "can steer agents, diffs or tests")):
+    for level, meaning in (("block", "needs approval"), ("warn", "affects agents, diffs or tests")):
         paths = [f"{safe(p.path)} ({safe(p.change_type)})" for p in summary.policy_changes if p.level == level]
         if paths:
             more = f" and {len(paths) - 2} more" if len(paths) > 2 else ""
@@ -247,20 +248,25 @@ def _unreviewed(summary: Summary) -> str:
     place = safe(first.path) + (f":{first.line}-{first.end_line}" if first.line else "")
     reasons = Counter(safe(part.reason) for part in summary.unreviewed)
     often = crop(reasons.most_common(1)[0][0], MAX_REASON_SHOWN)
-    return f"{counted(len(summary.unreviewed), 'place')} that no judge saw, first {place}: {often}"
+    more = (
+        f" and {counted(len(summary.unreviewed) - 1, 'more place', 'more places')}"
+        if len(summary.unreviewed) > 1
+        else ""
+    )
+    return f"not judged: {place}{more} ({often})"
 
 
 def _next(summary: Summary) -> str:
     if summary.exit_code == PASS:
         if summary.key.startswith("tree-") and summary.run_id:
             return "git commit"
-        return "nothing to do; the bundle has every vote" if summary.bundle else "nothing to do"
+        return "nothing to do; the votes are in the bundle" if summary.bundle else "nothing to do"
     if summary.exit_code == FAIL:
-        return "fix what is marked ✗, then run the same review again"
+        return "fix what is marked ✗, then review again"
     if summary.exit_code == POLICY_CHANGED:
-        return "show the change of the gate to someone who may approve it"
+        return "ask a maintainer to approve, or run `vibe-gate override policy --reason ...`"
     if summary.exit_code == INTEGRITY:
-        return "find out what writes to the tree during a review, then review again"
+        return "find what writes to the tree during a review, then review again"
     return "vibe-gate doctor"
 
 

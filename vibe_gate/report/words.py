@@ -1,4 +1,4 @@
-"""The sentences of a verdict, the same on the terminal, in a comment and in a file: plain text, not made safe. Pure."""
+"""The sentences of a verdict, the same on the terminal, in a comment and in a file. Plain text, not yet escaped."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SHORT_ID = 12
 """Characters of a commit or tree id that are shown: enough to be unique, and to paste."""
 
 SHORT_FINGERPRINT = 8
-"""Characters of a finding's fingerprint: what `override` and `suppress` are told."""
+"""Characters of a finding's fingerprint: enough for `override` and `suppress`."""
 
 _WAIVED = re.compile(r"(?:overridden|suppressed) by ")
-"""How a waiver's sentence begins (domain.receipt.Waiver)."""
+"""How the sentence of a waiver begins (domain.receipt.Waiver)."""
 
 
 def verdict(summary: Summary) -> str:
@@ -27,30 +27,41 @@ def verdict(summary: Summary) -> str:
     if summary.exit_code == FAIL:
         return "FAIL"
     if summary.exit_code == POLICY_CHANGED:
-        return "APPROVAL NEEDED"
+        return "NEEDS APPROVAL"
     if summary.exit_code == INTEGRITY:
         return "INTEGRITY"
     return "NOT REVIEWED (inconclusive)" if summary.outcome == "inconclusive" else "ERROR"
 
 
 def why(summary: Summary) -> str:
-    """What decided, as a part of a sentence; "" where nothing more can be said."""
+    """What decided, as a part of a sentence; "" if there is nothing to add."""
     if summary.exit_code == POLICY_CHANGED:
-        return f'the gate itself changed; the verdict "{summary.outcome}" is advisory'
+        advisory = f'the verdict "{summary.outcome}" is advisory'
+        return f"this change edits {_edited(summary)}, which controls the gate; {advisory}"
     if summary.exit_code == INTEGRITY:
-        return "what was reviewed is not what is there"
+        return "the files changed during the review"
     decisive = [rubric for rubric in summary.rubrics if rubric.outcome == summary.outcome]
     if not decisive:
-        return {"pass": "nothing in this change has to be judged", "fail": "a finding blocks"}.get(summary.outcome, "")
+        return {"pass": "nothing in this change to judge", "fail": "a finding blocks"}.get(summary.outcome, "")
     if summary.outcome == "pass":
-        unseen = f"; {counted(len(summary.unreviewed), 'place')} no judge saw" if summary.unreviewed else ""
-        names = ", ".join(rubric.id for rubric in decisive if applies(rubric))
-        return (names or "no criterion applies to this change") + unseen
+        skipped = f"; {counted(len(summary.unreviewed), 'place')} not judged" if summary.unreviewed else ""
+        names = [rubric.id for rubric in decisive if applies(rubric)]
+        return (joined(names) or "no criterion applies to this change") + skipped
     return "; ".join(f"{rubric.id}: {_cause(rubric)}" for rubric in decisive)
 
 
+def joined(names: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def _edited(summary: Summary) -> str:
+    paths = [change.path for change in summary.policy_changes if change.level == "block"]
+    return (paths[0] + (f" and {len(paths) - 1:,} more" if len(paths) > 1 else "")) if paths else ".vibe-gate"
+
+
 def applies(rubric: RubricResult) -> bool:
-    """Whether any criterion of it concerns the change."""
+    """Whether any criterion of the rubric applies to the change."""
     return any(criterion.outcome != "not_applicable" for criterion in rubric.criteria)
 
 
@@ -66,13 +77,13 @@ def _cause(rubric: RubricResult) -> str:
 
 
 def gate(summary: Summary) -> str:
-    """Where the definitions were read."""
+    """Which definitions were used."""
     if not summary.run_id:
-        return "not read: there is nothing to review"
+        return "not read (nothing to review)"
     if summary.trusted.bootstrap:
-        return "the change's own definitions: there are none yet where they could be trusted"
+        return "this branch's .vibe-gate/ (not on the base branch yet; merge it to make it binding)"
     if not summary.trusted.revision:
-        return "built in: there is no .vibe-gate where it could be trusted"
+        return "built-in (no .vibe-gate/ on the base branch)"
     return f".vibe-gate at {summary.trusted.revision[:SHORT_ID]}"
 
 
@@ -83,7 +94,7 @@ def key(summary: Summary) -> str:
 
 
 def scores(rubrics: Sequence[RubricResult]) -> str:
-    """The score of one rubric, or of the first of several by name; "" where nothing was decided."""
+    """The score of one rubric, or of the first of several by name; "" if nothing was decided."""
     decided = [rubric for rubric in rubrics if applies(rubric) and rubric.coverage]
     if len(decided) == 1:
         return f"score {decided[0].score:.2f}"
@@ -92,18 +103,20 @@ def scores(rubrics: Sequence[RubricResult]) -> str:
 
 
 def price(summary: Summary) -> str:
-    """What the models cost, in US dollars, and what that figure is worth."""
+    """What the models cost, in US dollars, and how certain that is."""
     if summary.cost.basis == "none":
         if recorded(summary):
             return "none: the model's answers come from a recording"
         return "none: no model answered" if any(vote.turn for vote in _asked(summary)) else "none: no model was asked"
     return f"${summary.cost.usd:.4f}" + (
-        " at most (a model without a listed price counts as the dearest)" if summary.cost.basis == "unknown" else ""
+        " at most (a model without a listed price is counted at the highest price)"
+        if summary.cost.basis == "unknown"
+        else ""
     )
 
 
 def recorded(summary: Summary) -> bool:
-    """Whether a model answered although nothing was paid."""
+    """True if a recorded model answered, so that nothing was paid."""
     return summary.cost.basis == "none" and any(vote.said is not None for vote in _asked(summary))
 
 
@@ -124,13 +137,13 @@ def cost(summary: Summary) -> str:
 
 
 def is_waived(criterion: str, findings: Sequence[Finding]) -> bool:
-    """Whether somebody let everything pass that the criterion found."""
+    """True if every finding of the criterion is overridden or suppressed."""
     own = [finding for finding in findings if finding.criterion == criterion]
     return bool(own) and all(waiver(finding) for finding in own)
 
 
 def waiver(finding: Finding) -> str:
-    """Who let the finding pass, until when and why; "" where nobody did."""
+    """Who overrode or suppressed the finding, until when and why; "" if it is neither."""
     if finding.level != "notice" or not _WAIVED.match(finding.message):
         return ""
     return finding.message.partition(" | ")[0]

@@ -100,4 +100,4 @@ def _receipt(bundle: Path | None) -> str:
         return ""
     if not sealed.signature:
         return "The receipt of this run is not signed."
-    return "The receipt of this run is signed; `vibe-gate verify` tells by whom."
+    return "The receipt of this run is signed; `vibe-gate verify` shows by whom."
