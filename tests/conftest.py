@@ -1,18 +1,18 @@
-"""What every test stands on: an environment of its own, and loopback only."""
+"""What every test stands on: an environment and a home of its own, and loopback only."""
 
 from __future__ import annotations
 
 import gc
-import ipaddress
 import itertools
 import os
 import signal
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import watch
 from hypothesis import HealthCheck, settings
+from missing_tools import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401 - hooks of pytest
 
 # The same examples in every run, however slow the machine: a red run is about the change. For others than these:
 # `pytest --hypothesis-profile=default`.
@@ -22,7 +22,6 @@ settings.register_profile(
 settings.load_profile("same")
 
 _FOREIGN = ("GIT_", "ANTHROPIC_", "CLAUDE", "AWS_", "VIBE_GATE_", "PRE_COMMIT", "GITHUB_")
-_REAL_CONNECT = socket.socket.connect
 _HOMES = itertools.count()
 
 
@@ -77,18 +76,11 @@ def environ(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     return values
 
 
-def _loopback_connect(self: socket.socket, address: object) -> None:
-    if self.family != socket.AF_UNIX and isinstance(address, tuple):
-        host = str(address[0])
-        if host != "localhost" and not ipaddress.ip_address(host).is_loopback:
-            raise AssertionError(f"a test tried to connect to {address}")
-    _REAL_CONNECT(self, address)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def only_loopback() -> Iterator[None]:
-    """Any connection that is not loopback is an error."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr(socket.socket, "connect", _loopback_connect)
+@pytest.fixture(autouse=True)
+def no_way_out() -> Iterator[None]:
+    """Writing to the home directory of whoever runs the tests, and any connection that is not loopback, is an error."""
+    watch.acts.clear()
+    watch.watched.set()
     yield
-    patch.undo()
+    watch.watched.clear()
+    assert not watch.acts, f"a test tried to {', '.join(watch.acts)}"

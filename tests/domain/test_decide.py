@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vibe_gate.domain.decide import combine, decide, exit_code, judged, run_outcome, settle, short, weigh
+from vibe_gate.domain.decide import check_vote, combine, decide, exit_code, judged, run_outcome, settle, short
 from vibe_gate.domain.evidence import CheckedEvidence
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, Outcome, RubricResult, Vote
@@ -101,7 +101,7 @@ def fail(counterexample: str | None, *standings: str) -> Vote:
     ],
 )
 def test_a_fail_needs_a_counterexample_and_standing_evidence(vote, outcome):
-    weighed = weigh(vote)
+    weighed = check_vote(vote)
     assert (weighed.outcome, weighed.said) == (outcome, "fail")
 
 

@@ -203,7 +203,7 @@ review(root)
 def strace(tmp_path_factory: pytest.TempPathFactory) -> str:
     program = shutil.which("strace")
     if program is None:
-        pytest.skip("strace is not installed")
+        pytest.skip("strace is not installed here")
     tried = subprocess.run([program, "-o", "/dev/null", "true"], capture_output=True)
     if tried.returncode != 0:
         pytest.skip("strace may not trace here: ptrace is forbidden")

@@ -318,7 +318,7 @@ def test_a_model_behind_a_proxy_is_reached_through_it():
     assert _Proxy.asked.pop() == ("http://model.example/v1/messages?beta=true", "k")
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed here")
 def test_a_certificate_must_be_trusted(tmp_path):
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     made = f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate} -days 2 -subj /CN=localhost"

@@ -17,7 +17,7 @@ from vibe_gate.report.document import comment, job_summary
 
 ROOT = Path(__file__).parents[2]
 
-pytestmark = pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no Chromium here")
+pytestmark = pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed here")
 
 LOOK = """
 <script>
