@@ -91,8 +91,11 @@ class Repository:
 
     def snapshot(self) -> str:
         """Tree id of the working tree, untracked files that are not ignored included (see `snapshot`)."""
-        early, self._early = self._early, None  # good for one snapshot; later ones look anew
-        return (early or self._start_snapshot()).tree()
+        if self._early is None:
+            self._early = self._start_snapshot()
+        base = self._revisions.tree_of(self._revisions.head())
+        started, self._early = self._early, None  # good for one snapshot; later ones look anew
+        return started.tree(base)
 
     def index_tree(self) -> str:
         """Tree id that `git commit` would make of the index that git means here (GIT_INDEX_FILE in a hook)."""

@@ -1,6 +1,6 @@
 """The working tree as a tree id, and nothing of the user's touched.
 
-Git does it all, on a copy of the index and with new objects in scratch: `git add -A`, `git write-tree`. So untracked
+Git does it all, on a copy of the index and with new objects in scratch: `git add -A`, `git fast-import`. So untracked
 files that are not ignored are part of it, files outside a sparse checkout stay what they are, and line endings,
 filters, encodings are git's. Three things differ from a plain `git add -A`:
 
@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.expressions import expression
+from vibe_gate.domain.modes import EMPTY_TREE
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.place import Place
@@ -33,11 +34,13 @@ _ARTIFACTS = b".vibe-artifacts"
 
 _GITLINK = b"\x00\x00\xe0\x00"  # a submodule's mode, as an index file has it
 _QUIET = ("-c", "core.sparseCheckout=false", "-c", "add.ignoreErrors=false", "-c", "advice.addEmbeddedRepo=false",
-          "-c", "core.compression=0", "-c", "core.looseCompression=0", "-c", "core.bigFileThreshold=1")  # fmt: skip
-"""The last: contents go into one pack, for folders and files of loose objects take longer than all else."""
+          "-c", "core.compression=0", "-c", "core.looseCompression=0", "-c", "core.bigFileThreshold=1",
+          "-c", "core.fsync=none", "-c", "fastimport.unpackLimit=0")  # fmt: skip
+"""Contents go into one pack that lives for seconds: folders and files of loose objects take longer than all else."""
 
 _ADD = (*_QUIET, "add", "-A")
 _SPECS = (":(top)", f":(top,exclude,literal){_ARTIFACTS.decode()}")
+_COMMIT = b"commit refs/heads/none\ncommitter x <x> 0 +0000\ndata 0\nM 040000 %s \n"
 _LIST = ("ls-files", "-z", "-v", "-s")
 _UNREADABLE = expression(r'open\("(.*)"\): (.*)')
 _CLOSED = expression(r"could not open directory '(.*?)/?': (.*)")
@@ -102,8 +105,8 @@ class Snapshot:
             process.kill()
             process.communicate()
 
-    def tree(self) -> str:
-        """The tree id. UsageError, with the path, for what cannot be read; InfrastructureError for a bad index."""
+    def tree(self, base: str) -> str:
+        """The tree id; `base` is HEAD's. UsageError, with the path, if something cannot be read."""
         try:
             odd = _odd_entries(finish(self._listing), self._place.root)
             if self._adding is not None and not odd.hidden and not odd.submodules:
@@ -116,7 +119,20 @@ class Snapshot:
             raise
         if odd.artifacts:
             self._update(odd.artifacts, "--force-remove")
-        return self._index.write_tree()
+        return self._tree(base)
+
+    def _tree(self, base: str) -> str:
+        """The tree of the index, made from HEAD's: `git write-tree` would write every folder into a file of its own."""
+        done = self._index.run("diff-index", "--cached", "-z", "--no-renames", "--ignore-submodules=dirty", base)
+        _check(done)
+        if not done.out:
+            return base
+        fields = done.out.split(b"\0")[:-1]
+        edits = (_edit(about, path) for about, path in zip(fields[::2], fields[1::2], strict=True))
+        stream = _COMMIT % base.encode() + b"".join(edits) + b'ls ""\n'
+        made = self._objects.bare.run(*_QUIET, "fast-import", "--quiet", stdin=stream)
+        _check(made)
+        return made.line.split()[2].partition("\t")[0] if made.line.startswith("040000 tree ") else EMPTY_TREE
 
     def _add_around(self, odd: _OddEntries) -> None:
         """Clear the flags that hide edits, add everything but submodules, then these by their commits."""
@@ -132,6 +148,13 @@ class Snapshot:
         if names:
             stdin = b"".join(name + b"\0" for name in names)
             _check(self._index.run(*_QUIET, "update-index", *options, "-z", "--stdin", stdin=stdin))
+
+
+def _edit(about: bytes, path: bytes) -> bytes:
+    """A difference that `diff-index` lists, as `fast-import` takes it."""
+    _, mode, _, name, status = about.split(b" ")
+    quoted = b'"%s"' % path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+    return b"D %s\n" % quoted if status == b"D" else b"M %s %s %s\n" % (mode, name, quoted)
 
 
 class _OddEntries(NamedTuple):
