@@ -154,7 +154,7 @@ class _Verifier:
         self._request = request
         self._today = now.date()
         self._redact = Redactor(environ).text
-        self._changes = {name: repository.change(Selection("commit", left=name)) for name in span.commits}
+        self._changes = repository.changes_of(span.commits)
         self._whole = repository.change(Selection("range", left=span.base or EMPTY_TREE, right=span.head))
         self.strict = request.strict or bool(environ.get("CI"))
         named = {"base": request.base, "definitions": request.definitions}
@@ -253,7 +253,9 @@ class _Verifier:
 
     def _identity(self, change: Change, commit: Commit) -> ChangeIdentity:
         title = self._redact(commit.message.partition("\n")[0])
-        return replace(identity_of(change, (commit,)), title=title, places=places(change, self._repository.read))
+        # Only a match by patch-id needs them, and they take reading the files.
+        found = places(change, self._repository.read) if change.patch_id in self._by_id else ""
+        return replace(identity_of(change, (commit,)), title=title, places=found)
 
     def _own(self, change: Change, identity: ChangeIdentity, required: Requirements) -> list[CommitStatus]:
         """What receipts say of this very change."""
@@ -353,15 +355,24 @@ class _Verifier:
         Hooks recorded what a commit was before; git's reflog knows it by author and time, which stay the same.
         """
         commit = identity.commit
-        logged = self._repository.rewritten_from([commit])[commit]
-        for old in dict.fromkeys((*self._rewritten_from(commit), *logged)):
-            try:
-                change = self._repository.change(Selection("commit", left=old))
-            except RevisionError:  # deleted by git since
-                continue
-            if run_id := self._runs.get(f"{change.before}..{change.after}"):
+        for old in dict.fromkeys((*self._rewritten_from(commit), *self._logged.get(commit, ()))):
+            if run_id := self._runs.get(self._trees_of(old)):
                 return f"{old[:SHORT_ID]} was reviewed (run {run_id}), and its changes were edited since"
         return ""
+
+    def _trees_of(self, commit: str) -> str:
+        """The trees before and after a commit as `_runs` has them; "" if git has deleted it since."""
+        try:
+            parents = self._repository.parents(commit)
+            before = self._repository.tree(parents[0]).id if parents else EMPTY_TREE
+            return f"{before}..{self._repository.tree(commit).id}"
+        except RevisionError:
+            return ""
+
+    @cached_property
+    def _logged(self) -> dict[str, tuple[str, ...]]:
+        """What the commits of the range were before a rewrite, by HEAD's reflog."""
+        return self._repository.rewritten_from(list(self._changes))
 
     @cached_property
     def _runs(self) -> dict[str, str]:
