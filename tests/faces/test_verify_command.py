@@ -8,6 +8,9 @@ import pytest
 import signing
 from standing import CODE, TIDY, Gated, predicate, statement
 
+pytestmark = pytest.mark.slow
+
+
 CHANGED = CODE.replace("> 0", ">= 0")
 
 

@@ -18,6 +18,9 @@ from wire import answering
 from vibe_gate.domain.change import Selection
 from vibe_gate.review import Review, ReviewRequest, review
 
+pytestmark = pytest.mark.slow
+
+
 SIGNERS = ".vibe-gate/allowed_signers"
 GATE = 'schema = 1\nrubrics = ["tidy", "clear"]\n'
 CLEAR = """\
