@@ -22,6 +22,8 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.review import Review, ReviewRequest, review
 
+from vibe_gate.store import open_state
+
 HANDLER = {"path": "src/load.py", "line": 4, "end_line": 5, "quote": "    except OSError:\n        pass"}
 
 
@@ -585,8 +587,8 @@ def test_a_days_budget_is_shared_by_all_runs_of_the_day(walk):
         walk.repo.write("a.py", "a = 2\n")
         second = walk(Selection("worktree")).summary
     assert first.cost.usd > 0.1
-    spent = (walk.repo.path / ".git/vibe-gate/spent").iterdir()
-    assert json.loads(next(spent).read_text().splitlines()[0])["run_id"] == first.run_id
+    spent = open_state(walk.repo.path / ".git").spending.spent(datetime.now(UTC))
+    assert spent == pytest.approx(first.cost.usd + second.cost.usd)
     assert first.cost.usd + second.cost.usd <= 0.60
 
 

@@ -21,12 +21,10 @@ from vibe_gate import __version__
 from vibe_gate.checks import CheckResults, run_checks
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.context import ReviewRequest, RunContext
+from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Budget, Gate
-from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.summary import AgentAuthored, Summary, Trusted
-from vibe_gate.domain.waiver import Waivers
+from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError, InfrastructureError
 from vibe_gate.gate import trust
 from vibe_gate.gate.authorship import Authorship
@@ -59,18 +57,6 @@ class Review:
     summary: Summary
     notes: tuple[str, ...] = ()
     gate: Gate | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    """What is reviewed: the change, the gate and the rubrics that it must pass, its author's message, and signs of
-    agents."""
-
-    change: Change
-    gate: Gate
-    rubrics: tuple[Rubric, ...]
-    message: str
-    authored: AgentAuthored
 
 
 async def review(
@@ -121,7 +107,9 @@ async def review_in(
     deadline = Deadline(began, request.deadline_s or gate.file.budget.deadline_s)
     run = RunContext(record, redactor, deadline, clock, environ, state)
     try:
-        done = await _carry_out(request, _Subject(change, gate, rubrics, message, authored), repository, run, progress)
+        done = await _carry_out(
+            request, ReviewSubject(change, gate, rubrics, message, authored), repository, run, progress
+        )
     except BaseException as error:
         # Interrupted or broken: what was written until now stays, marked, and is never read as a verdict.
         record.abandon(str(error) if isinstance(error, GateError) else type(error).__name__)
@@ -133,33 +121,34 @@ async def review_in(
 
 
 async def _carry_out(
-    request: ReviewRequest, subject: _Subject, repository: Repository, run: RunContext, progress: Progress
+    request: ReviewRequest, subject: ReviewSubject, repository: Repository, run: RunContext, progress: Progress
 ) -> Review:
-    change, gate, rubrics = subject.change, subject.gate, subject.rubrics
+    change, gate = subject.change, subject.gate
     with run.deadline.interrupting():
-        criteria = counted(sum(len(rubric.criterion) for rubric in rubrics), "criterion", "criteria")
+        criteria = counted(sum(len(rubric.criterion) for rubric in subject.rubrics), "criterion", "criteria")
         progress("checks", f"{counted(len(change.files), 'file')}, {criteria}")
         _keep_contents(repository, change, run)
-        checks = run_checks(rubrics, change, gate.file.policy.block, repository, run)
+        checks = run_checks(subject.rubrics, change, gate.file.policy.block, repository, run)
         impact = trust.policy_impact(change, gate, run.environ)
         waivers = trust.waivers(run.state, gate, run.environ, run.clock().date())
         waivers = trust.approved(waivers, impact, request.approval)
-        answers = _without_asking(request, subject, repository, run, checks, waivers)
+        answers = assemble.without_asking(request, subject, checks, waivers)
     if answers is None:
-        answers = await _ask(request, subject, repository, run, progress)
+        from vibe_gate.judging.judge import JudgeContext  # most reviews at a commit ask no judge
+
+        context = JudgeContext.of(request, subject, repository, run)
+        answers = _reused(request, subject, context, checks) or await _ask(request, subject, context, progress)
     with run.deadline.interrupting():
         progress("seal", "writing the verdict")
         intact = answers.intact and _is_still_there(repository, change)
-        verdict = assemble_verdict(change, rubrics, checks, answers, waivers, impact, intact=intact)
+        verdict = assemble_verdict(change, subject.rubrics, checks, answers, waivers, impact, intact=intact)
         changes = trust.policy_changes(impact, partial(repository.file_patch, change))
-        summary = _summary(subject, run, answers, verdict).model_copy(update={"policy_changes": changes})
+        summary = assemble.summarize(subject, run, answers, verdict, changes)
         issuer = ReceiptIssuer(repository, change, gate, run, summary, answers, impact.fingerprint, verdict.waivers)
         summary = _seal(run, summary, verdict, issuer)
         expired = waivers.remarks(summary.findings, [file.path for file in change.files])
-        waived = [f"{waiver.finding}: {waiver.sentence}" for waiver in verdict.waivers]
-        about_gate = _notes(repository, gate, run, verdict)
-        notes = (*about_gate, *answers.notes, *checks.notes, *waived, *expired, *filter(None, [issuer.note]))
-        return Review(summary, tuple(map(run.redactor.text, notes)), gate)
+        notes = (*repository.remarks, *assemble.notes(gate, run, answers, checks, verdict), *expired, issuer.note)
+        return Review(summary, tuple(run.redactor.text(note) for note in notes if note), gate)
 
 
 def _keep_contents(repository: Repository, change: Change, run: RunContext) -> None:
@@ -172,90 +161,27 @@ def _keep_contents(repository: Repository, change: Change, run: RunContext) -> N
             run.record.content("after", repository.read(file.after), file.shown_path)
 
 
-def _without_asking(
-    request: ReviewRequest,
-    subject: _Subject,
-    repository: Repository,
-    run: RunContext,
-    checks: CheckResults,
-    waivers: Waivers,
+def _reused(
+    request: ReviewRequest, subject: ReviewSubject, context: JudgeContext, checks: CheckResults
 ) -> JudgeResult | None:
-    """Why no judge has to be asked: nothing to ask, not wanted, or the outcome is known. None: ask."""
-    if not any(rubric.judged for rubric in subject.rubrics):
-        return JudgeResult(silence="no criterion asks a judge", chosen=True)
-    if why := request.why_no_judge(subject.gate, by_agent=subject.authored.decision):
-        return JudgeResult(silence=why, chosen=True)
-    if (failed := assemble.blocking_check(checks, waivers)) is not None:
-        # Nothing a judge says can turn this into a pass, and a secret must not travel to a model.
-        return JudgeResult(silence=f"not asked: the check {failed!r} fails already")
-    if request.force:
+    """A pass that somebody else signed for exactly this question, if the request takes one over."""
+    if not request.reuse or request.force:
         return None
-    if request.settled is not None and (why := request.settled()):
-        return JudgeResult(silence=why, chosen=True)
-    judged = [rubric for rubric in subject.rubrics if rubric.judged]
-    if request.reuse and all(assemble.passes_by_checks(rubric, subject.change, checks) for rubric in judged):
-        from vibe_gate.receipts.reuse import reused  # only CI asks for it
+    if not all(assemble.passes_by_checks(rubric, subject.change, checks) for rubric in subject.judged):
+        return None
+    from vibe_gate.receipts.reuse import reused
 
-        return reused(_judge_context(request, subject, repository, run), subject.gate, subject.rubrics, request)
-    return None
+    with context.run.deadline.interrupting():
+        return reused(context, subject.gate, subject.rubrics, request)
 
 
 async def _ask(
-    request: ReviewRequest, subject: _Subject, repository: Repository, run: RunContext, progress: Progress
+    request: ReviewRequest, subject: ReviewSubject, context: JudgeContext, progress: Progress
 ) -> JudgeResult:
-    from vibe_gate.judging.judge import judge  # most reviews at a commit ask nobody
+    from vibe_gate.judging.judge import judge
 
-    judged = [rubric for rubric in subject.rubrics if rubric.judged]
-    progress("judge", f"asking about {', '.join(rubric.id for rubric in judged)}")
-    context = _judge_context(request, subject, repository, run)
-    return await judge(context, judged, request, partial(progress, "judge"))
-
-
-def _judge_context(request: ReviewRequest, subject: _Subject, repository: Repository, run: RunContext) -> JudgeContext:
-    from vibe_gate.judging.judge import JudgeContext
-
-    file = subject.gate.file
-    own = run.environ.get("ANTHROPIC_MODEL") if subject.gate.origin == "built-in" else None
-    limit = request.max_cost_usd or file.budget.max_cost_usd
-    return JudgeContext(
-        run=run,
-        repository=repository,
-        change=subject.change,
-        message=subject.message,
-        model=own or file.model.default,
-        budget=file.budget.model_copy(update={"max_cost_usd": limit}),
-    )
-
-
-def _summary(subject: _Subject, run: RunContext, answers: JudgeResult, verdict: RunVerdict) -> Summary:
-    change, gate = subject.change, subject.gate
-    return Summary(
-        run_id=run.record.run_id,
-        key=change.key,
-        workflow=assemble.WORKFLOW,
-        outcome=verdict.outcome,
-        exit_code=verdict.exit_code,
-        bundle=run.record.relative,
-        trusted=Trusted(revision=gate.revision, bootstrap=gate.origin == "bootstrap"),
-        change=assemble.of_change(change),
-        rubrics=verdict.rubrics,
-        findings=verdict.findings,
-        unreviewed=assemble.unreviewed(change, subject.rubrics, answers),
-        agent_authored=subject.authored,
-        cost=answers.cost,
-        cache=answers.cache,
-        duration_ms=round(run.deadline.elapsed() * 1000),
-    )
-
-
-def _seal(run: RunContext, summary: Summary, verdict: RunVerdict, issuer: ReceiptIssuer) -> Summary:
-    """Write the verdict down; the summary comes back as it may be shown."""
-    run.record.event("verdict.decided", outcome=summary.outcome, exit_code=summary.exit_code)
-    for waiver in verdict.waivers:
-        run.record.event("override.recorded", **waiver.model_dump(mode="json"))
-    run.record.seal(summary, issuer)
-    shown = assemble.redacted(summary, run.redactor.value)
-    return shown.model_copy(update={"bundle": ""}) if run.record.lost else shown
+    progress("judge", f"asking about {', '.join(rubric.id for rubric in subject.judged)}")
+    return await judge(context, subject.judged, request, partial(progress, "judge"))
 
 
 def _is_still_there(repository: Repository, change: Change) -> bool:
@@ -267,16 +193,11 @@ def _is_still_there(repository: Repository, change: Change) -> bool:
     return True
 
 
-def _notes(repository: Repository, gate: Gate, run: RunContext, verdict: RunVerdict) -> list[str]:
-    notes = [*repository.remarks]
-    if not verdict.intact:
-        notes.append("Files changed during the review, so the verdict is not about what is there now. Review again.")
-    if gate.origin == "bootstrap":
-        notes.append("The base branch has no .vibe-gate/ yet, so this branch's was used. Merge it to make it binding.")
-    if gate.origin == "built-in":
-        notes.append("No .vibe-gate/ here, so the built-in gate was used. `vibe-gate init` writes starters.")
-    if run.record.lost:
-        notes.append(f"Unrecorded: {run.record.lost}")
-    if run.state.problem:
-        notes.append(run.state.problem)
-    return notes
+def _seal(run: RunContext, summary: Summary, verdict: RunVerdict, issuer: ReceiptIssuer) -> Summary:
+    """Write the verdict down; the summary comes back as it may be shown."""
+    run.record.event("verdict.decided", outcome=summary.outcome, exit_code=summary.exit_code)
+    for waiver in verdict.waivers:
+        run.record.event("override.recorded", **waiver.model_dump(mode="json"))
+    run.record.seal(summary, issuer)
+    shown = assemble.redacted(summary, run.redactor.value)
+    return shown.model_copy(update={"bundle": ""}) if run.record.lost else shown

@@ -9,8 +9,18 @@ from __future__ import annotations
 
 from vibe_gate.agent.launch import find_cli
 from vibe_gate.agent.task import READ_ONLY_TOOLS, Ending, Recorder, Status, Task
-from vibe_gate.agent.turns import Turn, TurnEnd, Wire, hold, session
+from vibe_gate.agent.turns import ModelAccess, Turn, TurnEnd, hold, session
 
 __all__ = [
-    "READ_ONLY_TOOLS", "Ending", "Recorder", "Status", "Task", "Turn", "TurnEnd", "Wire", "find_cli", "hold", "session",
+    "READ_ONLY_TOOLS",
+    "Ending",
+    "ModelAccess",
+    "Recorder",
+    "Status",
+    "Task",
+    "Turn",
+    "TurnEnd",
+    "find_cli",
+    "hold",
+    "session",
 ]  # fmt: skip

@@ -33,7 +33,7 @@ OTHER_STATUS = "the model's API refused the request"
 
 
 @dataclass
-class Seen:
+class Observed:
     """What was observed of one session. `result` is the CLI's last message, as a plain dict."""
 
     result: Mapping[str, Any] | None = None
@@ -44,7 +44,7 @@ class Seen:
     failure: str = ""
 
 
-def conclude(seen: Seen, timeout_s: float) -> tuple[Status, str]:
+def conclude(seen: Observed, timeout_s: float) -> tuple[Status, str]:
     """The status and one sentence for people."""
     status, detail = _conclude(seen, timeout_s)
     return status, plain(detail)
@@ -57,7 +57,7 @@ def plain(text: str) -> str:
     return line if len(line) <= MAX_DETAIL else line[: MAX_DETAIL - 1] + "…"
 
 
-def _conclude(seen: Seen, timeout_s: float) -> tuple[Status, str]:
+def _conclude(seen: Observed, timeout_s: float) -> tuple[Status, str]:
     if seen.timed_out:
         return "timeout", f"The session was not finished after {timeout_s:g} s."
     if _marked(seen.result, wire.BUDGET_REACHED):
@@ -72,7 +72,7 @@ def _conclude(seen: Seen, timeout_s: float) -> tuple[Status, str]:
     return _from_result(seen, seen.result)
 
 
-def _from_result(seen: Seen, result: Mapping[str, Any]) -> tuple[Status, str]:
+def _from_result(seen: Observed, result: Mapping[str, Any]) -> tuple[Status, str]:
     said = str(result.get("result") or "")
     match result.get("subtype"):
         case "error_max_turns":

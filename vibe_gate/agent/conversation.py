@@ -23,7 +23,7 @@ from claude_agent_sdk import (
 from claude_agent_sdk.types import HookEvent, HookInput, HookJSONOutput
 
 from vibe_gate.agent import transcript
-from vibe_gate.agent.conclusion import Seen, conclude, plain
+from vibe_gate.agent.conclusion import Observed, conclude, plain
 from vibe_gate.agent.guard import refusal
 from vibe_gate.agent.launch import Launch
 from vibe_gate.agent.task import Ending, Recorder, Task
@@ -54,7 +54,7 @@ OBSERVED: tuple[HookEvent, ...] = (
 async def converse(task: Task, record: Recorder) -> Ending:
     """One session from start to end; see `turns.session`."""
     started = time.monotonic()
-    seen = Seen()
+    seen = Observed()
     try:
         launch = Launch(task)
         client = ClaudeSDKClient(options(task, record, launch, seen))
@@ -75,7 +75,7 @@ async def converse(task: Task, record: Recorder) -> Ending:
     return _ending(task, seen, duration_ms=round((time.monotonic() - started) * 1000))
 
 
-async def _listen(client: ClaudeSDKClient, task: Task, record: Recorder, seen: Seen) -> None:
+async def _listen(client: ClaudeSDKClient, task: Task, record: Recorder, seen: Observed) -> None:
     await client.connect()
     record.event({"type": "message", "role": "user", "content": task.prompt, "ts": _ms(task)})
     await client.query(task.prompt)
@@ -94,7 +94,7 @@ async def _listen(client: ClaudeSDKClient, task: Task, record: Recorder, seen: S
             seen.result = transcript.raw(message)
 
 
-def options(task: Task, record: Recorder, launch: Launch, seen: Seen) -> ClaudeAgentOptions:
+def options(task: Task, record: Recorder, launch: Launch, seen: Observed) -> ClaudeAgentOptions:
     """The read-only form.
 
     `dontAsk` without `allowed_tools`: naming a tool there opens the whole file system
@@ -160,7 +160,7 @@ async def _close(client: ClaudeSDKClient, launch: Launch, *, graceful: bool) -> 
         await launch.end()
 
 
-def _ending(task: Task, seen: Seen, *, duration_ms: int) -> Ending:
+def _ending(task: Task, seen: Observed, *, duration_ms: int) -> Ending:
     status, detail = conclude(seen, task.timeout_s)
     result = dict(seen.result or {})
     answer = result.get("structured_output") if status == "answered" else None

@@ -44,7 +44,7 @@ class RunRecord(Protocol):
         """Open the node's next turn."""
 
 
-class Wire(Protocol):
+class ModelAccess(Protocol):
     """The way to the model."""
 
     @property
@@ -82,7 +82,7 @@ class TurnEnd:
 
 
 async def hold(
-    turn: Turn, *, record: RunRecord, wire: Wire, environ: Mapping[str, str], homes: Path, timeout_s: float
+    turn: Turn, *, record: RunRecord, wire: ModelAccess, environ: Mapping[str, str], homes: Path, timeout_s: float
 ) -> TurnEnd:
     """Hold one turn to its end. `homes` is a private folder for agents' homes; `timeout_s` is what is left of the run.
 

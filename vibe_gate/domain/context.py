@@ -1,4 +1,4 @@
-"""What a face asks for, and what one run shares."""
+"""What a face asks for, what is reviewed, and what one run shares."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from vibe_gate.domain.change import Selection
+from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.gate import Gate, HookName, HookRule, JudgeWhen
 from vibe_gate.domain.receipt import Waiver
+from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.summary import AgentAuthored
 
 if TYPE_CHECKING:
     from vibe_gate.judging.deadline import Deadline
@@ -72,6 +74,22 @@ class ReviewRequest:
         if judge == "agent-authored" and not by_agent:
             return "not asked: no sign of an AI agent"
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewSubject:
+    """What is reviewed: the change, the gate and the rubrics it must pass, its author's message, signs of agents."""
+
+    change: Change
+    gate: Gate
+    rubrics: tuple[Rubric, ...]
+    message: str
+    authored: AgentAuthored
+
+    @property
+    def judged(self) -> tuple[Rubric, ...]:
+        """The rubrics that ask a judge."""
+        return tuple(rubric for rubric in self.rubrics if rubric.judged)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ MISTAKES_SHOWN = 50
 """Of one file; more help nobody."""
 
 
-def load_gate(tree: Tree, *, revision: str, origin: Origin) -> Gate | None:
+def load_gate(tree: DefinitionTree, *, revision: str, origin: Origin) -> Gate | None:
     """The gate that the tree's `.vibe-gate/` defines; None where it defines none.
 
     Without gate.toml every rubric applies to every change. Raises DefinitionError
@@ -53,7 +53,7 @@ def load_gate(tree: Tree, *, revision: str, origin: Origin) -> Gate | None:
     return gate
 
 
-def mistakes(tree: Tree) -> list[str]:
+def mistakes(tree: DefinitionTree) -> list[str]:
     """Every mistake in the tree's definitions, one sentence each; [] when all is right."""
     return _read(tree, "", "trusted")[1]
 
@@ -86,7 +86,7 @@ class _Resources:
         return sorted(path for path in self._files if path.startswith(f"{prefix}/"))
 
 
-def _read(tree: Tree, revision: str, origin: Origin) -> tuple[Gate | None, list[str]]:
+def _read(tree: DefinitionTree, revision: str, origin: Origin) -> tuple[Gate | None, list[str]]:
     found = list(islice(chain(linked(tree), misplaced(tree)), MISTAKES_SHOWN))
     listed = definition_paths(tree)
     sources: list[Source] = []
@@ -113,7 +113,7 @@ class Suppressed(NamedTuple):
     rules: tuple[Suppression, ...] = ()
 
 
-def suppressions_of(tree: Tree, found: list[str]) -> Suppressed:
+def suppressions_of(tree: DefinitionTree, found: list[str]) -> Suppressed:
     """The tree's suppressions; their mistakes go to `found`."""
     raw = tree.read(SUPPRESSIONS)
     if raw is None:
@@ -192,7 +192,7 @@ _LOCATION = expression(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)\
 _PLAINER = {"Cannot overwrite a value": "a key is set twice in one table"}
 
 
-class Tree(Protocol):
+class DefinitionTree(Protocol):
     """A tree read as blobs: never from disk, never through symbolic links."""
 
     def read(self, path: str) -> bytes | None:
@@ -208,19 +208,19 @@ class Tree(Protocol):
         ...
 
 
-def definition_paths(tree: Tree) -> list[str]:
+def definition_paths(tree: DefinitionTree) -> list[str]:
     """The paths of gate.toml and the rubrics, sorted."""
     return [path for path in _listed(tree) if path == GATE_PATH or _is_rubric(path)]
 
 
-def linked(tree: Tree) -> Iterator[str]:
+def linked(tree: DefinitionTree) -> Iterator[str]:
     """A mistake for every link where a definition could stand: it must not silently count as none."""
     for path in tree.links(FOLDER):
         if path in (FOLDER, GATE_PATH) or path.startswith(RUBRICS.removesuffix("/")) or path.endswith(".toml"):
             yield f"{paths.quote(path)}: symbolic links (and submodules) are not followed; put the file itself here"
 
 
-def misplaced(tree: Tree) -> Iterator[str]:
+def misplaced(tree: DefinitionTree) -> Iterator[str]:
     """A mistake for every TOML file that nothing would ever read."""
     for path in _listed(tree):
         if path.lower().endswith(".toml") and path not in (GATE_PATH, SUPPRESSIONS) and not _is_rubric(path):
@@ -264,7 +264,7 @@ def with_dates_as_text(value: Any) -> Any:  # noqa: ANN401  whatever TOML holds
     return value.isoformat() if type(value) is date else value
 
 
-def _listed(tree: Tree) -> list[str]:
+def _listed(tree: DefinitionTree) -> list[str]:
     return sorted(path for path in tree.list(FOLDER) if path.startswith(f"{FOLDER}/"))
 
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from vibe_gate.domain import wire
 from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.cassette import Cassette, joined
-from vibe_gate.gateway.line import Bill, Line, useful_tokens, wanted_tokens
+from vibe_gate.gateway.line import Bill, SessionLine, useful_tokens, wanted_tokens
 from vibe_gate.gateway.normal import Json, normal_request
 from vibe_gate.gateway.upstream import Cut, Unreachable
 from vibe_gate.gateway.usage import CHARACTERS_PER_TOKEN, Meter, Usage
 
 if TYPE_CHECKING:
-    from vibe_gate.gateway.forward import Answer
+    from vibe_gate.gateway.forward import UpstreamResponse
     from vibe_gate.gateway.server import Gateway
 
 MESSAGES = "/v1/messages"
@@ -43,7 +43,7 @@ _PASSED_HEADERS = ("content-type", "retry-after", "retry-after-ms", "x-should-re
 class Exchange:
     """One POST of one session, answered from the upstream or from the cassette."""
 
-    def __init__(self, gateway: Gateway, handler: Handler, line: Line, path: str) -> None:
+    def __init__(self, gateway: Gateway, handler: Handler, line: SessionLine, path: str) -> None:
         self._gateway = gateway
         self._handler = handler
         self._line = line
@@ -114,7 +114,7 @@ class Exchange:
             bill.settle(self._meter.usage() if self._meter.started else unmetered)
 
     @contextlib.contextmanager
-    def _open(self, sent: bytes) -> Iterator[Answer]:
+    def _open(self, sent: bytes) -> Iterator[UpstreamResponse]:
         client = self._gateway.client
         if client is None:
             raise Unreachable("The gateway has no upstream.")
@@ -122,7 +122,7 @@ class Exchange:
         with contextlib.closing(answer):
             yield answer
 
-    def _pass(self, answer: Answer, bill: Bill) -> None:
+    def _pass(self, answer: UpstreamResponse, bill: Bill) -> None:
         """Hand the answer on as it comes.
 
         It is counted and kept before its last bytes leave: whatever the agent does

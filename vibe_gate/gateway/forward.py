@@ -28,7 +28,7 @@ _OURS = ("host", "content-length", "transfer-encoding", "connection", "accept-en
 """Headers of the agent that end here: its dummy credentials, and what belongs to one connection."""
 
 
-class Answer:
+class UpstreamResponse:
     """A response under way."""
 
     def __init__(self, response: requests.Response) -> None:
@@ -68,7 +68,7 @@ class Client:
         self._session.proxies.update(proxies_for(upstream.base_url, upstream.network))
         self._verify = _certificates(upstream.network)
 
-    def post(self, path: str, headers: Mapping[str, str], body: bytes, timeout_s: float) -> Answer:
+    def post(self, path: str, headers: Mapping[str, str], body: bytes, timeout_s: float) -> UpstreamResponse:
         """Send it with the real credentials. Raises Unreachable."""
         sent = {name: value for name, value in headers.items() if name.lower() not in _OURS}
         sent |= {"accept-encoding": "identity"}
@@ -87,7 +87,7 @@ class Client:
             )
         except requests.RequestException as error:
             raise Unreachable(_sentence(error, self._upstream.base_url)) from error
-        return Answer(response)
+        return UpstreamResponse(response)
 
     def cut(self) -> None:
         """Break off whatever is under way, also a request that waits for its answer's first byte."""
@@ -122,12 +122,12 @@ class _Adapter(requests.adapters.HTTPAdapter):
         for scheme, pool in (("http", HTTPConnectionPool), ("https", HTTPSConnectionPool)):
             base: Any = pool.ConnectionCls
 
-            class Tracked(base):  # type: ignore[misc]
+            class _TrackedConnection(base):  # type: ignore[misc]
                 def connect(self) -> None:
                     super().connect()
                     connections.add(self)
 
-            pools[scheme] = type(pool.__name__, (pool,), {"ConnectionCls": Tracked})
+            pools[scheme] = type(pool.__name__, (pool,), {"ConnectionCls": _TrackedConnection})
         manager.pool_classes_by_scheme = pools
         return manager
 

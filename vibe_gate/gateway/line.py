@@ -14,7 +14,7 @@ OVERHEAD_TOKENS = 500
 
 
 @dataclass
-class Line:
+class SessionLine:
     """What the gateway knows of one session. `ended` is the mark that its further requests are refused with."""
 
     account: Account
@@ -52,7 +52,7 @@ class Line:
 class Bill:
     """What one request costs: settled once, by whoever is first to know."""
 
-    def __init__(self, ledger: Ledger, line: Line, leave: Reservation, size: int) -> None:
+    def __init__(self, ledger: Ledger, line: SessionLine, leave: Reservation, size: int) -> None:
         self.settled = False
         self._ledger = ledger
         self._line = line

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import secrets
 import threading
 from collections.abc import Callable, Mapping
@@ -14,7 +13,7 @@ from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.cassette import Cassette
 from vibe_gate.gateway.exchange import Exchange, Handler, Server
 from vibe_gate.gateway.ledger import Ledger, Spending
-from vibe_gate.gateway.line import Line
+from vibe_gate.gateway.line import SessionLine
 from vibe_gate.gateway.modes import Wire
 from vibe_gate.gateway.upstream import Upstream
 
@@ -53,7 +52,7 @@ class Gateway:
         self.cassette = _cassette(wire, redact)
         self._upstream = upstream
         self._placeholders = dict(placeholders or {})
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, SessionLine] = {}
         self._lock = threading.Lock()
         self._failures: list[str] = []
         self._server: Server | None = None
@@ -72,7 +71,9 @@ class Gateway:
             raise GatewayError("The gateway is not open.")
         token = secrets.token_urlsafe(24)
         with self._lock:
-            self._lines[token] = Line(self.ledger.account(node_id), self._placeholders | dict(placeholders or {}))
+            self._lines[token] = SessionLine(
+                self.ledger.account(node_id), self._placeholders | dict(placeholders or {})
+            )
         return f"http://127.0.0.1:{self._server.server_address[1]}/{token}"
 
     @property
@@ -134,7 +135,7 @@ class Gateway:
 
     # What an exchange needs.
 
-    def line(self, token: str) -> Line | None:
+    def line(self, token: str) -> SessionLine | None:
         """The session that this token belongs to."""
         with self._lock:
             return self._lines.get(token)
@@ -158,7 +159,9 @@ class Gateway:
         if upstream is None:
             raise GatewayError("No credentials for a model were found; `vibe-gate doctor` says what can be set.")
         if not upstream.passed_through:
-            self.client = importlib.import_module("vibe_gate.gateway.forward").Client(upstream)
+            from vibe_gate.gateway.forward import Client  # replay imports no network library
+
+            self.client = Client(upstream)
         elif self.mode == "record":
             raise GatewayError(f"A conversation with {upstream.source} passes the gateway by and cannot be recorded.")
 

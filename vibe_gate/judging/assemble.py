@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from vibe_gate.checks import CheckResults
 from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.change import Change, FileChange
+from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
 from vibe_gate.domain.decide import decide, exit_code, judged, run_outcome, short, worst
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.receipt import Waiver
@@ -20,6 +21,7 @@ from vibe_gate.domain.summary import (
     ChangedFile,
     ChangeSummary,
     Cost,
+    PolicyChange,
     Summary,
     Trusted,
     Unreviewed,
@@ -103,21 +105,21 @@ def assemble_verdict(
     checks: CheckResults,
     answers: JudgeResult,
     waivers: Waivers,
-    policy_impact: trust.PolicyImpact,
+    impact: trust.PolicyImpact,
     *,
     intact: bool,
 ) -> RunVerdict:
     """The verdict; `intact`: what was reviewed is still what is there."""
     results = tuple(_rubric_result(rubric, change, checks, answers) for rubric in rubrics)
-    findings = fingerprinted(_findings(rubrics, results, checks, policy_impact))
+    findings = fingerprinted(_findings(rubrics, results, checks, impact))
     waived = apply_overrides(rubrics, results, findings, waivers)
-    approved = tuple(filter(None, [waivers.of_policy(policy_impact.fingerprint)]))
+    approved = tuple(filter(None, [waivers.of_policy(impact.fingerprint)]))
     return RunVerdict(
         rubrics=waived.rubrics,
         findings=(*waived.findings, *(trust.policy_approval(waiver.sentence) for waiver in approved)),
         waivers=(*waived.effective, *approved),
         intact=intact,
-        needs_approval=not approved and policy_impact.needs_approval,
+        needs_approval=not approved and impact.needs_approval,
     )
 
 
@@ -126,6 +128,22 @@ def blocking_check(checks: CheckResults, waivers: Waivers) -> str | None:
     findings = fingerprinted(_ordered(checks.findings))
     failed = [result.id for result in checks.results.values() if result.must and result.outcome == "fail"]
     return next((name for name in failed if not spares(name, findings, waivers)), None)
+
+
+def without_asking(
+    request: ReviewRequest, subject: ReviewSubject, checks: CheckResults, waivers: Waivers
+) -> JudgeResult | None:
+    """Why no judge is asked: nothing to ask, not wanted, or the outcome is known. None: ask."""
+    if not subject.judged:
+        return JudgeResult(silence="no criterion asks a judge", chosen=True)
+    if why := request.why_no_judge(subject.gate, by_agent=subject.authored.decision):
+        return JudgeResult(silence=why, chosen=True)
+    if (failed := blocking_check(checks, waivers)) is not None:
+        # Nothing a judge says can turn this into a pass, and a secret must not travel to a model.
+        return JudgeResult(silence=f"not asked: the check {failed!r} fails already")
+    if not request.force and request.settled is not None and (why := request.settled()):
+        return JudgeResult(silence=why, chosen=True)
+    return None
 
 
 def passes_by_checks(rubric: Rubric, change: Change, checks: CheckResults) -> bool:
@@ -161,13 +179,13 @@ def _findings(
     rubrics: Sequence[Rubric],
     results: Sequence[RubricResult],
     checks: CheckResults,
-    policy_impact: trust.PolicyImpact,
+    impact: trust.PolicyImpact,
 ) -> list[Finding]:
     findings = list(checks.findings)
     for rubric, result in zip(rubrics, results, strict=True):
         for criterion, outcome in zip(rubric.criterion, result.criteria, strict=True):
             findings += findings_of(criterion, outcome)
-    findings += [trust.policy_warning(item.file) for item in policy_impact.files if item.level == "warn"]
+    findings += [trust.policy_warning(item.file) for item in impact.files if item.level == "warn"]
     return _ordered(findings)
 
 
@@ -184,6 +202,54 @@ def unreviewed(change: Change, rubrics: Sequence[Rubric], answers: JudgeResult) 
     unconcerned = [file for file in change.files if not any(criterion.concerns(file) for criterion in criteria)]
     unanswered = [item for votes in answers.votes.values() for one in votes for item in one.unreviewed]
     return (*dict.fromkeys(unanswered), *_whole(unconcerned, "no judge criterion concerns this path"))
+
+
+def summarize(
+    subject: ReviewSubject,
+    run: RunContext,
+    answers: JudgeResult,
+    verdict: RunVerdict,
+    policy_changes: tuple[PolicyChange, ...],
+) -> Summary:
+    """The run's summary, as it is sealed."""
+    change, gate = subject.change, subject.gate
+    return Summary(
+        run_id=run.record.run_id,
+        key=change.key,
+        workflow=WORKFLOW,
+        outcome=verdict.outcome,
+        exit_code=verdict.exit_code,
+        bundle=run.record.relative,
+        trusted=Trusted(revision=gate.revision, bootstrap=gate.origin == "bootstrap"),
+        change=of_change(change),
+        rubrics=verdict.rubrics,
+        findings=verdict.findings,
+        policy_changes=policy_changes,
+        unreviewed=unreviewed(change, subject.rubrics, answers),
+        agent_authored=subject.authored,
+        cost=answers.cost,
+        cache=answers.cache,
+        duration_ms=round(run.deadline.elapsed() * 1000),
+    )
+
+
+def notes(
+    gate: Gate, run: RunContext, answers: JudgeResult, checks: CheckResults, verdict: RunVerdict
+) -> Iterator[str]:
+    """Sentences for people about the run, besides its summary."""
+    if not verdict.intact:
+        yield "Files changed during the review, so the verdict is not about what is there now. Review again."
+    if gate.origin == "bootstrap":
+        yield "The base branch has no .vibe-gate/ yet, so this branch's was used. Merge it to make it binding."
+    if gate.origin == "built-in":
+        yield "No .vibe-gate/ here, so the built-in gate was used. `vibe-gate init` writes starters."
+    if run.record.lost:
+        yield f"Unrecorded: {run.record.lost}"
+    if run.state.problem:
+        yield run.state.problem
+    yield from answers.notes
+    yield from checks.notes
+    yield from (f"{waiver.finding}: {waiver.sentence}" for waiver in verdict.waivers)
 
 
 def _whole(files: Iterable[FileChange], why: str) -> tuple[Unreviewed, ...]:

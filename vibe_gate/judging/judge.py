@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from vibe_gate import __version__
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.context import ReviewRequest, RunContext
+from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
 from vibe_gate.domain.gate import Budget
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost
@@ -56,6 +56,17 @@ class JudgeContext:
     message: str
     model: str
     budget: Budget
+
+    @classmethod
+    def of(
+        cls, request: ReviewRequest, subject: ReviewSubject, repository: Repository, run: RunContext
+    ) -> JudgeContext:
+        """What judges need of a review; ANTHROPIC_MODEL chooses the model if there are no definitions at all."""
+        file = subject.gate.file
+        own = run.environ.get("ANTHROPIC_MODEL") if subject.gate.origin == "built-in" else None
+        limit = request.max_cost_usd or file.budget.max_cost_usd
+        budget = file.budget.model_copy(update={"max_cost_usd": limit})
+        return cls(run, repository, subject.change, subject.message, own or file.model.default, budget)
 
     def questions(self, rubrics: Iterable[Rubric]) -> tuple[RubricQuestion, ...]:
         """What is asked about the change: of a rubric that sees the message two questions, without it and with it."""

@@ -20,12 +20,13 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileChange, FileVersion
 from vibe_gate.domain.context import CHECKS_NODE, RunContext
 from vibe_gate.domain.decide import check_vote, combine, settle, short
-from vibe_gate.domain.evidence import CheckedEvidence, Evidence, check_evidence
+from vibe_gate.domain.evidence import CheckedEvidence, Evidence
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import Outcome, Vote
 from vibe_gate.judging import brief
-from vibe_gate.judging.brief import Answer, Part
+from vibe_gate.judging.brief import BriefPart, CriterionAnswer
+from vibe_gate.judging.evidence import check_evidence
 from vibe_gate.judging.question import RubricQuestion, RubricVotes
 
 TOOLS = ("Read", "Grep", "Glob")
@@ -49,7 +50,7 @@ class VoteContext:
     run: RunContext
     change: Change
     read: Callable[[FileVersion], bytes]
-    wire: agent.Wire
+    wire: agent.ModelAccess
     folder: Path
     model: str
     max_turns: int
@@ -101,12 +102,12 @@ async def cast_votes(question: RubricQuestion, context: VoteContext) -> RubricVo
     )
 
 
-def _only(part: Part, names: set[str]) -> Part:
+def _only(part: BriefPart, names: set[str]) -> BriefPart:
     return replace(part, criteria=tuple(criterion for criterion in part.criteria if criterion.id in names))
 
 
-async def _ask_all(rubric: Rubric, parts: list[Part], nodes: list[str], context: VoteContext) -> list[_Reply]:
-    async def ask(part: Part, node: str) -> _Reply:
+async def _ask_all(rubric: Rubric, parts: list[BriefPart], nodes: list[str], context: VoteContext) -> list[_Reply]:
+    async def ask(part: BriefPart, node: str) -> _Reply:
         if not part.criteria:
             return _Reply("skipped", "", {})
         async with context.slots:
@@ -127,7 +128,7 @@ def node_id(rubric: Rubric, index: int) -> str:
     return f"judge-{rubric.id}" + (f"-{letters}" if index else "")
 
 
-async def _ask(rubric: Rubric, part: Part, node: str, context: VoteContext) -> _Reply:
+async def _ask(rubric: Rubric, part: BriefPart, node: str, context: VoteContext) -> _Reply:
     turn = agent.Turn(
         node=node,
         prompt=brief.prompt(context.change, part, context.nonce),
@@ -153,16 +154,16 @@ async def _ask(rubric: Rubric, part: Part, node: str, context: VoteContext) -> _
     return _reply(part, end.ending.answer, end.folder, context)
 
 
-def _no_answer(part: Part, status: str, detail: str, turn: str) -> _Reply:
+def _no_answer(part: BriefPart, status: str, detail: str, turn: str) -> _Reply:
     """No usable answer: error if the infrastructure failed, else an abstention. Never fail, never pass."""
     outcome: Outcome = "error" if status in _INFRASTRUCTURE else "abstain"
     vote = Vote(outcome=outcome, said=None, reason=short(detail), turn=turn)
     return _Reply(status, short(detail), {criterion.id: vote for criterion in part.criteria})
 
 
-def _reply(part: Part, answer: object, turn: str, context: VoteContext) -> _Reply:
+def _reply(part: BriefPart, answer: object, turn: str, context: VoteContext) -> _Reply:
     try:
-        answers = brief.Answers.model_validate(answer).answers
+        answers = brief.JudgeAnswers.model_validate(answer).answers
     except ValidationError as error:
         return _no_answer(part, "no_answer", f"the answer does not fit its form ({error.error_count()} faults)", turn)
     if {answer.criterion for answer in answers} - {criterion.id for criterion in part.criteria}:
@@ -176,7 +177,7 @@ def _reply(part: Part, answer: object, turn: str, context: VoteContext) -> _Repl
     return _Reply("answered", "", votes)
 
 
-def _vote(criterion: Criterion, answers: list[Answer], turn: str, context: VoteContext) -> Vote:
+def _vote(criterion: Criterion, answers: list[CriterionAnswer], turn: str, context: VoteContext) -> Vote:
     if len(answers) != 1:
         why = "the answer leaves this criterion out" if not answers else "the answer speaks of this criterion twice"
         return Vote(outcome="abstain", said=None, reason=why, turn=turn)
@@ -210,7 +211,7 @@ def _file_of(evidence: Evidence, change: Change) -> FileChange | None:
     return file
 
 
-def _unreviewed(part: Part, why: str) -> list[Unreviewed]:
+def _unreviewed(part: BriefPart, why: str) -> list[Unreviewed]:
     """The pieces of a part that no judge answered for."""
     return [
         Unreviewed(path=paths.quote(piece.path), line=piece.line, end_line=piece.end_line, reason=why)

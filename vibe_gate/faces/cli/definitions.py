@@ -14,7 +14,7 @@ from vibe_gate.errors import PASS, DefinitionError
 from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.gate.effective import effective_toml
-from vibe_gate.gate.loading import Tree, built_in_gate, load_gate, mistakes
+from vibe_gate.gate.loading import DefinitionTree, built_in_gate, load_gate, mistakes
 from vibe_gate.gate.mistakes import GATE_PATH
 from vibe_gate.gate.starters import STARTERS, plan_starters, write_starter
 from vibe_gate.git import Repository, open_repository
@@ -86,14 +86,14 @@ def _config(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return PASS
 
 
-def _tree(repository: Repository, definitions: str) -> tuple[Tree, str]:
+def _tree(repository: Repository, definitions: str) -> tuple[DefinitionTree, str]:
     if definitions == WORKTREE:
         return repository.tree(repository.snapshot()), WORKTREE
     revision = repository.resolve(definitions)
     return repository.tree(revision), revision
 
 
-def _unrecorded(root: Path, tree: Tree) -> list[str]:
+def _unrecorded(root: Path, tree: DefinitionTree) -> list[str]:
     """The mistake of a gate.toml that is on disk but not in a snapshot: nothing else would mention it."""
     if os.path.lexists(root / GATE_PATH) and tree.read(GATE_PATH) is None:
         return [f"{GATE_PATH}: git does not record it as a file: it is ignored or a symbolic link. Fix that first."]
