@@ -21,7 +21,6 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.review import Review, ReviewRequest, review
-
 from vibe_gate.store import open_state
 
 HANDLER = {"path": "src/load.py", "line": 4, "end_line": 5, "quote": "    except OSError:\n        pass"}
