@@ -282,7 +282,7 @@ def test_the_first_definitions_of_all_are_used_and_said_to_be_the_changes_own(tm
         walk.environ["CI"] = "true"
         in_ci = walk()
     assert (locally.summary.trusted.bootstrap, locally.summary.exit_code) == (True, 0)
-    assert any("change's own" in note for note in locally.notes)
+    assert any("this branch's was used" in note for note in locally.notes)
     assert in_ci.summary.exit_code == 4
 
 
