@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 from vibe_gate.domain.change import Hunk, Line
 from vibe_gate.judging import brief
-from vibe_gate.secrets import Redactor, find
+from vibe_gate.secrets import find
 
 TOKEN = "gh" + "p_aB3dE5gH7jK9mN1pQ3sT5vX7zB9dF1hJ3lN5"
-VALUE = "s3cr3tValue-9f8e7d6c5b4a-xyz"
 
 
 def spelled(text: str, byte: str, between: str) -> str:
@@ -119,34 +118,6 @@ def test_what_stands_for_a_secret_is_in_the_text_whatever_is_around_it(text: str
     assert all(0 <= match.start < match.end <= len(whole) for match in matches)
 
 
-def dump(width: int, colon: str, edges: str, offset: str) -> str:
-    """TOKEN and VALUE as `xxd`, `hexdump -C` or `od -A x -t x1z` print them; `width` bytes a group."""
-    data = f"token = {TOKEN}\nand then {VALUE} end of it\n".encode()
-    lines = []
-    for start in range(0, len(data), 16):
-        row = data[start : start + 16]
-        groups = " ".join(row[at : at + width].hex() for at in range(0, len(row), width))
-        text = "".join(chr(code) if 32 <= code < 127 else "." for code in row)
-        lines.append(f"{start:{offset}}{colon} {groups:<40}  {edges[:1]}{text}{edges[1:]}\n")
-    return "".join(lines)
-
-
-@pytest.mark.parametrize("prefix", ["", "+"])
-@pytest.mark.parametrize("text", [dump(2, ":", "", "08x"), dump(1, "", "||", "08x"), dump(1, "", "><", "06x")])
-def test_a_dump_shows_no_part_of_a_secret_in_either_column(text: str, prefix: str) -> None:
-    shown = "".join(f"{prefix}{line}" for line in text.splitlines(keepends=True))
-    redacted = Redactor({"API_TOKEN": VALUE}).text(shown)
-    assert "[redacted:github-token:" in redacted
-    assert "[redacted:environment:" in redacted
-    pieces = [secret[start : start + 6] for secret in (TOKEN, VALUE) for start in range(len(secret) - 5)]
-    assert not [piece for piece in pieces if piece in redacted or piece.encode().hex(" ") in redacted]
-
-
-def test_a_harmless_dump_stays() -> None:
-    text = "00000000: 7368 6f72 7420 7465 7874 2074 6f20 6c6f  short text to lo\n"
-    assert Redactor({}).text(text) == text
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
@@ -154,7 +125,7 @@ def test_a_harmless_dump_stays() -> None:
         "\\", "\\\\u", "\\u0041", "%", "%41", "%2541", "&#65;", "\x1b[", "\x1b]", "\x1b[31m", "=\n", "\\\n", "\u200b",
         "A" * 28 + " ", "QUJD", "41" * 20 + "-", "a\0", "\0", "⟦U+001B⟧", "-----\\n", "\\\n 1 +|", "+" + "A" * 28,
         "+" + "QUJD" * 10 + "\n", "QUJD" * 16 + "\n", "a/" * 20 + " ", "/" * 29, "-" * 40 + "A", "0x", "\uff21",
-        "\\U00000041", "MFRGG" * 8 + " ", "M" * 40, "0000: 41\n", "00000000: 4141 4141\n", "41" * 30 + "\n", "41 ",
+        "\\U00000041", "MFRGG" * 8 + " ", "M" * 40, "41" * 30 + "\n", "41 ",
         "0x41, ", "41 " * 11 + "x", "41" + " " * 60, "AEEA", f"\\u0067{TOKEN[1:]} ", "QUJD" * 16 + "\n" + "/" * 64 + "\n",
     ],
 )  # fmt: skip

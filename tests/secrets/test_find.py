@@ -92,9 +92,8 @@ def test_other_names_and_ordinary_values_name_no_secret() -> None:
             assert find(text) == [], text
 
 
-def test_kinds_are_those_of_the_table_and_of_what_is_found_without_it() -> None:
-    assert secrets.kinds() == {rule["id"] for rule in RULES} | {"private-key", "aws-secret-key"}
-    assert len(secrets.kinds()) > 30
+def test_there_are_more_than_thirty_kinds() -> None:
+    assert len({rule["id"] for rule in RULES}) > 30
 
 
 def test_a_mask_shows_four_characters_of_a_long_value_and_less_of_a_short_one() -> None:

@@ -36,7 +36,7 @@ def test_a_secrets_name_makes_its_value_known() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("DB_PASSWORD", "correct horse"), ("SENTRY_DSN", "https://abc@sentry.internal/1"), ("SLACK_HOOK", "https://h.io/a1B2c3D4"),
+        ("DB_PASSWORD", "correct horse"), ("SENTRY_DSN", "https://abc@sentry.internal/1"),
         ("WALLET_MNEMONIC", "witch collapse practice feed"), ("ANTHROPIC_AUTH_TOKEN", "plain-words-only"),
     ],
 )  # fmt: skip

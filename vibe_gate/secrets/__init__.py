@@ -5,6 +5,6 @@ values, `redaction` knows what of an environment is secret.
 """
 
 from vibe_gate.secrets.redaction import Redactor
-from vibe_gate.secrets.scan import SecretMatch, find, kinds, mask
+from vibe_gate.secrets.scan import SecretMatch, find, mask
 
-__all__ = ["Redactor", "SecretMatch", "find", "kinds", "mask"]
+__all__ = ["Redactor", "SecretMatch", "find", "mask"]

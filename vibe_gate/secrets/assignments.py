@@ -57,11 +57,8 @@ _OTHER_FORMS = {
     "--": expression(
         r"--(?P<name>[a-z][a-z0-9_-]{2,60}+)(?:[ \t]{1,4}|\\?[\"']\s?,\s{0,8}(?=\\?[\"']))" + _VALUE, re.ASCII
     ),
-    # A Dockerfile's ENV, csh's setenv; fish's `set -x`, Windows' setx.
+    # A Dockerfile's ENV, csh's setenv.
     "env ": expression(r"env [ \t]{0,4}(?P<name>[a-z_][a-z0-9_]{2,80})[ \t]{1,8}" + _VALUE, re.ASCII),
-    "set": expression(
-        r"set(?:x|[ \t]{1,4}-{1,2}[a-z]{1,8})[ \t]{1,4}(?P<name>[a-z_][a-z0-9_]{2,80})[ \t]{1,8}" + _VALUE, re.ASCII
-    ),
     # A pair, as of Kubernetes, of ECS, of XML: its name stands before this.
     "value": expression(r"value(?<![a-z0-9_-]value)\\?[\"']?\s{0,4}(?:=>?(?!=)|:(?!:))\s{0,8}" + _VALUE, re.ASCII),
 }

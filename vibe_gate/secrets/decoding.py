@@ -102,7 +102,7 @@ def views(text: str, below: DecodedView | None = None, depth: int = DEPTH) -> It
     """Every reading of `text` with one to `depth` layers taken off; nothing if it has no layer."""
     if not depth:
         return
-    for decode in (_escaped, _rejoined, _coded, _wide, _dumped, _spelled):
+    for decode in (_escaped, _rejoined, _coded, _wide, _spelled):
         for view in _joined(decode(text), below):
             yield view
             yield from views(view.text, view, depth - 1)
@@ -391,31 +391,6 @@ def _wide(text: str) -> Iterator[Part]:
     for match in _WIDE.finditer(text) if "\0" in text else ():
         told = match[0][::2]
         yield Part(told, functools.partial(_groups, [_CodedLine(*match.span(), told)], 1, 2, len(told)))
-
-
-_OFFSET = "0000"  # what the lines of a dump have in common, and hardly another text
-_DUMP = expression(
-    r"\n[+ -]?[0-9A-Fa-f]{6,16}+(?:"
-    r": (?P<xxd>(?:[0-9A-Fa-f]{2}){1,4}(?: (?:[0-9A-Fa-f]{2}){1,4}){0,15})(?=  |[ \r]*(?:\n|\Z))"
-    r"|  ?(?P<od>[0-9A-Fa-f]{2}(?:  ?[0-9A-Fa-f]{2}){0,31})(?= {2,}[|>]|[ \r]*(?:\n|\Z))"
-    r")[^\n]{0,200}(?=\n|\Z)"
-)
-"""A line of `xxd`, of `hexdump -C` or of `od -t x1`: an offset, bytes in hex, and often the same bytes as text."""
-
-
-def _dumped(text: str) -> Iterator[Part]:
-    """The bytes of hex dumps. A whole line stands for each of its bytes: it shows them a second time."""
-    told: list[str] = []
-    pieces: list[Piece] = []
-    for match in _DUMP.finditer("\n" + text) if _OFFSET in text else ():  # all spans are one too far
-        if pieces and match.start() > pieces[-1].end + 1:
-            yield Part("".join(told), pieces.copy)
-            told, pieces = [], []
-        group = "xxd" if match["xxd"] else "od"
-        told.append(bytes.fromhex(match[group]).decode("latin-1"))
-        pieces.append(Piece(len(told[-1]), match.start(group) - 1, match.end() - 1))
-    if pieces:
-        yield Part("".join(told), pieces.copy)
 
 
 _BYTES = expression(

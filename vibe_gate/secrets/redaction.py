@@ -20,7 +20,6 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -55,11 +54,6 @@ class Redactor:
         """How many secrets it has replaced, by kind."""
         return dict(self._found)
 
-    @property
-    def count(self) -> int:
-        """How many secrets it has replaced."""
-        return self._found.total()
-
     def part(self) -> Redactor:
         """A redactor of the same secrets with a count of its own; what it finds counts here too."""
         part = Redactor({})
@@ -89,11 +83,7 @@ class Redactor:
         if isinstance(value, bytes):
             return self.data(value)
         if isinstance(value, Mapping):
-            named = _named(value)
-            members = [
-                _Member(key, self._key(key), self._member(named.get(key, key), item)) for key, item in value.items()
-            ]
-            return _under_different_keys(members)
+            return self._members(value)
         if isinstance(value, (list, tuple)):
             return [self.value(item) for item in value]
         if value is None or isinstance(value, (bool, int, float)):
@@ -102,8 +92,20 @@ class Redactor:
         redacted = self.text(written)
         return value if redacted == written else redacted
 
-    def _key(self, key: object) -> object:
-        return key if key is None or isinstance(key, (bool, int, float)) else self.text(str(key))
+    def _members(self, value: Mapping[Any, Any]) -> dict[object, object]:
+        """An object of redacted members; keys that would become one get a number: ` (2)`, ` (3)`."""
+        # The name in {"name": "API_KEY", "value": ...} says what the value is.
+        named = {"value": value.get("name", value.get("key"))}
+        numbers: Counter[object] = Counter()
+        redacted: dict[object, object] = {}
+        for key, item in value.items():
+            is_plain = key is None or isinstance(key, (bool, int, float))
+            name = written = key if is_plain else self.text(str(key))
+            while name != key and (name in redacted or name in value):
+                numbers[written] += 1
+                name = f"{written} ({numbers[written] + 1})"
+            redacted[name] = self._member(named.get(key) or key, item)
+        return redacted
 
     def _member(self, key: object, item: object) -> object:
         """The value of a key; a random-looking text under a secret's name is a secret by its name."""
@@ -183,40 +185,8 @@ def _places(text: str, form: str) -> Iterator[int]:
         start = text.find(form, start + len(form))
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
-    """One entry of an object: its key, the key as it is written, and its value."""
-
-    key: object
-    written: object
-    value: object
-
-
-def _named(value: Mapping[Any, Any]) -> dict[str, str]:
-    """{"value": NAME} of a pair such as {"name": "API_KEY", "value": ...}: the name says what the value is."""
-    name = value.get("name", value.get("key"))
-    return {"value": name} if isinstance(name, str) else {}
-
-
-def _under_different_keys(members: list[_Member]) -> dict[object, object]:
-    """An object of these; keys that would become one get a number: ` (2)`, ` (3)`."""
-    taken = {member.key for member in members if member.key == member.written}  # these keep their names
-    numbers: Counter[object] = Counter()
-    apart: dict[object, object] = {}
-    for member in members:
-        name = member.written
-        while member.key != member.written and name in taken:
-            numbers[member.written] += 1
-            name = f"{member.written} ({numbers[member.written] + 1})"
-        taken.add(name)
-        apart[name] = member.value
-    return apart
-
-
 # The forms in which a known value travels, each as UTF-8 seen as Latin-1
 
-_BETWEEN_HEX = (":", " ", "-", ",", ", ", ",0x", ", 0x", " 0x")
-"""What stands between the bytes of a value that is written in hex: a dump's, a debugger's, a program's."""
 _NOT_ASCII = bytes(range(0x80, 0x100))
 
 
@@ -247,24 +217,13 @@ def _near_forms(secret: str) -> set[str]:
 
 
 def _forms(secret: str) -> set[str]:
-    """How a secret may be written at all."""
+    """How a secret may be written at all, but for what `decoding` undoes."""
     raw, plain = _raw(secret), _plain(secret)
     percent = quote(raw, safe="")
-    spaced = raw.hex(" ")
     forms = {raw.hex(), raw.hex().upper(), base64.b32encode(raw).decode("ascii").rstrip("=")}
-    forms |= {quote(raw, safe="/"), percent.replace("%20", "+")}
-    forms |= {re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), percent)}
+    forms |= {quote(raw, safe="/"), percent.replace("%20", "+"), html.escape(plain), html.escape(plain, quote=False)}
     forms |= {plain.encode(wide).decode("latin-1") for wide in ("utf-16-le", "utf-16-be")}
-    forms |= {text.replace(" ", between) for between in _BETWEEN_HEX for text in (spaced, spaced.upper())}
-    forms |= _near_forms(secret) | _marked_up(plain)
-    return _long_enough(forms.union(*(_base64_core(raw, shift) for shift in range(3))))
-
-
-def _marked_up(plain: str) -> set[str]:
-    """How HTML has it: what undoes entities takes a backslash of the value's own for an escape, too."""
-    text, attribute = html.escape(plain, quote=False), html.escape(plain)
-    numbered = attribute.replace("&quot;", "&#34;")
-    return {text, attribute, numbered.replace("&#x27;", "&#39;"), attribute.replace("&#x27;", "&#039;")}
+    return _long_enough(forms.union(_near_forms(secret), *(_base64_core(raw, shift) for shift in range(3))))
 
 
 def _base64_core(raw: bytes, shift: int) -> set[str]:
@@ -303,8 +262,6 @@ _NEAR_SECRET_NAME = expression(
     r"(?:\A|_)(?:AUTH|PASS|PW|JWT|SAS|OTP|TOTP)_|SIGNATURE\Z|(?:\A|_)(?:SEED|BASIC|OTP)\Z", re.IGNORECASE
 )
 """A name of which much is harmless (AUTH_MODE, JWT_ISSUER): there a value counts that looks random."""
-_HOOK_NAME = expression(r"(?:\A|_)HOOK(?:_UR[IL])?\Z", re.IGNORECASE)
-"""An address that whoever knows it may post to; without an address it names a hook of git."""
 _NOT_SECRET_NAME = expression(
     r"\A(?:PWD|OLDPWD|SSH_AUTH_SOCK|XAUTHORITY|KEYBOARD\w*|\w*_(?:FILE|PATH|DIR|HOME|SOCK|NAME|URL_PREFIX)|COLORTERM|"
     r"\w*KEYRING\w*|\w*MAX_\w*TOKENS|TOKENIZERS_PARALLELISM|"
@@ -347,8 +304,7 @@ def _is_secret(name: str, value: str) -> bool:
     if _NOT_SECRET_NAME.match(name):
         return False
     near = _NEAR_SECRET_NAME.search(name) and "://" not in value and scan.looks_random(value)
-    is_hook = "://" in value and _HOOK_NAME.search(name)
-    return bool(near or is_hook or _SECRET_NAME.search(name))
+    return bool(near or _SECRET_NAME.search(name))
 
 
 def _is_rare(value: str) -> bool:

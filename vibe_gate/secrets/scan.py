@@ -73,11 +73,6 @@ def mask(value: str) -> str:
     return value[: min(4, len(value) // 4)] + "..."
 
 
-def kinds() -> frozenset[str]:
-    """The kinds that `find` can name."""
-    return frozenset(_ranks())
-
-
 def looks_random(value: str) -> bool:
     """Whether a value without its name may be a secret: letters and digits as no word, name or sentence has them."""
     return (
@@ -317,7 +312,7 @@ def _cut_short(text: str) -> Iterator[SecretMatch]:
 # A line of a key is a run of base64 of one width, no further than GAP from the one before.
 
 _PEM_MARK = expression(r"-----(?P<side>BEGIN|END) (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
-_PEM_RUN = expression(r"(?:(?<=\\[nr])|(?<![A-Za-z0-9+/\\]))[A-Za-z0-9+/]{12,}+={0,2}")
+_PEM_RUN = expression(r"(?:(?<=\\[nr])|(?<![A-Za-z0-9+/\\]))[A-Za-z0-9+/]{16,}+={0,2}")
 _PEM_WIDTH = 32
 """Characters of a key's shortest whole line."""
 _PEM_LINES = 400
@@ -326,7 +321,6 @@ _PEM_WINDOW = 64_000
 """Characters that are looked at above an end line."""
 GAP = 600
 """Characters between two lines of a key: the rest of a log's record, and the beginning of the next one."""
-_ANY_DIGIT = str.maketrans("123456789", "000000000")
 
 
 def _private_keys(text: str) -> Iterator[SecretMatch]:
@@ -342,17 +336,16 @@ def _key_below(text: str, begin: re.Match[str], after: re.Match[str] | None) -> 
     """The key from its first line on, to its end line or as far as it is shown."""
     limit = after.start() if after is not None else len(text)
     lines: list[re.Match[str]] = []
-    reached = stop = begin.end()
+    reached = begin.end()
     for run in _PEM_RUN.finditer(text, begin.end(), min(limit, begin.end() + _PEM_LINES * GAP)):
         if run.start() - reached > GAP or len(lines) == _PEM_LINES:
             break
         if len(run[0]) == len(lines[0][0]) if lines else _is_whole_line(run[0]):
             lines.append(run)
-            reached = stop = run.end()
-        elif lines and stop == reached and _is_last(text, lines, run):
-            stop = run.end()
+            reached = run.end()
     if not lines:
         return
+    stop = reached
     if after is not None and after["side"] == "END" and limit - reached <= 2 * GAP:  # the last line is between
         stop = after.end()
     elif len(lines) == 1 and lines[0].start() - begin.end() > _PEM_WIDTH:
@@ -388,9 +381,3 @@ def _is_whole_line(run: str) -> bool:
     """Whether a run may be a whole line of a key: neither a word nor a path."""
     upper, lower, digits = (sum(map(kind, run[:200])) for kind in (str.isupper, str.islower, str.isdigit))
     return len(run) >= _PEM_WIDTH and digits > 1 and min(upper, lower) > 3 and run[:200].count("/") < 8
-
-
-def _is_last(text: str, lines: list[re.Match[str]], run: re.Match[str]) -> bool:
-    """Whether a shorter run is the last line, or what a limit has left of one: it stands behind the same."""
-    leads = [text[max(0, line.start() - 2) : line.start()].translate(_ANY_DIGIT) for line in (lines[-1], run)]
-    return len(run[0]) < len(lines[0][0]) and leads[0] == leads[1] and any(map(str.isdigit, run[0]))
