@@ -182,6 +182,7 @@ def test_names_of_any_bytes_are_held_and_sorted_as_git_does(work: Work) -> None:
     assert [file.path.encode("utf-8", "surrogateescape") for file in files] == sorted(names)
 
 
+@pytest.mark.slow
 def test_folders_nested_deeper_than_python_recurses_are_read(work: Work) -> None:
     tree = work.git("mktree", given=b"100644 blob " + work.git("hash-object", "-w", "--stdin").encode() + b"\tx\n")
     script = "for n in $(seq 1100); do t=$(printf '040000 tree %s\\td\\n' $t | git mktree); done; echo $t"

@@ -96,12 +96,6 @@ def test_sha256_is_named(tmp_path: Path, environ: dict[str, str]) -> None:
     assert "names its objects by sha256" in unsupported(bench)
 
 
-def test_reftable_is_named(seeded: Bench) -> None:
-    seeded.git("config", "core.repositoryFormatVersion", "1")
-    seeded.git("config", "extensions.refStorage", "reftable")
-    assert "reftable" in unsupported(seeded)
-
-
 def test_an_unknown_extension_is_named(seeded: Bench) -> None:
     seeded.git("config", "core.repositoryFormatVersion", "1")
     seeded.git("config", "extensions.futureThing", "true")
@@ -112,13 +106,6 @@ def test_a_partial_clone_is_named(seeded: Bench, tmp_path: Path) -> None:
     seeded.git("config", "uploadpack.allowFilter", "true")
     seeded.git("clone", "-q", "--filter=blob:none", "--no-checkout", f"file://{seeded.root}", str(tmp_path / "partial"))
     assert "partial clone" in unsupported(Bench(tmp_path / "partial", seeded.environ))
-
-
-def test_files_named_like_index_extensions_are_no_obstacle(seeded: Bench) -> None:
-    for name in ["d/link", "sdir", "e/sdir"]:
-        seeded.write(name, "x")
-    seeded.commit("names")
-    assert seeded.snapshot() == seeded.git("rev-parse", "HEAD^{tree}")
 
 
 def test_git_missing_is_one_sentence(seeded: Bench) -> None:

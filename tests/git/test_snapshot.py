@@ -437,6 +437,7 @@ def test_before_the_first_commit(bench: Bench, holds: Holds) -> None:
     holds(bench)
 
 
+@pytest.mark.slow
 def test_a_huge_untracked_file_is_never_held_whole(seeded: Bench, tmp_path: Path) -> None:
     with (seeded.root / "huge").open("wb") as out:
         out.truncate(200 << 20)

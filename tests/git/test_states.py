@@ -354,6 +354,7 @@ ACTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(int(os.environ.get("FUZZ_SEEDS", "4"))))
 def test_random_states(bench: Bench, holds: Callable[[Bench], str], seed: int) -> None:
     chance = random.Random(seed)
