@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import importlib
 import os
+import re
+import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -106,16 +109,94 @@ def test_a_module_has_a_docstring_and_a_readable_size(module):
     assert text.count("\n") <= MAX_LINES
 
 
-def test_the_floors_hold():
-    pytest.importorskip("importlinter")
-    done = subprocess.run(
+DOORS = ("agent", "forge", "gateway", "git", "sandbox", "secrets", "store")
+
+
+@pytest.mark.parametrize("room", DOORS)
+def test_a_door_has_at_most_fifteen_names_and_each_loads(room):
+    door = importlib.import_module(f"vibe_gate.{room}")
+    assert len(door.__all__) <= 15
+    assert all(getattr(door, name) is not None for name in door.__all__)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_import_is_by_string(module):
+    """Types and floors do not see what `import_module` and `__import__` load."""
+    called = [node.func for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Call)]
+    names = {call.id if isinstance(call, ast.Name) else getattr(call, "attr", "") for call in called}
+    assert not names & {"import_module", "__import__"}
+
+
+def test_no_class_name_stands_twice():
+    classes = Counter(
+        node.name
+        for module in MODULES
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in classes.items() if count > 1] == []
+
+
+def test_the_map_shows_the_tree():
+    """docs/architecture.md draws each room and each module at the top of the package, and nothing else."""
+    drawn = (ROOT / "docs" / "architecture.md").read_text().split("```\nvibe_gate/\n", 1)[1].split("```", 1)[0]
+    names = set(re.findall(r"^  (\w+(?:/|\.py))", drawn, re.MULTILINE))
+    present = {path.name + "/" * path.is_dir() for path in (ROOT / "vibe_gate").iterdir()}
+    assert names == present - {"py.typed", "__pycache__/"}
+
+
+def test_the_sizes_of_the_rooms_are_those_of_the_document():
+    done = subprocess.run([sys.executable, ROOT / ".ci" / "house.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def lint(root: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root), "COLUMNS": "200"},
         capture_output=True,
         text=True,
     )
+
+
+def test_every_contract_about_imports_holds():
+    pytest.importorskip("importlinter")
+    done = lint(ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+WRONG = {
+    "domain/paths.py": "from vibe_gate.git import open_repository",
+    "errors.py": "from vibe_gate.domain import paths",
+    "git/__init__.py": "from vibe_gate.store import STORE",
+    "checks/__init__.py": "from vibe_gate.faces import cli",
+    "gate/__init__.py": "from vibe_gate.checks import run",
+    "judging/__init__.py": "from vibe_gate.agent import turns",
+    "review.py": "from vibe_gate.store import state",
+    "report/__init__.py": "import pygit2, claude_agent_sdk, github3, sqlite3, msgspec, tomllib, tomli_w, requests",
+    "gateway/__init__.py": "import rich",
+}
+"""A wrong import in each kind of place, and below what each breaks."""
+
+BROKEN = (
+    "Floors",
+    *("Only git imports pygit2", "Only the agent room imports claude_agent_sdk", "Only the forge imports github3"),
+    *("Only the store imports sqlite3", "Only the store imports msgspec", "imports? tomli_w", "imports? tomllib"),
+    *("imports? requests", "imports? rich", "past the door of agent", "past the door of store", "No import cycle"),
+)
+
+
+@pytest.mark.slow
+def test_a_wrong_import_is_refused_in_each_kind_of_place(tmp_path):
+    pytest.importorskip("importlinter")
+    shutil.copytree(ROOT / "vibe_gate", tmp_path / "vibe_gate", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for place, line in WRONG.items():
+        file = tmp_path / "vibe_gate" / place
+        file.write_text(f"{file.read_text()}\n{line}\n")
+    said = lint(tmp_path).stdout
+    assert [name for name in BROKEN if not re.search(rf"{name}.* BROKEN", said)] == []
 
 
 def test_no_test_replaces_our_own_code():
