@@ -1,8 +1,8 @@
 """The sizes of the house beside their budgets: the table in docs/architecture.md.
 
-    python .ci/house.py            print the table
-    python .ci/house.py --write    write it into docs/architecture.md
-    python .ci/house.py --check    exit 1 if the document shows other figures, or a room is over its budget
+python .ci/house.py            print the table
+python .ci/house.py --write    write it into docs/architecture.md
+python .ci/house.py --check    exit 1 if the document shows other figures, or a room is over its budget
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def lines(*places: str) -> int:
 def entered() -> int:
     """Modules of vibe_gate that a review of a one-line change loads, without a judge."""
     script = (
-        "import sys; from vibe_gate.faces.cli import main; sys.argv[1:] = ['review', 'HEAD~1', '--no-judge', '--quiet']\n"
+        "import sys; from vibe_gate.faces.cli import main\n"
+        "sys.argv[1:] = ['review', 'HEAD~1', '--no-judge']\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "print(sum(name.split('.')[0] == 'vibe_gate' for name in sys.modules))"
