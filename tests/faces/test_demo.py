@@ -15,7 +15,7 @@ from vibe_gate.faces.cli.demo import demo, make_demo
 def test_the_demo_shows_a_verdict_and_says_that_it_is_a_recording(tmp_path, environ):
     done = vibe_gate("demo", "--in", str(tmp_path / "demo"), cwd=tmp_path, environ=environ)
     assert done.code == 0, done.err
-    assert "This is a recording" in done.out
+    assert "answers are a recording" in done.out
     assert "FAIL" in done.out
     assert "src/ledger.py:25" in done.out
     assert str(tmp_path / "demo") in done.out

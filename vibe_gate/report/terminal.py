@@ -246,7 +246,7 @@ def _policy(summary: Summary) -> list[str]:
 def _unreviewed(summary: Summary) -> str:
     first = summary.unreviewed[0]
     place = safe(first.path) + (f":{first.line}-{first.end_line}" if first.line else "")
-    reasons = Counter(safe(part.reason) for part in summary.unreviewed)
+    reasons = Counter(_plain(safe(part.reason)) for part in summary.unreviewed)
     often = crop(reasons.most_common(1)[0][0], MAX_REASON_SHOWN)
     more = (
         f" and {counted(len(summary.unreviewed) - 1, 'more place', 'more places')}"
@@ -254,6 +254,12 @@ def _unreviewed(summary: Summary) -> str:
         else ""
     )
     return f"not judged: {place}{more} ({often})"
+
+
+def _plain(reason: str) -> str:
+    """ "not asked (--no-judge)" and "not asked: why" without what "not judged" says already."""
+    rest = reason.removeprefix("not asked").strip(" :") or reason
+    return rest[1:-1] if rest.startswith("(") and rest.endswith(")") else rest
 
 
 def _next(summary: Summary) -> str:
