@@ -98,8 +98,8 @@ def test_a_commit_that_was_stopped_and_made_all_the_same_is_a_bypass(plain):
 
 def test_a_bypass_by_an_agent_names_the_agent(plain):
     plain.write(a="x\n")
-    plain.git("commit", "-a", "--no-verify", "-m", "x", CLAUDECODE="1")
-    assert plain.records()[-1]["hints"] == ["CLAUDECODE is set: Claude Code runs this"]
+    plain.git("commit", "-a", "--no-verify", "-m", "x", AIDER_MODEL="x")
+    assert plain.records()[-1]["hints"] == ["AIDER_MODEL is set: Aider runs this"]
 
 
 def test_a_human_change_costs_only_the_checks(judging):
@@ -546,23 +546,23 @@ def shared(judging, tmp_path) -> Hooked:
 
 def test_an_agents_bypass_is_judged_when_it_is_pushed(shared):
     shared.write(a="x\n")
-    shared.git("commit", "-q", "-a", "--no-verify", "-m", "byp", CLAUDECODE="1")
+    shared.git("commit", "-q", "-a", "--no-verify", "-m", "byp", AIDER_MODEL="x")
     commit = shared.git("rev-parse", "HEAD")
     assert _standing(shared)["status"] == "bypassed"
     with answering(PASSES) as model:
         said = shared.git("push", "origin", "main", **model.environ)
-    assert f"judged because:\n    commit {commit[:12]}: recorded: CLAUDECODE is set: Claude Code runs this" in said
+    assert f"judged because:\n    commit {commit[:12]}: recorded: AIDER_MODEL is set: Aider runs this" in said
     assert len(model.script.requests) == 1
     assert _standing(shared)["status"] == "reviewed"
 
 
 def test_a_review_by_checks_alone_does_not_launder_an_agents_bypass(shared):
     shared.write(a="x\n")
-    shared.git("commit", "-q", "-a", "--no-verify", "-m", "byp", CLAUDECODE="1")
+    shared.git("commit", "-q", "-a", "--no-verify", "-m", "byp", AIDER_MODEL="x")
     shared.run("vibe-gate", "review", "--no-judge", "--commit", "HEAD")
     found = _standing(shared)
     assert found["status"] == "incomplete"
-    assert "CLAUDECODE" in found["why"]
+    assert "AIDER_MODEL" in found["why"]
 
 
 def test_a_tree_that_a_person_had_checked_is_an_agents_once_an_agent_commits_it(shared):
@@ -570,7 +570,7 @@ def test_a_tree_that_a_person_had_checked_is_an_agents_once_an_agent_commits_it(
     shared.git("add", "a")
     shared.git("hook", "run", "pre-commit")
     assert shared.records()[-1]["kind"] == "reviewed"
-    shared.git("commit", "-q", "--no-verify", "-m", "x", CLAUDECODE="1")
+    shared.git("commit", "-q", "--no-verify", "-m", "x", AIDER_MODEL="x")
     assert _standing(shared)["status"] == "incomplete"
 
 

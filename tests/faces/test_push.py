@@ -46,7 +46,7 @@ def test_a_push_of_commits_that_have_their_verdicts_asks_nobody(remote, target):
 
 def test_a_push_with_one_commit_that_has_no_verdict_asks_about_the_whole(remote):
     with answering(PASSES, repeat_last=True) as model:
-        agent = {**model.environ, "CLAUDECODE": "1"}
+        agent = {**model.environ, "AIDER_MODEL": "x"}
         _two(remote, **agent)
         remote.write(a="past\n")
         remote.git("commit", "-q", "-a", "--no-verify", "-m", "past", **agent)
@@ -56,7 +56,7 @@ def test_a_push_with_one_commit_that_has_no_verdict_asks_about_the_whole(remote)
 
 
 def test_checks_alone_are_no_verdict_for_an_agents_commits_in_a_push(remote):
-    _two(remote, "--no-verify", CLAUDECODE="1")
+    _two(remote, "--no-verify", AIDER_MODEL="x")
     for back in (1, 0):
         remote.run("vibe-gate", "review", "--no-judge", "--commit", f"HEAD~{back}")
     with answering(PASSES) as model:

@@ -37,14 +37,6 @@ def test_version_and_help_import_nothing_of_weight(tmp_path, environ, argv):
     assert ours == {"vibe_gate", "vibe_gate.faces", "vibe_gate.faces.cli"}
 
 
-@pytest.mark.parametrize("argv", [("review", "--staged"), ("review",), ("review", "HEAD")])
-def test_a_review_with_nothing_to_do_imports_nothing_of_weight(tmp_path, environ, argv):
-    modules = imported(*argv, cwd=repository(tmp_path / "r"), environ=environ)
-    assert not modules & (HEAVY | LIGHT)
-    assert "vibe_gate.faces.cli.idle" in modules
-    assert "vibe_gate.faces.cli.dispatch" not in modules
-
-
 def full_path_modules(*argv: str, cwd: Path, environ: dict[str, str]) -> set[str]:
     """Names of the modules in memory at the end of a run with site-packages."""
     done = vibe_gate(*argv, cwd=cwd, environ=environ, python=("-X", "importtime"))
@@ -62,11 +54,3 @@ def test_where_only_the_full_path_can_tell_neither_the_sdk_nor_the_forge_is_impo
 @pytest.mark.parametrize("command", ["review", "doctor", "init", "config"])
 def test_the_help_of_a_command_does_not_import_the_sdk(tmp_path, environ, command):
     assert not full_path_modules(command, "--help", cwd=tmp_path, environ=environ) & {"claude_agent_sdk", "github3"}
-
-
-@pytest.mark.parametrize("argv", [("review", "--staged"), ("review",)])
-def test_the_fast_path_prints_what_the_full_path_would(tmp_path, environ, argv):
-    where = repository(tmp_path / "r")
-    quick = vibe_gate(*argv, cwd=where, environ=environ)
-    full = vibe_gate(*argv, "--max-cost-usd", "1", cwd=where, environ=environ)  # not one of the quick questions
-    assert (quick.returncode, quick.stdout) == (full.returncode, full.stdout)

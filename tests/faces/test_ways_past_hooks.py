@@ -260,7 +260,7 @@ def _tree_with(here: Hooked, name: str, text: str) -> str:
 
 def test_an_agents_bypass_is_told_after_a_rebase_and_its_hint_after_a_pick_and_a_squash(here):
     here.git("checkout", "-q", "-b", "topic")
-    commit(here, "b", "past\n", "--no-verify", CLAUDECODE="1")
+    commit(here, "b", "past\n", "--no-verify", AIDER_MODEL="x")
     here.git("checkout", "-q", "main")
     commit(here, "c", "elsewhere\n")
     here.git("checkout", "-q", "-b", "picked")
@@ -278,7 +278,7 @@ def test_an_agents_bypass_is_told_after_a_rebase_and_its_hint_after_a_pick_and_a
 
 def test_a_squash_whose_message_names_nothing_is_an_agents_by_its_contents(here):
     here.git("checkout", "-q", "-b", "topic")
-    commit(here, "b", "an agent's\n", "--no-verify", CLAUDECODE="1")
+    commit(here, "b", "an agent's\n", "--no-verify", AIDER_MODEL="x")
     here.git("checkout", "-q", "main")
     commit(here, "c", "elsewhere\n")
     here.git("merge", "-q", "--squash", "topic")

@@ -1,8 +1,8 @@
 """The command `vibe-gate`: what can be answered at once, else on to the dispatcher.
 
 Only `sys` and `os` are imported here, because every start passes through:
-`--version`, `--help` and a review with nothing to do are answered in the time of
-a bare interpreter; everything else costs the imports of its own command.
+`--version` and `--help` are answered in the time of a bare interpreter; everything else
+costs the imports of its own command.
 """
 
 import os
@@ -62,12 +62,6 @@ def _answer(argv: list[str]) -> int:
         return _print(f"vibe-gate {__version__}\n")
     if not argv or argv in (["--help"], ["-h"], ["help"]):
         return _print(HELP)
-    if argv[0] == "review":
-        from vibe_gate.faces.cli.idle import nothing_to_review
-
-        sentence = nothing_to_review(argv[1:])
-        if sentence is not None:
-            return _print(sentence + "\n")
     from vibe_gate.faces.cli import dispatch
 
     return dispatch.run(argv)

@@ -20,7 +20,6 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress, running
 from vibe_gate.faces.cli.dispatch import Command
-from vibe_gate.faces.cli.idle import NOTHING
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.report import terminal
 from vibe_gate.review import Review, ReviewRequest, review
@@ -142,15 +141,13 @@ def selection(revision: str) -> Selection:
 
 def nothing(selected: Selection) -> str:
     """The sentence for a change without files."""
-    if selected.kind in NOTHING and selected.left == "HEAD":
-        return NOTHING[selected.kind]
     left, right = safe(selected.left), safe(selected.right)
     return {
+        "staged": "Nothing to review: the index is the same as HEAD.",
         "worktree": f"Nothing to review: the working tree is the same as {left}.",
         "range": f"Nothing to review: {left} and {right} have the same files.",
         "merge_base": f"Nothing to review: {right} has no changes since its merge base with {left}.",
         "commit": f"Nothing to review: commit {left} changes no files.",
-        "staged": NOTHING["staged"],
     }[selected.kind]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -71,11 +70,10 @@ def not_reviewed(hook: Hook, error: GateError) -> int:
 def _hints(hook: Hook, repository: Repository) -> tuple[str, ...]:
     """Who wrote what is staged, as far as that can still be found out."""
     with suppress(Exception):  # the same bug may stop this as well: the record is written, with fewer hints
-        authorship = importlib.import_module("vibe_gate.gate.authorship").Authorship(
-            repository, hook.environ, open_state(repository.common_dir), hook.clock()
-        )
-        hints: tuple[str, ...] = authorship.of(repository.change(Selection("staged")), ()).hints
-        return hints
+        from vibe_gate.gate.authorship import Authorship
+
+        authorship = Authorship(repository, hook.environ, open_state(repository.common_dir), hook.clock())
+        return authorship.of(repository.change(Selection("staged")), ()).hints
     return provenance(hook.environ, (), uncommitted=True).hints
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
+import os
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import counted, safe
@@ -15,7 +17,7 @@ from vibe_gate.errors import PASS, StorageError
 from vibe_gate.faces import running
 from vibe_gate.faces.git_hook.call import Hook, loud, note_empty_merge
 from vibe_gate.faces.git_hook.effect import Effect, effect
-from vibe_gate.faces.git_hook.remembered import IndexFile, forget, mark_passed
+from vibe_gate.faces.git_hook.scripts import PASSED
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.receipts.notes import is_wanted
 from vibe_gate.review import Review, ReviewRequest, review_in
@@ -28,6 +30,17 @@ SETTLED = "not asked again: "
 
 PIPE_WIDTH = 1000
 """Columns of a verdict in a hook's output, which frameworks keep until the end: wide enough to cut nothing."""
+
+
+def staged(hook: Hook) -> int:
+    """pre-commit, pre-merge-commit, manual: review the index that git means, or the range a framework was given.
+
+    Before a commit git names its index: then that is what is committed, whatever the variables say.
+    """
+    begin, end = hook.environ.get("PRE_COMMIT_FROM_REF"), hook.environ.get("PRE_COMMIT_TO_REF")
+    if begin and end and "GIT_INDEX_FILE" not in hook.environ:
+        return held(hook, Selection("merge_base", begin, end)).code
+    return held(hook, Selection("staged")).code
 
 
 def held(
@@ -45,11 +58,10 @@ def held(
     request = ReviewRequest(
         selection, stage=hook.stage, called=hook.called, strict=hook.strict, message=message, settled=settled
     )  # fmt: skip
-    named = hook.environ.get("GIT_INDEX_FILE")
-    index = IndexFile.of(hook.start / named) if named and hook.stage in _BEFORE_COMMITS else None
     with open_repository(hook.start, hook.environ) as repository:
         if hook.stage in _BEFORE_COMMITS:
-            forget(repository.common_dir / "vibe-gate")
+            with suppress(OSError):
+                (repository.common_dir / PASSED).unlink()
         walk = review_in(
             repository,
             request,
@@ -63,7 +75,7 @@ def held(
         if not _is_told(done, what, told):
             _tell(hook, done, what, again=told is not None)
         if done.summary.run_id:
-            _write_down(hook, _of(hook, done, what), repository, index)
+            _write_down(hook, _of(hook, done, what), repository)
         elif hook.stage == "pre-merge-commit" or (repository.git_dir / "MERGE_HEAD").exists():
             note_empty_merge(hook, done.summary.change.after, repository)
     return what
@@ -82,8 +94,9 @@ def _tell(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
         return hook.say("vibe-gate: nothing to review.")
     if summary.exit_code != PASS and (what.blocks or what.warning):
         # rich takes longer to load than most of a review takes: only where there is much to show.
-        screen = importlib.import_module("vibe_gate.report.terminal").render(summary, done.notes, PIPE_WIDTH, None)
-        hook.say(screen.plain)
+        from vibe_gate.report.terminal import render
+
+        hook.say(render(summary, done.notes, PIPE_WIDTH, None).plain)
     else:
         against = ", ".join(rubric.id for rubric in summary.rubrics) or "no rubric"
         hook.say(f"vibe-gate: {summary.outcome}: {counted(len(summary.change.files), 'file')} held against {against}")
@@ -140,13 +153,24 @@ def _is_wanted(rule: HookRule | None, summary: Summary) -> bool:
     return rule.judge == "always" or (rule.judge == "agent-authored" and summary.agent_authored.decision)
 
 
-def _write_down(hook: Hook, record: Record, repository: Repository, index: IndexFile | None = None) -> None:
+def _write_down(hook: Hook, record: Record, repository: Repository) -> None:
     try:
         open_state(repository.common_dir).hook_records.append(record)
-        noted = is_wanted(repository)  # a note can only be put on a commit: post-commit has more to do than sh can
-        if hook.stage in _BEFORE_COMMITS and not (
-            record.exit_code or record.judged or record.hints or record.again or noted
-        ):
-            mark_passed(repository.common_dir / "vibe-gate", hook.parent, record.tree, index)
     except StorageError as error:
-        hook.say(f"vibe-gate: not recorded: {safe(str(error))}")
+        return hook.say(f"vibe-gate: not recorded: {safe(str(error))}")
+    noted = is_wanted(repository)  # a note can only be put on a commit: post-commit has more to do than sh can
+    needs_more = record.exit_code or record.judged or record.hints or record.again or noted
+    if hook.stage in _BEFORE_COMMITS and not needs_more:
+        _mark_passed(repository.common_dir / PASSED, f"{hook.parent} {record.tree}\n")
+    return None
+
+
+def _mark_passed(file: Path, line: str) -> None:
+    """Leave word for the hooks that the same git process runs next, as sh reads it. Without it they look anew."""
+    part = file.with_name(f"{file.name}.{os.getpid()}")
+    with suppress(OSError):
+        if file.parent.is_symlink():
+            return
+        with part.open("x", encoding="ascii") as new:
+            new.write(line)
+        part.replace(file)

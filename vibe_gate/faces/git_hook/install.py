@@ -11,8 +11,7 @@ from pathlib import Path
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.faces.git_hook.githooks import KEPT, Owner, check_room, owner, put, stands, take_away, take_away_moved
-from vibe_gate.faces.git_hook.remembered import forget
-from vibe_gate.faces.git_hook.scripts import HOOKS, Home, script
+from vibe_gate.faces.git_hook.scripts import HOOKS, PASSED, Home, script
 from vibe_gate.git import Repository
 
 PACKAGE = Path(__file__).resolve().parents[2]
@@ -84,7 +83,8 @@ def uninstall(repository: Repository, names: tuple[str, ...] = HOOKS) -> list[st
     done = {name: take_away(folder, name) for name in names}
     moved = [name for name in names if done[name] == "foreign" and take_away_moved(folder, name) != "absent"]
     state = repository.common_dir / "vibe-gate"
-    forget(state)
+    with contextlib.suppress(OSError):
+        (repository.common_dir / PASSED).unlink()
     with contextlib.suppress(OSError):  # records stay, and the folder with them
         state.rmdir()
     lines = [f"Your hook {name} is back." for name, how in done.items() if how == "restored"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import provenance
 from vibe_gate.domain.record import Record, let_through
@@ -31,10 +29,10 @@ def said(hook: Hook) -> int:
     if settled:
         return PASS  # held against the checks already, and nothing new is said
     # Only here: what a review loads takes longer than all of the above.
-    room = importlib.import_module("vibe_gate.faces.git_hook.held")
+    from vibe_gate.faces.git_hook.held import held
+
     told = before.hints if before is not None and before.judged and before.stage != "commit-msg" else None
-    code: int = room.held(hook, Selection("staged"), text, told=told).code
-    return code
+    return held(hook, Selection("staged"), text, told=told).code
 
 
 def _was_told(hook: Hook, before: Record, hinted: bool) -> bool:

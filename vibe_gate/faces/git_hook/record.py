@@ -7,7 +7,6 @@ said, and `verify` and CI can act on it.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain.change import Selection
@@ -76,7 +75,9 @@ def _note_unseen(hook: Hook, repository: Repository, records: HookRecords, rewri
     if not hints:
         return
     # Only here: to compare two commits takes more than all else that is loaded.
-    seen = importlib.import_module("vibe_gate.faces.git_hook.seen").Seen(repository, records.all())
+    from vibe_gate.faces.git_hook.seen import Seen
+
+    seen = Seen(repository, records.all())
     for commit in rewritten:
         if not seen.has(commit):
             records.append(Record(ts=hook.now, kind="unseen", stage="post-rewrite", commit=commit, hints=hints))
@@ -129,9 +130,9 @@ def _hints(hook: Hook, made: HeadCommit, repository: Repository, *, alone: bool)
     """
     seen = provenance(hook.environ, (), uncommitted=True).hints
     # Only here: a commit that no hook let through is rare, and its files are read for this.
-    authorship = importlib.import_module("vibe_gate.gate.authorship").Authorship(
-        repository, {}, open_state(repository.common_dir), hook.clock()
-    )
+    from vibe_gate.gate.authorship import Authorship
+
+    authorship = Authorship(repository, {}, open_state(repository.common_dir), hook.clock())
     change = repository.change(Selection("commit", left=made.commit))
     commit = repository.commit(made.commit)
     signed = authorship.of(change, (commit,)).hints
