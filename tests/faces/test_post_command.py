@@ -245,7 +245,7 @@ def test_a_forks_findings_reach_its_pull_request_as_a_claim(forked):
     done = relayed(forked)
     assert done.code == 0, done.out + done.err
     assert len(forked.ours) == 1
-    assert "nobody vouches for it" in forked.ours[0]
+    assert "that is not verified" in forked.ours[0]
     assert "FAIL" in forked.ours[0]
     assert [run.sent["conclusion"] for run in forked.github.check_runs] == ["failure"]
     assert forked.outputs["verdict"] == "fail"

@@ -2,7 +2,7 @@
 
 inputs    what the workflow asks for                 event     what happened, from the runner's event file
 span      which commits are compared, fetched        approval  who approved a change of the gate itself
-gate      the story: event -> review -> post         outcome   outputs, job summary, exit code
+gate      the walk: event -> review -> post          reporting the report of a run for a forge
 artifact  what is uploaded                           incoming  the same, read back by a job that trusts nothing
-posting   from a review to what is said about it
+relay     `post --from-artifact`: posts it           runner    outputs, job summary, workflow commands
 """

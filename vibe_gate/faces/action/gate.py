@@ -19,9 +19,9 @@ from vibe_gate.faces.action import artifact
 from vibe_gate.faces.action.approval import Approvals
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.inputs import Inputs, Mode, inputs_of
+from vibe_gate.faces.action.reporting import report_of_run, touched_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.span import Span, span_of
-from vibe_gate.faces.action.telling import Told, report_of, touched_since
 from vibe_gate.forge import Forge, open_forge
 from vibe_gate.git import MAX_COMMITS, Credentials, open_repository
 from vibe_gate.receipts.find import SIGNERS
@@ -142,21 +142,22 @@ def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> _Ended:
     """Everything that people and later steps read of the review."""
     summary = done.summary
     bundle = job.root / summary.bundle if summary.bundle else None
-    told = Told(
-        summary=summary,
-        notes=(*job.span.notes, *remarks, *done.notes),
-        bundle=bundle,
-        links=_links(job),
+    notes = (*job.span.notes, *remarks, *done.notes)
+    report = report_of_run(
+        summary,
+        bundle,
+        _links(job),
+        notes,
         name=job.inputs.name,
         repeat=" ".join([job.span.repeat, *(f"--rubric {name}" for name in job.inputs.rubrics)]),
         artifact=job.inputs.artifact != "none" and bundle is not None,
     )
-    posted = post(_posting(job), job.forge, report_of(told))
+    posted = post(_posting(job), job.forge, report)
     lacking = artifact.prepare(job.runner, job.folder, bundle, job.inputs.artifact)
     posted.downgrades += filter(None, [lacking, _write_sarif(job, posted.report)])
     text = job_summary(posted.report, tuple(posted.downgrades))
     job.runner.summarize(text)
-    _log(job, posted, told.notes)
+    _log(job, posted, notes)
     _outputs(job, posted, artifact.write_report(job.folder, text))
     return _Ended(summary.exit_code, _said(job, posted))
 

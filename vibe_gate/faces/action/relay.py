@@ -11,8 +11,8 @@ from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, ForgeError, Int
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.incoming import Incoming, incoming
 from vibe_gate.faces.action.inputs import RUBRIC, Inputs, inputs_of
+from vibe_gate.faces.action.reporting import report_of_run, touched_since
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.faces.action.telling import Told, report_of, touched_since
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.git import Credentials
 from vibe_gate.receipts.verify_artifact import verify_artifact
@@ -96,11 +96,13 @@ def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: 
         one.claim, span, start=runner.start, environ=runner.environ, credentials=credentials, now=runner.clock()
     )
     run_url = f"{runner.server_url}/{trigger.repository}/actions/runs/{trigger.run}"
-    told = Told(
-        summary=one.summary if verdict.holds else unvouched(one.summary),
-        notes=(said(one.summary, verdict.holds, verdict.why),),
-        bundle=one.bundle,
-        links=Links(runner.server_url, trigger.repository, trigger.head, run_url),
+    summary = one.summary if verdict.holds else unverified(one.summary)
+    notes = (said(one.summary, verdict.holds, verdict.why),)
+    report = report_of_run(
+        summary,
+        one.bundle,
+        Links(runner.server_url, trigger.repository, trigger.head, run_url),
+        notes,
         name=inputs.name,
         repeat=f"{pull.base_sha[:12]}...{trigger.head[:12]}",
         artifact=True,
@@ -112,13 +114,13 @@ def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: 
         check_run=inputs.check_run,
         review_comments=inputs.review_comments and one.bundle is not None,
         touched=touched_since(runner.start, runner.environ, trigger.head, credentials),
-        limits=() if verdict.holds else told.notes,
+        limits=() if verdict.holds else notes,
     )
-    return post(posting, forge, report_of(told))
+    return post(posting, forge, report)
 
 
-def unvouched(summary: Summary) -> Summary:
-    """The claim as it may be shown: a pass that nobody vouches for is no verdict."""
+def unverified(summary: Summary) -> Summary:
+    """The claim as it may be shown: a pass without a listed signature becomes inconclusive."""
     if summary.outcome != "pass" and summary.exit_code != PASS:
         return summary
     # Where the gate itself changed, a human is asked for all the same.
@@ -127,12 +129,12 @@ def unvouched(summary: Summary) -> Summary:
 
 
 def said(summary: Summary, holds: bool, why: str) -> str:
-    """Whose word the verdict is, as a sentence."""
+    """Why the verdict counts or does not, as a sentence."""
     if holds:
-        return f"Reviewed by a job that the pull request controls; its verdict counts, for it is {why}."
+        return f"Reviewed by a job that the pull request controls; its verdict counts because it is {why}."
     return (
-        f"This is what a job claims that the pull request controls ({summary.outcome}); nobody vouches for it: {why}. "
-        "It is not reviewed until somebody with the repository's rights reviews it."
+        f"A job that the pull request controls claims {summary.outcome}; that is not verified: {why}. "
+        "Not reviewed until a job or a person with write access reviews it."
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import GateError, StorageError, UsageError
-from vibe_gate.faces.action.telling import Told, report_of
+from vibe_gate.faces.action.reporting import report_of_run
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.git import open_repository
 from vibe_gate.report.document import job_summary
@@ -129,7 +129,7 @@ def _report(done: Review, start: Path, environ: Mapping[str, str]) -> Report:
     if done.summary.bundle:
         with suppress(GateError), open_repository(start, environ) as repository:
             bundle = repository.root / done.summary.bundle
-    return report_of(Told(done.summary, done.notes, bundle, _links(done, environ)))
+    return report_of_run(done.summary, bundle, _links(done, environ), done.notes)
 
 
 def _links(done: Review, environ: Mapping[str, str]) -> Links | None:

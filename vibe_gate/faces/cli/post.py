@@ -16,8 +16,8 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import INCONCLUSIVE, PASS, IntegrityError, StorageError, UsageError
 from vibe_gate.faces.action.gate import run as run_job
 from vibe_gate.faces.action.relay import relay
+from vibe_gate.faces.action.reporting import report_of_run, touched_since
 from vibe_gate.faces.action.runner import API_URL, SERVER_URL, Runner
-from vibe_gate.faces.action.telling import Told, report_of, touched_since
 from vibe_gate.faces.cli.bundles.runs import named, provenance, root_of
 from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.output import complain, emit, emit_to_runner
@@ -59,7 +59,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         server, name = _home(repository, args.repo, environ)
     head, base = summary.change.head_commit, summary.change.base_commit
     links = Links(server, name, head, runner.run_url(name), base)
-    told = Told(summary, (), bundle, links, repeat=f"{base[:12]}..{head[:12]}" if base else "")
+    report = report_of_run(summary, bundle, links, repeat=f"{base[:12]}..{head[:12]}" if base else "")
     with open_forge(_api(server, environ), token, name, environ=environ) as forge:
         posting = Posting(
             head=head,
@@ -68,7 +68,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             review_comments=args.review_comments,
             touched=touched_since(runner.start, environ, head, Credentials(server, token)),
         )
-        posted = post(posting, forge, report_of(told))
+        posted = post(posting, forge, report)
     for sentence in posted.downgrades:
         complain(f"vibe-gate: {safe(sentence)}")
     if not posted.comment_url:

@@ -1,9 +1,8 @@
-"""A review as it is told on a forge: the report around a summary, and which lines are new since an earlier round."""
+"""The report of a run for a forge, and which lines changed since an earlier round."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from vibe_gate.domain.change import Selection
@@ -16,37 +15,33 @@ from vibe_gate.report.report import Anchors, Links, Report, anchors
 from vibe_gate.report.round import first_round
 
 MAX_PATCH = 16 << 20
-"""Bytes of a change that is shown in a comment or held against its findings: GitHub shows far less."""
+"""Bytes of a change that comments quote: GitHub shows far less."""
 
 PATCH = "change.patch"
 RECEIPT = "receipt.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What is told besides the summary: see `report.Report`. `bundle` None: nothing was recorded."""
-
-    summary: Summary
-    notes: tuple[str, ...]
-    bundle: Path | None
-    links: Links | None
-    name: str = ""
-    repeat: str = ""
-    artifact: bool = False
-
-
-def report_of(told: Told) -> Report:
-    """The report, as of a first round."""
+def report_of_run(
+    summary: Summary,
+    bundle: Path | None,
+    links: Links | None,
+    notes: tuple[str, ...] = (),
+    *,
+    name: str = "",
+    repeat: str = "",
+    artifact: bool = False,
+) -> Report:
+    """The report of a run, as of a first round; `bundle` is None if nothing was recorded. See `report.Report`."""
     return Report(
-        summary=told.summary,
-        notes=told.notes,
-        round=first_round(told.summary.findings, told.summary.change.head_commit),
-        links=told.links,
-        patch=_patch(told.bundle),
-        receipt=_receipt(told.bundle),
-        artifact=told.artifact,
-        name=told.name,
-        review=told.repeat,
+        summary=summary,
+        notes=notes,
+        round=first_round(summary.findings, summary.change.head_commit),
+        links=links,
+        patch=_patch(bundle),
+        receipt=_receipt(bundle),
+        artifact=artifact,
+        name=name,
+        review=repeat,
     )
 
 
