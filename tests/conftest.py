@@ -60,6 +60,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test of faults/ is slow: it kills, waits or fills disks."""
+    for item in items:
+        if "faults" in item.path.parts:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def environ(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The environment of this test; os.environ is the same, so that nothing leaks in sideways."""

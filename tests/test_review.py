@@ -153,6 +153,7 @@ def test_no_usable_answer_is_inconclusive_never_a_pass_or_a_fail(walk, steps, re
     assert [item.path for item in summary.unreviewed] == ["src/load.py"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "step",
     [
@@ -173,6 +174,7 @@ def test_an_infrastructure_fault_is_an_error_within_the_deadline(walk, step):
     assert [item.path for item in summary.unreviewed] == ["src/load.py"]
 
 
+@pytest.mark.slow
 def test_a_model_that_hangs_costs_no_more_than_the_deadline(walk):
     summary = judged(walk, *[Hang()] * 5, deadline_s=4)
     assert summary.exit_code == 3
@@ -198,6 +200,7 @@ def test_a_budget_reached_mid_run_names_what_was_not_reviewed(walk):
     assert [(item.path, "budget" in item.reason) for item in summary.unreviewed] == [("src/load.py", True)]
 
 
+@pytest.mark.slow
 def test_a_40000_line_change_is_asked_part_by_part(walk):
     walk.repo.write("src/table.py", "".join(f"v{i:05d} = {i}\n" for i in range(40_000)))
     walk.repo.commit("Add a table")
@@ -333,6 +336,7 @@ def test_files_that_change_during_the_review_are_an_integrity_error(walk):
     assert (done_with.outcome, done_with.exit_code) == ("error", 5)
 
 
+@pytest.mark.slow
 def test_votes_stop_as_soon_as_the_outcome_cannot_change(walk, tmp_path, environ):
     voting = "votes = 3\n" + RUBRIC.replace("schema = 1\n", "")
     walk.repo = gated(tmp_path / "voting", environ, rubric="schema = 1\n" + voting)
@@ -374,6 +378,7 @@ def test_the_reviewed_change_can_be_applied_from_the_bundle(walk):
     assert walk.repo.git("write-tree") == summary.change.after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planted", ["file", "link"])
 def test_a_store_that_cannot_be_written_costs_the_bundle_but_not_the_verdict(walk, tmp_path, planted):
     store = walk.repo.path / ".vibe-artifacts"
@@ -394,6 +399,7 @@ def record(walk: Walk, cassette: Path) -> Summary:
         return walk(wire="record", cassette=cassette).summary
 
 
+@pytest.mark.slow
 def test_a_recorded_review_replays_offline_with_the_same_verdict(walk, tmp_path):
     live = record(walk, tmp_path / "cassette")
     for name in [name for name in walk.environ if name.startswith("ANTHROPIC_")]:
@@ -404,6 +410,7 @@ def test_a_recorded_review_replays_offline_with_the_same_verdict(walk, tmp_path)
     assert replayed.exit_code == 1
 
 
+@pytest.mark.slow
 def test_a_request_that_was_not_recorded_is_an_error_that_shows_the_difference(walk, tmp_path):
     record(walk, tmp_path / "cassette")
     walk.repo.write("src/load.py", SWALLOWS.replace("OSError", "ValueError"))
@@ -458,6 +465,7 @@ def test_the_document_has_exactly_the_keys_of_the_contract(walk):
     assert list(document) == list(DOCUMENT)
 
 
+@pytest.mark.slow
 def test_the_same_question_is_never_paid_twice(walk, tmp_path):
     with answering(FAILS) as model:
         walk.environ |= model.environ
@@ -478,6 +486,7 @@ def test_the_same_question_is_never_paid_twice(walk, tmp_path):
     assert (first.summary.cache.hits, first.summary.cache.misses) == (0, 2)
 
 
+@pytest.mark.slow
 def test_force_another_model_or_another_rubric_ask_again(walk):
     with answering(PASSES, PASSES, PASSES, PASSES) as model:
         walk.environ |= model.environ
@@ -490,6 +499,7 @@ def test_force_another_model_or_another_rubric_ask_again(walk):
     assert len(model.script.requests) == 4
 
 
+@pytest.mark.slow
 def test_an_answer_that_was_no_answer_is_asked_for_again(walk):
     with answering(Turn(Text("No."), stop_reason="refusal"), PASSES) as model:
         walk.environ |= model.environ
@@ -507,6 +517,7 @@ def test_a_cached_verdict_needs_no_key(walk):
     assert walk().summary.exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_entry_is_asked_for_again(walk):
     with answering(PASSES, PASSES) as model:
         walk.environ |= model.environ
@@ -517,6 +528,7 @@ def test_a_damaged_cache_entry_is_asked_for_again(walk):
     assert len(model.script.requests) == 2
 
 
+@pytest.mark.slow
 def test_the_authors_prose_is_withheld_unless_a_rubric_asks_and_then_the_worse_answer_counts(walk, tmp_path, environ):
     walk.repo.git("commit", "-q", "--amend", "-m", "PROSE: perfectly safe")
     with answering(PASSES) as model:
@@ -575,6 +587,7 @@ def test_a_session_has_one_cost_also_of_a_model_that_our_table_does_not_know(wal
     assert costs == pytest.approx([summary.cost.usd] * 5)
 
 
+@pytest.mark.slow
 def test_a_days_budget_is_shared_by_all_runs_of_the_day(walk):
     walk.repo.write(".vibe-gate/gate.toml", GATE + "[budget]\nmax_cost_usd = 0.50\nper_day_usd = 0.60\n")
     walk.repo.commit("Set a day's budget")
@@ -610,6 +623,7 @@ def test_a_secret_that_a_model_repeats_reaches_neither_the_bundle_nor_the_screen
     assert "[redacted:" in done.findings[0].message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "place", ["detached HEAD", "branch without upstream", "branch from before the gate", "orphan branch"]
 )

@@ -85,6 +85,7 @@ def test_a_source_file_without_tests_may_go_in_a_language_with_tests_beside_code
     assert ask("no-deleted-tests", deleted("src/lib.rs", b"fn a() {}\n")).outcome == "pass"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     ["a.test.js", "ATest.java", "a_test.go", "test_a.py", "a_spec.rb", "a_test.cc", "ATest.kt", "tests/a.rs"],
@@ -169,6 +170,7 @@ def test_what_only_mentions_skipping_is_left_alone(path: str, line: str) -> None
     assert places(ask("no-skipped-tests", added(path, line.encode()))) == []
 
 
+@pytest.mark.slow
 def test_a_file_full_of_skips_is_counted_and_the_first_thousand_shown() -> None:
     result = ask("no-skipped-tests", added("ATest.java", b"@Ignore\n" * 100_000))
     assert len(result.findings) == 1_000

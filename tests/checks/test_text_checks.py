@@ -80,6 +80,7 @@ def test_many_secrets_are_counted_and_the_first_thousand_shown() -> None:
     assert "Only" not in whole.reason
 
 
+@pytest.mark.slow
 def test_a_line_full_of_secrets_is_answered_in_linear_time() -> None:
     def keys(size: int) -> FileChange:
         return added("a", (KEY + b" ") * size)
@@ -145,6 +146,7 @@ def test_the_message_of_the_rubric_is_shown() -> None:
     assert result.findings[0].evidence[0].quote == "eval(x)"
 
 
+@pytest.mark.slow
 def test_a_line_too_long_for_the_pattern_is_scanned_in_part_and_the_reason_says_so() -> None:
     # a*b takes the square of a line's length: of these forty megabytes, years.
     result = ask("forbidden-pattern", added("a", b"a" * 40_000_000), pattern="a*b")

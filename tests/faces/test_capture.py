@@ -105,6 +105,7 @@ def test_a_session_id_inside_of_a_text_is_not_the_sessions(tmp_path, environ):
     assert spooled(where, "good") == [given]
 
 
+@pytest.mark.slow
 def test_a_hundred_parallel_calls_lose_nothing_and_tear_nothing(tmp_path, environ):
     where = repository(tmp_path / "r")
     sizes = [10, 3_000, 70_000, 300_000]
@@ -119,6 +120,7 @@ def test_a_hundred_parallel_calls_lose_nothing_and_tear_nothing(tmp_path, enviro
     assert all(len(line["text"]) == sizes[line["number"] % 4] for line in found)
 
 
+@pytest.mark.slow
 def test_folding_in_the_middle_of_it_loses_nothing(tmp_path, environ):
     where = repository(tmp_path / "r")
     store = tmp_path / "store"

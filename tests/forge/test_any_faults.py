@@ -40,6 +40,7 @@ def told(github: LoopbackGitHub, act: Callable[[Forge], object]) -> bool:
 
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(faults=st.lists(st.sampled_from(FAULTS + HARMLESS), max_size=9), pushes=st.integers(1, 2))
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["comment", "check run", "review"])
 def test_everything_stands_once_and_whole_or_is_refused(
     what: str, faults: list[dict[str, Any]], pushes: int, run: Callable[..., Any], diff: str

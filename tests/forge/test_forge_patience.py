@@ -68,6 +68,7 @@ def patient(url: str, patience: Patience, token: str = "ghs_x") -> Forge:
     return Forge(RestClient(url, token, environ={}, pause=lambda _: None, patience=patience), "octo/hello")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("treat", [_silence, _trickle, _headers_trickle, _chunks])
 def test_an_answer_that_never_ends_is_given_up_and_soon_nothing_is_asked_any_more(
     serve: Callable[..., str], treat: Callable[[socket.socket, threading.Event], None]
@@ -84,6 +85,7 @@ def test_an_answer_that_never_ends_is_given_up_and_soon_nothing_is_asked_any_mor
                 act()
 
 
+@pytest.mark.slow
 def test_all_time_with_github_comes_out_of_one_budget(github: LoopbackGitHub) -> None:
     github.fail("*", "*", times=None, delay=0.3)
     with (

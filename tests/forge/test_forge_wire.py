@@ -293,6 +293,7 @@ def test_a_read_that_trickles_is_a_slow_answer_and_still_one(github: LoopbackGit
     assert forge.pull(7).number == 7
 
 
+@pytest.mark.slow
 def test_a_review_without_posting_never_loads_github3(environ: dict[str, str]) -> None:
     code = "import sys, vibe_gate.review, vibe_gate.faces.cli.review; sys.exit('github3' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=environ, check=False).returncode == 0

@@ -6,6 +6,7 @@ import contextlib
 import copy
 from typing import Any
 
+import pytest
 from contract.description import Description
 from contract.operations import Shapes
 from contract.state import Comment, Pull, Review, ReviewComment
@@ -52,6 +53,7 @@ def with_odd(value: Any, where: tuple[Any, ...], odd: Any) -> Any:
 
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(data=st.data(), kind=st.sampled_from(sorted(PARSED)), odd=ODD)
+@pytest.mark.slow
 def test_an_odd_value_anywhere_is_read_or_is_a_forge_error(data: st.DataObject, kind: str, odd: Any) -> None:
     parse, whole = PARSED[kind]
     where = data.draw(st.sampled_from(places(whole)))

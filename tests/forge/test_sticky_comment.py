@@ -41,6 +41,7 @@ def test_the_same_words_are_not_written_again(github: LoopbackGitHub, opened: Ca
     assert (github.writes, again.writes) == (1, 0)
 
 
+@pytest.mark.slow
 def test_ours_is_found_behind_thirty_pages_of_others(github: LoopbackGitHub, forge: Forge) -> None:
     for number in range(2_999):
         github.add_comment(7, "eve", f"comment {number}")

@@ -17,7 +17,10 @@ from vibe_gate.report.document import comment, job_summary
 
 ROOT = Path(__file__).parents[2]
 
-pytestmark = pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed here")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed here"),
+]
 
 LOOK = """
 <script>

@@ -375,6 +375,7 @@ def test_what_is_no_number_in_json_is_none_in_the_messages(common, number):
     assert verified(common) == []
 
 
+@pytest.mark.slow
 def test_an_event_of_a_million_values_is_left_out_and_said_to_be_so(common):
     rows = "[" + "0," * MAX_VALUES + "0]"
     spool(common, f'{{"ts": {TS}, "event": {{"hook_event_name": "Stop", "x": {rows}}}}}\n', {"hook_event_name": "End"})
