@@ -38,7 +38,7 @@ def test_an_overridden_finding_no_longer_blocks_and_stays_visible(gated):
     [name] = fail(gated)
     done = gated.run("override", name[:8], "--reason", "the marker is meant", "--expires", SOON)
     assert done.code == 0, done.err
-    assert f"{name} is overridden by Ada <ada@example.org> until {SOON}: the marker is meant" in done.out
+    assert f"{name} is in the pastridden by Ada <ada@example.org> until {SOON}: the marker is meant" in done.out
     summary = gated.review("--staged")
     assert (summary["exit_code"], summary["outcome"]) == (0, "pass")
     told = f"overridden by Ada <ada@example.org> until {SOON}: the marker is meant"
@@ -155,7 +155,7 @@ def test_an_agent_is_refused_with_a_sentence(gated, command, environment, sign):
     [name] = fail(gated)
     done = gated.run(command, name, "--reason", "trust me", **environment)
     assert done.code == 2
-    assert f"Only a person can let something pass, and {sign}" in done.err
+    assert f"Only a person can accept a finding, and {sign}" in done.err
     assert gated.review("--staged")["exit_code"] == 1
 
 
@@ -170,14 +170,14 @@ def test_an_agents_address_in_gits_configuration_is_refused_and_in_the_state_ign
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["0000000000000000", "--reason", "x"], "No run here has a finding 0000000000000000."),
+        (["0000000000000000", "--reason", "x"], "No run found with a finding 0000000000000000."),
         (["ab", "--reason", "x"], "is no fingerprint"),
         (["*", "--reason", "x"], "is no fingerprint"),
         (["NAME", "--reason", "  "], "The reason is empty"),
         (["NAME"], "--reason"),
-        (["NAME", "--reason", "x", "--expires", "2020-01-01"], "2020-01-01 is over"),
-        (["NAME", "--reason", "x", "--expires", "soon"], "'soon' is no date"),
-        (["policy", "--reason", "x"], "No run here found a change of the gate itself."),
+        (["NAME", "--reason", "x", "--expires", "2020-01-01"], "2020-01-01 is in the past"),
+        (["NAME", "--reason", "x", "--expires", "soon"], "'soon' is not a date"),
+        (["policy", "--reason", "x"], "No run found with a change of the gate itself."),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_a_sentence(gated, argv, sentence):

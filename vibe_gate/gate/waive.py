@@ -30,7 +30,7 @@ RUNS_AT_MOST = 200
 """Newest runs that are searched for a finding."""
 
 SHORTEST = 4
-"""Characters of a fingerprint's beginning."""
+"""The least characters of a fingerprint's prefix."""
 
 _PREFIX = re.compile(r"[0-9a-f]{1,16}")
 
@@ -104,22 +104,22 @@ def suppress(plea: Plea, *, start: Path, environ: Mapping[str, str], now: dateti
 
 
 def _person(repository: Repository, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Name and address of the person who asks. UsageError where an agent does, or nobody is named."""
+    """Name and address of the person who asks. UsageError if it is an agent, or git config has no name."""
     name, email = repository.config("user.name") or "", repository.config("user.email") or ""
     others = [environ.get("GIT_AUTHOR_EMAIL", ""), environ.get("GIT_COMMITTER_EMAIL", "")]
     agent = agent_behind(environ, [email, *others])
     if agent:
-        raise UsageError(f"Only a person can let something pass, and {agent}; ask one to run this command.")
+        raise UsageError(f"Only a person can accept a finding, and {agent}. Ask a person to run this command.")
     if not name or not email:
-        raise UsageError("Who lets it pass? Set `git config user.name` and `git config user.email`.")
+        raise UsageError("Cannot record who overrides this: set user.name and user.email in git config.")
     return name, email
 
 
 def _checked(plea: Plea, now: datetime) -> date | None:
     if not plea.reason.strip():
-        raise UsageError("The reason is empty; say why this may pass.")
+        raise UsageError("The reason is empty; say why this is acceptable.")
     if plea.expires is not None and plea.expires < now.date():
-        raise UsageError(f"{plea.expires} is over; give a day to come.")
+        raise UsageError(f"{plea.expires} is in the past; use a future date.")
     return plea.expires
 
 
@@ -136,12 +136,12 @@ def _finding(repository: Repository, plea: Plea, now: datetime) -> _Found:
         found = [finding for finding in findings if finding.fingerprint.startswith(plea.what)]
         names = sorted({finding.fingerprint for finding in found})
         if len(names) > 1:
-            raise UsageError(f"{shown} is the beginning of {len(names)} findings ({', '.join(names)}): give more.")
+            raise UsageError(f'"{shown}" is ambiguous: {len(names)} findings match ({", ".join(names)}).')
         if names:
             one = found[0]
             place = f"{one.path}:{one.line}" if one.line else one.path or "the change"
             return _Found(names[0], f"{one.criterion}, {place}: {one.message}", entry, one)
-    raise UsageError(f"No run here has a finding {shown}.")
+    raise UsageError(f"No run found with a finding {shown}.")
 
 
 def _policy(repository: Repository, plea: Plea, now: datetime) -> _Found:
@@ -150,11 +150,11 @@ def _policy(repository: Repository, plea: Plea, now: datetime) -> _Found:
         if papers.receipt is not None and (fingerprint := parse(papers.receipt).receipt.policy):
             changed = [change["path"] for change in papers.document["policy_changes"] if change["level"] == "block"]
             return _Found(POLICY + fingerprint, f"changes of {', '.join(changed)}", entry)
-    raise UsageError("No run here found a change of the gate itself.")
+    raise UsageError("No run found with a change of the gate itself.")
 
 
 def _runs(repository: Repository, plea: Plea, now: datetime) -> Iterator[tuple[RunEntry, SealedDocuments]]:
-    """The sealed runs of this place, newest first; what git tracks or somebody altered is nobody's word."""
+    """The sealed runs of the store, newest first, without those that git tracks or that were altered."""
     known = Provenance(now, repository.tracked(STORE))
     sealed = (entry for entry in find_bundles(repository.root) if entry.state == "sealed")
     for number, entry in enumerate(sealed):
@@ -181,7 +181,7 @@ def add_suppression(root: Path, rule: Suppression) -> str:
     """
     folder, target = root / FOLDER, root / SUPPRESSIONS
     if folder.is_symlink() or target.is_symlink():
-        raise UsageError(f"{paths.quote(SUPPRESSIONS)}: a symbolic link stands there; move it away.")
+        raise UsageError(f"{paths.quote(SUPPRESSIONS)}: is a symbolic link; move it away.")
     try:
         old = target.read_bytes() if target.exists() else _HEAD.encode()
         _refuse_mistakes(old)
