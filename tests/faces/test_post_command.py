@@ -16,6 +16,8 @@ from contract.github import loopback_github
 from faces import events
 from faces.jobs import Project, project, todos
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def github():
