@@ -18,7 +18,8 @@ import pytest
 from vibe_gate.domain.record import Record
 from vibe_gate.domain.waiver import Override
 from vibe_gate.errors import StorageError
-from vibe_gate.store.state import PATIENCE_S, State, common_dir_of, open_state
+from vibe_gate.store import State, open_state
+from vibe_gate.store.state import PATIENCE_S
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 SOON = NOW + timedelta(minutes=5)
@@ -336,9 +337,14 @@ def test_the_common_directory_is_found_from_any_working_tree(tmp_path, environ):
     git("init", "-q", "main")
     git("-C", "main", "commit", "-q", "--allow-empty", "-m", "x")
     git("-C", "main", "worktree", "add", "-q", "../linked")
-    assert common_dir_of(str(tmp_path / "main")) == common_dir_of(str(tmp_path / "linked")) == f"{tmp_path}/main/.git"
-    assert common_dir_of(str(tmp_path)) is None
+
+    def folder(root: Path) -> str:
+        state = State.of_working_tree(root)
+        return state.folder if state is not None else ""
+
+    assert folder(tmp_path / "main") == folder(tmp_path / "linked") == f"{tmp_path}/main/.git/vibe-gate"
+    assert folder(tmp_path) == ""
     (tmp_path / ".git").write_text("gitdir: /nowhere\n")
-    assert common_dir_of(str(tmp_path)) is None
+    assert folder(tmp_path) == ""
     shutil.rmtree(tmp_path / "main")
-    assert common_dir_of(str(tmp_path / "linked")) is None
+    assert folder(tmp_path / "linked") == ""

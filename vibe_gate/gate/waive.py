@@ -156,7 +156,8 @@ def _policy(repository: Repository, plea: Plea, now: datetime) -> _Found:
 def _runs(repository: Repository, plea: Plea, now: datetime) -> Iterator[tuple[RunEntry, SealedDocuments]]:
     """The sealed runs of the store, newest first, without those that git tracks or that were altered."""
     known = Provenance(now, repository.tracked(STORE))
-    sealed = (entry for entry in find_bundles(repository.root) if entry.state == "sealed")
+    index = open_state(repository.common_dir).run_index(repository.root / STORE)
+    sealed = (entry for entry in find_bundles(repository.root, index=index) if entry.state == "sealed")
     for number, entry in enumerate(sealed):
         if number >= RUNS_AT_MOST:
             return

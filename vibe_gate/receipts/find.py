@@ -21,7 +21,7 @@ from vibe_gate.git import Repository
 from vibe_gate.receipts import signatures
 from vibe_gate.receipts.notes import NOTES
 from vibe_gate.receipts.status import FoundReceipt, object_ids
-from vibe_gate.store import STORE, find_bundles, read_bundle
+from vibe_gate.store import STORE, find_bundles, open_state, read_bundle
 
 SIGNERS = ".vibe-gate/allowed_signers"
 """Who may sign receipts, in ssh-keygen's format; read at the trusted revision."""
@@ -115,7 +115,7 @@ class ReceiptFinder:
         self._reader = ReceiptReader(repository, environ, allowed)
         self.remark = ""
         try:
-            own = find_bundles(repository.root)
+            own = _runs(repository)
         except StorageError as error:  # a file in the folder's place, say
             own, self.remark = [], f"bundles ignored: {error}"
         self._stores = [_Store(repository.root, own, Provenance(now, repository.tracked(STORE)))]
@@ -169,6 +169,11 @@ class ReceiptFinder:
         return replace(found, problem=problem, ids=broken.ids) if problem else found
 
 
+def _runs(repository: Repository) -> list[RunEntry]:
+    index = open_state(repository.common_dir).run_index(repository.root / STORE)
+    return find_bundles(repository.root, index=index)
+
+
 def _other_stores(repository: Repository, now: datetime) -> list[_Store]:
     """The stores of the other working trees, each with what git tracks there: that came with a checkout."""
     found = []
@@ -176,5 +181,5 @@ def _other_stores(repository: Repository, now: datetime) -> list[_Store]:
         if not (root / STORE).is_dir():
             continue
         with suppress(GateError), repository.open_worktree(root) as other:
-            found.append(_Store(root, find_bundles(root), Provenance(now, other.tracked(STORE))))
+            found.append(_Store(root, _runs(other), Provenance(now, other.tracked(STORE))))
     return found

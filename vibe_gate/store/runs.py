@@ -262,14 +262,19 @@ def entries(root: Path, index: EntryCache | None = None) -> list[RunEntry]:
 
 
 class _Look:
-    """One look at a store: keys that changed are listed, summaries that changed are read."""
+    """One look at a store: keys whose folders changed are listed, runs that were not sealed before are read.
+
+    What somebody changes inside a sealed bundle is not seen by a list; whoever reads the bundle compares digests.
+    """
 
     def __init__(self, store: Folder, index: EntryCache | None) -> None:
         self._store = store.fileno()
         self._index = index
         self._believed = time.time_ns() - _RACY_NS  # the file system's clock is this one
         self._known_keys = {} if index is None else index.keys()
-        self._rows = {(row[0], row[1]): row for row in (() if index is None else index.rows())}
+        rows = () if index is None else index.rows()
+        self._rows = {(row[0], row[1]): row for row in rows}
+        self._values = _values_of([row for row in rows if row[2]])
         self._runs_of: dict[str, list[str]] = {}
         for run_id, key in self._rows:
             self._runs_of.setdefault(key, []).append(run_id)
@@ -281,9 +286,11 @@ class _Look:
         """Every run that is there. OSError."""
         found: list[RunEntry] = []
         for key in os.listdir(self._store):  # noqa: PTH208  an open folder has no path
-            if names.is_key(key):
-                with suppress(FileNotFoundError, NotADirectoryError):  # cleaned away meanwhile
+            if key in self._known_keys or names.is_key(key):
+                try:
                     found += [entry for run_id in self._listed(key) if (entry := self._entry(run_id, key))]
+                except (FileNotFoundError, NotADirectoryError):
+                    continue  # cleaned away meanwhile
         self._keep()
         return found
 
@@ -296,23 +303,26 @@ class _Look:
             return self._runs_of.get(key, [])
         folder = os.open(key, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._store)
         try:
-            return [name for name in os.listdir(folder) if is_run_id(name)]  # noqa: PTH208
+            there = [name for name in os.listdir(folder) if is_run_id(name)]  # noqa: PTH208
         finally:
             os.close(folder)
+        for run_id in there:
+            self._values.pop((run_id, key), None)  # it may be another one of that name
+        return there
 
     def _entry(self, run_id: str, key: str) -> RunEntry | None:
-        self._there.add((run_id, key))
-        row = self._rows.get((run_id, key))
-        if row is not None and row[2]:
-            with suppress(OSError, ValueError, TypeError):
-                if os.stat(f"{key}/{run_id}/{names.SUMMARY}", dir_fd=self._store).st_ctime_ns == row[2]:
-                    return _decoded(row)
+        place = run_id, key
+        self._there.add(place)
+        if values := self._values.get(place):
+            with suppress(ValueError, TypeError):  # a damaged row: the bundle tells
+                *simple, rubrics, changed = values
+                return RunEntry(run_id, key, "sealed", *simple, tuple(map(tuple, rubrics)), tuple(changed))  # type: ignore[call-arg]
         try:
             entry, seal = _read(Folder(os.dup(self._store), STORE), run_id, key)
         except FileNotFoundError:
             return None
         made = (run_id, key, seal if seal < self._believed else 0, _encoded(entry) if seal else "")
-        if made != row:
+        if made != self._rows.get(place):
             self._new.append(made)
         return entry
 
@@ -328,10 +338,14 @@ def _encoded(entry: RunEntry) -> str:
     return json.dumps([getattr(entry, name) for name in _FIELDS], separators=(",", ":"))
 
 
-def _decoded(row: Row) -> RunEntry:
-    """ValueError, TypeError for a row that is not one."""
-    *values, rubrics, changed = json.loads(row[3])
-    return RunEntry(row[0], row[1], "sealed", *values, tuple(map(tuple, rubrics)), tuple(changed))  # type: ignore[call-arg]
+def _values_of(rows: Sequence[Row]) -> dict[tuple[str, str], Any]:
+    """What the rows say, decoded at once, for that takes a third of the time; {} if one of them is damaged."""
+    try:
+        values = json.loads(f"[{','.join(row[3] for row in rows)}]")
+    except (ValueError, TypeError):
+        return {}
+    same = len(values) == len(rows)
+    return {(row[0], row[1]): value for row, value in zip(rows, values, strict=True)} if same else {}
 
 
 _FIELDS = tuple(RunEntry.__annotations__)[3:]

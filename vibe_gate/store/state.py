@@ -78,24 +78,6 @@ def open_state(common_dir: str | os.PathLike[str]) -> State:
     return State(os.fspath(common_dir))
 
 
-def common_dir_of(root: str) -> str | None:
-    """The common git directory of the working tree at `root`, found without git; None if there is none."""
-    git = os.path.join(root, ".git")
-    try:
-        if not os.path.isdir(git):  # a linked working tree, or a submodule
-            pointer = _first_line(git)
-            git = os.path.join(root, pointer.removeprefix("gitdir: "))
-            if not pointer.startswith("gitdir: "):
-                return None
-        common = os.path.join(git, "commondir")
-        if os.path.isfile(common):
-            git = os.path.join(git, _first_line(common))
-    except (OSError, ValueError):
-        return None
-    found = os.path.normpath(git)
-    return found if os.path.isfile(os.path.join(found, "HEAD")) else None
-
-
 def _first_line(path: str) -> str:
     with open(path, "rb") as file:
         return os.fsdecode(file.read(4096).split(b"\n", 1)[0].strip())
@@ -111,6 +93,20 @@ class State:
         self.answers = AnswerCache(self.file)
         self.spending = DaySpending(self.file)
 
+    @classmethod
+    def of_working_tree(cls, root: str | os.PathLike[str]) -> State | None:
+        """The state of the repository whose working tree is at `root`, found without git; None if there is none."""
+        git = os.path.join(os.fspath(root), ".git")
+        try:
+            if not os.path.isdir(git):  # a linked working tree, or a submodule
+                git = os.path.join(os.fspath(root), _first_line(git).removeprefix("gitdir: "))
+            if os.path.isfile(os.path.join(git, "commondir")):
+                git = os.path.join(git, _first_line(os.path.join(git, "commondir")))
+        except OSError:
+            return None
+        git = os.path.normpath(git)
+        return cls(git) if os.path.isfile(os.path.join(git, "HEAD")) else None
+
     @property
     def folder(self) -> str:
         """`<common git dir>/vibe-gate`."""
@@ -121,9 +117,9 @@ class State:
         """What is wrong with the file, as a sentence for people; "" as long as nothing is."""
         return self.file.problem
 
-    def run_index(self, store: str) -> RunIndex:
+    def run_index(self, store: str | os.PathLike[str]) -> RunIndex:
         """The index of the runs below `store`, the absolute path of a `.vibe-artifacts`."""
-        return RunIndex(self.file, store)
+        return RunIndex(self.file, os.fsdecode(store).encode("utf-8", "backslashreplace").decode())
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""

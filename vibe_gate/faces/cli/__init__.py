@@ -62,6 +62,12 @@ def _answer(argv: list[str]) -> int:
         return _print(f"vibe-gate {__version__}\n")
     if not argv or argv in (["--help"], ["-h"], ["help"]):
         return _print(HELP)
+    if argv[:2] == ["bundles", "list"]:
+        from vibe_gate.faces.cli.bundles.quick import listed
+
+        text = listed(argv[2:])
+        if text is not None:
+            return _print(text)
     from vibe_gate.faces.cli import dispatch
 
     return dispatch.run(argv)

@@ -18,14 +18,14 @@ from vibe_gate.faces.action.gate import run as run_job
 from vibe_gate.faces.action.relay import relay
 from vibe_gate.faces.action.reporting import report_of_run, touched_since
 from vibe_gate.faces.action.runner import API_URL, SERVER_URL, Runner
-from vibe_gate.faces.cli.bundles.runs import named, provenance, root_of
+from vibe_gate.faces.cli.bundles.runs import bundles_of, named, root_of
 from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.output import complain, emit, emit_to_runner
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.git import Credentials, Repository, open_repository
 from vibe_gate.report.posting import Posting, post
 from vibe_gate.report.report import Links
-from vibe_gate.store import Bundles, read_bundle
+from vibe_gate.store import read_bundle
 
 _REMOTE = re.compile(r"(?:[^@/\s]+@)?(?P<host>[A-Za-z0-9.-]+):(?P<path>[^\s]+)\Z")
 """`git@github.com:owner/name.git`."""
@@ -83,7 +83,7 @@ def _sealed(root: Path, entry: RunEntry, environ: Mapping[str, str]) -> Summary:
     result = read_bundle(root / entry.bundle)
     if result.state != "sealed":
         raise StorageError(f"Run {run_id} is {result.state}: it has no verdict to post.")
-    _require_sound(Bundles(root, provenance(root, environ)).verify([entry]), run_id)
+    _require_sound(bundles_of(root, environ).verify([entry]), run_id)
     summary = result.summary
     if not summary.change.head_commit:
         raise UsageError(

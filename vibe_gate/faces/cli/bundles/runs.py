@@ -14,7 +14,7 @@ from vibe_gate.domain.bundles import MATCHES, STORE, Match, Provenance, RunEntry
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import RevisionError, UsageError
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.store import Bundles
+from vibe_gate.store import Bundles, open_state
 
 RUN_HELP = "run id, unambiguous prefix of one, or revision"
 
@@ -37,12 +37,6 @@ class Named:
     matched: str
     others: int = 0
     foreign: str = ""
-
-
-def provenance(root: Path, environ: Mapping[str, str]) -> Provenance:
-    """The time, and what git tracks of the store. GateError."""
-    with repository_at(root, environ) as repository:
-        return Provenance(datetime.now(UTC), repository.tracked(STORE) if repository else ())
 
 
 @contextlib.contextmanager
@@ -69,8 +63,12 @@ def root_of(environ: Mapping[str, str]) -> Path:
 
 
 def bundles_of(root: Path, environ: Mapping[str, str]) -> Bundles:
-    """The store of `root`. GateError."""
-    return Bundles(root, provenance(root, environ))
+    """The store of `root`, with the run index if it is a repository's. GateError."""
+    with repository_at(root, environ) as repository:
+        if repository is None:
+            return Bundles(root, Provenance(datetime.now(UTC)))
+        index = open_state(repository.common_dir).run_index(root / STORE)
+        return Bundles(root, Provenance(datetime.now(UTC), repository.tracked(STORE)), index)
 
 
 def entries(root: Path, references: Sequence[str], environ: Mapping[str, str]) -> list[RunEntry] | None:
@@ -82,8 +80,8 @@ def entries(root: Path, references: Sequence[str], environ: Mapping[str, str]) -
 
 def named(root: Path, reference: str | None, environ: Mapping[str, str]) -> Named:
     """The run that `reference` means (None: the newest). UsageError if no run or several match."""
-    known = provenance(root, environ)
-    every = Bundles(root, known).runs()
+    bundles = bundles_of(root, environ)
+    every, known = bundles.runs(), bundles.provenance
     found = [entry for entry in every if entry.state != "foreign"]
     if reference is None and found:
         return Named(found[0], "newest")
