@@ -11,6 +11,7 @@ is taken to hold no secret: look at what is listed there. Times are of this proc
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import time
@@ -83,8 +84,8 @@ def lines_of(folder: Path) -> Iterator[str]:
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.stat().st_size < 10_000_000:
             data = path.read_bytes()
-            if b"\0" not in data:
-                yield from data.decode("latin-1").split("\n")
+            with contextlib.suppress(UnicodeDecodeError):  # what is not UTF-8 counts as binary
+                yield from [] if b"\0" in data else data.decode().split("\n")
 
 
 def speed(negatives: str) -> None:

@@ -723,6 +723,7 @@ def test_deltas_of_a_block_are_joined():
 # With the real CLI.
 
 
+@pytest.mark.slow
 def test_a_session_recorded_is_the_same_session_replayed(tmp_path, environ):
     tree = tmp_path / "tree"
     tree.mkdir()

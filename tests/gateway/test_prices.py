@@ -37,6 +37,7 @@ class Reported(scripted.Usage):
         return super().as_json() | {"cache_creation": self.split}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-opus-5", "claude-haiku-4-5-20251001"])
 def test_our_prices_are_those_of_the_cli(tmp_path, environ, model):
     for name, usage in KINDS.items():
