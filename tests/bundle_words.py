@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
+from vibe_gate.domain.bundles import Exported, Imported, Provenance, Repaired, RunEntry, Verified
+from vibe_gate.domain.event import Event
+from vibe_gate.domain.graph import Graph
 from vibe_gate.domain.summary import ChangeSummary, Summary, Trusted
-from vibe_gate.store import RunRecorder
+from vibe_gate.store import Bundles, RunRecorder, find_bundles, read_bundle
+from vibe_gate.store.bundle import locate
 
 KEY = "5d401b9fe8ba4c1b8d0a2a8a7cf2b0b0a1b2c3d4"
 START = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
@@ -106,3 +110,71 @@ def record_a_review(run: RunRecorder) -> None:
 def tree(directory: Path) -> dict[str, bytes]:
     """Every file below `directory`, by its name relative to it."""
     return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+@dataclass(frozen=True)
+class View:
+    """One run on disk, asked anew at every look."""
+
+    directory: Path
+
+    @property
+    def run_id(self) -> str:
+        return self.directory.name
+
+    @property
+    def key(self) -> str:
+        return self.directory.parent.name
+
+    @property
+    def state(self) -> str:
+        return read_bundle(self.directory).state
+
+    @property
+    def summary(self) -> Summary:
+        return read_bundle(self.directory).summary
+
+    @property
+    def about(self) -> dict[str, Any]:
+        return read_bundle(self.directory).about
+
+    def graph(self) -> Graph:
+        return read_bundle(self.directory).graph()
+
+    def events(self) -> list[Event]:
+        return list(locate(self.directory).bare().events())
+
+
+def list_runs(root: Path) -> list[View]:
+    """The runs below `root`, newest first."""
+    return [View(root / entry.bundle) for entry in find_bundles(root)]
+
+
+def find_run(root: Path, begins: str = "") -> View:
+    """The newest whose id begins so."""
+    return next(run for run in list_runs(root) if run.run_id.startswith(begins))
+
+
+def read_summary(directory: Path) -> Summary:
+    return read_bundle(directory).summary
+
+
+def entries_of(root: Path, runs: Iterable[View] | None) -> list[RunEntry] | None:
+    ids = None if runs is None else {run.run_id for run in runs}
+    return None if ids is None else [entry for entry in find_bundles(root) if entry.run_id in ids]
+
+
+def verify_bundles(root: Path, provenance: Provenance, runs: Iterable[View] | None = None) -> Verified:
+    return Bundles(root, provenance).verify(entries_of(root, runs))
+
+
+def repair_bundles(root: Path, provenance: Provenance, runs: Iterable[View] | None = None) -> Repaired:
+    return Bundles(root, provenance).repair(entries_of(root, runs))
+
+
+def export_bundles(root: Path, runs: Iterable[View], target: Path, provenance: Provenance) -> Exported:
+    return Bundles(root, provenance).export(entries_of(root, runs) or [], target)
+
+
+def import_bundles(root: Path, archive: Path, provenance: Provenance) -> Imported:
+    return Bundles(root, provenance).import_archive(archive)

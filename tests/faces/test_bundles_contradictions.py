@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundle_words import START
+from bundle_words import START, export_bundles, verify_bundles
 from program import git, repository, vibe_gate
 from recorded import Kind, recorded
-from vibe_gate.store.verify import verify_bundles
 
+from vibe_gate.domain.bundles import Provenance
 from vibe_gate.errors import IntegrityError
-from vibe_gate.store import Provenance, RunView, export_bundles
+from vibe_gate.store import RunView, read_bundle
 from vibe_gate.store.archive import zstd
-from vibe_gate.store.result import read_bundle
 
 NOW = Provenance(START.replace(year=2100))
 
@@ -62,7 +61,7 @@ def reviewed(made: Path, tmp_path: Path, environ: dict[str, str]) -> tuple[Path,
 
 def whys(root: Path) -> list[str]:
     """What is wrong with the one run; whatever it is, no reader shows a verdict of it."""
-    flaws = [flaw for flaw in verify_bundles(root, NOW).flaws if flaw.state == "corrupt"]
+    flaws = [flaw for flaw in verify_bundles(root, NOW).problems if flaw.state == "corrupt"]
     for run in {flaw.run for flaw in flaws}:
         with pytest.raises(IntegrityError, match=r"No outcome is shown from a bundle that was altered\."):
             _ = read_bundle(root / ".vibe-artifacts" / run).summary

@@ -7,13 +7,12 @@ import signal
 from pathlib import Path
 
 import pytest
+from bundle_words import list_runs
 from faults import test_store_faults
 from faults.test_bundle_faults import assert_heals, assert_sound
 from faults.test_store_faults import FILE_BY_FILE, traced
-from vibe_gate.store.durable import make_durable
 
-from vibe_gate.store import list_runs
-from vibe_gate.store.folder import Folder
+from vibe_gate.store.folder import Folder, make_durable
 
 strace = test_store_faults.strace
 """The fixture."""
@@ -55,28 +54,6 @@ def test_a_file_system_without_one_call_for_all_is_made_durable_file_by_file(tmp
     assert done == 0
     assert sum("fsync(" in line for line in seen) > 201
     assert [run.state for run in list_runs(root)] == ["sealed"]
-
-
-_EXPORTED = """
-import sys
-from datetime import datetime, timezone
-from pathlib import Path
-from recorded import recorded
-from vibe_gate.store import Provenance, export_bundles, list_runs
-root = Path(sys.argv[1])
-recorded(root)
-export_bundles(root, list_runs(root), root / "a.tar.zst", Provenance(datetime(2100, 1, 1, tzinfo=timezone.utc)))
-"""
-
-
-def test_an_archive_is_written_where_hard_links_are_impossible(tmp_path: Path, strace: str) -> None:
-    root = tmp_path / "root"
-    inject = "inject=link,linkat:error=EPERM"
-    done, seen = traced(strace, root, "link,linkat", "-e", inject, script=_EXPORTED)
-    assert done == 0
-    assert any("a.tar.zst" in line and "EPERM" in line for line in seen)
-    assert (root / "a.tar.zst").read_bytes().startswith(b"\x28\xb5\x2f\xfd")
-    assert [path.name for path in root.glob("*.part")] == []
 
 
 @pytest.mark.parametrize("little_kb", [0, 1 << 40])

@@ -22,10 +22,10 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from bundle_words import KEY, START, Clock, Ended, Hush, summary_of
+from bundle_words import KEY, START, Clock, Ended, Hush, list_runs, read_summary, summary_of
 
 from vibe_gate.errors import StorageError
-from vibe_gate.store import RunRecorder, list_runs, open_store, read_summary
+from vibe_gate.store import RunRecorder, open_store
 
 TESTS = Path(__file__).parents[1]
 

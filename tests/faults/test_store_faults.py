@@ -18,19 +18,22 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, Clock, Hush
-from faults.test_bundle_faults import AtCall, _fail_with, assert_heals, assert_sound, review
-
-from vibe_gate.errors import StorageError
-from vibe_gate.store import (
-    Provenance,
+from bundle_words import (
+    KEY,
+    START,
+    Clock,
+    Hush,
     export_bundles,
     import_bundles,
     list_runs,
-    open_store,
     repair_bundles,
     verify_bundles,
 )
+from faults.test_bundle_faults import AtCall, _fail_with, assert_heals, assert_sound, review
+
+from vibe_gate.domain.bundles import Provenance
+from vibe_gate.errors import StorageError
+from vibe_gate.store import open_store
 
 TESTS = Path(__file__).parents[1]
 NOW = Provenance(START + timedelta(days=1))
@@ -44,26 +47,21 @@ def broken(root: Path) -> None:
     two.content("after", b"new\n" * 4000, "a")
     two.event("node.added", "judge", kind="judge")
     two.close()
-    twin = next((two.directory / "files/after").iterdir())
-    data = twin.read_bytes()
-    twin.unlink()
-    twin.write_bytes(data)
-    (one.directory / "files/after" / twin.name).write_bytes(b"damaged")
     (one.directory / "graph.json").unlink()
     with (two.directory / "events.ndjson").open("ab") as log:
         log.write(b'{"seq"')
-    (root / ".vibe-artifacts/objects/.tmp-1").write_text("half")
+    (root / ".vibe-artifacts/.tmp-1").write_text("half")
 
 
 def mend(root: Path) -> None:
-    repair_bundles(root, NOW, LATER)
+    repair_bundles(root, Provenance(LATER))
 
 
 def assert_mended(root: Path) -> None:
     """Once more goes through, and all is as it was before the damage."""
     mend(root)
     assert verify_bundles(root, NOW).is_sound
-    assert not [flaw for flaw in verify_bundles(root, NOW).flaws if flaw.state == "untidy"]
+    assert not [flaw for flaw in verify_bundles(root, NOW).problems if flaw.state == "untidy"]
     assert_sound(root) if not (root / ".vibe-artifacts/quarantine").exists() else None
     (sealed,) = [run for run in list_runs(root) if run.state == "sealed"]
     assert sealed.summary.outcome == "pass"
@@ -98,8 +96,8 @@ def assert_imported(root: Path, archive: Path) -> None:
     assert verify_bundles(root, NOW).is_sound
     import_bundles(root, archive, NOW)
     assert verify_bundles(root, NOW).is_sound
-    repair_bundles(root, NOW, LATER)
-    assert verify_bundles(root, NOW).flaws == ()
+    repair_bundles(root, Provenance(LATER))
+    assert verify_bundles(root, NOW).problems == ()
     assert list_runs(root)[0].summary.outcome == "pass"
 
 

@@ -25,7 +25,7 @@ from vibe_gate.domain.summary import (
     Trusted,
     Unreviewed,
 )
-from vibe_gate.domain.turn import Content, GitState, TurnChange, TurnFile, TurnGit
+from vibe_gate.domain.turn import GitState, TurnChange, TurnFile, TurnGit
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, Vote
 from vibe_gate.store import RunRecorder, open_store
 
@@ -60,8 +60,7 @@ def _turns(run: RunRecorder) -> None:
     fixer.event({"type": "todo", "action": "add", "text": "charge the new price", "status": "pending"})
     fixer.event({"type": "todo", "action": "update", "text": "1", "status": "completed"})
     before, after = fixer.content("before", b"old\n"), fixer.content("after", b"new\n")
-    sides = {"before": Content(sha256=before or "", size=4), "after": Content(sha256=after or "", size=4)}
-    file = TurnFile(path="pay.py", change_type="modified", added=1, deleted=1, **sides)
+    file = TurnFile(path="pay.py", change_type="modified", added=1, deleted=1, before=before, after=after)
     git = TurnGit(before=GitState(head=KEY, dirty=False), after=GitState(head=KEY, dirty=True))
     fixer.seal(Ended(session_id="5e551011-0000-4000-8000-000000000002"), TurnChange(PATCH, git, (file,)))
     run.turn("judge-quality").fail("the agent's process died")

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, Clock, Hush, record_a_review, summary_of
+from bundle_words import KEY, START, Clock, Hush, find_run, list_runs, read_summary, record_a_review, summary_of
 
-from vibe_gate.store import Store, find_run, list_runs, open_store, read_summary
+from vibe_gate.store import Store, open_store
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Log
 

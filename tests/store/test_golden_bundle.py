@@ -11,10 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, tree
+from bundle_words import KEY, View, tree
 
 from vibe_gate.domain.turn import TurnSummary
-from vibe_gate.store import open_run
 
 TESTS = Path(__file__).parents[1]
 BUNDLE = TESTS / "golden/bundle-1"
@@ -27,9 +26,9 @@ def bundle(tmp_path: Path) -> Path:
 
 
 def test_its_verdict_reads_with_every_part(bundle: Path) -> None:
-    run = open_run(bundle)
+    run = View(bundle)
     summary = run.summary
-    assert (run.state, run.key, summary.outcome, summary.exit_code) == ("sealed", KEY, "fail", 4)
+    assert (run.state, summary.key, summary.outcome, summary.exit_code) == ("sealed", KEY, "fail", 4)
     assert [file.path for file in summary.change.files] == ["pay.py", '"caf\\351"']
     (rubric,) = summary.rubrics
     assert [(criterion.id, criterion.outcome) for criterion in rubric.criteria] == [
@@ -42,7 +41,7 @@ def test_its_verdict_reads_with_every_part(bundle: Path) -> None:
 
 
 def test_its_graph_is_rebuilt_to_the_same_bytes(bundle: Path) -> None:
-    graph = open_run(bundle).graph()
+    graph = View(bundle).graph()
     assert graph.to_json() == (bundle / "graph.json").read_text()
     assert [(node.id, node.turns) for node in graph.nodes] == [
         ("judge-quality", ("turn-001", "turn-002")),

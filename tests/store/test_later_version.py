@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundle_words import KEY
+from bundle_words import KEY, View, list_runs, verify_bundles
 
+from vibe_gate.domain.bundles import Provenance
 from vibe_gate.errors import IntegrityError
-from vibe_gate.store import Provenance, find_bundles, list_runs, open_run, verify_bundles
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store import find_bundles, read_bundle
 
 GOLDEN = Path(__file__).parents[1] / "golden/bundle-1"
 LATER = Provenance(datetime(2027, 1, 1, tzinfo=UTC))
@@ -65,7 +65,7 @@ def reseal(bundle: Path) -> None:
 
 
 def test_it_reads_as_if_the_new_fields_were_not_there(bundle: Path) -> None:
-    before, after = open_run(GOLDEN), open_run(bundle)
+    before, after = View(GOLDEN), View(bundle)
     assert after.summary == before.summary
     assert list(after.events()) == list(before.events())
     assert after.graph() == before.graph()
@@ -78,7 +78,7 @@ def test_it_reads_as_if_the_new_fields_were_not_there(bundle: Path) -> None:
 
 def test_verify_and_find_accept_it(bundle: Path, tmp_path: Path) -> None:
     assert [
-        flaw for flaw in verify_bundles(tmp_path, LATER, list_runs(tmp_path)).flaws if flaw.state == "corrupt"
+        flaw for flaw in verify_bundles(tmp_path, LATER, list_runs(tmp_path)).problems if flaw.state == "corrupt"
     ] == []
     assert [run.outcome for run in find_bundles(tmp_path, commit=KEY)] == ["fail"]
 
@@ -96,4 +96,4 @@ def test_verify_and_find_accept_it(bundle: Path, tmp_path: Path) -> None:
 def test_beside_new_fields_everything_is_as_strict_as_ever(bundle: Path, damage: dict[str, Any]) -> None:
     rewrite(bundle / "summary.json", lambda document: document | damage)
     with pytest.raises(IntegrityError):
-        _ = open_run(bundle).summary
+        _ = read_bundle(bundle).summary

@@ -12,31 +12,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundle_words import KEY, SECRET, START, Clock, Ended, Hush, summary_of
-from test_archive import packed, refused, unpacked
+from bundle_words import (
+    KEY,
+    SECRET,
+    START,
+    Clock,
+    Ended,
+    Hush,
+    export_bundles,
+    find_run,
+    list_runs,
+    summary_of,
+    verify_bundles,
+)
 from test_verify import NOW, left_off, sealed
-from vibe_gate.store.audit import MAX_FLAWS
-from vibe_gate.store.indexing import listed
-from vibe_gate.store.objects import LARGEST_CONTENT
-from vibe_gate.store.remarks import Attachment
-from vibe_gate.store.strict import MAX_VALUES, require_few
 
 from vibe_gate import clean_bundles, find_bundles
 from vibe_gate.domain import receipt
 from vibe_gate.domain.change import Side
+from vibe_gate.domain.strict_json import MAX_VALUES, require_few
 from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
-from vibe_gate.store import (
-    RunRecorder,
-    Store,
-    export_bundles,
-    find_run,
-    list_runs,
-    open_store,
-    repair_bundles,
-    verify_bundles,
-)
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store import Attachment, RunRecorder, Store, open_store, read_bundle
+from vibe_gate.store.checking import MAX_PROBLEMS
 
 
 class Grow(Hush):
@@ -59,26 +57,11 @@ def test_what_is_too_large_with_its_placeholders_is_kept_by_hash_and_size(tmp_pa
     run.patch(b"diff --git a/a.txt b/a.txt\nnew file mode 100644\n--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+a\n")
     run.seal(with_files(run, ["a.txt"]))
     assert run.lost is None
-    assert verify_bundles(tmp_path, NOW).flaws == ()
+    assert verify_bundles(tmp_path, NOW).problems == ()
     (file,) = read_bundle(run.directory).files.changed()
     assert file.after is not None
     assert (file.after.sha256, file.after.size, file.after.kept) == (digest, 600_000 * 32, False)
     assert export_bundles(tmp_path, list_runs(tmp_path), tmp_path / "a.zst", NOW).runs == 1
-
-
-def test_repair_ends_where_a_lost_content_is_too_large(tmp_path: Path) -> None:
-    run = sealed(open_store(tmp_path, Hush(), Clock()))
-    place = next((run.directory / "files/after").glob("*.txt"))
-    place.write_bytes(b"damaged")
-    asked: list[str] = []
-
-    def elsewhere(tree: str, path: str) -> bytes:
-        asked.append(path)
-        return b"x" * (LARGEST_CONTENT + 1)
-
-    done = repair_bundles(tmp_path, NOW, datetime(2026, 2, 1, tzinfo=UTC), None, elsewhere)
-    assert done.left.is_sound
-    assert len(done.mended) <= 3
 
 
 def test_an_attachment_counts_with_its_placeholders(tmp_path: Path) -> None:
@@ -163,7 +146,8 @@ def test_a_summary_of_millions_of_values_takes_little_memory(store: Store, kind:
     place.write_bytes(grown(kind, number)(place.read_bytes()))
     code = (
         "import sys; from datetime import UTC, datetime; from pathlib import Path\n"
-        "from vibe_gate.store import Provenance, list_runs, read_summary, verify_bundles\n"
+        "sys.path.insert(0, 'tests'); from vibe_gate.domain.bundles import Provenance\n"
+        "from bundle_words import list_runs, read_summary, verify_bundles\n"
         "from vibe_gate.errors import IntegrityError\n"
         "root = Path(sys.argv[1])\n"
         "assert not verify_bundles(root, Provenance(datetime(2027, 1, 1, tzinfo=UTC))).is_sound\n"
@@ -181,35 +165,20 @@ def test_a_summary_of_millions_of_values_takes_little_memory(store: Store, kind:
     assert done.returncode == 0, done.stderr.decode()
 
 
-def test_of_a_run_with_thousands_of_flaws_the_first_are_named_and_the_rest_counted(
-    store: Store, tmp_path: Path
-) -> None:
+def test_of_a_run_with_thousands_of_problems_the_first_are_named(store: Store, tmp_path: Path) -> None:
     run = left_off(store)
     place = run.directory / "events.ndjson"
     last = json.loads(place.read_bytes().splitlines()[-1])
-    missing = MAX_FLAWS + 1234
+    missing = MAX_PROBLEMS + 1234
     with place.open("a") as log:
         for number in range(last["seq"] + 1, last["seq"] + 1 + missing):
             data = {"artifact": f"files/after/{number:064x}.txt", "sha256": f"{number:064x}", "size": 1}
             log.write(json.dumps({**last, "seq": number, "type": "artifact.written", "data": data}) + "\n")
-    flaws = verify_bundles(tmp_path, NOW).flaws
-    assert len(flaws) == MAX_FLAWS + 1
+    flaws = verify_bundles(tmp_path, NOW).problems
+    assert len(flaws) == MAX_PROBLEMS + 1
     assert [flaw.why for flaw in flaws if flaw.what == "run" and flaw.state == "corrupt"] == [
-        f"{missing + 2 - MAX_FLAWS:,} more things are wrong with it than the first 20,000"
+        "it has more than 20,000 problems"
     ]
-
-
-def test_an_archive_with_such_a_summary_is_refused(tmp_path: Path, store: Store) -> None:
-    sealed(store)
-    other = tmp_path / "other"
-    other.mkdir()
-    export_bundles(tmp_path, list_runs(tmp_path), tmp_path / "a.zst", NOW)
-    change = grown("a", 2_000_000)
-    members = [
-        (info, change(data) if info.name.count("/") == 2 and info.name.endswith("/summary.json") else data)
-        for info, data in unpacked(tmp_path / "a.zst")
-    ]
-    refused(other, packed(tmp_path / "b.zst", members), "more than 1,000,000 values")
 
 
 def test_a_receipt_that_no_reader_takes_leaves_the_run_unrecorded(store: Store) -> None:
@@ -228,47 +197,6 @@ def test_a_hook_of_too_many_values_is_left_out_and_said(store: Store, tmp_path: 
     run.seal(summary_of(run))
     assert "too many values to be recorded" in (run.directory / turn.relative / "hooks.ndjson").read_text()
     assert verify_bundles(tmp_path, NOW).is_sound
-
-
-def test_a_run_that_never_began_is_neither_exported_nor_imported(store: Store, tmp_path: Path) -> None:
-    run = sealed(store)
-    other = tmp_path / "other"
-    other.mkdir()
-    export_bundles(tmp_path, list_runs(tmp_path), tmp_path / "a.zst", NOW)
-    (head, manifest), *rest = unpacked(tmp_path / "a.zst")
-    document = json.loads(manifest)
-    document["runs"].append({"key": "k", "run_id": "20260101T000000000Z-00000000", "contents": []})
-    more = [(head, json.dumps(document).encode()), *rest]
-    refused(other, packed(tmp_path / "b.zst", more), "it never began")
-    left_off(store)
-    empty = run.directory.with_name("20260101T000000000Z-00000000")
-    empty.mkdir()
-    with pytest.raises(UsageError, match="never began"):
-        export_bundles(tmp_path, list_runs(tmp_path), tmp_path / "c.zst", NOW)
-    with pytest.raises(UsageError, match="no run to export"):
-        export_bundles(tmp_path, [], tmp_path / "c.zst", NOW)
-    assert not (tmp_path / "c.zst").exists()
-
-
-def test_no_list_shows_an_outcome_of_a_run_whose_summary_was_taken(store: Store, tmp_path: Path) -> None:
-    run = sealed(store)
-    now = 2**62
-    for _ in range(2):
-        assert [entry.outcome for entry in listed(tmp_path, None, now)] == ["pass"]
-    (run.directory / "summary.json").unlink()
-    for limit in (1, None):
-        assert [(entry.state, entry.outcome) for entry in listed(tmp_path, limit, now)] == [("incomplete", "")]
-    assert find_bundles(tmp_path, outcome="pass") == []
-
-
-def test_an_index_without_end_is_not_read(store: Store, tmp_path: Path) -> None:
-    sealed(store)
-    listed(tmp_path, None, 2**62)
-    with (tmp_path / ".vibe-artifacts/index/seen").open("ab") as file:
-        file.truncate(3 << 30)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert [entry.outcome for entry in listed(tmp_path, None, 2**62)] == ["pass"]
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # KB
 
 
 @pytest.mark.parametrize("limits", [{"max_age_days": -1}, {"max_age_days": float("nan")}, {"min_free_disk_mb": "x"}])
@@ -328,23 +256,14 @@ def test_a_place_that_is_no_folder_is_a_storage_error(place: str) -> None:
     with pytest.raises(StorageError):
         read_bundle(place)
     if "\0" in place:
-        with pytest.raises(StorageError, match="NUL"):
+        with pytest.raises(StorageError, match="null byte"):
             find_bundles(Path(place))
 
 
 @pytest.mark.parametrize(("message", "type"), [(5, "notice"), ("\ud800", None), (None, "notice"), (b"x", "notice")])
 def test_a_remark_that_is_no_text_is_a_usage_error(store: Store, message: Any, type: Any) -> None:
-    result = read_bundle(sealed(store).directory)
+    result = read_bundle(sealed(store).directory, redact=Hush())
     with pytest.raises(UsageError, match="are texts"):
         result.annotate(message, type)
     result.annotate("\ud800", "\ud800")
     assert [remark.message for remark in result.annotations()] == ["\ud800"]
-
-
-def test_no_remark_is_written_into_a_file_with_a_second_name(store: Store, tmp_path: Path) -> None:
-    run = sealed(store)
-    (tmp_path / "outside").write_text("line 1\nline 2 without end")
-    (run.directory / "annotations.ndjson").hardlink_to(tmp_path / "outside")
-    with pytest.raises(StorageError, match="it has a second name"):
-        read_bundle(run.directory).annotate("seen")
-    assert (tmp_path / "outside").read_text() == "line 1\nline 2 without end"

@@ -11,7 +11,19 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 import pytest
-from bundle_words import KEY, START, Clock, Ended, Hush, record_a_review, summary_of
+from bundle_words import (
+    KEY,
+    START,
+    Clock,
+    Ended,
+    Hush,
+    export_bundles,
+    find_run,
+    list_runs,
+    record_a_review,
+    summary_of,
+    verify_bundles,
+)
 from golden.write_bundle import _summary, _turns
 from test_archive import packed, refused, unpacked
 from test_verify import NOW
@@ -24,8 +36,7 @@ from vibe_gate.domain.turn import TurnSummary
 from vibe_gate.errors import IntegrityError
 from vibe_gate.secrets import Redactor
 from vibe_gate.secrets.redaction import MIN_VALUE
-from vibe_gate.store import RunRecorder, export_bundles, find_run, list_runs, open_store, verify_bundles
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store import RunRecorder, open_store, read_bundle
 
 
 def record(root: Path, environ: dict[str, str]) -> RunRecorder:
@@ -85,7 +96,7 @@ def test_secrets_that_are_words_of_ours_leave_a_bundle_that_readers_take(tmp_pat
         run = record(tmp_path / str(number), environ)
         assert run.lost is None, environ
         found = verify_bundles(tmp_path / str(number), NOW)
-        assert found.is_sound and not found.flaws, (environ, found.flaws)
+        assert found.is_sound and not found.problems, (environ, found.problems)
         said = find_run(tmp_path / str(number)).summary
         assert (said.outcome, said.exit_code, said.bundle) == ("fail", 4, run.relative), environ
         assert read_bundle(run.directory).files.changed()[0].change_type == "modified", environ
@@ -250,7 +261,7 @@ def test_a_log_that_gives_more_than_any_runs_is_told_and_refused(tmp_path: Path,
         for seq, event in enumerate(more, 2):
             line = {"seq": seq, "ts": "2026-01-02T03:04:05.678Z", "run_id": run.run_id} | event
             file.write(json.dumps(line) + "\n")
-    (flaw,) = [flaw for flaw in verify_bundles(tmp_path / "a", NOW).flaws if flaw.state == "corrupt"]
+    (flaw,) = [flaw for flaw in verify_bundles(tmp_path / "a", NOW).problems if flaw.state == "corrupt"]
     assert why in flaw.why
     members = [
         (info, log.read_bytes() if info.name.endswith("/events.ndjson") else data)
@@ -270,7 +281,7 @@ def test_an_ignore_file_that_leaves_the_store_out_is_good_enough(tmp_path: Path,
 @pytest.mark.parametrize("rules", ["", "!*\n", "*\n!*.json\n", "objects\n", "* \\\n", "*\n!objects/\n", "#*\n" * 3000])
 def test_where_git_would_take_up_a_bundle_none_is_written(tmp_path: Path, rules: str) -> None:
     lost, seen = unignored(tmp_path, rules)
-    assert lost is not None and "make it one line, `*`" in lost
+    assert lost is not None and "Make it one line, `*`" in lost
     assert not seen
     assert (tmp_path / ".vibe-artifacts" / ".gitignore").read_text() == rules
 

@@ -8,10 +8,22 @@ import shutil
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, Clock, Hush, record_a_review, summary_of, tree
+from bundle_words import (
+    KEY,
+    START,
+    Clock,
+    Hush,
+    View,
+    find_run,
+    list_runs,
+    read_summary,
+    record_a_review,
+    summary_of,
+    tree,
+)
 
-from vibe_gate.errors import IntegrityError, StorageError, UsageError
-from vibe_gate.store import RunRecorder, Store, find_run, list_runs, open_run, open_store, read_summary
+from vibe_gate.errors import IntegrityError, StorageError
+from vibe_gate.store import RunRecorder, Store, open_store
 
 
 def sealed(store: Store) -> RunRecorder:
@@ -28,29 +40,6 @@ def test_nothing_means_the_newest_by_recorded_time_not_by_mtime(tmp_path: Path) 
     os.utime(runs[0].directory, (2**31, 2**31))
     assert find_run(tmp_path).run_id == runs[2].run_id
     assert [view.run_id for view in list_runs(tmp_path)] == [run.run_id for run in reversed(runs)]
-
-
-def test_an_id_or_an_unambiguous_beginning_finds_its_run(tmp_path: Path) -> None:
-    store = open_store(tmp_path, Hush(), Clock(step_ms=0))
-    first, second = (store.begin(KEY, START, {"number": number}) for number in (1, 2))
-    assert find_run(tmp_path, first.run_id).directory == first.directory
-    assert find_run(tmp_path, second.run_id[:-1]).key == KEY
-    with pytest.raises(UsageError, match="beginning of 2 runs"):
-        find_run(tmp_path, "2026")
-
-
-@pytest.mark.parametrize("reference", ["*", "2026*", "../..", "[0-9]", "2027", "\x1b[31m", "..", "/"])
-def test_ids_are_not_patterns_or_paths(store: Store, tmp_path: Path, reference: str) -> None:
-    store.begin(KEY, START, {})
-    with pytest.raises(UsageError, match="No run is called") as caught:
-        find_run(tmp_path, reference)
-    assert "\x1b" not in str(caught.value)
-
-
-def test_without_a_store_no_run_is_found_and_none_is_made(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="No run is recorded"):
-        find_run(tmp_path)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_strange_names_in_the_store_are_no_runs(store: Store, tmp_path: Path) -> None:
@@ -72,8 +61,8 @@ def test_a_bundle_reads_the_same_from_wherever_it_is_copied(store: Store, tmp_pa
     run = sealed(store)
     shutil.copytree(run.directory, tmp_path / "elsewhere")
     shutil.rmtree(tmp_path / ".vibe-artifacts")
-    view = open_run(tmp_path / "elsewhere")
-    assert (view.run_id, view.key, view.state, view.summary.outcome) == (run.run_id, KEY, "sealed", "pass")
+    view = View(tmp_path / "elsewhere")
+    assert (view.state, view.summary.outcome, view.summary.run_id) == ("sealed", "pass", run.run_id)
     assert view.graph().to_json() == (tmp_path / "elsewhere/graph.json").read_text()
 
 
@@ -145,7 +134,7 @@ def test_a_torn_last_event_is_cut_and_a_damaged_one_named(store: Store, tmp_path
     assert [event.type for event in find_run(tmp_path).events()] == ["run.created", "log.mark"]
     with (run.directory / "events.ndjson").open("ab") as file:
         file.write(b"\n")
-    with pytest.raises(IntegrityError, match="line 3 is no event"):
+    with pytest.raises(IntegrityError, match="line 3 is not an event"):
         list(find_run(tmp_path).events())
 
 
@@ -220,23 +209,6 @@ def test_a_linked_key_is_refused(store: Store, tmp_path: Path) -> None:
     lost = store.begin(KEY, START, {}).lost
     assert lost is not None
     assert KEY in lost
-    assert list((tmp_path / "outside").iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["objects", "objects/7a", "quarantine"])
-def test_linked_object_folders_end_the_recording_and_write_nothing_outside(tmp_path: Path, name: str) -> None:
-    store = open_store(tmp_path, Hush(), Clock())
-    (tmp_path / "outside").mkdir()
-    digest = "7aa7a5359173d05b63cfd682e3c38487f3cb4f7f1d60659fe59fab1505977d4c"  # of b"new\n"
-    if name == "quarantine":  # only entered for a corrupt object
-        (tmp_path / ".vibe-artifacts/objects/7a").mkdir(parents=True)
-        (tmp_path / f".vibe-artifacts/objects/7a/{digest}.txt").write_bytes(b"old\n")
-    (tmp_path / ".vibe-artifacts" / name).parent.mkdir(exist_ok=True)
-    (tmp_path / ".vibe-artifacts" / name).symlink_to(tmp_path / "outside")
-    run = store.begin(KEY, START, {})
-    assert run.content("after", b"new\n") is None
-    assert run.lost is not None
-    assert name in run.lost
     assert list((tmp_path / "outside").iterdir()) == []
 
 

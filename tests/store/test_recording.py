@@ -9,12 +9,24 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, SECRET, START, Clock, Ended, Hush, record_a_review, summary_of, tree
+from bundle_words import (
+    KEY,
+    SECRET,
+    START,
+    Clock,
+    Ended,
+    Hush,
+    find_run,
+    read_summary,
+    record_a_review,
+    summary_of,
+    tree,
+)
 
 from vibe_gate.domain.event import Event
 from vibe_gate.domain.graph import fold
 from vibe_gate.errors import StorageError
-from vibe_gate.store import Store, find_run, open_store, read_summary
+from vibe_gate.store import Store, open_store
 
 
 def document(path: Path) -> dict:

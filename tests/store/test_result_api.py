@@ -10,15 +10,13 @@ import typing
 from pathlib import Path
 
 import pytest
-from vibe_gate.store.calls import CallState, CapturedCall, Tools
-from vibe_gate.store.changed import FileChange, Files, LineStats
-from vibe_gate.store.messages import Message, Messages
-from vibe_gate.store.remarks import Annotation, Attachment
-from vibe_gate.store.stored import StoredContent
 
 import vibe_gate
 from vibe_gate.domain.turn import FileStats, GitState, HookCaptureStatus, HookRef, TurnMetrics, TurnTodo
-from vibe_gate.store.result import Git, NameStatus, RunResult, read_bundle
+from vibe_gate.store import Attachment, FileChange, RunResult, read_bundle
+from vibe_gate.store.files import Files, LineStats, StoredContent
+from vibe_gate.store.result import Annotation, Git, NameStatus
+from vibe_gate.store.session import CallState, CapturedCall, Message, Messages, Tools
 from vibe_gate.store.timeline import HookEvent, RunEvent, SdkEvent, Timeline, TimelineEvent
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/api.md").read_text()

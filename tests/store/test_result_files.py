@@ -12,19 +12,15 @@ from typing import Any
 
 import pytest
 from bundle_words import KEY, START, Clock, Ended, Hush, summary_of
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from vibe_gate.store.changed import FileChange
-from vibe_gate.store.patches import Section, Version, merged, sections, unified
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.summary import ChangedFile
-from vibe_gate.domain.turn import Content, TurnChange, TurnFile
+from vibe_gate.domain.turn import TurnChange, TurnFile
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.git import open_repository
-from vibe_gate.store import Store, open_store
-from vibe_gate.store.result import RunResult, read_bundle
+from vibe_gate.store import FileChange, RunResult, Store, open_store, read_bundle
+from vibe_gate.store.files import merged, sections
 
 MODE, EXECUTABLE, LINK = 0o100644, 0o100755, 0o120000
 
@@ -235,7 +231,7 @@ def test_of_a_file_above_the_limit_only_hash_and_size_were_kept(store: Store) ->
     (file,) = turn_with(store, None, bytes(10_000_001)).files.changed()
     assert file.after is not None
     assert (file.after.size, file.after.kept) == (10_000_001, False)
-    for ask in (file.after.text, file.after.stream, file.patch):
+    for ask in (file.after.text, file.after.stream):
         with pytest.raises(StorageError, match="10,000,001 bytes are more"):
             ask()
 
@@ -244,9 +240,7 @@ def turn_with(store: Store, before: bytes | None, after: bytes) -> RunResult:
     run = store.begin(KEY, START, {})
     turn = run.turn("fix")
     sides = {
-        side: Content(sha256=turn.content(side, data) or "", size=len(data))
-        for side, data in (("before", before), ("after", after))
-        if data is not None
+        side: turn.content(side, data) for side, data in (("before", before), ("after", after)) if data is not None
     }
     file = TurnFile(path="a.txt", change_type="modified" if before is not None else "added", **sides)
     turn.seal(Ended(), TurnChange(files=(file,)))
@@ -259,7 +253,7 @@ def stored(result: RunResult) -> Path:
 
 
 def replace(path: Path, data: bytes) -> None:
-    path.unlink()  # objects are shared: never written in place
+    path.unlink()
     path.write_bytes(data)
 
 
@@ -268,7 +262,7 @@ def test_a_content_that_is_not_what_its_name_says_is_never_given(store: Store) -
     replace(stored(result), b"bad\n")
     (file,) = result.files.changed()
     assert file.after is not None
-    for ask in (file.after.text, file.after.bytes, file.patch, lambda: file.patch("json")):
+    for ask in (file.after.text, file.after.bytes):
         with pytest.raises(IntegrityError, match=f"files/after/{file.after.sha256}.txt is corrupt"):
             ask()
 
@@ -330,31 +324,6 @@ def found(result: RunResult, path: str) -> FileChange:
     return file
 
 
-versions = st.one_of(
-    st.none(), st.binary(max_size=60),
-    st.lists(st.sampled_from([b"a\n", b"b\r\n", b"c", b"\\ x\n", b"-- \n"])).map(b"".join),
-)  # fmt: skip
-
-
-@settings(max_examples=40, deadline=None)
-@given(versions, versions, st.sampled_from([MODE, EXECUTABLE]), st.sampled_from([b"a", b"a b", b'\xe9\t"', b"b/ b/c"]))
-def test_a_patch_made_of_two_contents_applies(
-    tmp_path_factory: pytest.TempPathFactory, before: bytes | None, after: bytes | None, mode: int, name: bytes
-) -> None:
-    if before == after:
-        return
-    folder = tmp_path_factory.mktemp("applied")
-    place = folder / os.fsdecode(name)
-    if before is not None:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(before)
-    patch = unified(
-        None if before is None else Version(name, MODE, before), None if after is None else Version(name, mode, after)
-    )
-    git(folder, "apply", stdin=patch)
-    assert (place.read_bytes() if place.exists() else None) == after
-
-
 def test_the_headers_of_a_patch_are_read_as_a_stream_whatever_their_lines_hold() -> None:
     patch = b"""diff --git a/x y b/x y
 old mode 100644
@@ -393,11 +362,15 @@ literal 3
 +cmd
 """.splitlines(keepends=True)
     hard = paths.decode(b"\xe9")
-    assert list(merged(sections(iter(patch)))) == [
-        Section("x y", "x y", MODE, EXECUTABLE, added=2, deleted=1, chunks=2),
-        Section("l", "l", MODE, LINK, added=1, deleted=1, chunks=2),
-        Section(hard, "e", MODE, MODE),
-        Section("bin", "bin", MODE, MODE, binary=True),
+    found = [
+        (s.old_path, s.path, s.old_mode, s.mode, (s.added, s.deleted, s.chunks), s.binary)
+        for s in merged(sections((0, line) for line in patch))
+    ]
+    assert found == [
+        ("x y", "x y", MODE, EXECUTABLE, (2, 1, 2), False),
+        ("l", "l", MODE, LINK, (1, 1, 2), False),
+        (hard, "e", MODE, MODE, (0, 0, 0), False),
+        ("bin", "bin", MODE, MODE, (0, 0, 0), True),
     ]
 
 
@@ -419,7 +392,9 @@ def test_lines_are_counted_whatever_the_paths_are(tmp_path: Path, quoting: str) 
                 file.write(b"more\n")
     git(tmp_path, "add", "-A")
     patch = git(tmp_path, "-c", f"core.quotePath={quoting}", "diff", "--cached", "-M", tree)
-    found = {section.path: section for section in merged(sections(iter(patch.splitlines(keepends=True))))}
+    found = {
+        section.path: section for section in merged(sections((0, line) for line in patch.splitlines(keepends=True)))
+    }
     assert set(found) == {f"{folder}/{name}" for folder in ("edited", "elsewhere") for name in odd}
     assert {(one.added, one.deleted, one.chunks) for one in found.values()} == {(1, 0, 1)}
     assert {one.change_type for path, one in found.items() if path.startswith("elsewhere")} == {"renamed"}

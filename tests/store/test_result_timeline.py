@@ -16,11 +16,9 @@ import pytest
 from bundle_words import KEY, START
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from vibe_gate.store.blocks import BLOCK
 
 from vibe_gate.errors import IntegrityError
-from vibe_gate.store import Store
-from vibe_gate.store.result import read_bundle
+from vibe_gate.store import Store, read_bundle
 from vibe_gate.store.timeline import HookEvent, RunEvent, SdkEvent, TimelineEvent
 
 GOLDEN = Path(__file__).parents[1] / "golden/bundle-1"
@@ -119,7 +117,7 @@ def test_events_come_by_time_and_each_log_in_its_own_order(
 
 
 def test_lines_longer_than_any_block_are_read(tmp_path: Path) -> None:
-    size = BLOCK
+    size = 1 << 18
     pads = [0, size, 10, 3 * size, size // 2, 0]
     folder = turn_folder(
         tmp_path,

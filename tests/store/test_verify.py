@@ -12,12 +12,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, Clock, Hush, record_a_review, summary_of, tree
-from vibe_gate.store.provenance import Provenance
-from vibe_gate.store.verify import Verified, verify_bundles
+from bundle_words import KEY, START, Clock, Hush, find_run, record_a_review, summary_of, tree, verify_bundles
 
+from vibe_gate.domain.bundles import Provenance, Verified
 from vibe_gate.errors import StorageError
-from vibe_gate.store import RunRecorder, Store, find_run, open_store
+from vibe_gate.store import Bundles, RunRecorder, Store, open_store
 
 NOW = Provenance(START + timedelta(days=1))
 TURN = "nodes/judge-quality/turn-001"
@@ -50,7 +49,7 @@ def place(name: str, run: RunRecorder) -> str:
 
 
 def told(root: Path, provenance: Provenance = NOW) -> list[tuple[str, str, str]]:
-    return [(flaw.state, flaw.what, flaw.place) for flaw in verify_bundles(root, provenance).flaws]
+    return [(flaw.state, flaw.what, flaw.place) for flaw in verify_bundles(root, provenance).problems]
 
 
 def content_of(run: RunRecorder, suffix: str) -> Path:
@@ -65,7 +64,7 @@ def break_link(path: Path) -> None:
 
 
 def test_a_whole_store_has_no_flaws(tmp_path: Path, run: RunRecorder) -> None:
-    assert verify_bundles(tmp_path, NOW) == Verified(runs=1, objects=4, flaws=())
+    assert verify_bundles(tmp_path, NOW) == Verified(runs=1, contents=4, problems=())
 
 
 @pytest.mark.parametrize("turn", [TURN, "nodes/judge-other/turn-001", "nodes/judge.other/turn-001"])
@@ -84,16 +83,13 @@ def test_no_store_has_none_either(tmp_path: Path) -> None:
 def test_a_running_run_and_an_incomplete_one_are_not_corrupt(tmp_path: Path, store: Store) -> None:
     running = store.begin(KEY, START, {"prompt": "still at it"})
     (running.directory / ".tmp-0123456789abcdef").write_text("half")
-    (tmp_path / ".vibe-artifacts/objects").mkdir()
-    (tmp_path / ".vibe-artifacts/objects/ab").mkdir()
-    (tmp_path / ".vibe-artifacts/objects/ab/.tmp-0123456789abcdef").write_text("half")
     over = left_off(store)
     found = verify_bundles(tmp_path, NOW)
     assert found.is_sound
-    states = {(flaw.state, flaw.what, flaw.run[-28:]) for flaw in found.flaws}
+    states = {(flaw.state, flaw.what, flaw.run[-28:]) for flaw in found.problems}
     assert ("running", "run", running.run_id) in states
     assert ("incomplete", "run", over.run_id) in states
-    assert not [flaw for flaw in found.flaws if flaw.what == "temporary"]
+    assert not [flaw for flaw in found.problems if flaw.what == "temporary"]
     running.close()
 
 
@@ -122,8 +118,6 @@ def test_every_flaw_is_told_in_one_go(tmp_path: Path, store: Store, run: RunReco
     (other.directory / "summary.json").write_bytes(b'{"schema": 1, "schema": 1}')
     shutil.rmtree(other.directory / TURN)
     os.mkfifo(run.directory / "files/after/pipe")
-    (tmp_path / ".vibe-artifacts/objects/zz").mkdir()
-    (tmp_path / ".vibe-artifacts/objects/zz/notes.txt").write_text("mine")
     (tmp_path / ".vibe-artifacts" / KEY / "lost+found").mkdir()
     assert set(told(tmp_path)) == {
         ("corrupt", "digest", place("graph.json", run)),
@@ -131,7 +125,6 @@ def test_every_flaw_is_told_in_one_go(tmp_path: Path, store: Store, run: RunReco
         ("corrupt", "document", place("summary.json", other)),
         ("corrupt", "turn", place(f"{TURN}/summary.json", other)),
         ("corrupt", "entry", place("files/after/pipe", run)),
-        ("corrupt", "object", "objects/zz/notes.txt"),
         ("corrupt", "entry", f"{KEY}/lost+found"),
     }
 
@@ -142,9 +135,8 @@ def test_a_content_that_is_not_what_its_name_says_is_told_wherever_it_is_shown(
 ) -> None:
     path = content_of(run, suffix)
     wrong = gzip.compress(b"something else" * 1000) if suffix.endswith("gz") else b"\0else" * 4
-    path.write_bytes(wrong)  # in place: the object is the same file
+    path.write_bytes(wrong)
     assert ("corrupt", "content", place(f"files/after/{path.name}", run)) in told(tmp_path)
-    assert ("corrupt", "object", f"objects/{path.name[:2]}/{path.name}") in told(tmp_path)
 
 
 @pytest.mark.parametrize("raw", [b"", b"\x1f\x8b", gzip.compress(bytes(20_000_000))], ids=["empty", "torn", "bomb"])
@@ -157,15 +149,13 @@ def test_a_gzip_that_is_none_or_unpacks_without_end_is_told(tmp_path: Path, run:
 def test_a_content_under_the_wrong_suffix_is_told(tmp_path: Path, run: RunRecorder) -> None:
     path = content_of(run, ".bin")
     path.rename(path.with_suffix(".txt"))
-    found = told(tmp_path)
-    assert ("corrupt", "content", place(f"files/after/{path.stem}.txt", run)) in found
-    assert ("corrupt", "missing", place(f"files/after/{path.name}", run)) in found
+    assert ("corrupt", "content", place(f"files/after/{path.stem}.txt", run)) in told(tmp_path)
 
 
 def test_a_content_that_the_events_name_and_nobody_has_is_told(tmp_path: Path, run: RunRecorder) -> None:
     path = content_of(run, ".bin")
     path.unlink()
-    assert told(tmp_path) == [("corrupt", "missing", place(f"files/after/{path.name}", run))]
+    assert told(tmp_path) == [("corrupt", "missing", place(f"files/after/{path.stem}", run))]
 
 
 def test_a_content_that_was_slipped_into_a_sealed_run_is_told(tmp_path: Path, run: RunRecorder) -> None:
@@ -175,20 +165,13 @@ def test_a_content_that_was_slipped_into_a_sealed_run_is_told(tmp_path: Path, ru
     assert told(tmp_path) == [("corrupt", "entry", place(name, run))]
 
 
-def test_a_copy_in_a_links_place_is_untidy_not_corrupt(tmp_path: Path, run: RunRecorder) -> None:
-    path = content_of(run, ".bin")
-    break_link(path)
-    assert told(tmp_path) == [("untidy", "unlinked", place(f"files/after/{path.name}", run))]
-    assert verify_bundles(tmp_path, NOW).is_sound
-
-
 def test_a_gap_in_the_numbers_and_a_line_of_another_run_are_told(tmp_path: Path, store: Store) -> None:
     one, two = left_off(store), left_off(store)
     lines = (one.directory / "events.ndjson").read_bytes().splitlines(keepends=True)
     (one.directory / "events.ndjson").write_bytes(b"".join(lines[:2] + lines[3:]))
     log = two.directory / "events.ndjson"
     log.write_bytes(log.read_bytes().replace(two.run_id.encode(), one.run_id.encode()))
-    found = verify_bundles(tmp_path, NOW).flaws
+    found = verify_bundles(tmp_path, NOW).problems
     assert {(flaw.place, flaw.why) for flaw in found if flaw.what == "log"} == {
         (place("events.ndjson", one), "entry 3: it has seq 4"),
         (place("events.ndjson", two), "entry 1: it belongs to another run"),
@@ -241,7 +224,7 @@ def test_a_run_under_another_runs_name_is_told(tmp_path: Path, run: RunRecorder)
 
 
 def test_what_a_killed_writer_left_is_untidy(tmp_path: Path, run: RunRecorder) -> None:
-    names = [f"{KEY}/{run.run_id}/.tmp-00", f"objects/{content_of(run, '.bin').name[:2]}/.tmp-01", ".tmp-02"]
+    names = [f"{KEY}/{run.run_id}/.tmp-00", ".tmp-02"]
     for name in names:
         (tmp_path / ".vibe-artifacts" / name).write_text("half")
     assert told(tmp_path) == [("untidy", "temporary", name) for name in sorted(names)]
@@ -249,9 +232,9 @@ def test_what_a_killed_writer_left_is_untidy(tmp_path: Path, run: RunRecorder) -
 
 def test_a_link_in_a_folders_place_is_told_and_not_followed(tmp_path: Path, run: RunRecorder) -> None:
     elsewhere = tmp_path / "elsewhere"
-    shutil.move(tmp_path / ".vibe-artifacts/objects", elsewhere)
-    (tmp_path / ".vibe-artifacts/objects").symlink_to(elsewhere)
-    assert ("corrupt", "entry", "objects") in told(tmp_path)
+    elsewhere.mkdir()
+    (tmp_path / ".vibe-artifacts/captures").symlink_to(elsewhere)
+    assert ("corrupt", "entry", "captures") in told(tmp_path)
 
 
 def test_a_store_that_is_a_link_is_refused(tmp_path: Path) -> None:
@@ -270,24 +253,6 @@ def test_a_turn_without_a_summary_is_told_and_not_corrupt_where_its_session_neve
     assert told(tmp_path) == [("incomplete", "turn", place("nodes/judge/turn-001", run))]
 
 
-def test_a_run_that_git_tracks_is_foreign_and_never_the_newest(tmp_path: Path, store: Store, run: RunRecorder) -> None:
-    newer = sealed(store, "forged")
-    tracked = Provenance(START + timedelta(days=1), {f".vibe-artifacts/{place('run.json', newer)}"})
-    assert told(tmp_path, tracked) == [("foreign", "run", place("", newer))]
-    assert not verify_bundles(tmp_path, tracked).is_sound
-    assert find_run(tmp_path, "", tracked).run_id == run.run_id
-    assert find_run(tmp_path, newer.run_id, tracked).run_id == newer.run_id
-
-
-def test_a_run_of_the_far_future_is_foreign_and_never_the_newest(tmp_path: Path, run: RunRecorder) -> None:
-    clock = Clock()
-    clock.now += timedelta(days=36500)
-    later = open_store(tmp_path, Hush(), clock).begin(KEY, clock.now, {})
-    later.seal(summary_of(later))
-    assert told(tmp_path) == [("foreign", "run", place("", later))]
-    assert find_run(tmp_path, "", NOW).run_id == run.run_id
-
-
 @pytest.mark.parametrize("path", [".vibe-artifacts", f".vibe-artifacts/{KEY}", f".VIBE-artifacts/{KEY}"])
 def test_a_submodule_in_the_stores_place_makes_all_in_it_foreign(tmp_path: Path, run: RunRecorder, path: str) -> None:
     assert ("foreign", "run", place("", run)) in told(tmp_path, Provenance(START, {path}))
@@ -295,15 +260,15 @@ def test_a_submodule_in_the_stores_place_makes_all_in_it_foreign(tmp_path: Path,
 
 def test_other_tracked_files_of_the_store_are_untidy(tmp_path: Path, run: RunRecorder) -> None:
     found = verify_bundles(tmp_path, Provenance(START, {".vibe-artifacts/.gitignore", ".vibe-artifacts/gone"}))
-    assert [(flaw.state, flaw.what) for flaw in found.flaws] == [("untidy", "tracked")]
-    assert "git tracks 1 of its files" in found.flaws[0].why
+    assert [(flaw.state, flaw.what) for flaw in found.problems] == [("untidy", "tracked")]
+    assert "git tracks 1 of its files" in found.problems[0].why
     assert found.is_sound
 
 
 def test_only_the_runs_that_are_named_are_looked_at(tmp_path: Path, store: Store, run: RunRecorder) -> None:
     other = sealed(store, "q")
     damaged(other.directory / "run.json", lambda data: data + b" ")
-    assert verify_bundles(tmp_path, NOW, [find_run(tmp_path, run.run_id)]) == Verified(1, 0, ())
+    assert verify_bundles(tmp_path, NOW, [find_run(tmp_path, run.run_id)]) == Verified(1, 4, ())
     assert not verify_bundles(tmp_path, NOW, [find_run(tmp_path, other.run_id)]).is_sound
 
 
@@ -324,4 +289,33 @@ def test_verifying_changes_nothing(tmp_path: Path, store: Store, run: RunRecorde
     damaged(run.directory / "run.json", lambda data: data + b" ")
     before = tree(tmp_path)
     verify_bundles(tmp_path, NOW)
+    assert tree(tmp_path) == before
+
+
+def test_foreign_runs_are_told_apart_and_show_no_outcome(tmp_path: Path, store: Store, run: RunRecorder) -> None:
+    newer = sealed(store, "forged")
+    clock = Clock()
+    clock.now += timedelta(days=36500)
+    later = open_store(tmp_path, Hush(), clock).begin(KEY, clock.now, {})
+    later.seal(summary_of(later))
+    tracked = Provenance(START + timedelta(days=1), {f".vibe-artifacts/{place('run.json', newer)}"})
+    assert told(tmp_path, tracked) == [("foreign", "run", place("", one)) for one in (newer, later)]
+    states = {entry.run_id: (entry.state, entry.outcome) for entry in Bundles(tmp_path, tracked).runs()}
+    assert states == {
+        run.run_id: ("sealed", "pass"), newer.run_id: ("foreign", ""), later.run_id: ("foreign", ""),
+    }  # fmt: skip
+    with pytest.raises(StorageError, match="git rm -r --cached"):
+        Bundles(tmp_path, tracked).repair()
+    with pytest.raises(StorageError, match="git rm -r --cached"):
+        Bundles(tmp_path, tracked).keep(Bundles(tmp_path, tracked).runs()[0])
+
+
+def test_where_git_tracks_the_store_a_run_is_unrecorded_and_says_how(tmp_path: Path, run: RunRecorder) -> None:
+    before = tree(tmp_path)
+    store = open_store(tmp_path, Hush(), Clock(), lambda: [".vibe-artifacts/.gitignore"])
+    lost = store.begin(KEY, START, {})
+    assert lost.lost == (
+        "git tracks 1 file in .vibe-artifacts, so nothing is written there. Run `git rm -r --cached .vibe-artifacts`."
+    )
+    assert store.captures() is None
     assert tree(tmp_path) == before

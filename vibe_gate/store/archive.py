@@ -50,7 +50,7 @@ _LIMITS = {"document": MAX_DOCUMENT_BYTES, "content": LARGEST_CONTENT + GZIP_OVE
 _LEVEL = 6
 _BLOCK = 512
 _CHUNK = 1 << 17
-_MAX_PAX = 4096
+_MAX_LONG = 4096  # bytes of a header that holds a long name
 _KINDS = {b"1": "a link", b"2": "a link", b"3": "a device", b"4": "a device", b"6": "a pipe"}
 
 
@@ -78,9 +78,7 @@ def export_runs(root: Path, provenance: Provenance, runs: Collection[RunEntry], 
             file.flush()
             os.fsync(file.fileno())
             size = file.tell()
-        os.link(temporary, target)  # never over a file that appeared meanwhile
-    except FileExistsError:
-        raise UsageError(f"{shown} exists already; name another file.") from None
+        temporary.rename(target)
     except FileNotFoundError as error:
         raise StorageError(f"{shown} was not written: a run was removed meanwhile; export again.") from error
     except (OSError, ValueError) as error:
@@ -230,8 +228,8 @@ def _members(file: BinaryIO) -> Iterator[tuple[str, int, Iterator[bytes]]]:
             info = tarfile.TarInfo.frombuf(header, "utf-8", "strict")
         except (tarfile.HeaderError, UnicodeDecodeError):
             raise _refused("it has a header that is not one of a tar of files") from None
-        if info.type == tarfile.XHDTYPE and info.size <= _MAX_PAX:
-            long_name = _path_of(stream.read(info.size))
+        if info.type in _LONG_NAMES and 0 <= info.size <= _MAX_LONG:
+            long_name = _LONG_NAMES[info.type](stream.read(info.size))
             stream.read(-info.size % _BLOCK)
             continue
         name, long_name = long_name or info.name, ""
@@ -255,17 +253,28 @@ def _require_plain(name: str) -> None:
         raise _refused(f"{paths.quote(name)} leads out of the archive")
 
 
-def _path_of(records: bytes) -> str:
+def _of_pax(records: bytes) -> str:
     """The long name in a pax header, which may hold nothing else."""
     length, _, record = records.partition(b" ")
     name, equals, value = record.partition(b"=")
     is_path = length == b"%d" % len(records) and name == b"path" and equals and value.endswith(b"\n")
     if not is_path or b"\0" in value:  # pax ends a name by its length: a NUL would be part of it
         raise _refused("it has a header that no export writes")
+    return _decoded(value[:-1])
+
+
+def _of_gnu(name: bytes) -> str:
+    return _decoded(name.partition(b"\0")[0])
+
+
+def _decoded(name: bytes) -> str:
     try:
-        return value[:-1].decode("utf-8")
+        return name.decode("utf-8")
     except UnicodeDecodeError:
         raise _refused("it has a name that is not UTF-8") from None
+
+
+_LONG_NAMES = {tarfile.XHDTYPE: _of_pax, tarfile.GNUTYPE_LONGNAME: _of_gnu}
 
 
 class _Stream:

@@ -277,7 +277,7 @@ class RunResult:
 
     @property
     def _is_run(self) -> bool:
-        return not self._bundle.inside and self._bundle.has(names.RUN)
+        return not self._bundle.inside and (self._bundle.has(names.RUN) or self._bundle.has(names.GRAPH))
 
     def _run_summary(self) -> Summary:
         return self._bundle.bare().document(names.SUMMARY, _parse_run)

@@ -319,7 +319,7 @@ class _Look:
                 return RunEntry(run_id, key, "sealed", *simple, tuple(map(tuple, rubrics)), tuple(changed))  # type: ignore[call-arg]
         try:
             entry, seal = _read(Folder(os.dup(self._store), STORE), run_id, key)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         made = (run_id, key, seal if seal < self._believed else 0, _encoded(entry) if seal else "")
         if made != self._rows.get(place):
@@ -357,7 +357,7 @@ def _read(store: Folder, run_id: str, key: str) -> tuple[RunEntry, int]:
     bare = RunEntry(run_id, key, "corrupt")
     try:
         bundle = store.folder(key).folder(run_id)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError:
         return bare, 0

@@ -119,14 +119,7 @@ class TurnRecorder:
 
     def seal(self, ending: SessionEnding, made: TurnChange = NOTHING) -> None:
         """Write turn.patch if anything changed, and the turn's summary last."""
-        metrics = TurnMetrics(
-            total_tokens=ending.input_tokens + ending.output_tokens,
-            total_cost_usd=ending.cost_usd,
-            duration_ms=ending.duration_ms,
-        )
-        denied = frozenset(str(denial.get("tool_use_id", "")) for denial in ending.permission_denials)
-        self.session_id = ending.session_id
-        self._status.attempt(lambda: self._seal((ending.status, ending.detail), metrics, made, denied), None)
+        self._status.attempt(lambda: self._ended(ending, made), None)
         self.close()
 
     def fail(self, reason: str) -> None:
@@ -142,6 +135,16 @@ class TurnRecorder:
                 parts.events.close()
                 parts.hooks.close()
                 let_go(parts.transcript)
+
+    def _ended(self, ending: SessionEnding, made: TurnChange) -> None:
+        self.session_id = ending.session_id
+        metrics = TurnMetrics(
+            total_tokens=ending.input_tokens + ending.output_tokens,
+            total_cost_usd=ending.cost_usd,
+            duration_ms=ending.duration_ms,
+        )
+        denied = frozenset(str(denial.get("tool_use_id", "")) for denial in ending.permission_denials)
+        self._seal((ending.status, ending.detail), metrics, made, denied)
 
     def _event(self, data: Mapping[str, Any]) -> None:
         if (parts := self._maybe_parts) is None:
