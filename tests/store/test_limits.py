@@ -140,6 +140,7 @@ def grown(kind: str, number: int) -> Callable[[bytes], bytes]:
 
 
 @pytest.mark.parametrize(("kind", "number"), [("a", 5_000_000), ("findings", 5_000_000), ("findings", 450_000)])
+@pytest.mark.slow
 def test_a_summary_of_millions_of_values_takes_little_memory(store: Store, kind: str, number: int) -> None:
     run = sealed(store)
     place = run.directory / "summary.json"
@@ -189,6 +190,7 @@ def test_a_receipt_that_no_reader_takes_leaves_the_run_unrecorded(store: Store) 
     assert find_run(run.directory.parents[2]).state == "incomplete"
 
 
+@pytest.mark.slow
 def test_a_hook_of_too_many_values_is_left_out_and_said(store: Store, tmp_path: Path) -> None:
     run = store.begin(KEY, START, {})
     turn = run.turn("fix")

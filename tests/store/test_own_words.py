@@ -250,6 +250,7 @@ ODD = [{"type": "turn.started", "node_id": "../..", "data": {"turn": "turn-001"}
     [(NODES, "20,000 parts"), (TOLD, "4,194,304 characters"), (TURNS, "20,000 parts"), (ODD, "no bundle has")],
     ids=["nodes", "reasons", "turns", "odd"],
 )
+@pytest.mark.slow
 def test_a_log_that_gives_more_than_any_runs_is_told_and_refused(tmp_path: Path, more: list[Any], why: str) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()

@@ -38,7 +38,7 @@ def members(kind: type) -> set[str]:
     return {name for name in own | fields | slots if not name.startswith("_") and name != "model_config"}
 
 
-@pytest.mark.parametrize("name", sorted(vibe_gate._HOMES))
+@pytest.mark.parametrize("name", sorted(set(vibe_gate.__all__) - {"__version__"}))
 def test_every_public_name_is_documented(name: str) -> None:
     assert f"`{name}" in DOCUMENT or f"## {name}\n" in DOCUMENT
 

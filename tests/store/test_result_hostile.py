@@ -191,6 +191,7 @@ def test_annotating_follows_no_link(bundle: Path, tmp_path: Path) -> None:
     assert secret.read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_a_bomb_takes_little_memory_and_time(store: Store) -> None:
     """A gzip of 4 GB that claims to be 9 MB, read in a process that may not grow."""
     run = store.begin(KEY, START, {})
