@@ -134,3 +134,15 @@ def test_config_leaves_the_repository_as_it_was(repo: Path, environ: dict[str, s
     vibe_gate("config", "show", cwd=repo, environ=environ)
     assert (repo / ".git/index").read_bytes() == index
     assert git(repo, "status", "--porcelain", "-uall") == status
+
+
+def test_check_names_what_this_version_does_not_do_yet(repo: Path, environ: dict[str, str]) -> None:
+    put(repo, "right")
+    criterion = '[[criterion]]\nid = "tools"\nkind = "check"\ncheck = "todos-completed"\n'
+    (repo / ".vibe-gate/rubrics/conduct.toml").write_text(f'schema = 1\nid = "conduct"\n{criterion}')
+    gate = repo / ".vibe-gate/gate.toml"
+    gate.write_text(gate.read_text() + '\n[trust]\nuncalibrated = "advise"\n')
+    done = vibe_gate("config", "check", cwd=repo, environ=environ)
+    said = [line for line in done.stderr.splitlines() if line.startswith("not yet: ")]
+    assert done.returncode == 0
+    assert ["todos-completed" in said[0], "[trust] uncalibrated" in said[1]] == [True, True]

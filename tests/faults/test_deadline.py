@@ -16,6 +16,8 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.review import ReviewRequest, review
 
+pytestmark = pytest.mark.slow
+
 SLOW = """\
 schema = 1
 id = "quality"

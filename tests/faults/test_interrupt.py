@@ -9,12 +9,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from repos import swallowing
-from scripted_messages_api import Hang
-from wire import answering
+from repos import RUBRIC, SWALLOWS, gated, swallowing
+from scripted_messages_api import Hang, Usage
+from wire import answer, answering
+
+from vibe_gate.store import open_state
+
+pytestmark = pytest.mark.slow
 
 PASSES = {
     "answers": [
@@ -95,6 +100,20 @@ def test_a_killed_review_takes_its_agent_with_it(tmp_path, environ):
         review.communicate(timeout=60)
         wait_for(lambda: not mine(str(tmp_path / "tmp")))
     assert not list((repo.path / ".vibe-artifacts").glob("*/*/summary.json"))
+
+
+def test_a_killed_review_leaves_what_its_settled_answers_cost_in_the_days_spending(tmp_path, environ):
+    repo = gated(tmp_path / "repo", environ, rubric=RUBRIC.replace("schema = 1\n", "schema = 1\nvotes = 5\n"))
+    repo.write("src/load.py", SWALLOWS)
+    repo.commit("Load robustly")
+    paid = answer(PASSES, usage=Usage(1_000, 1_000))
+    with answering(paid, paid, Hang(), repeat_last=True) as model:
+        review = start(repo.path, environ | model.environ)
+        wait_for(lambda: len(model.script.requests) == 3)
+        review.kill()
+        review.communicate(timeout=60)
+    spent = open_state(repo.path / ".git").spending.spent(datetime.now(UTC))
+    assert spent == pytest.approx(2 * (1_000 * 2 + 1_000 * 10) / 1_000_000)
 
 
 def test_two_reviews_at_once_in_one_repository_are_both_right(tmp_path, environ):

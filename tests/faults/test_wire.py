@@ -11,6 +11,8 @@ from wire import Notes, answering, costing, hold, task_in
 from vibe_gate.agent import Ending, session
 from vibe_gate.gateway import Gateway, Spending, Wire, find_upstream
 
+pytestmark = pytest.mark.slow
+
 OK = {"ok": True}
 HELLO = "hello " * 50
 

@@ -12,6 +12,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
 from vibe_gate.domain.expressions import expression
 from vibe_gate.domain.gate import Gate, GateFile, Origin
@@ -56,6 +57,19 @@ def load_gate(tree: DefinitionTree, *, revision: str, origin: Origin) -> Gate | 
 def mistakes(tree: DefinitionTree) -> list[str]:
     """Every mistake in the tree's definitions, one sentence each; [] when all is right."""
     return _read(tree, "", "trusted")[1]
+
+
+def without_effect(gate: Gate) -> list[str]:
+    """What the gate asks for and this version does not do yet, as sentences: nothing may only look alive."""
+    said = [
+        f"{criterion.check_name!r} of criterion {criterion.id!r} {CHECKS[criterion.check_name].not_yet}"
+        for rubric in gate.rubrics
+        for criterion in rubric.checked
+        if CHECKS[criterion.check_name].not_yet
+    ]
+    if "trust" in gate.file.model_fields_set:
+        said.append("[trust] uncalibrated decides nothing in this version: judges cannot be calibrated yet")
+    return said
 
 
 def built_in_gate() -> Gate:

@@ -195,7 +195,9 @@ def _foreign(_: object) -> dict[str, object]:
 
 
 def _location(detail: ErrorDetails) -> Location:
-    return tuple(part for part in detail["loc"] if part != "[key]")
+    """Where the mistake is. pydantic appends "[key]" if a key is wrong; an unknown key may have that very name."""
+    location = detail["loc"]
+    return location[:-1] if location[-1:] == ("[key]",) and detail["type"] != "extra_forbidden" else location
 
 
 def _any_below(location: Location, others: list[Location]) -> bool:

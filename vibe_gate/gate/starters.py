@@ -21,7 +21,7 @@ _GATE = """\
 # It is read from a revision that the change cannot rewrite, so edits here take effect
 # once they are part of it. Until then: `vibe-gate config check` reads your working tree, and
 # `vibe-gate review --definitions worktree` tries it out. Lines that begin with "#" show defaults
-# or examples. "(later)": checked already, in effect with a later version. Every key: docs/definitions.md
+# or examples. Every key: docs/definitions.md
 
 schema = 1                               # the format's version; every file carries it
 
@@ -58,8 +58,8 @@ default = "claude-sonnet-5"              # any model the endpoint knows; a rubri
 #   "**/.gitmodules", "conftest.py", "pytest.ini", "CODEOWNERS",
 # ]
 
-[trust]                                  # (later)
-uncalibrated = "block"                   # block | advise: must-criteria of a judge that was never calibrated
+# [trust]                                # not yet: decides nothing in this version
+# uncalibrated = "block"                 # block | advise: must-criteria of a judge that was never calibrated
 """
 
 _QUALITY = """\

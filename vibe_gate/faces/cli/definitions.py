@@ -14,7 +14,7 @@ from vibe_gate.errors import PASS, DefinitionError
 from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.gate.effective import effective_toml
-from vibe_gate.gate.loading import DefinitionTree, built_in_gate, load_gate, mistakes
+from vibe_gate.gate.loading import DefinitionTree, built_in_gate, load_gate, mistakes, without_effect
 from vibe_gate.gate.mistakes import GATE_PATH
 from vibe_gate.gate.starters import STARTERS, plan_starters, write_starter
 from vibe_gate.git import Repository, open_repository
@@ -81,6 +81,8 @@ def _config(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         emit(_sentence(gate, source))
     if gate is None and args.action == "show":
         complain(f"No definitions {source}: this is the built-in gate. `vibe-gate init` writes starters.")
+    for sentence in without_effect(gate) if gate else ():
+        complain(f"not yet: {sentence}.")
     for rubric in _unused(gate):
         complain(f"note: no change is reviewed against rubric {rubric!r} yet; name it in {GATE_PATH}.")
     return PASS
