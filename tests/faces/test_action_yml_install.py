@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 from acting import INSTALL, run_step
 
-pytestmark = pytest.mark.timeout(300)  # the lock is fetched once for all, in the time of whichever test comes first
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+]  # the lock is fetched once for all, in the time of whichever test comes first
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from wire import KEY, answering
 
 from vibe_gate.sandbox.launcher import landlock_abi
 
-pytestmark = pytest.mark.timeout(300)  # a workflow is a dozen processes, and act itself
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a workflow is a dozen processes, and act itself
 
 CHECKOUT = "      - uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1\n"
 HANDLER = {"path": "src/load.py", "line": 4, "end_line": 5, "quote": "    except OSError:\n        pass"}
