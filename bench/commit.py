@@ -6,13 +6,12 @@ Self-contained: makes repositories of 10, 100 and 3,000 files under bench/.work 
 them. The interpreter that runs it must have vibe-gate, and pre-commit and prek to be compared.
 
 *Nothing for the gate to do* is a commit whose tree is its parent's: here `--allow-empty`; an
-amended message is the other one. After a commit that the gate has seen, the hooks know without
-git that nothing is staged; where the index or HEAD was changed since, git looks once (`with a
-look by git`). Any other commit is held against the checks, however few its paths concern, so it is
-never nothing. All hooks run that git runs at such a commit: pre-commit, commit-msg and post-commit.
+amended message is the other one. Sh has git look once in pre-commit and once in commit-msg. Any
+other commit is held against the checks, however few its paths concern, so it is never nothing.
+All hooks run that git runs at such a commit.
 
 Goals: nothing to do, by `install git`, against no hook (at 3,000 files; the floor below it is
-three sh scripts that only `exit 0`, which no gate in those three hooks can be cheaper than);
+sh scripts that only `exit 0`, which no gate in those hooks can be cheaper than);
 nothing to do under each framework against an empty hook of it (`true`); a human-only change of
 one file, which costs the checks, under each framework against the same empty hook. Lines without
 a goal are there to be compared: a human change by `install git` has git alone for a peer, and
@@ -72,8 +71,7 @@ def main() -> int:
     bare, gated = repository("bare"), gate("gated")
     lines: list[Line] = [
         ("nothing to do: install git", idle, gated, "no hook", bare, IDLE_GOAL),
-        ("  with a look by git", looked_at, gated, "no hook", bare, None),
-        ("  the floor: three no-ops", idle, no_ops("no-ops"), "no hook", bare, None),
+        ("  the floor: no-op hooks", idle, no_ops("no-ops"), "no hook", bare, None),
     ]
     for files in SMALL:
         small = repository(f"bare-{files}", files)
@@ -134,7 +132,7 @@ def gate(name: str, files: int = FILES) -> Path:
 def no_ops(name: str, files: int = FILES) -> Path:
     """A repository whose hooks are scripts that do nothing."""
     where = repository(name, files)
-    for hook in ("pre-commit", "commit-msg", "post-commit"):
+    for hook in ("pre-commit", "commit-msg", "post-commit", "reference-transaction"):
         (where / ".git" / "hooks" / hook).write_text(NO_OP)
         (where / ".git" / "hooks" / hook).chmod(0o755)
     return where
@@ -162,13 +160,6 @@ def manifest() -> str:
 def idle(where: Path, number: int) -> list[str]:
     """A commit with nothing staged."""
     return ["git", "commit", "-q", "--allow-empty", "-m", "idle"]
-
-
-def looked_at(where: Path, number: int) -> list[str]:
-    """The same where the hooks do not know yet that the index is HEAD's tree: git has to look."""
-    for known in (where / ".git" / "vibe-gate").glob("proven.*"):
-        known.unlink()
-    return idle(where, number)
 
 
 def change(where: Path, number: int) -> list[str]:
