@@ -154,7 +154,7 @@ def test_the_whole_bundle_is_uploaded_only_where_asked(made):
     head = made.branch("topic", **{"src/a.py": todos(1)})
     made.pull(head)
     made.review_pull(head, VIBE_GATE_INPUT_ARTIFACT="full")
-    assert (Path(made.outputs["artifact-path"]) / "bundle.tar.zst").is_file()
+    assert (Path(made.outputs["artifact-path"]) / "bundle.tar.gz").is_file()
     made.review_pull(head, VIBE_GATE_INPUT_ARTIFACT="none")
     assert made.outputs["artifact-path"] == made.outputs["artifact-name"] == ""
     assert not tarfile.is_tarfile(made.outputs["report"])

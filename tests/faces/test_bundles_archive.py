@@ -98,12 +98,12 @@ def test_a_run_travels_to_another_repository(
     repo: Path, run: RunRecorder, tmp_path: Path, environ: dict[str, str]
 ) -> None:
     other = repository(tmp_path / "other")
-    done = vibe_gate("bundles", "export", run.run_id, "-o", "../run.tar.zst", cwd=repo, environ=environ)
+    done = vibe_gate("bundles", "export", run.run_id, "-o", "../run.tar.gz", cwd=repo, environ=environ)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("../run.tar.zst: 1 run, 4 contents, ")
-    done = vibe_gate("bundles", "import", "../run.tar.zst", cwd=other, environ=environ)
+    assert done.stdout.startswith("../run.tar.gz: 1 run, ")
+    done = vibe_gate("bundles", "import", "../run.tar.gz", cwd=other, environ=environ)
     assert (done.returncode, done.stdout) == (0, f"{run.run_id} imported, about {KEY}\n")
-    done = vibe_gate("bundles", "import", "../run.tar.zst", "--json", cwd=other, environ=environ)
+    done = vibe_gate("bundles", "import", "../run.tar.gz", "--json", cwd=other, environ=environ)
     assert json.loads(done.stdout) == {
         "schema": 1, "imported": [], "already": [{"run_id": run.run_id, "key": KEY}],
     }  # fmt: skip
@@ -116,21 +116,21 @@ def test_all_runs_that_ended_go_into_one_archive(repo: Path, run: RunRecorder, e
     at_it = open_store(repo, Hush(), Clock()).begin(KEY, START, {"prompt": "still at it"})
     done = vibe_gate("bundles", "export", "--all", "--json", cwd=repo, environ=environ)
     document = json.loads(done.stdout)
-    assert (done.returncode, document["file"], document["runs"]) == (0, "bundles.tar.zst", 2)
-    assert document["size"] == (repo / "bundles.tar.zst").stat().st_size
-    assert "bundles.tar.zst is in the working tree: it will be reviewed unless git ignores it." in done.stderr
+    assert (done.returncode, document["file"], document["runs"]) == (0, "bundles.tar.gz", 2)
+    assert document["size"] == (repo / "bundles.tar.gz").stat().st_size
+    assert "bundles.tar.gz is in the working tree: it will be reviewed unless git ignores it." in done.stderr
     at_it.close()
     done = vibe_gate("bundles", "export", "--all", cwd=repo, environ=environ)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "vibe-gate: bundles.tar.zst exists already; name another file.\n"
+    assert done.stderr == "vibe-gate: bundles.tar.gz exists already; name another file.\n"
 
 
 def test_a_hostile_archive_is_one_sentence_and_exit_5(repo: Path, run: RunRecorder, environ: dict[str, str]) -> None:
-    (repo / "x.tar.zst").write_bytes(b"PK\3\4")
-    done = vibe_gate("bundles", "import", "x.tar.zst", cwd=repo, environ=environ)
+    (repo / "x.tar.gz").write_bytes(b"PK\3\4")
+    done = vibe_gate("bundles", "import", "x.tar.gz", cwd=repo, environ=environ)
     assert (done.returncode, done.stdout) == (5, "")
     assert done.stderr == (
         "vibe-gate: The archive is refused: it is no whole zstd archive. Nothing was imported.\n"
     )  # fmt: skip
-    done = vibe_gate("bundles", "import", "none.tar.zst", cwd=repo, environ=environ)
-    assert (done.returncode, done.stderr) == (2, "vibe-gate: none.tar.zst cannot be read: No such file or directory.\n")
+    done = vibe_gate("bundles", "import", "none.tar.gz", cwd=repo, environ=environ)
+    assert (done.returncode, done.stderr) == (2, "vibe-gate: none.tar.gz cannot be read: No such file or directory.\n")

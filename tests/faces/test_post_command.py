@@ -492,7 +492,7 @@ def _strange(folder: Path) -> None:
 
 
 def _archive(folder: Path) -> None:
-    (folder / "bundle.tar.zst").write_bytes(b"\x28\xb5\x2f\xfd" + b"x" * 100)
+    (folder / "bundle.tar.gz").write_bytes(b"\x28\xb5\x2f\xfd" + b"x" * 100)
 
 
 def _folder(folder: Path) -> None:
@@ -538,7 +538,7 @@ def test_a_whole_bundle_goes_through_the_reader_that_trusts_nothing(made):
     head = made.branch("topic", **{"src/a.py": todos(1)})
     made.pull(head, fork=True, author="eve")
     artifact = reviewed(made, head, VIBE_GATE_INPUT_ARTIFACT="full")
-    assert (artifact / "bundle.tar.zst").is_file()
+    assert (artifact / "bundle.tar.gz").is_file()
     done = relayed(made, VIBE_GATE_INPUT_REVIEW_COMMENTS="true")
     assert done.code == 0, done.out + done.err
     assert [one.line for one in made.github.review_comments] == [1]
