@@ -23,6 +23,8 @@ from typing import IO, Any
 from vibe_gate.domain.execution import CommandResult
 from vibe_gate.sandbox import reach
 
+__all__ = ["run_command"]
+
 KEPT_OUTPUT = 64 * 1024
 """Bytes of the output's end that are kept: what a person reads of a failed run; the rest is counted and dropped."""
 
