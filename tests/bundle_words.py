@@ -128,6 +128,8 @@ class View:
 
     @property
     def state(self) -> str:
+        if not any((self.directory / name).exists() for name in ("run.json", "events.ndjson")):
+            return "incomplete"  # it ended before it began
         return read_bundle(self.directory).state
 
     @property

@@ -33,9 +33,11 @@ from faults.test_bundle_faults import AtCall, _fail_with, assert_heals, assert_s
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.errors import StorageError
-from vibe_gate.store import open_store
+from vibe_gate.store import archive, open_store, repair
 
 TESTS = Path(__file__).parents[1]
+LOADED = (archive, repair)
+"""Modules that are imported on first use: an import is not a call that may fail here."""
 NOW = Provenance(START + timedelta(days=1))
 LATER = START + timedelta(hours=1)
 
