@@ -133,7 +133,7 @@ def test_a_verdict_without_a_log_that_ended_is_told(tmp_path: Path, log: bytes |
 
 def test_an_archive_with_such_a_run_is_refused(tmp_path: Path, environ: dict[str, str]) -> None:
     here, there = repository(tmp_path / "here"), repository(tmp_path / "there")
-    recorded(here, START, Kind(outcome="fail"))
+    run = recorded(here, START, Kind(outcome="fail"))
     archive = tmp_path / "a.tar.gz"
     export_bundles(here, list_runs(here), archive, NOW)
     members = unpacked(archive)
