@@ -6,10 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vibe_gate.domain.decide import check_vote, combine, decide, exit_code, judged, run_outcome, settle, short
-from vibe_gate.domain.evidence import CheckedEvidence
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import CriterionResult, Outcome, RubricResult, Vote
+from vibe_gate.domain.verdict import (
+    CheckedEvidence,
+    CriterionResult,
+    Outcome,
+    RubricResult,
+    Vote,
+    check_vote,
+    combine,
+    decide,
+    exit_code,
+    judged,
+    run_outcome,
+    settle,
+    short,
+)
 
 OUTCOMES: tuple[Outcome, ...] = ("pass", "fail", "abstain", "not_applicable", "error")
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from vibe_gate.domain.event import NODE_STATUSES, Event
-from vibe_gate.domain.graph import Graph, fold
+from vibe_gate.domain.event import NODE_STATUSES, Event, Graph, fold
 
 TS = "2026-01-02T03:04:05.678Z"
 

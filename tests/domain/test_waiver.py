@@ -6,10 +6,9 @@ from datetime import date
 
 import pytest
 
-from vibe_gate.domain.decide import decide
+from vibe_gate.domain.gate import Suppression
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.suppression import Suppression
-from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding
+from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding, decide
 from vibe_gate.domain.waiver import Override, Waivers, agent_behind, apply_overrides, spares
 
 TODAY = date(2026, 3, 1)

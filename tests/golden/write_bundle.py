@@ -13,7 +13,6 @@ from pathlib import Path
 
 from bundle_words import KEY, START, Clock, Ended, Hush
 
-from vibe_gate.domain.evidence import CheckedEvidence
 from vibe_gate.domain.summary import (
     AgentAuthored,
     CacheUse,
@@ -26,7 +25,7 @@ from vibe_gate.domain.summary import (
     Unreviewed,
 )
 from vibe_gate.domain.turn import GitState, TurnChange, TurnFile, TurnGit
-from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, RubricResult, Vote
 from vibe_gate.store import RunRecorder, open_store
 
 PATCH = b"""diff --git a/pay.py b/pay.py

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vibe_gate.domain.change import FileChange, FileVersion, Hunk, Line
-from vibe_gate.domain.evidence import Evidence
+from vibe_gate.domain.verdict import Evidence
 from vibe_gate.judging.evidence import MAX_QUOTE, changed_lines, check_evidence
 
 BEFORE = b"import os\n\n\ndef load(path):\n    check(path)\n    return open(path).read()\n"

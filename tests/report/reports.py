@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from summaries import changed, criterion, finding, rubric, summary, unseen
 
-from vibe_gate.domain.evidence import CheckedEvidence
 from vibe_gate.domain.summary import CacheUse, Cost, PolicyChange, Summary
-from vibe_gate.domain.verdict import Finding, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, Finding, Vote
 from vibe_gate.report.report import Links, Report
 from vibe_gate.report.round import first_round, next_round
 

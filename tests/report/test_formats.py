@@ -15,7 +15,7 @@ from lxml import etree
 from summaries import criterion, failed, finding, policy, rubric, summary, unseen
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.evidence import CheckedEvidence
+from vibe_gate.domain.verdict import CheckedEvidence
 from vibe_gate.report import formats as sarif_room
 from vibe_gate.report.formats import gitlab, junit, sarif
 from vibe_gate.report.report import Links

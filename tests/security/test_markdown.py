@@ -16,9 +16,8 @@ from summaries import criterion, finding, rubric, summary
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.evidence import CheckedEvidence
 from vibe_gate.domain.summary import AgentAuthored, Cost, PolicyChange, Trusted, Unreviewed
-from vibe_gate.domain.verdict import Vote
+from vibe_gate.domain.verdict import CheckedEvidence, Vote
 from vibe_gate.report.annotations import FINDING_MARKER, check_run, commands, finding_of, fixed_body, review_comments
 from vibe_gate.report.document import MARKER, comment, job_summary, state_of
 from vibe_gate.report.report import Links, Report, anchors

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from vibe_gate.domain.strict_json import MAX_VALUES
+from vibe_gate.domain.model import MAX_VALUES
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures, open_state, open_store
 from vibe_gate.store.captured import problems_of

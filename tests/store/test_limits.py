@@ -30,7 +30,7 @@ from test_verify import NOW, left_off, sealed
 from vibe_gate import clean_bundles, find_bundles
 from vibe_gate.domain import receipt
 from vibe_gate.domain.change import Side
-from vibe_gate.domain.strict_json import MAX_VALUES, require_few
+from vibe_gate.domain.model import MAX_VALUES, require_few
 from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import Attachment, RunRecorder, Store, open_store, read_bundle

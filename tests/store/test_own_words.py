@@ -29,7 +29,7 @@ from test_archive import packed, refused, unpacked
 from test_verify import NOW
 
 from vibe_gate.domain import unredacted_fields
-from vibe_gate.domain.graph import MAX_PARTS
+from vibe_gate.domain.event import MAX_PARTS
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.turn import TurnSummary

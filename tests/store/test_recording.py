@@ -23,8 +23,7 @@ from bundle_words import (
     tree,
 )
 
-from vibe_gate.domain.event import Event
-from vibe_gate.domain.graph import fold
+from vibe_gate.domain.event import Event, fold
 from vibe_gate.errors import StorageError
 from vibe_gate.store import Store, open_store
 

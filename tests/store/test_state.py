@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from vibe_gate.domain.record import Record
+from vibe_gate.domain.provenance import Record
 from vibe_gate.domain.waiver import Override
 from vibe_gate.errors import StorageError
 from vibe_gate.store import State, open_state
@@ -190,7 +190,7 @@ def test_what_was_settled_before_a_kill_is_in_the_days_spending(tmp_path, state,
 
 
 WRITE = """
-from vibe_gate.domain.record import Record
+from vibe_gate.domain.provenance import Record
 state = open_state(sys.argv[1])
 for n in range(50):
     state.hook_records.append(Record(ts="now", kind="reviewed", stage="pre-commit", run=f"{sys.argv[2]}-{n}"))

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pydantic import field_validator
 
-from vibe_gate.domain import invisible, paths
+from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileChange, FileVersion, Side
-from vibe_gate.domain.evidence import MAX_REASON, CheckedEvidence
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Criterion
-from vibe_gate.domain.verdict import MAX_FINDINGS, Finding, Outcome
+from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, Finding, Outcome
 
 if TYPE_CHECKING:
     from vibe_gate.checks.execution import Execution
@@ -134,7 +133,7 @@ def _is_excluded(file: FileChange, globs: tuple[str, ...]) -> bool:
 
 def sentence(text: str, redact: Callable[[str], str] = str) -> str:
     """`text` on one line without secrets, safe to show, cut to the length of a reason."""
-    safe = invisible.escape(" ".join(redact(text).split()))
+    safe = escape.escape(" ".join(redact(text).split()))
     return safe if len(safe) <= MAX_REASON else safe[: MAX_REASON - 1] + "…"
 
 

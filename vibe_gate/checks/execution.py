@@ -29,8 +29,7 @@ from vibe_gate.checks.contract import (
     text_of,
 )
 from vibe_gate.domain import paths
-from vibe_gate.domain.escape import counted, listed
-from vibe_gate.domain.expressions import expression
+from vibe_gate.domain.escape import counted, expression, listed
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.verdict import MAX_FINDINGS, Finding
 

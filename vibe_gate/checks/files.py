@@ -23,8 +23,7 @@ from vibe_gate.checks.contract import (
 from vibe_gate.checks.tests_kept import TEST_FILES
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, FileChange
-from vibe_gate.domain.escape import counted, listed
-from vibe_gate.domain.expressions import expression
+from vibe_gate.domain.escape import counted, expression, listed
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.verdict import Finding
 

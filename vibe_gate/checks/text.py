@@ -27,10 +27,9 @@ from vibe_gate.checks.contract import (
     regular_expression,
     selected,
 )
-from vibe_gate.domain import invisible, paths
+from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import FileChange
-from vibe_gate.domain.escape import counted, listed
-from vibe_gate.domain.expressions import expression
+from vibe_gate.domain.escape import counted, expression, listed
 from vibe_gate.domain.verdict import MAX_FINDINGS, Finding
 
 AROUND_SECRET = 200
@@ -197,9 +196,9 @@ def no_invisible_unicode(input: CheckInput, options: Excluding) -> CheckResult:
     more = ""
     findings: list[Finding] = []
     for file, number, text in chain(_new_names(files), _text_lines(files)):
-        found = invisible.find(text, file_start=number == 1)
+        found = escape.find(text, file_start=number == 1)
         hits += len(found)
-        more = " or more" if len(found) == invisible.MAX_FOUND else more
+        more = " or more" if len(found) == escape.MAX_FOUND else more
         if not found or len(findings) == MAX_FINDINGS:
             continue
         where = f"line {number}" if number else "name"
@@ -226,6 +225,6 @@ def _text_lines(files: tuple[FileChange, ...]) -> Iterator[tuple[FileChange, int
             yield line.file, line.number, line.text
 
 
-def _kinds(found: list[invisible.Invisible]) -> str:
+def _kinds(found: list[escape.Invisible]) -> str:
     names = Counter(f"{each.kind} {each.name}" for each in found)
     return listed((f"{name} ({count})" for name, count in names.most_common()), most=2)

@@ -1,4 +1,4 @@
-"""A change: two trees, and what differs between them."""
+"""A change: its files with hunks, modes and renames."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.modes import (
-    EMPTY_TREE,
-    EXECUTABLE_MODE,
-    NO_MODE,
-    REGULAR_MODE,
-    SUBMODULE_MODE,
-    SYMLINK_MODE,
-)
+
+NO_MODE = 0
+TREE_MODE = 0o040000
+SYMLINK_MODE = 0o120000
+SUBMODULE_MODE = 0o160000
+REGULAR_MODE = 0o100644
+EXECUTABLE_MODE = 0o100755
+
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
 
 ChangeType = Literal["added", "modified", "deleted", "renamed", "type_changed"]
 Origin = Literal[" ", "+", "-"]

@@ -14,7 +14,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from vibe_gate.domain.expressions import expression
+from vibe_gate.domain.escape import expression
 
 _C_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r",
               34: '\\"', 92: "\\\\"}  # fmt: skip

@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileChange, FileVersion, Hunk
-from vibe_gate.domain.expressions import expression
+from vibe_gate.domain.escape import expression
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.summary import CacheUse, Cost
 from vibe_gate.domain.verdict import RunOutcome

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from vibe_gate.domain.decide import short
-from vibe_gate.domain.evidence import MAX_REASON
+from vibe_gate.domain.verdict import MAX_REASON, short
 
 Redact = Callable[[Any], Any]
 """Takes and gives JSON values."""

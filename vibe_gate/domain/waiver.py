@@ -18,13 +18,12 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.decide import decide, short
+from vibe_gate.domain.gate import Reason, Suppression
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.provenance import AGENT_ADDRESSES, AGENT_VARIABLES
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.suppression import Reason, Suppression
-from vibe_gate.domain.verdict import MAX_FINDINGS, Finding, RubricResult
+from vibe_gate.domain.verdict import MAX_FINDINGS, Finding, RubricResult, decide, short
 
 DEFAULT_DAYS = 30
 """An override without a date of its own holds that long."""

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from vibe_gate.domain.change import Change, Selection
-from vibe_gate.domain.provenance import Commit, provenance, written_hints
-from vibe_gate.domain.record import MAX_HINTS, Hints, Record
+from vibe_gate.domain.provenance import MAX_HINTS, Commit, Hints, Record, provenance, written_hints
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.errors import GateError
 from vibe_gate.git import Repository

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple, Protocol
 
 from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
-from vibe_gate.domain.expressions import expression
-from vibe_gate.domain.gate import Gate, GateFile, Origin
+from vibe_gate.domain.escape import expression
+from vibe_gate.domain.gate import Gate, GateFile, Origin, Suppression, SuppressionsFile
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.suppression import Suppression, SuppressionsFile
 from vibe_gate.errors import DefinitionError
 from vibe_gate.gate.mistakes import (
     ENOUGH,

@@ -21,7 +21,7 @@ from pydantic_core import ErrorDetails
 
 from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
-from vibe_gate.domain.expressions import expression
+from vibe_gate.domain.escape import expression
 
 FOLDER = ".vibe-gate"
 GATE_PATH = f"{FOLDER}/gate.toml"

@@ -13,10 +13,10 @@ from pathlib import Path
 import tomli_w
 from pydantic import ValidationError
 
-from vibe_gate.domain import paths, tolerant_reading
+from vibe_gate.domain import model, paths
 from vibe_gate.domain.bundles import Provenance, RunEntry, SealedDocuments
+from vibe_gate.domain.gate import Suppression
 from vibe_gate.domain.receipt import parse
-from vibe_gate.domain.suppression import Suppression
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.domain.waiver import POLICY, Override, agent_behind, expiry
 from vibe_gate.errors import DefinitionError, InfrastructureError, IntegrityError, StorageError, UsageError
@@ -132,7 +132,7 @@ def _finding(repository: Repository, plea: Plea, now: datetime) -> _Found:
             "(`vibe-gate bundles show --json` has them)."
         )
     for entry, papers in _runs(repository, plea, now):
-        findings = [tolerant_reading.read(Finding, finding) for finding in papers.document["findings"]]
+        findings = [model.read(Finding, finding) for finding in papers.document["findings"]]
         found = [finding for finding in findings if finding.fingerprint.startswith(plea.what)]
         names = sorted({finding.fingerprint for finding in found})
         if len(names) > 1:

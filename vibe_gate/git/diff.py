@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from vibe_gate.domain import patch_text, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, ChangeType, FileChange, FileVersion
-from vibe_gate.domain.expressions import expression
+from vibe_gate.domain.escape import expression
 from vibe_gate.errors import GateError, IntegrityError, RevisionError
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.program import Finished, finish

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from vibe_gate.domain.expressions import expression
+from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.git.program import Finished, Program, finish
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vibe_gate.domain.change import EMPTY_TREE, Selection
-from vibe_gate.domain.expressions import expression
-from vibe_gate.domain.record import Operation
+from vibe_gate.domain.escape import expression
+from vibe_gate.domain.provenance import Operation
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.git.place import Place
 from vibe_gate.git.program import Program

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.expressions import expression
+from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError, RevisionError, UsageError
 from vibe_gate.git import place
 from vibe_gate.git.objects import Objects

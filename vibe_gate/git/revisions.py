@@ -7,8 +7,8 @@ other commits than those that are pushed, and could hide a change from its revie
 from __future__ import annotations
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.expressions import expression
-from vibe_gate.domain.modes import EMPTY_TREE
+from vibe_gate.domain.change import EMPTY_TREE
+from vibe_gate.domain.escape import expression
 from vibe_gate.errors import RevisionError, UsageError
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.place import Place

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.expressions import expression
-from vibe_gate.domain.modes import EMPTY_TREE
+from vibe_gate.domain.change import EMPTY_TREE
+from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.place import Place

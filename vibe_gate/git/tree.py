@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.modes import SUBMODULE_MODE, SYMLINK_MODE, TREE_MODE
+from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, TREE_MODE
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.git.objects import Objects
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vibe_gate.domain.modes import EMPTY_TREE
+from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.git.program import Program
 

@@ -12,7 +12,6 @@ from vibe_gate.checks import CheckResults
 from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.change import Change, FileChange
 from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
-from vibe_gate.domain.decide import decide, exit_code, judged, run_outcome, short, worst
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Criterion, Rubric
@@ -26,7 +25,18 @@ from vibe_gate.domain.summary import (
     Trusted,
     Unreviewed,
 )
-from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
+from vibe_gate.domain.verdict import (
+    CriterionResult,
+    Finding,
+    RubricResult,
+    RunOutcome,
+    decide,
+    exit_code,
+    judged,
+    run_outcome,
+    short,
+    worst,
+)
 from vibe_gate.domain.waiver import Waivers, apply_overrides, spares
 from vibe_gate.gate import trust
 

@@ -18,10 +18,10 @@ from pydantic import Field
 
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileChange, FileVersion, Hunk
-from vibe_gate.domain.evidence import Evidence
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
+from vibe_gate.domain.verdict import Evidence
 
 TEMPLATE_VERSION = 2
 """Part of a verdict's cache key: raise it whenever the words below change."""

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from vibe_gate.domain import escape
 from vibe_gate.domain.change import FileChange, Side
-from vibe_gate.domain.evidence import CheckedEvidence, Evidence, Standing
+from vibe_gate.domain.verdict import CheckedEvidence, Evidence, Standing
 
 MAX_QUOTE = 4000
 """Characters of a quote that we keep; a longer one is void, it no longer points at anything."""

@@ -19,11 +19,9 @@ from vibe_gate import agent
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileChange, FileVersion
 from vibe_gate.domain.context import CHECKS_NODE, RunContext
-from vibe_gate.domain.decide import check_vote, combine, settle, short
-from vibe_gate.domain.evidence import CheckedEvidence, Evidence
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
-from vibe_gate.domain.verdict import Outcome, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, Evidence, Outcome, Vote, check_vote, combine, settle, short
 from vibe_gate.judging import brief
 from vibe_gate.judging.brief import BriefPart, CriterionAnswer
 from vibe_gate.judging.evidence import check_evidence

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vibe_gate.domain.expressions import expression
+from vibe_gate.domain.escape import expression
 from vibe_gate.domain.receipt import NAMESPACE, Signature
 
 if TYPE_CHECKING:

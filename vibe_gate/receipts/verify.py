@@ -16,9 +16,8 @@ from pathlib import Path
 
 from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
 from vibe_gate.domain.gate import HookName, HookRule
-from vibe_gate.domain.provenance import Commit
+from vibe_gate.domain.provenance import Commit, Record
 from vibe_gate.domain.receipt import Receipt, places
-from vibe_gate.domain.record import Record
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, IntegrityError, RevisionError, UsageError
 from vibe_gate.gate import trust
 from vibe_gate.gate.authorship import Authorship

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import quote
 
-from vibe_gate.domain import escape, invisible, paths
+from vibe_gate.domain import escape, paths
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.report.round import Round, first_round
@@ -172,7 +172,7 @@ def suggest(finding: Finding, anchors: Anchors) -> Suggestion | None:
         before = raw.decode()
     except UnicodeDecodeError:
         return None
-    hidden = {found.position for found in invisible.find(before, file_start=finding.line == 1)}
+    hidden = {found.position for found in escape.find(before, file_start=finding.line == 1)}
     after = "".join(char for position, char in enumerate(before) if position not in hidden)
     legible = not any(escape.is_hidden(char) for char in after)
     if after == before or not legible or len(after) > MAX_LINE or _REDACTED in after:

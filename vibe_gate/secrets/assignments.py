@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vibe_gate.domain.expressions import expression
+from vibe_gate.domain.escape import expression
 
 _NAMES = ("pass", "pwd", "secret", "token", "credential", "key")
 _NAME = expression(r"pass|pwd|secret|token|credential|key")

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from vibe_gate.domain.expressions import expression
+from vibe_gate.domain.escape import expression
 
 DEPTH = 4
 """Layers that are taken off: JSON in JSON in JSON, or a URL encoded twice inside one, need no more."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vibe_gate.domain.expressions import expression
+from vibe_gate.domain.escape import expression
 from vibe_gate.secrets import assignments, decoding
 
 

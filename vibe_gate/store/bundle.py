@@ -16,10 +16,10 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
-from vibe_gate.domain import paths, receipt, tolerant_reading
+from vibe_gate.domain import model, paths, receipt
 from vibe_gate.domain.bundles import SealedDocuments
 from vibe_gate.domain.event import MAX_EVENTS, Event
-from vibe_gate.domain.strict_json import parse_object, require_few
+from vibe_gate.domain.model import parse_object, require_few
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import IntegrityError, StorageError
 from vibe_gate.store import consistency, names
@@ -161,7 +161,7 @@ class BundleLocation:
             if not any(word in line for word in having):
                 continue
             try:
-                event = tolerant_reading.read_event(parse_object(line))
+                event = model.read(Event, parse_object(line))
             except ValueError as error:
                 raise corrupt(self.path(names.EVENTS), f"line {number} is not an event") from error
             if event.seq != number:

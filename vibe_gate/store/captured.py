@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vibe_gate.domain.bundles import STORE, Problem
-from vibe_gate.domain.strict_json import parse_object
+from vibe_gate.domain.model import parse_object
 from vibe_gate.store import names
 from vibe_gate.store.folder import TEMPORARY, Folder
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES

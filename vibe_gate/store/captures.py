@@ -29,10 +29,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from vibe_gate.domain.escape import show_text
-from vibe_gate.domain.expressions import expression
+from vibe_gate.domain.escape import expression, show_text
+from vibe_gate.domain.model import require_few
 from vibe_gate.domain.provenance import Written
-from vibe_gate.domain.strict_json import require_few
 from vibe_gate.errors import GateError
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import dumps

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from vibe_gate.domain import receipt, tolerant_reading
+from vibe_gate.domain import model, receipt
 from vibe_gate.domain.bundles import (
     STORE,
     Problem,
@@ -21,9 +21,8 @@ from vibe_gate.domain.bundles import (
     began,
     is_run_id,
 )
-from vibe_gate.domain.event import MAX_EVENTS, Event
-from vibe_gate.domain.graph import fold
-from vibe_gate.domain.strict_json import parse_object
+from vibe_gate.domain.event import MAX_EVENTS, Event, fold
+from vibe_gate.domain.model import parse_object
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.turn import TurnSummary
 from vibe_gate.errors import StorageError
@@ -208,7 +207,7 @@ class Audit:
             if number > MAX_EVENTS:
                 raise ValueError(f"it has more than {MAX_EVENTS:,} events")
             try:
-                event = tolerant_reading.read_event(parse_object(line))
+                event = model.read(Event, parse_object(line))
                 if event.seq != number:
                     raise ValueError(f"it has seq {event.seq}")
                 if event.run_id != self._run_id:
@@ -290,7 +289,7 @@ class Audit:
         _parsed(entry.folder, entry.base)
 
     def _check_turn(self, entry: Entry, turn: str) -> None:
-        summary = tolerant_reading.read(TurnSummary, _parsed(entry.folder, entry.base))
+        summary = model.read(TurnSummary, _parsed(entry.folder, entry.base))
         _, node_id, number = turn.split("/")
         if summary.test_id != f"{self._run_id}/{node_id}/{number}":
             raise ValueError("it belongs to another turn")

@@ -9,10 +9,10 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vibe_gate.domain import receipt, tolerant_reading
+from vibe_gate.domain import model, receipt
 from vibe_gate.domain.bundles import impossible
+from vibe_gate.domain.escape import expression
 from vibe_gate.domain.event import Event
-from vibe_gate.domain.expressions import expression
 from vibe_gate.domain.rubric import IDENTIFIER
 from vibe_gate.domain.summary import Summary
 from vibe_gate.store import names
@@ -48,7 +48,7 @@ def digest(folder: Folder, name: str) -> str:
 def read_summary(document: Mapping[str, Any]) -> Summary:
     """A run's summary.json as a model. ValueError, also for an outcome or id that no review writes."""
     known = {name: value for name, value in document.items() if name not in {"digests", "redacted"}}
-    summary = tolerant_reading.read(Summary, known)
+    summary = model.read(Summary, known)
     ids = (name for rubric in summary.rubrics for name in (rubric.id, *(item.id for item in rubric.criteria)))
     wrong = next((name for name in ids if not _ID.fullmatch(name)), None)
     if wrong is not None:

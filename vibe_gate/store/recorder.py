@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from vibe_gate.domain import paths, receipt, unredacted_fields
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Side
-from vibe_gate.domain.event import MAX_EVENTS, Event, EventType
-from vibe_gate.domain.graph import fold
-from vibe_gate.domain.strict_json import require_few
+from vibe_gate.domain.event import MAX_EVENTS, Event, EventType, fold
+from vibe_gate.domain.model import require_few
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import StorageError
 from vibe_gate.store import consistency, names

@@ -9,11 +9,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from vibe_gate.domain import tolerant_reading
+from vibe_gate.domain import model
 from vibe_gate.domain.bundles import STORE, WRONG, Mended, Problem, ProblemKind, Provenance, Repaired, RunEntry
-from vibe_gate.domain.event import MAX_EVENTS, Event
-from vibe_gate.domain.graph import MAX_PARTS, fold
-from vibe_gate.domain.strict_json import parse_object
+from vibe_gate.domain.event import MAX_EVENTS, MAX_PARTS, Event, fold
+from vibe_gate.domain.model import parse_object
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
 from vibe_gate.store.checking import verify
@@ -172,7 +171,7 @@ def _rebuilt(bundle: Folder, name: str) -> bytes | None:
 def _events(bundle: Folder) -> Iterator[Event]:
     """Streamed, for a log may be anybody's. ValueError."""
     for line in islice(lines(bundle, names.EVENTS), MAX_EVENTS):
-        yield tolerant_reading.read_event(parse_object(line))
+        yield model.read(Event, parse_object(line))
 
 
 def _completed(events: Iterator[Event]) -> list[tuple[str, str]]:

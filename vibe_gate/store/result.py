@@ -16,10 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from vibe_gate.domain import tolerant_reading
+from vibe_gate.domain import model
 from vibe_gate.domain.bundles import SealedDocuments
 from vibe_gate.domain.change import ChangeType
-from vibe_gate.domain.graph import Graph, fold
+from vibe_gate.domain.event import Graph, fold
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.turn import (
     FileStats,
@@ -355,11 +355,11 @@ def _parse_run(data: bytes) -> Summary:
     document = json_object(data)
     document.pop("digests", None)
     document.pop("redacted", None)
-    return tolerant_reading.read(Summary, document)
+    return model.read(Summary, document)
 
 
 def _parse_turn(data: bytes) -> TurnSummary:
-    return tolerant_reading.read(TurnSummary, json_object(data))
+    return model.read(TurnSummary, json_object(data))
 
 
 def _metrics_of_run(summary: Summary) -> TurnMetrics:

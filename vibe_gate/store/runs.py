@@ -37,7 +37,7 @@ from vibe_gate.domain.bundles import (
     Wanted,
     is_run_id,
 )
-from vibe_gate.domain.strict_json import require_few
+from vibe_gate.domain.model import require_few
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
 from vibe_gate.store.folder import Folder

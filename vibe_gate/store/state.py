@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any, Self
 
-    from vibe_gate.domain.record import Record
+    from vibe_gate.domain.provenance import Record
     from vibe_gate.domain.waiver import Override
 
 FOLDER = "vibe-gate"
@@ -393,7 +393,7 @@ class HookRecords:
         """The record of a line; of one that says which commit a reviewed tree became, its review with that commit."""
         import json
 
-        from vibe_gate.domain.record import let_through
+        from vibe_gate.domain.provenance import let_through
 
         if not line.startswith(b'{"schema":1,"kind":"linked",'):
             return _record(line)
@@ -414,7 +414,7 @@ def _insert(connection: sqlite3.Connection, pairs: Iterable[tuple[Record, str]])
 
 
 def _record(line: str | bytes) -> Record | None:
-    from vibe_gate.domain.record import Record
+    from vibe_gate.domain.provenance import Record
 
     try:
         return Record.model_validate_json(line)

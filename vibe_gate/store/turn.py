@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from vibe_gate.domain import escape, unredacted_fields
 from vibe_gate.domain.change import Side
-from vibe_gate.domain.strict_json import require_few
+from vibe_gate.domain.model import require_few
 from vibe_gate.domain.turn import (
     Content,
     HookMark,

@@ -21,8 +21,8 @@ from pydantic import ValidationError
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import Provenance, impossible, is_run_id
+from vibe_gate.domain.model import parse_object
 from vibe_gate.domain.receipt import MAX_BYTES as MAX_RECEIPT
-from vibe_gate.domain.strict_json import parse_object
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.faces.action.artifact import BUNDLE, PAPERS, REPORT

@@ -11,8 +11,7 @@ from pathlib import Path
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.gate import HookName
-from vibe_gate.domain.provenance import provenance
-from vibe_gate.domain.record import Record
+from vibe_gate.domain.provenance import Record, provenance
 from vibe_gate.errors import GateError, StorageError
 from vibe_gate.faces.git_hook.effect import effect
 from vibe_gate.git import Repository, open_repository

@@ -10,7 +10,7 @@ from pathlib import Path
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import HookRule
-from vibe_gate.domain.record import Record, RecordKind
+from vibe_gate.domain.provenance import Record, RecordKind
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult
 from vibe_gate.errors import PASS, StorageError

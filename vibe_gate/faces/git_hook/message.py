@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.provenance import provenance
-from vibe_gate.domain.record import Record, let_through
+from vibe_gate.domain.provenance import Record, let_through, provenance
 from vibe_gate.errors import INCONCLUSIVE, PASS
 from vibe_gate.faces.git_hook.call import Hook, note_empty_merge
 from vibe_gate.faces.git_hook.effect import effect

@@ -8,8 +8,7 @@ from functools import partial
 
 from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.provenance import provenance
-from vibe_gate.domain.record import Record
+from vibe_gate.domain.provenance import Record, provenance
 from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, RevisionError, StorageError, UsageError
 from vibe_gate.faces.git_hook.call import Hook, loud
 from vibe_gate.faces.git_hook.held import SETTLED, held

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.provenance import provenance
-from vibe_gate.domain.record import Record, let_through
+from vibe_gate.domain.provenance import Record, let_through, provenance
 from vibe_gate.errors import PASS, GateError
 from vibe_gate.faces.git_hook.call import Hook
 from vibe_gate.git import HeadCommit, Repository, open_repository

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.provenance import Record
 from vibe_gate.domain.receipt import exact
-from vibe_gate.domain.record import Record
 from vibe_gate.errors import GateError
 from vibe_gate.git import Repository
 
