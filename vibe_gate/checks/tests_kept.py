@@ -306,4 +306,4 @@ def no_skipped_tests(input: CheckInput, options: SkipOptions) -> CheckResult:
             findings.append(finding(input, message, path=line.file.shown_path, line=line.number, quote=line.text))
     if not hits:
         return passed(f"No test disabled in {counted(len(files), 'changed test file')}.")
-    return failed(input, f"{counted(hits, 'added line')} disable tests in {listed(touched)}.", findings)
+    return failed(input, f"Tests are disabled by {counted(hits, 'added line')} in {listed(touched)}.", findings)
