@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding, RubricResult
-from vibe_gate.report.round import MAX_STATE, Round, RoundState, Seen, answered_by, dump, first_round, load, next_round
+from vibe_gate.report.round import (
+    MAX_STATE,
+    ReportedFinding,
+    Round,
+    RoundState,
+    answered_by,
+    dump,
+    first_round,
+    load,
+    next_round,
+)
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 
@@ -140,7 +150,7 @@ def test_a_criterion_that_is_asked_no_more_answers_nothing():
 
 def state(number: int, fixed: bool = False) -> RoundState:
     seen = [
-        Seen(fingerprint=f"{index:016x}", criterion="x", path=f"src/{index}.py", line=index, level="warning",
+        ReportedFinding(fingerprint=f"{index:016x}", criterion="x", path=f"src/{index}.py", line=index, level="warning",
              message=f"{index} " + "é" * 200, since=A, fixed=B if fixed and index >= number // 2 else "")
         for index in range(number)
     ]  # fmt: skip
@@ -246,7 +256,7 @@ def test_the_count_of_rounds_stays_at_its_end():
 
 
 def test_what_a_state_cannot_hold_is_not_remembered():
-    many = tuple(Seen(**SEEN | {"fingerprint": f"{number:016x}", "fixed": A}) for number in range(10_000))
+    many = tuple(ReportedFinding(**SEEN | {"fingerprint": f"{number:016x}", "fixed": A}) for number in range(10_000))
     told = follow_state(RoundState(number=1, head=A, findings=many), [found("f")])
     assert told.state.findings[0].fingerprint == "f" * 16
     assert len(told.state.findings) == 10_000

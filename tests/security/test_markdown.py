@@ -21,7 +21,7 @@ from vibe_gate.domain.verdict import CheckedEvidence, Vote
 from vibe_gate.report.annotations import FINDING_MARKER, check_run, commands, finding_of, fixed_body, review_comments
 from vibe_gate.report.document import MARKER, comment, job_summary, state_of
 from vibe_gate.report.report import Links, Report, anchors
-from vibe_gate.report.round import Round, Seen, load
+from vibe_gate.report.round import ReportedFinding, Round, load
 
 HEAD = "c0ffee" * 6 + "c0ff"
 OLD = "0ddba11" * 5 + "0ddba"
@@ -119,8 +119,8 @@ def told(text: str) -> Report:
         finding("The line 3 of this file holds x.", line=3, path=path, fingerprint="c" * 16),
     ]
     seen = [
-        Seen(fingerprint=name * 16, criterion=text[:64], path=path[:4096], line=1, level="failure", message=short,
-             since=OLD, fixed=fixed)
+        ReportedFinding(fingerprint=name * 16, criterion=text[:64], path=path[:4096], line=1, level="failure",
+             message=short, since=OLD, fixed=fixed)
         for name, fixed in (("d", HEAD), ("e", ""), ("f", ""))
     ]  # fmt: skip
     made = summary(

@@ -15,7 +15,7 @@ from vibe_gate.errors import FAIL, POLICY_CHANGED
 from vibe_gate.report import words
 from vibe_gate.report.markdown import Block, code, cut_lines, fence, fit, fold, html, link, prose, table
 from vibe_gate.report.report import Anchors, Links, Report, suggest
-from vibe_gate.report.round import Round, RoundState, Seen, dump, identity, load
+from vibe_gate.report.round import ReportedFinding, Round, RoundState, dump, identity, load
 
 MAX_SENTENCES = 20
 """Notes or downgrades that are told one by one."""
@@ -197,7 +197,9 @@ def fixed(report: Report) -> Iterator[Block]:
     yield from _seen("Not found again", told.withdrawn, report.links, lambda _: again)
 
 
-def _seen(title: str, group: Sequence[Seen], links: Links | None, say: Callable[[Seen], str]) -> Iterator[Block]:
+def _seen(
+    title: str, group: Sequence[ReportedFinding], links: Links | None, say: Callable[[ReportedFinding], str]
+) -> Iterator[Block]:
     for index, seen in enumerate(group):
         head = f"#### {title} ({len(group):,})\n\n" if index == 0 else ""
         address = ""

@@ -55,7 +55,8 @@ def _safe(text: str) -> str:
 
 def documents(entries: Iterable[RunEntry]) -> str:
     """All runs as one JSON document, a line each."""
-    json = __import__("json")  # which a list for people does not pay for
+    import json  # which a list for people does not pay for
+
     runs = ",\n".join(json.dumps(document(entry)) for entry in entries)
     return f'{{"schema": 1, "bundles": [\n{runs}\n]}}\n' if runs else '{"schema": 1, "bundles": []}\n'
 

@@ -51,7 +51,7 @@ Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}(?:[0-9a-f]{24}
 Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 
 
-class Seen(Model):
+class ReportedFinding(Model):
     """A finding as it was said; `since` is the head commit of that round, `fixed` the one at which it was gone."""
 
     fingerprint: Fingerprint
@@ -70,7 +70,7 @@ class RoundState(Model):
     schema_: Literal[1] = Field(default=1, alias="schema")
     number: int = Field(ge=1, le=MAX_NUMBER)
     head: Commit
-    findings: tuple[Seen, ...] = Field(default=(), max_length=MAX_SEEN)
+    findings: tuple[ReportedFinding, ...] = Field(default=(), max_length=MAX_SEEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,12 @@ class Round:
     head: str
     new: tuple[Finding, ...] = ()
     open: tuple[Finding, ...] = ()
-    fixed: tuple[Seen, ...] = ()
+    fixed: tuple[ReportedFinding, ...] = ()
     held: tuple[Finding, ...] = ()
     back: frozenset[str] = frozenset()
-    unanswered: tuple[Seen, ...] = ()
-    withdrawn: tuple[Seen, ...] = ()
-    since: tuple[Seen, ...] = ()
+    unanswered: tuple[ReportedFinding, ...] = ()
+    withdrawn: tuple[ReportedFinding, ...] = ()
+    since: tuple[ReportedFinding, ...] = ()
     """What was said before of those in `open`."""
 
     @property
@@ -119,7 +119,7 @@ def next_round(
     touched: Callable[[Finding], bool],
     blocking: Callable[[Finding], bool],
     *,
-    answered: Callable[[Seen], bool] = lambda _: True,
+    answered: Callable[[ReportedFinding], bool] = lambda _: True,
 ) -> Round:
     """What is new, open, fixed and held.
 
@@ -153,7 +153,7 @@ def next_round(
     )
 
 
-def answered_by(summary: Summary) -> Callable[[Seen], bool]:
+def answered_by(summary: Summary) -> Callable[[ReportedFinding], bool]:
     """Whether the run could tell about what was said before.
 
     It could where every criterion of that name was decided, with fewer findings than
@@ -173,7 +173,7 @@ def answered_by(summary: Summary) -> Callable[[Seen], bool]:
     files = {name for file in summary.change.files for name in (file.path, file.old_path)}
     unreviewed = {item.path for item in summary.unreviewed}
 
-    def answered(seen: Seen) -> bool:
+    def answered(seen: ReportedFinding) -> bool:
         if seen.path and seen.path not in files:
             return True
         if seen.criterion in judges and seen.path in unreviewed:
@@ -243,8 +243,8 @@ def _packed(state: RoundState) -> str:
     return base64.b64encode(zlib.compress(plain.encode(), 9)).decode()
 
 
-def _seen(finding: Finding, head: str) -> Seen:
-    return Seen(
+def _seen(finding: Finding, head: str) -> ReportedFinding:
+    return ReportedFinding(
         fingerprint=identity(finding),
         criterion=finding.criterion[:64],
         path=finding.path[:4096],

@@ -32,16 +32,16 @@ FORMATS: dict[str, Callable[[Report], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class OutputFile:
     """A document to write: its format, and the file as the user named it ("-": stdout)."""
 
     format: str
     file: str
 
 
-def targets(args: argparse.Namespace) -> tuple[Target, ...]:
+def targets(args: argparse.Namespace) -> tuple[OutputFile, ...]:
     """What the command line asks for. UsageError if a file cannot be written: known before a model is paid."""
-    wanted = [Target(name, getattr(args, name)) for name in FORMATS if getattr(args, name) is not None]
+    wanted = [OutputFile(name, getattr(args, name)) for name in FORMATS if getattr(args, name) is not None]
     on_stdout = [f"--{target.format} -" for target in wanted if target.file == STDOUT]
     on_stdout += ["--json"] if args.json else []
     if len(on_stdout) > 1:
@@ -58,7 +58,7 @@ def targets(args: argparse.Namespace) -> tuple[Target, ...]:
     return tuple(wanted)
 
 
-def write(targets: tuple[Target, ...], done: Review, start: Path, environ: Mapping[str, str]) -> list[str]:
+def write(targets: tuple[OutputFile, ...], done: Review, start: Path, environ: Mapping[str, str]) -> list[str]:
     """Write every document; return a sentence for each that failed."""
     report = _report(done, start, environ)
     failed = []
@@ -76,7 +76,7 @@ def write(targets: tuple[Target, ...], done: Review, start: Path, environ: Mappi
     return failed
 
 
-def _check(target: Target) -> None:
+def _check(target: OutputFile) -> None:
     shown = f"--{target.format} {paths.quote(target.file)}"
     if not target.file or "\0" in target.file:
         raise UsageError(f"--{target.format} needs the name of a file, or - for stdout.")
