@@ -29,7 +29,7 @@ def expression(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     return cast("re.Pattern[AnyStr]", _Later(pattern, flags))
 
 
-_SUSPECT = expression(r"[^\t\x20-\x7e\xa1-\xac\xae-\u02ff]")
+_UNUSUAL = expression(r"[^\t\x20-\x7e\xa1-\xac\xae-\u02ff]")
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 _HIDDEN_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u27e6\u17b4\u17b5")
 """Letters and marks that fonts draw as nothing, and our own bracket."""
@@ -55,7 +55,7 @@ def show(raw: bytes) -> str:
 
 def show_text(text: str) -> str:
     """The same for text that was decoded already (surrogate escapes are bytes)."""
-    return _SUSPECT.sub(lambda match: _write_out(match[0]), text)
+    return _UNUSUAL.sub(lambda match: _write_out(match[0]), text)
 
 
 def show_block(text: str) -> str:
