@@ -91,10 +91,14 @@ def test_staged_after_a_partial_add_is_the_staged_half(repo):
 
 
 @pytest.mark.parametrize(
-    "commit",
-    ["commit -qm x", "commit -qam x", "commit -qm x --only b2.py", "commit -q --amend --no-edit"],
+    ("commit", "linked"),
+    [
+        ("commit -qm x", True),
+        ("commit -qam x", False),
+        ("commit -qm x --only b2.py", True),
+        ("commit -q --amend --no-edit", False),
+    ],
 )
-@pytest.mark.parametrize("linked", [False, True], ids=["main worktree", "linked worktree"])
 def test_in_a_hook_exactly_the_tree_that_is_committed_is_reviewed(repo, tmp_path, commit, linked):
     repo.commit("More", **{"b2.py": "b = 1\n", "c.py": "c = 1\n"})
     hook = repo.path / ".git/hooks/pre-commit"
@@ -111,6 +115,12 @@ def test_in_a_hook_exactly_the_tree_that_is_committed_is_reviewed(repo, tmp_path
     repo.git(*commit.split())
     document = json.loads((tmp_path / "reviewed.json").read_text())
     assert document["change"]["after"] == repo.git("rev-parse", "HEAD^{tree}")
+
+
+@pytest.mark.parametrize("pattern", [".vibe-artifacts", ".vibe-artifacts/"])
+def test_bundles_that_the_users_gitignore_lists_are_no_part_of_the_change(repo, pattern):
+    repo.write(".gitignore", f"{pattern}\n")
+    assert reviewed(repo) == reviewed(repo) == [("added", ".gitignore")]
 
 
 def test_a_shallow_clone_says_that_history_ends_there(repo, tmp_path, environ):

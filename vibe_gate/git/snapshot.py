@@ -39,7 +39,9 @@ _QUIET = ("-c", "core.sparseCheckout=false", "-c", "add.ignoreErrors=false", "-c
 """Contents go into one pack that lives for seconds: folders and files of loose objects take longer than all else."""
 
 _ADD = (*_QUIET, "add", "-A")
-_SPECS = (":(top)", f":(top,exclude,literal){_ARTIFACTS.decode()}")
+_SPECS = (":(top)", ":(top,exclude,glob).vibe-artifact[s]", ":(top,exclude,glob).vibe-artifact[s]/**")
+"""Everything but the bundles. Named literally, `git add` fails if .gitignore has them: it takes them for wanted."""
+
 _COMMIT = b"commit refs/heads/none\ncommitter x <x> 0 +0000\ndata 0\nM 040000 %s \n"
 _LIST = ("ls-files", "-z", "-v", "-s")
 _UNREADABLE = expression(r'open\("(.*)"\): (.*)')
