@@ -10,8 +10,8 @@ from vibe_gate.checks import CHECKS, run_check
 from vibe_gate.checks.contract import CheckInput, CheckResult
 from vibe_gate.checks.execution import Execution
 from vibe_gate.domain.change import FileChange
-from vibe_gate.domain.execution import CommandResult
 from vibe_gate.domain.rubric import Criterion
+from vibe_gate.sandbox import CommandResult
 
 
 def _no_command(argv: tuple[str, ...], timeout_s: float) -> CommandResult:

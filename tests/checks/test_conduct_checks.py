@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from vibe_gate.checks import CHECKS
 from vibe_gate.checks.execution import Execution, Todo, ToolUse
-from vibe_gate.domain.execution import CommandResult
+from vibe_gate.sandbox import CommandResult
 
 TOOLS = (ToolUse("Read", True), ToolUse("Edit", True), ToolUse("Edit", False), ToolUse("mcp__db__query", False))
 CONDUCT: dict[str, dict[str, Any]] = {

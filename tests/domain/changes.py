@@ -15,7 +15,7 @@ from vibe_gate.domain.change import (
     FileChange,
     FileVersion,
     Hunk,
-    Line,
+    HunkLine,
 )
 
 _BLOBS: dict[str, bytes] = {}
@@ -102,13 +102,13 @@ def _lines(data: bytes | None) -> list[bytes]:
 def _hunks(old: list[bytes], new: list[bytes]) -> Iterable[Hunk]:
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     for group in matcher.get_grouped_opcodes(3):
-        lines: list[Line] = []
+        lines: list[HunkLine] = []
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
-                lines += [Line(" ", content) for content in old[i1:i2]]
+                lines += [HunkLine(" ", content) for content in old[i1:i2]]
             else:
-                lines += [Line("-", content) for content in old[i1:i2]]
-                lines += [Line("+", content) for content in new[j1:j2]]
+                lines += [HunkLine("-", content) for content in old[i1:i2]]
+                lines += [HunkLine("+", content) for content in new[j1:j2]]
         first, last = group[0], group[-1]
         old_lines, new_lines = last[2] - first[1], last[4] - first[3]
         yield Hunk(first[1] + (old_lines > 0), old_lines, first[3] + (new_lines > 0), new_lines, tuple(lines))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vibe_gate.domain.change import EMPTY_TREE, FileChange, Line, Selection
+from vibe_gate.domain.change import EMPTY_TREE, FileChange, HunkLine, Selection
 from vibe_gate.errors import IntegrityError, RevisionError
 from vibe_gate.git import open_repository
 
@@ -54,7 +54,7 @@ def work(tmp_path: Path, environ: dict[str, str]) -> Work:
     return Work(tmp_path / "work", environ)
 
 
-def lines(file: FileChange) -> list[Line]:
+def lines(file: FileChange) -> list[HunkLine]:
     return [line for hunk in file.hunks for line in hunk.lines]
 
 
@@ -72,18 +72,22 @@ def test_an_edit_is_a_hunk_with_three_lines_of_context(work: Work) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        (b"a\nb", b"a\nb\n", [Line(" ", b"a\n"), Line("-", b"b"), Line("+", b"b\n")]),
-        (b"a\nb", b"c\nb", [Line("-", b"a\n"), Line("+", b"c\n"), Line(" ", b"b")]),
-        (b"a\r\n", b"a\n", [Line("-", b"a\r\n"), Line("+", b"a\n")]),
-        (b"a\rb\n", b"a\rc\n", [Line("-", b"a\rb\n"), Line("+", b"a\rc\n")]),
-        (b" a\n", b"\ta \n", [Line("-", b" a\n"), Line("+", b"\ta \n")]),
-        (b"\\ No newline at end of file\n", b"x", [Line("-", b"\\ No newline at end of file\n"), Line("+", b"x")]),
-        (b"\xff\xfe\n", b"\xe9\n", [Line("-", b"\xff\xfe\n"), Line("+", b"\xe9\n")]),
-        (b"a\n\0\n", b"a\n\0b\n", [Line(" ", b"a\n"), Line("-", b"\0\n"), Line("+", b"\0b\n")]),
+        (b"a\nb", b"a\nb\n", [HunkLine(" ", b"a\n"), HunkLine("-", b"b"), HunkLine("+", b"b\n")]),
+        (b"a\nb", b"c\nb", [HunkLine("-", b"a\n"), HunkLine("+", b"c\n"), HunkLine(" ", b"b")]),
+        (b"a\r\n", b"a\n", [HunkLine("-", b"a\r\n"), HunkLine("+", b"a\n")]),
+        (b"a\rb\n", b"a\rc\n", [HunkLine("-", b"a\rb\n"), HunkLine("+", b"a\rc\n")]),
+        (b" a\n", b"\ta \n", [HunkLine("-", b" a\n"), HunkLine("+", b"\ta \n")]),
+        (
+            b"\\ No newline at end of file\n",
+            b"x",
+            [HunkLine("-", b"\\ No newline at end of file\n"), HunkLine("+", b"x")],
+        ),
+        (b"\xff\xfe\n", b"\xe9\n", [HunkLine("-", b"\xff\xfe\n"), HunkLine("+", b"\xe9\n")]),
+        (b"a\n\0\n", b"a\n\0b\n", [HunkLine(" ", b"a\n"), HunkLine("-", b"\0\n"), HunkLine("+", b"\0b\n")]),
     ],
     ids=["newline-added", "no-newline", "line-end", "lone-cr", "white-space", "looks-like-marker", "bytes", "nul"],
 )
-def test_lines_keep_their_bytes(before: bytes, after: bytes, expected: list[Line], work: Work) -> None:
+def test_lines_keep_their_bytes(before: bytes, after: bytes, expected: list[HunkLine], work: Work) -> None:
     file = work.changed({"a": before}, {"a": after})
     assert lines(file) == expected
     assert file.binary is (b"\0" in before)
@@ -138,8 +142,8 @@ def test_a_submodule_that_is_to_be_ignored_is_seen_all_the_same(work: Work) -> N
     assert file.before and file.after
     assert (file.before.blob, file.after.mode, file.after.size) == ("1" * 40, 0o160000, 0)
     assert lines(file) == [
-        Line("-", b"Subproject commit " + b"1" * 40 + b"\n"),
-        Line("+", b"Subproject commit " + b"2" * 40 + b"\n"),
+        HunkLine("-", b"Subproject commit " + b"1" * 40 + b"\n"),
+        HunkLine("+", b"Subproject commit " + b"2" * 40 + b"\n"),
     ]
 
 
@@ -149,7 +153,7 @@ def test_a_file_that_becomes_a_symlink_of_the_same_bytes_is_a_change_of_type(wor
     (file,) = work.files(*trees)
     assert file.after
     assert (file.change_type, file.after.mode, file.added, file.deleted) == ("type_changed", 0o120000, 0, 0)
-    assert lines(file) == [Line("-", b"target"), Line("+", b"target")]
+    assert lines(file) == [HunkLine("-", b"target"), HunkLine("+", b"target")]
 
 
 def test_a_binary_file_shows_its_lines_up_to_a_limit(work: Work) -> None:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from vibe_gate.domain.execution import CommandResult
-from vibe_gate.sandbox import KEPT_OUTPUT, run_command
+from vibe_gate.sandbox import KEPT_OUTPUT, CommandResult, run_command
 
 USER = {
     "PATH": os.environ["PATH"],

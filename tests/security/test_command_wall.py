@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 from repos import gated
 
-from vibe_gate.domain.execution import CommandResult
-from vibe_gate.sandbox import launcher, run_command
+from vibe_gate.sandbox import CommandResult, launcher, run_command
 
 ABI = launcher.landlock_abi() if sys.platform == "linux" else 0
 walled = pytest.mark.skipif(ABI < 1, reason="this system has no Landlock")

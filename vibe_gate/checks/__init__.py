@@ -54,12 +54,12 @@ from vibe_gate.checks.text import (
 )
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import CHECKS_NODE, RunContext
-from vibe_gate.domain.execution import CommandResult
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, Finding, short
 
 if TYPE_CHECKING:
     from vibe_gate.git import Repository
+    from vibe_gate.sandbox import CommandResult
 
 __all__ = ["CHECKS", "Check", "CheckInput", "CheckResult", "CheckResults", "run_check", "run_checks"]
 

@@ -17,7 +17,7 @@ from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, 
 
 if TYPE_CHECKING:
     from vibe_gate.checks.execution import Execution
-    from vibe_gate.domain.execution import CommandResult
+    from vibe_gate.sandbox import CommandResult
 
 
 @dataclass(frozen=True, slots=True)

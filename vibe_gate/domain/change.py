@@ -24,12 +24,12 @@ ChangeKind = Literal["worktree", "range", "staged", "commit"]
 
 __all__ = [
     "EMPTY_TREE", "EXECUTABLE_MODE", "NO_MODE", "REGULAR_MODE", "SUBMODULE_MODE", "SYMLINK_MODE", "Change",
-    "ChangeKind", "ChangeType", "FileChange", "FileVersion", "Hunk", "Line", "Origin", "Selection", "Side",
+    "ChangeKind", "ChangeType", "FileChange", "FileVersion", "Hunk", "HunkLine", "Origin", "Selection", "Side",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class HunkLine:
     """One line of a hunk, with its bytes as they are (line ending included)."""
 
     origin: Origin
@@ -44,7 +44,7 @@ class Hunk:
     old_lines: int
     new_start: int
     new_lines: int
-    lines: tuple[Line, ...]
+    lines: tuple[HunkLine, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from vibe_gate.git.repository import Repository
 if TYPE_CHECKING:
     from vibe_gate.git.export import Export
     from vibe_gate.git.fetch import Credentials
-    from vibe_gate.git.history import MAX_COMMITS
     from vibe_gate.git.hooks import HeadCommit
     from vibe_gate.git.libgit2 import Draft, make_repository
-    from vibe_gate.git.tree import Tree
+    from vibe_gate.git.objects import Tree
+    from vibe_gate.git.revisions import MAX_COMMITS
     from vibe_gate.git.updates import NewCommit, Updates
 
 __all__ = [
@@ -50,7 +50,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)
 
         return Credentials
     if name == "MAX_COMMITS":
-        from vibe_gate.git.history import MAX_COMMITS
+        from vibe_gate.git.revisions import MAX_COMMITS
 
         return MAX_COMMITS
     if name == "HeadCommit":
@@ -66,7 +66,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)
 
         return getattr(updates, name)
     if name == "Tree":
-        from vibe_gate.git.tree import Tree
+        from vibe_gate.git.objects import Tree
 
         return Tree
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""What differs between two trees, as git says it: files, lines, renames, patch and patch-id.
+"""Which two trees a selection means, and what differs between them: files, lines, renames, patch and patch-id.
 
 Git is asked in a bare repository of our own that has the objects and nothing else, so that no attribute and no
 configuration can hide, shorten or rewrite a change. Any number of changes takes the same few processes.
@@ -6,16 +6,30 @@ configuration can hide, shorten or rewrite a change. Any number of changes takes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from vibe_gate.domain import patch_text, paths
-from vibe_gate.domain.change import SUBMODULE_MODE, ChangeType, FileChange, FileVersion
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import (
+    EMPTY_TREE,
+    SUBMODULE_MODE,
+    Change,
+    ChangeKind,
+    ChangeType,
+    FileChange,
+    FileVersion,
+    Hunk,
+    HunkLine,
+    Origin,
+    Selection,
+)
 from vibe_gate.domain.escape import expression
 from vibe_gate.errors import GateError, IntegrityError, RevisionError
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.program import Finished, finish
+from vibe_gate.git.revisions import Revisions
 
 MAX_HUNK_BYTES = 1_000_000  # a binary side above this is for machines: no model and no person reads it line by line
 PAIRS_AT_ONCE = 100  # of trees: their patches are in memory together
@@ -29,6 +43,13 @@ _TYPES: dict[str, ChangeType] = {
     "A": "added", "M": "modified", "D": "deleted", "R": "renamed", "T": "type_changed",
 }  # fmt: skip
 _NO_MODE = "000000"
+
+_ESCAPED = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r",
+            b'"': b'"', b"\\": b"\\"}  # fmt: skip
+_SECTION = expression(rb"^diff --git ", re.MULTILINE)
+_RENAMED_TO = expression(rb"^rename to (.*)$", re.MULTILINE)
+_HUNK = expression(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@.*$", re.MULTILINE)
+_ESCAPE = expression(rb"\\([0-7]{3}|.)", re.DOTALL)
 
 
 class Trees(NamedTuple):
@@ -171,7 +192,7 @@ _NEXT = expression(rb"\n[0-9a-f]{40} [0-9a-f]{40}[\n\0]")
 
 
 def _files(objects: Objects, rows: list[_Row], patch: bytes, sizes: dict[str, int]) -> tuple[FileChange, ...]:
-    sections = patch_text.split_patch(patch)
+    sections = _split_patch(patch)
     return tuple(_file(objects, row, sections.get(row.path, b""), sizes) for row in rows)
 
 
@@ -186,7 +207,7 @@ def _file(objects: Objects, row: _Row, section: bytes, sizes: dict[str, int]) ->
         binary=row.added is None,
         added=row.added or 0,
         deleted=row.deleted or 0,
-        hunks=patch_text.hunks(section),
+        hunks=_hunks(section),
     )
     return _binary(objects, file) if file.binary else file
 
@@ -220,3 +241,178 @@ def _failure(done: Finished) -> GateError:
     if name is None or _DAMAGE.search(said):
         return IntegrityError(f"Objects of this change are damaged; run `git fsck` ({paths.quote(said)}).")
     return RevisionError(f"Object {name[0]} is missing here; fetch it first.")
+
+
+# Patches that git wrote, as text
+
+
+def _split_patch(patch: bytes) -> dict[bytes, bytes]:
+    """The sections of a patch that git wrote, by path after the change (before it, of a deleted file).
+
+    A type change has two sections, a deletion and an addition; they stay together.
+    """
+    starts = [match.start() for match in _SECTION.finditer(patch)]
+    sections: dict[bytes, bytes] = {}
+    for start, end in zip(starts, [*starts[1:], len(patch)], strict=False):
+        section = patch[start:end]
+        path = _path_of(section)
+        sections[path] = sections.get(path, b"") + section
+    return sections
+
+
+def _path_of(section: bytes) -> bytes:
+    header = section.partition(b"\n@@ ")[0]
+    if renamed := _RENAMED_TO.search(header):
+        return _unquoted(renamed[1])
+    names = header.partition(b"\n")[0].removeprefix(b"diff --git ")
+    return _unquoted(names[len(names) // 2 + 1 :])[2:]  # both names are the same but for "a/" and "b/"
+
+
+def _unquoted(name: bytes) -> bytes:
+    """A path that git wrote, in quotes or not, as the bytes that it is."""
+    if not name.startswith(b'"'):
+        return name
+    return _ESCAPE.sub(lambda match: _ESCAPED.get(match[1]) or bytes([int(match[1], 8)]), name[1:-1])
+
+
+def _hunks(section: bytes) -> tuple[Hunk, ...]:
+    """The hunks of one section of a patch."""
+    return tuple(_hunk(match, section) for match in _HUNK.finditer(section))
+
+
+def _hunk(header: re.Match[bytes], section: bytes) -> Hunk:
+    old_start, old, new_start, new = (1 if group is None else int(group) for group in header.groups())
+    lines: list[HunkLine] = []
+    left_old, left_new, at = old, new, header.end() + 1
+    while left_old or left_new or section[at : at + 1] == b"\\":
+        end = section.find(b"\n", at) + 1 or len(section)
+        origin, content = section[at : at + 1], section[at + 1 : end]
+        at = end
+        if origin == b"\\":  # "\\ No newline at end of file"
+            lines[-1] = HunkLine(lines[-1].origin, lines[-1].content[:-1])
+            continue
+        left_old -= origin != b"+"
+        left_new -= origin != b"-"
+        lines.append(HunkLine(cast("Origin", origin.decode("ascii")), content))
+    return Hunk(old_start, old, new_start, new, tuple(lines))
+
+
+def _visible(text: bytes) -> str:
+    """A patch as text that is safe on a terminal: what cannot be seen is escaped."""
+    lines = text.decode("utf-8", "surrogateescape").split("\n")
+    return "\n".join(line if line.isprintable() else "".join(map(_visible_char, line)) for line in lines)
+
+
+def _visible_char(char: str) -> str:
+    if char.isprintable() or char == "\t":
+        return char
+    if "\udc80" <= char <= "\udcff":  # a byte that is not UTF-8
+        return f"\\x{ord(char) - 0xDC00:02x}"
+    return char.encode("unicode_escape").decode("ascii")
+
+
+# Changes
+
+
+class _Ends(NamedTuple):
+    """Between what a change lies. A commit is "" if there is none on that side.
+
+    `alone`: what differs is one commit's change, made or about to be made.
+    """
+
+    kind: ChangeKind
+    trees: Trees
+    base_commit: str
+    head_commit: str
+    alone: bool
+
+
+class Changes:
+    """Finds changes. `snapshot` gives the working tree's tree, `staged` the index's."""
+
+    def __init__(
+        self, revisions: Revisions, objects: Objects, snapshot: Callable[[], str], staged: Callable[[], str]
+    ) -> None:
+        self._revisions = revisions
+        self._objects = objects
+        self._snapshot = snapshot
+        self._staged = staged
+        self._latest: tuple[Trees, bytes] | None = None
+
+    def find(self, selection: Selection) -> Change:
+        """The change that was asked for, with its files. RevisionError: no such revision, or history cut short."""
+        ends = self._ends(selection)
+        found = compare(self._objects, [ends.trees])[ends.trees]
+        self._latest = ends.trees, found.patch
+        return _change(ends, found)
+
+    def of_commits(self, commits: Sequence[str]) -> dict[str, Change]:
+        """The change of each commit against its first parent, in a few processes however many there are."""
+        ends = {commit: self._commit(commit) for commit in commits}
+        found = compare(self._objects, [one.trees for one in ends.values()])
+        return {commit: _change(one, found[one.trees]) for commit, one in ends.items()}
+
+    def patch(self, change: Change) -> bytes:
+        """The change as `git apply` takes it, binary files included."""
+        if not any(file.binary for file in change.files):
+            return self._text_patch(change)
+        return full_patch(self._objects, Trees(change.before, change.after))
+
+    def file_patch(self, change: Change, file: FileChange) -> str:
+        """One file's section of the patch for people: what cannot be seen is escaped, binary files are only named."""
+        sections = _split_patch(self._text_patch(change))
+        return _visible(sections.get(paths.encode(file.path), b""))
+
+    def _text_patch(self, change: Change) -> bytes:
+        trees = Trees(change.before, change.after)
+        if self._latest is None or self._latest[0] != trees:
+            self._latest = trees, compare(self._objects, [trees])[trees].patch
+        return self._latest[1]
+
+    def _ends(self, selection: Selection) -> _Ends:
+        if selection.kind == "worktree":
+            return self._worktree(selection.left or "HEAD")
+        if selection.kind == "staged":
+            head = self._revisions.head()
+            return _Ends("staged", Trees(self._revisions.tree_of(head), self._staged()), head, "", alone=True)
+        if selection.kind == "commit":
+            return self._commit(self._revisions.resolve(selection.left))
+        right = self._revisions.resolve(selection.right)
+        if selection.left == EMPTY_TREE:  # from nothing: a first push
+            return self._range("", right)
+        left = self._revisions.resolve(selection.left)
+        if selection.kind == "merge_base":
+            shown = f"{selection.left or 'HEAD'}...{selection.right or 'HEAD'}"
+            left = self._revisions.merge_base(left, right, shown)
+        return self._range(left, right)
+
+    def _worktree(self, left: str) -> _Ends:
+        head = self._revisions.head()
+        after = self._snapshot()
+        base = head if left == "HEAD" else self._revisions.resolve(left)
+        clean = bool(head) and after == self._revisions.tree_of(head)
+        alone = base == head or (clean and self._revisions.parents(head)[:1] == [base])
+        return _Ends("worktree", Trees(self._revisions.tree_of(base), after), base, head if clean else "", alone)
+
+    def _commit(self, commit: str) -> _Ends:
+        parent = self._revisions.first_parent(commit)
+        trees = Trees(self._revisions.tree_of(parent), self._revisions.tree_of(commit))
+        return _Ends("commit", trees, parent, commit, alone=True)
+
+    def _range(self, left: str, right: str) -> _Ends:
+        trees = Trees(self._revisions.tree_of(left), self._revisions.tree_of(right))
+        alone = (self._revisions.parents(right) or [""])[0] == left
+        return _Ends("range", trees, left, right, alone)
+
+
+def _change(ends: _Ends, found: Diff) -> Change:
+    return Change(
+        kind=ends.kind,
+        before=ends.trees.before,
+        after=ends.trees.after,
+        base_commit=ends.base_commit,
+        head_commit=ends.head_commit,
+        patch_id=found.patch_id if ends.alone else "",
+        range_patch_id=found.patch_id,
+        files=found.files,
+    )

@@ -17,8 +17,7 @@ from typing import NamedTuple
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import EXECUTABLE_MODE, REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE
 from vibe_gate.errors import InfrastructureError, UsageError
-from vibe_gate.git.objects import Objects
-from vibe_gate.git.tree import Entry, Tree
+from vibe_gate.git.objects import Objects, Tree, TreeEntry
 
 _MAX_TARGET = 4095  # bytes; Linux takes no longer path
 _MAX_LINKS = 40  # on one way, as Linux counts; more is a loop
@@ -95,7 +94,7 @@ class _Writer:
         self._tree = tree
         self._root = os.fsencode(destination)
 
-    def write(self, path: bytes, entry: Entry) -> None:
+    def write(self, path: bytes, entry: TreeEntry) -> None:
         """Write one file, link or submodule, with the folders above it."""
         folder, _, name = path.rpartition(b"/")
         self._make(folder)
@@ -127,11 +126,11 @@ class _Writer:
         os.mkdir(self._root + b"/" + folder, 0o700)  # noqa: PTH102 (bytes)
         self.folders.add(folder)
 
-    def _target(self, entry: Entry) -> bytes | None:
+    def _target(self, entry: TreeEntry) -> bytes | None:
         found = io.BytesIO()
         return found.getvalue() if self._objects.copy(entry.id, found, limit=_MAX_TARGET) else None
 
-    def _file(self, path: bytes, entry: Entry, mode: int) -> None:
+    def _file(self, path: bytes, entry: TreeEntry, mode: int) -> None:
         descriptor = os.open(self._root + b"/" + path, _CREATE, mode & 0o777)
         with open(descriptor, "wb", buffering=0) as out:
             os.fchmod(descriptor, mode & 0o777)  # whatever the umask

@@ -14,7 +14,7 @@ from typing import cast
 import pygit2
 from pygit2.enums import CheckoutStrategy, ConfigLevel, DiffOption, FileMode, ObjectType
 
-from vibe_gate.domain.change import Hunk, Line, Origin
+from vibe_gate.domain.change import Hunk, HunkLine, Origin
 from vibe_gate.errors import GateError
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.revisions import Revisions
@@ -35,7 +35,9 @@ def compare_as_text(old: bytes, new: bytes) -> tuple[Hunk, ...]:
             hunk.old_lines,
             hunk.new_start,
             hunk.new_lines,
-            tuple(Line(cast("Origin", line.origin), line.raw_content) for line in hunk.lines if line.origin in " +-"),
+            tuple(
+                HunkLine(cast("Origin", line.origin), line.raw_content) for line in hunk.lines if line.origin in " +-"
+            ),
         )
         for hunk in patch.hunks
     )

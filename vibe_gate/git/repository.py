@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError, RevisionError, UsageError
-from vibe_gate.git import place
-from vibe_gate.git.objects import Objects
+from vibe_gate.git import place, revisions
+from vibe_gate.git.objects import Objects, Tree
 from vibe_gate.git.place import Place
 from vibe_gate.git.program import LOCAL
 from vibe_gate.git.revisions import Revisions
-from vibe_gate.git.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from vibe_gate.domain.change import Change, FileChange, FileVersion, Selection
     from vibe_gate.domain.provenance import Commit
-    from vibe_gate.git.changes import Changes
+    from vibe_gate.git.diff import Changes
     from vibe_gate.git.export import Export
     from vibe_gate.git.fetch import Credentials
     from vibe_gate.git.hooks import HeadCommit
@@ -159,7 +158,7 @@ class Repository:
         return self._revisions.merge_base(left, right, shown)
 
     def is_ancestor(self, old: str, new: str) -> bool:
-        """Whether the commit `new` has the commit `old` in its history."""
+        """Whether the commit `new` has the commit `old` in its revisions."""
         return self._revisions.is_ancestor(old, new)
 
     def upstream(self) -> str | None:
@@ -183,44 +182,32 @@ class Repository:
 
     def commit(self, name: str) -> Commit:
         """One commit by its id, as people and agents signed it."""
-        from vibe_gate.git import history
-
-        return history.commit(self._objects, name)
+        return revisions.commit(self._objects, name)
 
     def commits(self, change: Change) -> tuple[Commit, ...]:
         """The commits that a committed change is made of, newest first; () while it is uncommitted."""
-        from vibe_gate.git import history
-
         if not change.head_commit:
             return ()
         if change.kind == "commit":
             return (self.commit(change.head_commit),)
-        names = history.span(self._git, change.base_commit, change.head_commit, history.MAX_SIGNED)
+        names = revisions.span(self._git, change.base_commit, change.head_commit, revisions.MAX_SIGNED)
         return tuple(map(self.commit, names))
 
     def pending_commit(self, message: str) -> Commit:
         """The commit that git is about to make here, without an id, as its author and committer sign it."""
-        from vibe_gate.git import history
-
-        return history.pending_commit(self._git, message)
+        return revisions.pending_commit(self._git, message)
 
     def span(self, base: str, head: str) -> tuple[str, ...]:
         """Ids of the commits that `head` has and `base` ("": nothing) has not, newest first. IntegrityError."""
-        from vibe_gate.git import history
-
-        return history.span(self._git, base, head)
+        return revisions.span(self._git, base, head)
 
     def shallow_boundaries(self, base: str, commits: Sequence[str]) -> tuple[str, ...]:
         """Those of a span's commits at which a shallow clone ends by its list alone: their parents are here."""
-        from vibe_gate.git import history
-
-        return history.shallow_boundaries(self._git, self._revisions, base, commits) if self._place.shallow else ()
+        return revisions.shallow_boundaries(self._git, self._revisions, base, commits) if self._place.shallow else ()
 
     def rewritten_from(self, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """What each commit was here before it was amended or rebased, by HEAD's reflog: ids, the latest first."""
-        from vibe_gate.git import history
-
-        return history.rewritten_from(self._git, self._revisions, commits)
+        return revisions.rewritten_from(self._git, self._revisions, commits)
 
     def is_clean_merge(self, commit: str) -> bool:
         """Whether a merge has the very tree that its two parents give by themselves, without a conflict."""
@@ -228,21 +215,15 @@ class Repository:
 
     def notes(self, ref: str) -> dict[str, bytes]:
         """The git notes of `refs/notes/<ref>` by the id of what they are on."""
-        from vibe_gate.git import history
-
-        return history.notes(self._git, ref)
+        return revisions.notes(self._git, ref)
 
     def note(self, ref: str, about: str) -> bytes:
         """The git note of `refs/notes/<ref>` on one object, b"" without one."""
-        from vibe_gate.git import history
-
-        return history.note(self._git, ref, about)
+        return revisions.note(self._git, ref, about)
 
     def add_note(self, ref: str, about: str, text: bytes) -> None:
         """Put a git note on an object of the user's; no branch, index or working tree changes. StorageError."""
-        from vibe_gate.git import history
-
-        history.add_note(self._git, ref, about, text)
+        revisions.add_note(self._git, ref, about, text)
 
     # Git's own hooks
 
@@ -346,7 +327,7 @@ class Repository:
 
     @cached_property
     def _changes(self) -> Changes:
-        from vibe_gate.git.changes import Changes
+        from vibe_gate.git.diff import Changes
 
         return Changes(self._revisions, self._objects, self.snapshot, self.index_tree)
 

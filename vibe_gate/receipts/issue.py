@@ -26,8 +26,6 @@ from vibe_gate.domain.receipt import (
 from vibe_gate.domain.summary import Summary
 from vibe_gate.git import Repository
 from vibe_gate.judging.assemble import JudgeResult
-from vibe_gate.receipts import signatures
-from vibe_gate.receipts.notes import share
 
 _OF_CHANGE = ("before", "after", "base_commit", "head_commit", "patch_id", "range_patch_id")
 _OF_SUMMARY = ("run_id", "key", "outcome", "exit_code", "cost", "cache")
@@ -55,12 +53,23 @@ class ReceiptIssuer:
     def __call__(self, document: Mapping[str, Any], files: Mapping[str, str]) -> bytes:
         """The envelope; `document` is the summary as stored, without digests, `files` the bundle's other digests."""
         payload = statement(self._receipt(document, files))
-        encoded = pre_authentication_encoding(payload)
-        signed = signatures.sign(encoded, signatures.signing_of(self.repository), self.run.environ)
-        made = envelope(payload, signed.signature, signed.key)
-        shared = share(self.repository, self.change.head_commit, made) if self.change.head_commit else ""
-        self.note = " ".join(filter(None, [signed.note, shared]))
+        made = envelope(payload, *self._signature(pre_authentication_encoding(payload)))
+        if self.change.head_commit and self.repository.config("vibe-gate.receipts"):
+            from vibe_gate.receipts.notes import share  # few repositories share receipts
+
+            shared = share(self.repository, self.change.head_commit, made)
+            self.note = " ".join(filter(None, [self.note, shared]))
         return made
+
+    def _signature(self, encoded: bytes) -> tuple[bytes, str]:
+        """The signature and the key's fingerprint, both empty if no key is configured or it cannot be used."""
+        if not self.repository.config("user.signingkey"):
+            return b"", ""
+        from vibe_gate.receipts import signatures
+
+        signed = signatures.sign(encoded, signatures.signing_of(self.repository), self.run.environ)
+        self.note = signed.note
+        return signed.signature, signed.key
 
     def _receipt(self, document: Mapping[str, Any], files: Mapping[str, str]) -> Receipt:
         summary, change = self.summary, self.summary.change

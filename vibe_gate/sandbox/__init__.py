@@ -17,13 +17,13 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from vibe_gate.domain.execution import CommandResult
 from vibe_gate.sandbox import reach
 
-__all__ = ["run_command"]
+__all__ = ["CommandResult", "run_command"]
 
 KEPT_OUTPUT = 64 * 1024
 """Bytes of the output's end that are kept: what a person reads of a failed run; the rest is counted and dropped."""
@@ -39,6 +39,23 @@ _SET_DUMPABLE = 4  # prctl(2)
 _TICK_S = 0.05
 _KEPT_NAMES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """How a command ended in an export of the head tree.
+
+    `exit_code` is None when it was not finished: `failure` then says why
+    (not found, timed out after N s). `output` is stdout and stderr together, its
+    tail at most, undecodable bytes replaced. `lacks` says what of the wall around
+    commands this system does not have; "" where it stands.
+    """
+
+    exit_code: int | None
+    output: str
+    failure: str = ""
+    duration_ms: int = 0
+    lacks: str = ""
 
 
 def run_command(

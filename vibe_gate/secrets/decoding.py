@@ -48,7 +48,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DecodedPart:
     """A decoded stretch of text, and what its pieces stand for."""
 
     text: str
@@ -60,7 +60,7 @@ class DecodedView:
 
     __slots__ = ("_below", "_ends", "_origins", "_parts", "_starts", "text")
 
-    def __init__(self, parts: list[Part], below: DecodedView | None) -> None:
+    def __init__(self, parts: list[DecodedPart], below: DecodedView | None) -> None:
         self.text = SEPARATOR.join(part.text for part in parts)
         self._parts = parts
         self._below = below
@@ -108,9 +108,9 @@ def views(text: str, below: DecodedView | None = None, depth: int = DEPTH) -> It
             yield from views(view.text, view, depth - 1)
 
 
-def _joined(parts: Iterable[Part], below: DecodedView | None) -> Iterator[DecodedView]:
+def _joined(parts: Iterable[DecodedPart], below: DecodedView | None) -> Iterator[DecodedView]:
     """Views of all parts that hold text, each of about BLOCK characters."""
-    held: list[Part] = []
+    held: list[DecodedPart] = []
     size = 0
     for part in parts:
         if not part.text:
@@ -144,19 +144,19 @@ _ROW_BREAK = expression(r"\n {4}\(goes on\) [ +-]\|")
 _CONTROL = {"e": "\x1b", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 
-def _escaped(text: str) -> Iterator[Part]:
+def _escaped(text: str) -> Iterator[DecodedPart]:
     return _undone_around(text, _ESCAPE)
 
 
-def _rejoined(text: str) -> Iterator[Part]:
+def _rejoined(text: str) -> Iterator[DecodedPart]:
     """Long lines that were shown in several rows."""
     return _undone_around(text, _ROW_BREAK) if _GOES_ON in text else iter(())
 
 
-def _undone_around(text: str, escape: re.Pattern[str]) -> Iterator[Part]:
+def _undone_around(text: str, escape: re.Pattern[str]) -> Iterator[DecodedPart]:
     for low, high in _windows(text, escape):
         told = escape.sub(lambda match: _undone(match[0]), text[low:high])
-        yield Part(told, functools.partial(_pieces_of_escapes, text[low:high], low, escape))
+        yield DecodedPart(told, functools.partial(_pieces_of_escapes, text[low:high], low, escape))
 
 
 def _pieces_of_escapes(text: str, low: int, escape: re.Pattern[str]) -> Iterator[Piece]:
@@ -262,7 +262,7 @@ class _CodedLine:
     told: str
 
 
-def _coded(text: str) -> Iterator[Part]:
+def _coded(text: str) -> Iterator[DecodedPart]:
     """Everything that is text in base64, hex or base32; a text that is wrapped goes on in the next line."""
     reached = 0
     for first, end in _runs(text):
@@ -273,7 +273,7 @@ def _coded(text: str) -> Iterator[Part]:
                 lines = [_CodedLine(start, end, told), *_lines_below(text, _CodedLine(start, end, told), step)]
                 reached = lines[-1].end
                 whole = "".join(line.told for line in lines)
-                yield Part(whole, functools.partial(_groups, lines, step, _WIDTHS[step], len(whole)))
+                yield DecodedPart(whole, functools.partial(_groups, lines, step, _WIDTHS[step], len(whole)))
                 break
 
 
@@ -386,11 +386,11 @@ def _groups(lines: list[_CodedLine], step: int, width: int, size: int) -> Iterat
 _WIDE = expression(r"(?:[\t\n\r -~]\0){16,}+[\t\n\r -~]?")
 
 
-def _wide(text: str) -> Iterator[Part]:
+def _wide(text: str) -> Iterator[DecodedPart]:
     """ASCII in UTF-16: every other character is NUL."""
     for match in _WIDE.finditer(text) if "\0" in text else ():
         told = match[0][::2]
-        yield Part(told, functools.partial(_groups, [_CodedLine(*match.span(), told)], 1, 2, len(told)))
+        yield DecodedPart(told, functools.partial(_groups, [_CodedLine(*match.span(), told)], 1, 2, len(told)))
 
 
 _BYTES = expression(
@@ -406,7 +406,7 @@ _SHAPES_OF_BYTES = (b" hh" * 8, b"  hh" * 8, b" hxhh" * 8, b"  hxhh" * 8)
 jumps over texts."""
 
 
-def _spelled(text: str) -> Iterator[Part]:
+def _spelled(text: str) -> Iterator[DecodedPart]:
     """Bytes that are written in hex one by one, with something between."""
     shapes = text.encode("latin-1", "replace").translate(_SHAPES)
     if not any(map(shapes.__contains__, _SHAPES_OF_BYTES if b"x" in shapes else _SHAPES_OF_BYTES[:2])):
@@ -414,7 +414,7 @@ def _spelled(text: str) -> Iterator[Part]:
     for run in _BYTES.finditer(text):
         if _may_be_text(bytes(int(byte[1], 16) for byte in islice(_BYTE.finditer(text, *run.span()), 12))):
             told = _text_of(bytes(int(byte[1], 16) for byte in _BYTE.finditer(text, *run.span())))
-            yield Part(told, functools.partial(_pieces_of_bytes, text, run, len(told)))
+            yield DecodedPart(told, functools.partial(_pieces_of_bytes, text, run, len(told)))
 
 
 def _pieces_of_bytes(text: str, run: re.Match[str], size: int) -> Iterator[Piece]:
