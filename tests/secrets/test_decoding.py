@@ -14,7 +14,7 @@ from growth import assert_linear, repeated
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vibe_gate.domain.change import Hunk, Line
+from vibe_gate.domain.change import Hunk, HunkLine
 from vibe_gate.judging import brief
 from vibe_gate.secrets import find
 
@@ -86,7 +86,7 @@ def test_a_wrapped_text_is_one_at_every_alignment(mark: str, width: int, encode:
 @pytest.mark.parametrize("as_written", [str, json.dumps])
 def test_what_a_judge_is_shown_in_two_rows_is_one_text(mark: str, as_written: Callable[[str], str]) -> None:
     line = "x " * (brief.MAX_ROW // 2 - 5) + TOKEN + " y" * brief.MAX_ROW
-    rows = brief._numbered(Hunk(1, 1, 1, 1, (Line(mark, line.encode()),)), keep_cr=False)
+    rows = brief._numbered(Hunk(1, 1, 1, 1, (HunkLine(mark, line.encode()),)), keep_cr=False)
     text = as_written("\n".join(row.text for row in rows))
     (match,) = find(text)
     assert match.value == TOKEN
