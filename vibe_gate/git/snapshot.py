@@ -132,7 +132,7 @@ class Snapshot:
         fields = done.out.split(b"\0")[:-1]
         edits = (_edit(about, path) for about, path in zip(fields[::2], fields[1::2], strict=True))
         stream = _COMMIT % base.encode() + b"".join(edits) + b'ls ""\n'
-        made = self._objects.bare.run(*_QUIET, "fast-import", "--quiet", stdin=stream)
+        made = self._objects.bare.run(*_QUIET, "fast-import", "--quiet", "--force", stdin=stream)
         _check(made)
         return made.line.split()[2].partition("\t")[0] if made.line.startswith("040000 tree ") else EMPTY_TREE
 
