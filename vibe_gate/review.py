@@ -34,7 +34,7 @@ from vibe_gate.judging.assemble import JudgeResult, RunVerdict, assemble_verdict
 from vibe_gate.judging.deadline import Deadline
 from vibe_gate.receipts.issue import ReceiptIssuer, version_of
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import STORE, captures, open_state, open_store
+from vibe_gate.store import STORE, State, captures, open_state, open_store
 
 if TYPE_CHECKING:
     from vibe_gate.judging.judge import JudgeContext
@@ -84,9 +84,10 @@ async def review_in(
     environ: Mapping[str, str],
     clock: Callable[[], datetime],
     progress: Progress,
+    state: State | None = None,
 ) -> Review:
-    """`review` in a repository that is open already."""
-    began, state = time.monotonic(), open_state(repository.common_dir)
+    """`review` in a repository that is open already, with its shared state if that is open, too."""
+    began, state = time.monotonic(), state or open_state(repository.common_dir)
     progress("change", "reading the change")
     with Deadline(began, request.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
         change = repository.change(request.selection)

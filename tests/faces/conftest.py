@@ -10,6 +10,13 @@ from acting import environment
 from hooked import Hooked, again, judged_by, put_in
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what commits with a judge, or through a hook framework: each test takes seconds."""
+    for item in items:
+        if {"judging", "pushing"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def ambient() -> dict[str, str]:
     """The environment before a test's own hides it: where pip finds packages on this machine."""

@@ -30,7 +30,7 @@ def test_what_only_the_message_says_is_said_too(waiting):
 
 def test_that_nothing_was_reviewed_is_said_once(waiting):
     said = waiting.git("commit", "-a", "-m", "x\n\nCo-authored-by: Claude <noreply@anthropic.com>\n", CLAUDECODE="1")
-    assert said.count("NOT REVIEWED. Git goes on") == 1
+    assert said.count("NOT REVIEWED. The commit goes through") == 1
     assert [record["kind"] for record in waiting.records()] == ["not-reviewed", "not-reviewed"]
 
 
@@ -40,7 +40,7 @@ def test_a_model_that_fails_is_asked_once_for_a_commit(waiting):
         asked = len(model.script.requests)
         waiting.run("vibe-gate", "hook", "commit-msg", "--", ".git/COMMIT_EDITMSG", CLAUDECODE="1", **model.environ)
         assert len(model.script.requests) == asked > 0
-    assert said.count("NOT REVIEWED. Git goes on") == 1
+    assert said.count("NOT REVIEWED. The commit goes through") == 1
 
 
 def test_what_git_picks_by_itself_is_not_said_to_be_unreviewed(waiting):

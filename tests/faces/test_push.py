@@ -104,7 +104,7 @@ def test_the_rule_of_commit_msg_is_its_own(judging, rule, asked):
 
 
 def test_a_bug_warns_loudly_is_recorded_and_stops_nobody_unless_strict(plain, tmp_path):
-    broken = _broken(tmp_path, "vibe_gate/faces/git_hook/stages.py", "raise ZeroDivisionError('oh')\n")
+    broken = _broken(tmp_path, "vibe_gate/faces/git_hook/reviewing.py", "raise ZeroDivisionError('oh')\n")
     plain.write(a="x\n")
     plain.git("add", "a")
     done = plain.run(*broken, "hook", "pre-commit")

@@ -238,7 +238,7 @@ def test_a_conflict_that_was_solved_in_a_rebase_is_a_bypass_and_says_so(here):
 def test_a_message_that_an_agent_amends_makes_no_persons_commit_an_agents(here):
     commit(here, "b", "x\n")
     here.git("commit", "-q", "--amend", "-m", "y", CLAUDECODE="1")
-    assert "no judge: nothing hints at an agent" in here.git("push", "origin", "main", CLAUDECODE="1")
+    assert "no judge: no sign of an AI agent" in here.git("push", "origin", "main", CLAUDECODE="1")
 
 
 def test_what_an_agent_pushed_unseen_does_not_stand_by_checks_alone(here):

@@ -39,10 +39,6 @@ _SOURCES = {
     "CHERRY_PICK_HEAD": expression(r"\A([0-9a-f]{40})\s*\Z"),
     "SQUASH_MSG": expression(r"^commit ([0-9a-f]{40})$", re.M),
 }
-_STEP = expression(r"(?:p|pick|r|reword|e|edit|s|squash|f|fixup)(?: -[cC])? ([0-9a-f]{40})\b")
-_APPLIED = expression(r"([0-9a-f]{40}) ")
-_PICKED = expression(r"^\(cherry picked from commit ([0-9a-f]{40})\)$", re.M)
-_REVERTED = expression(r"^This reverts commit ([0-9a-f]{40})\b", re.M)
 
 
 class HeadCommit(NamedTuple):
@@ -136,25 +132,6 @@ def source_commits(git_dir: Path, message: str = "") -> tuple[str, ...]:
     for name, pattern in _SOURCES.items():
         found += pattern.findall(_text(git_dir / name))
     return tuple(dict.fromkeys(found))[:MAX_SOURCES]
-
-
-def replayed_commits(git_dir: Path, during: Operation, message: str) -> tuple[str, ...]:
-    """Ids of the commits that git may have made one just made from, in a rebase, pick or revert; `message` is its own.
-
-    Anybody can write all of this: what they are, and the commit made of them, has to agree.
-    """
-    if during == "revert":
-        return tuple(_REVERTED.findall(message))[:1]
-    picked = _SOURCES["CHERRY_PICK_HEAD"].findall(_text(git_dir / "CHERRY_PICK_HEAD"))
-    steps = (
-        _STEP.match(_last_line(git_dir / "rebase-merge" / "done")),
-        _APPLIED.match(_last_line(git_dir / "rebase-apply" / "rewritten")),  # of `git rebase --apply`
-    )
-    return tuple(dict.fromkeys([*picked, *_PICKED.findall(message)[-1:], *(step[1] for step in steps if step)]))
-
-
-def _last_line(file: Path) -> str:
-    return _text(file).rstrip("\n").rpartition("\n")[2]
 
 
 def _text(file: Path) -> str:

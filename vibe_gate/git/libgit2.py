@@ -15,7 +15,6 @@ import pygit2
 from pygit2.enums import CheckoutStrategy, ConfigLevel, DiffOption, FileMode, ObjectType
 
 from vibe_gate.domain.change import Hunk, HunkLine, Origin
-from vibe_gate.errors import GateError
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.revisions import Revisions
 
@@ -44,7 +43,7 @@ def compare_as_text(old: bytes, new: bytes) -> tuple[Hunk, ...]:
 
 
 class Merging:
-    """Whether merges, picks and reverts have exactly the tree that git makes of what they were made of."""
+    """Whether merges have exactly the tree that git makes of their parents."""
 
     def __init__(self, revisions: Revisions, objects: Objects) -> None:
         for level in _USER_LEVELS:
@@ -68,21 +67,6 @@ class Merging:
             return self._tree(self._repository.merge_commits(parents[0], parents[1])) == self._revisions.tree_of(commit)
         except (pygit2.GitError, KeyError, ValueError):
             return False
-
-    def is_replay(self, source: str, before: str, after: str, *, reverted: bool) -> bool:
-        """Whether the tree `before` became `after` by what commit `source` changed, taken over or `reverted`.
-
-        Asked as of a merge: exactly that, without a conflict. Of a merge the change may be against any parent.
-        """
-        try:
-            own = self._revisions.tree_of(source)
-            for parent in map(self._revisions.tree_of, self._revisions.parents(source) or [""]):
-                base, theirs = (own, parent) if reverted else (parent, own)
-                if self._tree(self._repository.merge_trees(base, before, theirs)) == after:
-                    return True
-        except (pygit2.GitError, KeyError, ValueError, GateError):
-            pass
-        return False
 
     def _tree(self, merged: pygit2.Index) -> str | None:
         return None if merged.conflicts is not None else str(merged.write_tree(self._repository))

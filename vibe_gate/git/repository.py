@@ -239,19 +239,6 @@ class Repository:
 
         return hooks.head_commit(self._place, self.resolve("HEAD"))
 
-    def is_made_by_git(self, new: HeadCommit) -> bool:
-        """Whether git made the commit by itself in what it says it was in the middle of: what it has must be the very
-        outcome of a merge, of a rebase's step, of a pick or of a revert."""
-        from vibe_gate.git import hooks
-
-        if not new.during:
-            return False
-        if len(self.parents(new.commit)) > 1:
-            return self.is_clean_merge(new.commit)
-        sources = hooks.replayed_commits(self.git_dir, new.during, self.commit(new.commit).message)
-        reverted = new.during == "revert"
-        return any(self._merging.is_replay(source, new.before, new.tree, reverted=reverted) for source in sources)
-
     def source_commits(self, message: str = "") -> tuple[str, ...]:
         """Ids of the commits that the next one takes over (a pick's, a squashed branch's), as git notes them.
 

@@ -1,8 +1,7 @@
-"""What an update of a branch brings: commits that are nowhere else yet, and which of them git made by itself.
+"""New commits of a branch, and which of them git made by itself: clean merges, rebases, picks and reverts.
 
-Asked of the git program alone, in the folder and the environment in which git runs its
-`reference-transaction` hook: that may be inside `.git`. Merges are recomputed with
-`git merge-tree` (git 2.38 or newer) into a scratch object store.
+Asks the git program alone, in the folder and the environment in which git runs its hooks: that may be inside
+`.git`. Merges are recomputed with `git merge-tree` (git 2.38 or newer) into a scratch object store.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from vibe_gate.errors import InfrastructureError
 from vibe_gate.git.program import Program
 
 MAX_NEW = 1_000
-"""New commits of one update that are looked at: the newest."""
+"""New commits of one update that are read, the newest first."""
 
 MAX_KNOWN = 20_000
-"""Known commits among which the source of a rebased or picked commit is searched: the newest."""
+"""Known commits that are searched for the source of a rebased or picked commit, the newest first."""
 
 _REFS = ("--exclude=refs/stash", "--exclude=refs/notes/*", "--glob=refs/*")
-"""Where a commit counts as known. A stash holds what nobody committed; HEAD, detached, what is on no branch yet."""
+"""Refs whose commits are known. A stash is not a commit of the user's; a detached HEAD is on no branch yet."""
 
 _FIELDS = "%H%n%T%n%P%n%ae %at%n%B%x00"
 _BY_ITSELF = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in
@@ -46,7 +45,7 @@ class NewCommit:
 
 
 class Updates:
-    """The repository of one call of the hook, and what was known in it before."""
+    """The commits of the repository that one call of a hook is about."""
 
     def __init__(self, start: Path, environ: Mapping[str, str]) -> None:
         self._git = Program(start, environ)
@@ -82,12 +81,18 @@ class Updates:
         return [name for name in dict.fromkeys(found) if _ID.fullmatch(name) and name.strip("0")]
 
     def is_applying(self) -> bool:
-        """Whether `git am` is at work."""
+        """Whether `git am` is running."""
         return (self.git_dir / "rebase-apply" / "applying").exists()
+
+    def is_made_by_git(self, commit: str) -> bool:
+        """Whether git made a commit, which refs may know by now, by itself of the other known commits."""
+        shown = self._asked("-c", "log.showSignature=false", "log", "--max-count=1", f"--format={_FIELDS}", commit)
+        return commit in self.by_itself([_parsed(shown.rstrip("\0"))])
 
     def by_itself(self, new: list[NewCommit]) -> set[str]:
         """Those that git made of known commits by itself: clean merges, rebased, picked and reverted commits."""
-        known = self.known()
+        made_now = {commit.id for commit in new}
+        known = {name: found for name, found in self.known().items() if name not in made_now}
         by_author: dict[str, list[str]] = {}
         for name, (_, author) in known.items():
             by_author.setdefault(author, []).append(name)
@@ -103,7 +108,7 @@ class Updates:
         return made
 
     def _rebased(self, scratch: _Scratch, known: Container[str]) -> Iterator[str]:
-        """The trees that the rebase at work goes through by known commits alone: of a squash no author tells."""
+        """The trees of the current rebase's steps while all are of known commits; a squash keeps no author."""
         state = self.git_dir / "rebase-merge"
         base = _lines(state / "onto")[:1]
         if not base or base[0] not in known:
@@ -129,14 +134,14 @@ class Updates:
 
 
 class _Scratch:
-    """Commits made to be merged, in an object store that goes afterwards."""
+    """Merges in an object store that is deleted afterwards."""
 
     def __init__(self, git: Program, environ: Mapping[str, str]) -> None:
         self._git = git
         self._environ = environ
 
     def makes(self, commit: NewCommit, sources: list[str], reverted: list[str]) -> bool:
-        """Whether git makes the commit's tree by itself: of its parents, by taking over a source, or one back."""
+        """Whether git makes the commit's tree by merging its parents, by replaying a source, or by reverting one."""
         before = f"{commit.parents[0]}^{{tree}}" if commit.parents else EMPTY_TREE
         return (
             self.merged(commit.parents) == commit.tree
@@ -155,7 +160,7 @@ class _Scratch:
         return tree
 
     def replayed(self, source: str, before: str, *, back: bool = False) -> str:
-        """The tree that tree `before` becomes by what `source` changed, or by taking that back; "" on a conflict."""
+        """The tree after `source`'s change is applied to tree `before`, or reverted (`back`); "" on a conflict."""
         own = self._commit(f"{source}^{{tree}}")
         parent = self._commit(f"{source}^1^{{tree}}") or self._commit(EMPTY_TREE)
         base, other = (own, parent) if back else (parent, own)

@@ -16,7 +16,7 @@ from vibe_gate.faces.cli import dispatch
 from vibe_gate.faces.cli.output import ASCII, emit
 from vibe_gate.faces.git_hook.call import Hook, not_reviewed
 
-SUMMARY = "Called by git at STAGE (vibe-gate install git, pre-commit, prek): holds what git is about to do to the gate."
+SUMMARY = "Called by git at STAGE (vibe-gate install git, pre-commit, prek): reviews what git is about to do."
 
 FORM = "vibe-gate hook STAGE [--strict] [--] [ARGUMENTS OF GIT]"
 
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Carry the stage out; what comes back is for git: 0 lets it go on."""
+    """Run the stage; returns the exit code for git: 0 lets it continue."""
     words, strict = _parted(args.words)
     stage = stage_of(args.stage, environ)
     plain = not _marks_are_read(environ)
@@ -52,15 +52,15 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         return _action(args.stage)(hook)
     except GateError as error:
         return not_reviewed(hook, error)
-    except Exception as error:  # noqa: BLE001  a bug of ours must not keep people from committing; it is no review, too
+    except Exception as error:  # noqa: BLE001  a bug must not stop a commit; it is recorded as not reviewed
         return not_reviewed(hook, InfrastructureError(dispatch.bug(error)))
 
 
 def _action(stage: str) -> Callable[[Hook], int]:
-    """What carries a stage out; each loads no more than it needs."""
+    """The function for a stage; each import loads no more than that stage needs."""
     match stage:
         case "commit-msg":
-            from vibe_gate.faces.git_hook.message import said as action
+            from vibe_gate.faces.git_hook.message import review_message as action
         case "pre-push":
             from vibe_gate.faces.git_hook.push import push as action
         case "post-commit":
@@ -70,12 +70,12 @@ def _action(stage: str) -> Callable[[Hook], int]:
         case "reference-transaction":
             from vibe_gate.faces.git_hook.transaction import move as action
         case _:
-            from vibe_gate.faces.git_hook.held import staged as action
+            from vibe_gate.faces.git_hook.reviewing import review_staged as action
     return action
 
 
 def _marks_are_read(environ: Mapping[str, str]) -> bool:
-    """Whether whoever shows this is known to read UTF-8: a terminal, or a framework. `git gui` takes it for Latin-1."""
+    """Whether the output is shown as UTF-8: by a terminal or a framework. `git gui` reads it as Latin-1."""
     return "PRE_COMMIT" in environ or "PREK_HOOK_STAGE" in environ or (sys.stdout is not None and sys.stdout.isatty())
 
 
@@ -92,9 +92,9 @@ def _parted(words: list[str]) -> tuple[tuple[str, ...], bool]:
 
 
 def stage_of(name: HookName, environ: Mapping[str, str]) -> HookName:
-    """The stage that is meant where a framework calls one hook at several: prek says it, git tells of its merges.
+    """The stage that is meant if a framework calls one hook at several: prek names it, git names its merges.
 
-    Anybody can set the variables, so the stricter rule of both stages counts; by hand git names no index.
+    Anyone can set the variables, so the stricter rule of both stages applies. `manual` counts only without an index.
     """
     said = environ.get("PREK_HOOK_STAGE", "")
     if name == "pre-commit" and (said == "pre-merge-commit" or (said == "manual" and "GIT_INDEX_FILE" not in environ)):

@@ -17,8 +17,7 @@ from vibe_gate.errors import PASS, GateError, UsageError
 from vibe_gate.faces.claude_hook import capture, guard
 from vibe_gate.faces.claude_hook.settings import Undo, Undos, add_hooks, drop_hooks, read_settings, write_settings
 from vibe_gate.faces.cli.output import complain, emit
-from vibe_gate.faces.git_hook.githooks import owner
-from vibe_gate.faces.git_hook.install import has_gate
+from vibe_gate.faces.git_hook.install import has_gate, owner
 from vibe_gate.faces.git_hook.install import install as install_hooks
 from vibe_gate.faces.git_hook.install import uninstall as uninstall_hooks
 from vibe_gate.faces.git_hook.scripts import TRANSACTION

@@ -1,12 +1,11 @@
 """The face that git calls: `vibe-gate hook STAGE`, and the scripts that `vibe-gate install git` writes.
 
-call.py        one call by git: environment, arguments, time
-effect.py      what an exit code does here: stop git, warn, or pass (pure)
-held.py        pre-commit, pre-merge-commit, manual: the review of a change, said and recorded
+call.py        one call by git: its environment and arguments, and what a verdict does to git
+reviewing.py   pre-commit, pre-merge-commit, manual: review a change, report the result, record it
+message.py     commit-msg: review again if the message names an agent
 push.py        pre-push: what each ref brings, and whether each of its commits has a verdict already
-message.py     commit-msg: what the message says of its author
-record.py      post-commit, post-rewrite: which commit a reviewed tree became, and what went past the gate
-transaction.py reference-transaction: an agent moves a branch only to what a hook let through
+record.py      post-commit, post-rewrite: which commit a reviewed tree became, and which no hook let through
+transaction.py reference-transaction: refuse an agent's commits that no hook let through
 scripts.py     the hooks as sh (pure)
-install.py     writing them beside others, and taking them away again
+install.py     write the hooks beside those of other tools, and remove them
 """

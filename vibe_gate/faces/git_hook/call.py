@@ -1,30 +1,60 @@
-"""One call of a hook by git: where and when it happens, and how it ends when no verdict comes of it."""
+"""One call of a hook by git: where and when it happens, what a verdict does to git, and how a failed review ends."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.gate import HookName
 from vibe_gate.domain.provenance import Record, provenance
-from vibe_gate.errors import GateError, StorageError
-from vibe_gate.faces.git_hook.effect import effect
+from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, GateError, StorageError
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.store import open_state
+from vibe_gate.store import State, open_state
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a verdict does to git (the table of docs/hooks.md). `code` is the hook's exit code: 0 lets git continue.
+
+    `warning` is a sentence to be shown prominently, or "".
+    """
+
+    code: int
+    warning: str = ""
+
+    @property
+    def blocks(self) -> bool:
+        """Whether git is stopped."""
+        return self.code != PASS
+
+
+def effect(
+    code: int, on_inconclusive: Literal["pass", "warn", "block"], environ: Mapping[str, str], *, strict: bool
+) -> Effect:
+    """Map exit code `code` of the command line to what a git hook does. In CI it stays what it is."""
+    if code not in (INCONCLUSIVE, POLICY_CHANGED) or "CI" in environ or strict:
+        return Effect(code)
+    if code == POLICY_CHANGED:
+        return Effect(PASS, "this change edits the gate itself: a maintainer must approve. CI will ask for it.")
+    if on_inconclusive == "block":
+        return Effect(code)
+    return Effect(PASS, "" if on_inconclusive == "pass" else "NOT REVIEWED. The commit goes through; CI will block it.")
 
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One call by git: its stage and arguments, and the world it is made in.
+    """One call by git: its stage, its arguments and its environment.
 
-    `called`: the stage by whose name it was called, where only variables say that it is `stage`; else None.
-    `parent` is the process that called, git itself with `install git`. `stdin` reads
-    what git writes to the hook, `say` prints lines for people.
+    `called` is the stage by whose name it was called, if only variables say that it is `stage`; else None.
+    `parent` is the id of the calling process, git itself with `install git`. `stdin` reads what git writes to the
+    hook, `say` prints lines for people, `state` gives the shared state of a common git directory, opened once.
     """
 
     stage: HookName
@@ -37,20 +67,26 @@ class Hook:
     say: Callable[[str], None]
     strict: bool = False
     called: HookName | None = None
+    state: Callable[[Path], State] = field(default_factory=lambda: cache(open_state))
 
     @property
     def now(self) -> str:
-        """The time as records carry it."""
+        """The time as records carry it: ISO, with milliseconds."""
         return self.clock().isoformat(timespec="milliseconds")
+
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """Signs in the environment that an agent runs git."""
+        return provenance(self.environ, (), uncommitted=True).hints
 
 
 def not_reviewed(hook: Hook, error: GateError) -> int:
-    """A review that could not be carried out, definitions that do not parse, or a bug: said, recorded, and mapped."""
+    """Report and record a review that failed (definitions that do not parse, a bug); returns the hook's exit code."""
     what = effect(error.exit_code, "warn", hook.environ, strict=hook.strict)
     hook.say("\n".join(f"vibe-gate: {safe(line)}" for line in str(error).splitlines()))
     if what.warning:
         hook.say(loud(what.warning))
-    # A bug may show itself again here: what cannot be recorded has been said, and keeps nobody from committing.
+    # The same bug may occur again here. It is already reported, and must not stop a commit.
     with suppress(Exception), open_repository(hook.start, hook.environ) as repository:
         record = Record(
             ts=hook.now,
@@ -62,33 +98,39 @@ def not_reviewed(hook: Hook, error: GateError) -> int:
             hints=() if hook.stage == "pre-push" else _hints(hook, repository),
             reason=str(error)[:2000],
         )
-        open_state(repository.common_dir).hook_records.append(record)
+        hook.state(repository.common_dir).hook_records.append(record)
     return what.code
 
 
 def _hints(hook: Hook, repository: Repository) -> tuple[str, ...]:
-    """Who wrote what is staged, as far as that can still be found out."""
-    with suppress(Exception):  # the same bug may stop this as well: the record is written, with fewer hints
+    """Signs of an agent in what is staged; those of the environment alone if reading the change fails."""
+    with suppress(Exception):  # the same bug may occur here
         from vibe_gate.gate.authorship import Authorship
 
-        authorship = Authorship(repository, hook.environ, open_state(repository.common_dir), hook.clock())
+        authorship = Authorship(repository, hook.environ, hook.state(repository.common_dir), hook.clock())
         return authorship.of(repository.change(Selection("staged")), ()).hints
-    return provenance(hook.environ, (), uncommitted=True).hints
+    return hook.hints
 
 
 def note_empty_merge(hook: Hook, tree: str, repository: Repository) -> None:
-    """Who makes a merge that differs in nothing from its first parent: it may differ in much from the other. Once."""
-    hints = provenance(hook.environ, (), uncommitted=True).hints
-    records = open_state(repository.common_dir).hook_records
+    """Record once that an agent makes a merge equal to its first parent: it may drop what the other one changed."""
+    hints = hook.hints
+    records = hook.state(repository.common_dir).hook_records
     if hints and not any(record.kind == "unseen" and record.hints == hints for record in records.about(tree)):
-        record = Record(ts=hook.now, kind="unseen", stage=hook.stage, tree=tree, hints=hints)
-        try:
-            records.append(record)
-        except StorageError as error:
-            hook.say(f"vibe-gate: not recorded: {safe(str(error))}")
+        record_or_say(hook, repository, Record(ts=hook.now, kind="unseen", stage=hook.stage, tree=tree, hints=hints))
+
+
+def record_or_say(hook: Hook, repository: Repository, record: Record) -> bool:
+    """Append a record; if that fails, say so. Returns whether it was written."""
+    try:
+        hook.state(repository.common_dir).hook_records.append(record)
+    except StorageError as error:
+        hook.say(f"vibe-gate: not recorded: {safe(str(error))}")
+        return False
+    return True
 
 
 def loud(sentence: str) -> str:
-    """The sentence, so that nobody overlooks it."""
+    """The sentence between two rules of exclamation marks."""
     rule = "!" * min(len(sentence) + 12, 100)
     return f"{rule}\nvibe-gate: {sentence}\n{rule}"

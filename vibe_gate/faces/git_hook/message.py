@@ -1,41 +1,39 @@
-"""commit-msg: what the message says of its author, or the gate's rule, has a judge asked who was not asked before."""
+"""commit-msg: review again if the message names an agent, or if the gate asks a judge at this stage."""
 
 from __future__ import annotations
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import Record, let_through, provenance
 from vibe_gate.errors import INCONCLUSIVE, PASS
-from vibe_gate.faces.git_hook.call import Hook, note_empty_merge
-from vibe_gate.faces.git_hook.effect import effect
+from vibe_gate.faces.git_hook.call import Hook, effect, note_empty_merge
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.store import open_state
 
 _SCISSORS = " ------------------------ >8 ------------------------"
 
 
-def said(hook: Hook) -> int:
-    """Review the index if the message hints at an agent, the gate wants it, or no hook has seen this index yet."""
+def review_message(hook: Hook) -> int:
+    """Review the index if the message names an agent, the gate asks for it, or no hook has reviewed this index yet."""
     with open_repository(hook.start, hook.environ) as repository:
         text = _message(hook, repository)
         tree = repository.index_tree()
-        before = let_through(open_state(repository.common_dir).hook_records.about(tree), tree)
+        before = let_through(hook.state(repository.common_dir).hook_records.about(tree), tree)
         hinted = provenance({}, (repository.pending_commit(text),), uncommitted=False).decision
         settled = before is not None and (
-            _was_told(hook, before, hinted) or not (before.judged or before.again or hinted)
+            _was_reported(hook, before, hinted) or not (before.judged or before.again or hinted)
         )
         if settled and (repository.git_dir / "MERGE_HEAD").exists() and tree == repository.tree("HEAD").id:
             note_empty_merge(hook, tree, repository)  # a framework's pre-merge-commit had nothing staged
     if settled:
-        return PASS  # held against the checks already, and nothing new is said
-    # Only here: what a review loads takes longer than all of the above.
-    from vibe_gate.faces.git_hook.held import held
+        return PASS
+    # A review loads much more than all of the above.
+    from vibe_gate.faces.git_hook.reviewing import review_change
 
-    told = before.hints if before is not None and before.judged and before.stage != "commit-msg" else None
-    return held(hook, Selection("staged"), text, told=told).code
+    reported = before.hints if before is not None and before.judged and before.stage != "commit-msg" else None
+    return review_change(hook, Selection("staged"), text, reported=reported).code
 
 
-def _was_told(hook: Hook, before: Record, hinted: bool) -> bool:
-    """Whether the hook before said that it is not reviewed, and this one would ask the same model in vain again."""
+def _was_reported(hook: Hook, before: Record, hinted: bool) -> bool:
+    """Whether the hook before reported that the model failed: this one would ask the same model again."""
     tried = before.exit_code == INCONCLUSIVE and not before.again and (before.hints or (before.judged and not hinted))
     return bool(tried) and not effect(before.exit_code, "warn", hook.environ, strict=hook.strict).blocks
 

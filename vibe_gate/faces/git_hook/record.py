@@ -1,12 +1,12 @@
-"""After the fact: which commit a reviewed tree became, and which commit no hook let through.
+"""post-commit, post-rewrite: record which commit a reviewed tree became, and which commit no hook let through.
 
-Git runs post-commit for every commit that it makes itself, also with `--no-verify`
-and where it runs no pre-commit hook. Nothing can be stopped any more; it can be
-said, and `verify` and CI can act on it.
+Git runs post-commit for every commit that it makes itself, also with `--no-verify` and if it runs no pre-commit
+hook. Nothing can be stopped any more: the hook reports the bypass, and `verify` and CI act on the record.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain.change import Selection
@@ -14,16 +14,57 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Record, let_through, provenance
 from vibe_gate.errors import PASS, GateError
 from vibe_gate.faces.git_hook.call import Hook
-from vibe_gate.git import HeadCommit, Repository, open_repository
+from vibe_gate.git import HeadCommit, Repository, Updates, open_repository
 from vibe_gate.receipts.notes import share_run
-from vibe_gate.store import open_state
 
 if TYPE_CHECKING:
     from vibe_gate.store.state import HookRecords
 
+MAX_EARLIER = 100
+"""Earlier versions of one commit that are compared: each costs two diffs, and anyone can write records."""
+
+
+class SeenCommits:
+    """The commits that a hook saw being made, by the hooks' records.
+
+    A rewritten commit counts as seen if the commit that it was is seen and made the same change.
+    """
+
+    def __init__(self, repository: Repository, records: Iterable[Record]) -> None:
+        self._repository = repository
+        self._commits: set[str] = set()
+        self._before: dict[str, list[str]] = {}
+        for record in records:
+            if record.kind == "rewritten":
+                self._before.setdefault(record.commit, []).append(record.old)
+            elif record.kind == "unseen" or record.stage != "pre-push":
+                self._commits.add(record.commit)
+
+    def has(self, commit: str) -> bool:
+        """Whether a hook saw this commit being made, or one with the same change that became it."""
+        known, waiting = {commit}, [commit]
+        while waiting:
+            name = waiting.pop()
+            if name in self._commits:
+                return True
+            for old in self._before.get(name, ()):
+                if old not in known and len(known) < MAX_EARLIER and self._is_same(old, name):
+                    known.add(old)
+                    waiting.append(old)
+        return False
+
+    def _is_same(self, old: str, new: str) -> bool:
+        from vibe_gate.domain.receipt import exact  # loads slowly, and few commits were rewritten
+
+        try:
+            one, other = (self._repository.change(Selection("commit", left=name)) for name in (old, new))
+        except GateError:  # the commit is gone
+            return False
+        return (one.before, one.after) == (other.before, other.after) or exact(one) == exact(other)
+
 
 def after_commit(hook: Hook) -> int:
-    """post-commit: link the commit to its tree's review, or record that it went past the gate."""
+    """Link the commit to the review of its tree, or record that no hook let it through."""
     try:
         with open_repository(hook.start, hook.environ) as repository:
             _settle(hook, repository, repository.head_commit())
@@ -33,28 +74,28 @@ def after_commit(hook: Hook) -> int:
 
 
 def _settle(hook: Hook, repository: Repository, made: HeadCommit) -> None:
-    records = open_state(repository.common_dir).hook_records
+    records = hook.state(repository.common_dir).hook_records
     record = _linked(hook, made, records) or _unreviewed(hook, made, repository)
     if record is None:
         return
     records.append(record)
     if unshared := share_run(repository, record.run, made.tree, made.commit):
-        hook.say(f"vibe-gate: its receipt is in no note: {safe(unshared)}")
+        hook.say(f"vibe-gate: its receipt was not added to git notes: {safe(unshared)}")
     if record.kind == "bypassed":
         own = f"git ran no pre-commit hook during its {record.during}" if record.during else ""
         how = own or record.reason or "no hook let its tree through"
-        says = "`vibe-gate verify` says whether its change was reviewed all the same"
+        says = "`vibe-gate verify` says whether its change was reviewed"
         hook.say(f"vibe-gate: commit {made.commit[:12]} went past the hooks ({how}); {says}.")
 
 
 def after_rewrite(hook: Hook) -> int:
-    """post-rewrite: which commit became which. Frameworks keep git's list to themselves: the tips, then."""
+    """Record which commit became which. Frameworks do not pass git's list on: then only the tips are recorded."""
     try:
         with open_repository(hook.start, hook.environ) as repository:
-            records = open_state(repository.common_dir).hook_records
+            records = hook.state(repository.common_dir).hook_records
             made = repository.head_commit()
-            # A variable alone tells this hook from post-commit in a framework: its work is done here where it was not.
-            # Git itself says in a word what it rewrote, and has called post-commit for all that has one.
+            # In a framework only a variable tells this hook from post-commit, whose work may not be done yet.
+            # Git itself passes an argument, and has called post-commit before.
             known = bool(hook.words) or any(record.commit == made.commit for record in records.about(made.commit))
             if not known and made.tree != made.before:
                 _settle(hook, repository, made)
@@ -62,28 +103,24 @@ def after_rewrite(hook: Hook) -> int:
             for old, new in pairs:
                 records.append(_rewritten(hook, old, new, repository.tree(new).id))
             _note_unseen(hook, repository, records, [new for _, new in pairs])
-            _tell_named(hook, repository, records, pairs)
+            _report_named(hook, repository, records, pairs)
     except GateError as error:
         return _only_say(hook, error)
     return PASS
 
 
 def _note_unseen(hook: Hook, repository: Repository, records: HookRecords, rewritten: list[str]) -> None:
-    """Write down that an agent rewrote what no hook saw being made (`git am`, then an amend): who pushes it may not."""
-    hints = provenance(hook.environ, (), uncommitted=True).hints
-    if not hints:
+    """Record that an agent rewrote a commit that no hook saw being made (`git am`, then an amend)."""
+    if not hook.hints:
         return
-    # Only here: to compare two commits takes more than all else that is loaded.
-    from vibe_gate.faces.git_hook.seen import Seen
-
-    seen = Seen(repository, records.all())
+    seen = SeenCommits(repository, records.all())
     for commit in rewritten:
         if not seen.has(commit):
-            records.append(Record(ts=hook.now, kind="unseen", stage="post-rewrite", commit=commit, hints=hints))
+            records.append(Record(ts=hook.now, kind="unseen", stage="post-rewrite", commit=commit, hints=hook.hints))
 
 
-def _tell_named(hook: Hook, repository: Repository, records: HookRecords, pairs: list[tuple[str, str]]) -> None:
-    """Say which messages name an agent now and did not before: no hook had anything to review, and nobody was asked."""
+def _report_named(hook: Hook, repository: Repository, records: HookRecords, pairs: list[tuple[str, str]]) -> None:
+    """Report messages that name an agent now and did not before: with the same tree no hook had asked a judge."""
     for old, new in pairs:
         before, hints = (provenance({}, (repository.commit(name),), uncommitted=False).hints for name in (old, new))
         if before or not hints:
@@ -91,7 +128,7 @@ def _tell_named(hook: Hook, repository: Repository, records: HookRecords, pairs:
         tree = repository.tree(new).id
         seen = let_through(records.about(tree), tree)
         if seen is not None and not seen.judged:
-            again = f"`vibe-gate review --commit {new[:12]}` asks one, if the gate wants it."
+            again = f"Run `vibe-gate review --commit {new[:12]}`."
             hook.say(f"vibe-gate: {safe(hints[0])}; no judge was asked. {again}")
 
 
@@ -99,17 +136,16 @@ def _linked(hook: Hook, made: HeadCommit, records: HookRecords) -> Record | None
     seen = let_through(records.about(made.tree), made.tree)
     if seen is None:
         return None
-    # Who looked at the tree need not be who commits it: an agent can commit what a person had reviewed.
-    hints = tuple(dict.fromkeys((*seen.hints, *provenance(hook.environ, (), uncommitted=True).hints)))
-    now = hook.now
-    return seen.model_copy(update={"ts": now, "commit": made.commit, "during": made.during, "hints": hints})
+    # An agent can commit what a person had reviewed.
+    hints = tuple(dict.fromkeys((*seen.hints, *hook.hints)))
+    return seen.model_copy(update={"ts": hook.now, "commit": made.commit, "during": made.during, "hints": hints})
 
 
 def _unreviewed(hook: Hook, made: HeadCommit, repository: Repository) -> Record | None:
-    """A bypass; None where there was nothing to review: an empty commit, or an amended message."""
+    """A bypass; None if there was nothing to review: an empty commit, or an amended message."""
     if made.tree == made.before:
         return None
-    alone = repository.is_made_by_git(made)
+    alone = bool(made.during) and Updates(hook.start, hook.environ).is_made_by_git(made.commit)
     return Record(
         ts=hook.now,
         kind="bypassed",
@@ -123,20 +159,19 @@ def _unreviewed(hook: Hook, made: HeadCommit, repository: Repository) -> Record 
 
 
 def _hints(hook: Hook, made: HeadCommit, repository: Repository, *, alone: bool) -> tuple[str, ...]:
-    """Who made the commit: whoever runs this made it just now, so the environment counts, too.
+    """Signs of an agent in the environment, in the commit, and in the commits it was made from.
 
-    `alone`: git made it by itself of a commit that it names; else it may be of any.
+    `alone`: git made it by itself; otherwise any recorded commit may be its source.
     """
-    seen = provenance(hook.environ, (), uncommitted=True).hints
-    # Only here: a commit that no hook let through is rare, and its files are read for this.
+    # A commit that no hook let through is rare, and its files are read for this.
     from vibe_gate.gate.authorship import Authorship
 
-    authorship = Authorship(repository, {}, open_state(repository.common_dir), hook.clock())
+    authorship = Authorship(repository, {}, hook.state(repository.common_dir), hook.clock())
     change = repository.change(Selection("commit", left=made.commit))
     commit = repository.commit(made.commit)
     signed = authorship.of(change, (commit,)).hints
     taken = authorship.taken_over(commit.message) or (() if alone else authorship.taken_from(change))
-    return tuple(dict.fromkeys((*seen, *signed, *taken)))
+    return tuple(dict.fromkeys((*hook.hints, *signed, *taken)))
 
 
 def _rewritten(hook: Hook, old: str, new: str, tree: str) -> Record:
@@ -158,7 +193,7 @@ def _pairs(hook: Hook, repository: Repository) -> list[tuple[str, str]]:
         return pairs
     new = repository.resolve("HEAD")
     old = repository.resolve("ORIG_HEAD" if _command(hook) == "rebase" else "HEAD@{1}")
-    # An amended commit never stands on the one that it was.
+    # If the old commit is a parent, the new one was added to it and does not replace it.
     return [(old, new)] if old != new and old not in repository.parents(new) else []
 
 

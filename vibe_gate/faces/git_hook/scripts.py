@@ -1,7 +1,7 @@
 """The hooks that `vibe-gate install git` writes: small sh scripts, because sh starts in a tenth of Python's time. Pure.
 
 With nothing staged git and sh answer alone; settings that could hide a staged change are switched off for that look.
-After a review without a judge Python leaves `passed` for the hooks that the same git process runs next (`held.py`):
+After a review without a judge Python leaves `passed` for the next hooks of the same git process (`reviewing.py`):
 commit-msg then only looks for words that name an agent, and post-commit writes which commit the tree became as a line
 of the spool that the shared state takes in. Every other commit is looked at by Python.
 """
@@ -13,7 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vibe_gate.domain.provenance import AGENT_COMMANDS
-from vibe_gate.faces.git_hook.githooks import END, HEAD, KEPT
+
+HEAD = """\
+#!/bin/sh
+# vibe-gate: written by `vibe-gate install git`; `vibe-gate uninstall git` takes it away again.
+"""
+"""First lines of every hook that vibe-gate wrote, in any version."""
+
+END = "# end of the hook of vibe-gate\n"
+"""Last line of each; what follows was added by another tool."""
+
+KEPT = ".before-vibe-gate"
+"""Suffix of a hook that was there before; vibe-gate's runs it first."""
 
 TRANSACTION = "reference-transaction"
 

@@ -2,7 +2,7 @@
 
 Git calls the hook for every change of a ref, `--no-verify` and plumbing included. The script
 (`scripts.py`) calls this only where an agent moves a branch to a commit that no ref has yet.
-People are never held up: what they commit past the hooks is recorded (`record.py`) and named by `verify`.
+A person is never stopped: what a person commits with --no-verify is recorded (`record.py`) and listed by `verify`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.provenance import Record, let_through, provenance
+from vibe_gate.domain.provenance import Record, let_through
 from vibe_gate.errors import PASS, GateError
 from vibe_gate.faces.git_hook.call import Hook
 from vibe_gate.faces.git_hook.scripts import REFUSED
 from vibe_gate.git import Updates
-from vibe_gate.store import open_state
 
 if TYPE_CHECKING:
     from vibe_gate.git import NewCommit
@@ -37,13 +36,13 @@ vibe-gate: Or review it with `vibe-gate review --commit {commit}` and repeat the
 def move(hook: Hook) -> int:
     """Read `OLD NEW REF` lines of branches from stdin; REFUSED if one brings a commit that no hook let through.
 
-    A failure of vibe-gate itself lets git go on: it is said and recorded.
+    A failure of vibe-gate itself does not stop git: it is reported and recorded.
     """
     moves = [line.split(" ", 2) for line in hook.stdin().split("\n") if line.count(" ") >= 2]
     try:
         updates = Updates(hook.start, hook.environ)
         refused = [(ref, bad) for _, new, ref in moves if (bad := _unreviewed(hook, updates, new))]
-    except Exception as error:  # noqa: BLE001  a broken state of ours must not keep anybody from working
+    except Exception as error:  # noqa: BLE001  a broken state of vibe-gate must not stop git
         return _not_checked(hook, [new for _, new, _ in moves], error)
     for ref, commits in refused:
         hook.say(f"vibe-gate: {safe(ref)} was not moved: no hook let these commits through:")
@@ -53,13 +52,13 @@ def move(hook: Hook) -> int:
 
 
 def _unreviewed(hook: Hook, updates: Updates, tip: str) -> list[NewCommit]:
-    """The new commits of a branch that nothing speaks for, newest first."""
+    """The new commits of a branch that no hook, no review and no work of git itself accounts for, newest first."""
     new = updates.new(tip)
-    records = open_state(updates.common_dir).hook_records.all() if new else []
+    records = hook.state(updates.common_dir).hook_records.all() if new else []
     if not new or not _is_gated(updates, records):
         return []
     if updates.is_applying():
-        _note_unseen(hook, updates, new)
+        _note_unseen(hook, updates.common_dir, [commit.id for commit in new])
         return []
     left = [commit for commit in new if let_through(records, commit.tree) is None]
     made = updates.by_itself(left) if left else set()
@@ -68,7 +67,7 @@ def _unreviewed(hook: Hook, updates: Updates, tip: str) -> list[NewCommit]:
 
 
 def _is_gated(updates: Updates, records: list[Record]) -> bool:
-    """Whether a gate stands at this repository's commits: a hook that names vibe-gate, or one that has worked here."""
+    """Whether this repository's commits are reviewed: a hook names vibe-gate, or one has recorded a commit here."""
     if any(record.stage in ("pre-commit", "commit-msg", "pre-merge-commit") for record in records):
         return True
     root = updates.common_dir.parent
@@ -79,39 +78,30 @@ def _is_gated(updates: Updates, records: list[Record]) -> bool:
 
 
 def _is_reviewed(hook: Hook, commit: NewCommit) -> bool:
-    """Whether `verify` knows a review of the commit, its tree or its patch; asked last, for it loads much."""
+    """Whether `verify` knows a review of the commit, its tree or its patch; asked last, because it loads much."""
     from vibe_gate.receipts.verify import VerifyRequest, verify
 
     try:
         found = verify(VerifyRequest(commit.id), start=hook.start, environ=hook.environ, now=hook.clock())
     except GateError:
         return False
-    return any(standing.status in ("reviewed", "incomplete") for _, standing in found.commits)
+    return any(status.status in ("reviewed", "incomplete") for _, status in found.commits)
 
 
-def _note_unseen(hook: Hook, updates: Updates, commits: Iterable[NewCommit]) -> None:
-    """Record who applies a mail: git runs no hook of ours for `git am`."""
-    hints = provenance(hook.environ, (), uncommitted=True).hints
+def _note_unseen(hook: Hook, common_dir: Path, commits: Iterable[str], reason: str = "") -> None:
+    """Record who makes the commits: git runs no other hook for `git am`."""
     for commit in commits:
-        open_state(updates.common_dir).hook_records.append(
-            Record(ts=hook.now, kind="unseen", stage="reference-transaction", commit=commit.id, hints=hints)
+        record = Record(
+            ts=hook.now, kind="unseen", stage="reference-transaction", commit=commit, hints=hook.hints, reason=reason
         )
+        hook.state(common_dir).hook_records.append(record)
 
 
 def _not_checked(hook: Hook, commits: list[str], error: Exception) -> int:
-    hook.say(
-        f"vibe-gate: not checked whether a hook let the commit through: {safe(str(error) or type(error).__name__)}"
-    )
-    hints = provenance(hook.environ, (), uncommitted=True).hints
-    with suppress(Exception):  # what cannot be recorded has been said
-        records = open_state(Updates(hook.start, hook.environ).common_dir).hook_records
-        for commit in commits:
-            reason = f"not checked: {error}"[:2000]
-            records.append(
-                Record(
-                    ts=hook.now, kind="unseen", stage="reference-transaction", commit=commit, hints=hints, reason=reason
-                )
-            )
+    what = safe(str(error) or type(error).__name__)
+    hook.say(f"vibe-gate: not checked whether a hook let the commit through: {what}")
+    with suppress(Exception):  # the failure is already reported
+        _note_unseen(hook, Updates(hook.start, hook.environ).common_dir, commits, f"not checked: {error}"[:2000])
     return PASS
 
 

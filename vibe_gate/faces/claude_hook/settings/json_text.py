@@ -14,7 +14,7 @@ _DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Member:
     """A member of an object or an item of an array: where it starts, where its value is, and its key."""
 
     key: str | None
@@ -58,12 +58,12 @@ def skip(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def parts(text: str, opening: int) -> list[Part]:
+def parts(text: str, opening: int) -> list[Member]:
     """Members or items of the object or array that opens at `opening`; the text must be valid JSON."""
     return list(_parts(text, opening))
 
 
-def _parts(text: str, opening: int) -> Iterator[Part]:
+def _parts(text: str, opening: int) -> Iterator[Member]:
     at = skip(text, opening + 1)
     while text[at] not in "}]":
         start, key = at, None
@@ -71,7 +71,7 @@ def _parts(text: str, opening: int) -> Iterator[Part]:
             key, at = _DECODER.raw_decode(text, at)
             at = skip(text, skip(text, at) + 1)
         _, end = _DECODER.raw_decode(text, at)
-        yield Part(key, start, at, end)
+        yield Member(key, start, at, end)
         at = skip(text, end)
         if text[at] == ",":
             at = skip(text, at + 1)

@@ -1,4 +1,4 @@
-"""One change held against the gate for a hook: reviewed, said, and written down as seen."""
+"""pre-commit, pre-merge-commit, manual: review a change, report the result, and record it."""
 
 from __future__ import annotations
 
@@ -12,48 +12,45 @@ from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import HookRule
 from vibe_gate.domain.provenance import Record, RecordKind
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import CriterionResult
-from vibe_gate.errors import PASS, StorageError
+from vibe_gate.errors import PASS
 from vibe_gate.faces import running
-from vibe_gate.faces.git_hook.call import Hook, loud, note_empty_merge
-from vibe_gate.faces.git_hook.effect import Effect, effect
+from vibe_gate.faces.git_hook.call import Effect, Hook, effect, loud, note_empty_merge, record_or_say
 from vibe_gate.faces.git_hook.scripts import PASSED
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.receipts.notes import is_wanted
 from vibe_gate.review import Review, ReviewRequest, review_in
-from vibe_gate.store import open_state
 
 _BEFORE_COMMITS = ("pre-commit", "pre-merge-commit")
 
 SETTLED = "not asked again: "
-"""Begins the reason why a push needs no judge."""
+"""Prefix of the reason why a push needs no judge."""
 
 PIPE_WIDTH = 1000
-"""Columns of a verdict in a hook's output, which frameworks keep until the end: wide enough to cut nothing."""
+"""Columns of a verdict in a hook's output: wide enough that no line is cut."""
 
 
-def staged(hook: Hook) -> int:
-    """pre-commit, pre-merge-commit, manual: review the index that git means, or the range a framework was given.
+def review_staged(hook: Hook) -> int:
+    """Review the index that git names, or the range that a framework was given; returns the hook's exit code.
 
-    Before a commit git names its index: then that is what is committed, whatever the variables say.
+    If git names an index, that is what will be committed: a framework's variables are ignored then.
     """
     begin, end = hook.environ.get("PRE_COMMIT_FROM_REF"), hook.environ.get("PRE_COMMIT_TO_REF")
     if begin and end and "GIT_INDEX_FILE" not in hook.environ:
-        return held(hook, Selection("merge_base", begin, end)).code
-    return held(hook, Selection("staged")).code
+        return review_change(hook, Selection("merge_base", begin, end)).code
+    return review_change(hook, Selection("staged")).code
 
 
-def held(
+def review_change(
     hook: Hook,
     selection: Selection,
     message: str = "",
     settled: Callable[[], str] | None = None,
-    told: tuple[str, ...] | None = None,
+    reported: tuple[str, ...] | None = None,
 ) -> Effect:
-    """Review one change, say what came out, and write down that this hook saw it.
+    """Review one change, report the result, and record that this hook saw it.
 
-    `settled` is asked just before a judge would be: why none has to be, or "". `told`: the hints of a judge's
-    answer that was told of just before; the same again is not told again, and no note.
+    `settled` is called just before a judge would be asked: why none has to be, or "". `reported`: the hints that
+    the hook before reported with a judge's answer; the same answer is then not reported again, nor are the notes.
     """
     request = ReviewRequest(
         selection, stage=hook.stage, called=hook.called, strict=hook.strict, message=message, settled=settled
@@ -68,38 +65,40 @@ def held(
             environ=hook.environ,
             clock=hook.clock,
             progress=lambda stage, what: hook.say(f"vibe-gate: {what} ...") if stage == "judge" else None,
+            state=hook.state(repository.common_dir),
         )
         done = running.run(walk)
         rule = done.gate.file.on.inconclusive if done.gate else "warn"
         what = effect(done.summary.exit_code, rule, hook.environ, strict=hook.strict)
-        if not _is_told(done, what, told):
-            _tell(hook, done, what, again=told is not None)
+        if not _is_reported(done, what, reported):
+            _report(hook, done, what, again=reported is not None)
         if done.summary.run_id:
-            _write_down(hook, _of(hook, done, what), repository)
+            _record(hook, _record_of(hook, done, what), repository)
         elif hook.stage == "pre-merge-commit" or (repository.git_dir / "MERGE_HEAD").exists():
             note_empty_merge(hook, done.summary.change.after, repository)
     return what
 
 
-def _is_told(done: Review, what: Effect, told: tuple[str, ...] | None) -> bool:
-    """Whether an earlier hook of the same commit has told all of it: nothing was asked anew, and nothing is wrong."""
+def _is_reported(done: Review, what: Effect, reported: tuple[str, ...] | None) -> bool:
+    """Whether an earlier hook of the same commit reported all of it: nothing new was asked, and nothing is wrong."""
     summary = done.summary
-    same = _judged(summary) and not summary.cache.misses and summary.agent_authored.hints == told
+    same = _judged(summary) and not summary.cache.misses and summary.agent_authored.hints == reported
     return same and summary.exit_code == PASS and not what.warning
 
 
-def _tell(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
+def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
     summary = done.summary
     if not summary.run_id:
         return hook.say("vibe-gate: nothing to review.")
     if summary.exit_code != PASS and (what.blocks or what.warning):
-        # rich takes longer to load than most of a review takes: only where there is much to show.
+        # rich takes longer to load than most of a review takes.
         from vibe_gate.report.terminal import render
 
         hook.say(render(summary, done.notes, PIPE_WIDTH, None).plain)
     else:
-        against = ", ".join(rubric.id for rubric in summary.rubrics) or "no rubric"
-        hook.say(f"vibe-gate: {summary.outcome}: {counted(len(summary.change.files), 'file')} held against {against}")
+        outcome = "passed" if summary.outcome == "pass" else f"{summary.outcome}:"
+        rubrics = ", ".join(rubric.id for rubric in summary.rubrics) or "without a rubric"
+        hook.say(f"vibe-gate: {outcome} {rubrics} ({counted(len(summary.change.files), 'file')})")
         for note in done.notes if not again else ():
             hook.say(f"vibe-gate: note: {safe(note)}")
     hook.say("\n".join(_why(summary)))
@@ -109,25 +108,22 @@ def _tell(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
 
 
 def _why(summary: Summary) -> list[str]:
-    """Whether a judge was asked, and because of what."""
+    """Whether a judge was asked, and why."""
     hints = [f"    {safe(hint)}" for hint in summary.agent_authored.hints]
     if _judged(summary):
-        paid = "" if summary.cache.misses else " (answered before; nothing was asked again)"
+        paid = "" if summary.cache.misses else " (cached answers; no new request)"
         return [f"judged{paid} because:", *hints] if hints else [f"judged{paid}: the gate asks for every change"]
-    if why := next((one.reason for one in _unanswered(summary) if one.reason.startswith(SETTLED)), ""):
-        return [why, *(["an agent's work by:", *hints] if hints else [])]
-    return ["not judged, though an agent's work by:", *hints] if hints else ["no judge: nothing hints at an agent"]
-
-
-def _unanswered(summary: Summary) -> list[CriterionResult]:
-    return [one for rubric in summary.rubrics for one in rubric.criteria if one.decided_by == "none"]
+    unanswered = (one.reason for rubric in summary.rubrics for one in rubric.criteria if one.decided_by == "none")
+    if why := next((reason for reason in unanswered if reason.startswith(SETTLED)), ""):
+        return [why, *(["written by an agent. Signs:", *hints] if hints else [])]
+    return ["written by an agent, not judged. Signs:", *hints] if hints else ["no judge: no sign of an AI agent"]
 
 
 def _judged(summary: Summary) -> bool:
     return summary.cache.hits + summary.cache.misses > 0
 
 
-def _of(hook: Hook, done: Review, what: Effect) -> Record:
+def _record_of(hook: Hook, done: Review, what: Effect) -> Record:
     summary = done.summary
     later = done.gate.file.hooks.get("commit-msg") if done.gate else None
     kind: RecordKind = "reviewed" if summary.outcome in ("pass", "fail") else "not-reviewed"
@@ -153,20 +149,17 @@ def _is_wanted(rule: HookRule | None, summary: Summary) -> bool:
     return rule.judge == "always" or (rule.judge == "agent-authored" and summary.agent_authored.decision)
 
 
-def _write_down(hook: Hook, record: Record, repository: Repository) -> None:
-    try:
-        open_state(repository.common_dir).hook_records.append(record)
-    except StorageError as error:
-        return hook.say(f"vibe-gate: not recorded: {safe(str(error))}")
-    noted = is_wanted(repository)  # a note can only be put on a commit: post-commit has more to do than sh can
+def _record(hook: Hook, record: Record, repository: Repository) -> None:
+    if not record_or_say(hook, repository, record):
+        return
+    noted = is_wanted(repository)  # a note needs a commit: post-commit has more to do than sh can
     needs_more = record.exit_code or record.judged or record.hints or record.again or noted
     if hook.stage in _BEFORE_COMMITS and not needs_more:
         _mark_passed(repository.common_dir / PASSED, f"{hook.parent} {record.tree}\n")
-    return None
 
 
 def _mark_passed(file: Path, line: str) -> None:
-    """Leave word for the hooks that the same git process runs next, as sh reads it. Without it they look anew."""
+    """Tell the sh hooks that the same git process runs next; without the file they call Python."""
     part = file.with_name(f"{file.name}.{os.getpid()}")
     with suppress(OSError):
         if file.parent.is_symlink():
