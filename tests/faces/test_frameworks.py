@@ -11,6 +11,8 @@ import pydantic
 import pytest
 from hooked import BIN, ROOT, WAYS_IN, Hooked, again, put_in, started
 
+pytestmark = pytest.mark.slow
+
 Way = Callable[[Hooked], Hooked | None]
 WAYS: dict[str, Way] = {}
 UNHOOKED: dict[str, str] = {"no-verify": "", "cherry-pick": "cherry-pick", "revert": "revert"}

@@ -121,7 +121,7 @@ def test_nothing_is_written_where_one_of_the_hooks_has_no_room(here):
     was = files(here.path / ".git" / "hooks")
     done = gate(here, "install", "git")
     assert done.code == 3
-    assert "is there already" in done.text
+    assert "exists, and" in done.text
     assert files(here.path / ".git" / "hooks") == was
 
 
@@ -325,7 +325,7 @@ def test_lines_that_were_added_to_ours_are_not_lost(here, added):
     was = files(here.path / ".git" / "hooks")
     done = gate(here, "install", "git")
     assert (done.code, files(here.path / ".git" / "hooks")) == (3, was)
-    assert "ours with lines added" in done.text
+    assert "vibe-gate's with lines added" in done.text
     assert "pre-commit is not vibe-gate's; kept" in gate(here, "uninstall", "git").text
     assert hook.read_text().endswith(added)
 

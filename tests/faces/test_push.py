@@ -10,6 +10,8 @@ import pytest
 from hooked import GATE, JUDGED, PASSES, ROOT, Hooked
 from wire import answering
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def remote(judging, tmp_path) -> Hooked:
@@ -199,7 +201,7 @@ def test_a_forced_push_names_what_it_takes_away(remote, agent):
     remote.write(c="c\n")
     remote.git("commit", "-q", "--allow-empty", "-m", "instead")
     said = remote.git("push", "-f", "origin", "main", **agent)
-    assert "this push takes away from the remote, unreviewed:" in said
+    assert "this push drops from the remote, unreviewed:" in said
     assert "the fix" in said
     assert ("!!!!" in said) == bool(agent)
 
@@ -213,7 +215,7 @@ def test_a_forced_push_of_what_was_only_rebased_takes_nothing_away(remote):
     remote.write(c="y\n")
     remote.git("commit", "-q", "-a", "-m", "y")
     remote.git("rebase", "-q", "main", "topic")
-    assert "takes away" not in remote.git("push", "-f", "origin", "topic")
+    assert "this push drops" not in remote.git("push", "-f", "origin", "topic")
 
 
 @pytest.mark.parametrize(

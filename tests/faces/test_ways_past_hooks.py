@@ -9,6 +9,8 @@ import pytest
 from hooked import JUDGED, PASSES, Hooked, again, judged_by, put_in
 from wire import answering
 
+pytestmark = pytest.mark.slow
+
 TODO = """\
 [[criterion]]
 id = "no-todo"
