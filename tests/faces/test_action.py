@@ -16,6 +16,8 @@ from repos import RUBRIC, SWALLOWS
 from test_review import FAILS, PASSES
 from wire import KEY, answering
 
+pytestmark = pytest.mark.slow
+
 MAYBE = """
 [[criterion]]
 id = "no-fixme"
@@ -100,16 +102,6 @@ def test_the_real_judge_is_asked_with_the_key_of_the_input_and_its_reason_is_pos
     assert float(made.outputs["cost-usd"]) > 0
     written = [path.read_text(errors="replace") for path in made.folder.rglob("*") if path.is_file()]
     assert not any(KEY in text or github.token in text for text in [*written, done.out, done.err, *made.ours])
-
-
-def test_without_a_key_the_change_is_not_reviewed_and_nothing_is_green(tmp_path, environ, github):
-    made = project(tmp_path, environ, github, RUBRIC)
-    head = made.branch("topic", **{"src/load.py": SWALLOWS})
-    made.pull(head)
-    done = made.review_pull(head)
-    assert done.code == 3
-    assert conclusions(made) == ["failure"]
-    assert made.outputs["verdict"] == "inconclusive"
 
 
 def test_three_pushes_say_what_is_fixed_open_new_and_held(made):
@@ -294,13 +286,12 @@ def test_a_force_push_is_judged_from_where_the_branch_left_the_default_branch(ma
     assert "is gone (a force push)" in made.summary.replace("`", "")
 
 
-@pytest.mark.parametrize("depth", [0, 1])
-def test_two_pushes_to_a_branch_cannot_soften_the_gate_first(made, depth):
+def test_two_pushes_to_a_branch_cannot_soften_the_gate_first(made):
     weak = FORBIDDEN.replace("TODO", "NEVER-EVER")
     first = made.branch("topic", **{".vibe-gate/rubrics/quality.toml": weak})
     second = made.push("topic", **{"src/a.py": todos(1)})
     pushed = events.push(first, second, "refs/heads/topic")
-    assert made.act("push", pushed, checkout=second, depth=depth).code == 1
+    assert made.act("push", pushed, checkout=second, depth=1).code == 1
 
 
 def test_a_dispatch_is_judged_from_the_default_branch_or_the_base_that_is_named(made):
@@ -317,12 +308,9 @@ def test_a_dispatch_on_the_default_branch_asks_for_a_base(made):
     assert "the input `base` must say what to review from" in done.out
 
 
-@pytest.mark.parametrize("name", ["pull_request_target", "workflow_run", "schedule"])
-def test_events_that_are_not_for_it_are_exit_two_and_post_nothing(made, name):
-    event = (
-        events.workflow_run(made.main()) if name == "workflow_run" else events.pull_request(made.main(), made.main())
-    )
-    done = made.act(name, event, checkout=made.main(), VIBE_GATE_INPUT_MODE="warn")
+def test_events_that_are_not_for_it_are_exit_two_and_post_nothing(made):
+    event = events.pull_request(made.main(), made.main())
+    done = made.act("pull_request_target", event, checkout=made.main(), VIBE_GATE_INPUT_MODE="warn")
     assert done.code == 2
     assert "::error::vibe-gate: " in done.out
     assert made.github.requests == 0
@@ -358,14 +346,6 @@ def test_mode_warn_says_what_it_would_have_been(made):
     assert conclusions(made) == ["failure"]
 
 
-def test_definitions_that_do_not_parse_are_exit_two(made):
-    head = made.branch("topic", **{".vibe-gate/gate.toml": "schema = 1\nrubricks = []\n"})
-    made.pull(head)
-    done = made.review_pull(head)
-    assert done.code == 2
-    assert "rubricks" in done.out
-
-
 def test_a_pull_request_without_changes_says_nothing_new_but_rights_an_earlier_word(made):
     head = made.branch("topic", **{"src/a.py": todos(1)})
     made.pull(head)
@@ -392,12 +372,6 @@ def policy(made) -> str:
     return head
 
 
-def test_a_change_of_the_gate_needs_approval(made, policy):
-    done = made.review_pull(policy)
-    assert done.code == 4, done.out + done.err
-    assert conclusions(made) == ["action_required"]
-
-
 def test_an_approving_review_of_this_commit_lets_it_pass_and_is_named(made, policy):
     made.github.add_review(7, "bob", "APPROVED", policy)
     done = made.act("pull_request_review", events.pull_request(made.main(), policy), checkout=policy)
@@ -408,13 +382,11 @@ def test_an_approving_review_of_this_commit_lets_it_pass_and_is_named(made, poli
     assert "@bob" not in made.ours[0].replace("`@bob", "")
 
 
-@pytest.mark.parametrize("login", ["eve", "ada", "github-actions[bot]"])
-def test_nobody_else_can_approve(made, policy, login):
-    made.github.add_review(7, login, "APPROVED", policy)
+def test_only_somebody_else_with_write_access_can_approve_and_only_this_commit(made, policy):
+    for login in ("eve", "ada", "github-actions[bot]"):
+        made.github.add_review(7, login, "APPROVED", policy)
     assert made.review_pull(policy).code == 4
-
-
-def test_an_approval_of_an_earlier_commit_is_none(made, policy):
+    assert conclusions(made) == ["action_required"]
     made.github.add_review(7, "bob", "APPROVED", policy)
     later = made.push("topic", **{".vibe-gate/gate.toml": 'schema = 1\nrubrics = ["quality"]\n# softest\n'})
     made.pull(later)
@@ -426,13 +398,6 @@ def test_reviews_that_cannot_be_read_approve_nothing(made, policy):
     made.github.fail("GET", "/repos/{owner}/{repo}/pulls/{pull_number}/reviews", 403, times=None)
     assert made.review_pull(policy).code == 4
     assert "could not be read" in made.ours[0] + made.summary
-
-
-def test_reviews_are_read_only_where_the_gate_changes(made):
-    head = made.branch("topic", **{"src/b.py": "y = 1\n"})
-    made.pull(head)
-    assert made.review_pull(head).code == 0
-    assert not any("/reviews" in entry.path for entry in made.github.log)
 
 
 def test_a_merge_group_counts_the_approval_of_its_pull_request(made, policy):
@@ -457,8 +422,7 @@ def test_the_first_gate_of_all_needs_approval_too(tmp_path, environ, github):
 # Checkouts
 
 
-@pytest.mark.parametrize("depth", [1, 2])
-def test_a_shallow_checkout_is_deepened_until_the_merge_base_is_there(made, depth):
+def test_a_shallow_checkout_is_deepened_until_the_merge_base_is_there(made):
     for number in range(5):
         made.origin.commit(f"main {number}", **{"src/m.py": f"m = {number}\n"})
     head = made.branch("topic", **{"src/b.py": "y = 1\n"})
@@ -466,7 +430,7 @@ def test_a_shallow_checkout_is_deepened_until_the_merge_base_is_there(made, dept
         head = made.push("topic", **{"src/b.py": todos(1, number)})
     made.origin.commit("main later", **{"src/m.py": "m = 99\n"})
     made.pull(head)
-    done = made.review_pull(head, depth=depth)
+    done = made.review_pull(head, depth=1)
     assert done.code == 1, done.out + done.err
     stored = json.loads(Path(made.outputs["artifact-path"], "summary.json").read_text())
     assert [file["path"] for file in stored["change"]["files"]] == ["src/b.py"]
@@ -486,19 +450,6 @@ def test_a_shallow_checkout_learns_of_the_branch_that_it_is_compared_with(made):
         assert done.code == 1, done.out + done.err
         stored = json.loads(Path(made.outputs["artifact-path"], "summary.json").read_text())
         assert [file["path"] for file in stored["change"]["files"]] == ["src/b.py", "src/c.py"]
-
-
-def test_a_shallow_push_is_compared_with_the_commit_before(made):
-    before = made.origin.commit("before", **{"src/m.py": "m = 1\n"})
-    after = made.origin.commit("after", **{"src/c.py": todos(1)})
-    assert made.act("push", events.push(before, after), checkout=after, depth=1).code == 1
-
-
-def test_a_base_that_nobody_knows_is_a_sentence(made):
-    done = made.act("workflow_dispatch", events.dispatch(), checkout=made.main(), GITHUB_SHA=made.main(),
-                    VIBE_GATE_INPUT_BASE="release/9")  # fmt: skip
-    assert done.code == 2
-    assert "The base release/9 names no branch, tag or commit in this checkout." in done.out
 
 
 def test_a_checkout_that_cannot_be_deepened_says_what_to_set(made):
@@ -536,13 +487,3 @@ def test_everything_works_below_an_enterprise_servers_address(tmp_path, environ)
         assert made.review_pull(head).code == 1
         assert github.url.endswith("/api/v3")
         assert len(made.ours) == len(github.check_runs) == 1
-
-
-def test_a_pass_of_the_judge_is_a_pass(tmp_path, environ, github):
-    made = project(tmp_path, environ, github, RUBRIC)
-    head = made.branch("topic", **{"src/load.py": SWALLOWS})
-    made.pull(head)
-    with answering(PASSES, repeat_last=True) as model:
-        done = made.review_pull(head, **model.environ)
-    assert done.code == 0, done.err
-    assert conclusions(made) == ["success"]

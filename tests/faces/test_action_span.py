@@ -11,6 +11,8 @@ from faces import events
 from faces.jobs import FORBIDDEN, Project, project, todos
 from repos import Repo
 
+pytestmark = pytest.mark.slow
+
 SOFT = FORBIDDEN.replace("TODO", "NEVER-EVER")
 RUBRIC = ".vibe-gate/rubrics/quality.toml"
 HOLE = "# TODO hole\n"
@@ -56,8 +58,7 @@ def test_a_second_merge_that_takes_back_what_the_base_merged_is_seen(made):
 # Shallow checkouts
 
 
-@pytest.mark.parametrize("depth", [1, 5])
-def test_an_older_common_ancestor_that_is_seen_first_is_not_taken(made, depth):
+def test_an_older_common_ancestor_that_is_seen_first_is_not_taken(made):
     origin = made.origin
     old = origin.commit("old", **{"src/b.py": HOLE, RUBRIC: SOFT})
     base = origin.commit("new", **{"src/b.py": "x = 1\n", RUBRIC: FORBIDDEN})
@@ -67,10 +68,10 @@ def test_an_older_common_ancestor_that_is_seen_first_is_not_taken(made, depth):
     head = origin.git("commit-tree", f"{old}^{{tree}}", "-p", old, "-p", chain, "-m", "head")
     origin.git("branch", "topic", head)
     made.pull(head)
-    done = made.review_pull(head, depth=depth)
+    done = made.review_pull(head, depth=1)
     assert done.code == 1, done.out + done.err
     assert files(made) == [RUBRIC, "src/b.py"]
-    made.check_out(head, depth)
+    made.check_out(head, 1)
     Repo(made.checkout, made.environ).git("fetch", "-q", "--depth=5", "origin", base, head)
     (made.checkout / ".git" / "config").write_text("[core]\n\trepositoryformatversion = 0\n")
     done = made.act("pull_request", events.pull_request(base, head))
@@ -81,7 +82,7 @@ def test_an_older_common_ancestor_that_is_seen_first_is_not_taken(made, depth):
 # Names
 
 
-@pytest.mark.parametrize("base", ["", "main", "origin/main", "refs/heads/main", "main~0"])
+@pytest.mark.parametrize("base", ["", "main", "main~0"])
 def test_a_tag_named_like_the_base_is_not_taken_for_it(made, base):
     head = made.branch("evil", **{"src/e.py": todos(1)})
     for tag in ("main", "origin/main"):

@@ -333,22 +333,6 @@ def test_nothing_of_the_checkout_runs_in_the_gate(runner, tmp_path, environ):
     assert job.code == 0, job.log
 
 
-def test_a_value_for_workflow_is_answered_with_a_sentence(runner, better):
-    workflow = (
-        "on: pull_request\npermissions: {}\njobs:\n  gate:\n    runs-on: ubuntu-latest\n    steps:\n"
-        f"{CHECKOUT}"
-        "      - uses: vibe-gate/vibe-gate@v0.1.0\n        with: {workflow: review-and-fix}\n"
-    )
-    better.checkout.write(".github/workflows/w.yml", workflow)
-    with loopback_github() as github:
-        environ = {"GITHUB_API_URL": github.url, "GITHUB_TOKEN": github.token}
-        job = runner.run(better.checkout.path, "pull_request", better.event(), ".github/workflows/w.yml", **environ)
-        assert github.writes == 0
-    assert job.code == 1
-    assert "exit status 2" in job.log
-    assert "workflow" in job.log.lower()
-
-
 TESTED = f"""\
 {FORBIDDEN}[[criterion]]
 id = "tests"

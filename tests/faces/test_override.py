@@ -38,7 +38,7 @@ def test_an_overridden_finding_no_longer_blocks_and_stays_visible(gated):
     [name] = fail(gated)
     done = gated.run("override", name[:8], "--reason", "the marker is meant", "--expires", SOON)
     assert done.code == 0, done.err
-    assert f"{name} is in the pastridden by Ada <ada@example.org> until {SOON}: the marker is meant" in done.out
+    assert f"{name} is overridden by Ada <ada@example.org> until {SOON}: the marker is meant" in done.out
     summary = gated.review("--staged")
     assert (summary["exit_code"], summary["outcome"]) == (0, "pass")
     told = f"overridden by Ada <ada@example.org> until {SOON}: the marker is meant"

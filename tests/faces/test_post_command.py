@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,34 +76,33 @@ def test_a_persons_token_posts_as_that_person(run):
     assert run.github.check_runs == []
 
 
-@pytest.mark.parametrize(
-    ("argv", "more", "sentence"),
-    [
-        ([], {"GITHUB_TOKEN": ""}, "No token: set GITHUB_TOKEN or GH_TOKEN"),
-        (["nonsense"], {}, "No run found for nonsense"),
-        (["--pr", "x"], {}, "'x' is not a pull request number"),
-        (["--repo", "x"], {}, "Unknown repository"),
-        (["--repo", "../.."], {}, "named owner/name"),
-        (["--from-artifact", "d", "--pr", "7"], {}, "omit them"),
-        ([], {"GITHUB_REPOSITORY": ""}, "Unknown repository"),
-        ([], {"GITHUB_API_URL": "", "GITHUB_SERVER_URL": "https://evil.example"}, "set GITHUB_API_URL"),
-    ],
-)
-def test_what_is_not_clear_is_said_and_nothing_is_sent(run, argv, more, sentence):
-    done = post(run, *argv, **more)
-    assert done.code == 2
-    assert sentence in done.err
+UNCLEAR = [
+    ([], {"GITHUB_TOKEN": ""}, "No token: set GITHUB_TOKEN or GH_TOKEN"),
+    (["nonsense"], {}, "No run found for nonsense"),
+    (["--pr", "x"], {}, "'x' is not a pull request number"),
+    (["--repo", "x"], {}, "Unknown repository"),
+    (["--repo", "../.."], {}, "named owner/name"),
+    (["--from-artifact", "d", "--pr", "7"], {}, "omit them"),
+    ([], {"GITHUB_REPOSITORY": ""}, "Unknown repository"),
+    ([], {"GITHUB_API_URL": "", "GITHUB_SERVER_URL": "https://evil.example"}, "set GITHUB_API_URL"),
+]
+
+
+def test_what_is_not_clear_is_said_and_nothing_is_sent(run):
+    for argv, more, sentence in UNCLEAR:
+        done = post(run, *argv, **more)
+        assert (done.code, sentence in done.err) == (2, True), (argv, done.err)
     assert run.github.requests == 0
 
 
 def test_the_repository_is_what_origin_is_and_a_token_goes_only_to_github(run):
     config = run.checkout / ".git" / "config"
-    for address in ("git@gitlab.example:octo/hello.git", "https://gitlab.example/octo/hello"):
-        config.write_text(config.read_text().split("[remote")[0] + f'[remote "origin"]\n\turl = {address}\n')
-        assert post(run, GITHUB_REPOSITORY="").code == 0  # GITHUB_API_URL says where
-        done = post(run, GITHUB_REPOSITORY="", GITHUB_API_URL="")
-        assert done.code == 2
-        assert "origin is at https://gitlab.example; for GitHub Enterprise set GITHUB_API_URL" in done.err
+    address = "git@gitlab.example:octo/hello.git"
+    config.write_text(config.read_text().split("[remote")[0] + f'[remote "origin"]\n\turl = {address}\n')
+    assert post(run, GITHUB_REPOSITORY="").code == 0  # GITHUB_API_URL says where
+    done = post(run, GITHUB_REPOSITORY="", GITHUB_API_URL="")
+    assert done.code == 2
+    assert "origin is at https://gitlab.example; for GitHub Enterprise set GITHUB_API_URL" in done.err
 
 
 def test_several_pull_requests_with_the_commit_are_asked_about(run):
@@ -248,6 +248,7 @@ def test_a_forks_findings_reach_its_pull_request_as_a_claim(forked):
     assert done.code == 0, done.out + done.err
     assert len(forked.ours) == 1
     assert "that is not verified" in forked.ours[0]
+    assert (forked.checkout / "src" / "a.py").read_text() == "x = 1\n"  # the head is never checked out
     assert "FAIL" in forked.ours[0]
     assert [run.sent["conclusion"] for run in forked.github.check_runs] == ["failure"]
     assert forked.outputs["verdict"] == "fail"
@@ -255,10 +256,9 @@ def test_a_forks_findings_reach_its_pull_request_as_a_claim(forked):
     assert "runs/99" in forked.ours[0]
 
 
-@pytest.mark.parametrize("more", [{"author": "mallory"}, {"head_ref": "other"}])
-def test_a_second_pull_request_with_the_same_commit_keeps_nothing_back(forked, more):
+def test_a_second_pull_request_with_the_same_commit_keeps_nothing_back(forked):
     head = forked.github.pulls[7].head_sha
-    forked.pull(head, 8, **({"fork": True, "author": "eve"} | more))
+    forked.pull(head, 8, fork=True, author="mallory")
     done = relayed(forked)
     assert done.code == 0, done.out + done.err
     assert [comment.number for comment in forked.github.comments] == [7]
@@ -292,14 +292,13 @@ def test_a_forged_pass_is_never_green(forked):
     done = relayed(forked, artifact)
     assert done.code == 0, done.out + done.err
     assert "PASS" not in forked.ours[0]
-    assert "(pass)" in forked.ours[0].replace("`", "")
+    assert "claims pass; that is not verified" in forked.ours[0].replace("`", "")
     assert [run.sent["conclusion"] for run in forked.github.check_runs] == ["failure"]
     assert forked.outputs["verdict"] == "inconclusive"
 
 
-@pytest.mark.parametrize("code", [1, 2, 3, 5])
-def test_a_pass_with_the_exit_code_of_something_else_is_refused(forked, code):
-    done = relayed(forked, altered(forked, outcome="pass", exit_code=code, findings=[], rubrics=[]))
+def test_a_pass_with_the_exit_code_of_something_else_is_refused(forked):
+    done = relayed(forked, altered(forked, outcome="pass", exit_code=2, findings=[], rubrics=[]))
     assert done.code == 5, done.out + done.err
     assert "disagree" in done.err
     assert "verdict" not in forked.outputs
@@ -311,15 +310,6 @@ def test_an_advisory_pass_of_a_fork_asks_for_a_human_and_is_no_pass(forked):
     assert done.code == 0, done.out + done.err
     assert forked.outputs["verdict"] == "inconclusive"
     assert [run.sent["conclusion"] for run in forked.github.check_runs] == ["action_required"]
-
-
-def test_a_true_pass_of_a_fork_is_not_green_either_while_nobody_signed_it(made):
-    head = made.branch("topic", **{"src/b.py": "y = 1\n"})
-    made.pull(head, fork=True, author="eve")
-    artifact = reviewed(made, head)
-    assert json.loads((artifact / "summary.json").read_text())["outcome"] == "pass"
-    assert relayed(made).code == 0
-    assert [run.sent["conclusion"] for run in made.github.check_runs] == ["failure"]
 
 
 def signed(made: Project, signer: str, *, listed: str = "bob@example.org") -> tuple[str, Path]:
@@ -380,11 +370,6 @@ def test_a_signed_pass_of_another_change_is_worth_nothing_here(made):
     assert [run.sent["conclusion"] for run in made.github.check_runs] == ["failure"]
 
 
-def test_the_head_is_never_checked_out(forked):
-    relayed(forked)
-    assert (forked.checkout / "src" / "a.py").read_text() == "x = 1\n"
-
-
 def test_an_artifact_of_another_commit_is_exit_five(forked):
     other = "c" * 40
     document = json.loads((artifact_of(forked) / "summary.json").read_text())
@@ -433,39 +418,16 @@ def test_secrets_in_an_artifact_are_redacted_once_more(forked):
     assert secret not in forked.ours[0] + forked.summary + json.dumps(forked.github.check_runs[0].sent)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"schema": 2},
-        {"run_id": "../../etc"},
-        {"run_id": 7},
-        {"key": "main"},
-        {"exit_code": 77},
-        {"outcome": "success"},
-        {"exit_code": 0},
-        {"extra": 1},
-        {"findings": [{"path": "a", "line": -1, "end_line": 0, "level": "failure", "criterion": "c", "message": "m"}]},
-        {"findings": "x"},
-        {"cost": {"usd": -1.0}},
-        {"cost": {"usd": 1e999}},
-        {"digests": 7},
-    ],
-    ids=str,
-)
-def test_a_summary_that_no_review_writes_is_refused(forked, changes):
-    altered(forked, **changes)
-    done = relayed(forked)
-    assert done.code == 5, done.out + done.err
-    assert "is refused" in done.err
-    assert "Traceback" not in done.err
-    assert forked.github.requests == 0
+def _altered(**changes: Any) -> Callable[[Path], object]:
+    def alter(folder: Path) -> None:
+        place = folder / "summary.json"
+        place.write_text(json.dumps(json.loads(place.read_text()) | changes))
+
+    return alter
 
 
-@pytest.mark.parametrize("raw", [b"", b"[]", b"{" * 100_000, b'{"a":1,"a":2}', b"\xff", b"{}"], ids=range(6))
-def test_what_is_no_summary_is_refused(forked, raw):
-    (artifact_of(forked) / "summary.json").write_bytes(raw)
-    assert relayed(forked).code == 5
-    assert forked.github.requests == 0
+def _raw(content: bytes) -> Callable[[Path], object]:
+    return lambda folder: (folder / "summary.json").write_bytes(content)
 
 
 def _link(folder: Path) -> None:
@@ -482,50 +444,34 @@ def _large(folder: Path) -> None:
     (folder / "summary.json").write_bytes(b" " * (9 << 20))
 
 
-def _many(folder: Path) -> None:
-    for number in range(30):
-        (folder / str(number)).write_text("")
-
-
-def _strange(folder: Path) -> None:
-    (folder / "run.sh").write_text("touch x")
-
-
 def _archive(folder: Path) -> None:
     (folder / "bundle.tar.gz").write_bytes(b"\x28\xb5\x2f\xfd" + b"x" * 100)
 
 
-def _folder(folder: Path) -> None:
-    (folder / "receipt.json").unlink()
-    (folder / "receipt.json").mkdir()
+def _named(name: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_text("")
 
 
-@pytest.mark.parametrize("spoil", [_link, _pipe, _large, _many, _strange, _archive, _folder])
-def test_an_artifact_of_another_shape_is_refused(forked, spoil):
-    spoil(artifact_of(forked))
-    done = relayed(forked)
-    assert done.code == 5, done.out + done.err
-    assert "refused" in done.err
+HOSTILE: list[Callable[[Path], object]] = [
+    _altered(schema=2), _altered(run_id="../../etc"), _altered(exit_code=0), _altered(extra=1), _altered(digests=7),
+    _altered(cost={"usd": 1e999}), _raw(b"{" * 100_000), _raw(b'{"a":1,"a":2}'), _raw(b"\xff"),
+    _link, _pipe, _large, _archive,
+    _named("run.sh"), _named("##[stop-commands]x"), _named("::stop-commands::x"), _named("a\n::error::x"),
+]  # fmt: skip
+
+
+def test_an_artifact_that_no_review_writes_is_refused_and_the_runner_obeys_no_name_in_it(forked, tmp_path):
+    forked.check_out(forked.main())
+    environ = forked.job("workflow_run", events.workflow_run(forked.github.pulls[7].head_sha, origin="eve/hello"))
+    for number, spoil in enumerate(HOSTILE):
+        folder = shutil.copytree(artifact_of(forked), tmp_path / f"spoilt-{number}")
+        spoil(folder)
+        done = vibe_gate("post", "--from-artifact", str(folder), cwd=forked.checkout, environ=environ)
+        assert (done.code, "refused" in done.err) == (5, True), (number, done.out + done.err)
+        for line in (done.out + done.err).splitlines():
+            assert "##[" not in line
+            assert not line.lstrip().startswith("::")
     assert forked.github.requests == 0
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["##[stop-commands]x", "x ##[add-mask]e", "::stop-commands::x", "a\n::error::x", "a\n##[error]x", "###[error]x"],
-)
-@pytest.mark.parametrize("whole", [False, True], ids=["file", "folder"])
-def test_the_runner_obeys_no_name_in_an_artifact(forked, tmp_path, name, whole):
-    folder = artifact_of(forked)
-    if whole:
-        (tmp_path / "download").mkdir()
-        folder = Path(shutil.move(folder, tmp_path / "download" / name)).parent
-    (folder / name / "odd" if whole else folder / name).write_text("")
-    done = relayed(forked, folder)
-    assert done.code == 5, done.out + done.err
-    assert "refused" in done.err
-    for line in (done.out + done.err).splitlines():
-        assert "##[" not in line
-        assert not line.lstrip().startswith("::")
 
 
 def test_no_artifact_is_a_sentence(forked, tmp_path):
