@@ -128,7 +128,7 @@ def _finding(repository: Repository, plea: Plea, now: datetime) -> _Found:
     shown = paths.quote(plea.what)
     if not _PREFIX.fullmatch(plea.what) or len(plea.what) < SHORTEST:
         raise UsageError(
-            f"{shown} is no fingerprint: give at least {SHORTEST} of its 16 hex digits "
+            f"{shown} is not a fingerprint; give at least {SHORTEST} of its 16 hex digits "
             "(`vibe-gate bundles show --json` has them)."
         )
     for entry, papers in _runs(repository, plea, now):
