@@ -16,7 +16,7 @@ from scripted_messages_api import Hang, ScriptedMessagesApi, ToolUse, Turn
 from wire import Notes, answer, answering, hold, task_in
 
 from vibe_gate.agent import find_cli, session
-from vibe_gate.agent.guard import refusal
+from vibe_gate.agent.allowed import refusal
 from vibe_gate.errors import AgentError
 from vibe_gate.gateway import find_upstream
 
@@ -142,7 +142,7 @@ def test_a_home_that_cannot_be_written_is_an_error_with_its_name(tmp_path, envir
 
 def test_without_any_cli_the_error_says_what_to_do(tmp_path, environ):
     script = "import sys; sys.modules['claude_agent_sdk'] = None; from pathlib import Path\n"
-    script += "from vibe_gate.agent.launch import find_cli\n"
+    script += "from vibe_gate.agent.process import find_cli\n"
     script += "import importlib.util; importlib.util.find_spec = lambda name: None\n"
     script += f"find_cli({{'PATH': {str(tmp_path)!r}}})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environ)

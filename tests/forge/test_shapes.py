@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vibe_gate.errors import ForgeError
-from vibe_gate.forge import reviews, shapes
+from vibe_gate.forge import approving, shapes
 
 MADE = Shapes(Description(), "https://api.github.example", "octo/hello")
 NOW = "2026-01-02T03:04:05Z"
@@ -26,7 +26,7 @@ PARSED = {
         lambda value: shapes.review_comment_of(value, "ada"),
         MADE.review_comment(ReviewComment(5, 7, "eve", "hm", "a.py", 1, "RIGHT", None, None, "a" * 40, None, NOW)),
     ),
-    "reviews": (lambda value: reviews.approving(reviews.standing([value]), "a" * 40, {"ada"}), MADE.review(REVIEW)),
+    "reviews": (lambda value: approving.approving(approving.standing([value]), "a" * 40, {"ada"}), MADE.review(REVIEW)),
 }
 ODD = st.sampled_from([None, True, 7, -1.5, "", "text", [], [None], {}, {"login": None}, {"id": "5"}])
 

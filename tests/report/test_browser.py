@@ -13,7 +13,7 @@ import pytest
 import reports
 from test_comment import big
 
-from vibe_gate.report.document import comment, job_summary
+from vibe_gate.report.comment import comment, job_summary
 
 ROOT = Path(__file__).parents[2]
 

@@ -22,7 +22,7 @@ from vibe_gate.report.annotations import (
     review_comments,
     stopped,
 )
-from vibe_gate.report.document import MARKER, MAX_COMMENT, MAX_SUMMARY, comment, job_summary, marker, state_of
+from vibe_gate.report.comment import MARKER, MAX_COMMENT, MAX_SUMMARY, comment, job_summary, marker, state_of
 from vibe_gate.report.report import Report, anchors
 from vibe_gate.report.round import first_round
 

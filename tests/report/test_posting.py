@@ -14,7 +14,7 @@ from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Truste
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.forge import open_forge
 from vibe_gate.report.annotations import MAX_COMMENTS, finding_of
-from vibe_gate.report.document import MARKER, marker, state_of
+from vibe_gate.report.comment import MARKER, marker, state_of
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Links, Report
 from vibe_gate.report.round import dump, first_round

@@ -19,7 +19,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import AgentAuthored, Cost, PolicyChange, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, Vote
 from vibe_gate.report.annotations import FINDING_MARKER, check_run, commands, finding_of, fixed_body, review_comments
-from vibe_gate.report.document import MARKER, comment, job_summary, state_of
+from vibe_gate.report.comment import MARKER, comment, job_summary, state_of
 from vibe_gate.report.report import Links, Report, anchors
 from vibe_gate.report.round import ReportedFinding, Round, load
 

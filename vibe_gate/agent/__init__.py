@@ -7,7 +7,7 @@ Importing this package is cheap; the SDK (half a second) is loaded by the first 
 
 from __future__ import annotations
 
-from vibe_gate.agent.launch import find_cli
+from vibe_gate.agent.process import find_cli
 from vibe_gate.agent.task import READ_ONLY_TOOLS, Ending, Recorder, Status, Task
 from vibe_gate.agent.turns import ModelAccess, Turn, TurnEnd, hold, session
 

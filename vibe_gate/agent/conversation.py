@@ -23,9 +23,9 @@ from claude_agent_sdk import (
 from claude_agent_sdk.types import HookEvent, HookInput, HookJSONOutput
 
 from vibe_gate.agent import transcript
+from vibe_gate.agent.allowed import refusal
 from vibe_gate.agent.conclusion import Observed, conclude, plain
-from vibe_gate.agent.guard import refusal
-from vibe_gate.agent.launch import Launch
+from vibe_gate.agent.process import Launch
 from vibe_gate.agent.task import Ending, Recorder, Task
 from vibe_gate.domain.wire import ModelCost, SessionCost
 from vibe_gate.errors import AgentError

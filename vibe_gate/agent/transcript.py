@@ -18,7 +18,7 @@ from claude_agent_sdk import (
     UserMessage,
 )
 
-from vibe_gate.agent.guard import ANSWER_TOOL
+from vibe_gate.agent.allowed import ANSWER_TOOL
 
 Item = dict[str, Any]
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from vibe_gate.domain.escape import show_text
 from vibe_gate.errors import ForgeError, UsageError
-from vibe_gate.forge import reviews
+from vibe_gate.forge import approving
 from vibe_gate.forge.payloads import CheckRun, LineComment
 from vibe_gate.forge.rest import RestClient
 from vibe_gate.forge.shapes import (
@@ -146,7 +146,7 @@ class Forge:
     ) -> tuple[Approval, ...]:
         """Who approves of exactly this commit and may: people with write access who are none of its authors."""
         author = self.pull(number).author
-        found = reviews.approving(self._standing(number), head_sha, {author, *authors} - {""}, accounts)
+        found = approving.approving(self._standing(number), head_sha, {author, *authors} - {""}, accounts)
         allowed = ((each, self._permission(each)) for each in found)
         return tuple(
             Approval(review.login, review.commit, review.submitted_at, permission)
@@ -156,15 +156,15 @@ class Forge:
 
     def objections(self, number: int) -> tuple[str, ...]:
         """Logins of the people with write access who ask for changes, and have not approved since."""
-        found = reviews.objecting(self._standing(number))
+        found = approving.objecting(self._standing(number))
         return tuple(review.login for review in found if self._permission(review))
 
-    def _standing(self, number: int) -> list[reviews.PullReview]:
+    def _standing(self, number: int) -> list[approving.PullReview]:
         doing = f"read the reviews of pull request {number}"
         pages = self._rest.pages(f"{self._root}/pulls/{number:d}/reviews", doing)
-        return reviews.standing([each for page in pages for each in list_of(page)])
+        return approving.standing([each for page in pages for each in list_of(page)])
 
-    def _permission(self, review: reviews.PullReview) -> str:
+    def _permission(self, review: approving.PullReview) -> str:
         """What a reviewer may do here, where that is at least to write; "" otherwise."""
         path = f"{self._root}/collaborators/{quote(review.login, safe='')}/permission"
         try:
@@ -173,7 +173,7 @@ class Forge:
             if error.status != 404:
                 raise
             return ""
-        return reviews.permission(answer, review)
+        return approving.permission(answer, review)
 
     # The one comment
 

@@ -1,4 +1,4 @@
-"""Definitions: `.vibe-gate/` of a tree in, a Gate or every mistake out. The only door to TOML.
+"""Definitions: `.vibe-gate/` of a tree in, a Gate or every mistake out.
 
 loading    the gate in force; the built-in gate          mistakes   errors in plain sentences
 trust      whose definitions bind, policy changes        authorship who wrote a change

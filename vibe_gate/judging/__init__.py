@@ -1,1 +1,7 @@
-"""Judging: the brief, the votes, the evidence and what they come to."""
+"""Judging: ask the open questions, check the answers, decide.
+
+judge     the judges of one review: export, gateway, rubrics   brief     what a judge is told and asked
+votes     one rubric asked vote by vote                        question  the key of a question in the cache
+evidence  a quotation compared with the changed file           deadline  an alarm for work that does not look at the clock
+assemble  answers -> rubric results, findings, verdict
+"""

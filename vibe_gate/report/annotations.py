@@ -12,7 +12,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import PASS, POLICY_CHANGED
 from vibe_gate.forge import CheckAnnotation, CheckRun, Conclusion, DiffSide, LineComment
-from vibe_gate.report import document, words
+from vibe_gate.report import comment, words
 from vibe_gate.report.markdown import Block, code, fence, fit, prose
 from vibe_gate.report.report import Anchors, Links, Report, suggest
 from vibe_gate.report.round import identity
@@ -36,7 +36,7 @@ def check_run(report: Report, downgrades: Sequence[str] = ()) -> CheckRun:
     deleted = {file.path for file in summary.change.files if file.change_type == "deleted"}
     made = {finding: annotation(finding, report) for finding in report.round.shown if finding.path not in deleted}
     if len(made) > MAX_ANNOTATIONS:
-        gravest = sorted(made, key=lambda finding: document.GRAVITY[finding.level])[:MAX_ANNOTATIONS]
+        gravest = sorted(made, key=lambda finding: comment.GRAVITY[finding.level])[:MAX_ANNOTATIONS]
         kept = set(gravest)
         made = {finding: one for finding, one in made.items() if finding in kept}
         said = f"Of {len(report.round.shown):,} findings, {MAX_ANNOTATIONS:,} are annotations: the gravest first."
@@ -44,7 +44,7 @@ def check_run(report: Report, downgrades: Sequence[str] = ()) -> CheckRun:
     return CheckRun(
         title=title(summary),
         summary=fit(_blocks(report, downgrades, made), MAX_TEXT, _missing),
-        text=fit(list(document.policy(summary.policy_changes)), MAX_TEXT, _missing) if summary.policy_changes else "",
+        text=fit(list(comment.policy(summary.policy_changes)), MAX_TEXT, _missing) if summary.policy_changes else "",
         conclusion=conclusion(summary.exit_code),
         annotations=tuple(filter(None, made.values())),
     )
@@ -66,10 +66,10 @@ def annotation(finding: Finding, report: Report) -> CheckAnnotation | None:
     path = own_path(finding.path)
     if not path:
         return None
-    removed = document.is_removed(finding)
+    removed = comment.is_removed(finding)
     line = 1 if removed else max(finding.line, 1)
     place = f"(removed: {words.place(finding.path, finding.line, finding.end_line)}) " if removed else ""
-    against = document.counterexample(finding, report.summary)
+    against = comment.counterexample(finding, report.summary)
     details = [f"Counterexample: {safe(against)}"] if against else []
     details += [f"Finding {safe(finding.fingerprint)}"] if finding.fingerprint else []
     return CheckAnnotation(
@@ -96,18 +96,18 @@ def own_path(shown: str) -> str:
 def _blocks(report: Report, downgrades: Sequence[str], made: dict[Finding, CheckAnnotation | None]) -> list[Block]:
     summary = report.summary
     unplaced = [finding for finding in report.round.shown if made.get(finding) is None]
-    items = (document.item(finding, report, Anchors()) for finding in unplaced)
+    items = (comment.item(finding, report, Anchors()) for finding in unplaced)
     return [
-        document.opening(report),
-        document.downgrade_list(downgrades),
-        *document.criteria(summary),
+        comment.opening(report),
+        comment.downgrade_list(downgrades),
+        *comment.criteria(summary),
         *(Block(item, 2, "findings", joins=index > 0) for index, item in enumerate(items)),
-        *document.fixed(report),
-        *document.unreviewed(summary),
-        *document.costs(summary),
-        document.notes(report.notes),
-        document.provenance(report),
-        document.again(report),
+        *comment.fixed(report),
+        *comment.unreviewed(summary),
+        *comment.costs(summary),
+        comment.notes(report.notes),
+        comment.provenance(report),
+        comment.again(report),
     ]
 
 
@@ -130,7 +130,7 @@ _FIXED = "**Fixed** at "
 
 def review_comments(report: Report, anchors: Anchors) -> tuple[LineComment, ...]:
     """The new findings that stand at lines of the diff, `MAX_COMMENTS` at most; what somebody let pass is left out."""
-    ordered = sorted(report.round.new, key=lambda finding: document.GRAVITY[finding.level])
+    ordered = sorted(report.round.new, key=lambda finding: comment.GRAVITY[finding.level])
     made = (_comment(finding, report, anchors) for finding in ordered if not words.waiver(finding))
     return tuple([comment for comment in made if comment is not None][:MAX_COMMENTS])
 
@@ -148,7 +148,7 @@ def fixed_body(old_body: str, commit: str, links: Links | None = None) -> str:
     if is_fixed(old_body) or not finding_of(old_body):
         return old_body
     rest = "\n".join(lines[1:]).strip("\n")
-    return f"{lines[0].rstrip()}\n{_FIXED}{document.commit(commit, links)}.\n\n{rest}\n"
+    return f"{lines[0].rstrip()}\n{_FIXED}{comment.commit(commit, links)}.\n\n{rest}\n"
 
 
 def is_fixed(body: str) -> bool:
@@ -161,7 +161,7 @@ def _comment(finding: Finding, report: Report, anchors: Anchors) -> LineComment 
     path = own_path(finding.path)
     if not path or finding.line == 0:
         return None
-    side: DiffSide = "LEFT" if document.is_removed(finding) else "RIGHT"
+    side: DiffSide = "LEFT" if comment.is_removed(finding) else "RIGHT"
     end = min(max(finding.end_line, finding.line), finding.line + MAX_LINES - 1)
     while end > finding.line and not anchors.holds(finding.path, finding.line, end, side):
         end -= 1
@@ -182,7 +182,7 @@ def _comment(finding: Finding, report: Report, anchors: Anchors) -> LineComment 
 def _body(finding: Finding, report: Report, anchors: Anchors) -> str:
     name = f" · {code(finding.fingerprint[: words.SHORT_FINGERPRINT])}" if finding.fingerprint else ""
     parts = [f"**{finding.level}** · {code(finding.criterion, 64)}{name}", prose(finding.message)]
-    against = document.counterexample(finding, report.summary)
+    against = comment.counterexample(finding, report.summary)
     if against:
         parts.append(f"Counterexample: {prose(against, 500)}")
     change = suggest(finding, anchors)
@@ -207,12 +207,12 @@ def commands(report: Report, token: str, downgrades: Sequence[str] = ()) -> str:
     lines = [_command(level, title(summary), {"title": "vibe-gate"})]
     left = Counter(dict.fromkeys(_COMMANDS.values(), OF_EACH))
     left[level] -= 1
-    told = sorted(report.round.shown, key=lambda finding: document.GRAVITY[finding.level])
+    told = sorted(report.round.shown, key=lambda finding: comment.GRAVITY[finding.level])
     for finding in told:
         name = _COMMANDS[finding.level]
         if left[name] > 0 and finding.path:
             left[name] -= 1
-            line, end = (0, 0) if document.is_removed(finding) else (finding.line, finding.end_line)
+            line, end = (0, 0) if comment.is_removed(finding) else (finding.line, finding.end_line)
             shown = {"file": _file(finding.path), "line": str(line or ""), "endLine": str(end or "")}
             shown["title"] = safe(finding.criterion)
             lines.append(_command(name, safe(finding.message), shown))

@@ -17,7 +17,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, PASS, POLICY_CHANGED
-from vibe_gate.report import document, words
+from vibe_gate.report import comment, words
 from vibe_gate.report.annotations import own_path
 from vibe_gate.report.report import Anchors, Links, anchors, suggest
 from vibe_gate.report.round import identity
@@ -50,7 +50,7 @@ def sarif(summary: Summary, links: Links | None = None, patch: str = "") -> str:
     says how many results that are.
     """
     placed = [finding for finding in summary.findings if finding.path]
-    ordered = sorted(placed, key=lambda finding: document.GRAVITY[finding.level])
+    ordered = sorted(placed, key=lambda finding: comment.GRAVITY[finding.level])
     lines = anchors(patch.encode("utf-8", "surrogateescape"))
     keep = min(len(ordered), MAX_RESULTS)
     while True:
@@ -158,7 +158,7 @@ def _result(finding: Finding, rules: Mapping[str, int], lines: Anchors) -> dict[
 
 def _message(finding: Finding) -> str:
     removed = words.place(finding.path, finding.line, finding.end_line)
-    place = f"(removed: {removed}) " if document.is_removed(finding) else ""
+    place = f"(removed: {removed}) " if comment.is_removed(finding) else ""
     return _plain(place + finding.message) or "(no message)"
 
 
@@ -169,7 +169,7 @@ def _plain(text: str) -> str:
 
 def _location(finding: Finding) -> dict[str, Any]:
     location: dict[str, Any] = {"artifactLocation": _artifact(finding.path)}
-    if finding.line and not document.is_removed(finding):
+    if finding.line and not comment.is_removed(finding):
         location["region"] = {"startLine": finding.line, "endLine": max(finding.line, finding.end_line)}
     return location
 
@@ -319,7 +319,7 @@ def _gitlab_verdict(summary: Summary) -> dict[str, Any]:
 
 def _gitlab_finding(finding: Finding) -> dict[str, Any]:
     path = own_path(finding.path) or safe(finding.path) or _ROOT
-    removed = document.is_removed(finding)
+    removed = comment.is_removed(finding)
     place = f"(removed: {words.place(finding.path, finding.line, finding.end_line)}) " if removed else ""
     made = _gitlab_entry(
         safe(place + finding.message) or "(no message)",

@@ -23,7 +23,7 @@ from vibe_gate.report.annotations import (
     is_fixed,
     review_comments,
 )
-from vibe_gate.report.document import comment, marker, state_of
+from vibe_gate.report.comment import comment, marker, state_of
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import RoundState, answered_by, first_round, next_round
 

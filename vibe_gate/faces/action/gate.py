@@ -28,7 +28,7 @@ from vibe_gate.receipts.find import SIGNERS
 from vibe_gate.receipts.notes import NOTES
 from vibe_gate.report import terminal
 from vibe_gate.report.annotations import commands
-from vibe_gate.report.document import job_summary
+from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import sarif
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Links, Report

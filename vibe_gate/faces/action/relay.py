@@ -16,7 +16,7 @@ from vibe_gate.faces.action.runner import Runner
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.git import Credentials
 from vibe_gate.receipts.verify_artifact import verify_artifact
-from vibe_gate.report.document import job_summary
+from vibe_gate.report.comment import job_summary
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Links
 

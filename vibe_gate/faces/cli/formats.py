@@ -15,7 +15,7 @@ from vibe_gate.errors import GateError, StorageError, UsageError
 from vibe_gate.faces.action.reporting import report_of_run
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.git import open_repository
-from vibe_gate.report.document import job_summary
+from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import gitlab, junit, sarif
 from vibe_gate.report.report import Links, Report
 from vibe_gate.review import Review
