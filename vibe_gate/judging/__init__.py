@@ -2,6 +2,6 @@
 
 judge     the judges of one review: export, gateway, rubrics   brief     what a judge is told and asked
 votes     one rubric asked vote by vote                        question  the key of a question in the cache
-evidence  a quotation compared with the changed file           deadline  an alarm for work that does not look at the clock
+evidence  a quotation compared with the changed file           deadline  a limit for work that does not watch the clock
 assemble  answers -> rubric results, findings, verdict
 """
