@@ -12,8 +12,7 @@ conversation into a cassette and replay it without network, key or cost.
 from __future__ import annotations
 
 from vibe_gate.gateway.ledger import Spending
-from vibe_gate.gateway.modes import Mode, Wire, wire_from
 from vibe_gate.gateway.server import Gateway
-from vibe_gate.gateway.upstream import Upstream, find_upstream
+from vibe_gate.gateway.upstream import Mode, Upstream, Wire, find_upstream, wire_from
 
 __all__ = ["Gateway", "Mode", "Spending", "Upstream", "Wire", "find_upstream", "wire_from"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from vibe_gate.domain import wire
 from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.cassette import Cassette, joined
-from vibe_gate.gateway.line import Bill, SessionLine, useful_tokens, wanted_tokens
+from vibe_gate.gateway.ledger import Bill, SessionLine, useful_tokens, wanted_tokens
 from vibe_gate.gateway.normal import Json, normal_request
 from vibe_gate.gateway.upstream import Cut, Unreachable
 from vibe_gate.gateway.usage import CHARACTERS_PER_TOKEN, Meter, Usage

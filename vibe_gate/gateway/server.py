@@ -12,10 +12,8 @@ from vibe_gate.domain.wire import SessionCost
 from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.cassette import Cassette
 from vibe_gate.gateway.exchange import Exchange, Handler, Server
-from vibe_gate.gateway.ledger import Ledger, Spending
-from vibe_gate.gateway.line import SessionLine
-from vibe_gate.gateway.modes import Wire
-from vibe_gate.gateway.upstream import Upstream
+from vibe_gate.gateway.ledger import Ledger, SessionLine, Spending
+from vibe_gate.gateway.upstream import Upstream, Wire
 
 if TYPE_CHECKING:
     from vibe_gate.gateway.forward import Client

@@ -1,14 +1,14 @@
-"""Where the model is, and with what credentials: found in the environment, never shown."""
+"""How requests reach the model, where it is, and with what credentials: found in the environment, never shown."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast, get_args
 from urllib.parse import urlsplit
 
-from vibe_gate.errors import GatewayError
+from vibe_gate.errors import GatewayError, UsageError
 
 ANTHROPIC = "https://api.anthropic.com"
 
@@ -23,6 +23,27 @@ _HOME_FILES = {
     "bedrock": {"AWS_CONFIG_FILE": ".aws/config", "AWS_SHARED_CREDENTIALS_FILE": ".aws/credentials"},
     "vertex": {"GOOGLE_APPLICATION_CREDENTIALS": ".config/gcloud/application_default_credentials.json"},
 }
+
+Mode = Literal["live", "record", "replay"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """The mode, and the cassette's directory; only `live` needs none."""
+
+    mode: Mode = "live"
+    cassette: Path | None = None
+
+
+def wire_from(environ: Mapping[str, str], mode: str | None = None, cassette: Path | None = None) -> Wire:
+    """What was asked for, else VIBE_GATE_WIRE and VIBE_GATE_CASSETTE, else live. UsageError if that is no whole."""
+    chosen = mode or environ.get("VIBE_GATE_WIRE") or "live"
+    if chosen not in get_args(Mode):
+        raise UsageError(f"The wire is one of live, record and replay, not {chosen!r}.")
+    place = cassette or (Path(environ["VIBE_GATE_CASSETTE"]) if environ.get("VIBE_GATE_CASSETTE") else None)
+    if chosen != "live" and place is None:
+        raise UsageError(f"To {chosen}, name the cassette's directory: --cassette DIR or VIBE_GATE_CASSETTE.")
+    return Wire(cast(Mode, chosen), place)
 
 
 class Unreachable(Exception):
