@@ -28,9 +28,7 @@ def reused(
     change, repository, run = context.change, context.repository, context.run
     if not change.head_commit or gate.origin == "bootstrap":
         return None
-    allowed = allowed_signers(
-        repository, change, run.environ, base=request.base, definitions=request.definitions
-    )  # fmt: skip
+    allowed = allowed_signers(repository, change, run.environ, base=request.base, definitions=request.definitions)
     if allowed.content is None:
         return None
     asked = [rubric for rubric in rubrics if rubric.judged]
