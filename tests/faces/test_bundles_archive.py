@@ -79,19 +79,9 @@ def test_a_bundle_that_the_repository_committed_is_foreign(
     assert vibe_gate("bundles", "show", run.run_id, cwd=repo, environ=environ).returncode == 5
     assert vibe_gate("bundles", "export", run.run_id, cwd=repo, environ=environ).returncode == 5
     done = vibe_gate("bundles", "repair", cwd=repo, environ=environ)
-    assert (done.returncode, "git rm -r --cached .vibe-artifacts" in done.stdout) == (5, True)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "Run `git rm -r --cached .vibe-artifacts`" in done.stderr
     assert run.directory.exists()  # repair moves nothing that git tracks
-
-
-def test_a_lost_content_of_a_commit_comes_back_from_git(repo: Path, environ: dict[str, str]) -> None:
-    tree = git(repo, "rev-parse", "HEAD^{tree}")
-    run = open_store(repo, Hush(), Clock()).begin(KEY, START, {"change": {"before": "", "after": tree}})
-    run.content("after", b"one\n", "a.txt")
-    run.seal(summary_of(run))
-    path = next((run.directory / "files/after").iterdir())
-    path.write_bytes(b"damaged")
-    assert vibe_gate("bundles", "repair", cwd=repo, environ=environ).returncode == 0
-    assert path.read_bytes() == b"one\n"
 
 
 def test_a_run_travels_to_another_repository(
@@ -129,8 +119,6 @@ def test_a_hostile_archive_is_one_sentence_and_exit_5(repo: Path, run: RunRecord
     (repo / "x.tar.gz").write_bytes(b"PK\3\4")
     done = vibe_gate("bundles", "import", "x.tar.gz", cwd=repo, environ=environ)
     assert (done.returncode, done.stdout) == (5, "")
-    assert done.stderr == (
-        "vibe-gate: The archive is refused: it is no whole zstd archive. Nothing was imported.\n"
-    )  # fmt: skip
+    assert done.stderr == "vibe-gate: The archive is refused: it is not a whole tar.gz. Nothing was imported.\n"
     done = vibe_gate("bundles", "import", "none.tar.gz", cwd=repo, environ=environ)
     assert (done.returncode, done.stderr) == (2, "vibe-gate: none.tar.gz cannot be read: No such file or directory.\n")

@@ -94,7 +94,7 @@ def test_a_receipt_of_another_summary_or_none_at_all_is_told(reviewed: tuple[Pat
     (bundle / "receipt.json").write_text(json.dumps(envelope))
     resealed(bundle)
     (why,) = whys(root)
-    assert why.startswith("it is no receipt: ")
+    assert why.startswith("it is not a receipt: ")
 
 
 @pytest.mark.parametrize("verdict", [("pass", 1), ("pass", 3), ("fail", 0), ("error", 0), ("inconclusive", 1)])
@@ -102,7 +102,7 @@ def test_an_exit_code_that_is_none_of_the_outcome_is_told(tmp_path: Path, verdic
     run = recorded(tmp_path)
     bundle = next((tmp_path / ".vibe-artifacts").glob(f"*/{run}"))
     changed(bundle, forged(*verdict))
-    assert f"its exit code {verdict[1]} is none of the outcome {verdict[0]}" in whys(tmp_path)
+    assert f"exit code {verdict[1]} contradicts outcome {verdict[0]!r}" in whys(tmp_path)
 
 
 @pytest.mark.parametrize("place", [("rubrics", 0), ("rubrics", 0, "criteria", 0)])

@@ -104,8 +104,8 @@ def assert_imported(root: Path, archive: Path) -> None:
 
 
 def each_call_fails(do: Callable[[Path], None], made: Callable[[int], Path], after: Callable[[Path], None]) -> int:
-    """`do` with its n-th call into the system failing, for every third n; how many calls there are."""
-    for number in itertools.count(1, 3):
+    """`do` with its n-th call into the system failing, for every seventh n; how many calls there are."""
+    for number in itertools.count(1, 7):
         root = made(number)
         fault = AtCall(number, _fail_with(errno.EIO), but="let_go")
         sys.setprofile(fault)
@@ -125,7 +125,7 @@ def each_call_fails(do: Callable[[Path], None], made: Callable[[int], Path], aft
 
 
 def each_call_kills(do: Callable[[Path], None], made: Callable[[int], Path], after: Callable[[Path], None]) -> int:
-    for number in itertools.count(1, 5):
+    for number in itertools.count(1, 11):
         root = made(number)
         child = os.fork()
         if child == 0:

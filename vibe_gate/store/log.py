@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from vibe_gate.domain.model import require_few
 from vibe_gate.store.folder import LOCK, Folder, let_go, write_all
 
 MAX_DOCUMENT_BYTES = 64 << 20
@@ -105,6 +104,8 @@ class Log:
 
 def _require_readable(data: bytes) -> None:
     """OSError for a line that readers would refuse."""
+    from vibe_gate.domain.model import require_few  # `bundles list` needs the lock alone, and no pydantic
+
     try:
         require_few(data)
     except ValueError as error:

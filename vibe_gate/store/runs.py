@@ -37,7 +37,6 @@ from vibe_gate.domain.bundles import (
     Wanted,
     is_run_id,
 )
-from vibe_gate.domain.model import require_few
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
 from vibe_gate.store.folder import Folder
@@ -64,8 +63,11 @@ class EntryCache(Protocol):
     def keys(self) -> Mapping[str, int]:
         """The keys' folders and their ctimes in ns when they were last listed."""
 
-    def rows(self) -> Sequence[Row]:
-        """The rows, in any order."""
+    def places(self) -> Collection[tuple[str, str]]:
+        """Run id and key of every row."""
+
+    def rows(self, limit: int = -1) -> Sequence[Row]:
+        """The rows, newest first; `limit` of them, all if it is negative."""
 
     def update(self, keys: Mapping[str, int], rows: Iterable[Row], gone: Iterable[tuple[str, str]]) -> None:
         """Replace the keys, put rows, delete those of `gone` (run id and key)."""
@@ -83,14 +85,13 @@ class Bundles:
         self.provenance = provenance
         self._index = index
 
-    def runs(self) -> list[RunEntry]:
-        """Every run, newest first. Foreign runs have no outcome."""
-        return _told_apart(entries(self.root, self._index), self.provenance)
+    def runs(self, limit: int | None = None) -> list[RunEntry]:
+        """Every run, newest first, or the `limit` newest. Foreign runs have no outcome."""
+        return _told_apart(entries(self.root, self._index, limit), self.provenance)
 
-    def find(self, **wanted: Unpack[Wanted]) -> list[RunEntry]:
-        """The runs that are as `wanted`, newest first. UsageError as of `find_bundles`."""
-        _check(wanted)
-        return [entry for entry in self.runs() if _is_wanted(entry, wanted)]
+    def find(self, limit: int | None = None, **wanted: Unpack[Wanted]) -> list[RunEntry]:
+        """The runs that are as `wanted`, newest first, at most `limit`. UsageError as of `find_bundles`."""
+        return find_bundles(self.root, self.provenance, self._index, limit, **wanted)
 
     def is_kept(self, entry: RunEntry) -> bool:
         """Whether `.vibe-keep`, in the run's folder or its key's, protects the run from cleaning."""
@@ -102,8 +103,12 @@ class Bundles:
 
     def keep(self, entry: RunEntry, off: bool = False) -> None:
         """Protect one run from cleaning, or with `off` stop to."""
+        self._require_untracked()
+        store = open_store_folder(self.root)
+        if store is None:
+            raise StorageError(f"There is no {STORE} in {paths.quote(str(self.root))}.")
         try:
-            folder = self._writable().below(entry.place)
+            folder = store.below(entry.place)
             if off:
                 folder.remove(names.KEEP)
             else:
@@ -122,7 +127,7 @@ class Bundles:
         from vibe_gate.store.gc import clean
 
         if not dry_run:
-            self._writable()
+            self._require_untracked()
         return clean(self.root, rules, self.provenance.now, dry_run, self.provenance)
 
     def verify(self, runs: Collection[RunEntry] | None = None) -> Verified:
@@ -135,7 +140,7 @@ class Bundles:
         """Repair the store, or some of its runs; what cannot be repaired is moved aside, nothing is deleted."""
         from vibe_gate.store.repair import repair
 
-        self._writable()
+        self._require_untracked()
         return repair(self.root, self.provenance, runs)
 
     def export(self, runs: Collection[RunEntry], target: Path) -> Exported:
@@ -150,21 +155,20 @@ class Bundles:
 
         return import_runs(self.root, self.provenance, archive)
 
-    def _writable(self) -> Folder:
-        """The store's folder. StorageError: there is none, or git tracks files of it."""
+    def _require_untracked(self) -> None:
         from vibe_gate.store.recorder import require_untracked
 
         require_untracked(self.provenance.tracked)
-        store = open_store_folder(self.root)
-        if store is None:
-            raise StorageError(f"There is no {STORE} in {paths.quote(str(self.root))}.")
-        return store
 
 
 def find_bundles(
-    root: Path, provenance: Provenance | None = None, index: EntryCache | None = None, **wanted: Unpack[Wanted]
+    root: Path,
+    provenance: Provenance | None = None,
+    index: EntryCache | None = None,
+    limit: int | None = None,
+    **wanted: Unpack[Wanted],
 ) -> list[RunEntry]:
-    """The runs below `root` (the top of the working tree) that are as `wanted`, newest first.
+    """The runs below `root` (the top of the working tree) that are as `wanted`, newest first, at most `limit`.
 
     An empty id finds nothing. With `provenance`, runs that no review here wrote are "foreign" and have no outcome.
     StorageError: the store cannot be read. UsageError: a value that cannot be meant (a `since` that is not a datetime
@@ -172,7 +176,8 @@ def find_bundles(
     word.
     """
     _check(wanted)
-    return [entry for entry in _told_apart(entries(root, index), provenance) if _is_wanted(entry, wanted)]
+    found = _told_apart(entries(root, index, None if wanted else limit), provenance)
+    return [entry for entry in found if _is_wanted(entry, wanted)][:limit]
 
 
 def _check(wanted: Wanted) -> None:
@@ -248,17 +253,15 @@ def is_kept(store: Folder, entry: RunEntry) -> bool:
     return key.has(names.KEEP) or key.folder(entry.run_id).has(names.KEEP)
 
 
-def entries(root: Path, index: EntryCache | None = None) -> list[RunEntry]:
-    """Every run below `root`, newest first, by a look at the store; the index is brought up to date. StorageError."""
+def entries(root: Path, index: EntryCache | None = None, limit: int | None = None) -> list[RunEntry]:
+    """The runs below `root`, newest first, by a look at the store; the index is brought up to date. StorageError."""
     store = open_store_folder(root)
     if store is None:
         return []
     try:
-        found = _Look(store, index).entries()
+        return _Look(store, index, limit).entries()
     except OSError as error:
         raise _unreadable(error) from error
-    found.sort(key=lambda entry: (entry.run_id, entry.key), reverse=True)
-    return found
 
 
 class _Look:
@@ -267,32 +270,39 @@ class _Look:
     What somebody changes inside a sealed bundle is not seen by a list; whoever reads the bundle compares digests.
     """
 
-    def __init__(self, store: Folder, index: EntryCache | None) -> None:
+    def __init__(self, store: Folder, index: EntryCache | None, limit: int | None) -> None:
         self._store = store.fileno()
         self._index = index
+        self._limit = limit
         self._believed = time.time_ns() - _RACY_NS  # the file system's clock is this one
         self._known_keys = {} if index is None else index.keys()
-        rows = () if index is None else index.rows()
+        rows = () if index is None else index.rows(-1 if limit is None else limit)
         self._rows = {(row[0], row[1]): row for row in rows}
         self._values = _values_of([row for row in rows if row[2]])
+        self._known = set(self._rows) if index is None or limit is None else set(index.places())
         self._runs_of: dict[str, list[str]] = {}
-        for run_id, key in self._rows:
+        for run_id, key in self._known:
             self._runs_of.setdefault(key, []).append(run_id)
         self._keys: dict[str, int] = {}
+        self._read_anew: set[str] = set()
         self._new: list[Row] = []
-        self._there: set[tuple[str, str]] = set()
 
     def entries(self) -> list[RunEntry]:
-        """Every run that is there. OSError."""
-        found: list[RunEntry] = []
+        """The runs that are there, newest first. OSError."""
+        places: list[tuple[str, str]] = []
         for key in os.listdir(self._store):  # noqa: PTH208  an open folder has no path
             if key in self._known_keys or names.is_key(key):
-                try:
-                    found += [entry for run_id in self._listed(key) if (entry := self._entry(run_id, key))]
-                except (FileNotFoundError, NotADirectoryError):
-                    continue  # cleaned away meanwhile
-        self._keep()
-        return found
+                with suppress(FileNotFoundError, NotADirectoryError):  # cleaned away meanwhile
+                    places += [(run_id, key) for run_id in self._listed(key)]
+        places.sort(reverse=True)
+        found: dict[tuple[str, str], RunEntry] = {}
+        for place in places:
+            if len(found) == self._limit:
+                break
+            if entry := self._entry(*place):
+                found[place] = entry
+        self._keep(places, found)
+        return list(found.values())
 
     def _listed(self, key: str) -> list[str]:
         about = os.stat(key, dir_fd=self._store, follow_symlinks=False)
@@ -306,13 +316,13 @@ class _Look:
             there = [name for name in os.listdir(folder) if is_run_id(name)]  # noqa: PTH208
         finally:
             os.close(folder)
+        self._read_anew.add(key)
         for run_id in there:
             self._values.pop((run_id, key), None)  # it may be another one of that name
         return there
 
     def _entry(self, run_id: str, key: str) -> RunEntry | None:
         place = run_id, key
-        self._there.add(place)
         if values := self._values.get(place):
             with suppress(ValueError, TypeError):  # a damaged row: the bundle tells
                 *simple, rubrics, changed = values
@@ -326,10 +336,15 @@ class _Look:
             self._new.append(made)
         return entry
 
-    def _keep(self) -> None:
+    def _keep(self, places: Collection[tuple[str, str]], found: Mapping[tuple[str, str], RunEntry]) -> None:
+        """Bring the index up to date. A key that changed, and whose runs were not all read, is listed again next time."""
         if self._index is None:
             return
-        gone = self._rows.keys() - self._there
+        there = found.keys() if self._limit is None else set(places)
+        for _, key in there - found.keys():
+            if key in self._read_anew:
+                self._keys[key] = 0
+        gone = self._known - there
         if self._new or gone or self._keys != self._known_keys:
             self._index.update(self._keys, self._new, gone)
 
@@ -354,6 +369,8 @@ _FIELDS = tuple(RunEntry.__annotations__)[3:]
 
 def _read(store: Folder, run_id: str, key: str) -> tuple[RunEntry, int]:
     """The entry of one run, read from its bundle, and the ctime of its summary, 0 without one. FileNotFoundError."""
+    from vibe_gate.domain.model import require_few  # a list of known runs does without pydantic
+
     bare = RunEntry(run_id, key, "corrupt")
     try:
         bundle = store.folder(key).folder(run_id)

@@ -318,6 +318,10 @@ class RunIndex:
         """Folder of a key -> its ctime in ns when it was looked into."""
         return dict(self._file.read("SELECT key, ctime FROM run_keys WHERE store = ?", self._store))
 
+    def places(self) -> list[tuple[str, str]]:
+        """(run id, key) of every row."""
+        return self._file.read("SELECT run_id, key FROM runs WHERE store = ?", self._store)
+
     def rows(self, limit: int = -1) -> list[tuple[str, str, int, str]]:
         """(run id, key, ctime of summary.json in ns, data), newest first; `limit` of them, all if it is negative."""
         sql = "SELECT run_id, key, ctime, data FROM runs WHERE store = ? ORDER BY run_id DESC, key DESC LIMIT ?"

@@ -50,7 +50,7 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
 def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     root = root_of(environ)
     wanted = Wanted(**{name: getattr(args, name) for name in _FILTERS if getattr(args, name) is not None})  # type: ignore[typeddict-item]
-    runs = bundles_of(root, environ).find(**wanted)[: args.limit]
+    runs = bundles_of(root, environ).find(args.limit, **wanted)
     if args.json:
         emit(documents(runs))
     else:

@@ -31,7 +31,7 @@ def listed(arguments: list[str]) -> str | None:
     if root is None or state is None or _tracks_store():
         return None
     gc.disable()  # ten thousand runs, and no cycle among them
-    runs = find_bundles(root, Provenance(datetime.now(UTC)), state.run_index(root / STORE))[:limit]
+    runs = find_bundles(root, Provenance(datetime.now(UTC)), state.run_index(root / STORE), limit)
     if not runs:
         return None
     return documents(runs) if as_json else lines(runs, _columns())
