@@ -63,7 +63,7 @@ def whys(root: Path) -> list[str]:
     """What is wrong with the one run; whatever it is, no reader shows a verdict of it."""
     flaws = [flaw for flaw in verify_bundles(root, NOW).problems if flaw.state == "corrupt"]
     for run in {flaw.run for flaw in flaws}:
-        with pytest.raises(IntegrityError, match=r"No outcome is shown from a bundle that was altered\."):
+        with pytest.raises(IntegrityError, match="is corrupt: "):
             _ = read_bundle(root / ".vibe-artifacts" / run).summary
     return [flaw.why for flaw in flaws]
 

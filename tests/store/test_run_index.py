@@ -68,12 +68,14 @@ def test_a_sealed_run_that_the_index_knows_is_not_read_again(settled, state):
 @pytest.mark.parametrize("key", [KEY, OTHER, "tree-" + KEY])
 def test_a_run_that_begins_or_is_sealed_is_noticed(settled, state, key, limit):
     run = begun(settled, START + 9 * HOUR, Kind(key=key))
-    assert [(entry.run_id, entry.state) for entry in listed(settled, state, limit)][0] == (run.run_id, "running")
+    newest = listed(settled, state, limit)[0]
+    assert (newest.run_id, newest.state) == (run.run_id, "running")
     run.abandon("stopped")
     settle()
     assert listed(settled, state, limit)[0].state == "incomplete"
     run_id = recorded(settled, START + 10 * HOUR, Kind(key=key))
-    assert [(entry.run_id, entry.state) for entry in listed(settled, state, limit)][0] == (run_id, "sealed")
+    newest = listed(settled, state, limit)[0]
+    assert (newest.run_id, newest.state) == (run_id, "sealed")
     assert len(listed(settled, state)) == 5
 
 

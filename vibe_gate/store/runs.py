@@ -337,7 +337,7 @@ class _Look:
         return entry
 
     def _keep(self, places: Collection[tuple[str, str]], found: Mapping[tuple[str, str], RunEntry]) -> None:
-        """Bring the index up to date. A key that changed, and whose runs were not all read, is listed again next time."""
+        """Bring the index up to date. A changed key whose runs were not all read is listed again next time."""
         if self._index is None:
             return
         there = found.keys() if self._limit is None else set(places)
