@@ -32,10 +32,9 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from vibe_gate.store.digests import digests  # noqa: E402
-
 from vibe_gate.domain.summary import ChangeSummary, Summary, Trusted  # noqa: E402
 from vibe_gate.domain.turn import TurnSummary  # noqa: E402
+from vibe_gate.store.consistency import digests  # noqa: E402
 from vibe_gate.store.folder import Folder  # noqa: E402
 
 STREAM = """

@@ -59,7 +59,7 @@ def main() -> int:
     scan, bare = [python, "-c", SCAN], [python, "-c", "pass"]
     environ = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": str(WORK / "pycache")}
     environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its byte code
-    shutil.rmtree(where / ".vibe-artifacts" / "index", ignore_errors=True)
+    shutil.rmtree(where / ".git" / "vibe-gate", ignore_errors=True)
     print(f"{args.bundles:,} bundles, {args.pairs} interleaved pairs each; Python {sys.version.split()[0]}")
     print(f"without an index                 {spend(full, where, environ) * 1e3:8.1f} ms (once)")
     time.sleep(SETTLE_S)

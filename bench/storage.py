@@ -43,13 +43,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
-from vibe_gate.store.durable import make_durable
-from vibe_gate.store.objects import COMPRESS_ABOVE, LARGEST_CONTENT, Objects
-
+from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.summary import ChangeSummary, Summary, Trusted
-from vibe_gate.store import Provenance, export_bundles, list_runs, open_store
-from vibe_gate.store.contents import Contents
-from vibe_gate.store.folder import Folder
+from vibe_gate.store import Bundles, find_bundles, open_store
+from vibe_gate.store.contents import COMPRESS_ABOVE, LARGEST_CONTENT, Contents
+from vibe_gate.store.folder import Folder, make_durable
 
 HERE = Path(__file__).resolve().parent
 NONE = "0" * 40
@@ -176,8 +174,9 @@ def saved(commits: list[Commit], root: Path) -> tuple[float, float]:
     naive = sum(len(version.before) + len(version.after) for commit in commits for version in commit.versions)
     for number, commit in enumerate(reversed(commits)):
         record(root, commit, START + timedelta(minutes=number))
-    store = used(root / ".vibe-artifacts/objects")
-    exported = export_bundles(root, list_runs(root), root / "all.tar.zst", Provenance(START + timedelta(days=365)))
+    store = sum(used(side) for side in (root / ".vibe-artifacts").glob("*/*/files"))
+    bundles = Bundles(root, Provenance(START + timedelta(days=365)))
+    exported = bundles.export(find_bundles(root), root / "all.tar.gz")
     return 1 - store / naive, 1 - exported.size / naive
 
 
@@ -238,7 +237,7 @@ def timed_store(contents: list[bytes], root: Path) -> float:
     root.mkdir()
     store = Folder.at(root)
     bundle = store.make("bundle")
-    kept = Contents(bundle, Objects(store), Plain())
+    kept = Contents(bundle, Plain())
     began = time.perf_counter()
     for data in contents:
         kept.keep("after", data)

@@ -150,10 +150,11 @@ def test_it_imports_next_to_nothing(tmp_path, environ):
 @pytest.mark.parametrize("command", ["capture", "guard"])
 def test_the_commands_do_what_the_scripts_do(tmp_path, environ, command):
     where = repository(tmp_path / "r")
-    given = event(tool_name="Bash", tool_input={"command": "git commit -n"})
+    given = event(tool_name="Bash", tool_input={"command": "git commit -n"}, cwd=str(where))
     program = [sys.executable, "-m", "vibe_gate", command]
     root = str(capture.__file__).split("/vibe_gate/faces")[0]
-    done = subprocess.run(program, input=given, cwd=where, env=environ | {"PYTHONPATH": root}, capture_output=True)
+    around = environ | {"PYTHONPATH": root, "CLAUDE_PROJECT_DIR": str(where)}
+    done = subprocess.run(program, input=given, cwd=where, env=around, capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
     assert (b"deny" in done.stdout) is (command == "guard")
     assert len(spooled(where)) == 1
