@@ -90,7 +90,7 @@ def test_a_merge_that_drops_the_other_sides_fix_is_asked_about_as_a_whole(here):
         here.git("commit", "-q", "--allow-empty", "-m", "Merge main", **agent)
         asked = len(model.script.requests)
         [row, _] = verified(here, "main..HEAD")
-        assert (row["status"], "more than its parents together" in str(row["why"])) == ("missing", True)
+        assert (row["status"], "a merge with changes of its own" in str(row["why"])) == ("missing", True)
         said = here.git("push", "origin", "HEAD:main", **agent)
         assert ("not asked again" in said, len(model.script.requests)) == (False, asked + 1)
     assert [row["status"] for row in verified(here, "main..HEAD")] == ["empty", "reviewed"]
@@ -113,7 +113,7 @@ def test_a_review_of_a_merge_against_its_first_parent_does_not_settle_it_against
     here.run("vibe-gate", "review", "--no-judge", "--commit", "HEAD")
     for span in ("main..HEAD", "HEAD", "HEAD~1..HEAD", f"{here.git('merge-base', 'evil~1', 'main')}..HEAD"):
         row = verified(here, span)[0]
-        assert (row["status"], "more than its parents together" in str(row["why"])) == ("missing", True), span
+        assert (row["status"], "a merge with changes of its own" in str(row["why"])) == ("missing", True), span
     here.run("vibe-gate", "review", "--no-judge", "main..HEAD")
     assert [row["status"] for row in verified(here, "main..HEAD")] == ["reviewed", "reviewed"]
 
@@ -294,7 +294,7 @@ def test_a_message_that_names_an_agent_since_an_amend_is_told(here):
     trailer = ("-m", "y", "-m", "Co-authored-by: Claude <noreply@anthropic.com>")
     commit(here, "b", "x\n")
     said = here.git("commit", "-q", "--amend", *trailer)
-    assert "trailer Co-authored-by: Claude; no judge was asked. `vibe-gate review --commit" in said
+    assert "trailer Co-authored-by: Claude; no judge was asked. Run `vibe-gate review --commit" in said
     assert "no judge was asked" not in here.git("commit", "-q", "--amend", *trailer, "-m", "z")
 
 
