@@ -9,7 +9,7 @@ from domain.changes import change, read
 from vibe_gate.checks import CHECKS, run_check
 from vibe_gate.checks.contract import CheckInput, CheckResult
 from vibe_gate.checks.execution import Execution
-from vibe_gate.domain.change import FileChange
+from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.sandbox import CommandResult
 
@@ -20,7 +20,7 @@ def _no_command(argv: tuple[str, ...], timeout_s: float) -> CommandResult:
 
 def ask(
     check: str,
-    *files: FileChange,
+    *files: FileDiff,
     only: tuple[str, ...] = (),
     must: bool = True,
     execution: Execution | None = None,

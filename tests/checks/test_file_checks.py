@@ -8,19 +8,19 @@ import pytest
 from checks.asking import ask, places
 from domain.changes import added, deleted, file_change
 
-from vibe_gate.domain.change import EXECUTABLE_MODE, REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, FileChange
+from vibe_gate.domain.change import EXECUTABLE_MODE, REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, FileDiff
 from vibe_gate.domain.gate import POLICY_BLOCK
 
 
-def edited(path: str | bytes, old_path: str | None = None) -> FileChange:
+def edited(path: str | bytes, old_path: str | None = None) -> FileDiff:
     return file_change(path, b"1\n2\n", b"1\n3\n", old_path=old_path)
 
 
-def moved(old: str, new: str) -> FileChange:
+def moved(old: str, new: str) -> FileDiff:
     return file_change(new, b"1\n", b"1\n", old_path=old)
 
 
-def shown(check: str, *files: FileChange, **options: Any) -> list[str]:
+def shown(check: str, *files: FileDiff, **options: Any) -> list[str]:
     """The paths that the check's findings point at."""
     return [path for path, _ in places(ask(check, *files, **options))]
 
@@ -35,7 +35,7 @@ PATH_BOUND: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("check", PATH_BOUND)
 @pytest.mark.parametrize("files", [(), (added("other.py", b"x\n"),)])
-def test_a_check_without_files_to_look_at_is_not_applicable(check: str, files: tuple[FileChange, ...]) -> None:
+def test_a_check_without_files_to_look_at_is_not_applicable(check: str, files: tuple[FileDiff, ...]) -> None:
     assert ask(check, *files, only=("src/**",), **PATH_BOUND[check]).outcome == "not_applicable"
 
 
@@ -47,7 +47,7 @@ def test_deleted_files_are_found_by_name() -> None:
 
 
 @pytest.mark.parametrize("file", [added("a", b""), edited("a"), moved("a", "b"), file_change("a", b"x", b"")])
-def test_added_edited_moved_and_emptied_files_are_not_deleted(file: FileChange) -> None:
+def test_added_edited_moved_and_emptied_files_are_not_deleted(file: FileDiff) -> None:
     assert shown("no-deleted-files", file) == []
 
 
@@ -77,7 +77,7 @@ def test_excluded_deletions_do_not_count() -> None:
         (edited("SRC/a.py"), ["SRC/a.py"]),
     ],
 )
-def test_only_the_allowed_paths_may_change(file: FileChange, outside: list[str]) -> None:
+def test_only_the_allowed_paths_may_change(file: FileDiff, outside: list[str]) -> None:
     assert shown("only-paths", file, paths=["src/**"]) == outside
 
 
@@ -94,7 +94,7 @@ def test_only_the_allowed_paths_may_change(file: FileChange, outside: list[str])
         (edited("a.envx"), []),
     ],
 )
-def test_forbidden_paths_are_found_under_either_name(file: FileChange, hit: list[str]) -> None:
+def test_forbidden_paths_are_found_under_either_name(file: FileDiff, hit: list[str]) -> None:
     assert shown("forbidden-paths", file, paths=["migrations/**", ".env"]) == hit
 
 
@@ -122,7 +122,7 @@ def test_a_forbidden_path_can_carry_the_rubrics_message() -> None:
         ((edited("src/test_a.py"),), "not_applicable"),
     ],
 )
-def test_what_belongs_together_changes_together(files: tuple[FileChange, ...], outcome: str) -> None:
+def test_what_belongs_together_changes_together(files: tuple[FileDiff, ...], outcome: str) -> None:
     assert ask("required-companion", *files, changed=["src/**"]).outcome == outcome
 
 
@@ -176,7 +176,7 @@ def test_the_largest_files_are_named() -> None:
         (added("a", b"\xff\xfe\xfd\n"), False),
     ],
 )
-def test_binary_means_what_git_means_by_it(file: FileChange, hit: bool) -> None:
+def test_binary_means_what_git_means_by_it(file: FileDiff, hit: bool) -> None:
     assert bool(shown("no-binary", file)) == hit
 
 
@@ -194,7 +194,7 @@ def test_binary_means_what_git_means_by_it(file: FileChange, hit: bool) -> None:
         (added("data/a", b"x" * 2000), False),
     ],
 )
-def test_large_means_new_content_over_the_ceiling(file: FileChange, hit: bool) -> None:
+def test_large_means_new_content_over_the_ceiling(file: FileDiff, hit: bool) -> None:
     result = ask("no-large-files", file, added("b", b""), max_kb=1, exclude=["data/**"])
     assert bool(result.findings) == hit
 
@@ -262,5 +262,5 @@ def test_a_link_that_moves_is_measured_from_where_it_is_now() -> None:
         (edited("src/a.py"), []),
     ],
 )
-def test_the_gates_own_definitions_do_not_change(file: FileChange, hit: list[str]) -> None:
+def test_the_gates_own_definitions_do_not_change(file: FileDiff, hit: list[str]) -> None:
     assert shown("no-policy-change", file, policy=POLICY_BLOCK) == hit

@@ -7,7 +7,7 @@ from checks.asking import ask, places
 from domain.changes import added, deleted, file_change
 from growth import assert_linear
 
-from vibe_gate.domain.change import REGULAR_MODE, SYMLINK_MODE, FileChange
+from vibe_gate.domain.change import REGULAR_MODE, SYMLINK_MODE, FileDiff
 
 ONE = b"def test_one():\n    assert 1\n"
 TWO = b"\n\nasync def test_two():\n    assert 2\n"
@@ -39,7 +39,7 @@ TWO = b"\n\nasync def test_two():\n    assert 2\n"
     ],
 )
 def test_a_test_that_goes_is_found_unless_it_stands_elsewhere(
-    files: tuple[FileChange, ...], gone: list[tuple[str, int]]
+    files: tuple[FileDiff, ...], gone: list[tuple[str, int]]
 ) -> None:
     assert places(ask("no-deleted-tests", *files)) == gone
 
@@ -94,7 +94,7 @@ def test_a_huge_test_file_is_read_in_linear_time(path: str) -> None:
     def lines(size: int) -> bytes:
         return b"it" * (size // 2) + b"\n" + b"@Test " * (size // 6) + b"\n" + b" " * size
 
-    def read(both: tuple[FileChange, FileChange]) -> None:
+    def read(both: tuple[FileDiff, FileDiff]) -> None:
         ask("no-deleted-tests", both[0])
         ask("no-skipped-tests", both[1])
 

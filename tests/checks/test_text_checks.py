@@ -7,7 +7,7 @@ from checks.asking import ask, places
 from domain.changes import added, deleted, file_change
 from growth import assert_linear
 
-from vibe_gate.domain.change import FileChange
+from vibe_gate.domain.change import FileDiff
 
 KEY = b"AK" + b"IAZ7QWERTYUIOPASDF"
 TOKEN = b"gh" + b"p_" + b"Zq8vW3nB5mK7xL2cR9tY4uI6oP1aS0dF3gH5"
@@ -38,9 +38,7 @@ def many(lines: int) -> bytes:
         ("minified megabyte", added("a.js", b"x;" * 500_000 + b"'" + TOKEN + b"'"), [("a.js", 1)]),
     ],
 )
-def test_a_secret_counts_where_this_change_adds_it(
-    name: str, file: FileChange, expected: list[tuple[str, int]]
-) -> None:
+def test_a_secret_counts_where_this_change_adds_it(name: str, file: FileDiff, expected: list[tuple[str, int]]) -> None:
     result = ask("no-secrets", file)
     assert places(result) == expected
     assert result.outcome == ("fail" if expected else "pass")
@@ -82,7 +80,7 @@ def test_many_secrets_are_counted_and_the_first_thousand_shown() -> None:
 
 @pytest.mark.slow
 def test_a_line_full_of_secrets_is_answered_in_linear_time() -> None:
-    def keys(size: int) -> FileChange:
+    def keys(size: int) -> FileDiff:
         return added("a", (KEY + b" ") * size)
 
     assert_linear(lambda file: ask("no-secrets", file), keys, 40_000)
@@ -108,7 +106,7 @@ def test_a_line_full_of_secrets_is_answered_in_linear_time() -> None:
         (added("a", b"\0\n>>>>>>> topic\n"), [2]),
     ],
 )
-def test_conflict_markers_are_found_at_the_start_of_added_lines(file: FileChange, lines: list[int]) -> None:
+def test_conflict_markers_are_found_at_the_start_of_added_lines(file: FileDiff, lines: list[int]) -> None:
     assert [line for _, line in places(ask("no-conflict-markers", file))] == lines
 
 
@@ -206,7 +204,7 @@ def test_invisible_characters_are_found_in_names_and_behind_a_nul() -> None:
 
 
 def test_megabytes_of_hidden_characters_are_answered_in_linear_time() -> None:
-    def hidden(size: int) -> FileChange:
+    def hidden(size: int) -> FileDiff:
         return added("a", "\u202e".encode() * size)
 
     assert_linear(lambda file: ask("no-invisible-unicode", file), hidden, 300_000)

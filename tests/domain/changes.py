@@ -12,7 +12,7 @@ from vibe_gate.domain.change import (
     Change,
     ChangeKind,
     ChangeType,
-    FileChange,
+    FileDiff,
     FileVersion,
     Hunk,
     HunkLine,
@@ -44,12 +44,12 @@ def file_change(
     *,
     old_path: str | None = None,
     modes: tuple[int, int] = (REGULAR_MODE, REGULAR_MODE),
-) -> FileChange:
+) -> FileDiff:
     """The change of one file from `before` to `after` (None: not there), with hunks of three lines of context."""
     name = paths.decode(path) if isinstance(path, bytes) else path
     hunks = tuple(_hunks(_lines(before), _lines(after)))
     origins = [line.origin for hunk in hunks for line in hunk.lines]
-    return FileChange(
+    return FileDiff(
         path=name,
         old_path=old_path,
         change_type=_change_type(before, after, old_path, modes),
@@ -62,17 +62,17 @@ def file_change(
     )
 
 
-def added(path: str | bytes, after: bytes, mode: int = REGULAR_MODE) -> FileChange:
+def added(path: str | bytes, after: bytes, mode: int = REGULAR_MODE) -> FileDiff:
     """A file that was not there before."""
     return file_change(path, None, after, modes=(mode, mode))
 
 
-def deleted(path: str | bytes, before: bytes) -> FileChange:
+def deleted(path: str | bytes, before: bytes) -> FileDiff:
     """A file that is gone."""
     return file_change(path, before, None)
 
 
-def change(*files: FileChange, kind: ChangeKind = "commit") -> Change:
+def change(*files: FileDiff, kind: ChangeKind = "commit") -> Change:
     """A change of these files; its ids are made up, but stay the same for the same files."""
     told = hashlib.sha1(repr(files).encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
     return Change(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from vibe_gate.domain.change import FileChange, FileVersion
+from vibe_gate.domain.change import FileDiff, FileVersion
 from vibe_gate.domain.provenance import Written, provenance, written_hints
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 
 
-def file(path: str, after: str | None, before: str | None = None) -> FileChange:
+def file(path: str, after: str | None, before: str | None = None) -> FileDiff:
     sides = [None if blob is None else FileVersion(blob, 0o100644, 1) for blob in (before, after)]
-    return FileChange(path, None, "modified", sides[0], sides[1], False, 1, 0, ())
+    return FileDiff(path, None, "modified", sides[0], sides[1], False, 1, 0, ())
 
 
 def by(session: str) -> Written:

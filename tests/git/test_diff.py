@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vibe_gate.domain.change import EMPTY_TREE, FileChange, HunkLine, Selection
+from vibe_gate.domain.change import EMPTY_TREE, FileDiff, HunkLine, Selection
 from vibe_gate.errors import IntegrityError, RevisionError
 from vibe_gate.git import open_repository
 
@@ -38,13 +38,13 @@ class Work:
             self.git("add", "-f", "--", name)
         return self.git("write-tree")
 
-    def files(self, before: str, after: str) -> tuple[FileChange, ...]:
+    def files(self, before: str, after: str) -> tuple[FileDiff, ...]:
         """What differs between two trees."""
         ends = [self.git("commit-tree", "-m", "x", tree) for tree in (before, after)]
         with open_repository(self.root, self.environ) as repository:
             return repository.change(Selection("range", *ends)).files
 
-    def changed(self, before: dict[str, bytes], after: dict[str, bytes]) -> FileChange:
+    def changed(self, before: dict[str, bytes], after: dict[str, bytes]) -> FileDiff:
         (file,) = self.files(self.tree(before), self.tree(after))
         return file
 
@@ -54,7 +54,7 @@ def work(tmp_path: Path, environ: dict[str, str]) -> Work:
     return Work(tmp_path / "work", environ)
 
 
-def lines(file: FileChange) -> list[HunkLine]:
+def lines(file: FileDiff) -> list[HunkLine]:
     return [line for hunk in file.hunks for line in hunk.lines]
 
 

@@ -15,7 +15,7 @@ import pytest
 from gitoracle import Oracle
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import Change, FileChange
+from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.git import Repository, open_repository
 
 PROJECT = Path(__file__).parents[2]
@@ -66,7 +66,7 @@ def differences(oracle: Oracle, change: Change) -> list[tuple[object, ...]]:
     return found
 
 
-def seen(file: FileChange) -> tuple[str, bytes | None, bytes, tuple[int, int]]:
+def seen(file: FileDiff) -> tuple[str, bytes | None, bytes, tuple[int, int]]:
     old_path = None if file.old_path is None else paths.encode(file.old_path)
     modes = (file.before.mode if file.before else 0, file.after.mode if file.after else 0)
     return file.change_type, old_path, paths.encode(file.path), modes

@@ -10,23 +10,23 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vibe_gate.domain.change import EMPTY_TREE, Change, FileChange, FileVersion, Hunk, HunkLine
+from vibe_gate.domain.change import EMPTY_TREE, Change, FileDiff, FileVersion, Hunk, HunkLine
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.judging import brief
 
 NONCE = "0123456789abcdef0123456789abcdef"
 
 
-def added(path: str, content: bytes, *, binary: bool = False) -> FileChange:
+def added(path: str, content: bytes, *, binary: bool = False) -> FileDiff:
     rows = [row + b"\n" for row in content.split(b"\n")]
     rows = rows[:-1] if content.endswith(b"\n") else [*rows[:-1], rows[-1][:-1]]
     hunks = (Hunk(0, 0, 1, len(rows), tuple(HunkLine("+", row) for row in rows)),) if rows else ()
-    return FileChange(
+    return FileDiff(
         path, None, "added", None, FileVersion("f" * 40, 0o100644, len(content)), binary, len(rows), 0, hunks
     )
 
 
-def change(*files: FileChange) -> Change:
+def change(*files: FileDiff) -> Change:
     return Change("staged", EMPTY_TREE, "a" * 40, "", "", "", "", files)
 
 
@@ -96,14 +96,14 @@ def test_an_endless_line_goes_on_in_further_rows_until_all_of_it_is_shown():
 
 
 def test_a_binary_file_without_text_form_is_listed_as_unreviewed():
-    blob = FileChange("a.bin", None, "added", None, FileVersion("f" * 40, 0o100644, 9), True, 0, 0, ())
+    blob = FileDiff("a.bin", None, "added", None, FileVersion("f" * 40, 0o100644, 9), True, 0, 0, ())
     _, cut = brief.parts(change(blob), rubric())
     assert cut[0].reason == "binary content without a text form"
 
 
 def test_a_mode_change_alone_is_shown_and_not_called_unreviewed():
     before, after = FileVersion("f" * 40, 0o100644, 9), FileVersion("f" * 40, 0o100755, 9)
-    made = change(FileChange("run.sh", None, "modified", before, after, False, 0, 0, ()))
+    made = change(FileDiff("run.sh", None, "modified", before, after, False, 0, 0, ()))
     parts, cut = brief.parts(made, rubric())
     assert cut == ()
     assert "mode 100644 -> 100755" in parts[0].pieces[0].text
@@ -142,8 +142,8 @@ def every_word() -> str:
         added("mixed.py", mixed),
         added("tail.py", tail),
         added("blob.bin", b"", binary=True),
-        FileChange("new.py", "old.py", "renamed", link[0], link[1], False, 0, 1, (removed,)),
-        FileChange("run.sh", None, "modified", script[0], script[1], False, 0, 0, ()),
+        FileDiff("new.py", "old.py", "renamed", link[0], link[1], False, 0, 1, (removed,)),
+        FileDiff("run.sh", None, "modified", script[0], script[1], False, 0, 0, ()),
         *(added(f"more{number}.py", b"") for number in range(brief.MAX_LISTED_FILES)),
     )
     asked = [

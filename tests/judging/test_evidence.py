@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vibe_gate.domain.change import FileChange, FileVersion, Hunk, HunkLine
+from vibe_gate.domain.change import FileDiff, FileVersion, Hunk, HunkLine
 from vibe_gate.domain.verdict import Evidence
 from vibe_gate.judging.evidence import MAX_QUOTE, changed_lines, check_evidence
 
@@ -18,7 +18,7 @@ def line(text: bytes) -> HunkLine:
     return HunkLine(chr(text[0]), text[1:] + b"\n")
 
 
-FILE = FileChange(
+FILE = FileDiff(
     path="src/a.py",
     old_path=None,
     change_type="modified",
@@ -85,7 +85,7 @@ def test_evidence_in_a_file_that_the_change_does_not_touch_is_void():
 def test_invisible_characters_are_quoted_as_they_were_shown():
     content = "admin = user == 'root\u200b'\n".encode()
     hunk = Hunk(0, 0, 1, 1, (HunkLine("+", content),))
-    file = FileChange("a", None, "added", None, FileVersion("a", 0o100644, 9), False, 1, 0, (hunk,))
+    file = FileDiff("a", None, "added", None, FileVersion("a", 0o100644, 9), False, 1, 0, (hunk,))
     quote = "user == 'root⟦U+200B⟧'"
     assert check_evidence(Evidence(path="a", line=1, end_line=1, quote=quote), file, content).standing == "holds"
 
@@ -93,5 +93,5 @@ def test_invisible_characters_are_quoted_as_they_were_shown():
 def test_a_quote_that_stands_on_every_line_of_a_huge_file_is_answered_at_once():
     content = b"x = 1\n" * 100_000
     hunk = Hunk(0, 0, 1, 1, (HunkLine("+", b"x = 1\n"),))
-    file = FileChange("a", None, "added", None, FileVersion("a", 0o100644, 9), False, 1, 0, (hunk,))
+    file = FileDiff("a", None, "added", None, FileVersion("a", 0o100644, 9), False, 1, 0, (hunk,))
     assert check_evidence(evidence("x = 1", 1), file, content).standing == "holds"

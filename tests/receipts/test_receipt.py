@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from vibe_gate.domain.change import Change, FileChange, FileVersion, Hunk, HunkLine
+from vibe_gate.domain.change import Change, FileDiff, FileVersion, Hunk, HunkLine
 from vibe_gate.domain.receipt import (
     PAYLOAD_TYPE,
     Receipt,
@@ -92,7 +92,7 @@ def test_two_signatures_are_refused():
 def changed(*lines: tuple[str, bytes], mode: int = 0o100644, start: int = 1, path: str = "a.py") -> Change:
     hunk = Hunk(start, 1, start, 1, tuple(HunkLine(origin, content) for origin, content in lines))
     sides = FileVersion("1" * 40, 0o100644, 1), FileVersion("2" * 40, mode, 1)
-    file = FileChange(path, None, "modified", *sides, binary=False, added=1, deleted=1, hunks=(hunk,))
+    file = FileDiff(path, None, "modified", *sides, binary=False, added=1, deleted=1, hunks=(hunk,))
     return Change("commit", "a" * 40, "b" * 40, "", "", "d" * 40, "d" * 40, (file,))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from pydantic import field_validator
 
 from vibe_gate.domain import escape, paths
-from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileChange, FileVersion, Side
+from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, Finding, Outcome
@@ -40,7 +40,7 @@ class CheckInput:
     redact: Callable[[str], str] = str
 
     @property
-    def files(self) -> tuple[FileChange, ...]:
+    def files(self) -> tuple[FileDiff, ...]:
         """The changed files that the criterion's `paths` select (all without `paths`).
 
         A rename is selected by either of its names, so that moving a file out of
@@ -121,12 +121,12 @@ def non_empty_globs(globs: tuple[str, ...]) -> tuple[str, ...]:
     return globs
 
 
-def selected(input: CheckInput, options: Excluding) -> tuple[FileChange, ...]:
+def selected(input: CheckInput, options: Excluding) -> tuple[FileDiff, ...]:
     """The criterion's files without the excluded ones; a rename is left out only if both its names are excluded."""
     return tuple(file for file in input.files if not _is_excluded(file, options.exclude))
 
 
-def _is_excluded(file: FileChange, globs: tuple[str, ...]) -> bool:
+def _is_excluded(file: FileDiff, globs: tuple[str, ...]) -> bool:
     names = {file.path, file.old_path or file.path}
     return bool(globs) and all(paths.matches(name, globs) for name in names)
 
@@ -189,7 +189,7 @@ square of the length, and a hostile 40 MB line must not hang the gate."""
 class AddedLine:
     """Line `number` (from 1) of the after side; `text` without its line ending, undecodable bytes replaced."""
 
-    file: FileChange
+    file: FileDiff
     number: int
     text: str
 
@@ -198,7 +198,7 @@ class AddedLine:
 class AddedBlock:
     """Added lines that follow one another: `text` joined by newlines, from line `first` on."""
 
-    file: FileChange
+    file: FileDiff
     first: int
     text: str
 
@@ -212,7 +212,7 @@ class AddedBlock:
         return self.text.rfind("\n", 0, position) + 1, end if end >= 0 else len(self.text)
 
 
-def added_lines(files: Iterable[FileChange]) -> Iterator[AddedLine]:
+def added_lines(files: Iterable[FileDiff]) -> Iterator[AddedLine]:
     """Every added line; those of binary files too, for a NUL must not hide text."""
     for file in files:
         if file.after is None or file.after.mode == SUBMODULE_MODE:
@@ -226,7 +226,7 @@ def added_lines(files: Iterable[FileChange]) -> Iterator[AddedLine]:
                     number += 1
 
 
-def added_blocks(files: Iterable[FileChange]) -> Iterator[AddedBlock]:
+def added_blocks(files: Iterable[FileDiff]) -> Iterator[AddedBlock]:
     """The added lines again, those that follow one another as one text."""
     block: list[AddedLine] = []
     for line in added_lines(files):

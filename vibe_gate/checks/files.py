@@ -22,7 +22,7 @@ from vibe_gate.checks.contract import (
 )
 from vibe_gate.checks.tests_kept import TEST_FILES
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, FileChange
+from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, FileDiff
 from vibe_gate.domain.escape import counted, expression, listed
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.verdict import Finding
@@ -77,7 +77,7 @@ def no_deleted_files(input: CheckInput, options: Excluding) -> CheckResult:
     return failed(input, f"{counted(len(findings), 'file')} deleted: {listed(f.path for f in findings)}.", findings)
 
 
-def _deletion(input: CheckInput, file: FileChange) -> Finding | None:
+def _deletion(input: CheckInput, file: FileDiff) -> Finding | None:
     if file.after is None:
         return finding(input, "This file is deleted.", path=file.shown_path)
     globs = input.criterion.paths
@@ -115,7 +115,7 @@ def forbidden_paths(input: CheckInput, options: ForbiddenPathsOptions) -> CheckR
     )
 
 
-def _names(file: FileChange) -> list[str]:
+def _names(file: FileDiff) -> list[str]:
     return [file.path] if file.old_path in {None, file.path} else [file.old_path or "", file.path]
 
 
@@ -203,7 +203,7 @@ def no_large_files(input: CheckInput, options: LargeFileOptions) -> CheckResult:
     return failed(input, f"{counted(len(hits), 'file')} over {options.max_kb:,} KiB: {shown}.", findings)
 
 
-def _has_content_change(file: FileChange) -> bool:
+def _has_content_change(file: FileDiff) -> bool:
     """Whether the content is new; a mere move or change of mode brought nothing in."""
     return file.before is None or file.after is None or file.before.blob != file.after.blob
 

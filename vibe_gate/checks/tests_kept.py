@@ -28,7 +28,7 @@ from vibe_gate.checks.contract import (
     text_of,
 )
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, FileChange, Side
+from vibe_gate.domain.change import REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, FileDiff, Side
 from vibe_gate.domain.escape import counted, listed
 from vibe_gate.domain.verdict import MAX_FINDINGS, Finding
 
@@ -222,11 +222,11 @@ def _is_test_file(path: str, options: TestOptions) -> bool:
     return paths.matches(path, options.tests) or (options.tests == TEST_FILES and paths.matches(path, INLINE_TESTS))
 
 
-def _held_tests(file: FileChange, options: TestOptions) -> bool:
+def _held_tests(file: FileDiff, options: TestOptions) -> bool:
     return file.before is not None and _is_test_file(file.old_path or file.path, options)
 
 
-def _left_the_tests(file: FileChange, options: TestOptions) -> bool:
+def _left_the_tests(file: FileDiff, options: TestOptions) -> bool:
     """Whether the file is no longer where a runner looks. A file with tests beside code counts by its tests alone."""
     old = file.old_path or file.path
     if not paths.matches(old, options.tests):
@@ -236,7 +236,7 @@ def _left_the_tests(file: FileChange, options: TestOptions) -> bool:
     )
 
 
-def _tests_of(input: CheckInput, file: FileChange, options: TestOptions, side: Side) -> list[DeclaredTest]:
+def _tests_of(input: CheckInput, file: FileDiff, options: TestOptions, side: Side) -> list[DeclaredTest]:
     """The tests of one side, as far as a runner would look there."""
     version, path = (file.before, file.old_path or file.path) if side == "before" else (file.after, file.path)
     if version is None or version.mode & 0o170000 != REGULAR_MODE & 0o170000 or version.size > MAX_TEST_FILE:
@@ -272,7 +272,7 @@ def _missing(before: list[DeclaredTest], after: list[DeclaredTest], gained: Coun
     return missing
 
 
-def _file_finding(input: CheckInput, file: FileChange, tests: int) -> Finding:
+def _file_finding(input: CheckInput, file: FileDiff, tests: int) -> Finding:
     shown = paths.quote(file.old_path or file.path)
     held = f" with {counted(tests, 'test')}" if tests else ""
     if file.after is None:
@@ -280,7 +280,7 @@ def _file_finding(input: CheckInput, file: FileChange, tests: int) -> Finding:
     return finding(input, f"This test file{held} is moved out of the tests, to {file.shown_path}.", path=shown)
 
 
-def _test_finding(input: CheckInput, file: FileChange, test: DeclaredTest) -> Finding:
+def _test_finding(input: CheckInput, file: FileDiff, test: DeclaredTest) -> Finding:
     shown = paths.quote(file.old_path or file.path)
     return finding(input, f"Test {test.name} was removed.", path=shown, line=test.line, quote=test.text, side="before")
 

@@ -28,7 +28,7 @@ from vibe_gate.checks.contract import (
     selected,
 )
 from vibe_gate.domain import escape, paths
-from vibe_gate.domain.change import FileChange
+from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.escape import counted, expression, listed
 from vibe_gate.domain.verdict import MAX_FINDINGS, Finding
 
@@ -122,7 +122,7 @@ def _masked(line: str, start: int, matches: list[secrets.SecretMatch]) -> str:
     return "".join([*out, line[position:]])
 
 
-def _not_shown(files: tuple[FileChange, ...]) -> str:
+def _not_shown(files: tuple[FileDiff, ...]) -> str:
     large = [file for file in files if file.binary and file.after is not None and not file.hunks and file.after.size]
     return f" {counted(len(large), 'large binary file')} not scanned." if large else ""
 
@@ -211,14 +211,14 @@ def no_invisible_unicode(input: CheckInput, options: Excluding) -> CheckResult:
     return failed(input, f"{counted(hits, 'invisible character')}{more} in {counted(touched, 'file')}.", findings)
 
 
-def _new_names(files: tuple[FileChange, ...]) -> Iterator[tuple[FileChange, int, str]]:
+def _new_names(files: tuple[FileDiff, ...]) -> Iterator[tuple[FileDiff, int, str]]:
     """The names that this change brings, as line 0."""
     for file in files:
         if file.after is not None and (file.before is None or file.old_path is not None):
             yield file, 0, paths.encode(file.path).decode("utf-8", "replace")
 
 
-def _text_lines(files: tuple[FileChange, ...]) -> Iterator[tuple[FileChange, int, str]]:
+def _text_lines(files: tuple[FileDiff, ...]) -> Iterator[tuple[FileDiff, int, str]]:
     """The added lines of text; of a binary file those that are text, for a NUL beside them must not hide them."""
     for line in added_lines(files):
         if not (line.file.binary and "\ufffd" in line.text):

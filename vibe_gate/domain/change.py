@@ -24,7 +24,7 @@ ChangeKind = Literal["worktree", "range", "staged", "commit"]
 
 __all__ = [
     "EMPTY_TREE", "EXECUTABLE_MODE", "NO_MODE", "REGULAR_MODE", "SUBMODULE_MODE", "SYMLINK_MODE", "Change",
-    "ChangeKind", "ChangeType", "FileChange", "FileVersion", "Hunk", "HunkLine", "Origin", "Selection", "Side",
+    "ChangeKind", "ChangeType", "FileDiff", "FileVersion", "Hunk", "HunkLine", "Origin", "Selection", "Side",
 ]  # fmt: skip
 
 
@@ -57,7 +57,7 @@ class FileVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class FileChange:
+class FileDiff:
     """One path that differs. `path` is that of the after side (of the before side if deleted).
 
     Binary files (a NUL byte in the first 8,000, as git says) carry hunks too, from
@@ -100,7 +100,7 @@ class Change:
     head_commit: str
     patch_id: str
     range_patch_id: str
-    files: tuple[FileChange, ...]
+    files: tuple[FileDiff, ...]
 
     @property
     def key(self) -> str:
@@ -117,7 +117,7 @@ class Change:
         """Deleted lines over all files."""
         return sum(file.deleted for file in self.files)
 
-    def file(self, path: str) -> FileChange | None:
+    def file(self, path: str) -> FileDiff | None:
         """The file changed at `path` on its after side (or before side, if deleted)."""
         return next((file for file in self.files if file.path == path), None)
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vibe_gate.domain.change import FileChange
+from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.escape import expression, show_text
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.summary import AgentAuthored
@@ -74,7 +74,7 @@ class Written:
     path: str
 
 
-def written_hints(files: Sequence[FileChange], blobs: Mapping[str, Written]) -> tuple[str, ...]:
+def written_hints(files: Sequence[FileDiff], blobs: Mapping[str, Written]) -> tuple[str, ...]:
     """What captured sessions say about the files: a hint for each session whose blobs (by id) the change brings."""
     counts: dict[tuple[str, str], int] = {}
     for file in files:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import Change, FileChange, FileVersion, Hunk
+from vibe_gate.domain.change import Change, FileDiff, FileVersion, Hunk
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.summary import CacheUse, Cost
@@ -290,7 +290,7 @@ def _stands_once(hunk: Hunk, content: bytes) -> bool:
     return content.find(b"\n" + old, first + 1) < 0
 
 
-def _title(file: FileChange) -> bytes:
+def _title(file: FileDiff) -> bytes:
     modes = [f"{side.mode:o}" if side else "-" for side in (file.before, file.after)]
     names = paths.encode(file.old_path if file.old_path is not None else file.path), paths.encode(file.path)
     return b"\0".join((file.change_type.encode(), *(mode.encode() for mode in modes), *names))

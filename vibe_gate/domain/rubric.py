@@ -12,7 +12,7 @@ from vibe_gate.domain.model import Model
 from vibe_gate.domain.paths import matches
 
 if TYPE_CHECKING:
-    from vibe_gate.domain.change import FileChange
+    from vibe_gate.domain.change import FileDiff
 
 IDENTIFIER = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER)]
@@ -61,7 +61,7 @@ class Criterion(Model):
         """The entry of CHECKS that decides this criterion (kind "check" only)."""
         return self.check or "command"
 
-    def concerns(self, file: FileChange) -> bool:
+    def concerns(self, file: FileDiff) -> bool:
         """Whether `paths` select the file, by either of its names."""
         names = [file.path] + ([file.old_path] if file.old_path else [])
         return not self.paths or any(matches(name, self.paths) for name in names)

@@ -16,7 +16,7 @@ from datetime import date
 from typing import Literal
 
 from vibe_gate.domain import escape, paths
-from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileChange
+from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
@@ -125,7 +125,7 @@ FINGERPRINT = 16
 class PolicyFile:
     """A changed file that is policy, and what its change means."""
 
-    file: FileChange
+    file: FileDiff
     level: Literal["block", "warn"]
 
 
@@ -158,7 +158,7 @@ def policy_impact(change: Change, gate: Gate, environ: Mapping[str, str]) -> Pol
     return PolicyImpact(policy_files(change, gate), gate.origin == "bootstrap" and "CI" in environ)
 
 
-def policy_changes(impact: PolicyImpact, file_patch: Callable[[FileChange], str]) -> tuple[PolicyChange, ...]:
+def policy_changes(impact: PolicyImpact, file_patch: Callable[[FileDiff], str]) -> tuple[PolicyChange, ...]:
     """The changes with their diffs, safe to show; `file_patch` gives the unified text of a file's change."""
     return tuple(
         PolicyChange(
@@ -171,7 +171,7 @@ def policy_changes(impact: PolicyImpact, file_patch: Callable[[FileChange], str]
     )
 
 
-def touches(file: FileChange, globs: tuple[str, ...]) -> bool:
+def touches(file: FileDiff, globs: tuple[str, ...]) -> bool:
     """Whether either name of the file matches."""
     return paths.matches(file.path, globs) or (file.old_path is not None and paths.matches(file.old_path, globs))
 
@@ -193,7 +193,7 @@ def policy_files(change: Change, gate: Gate) -> tuple[PolicyFile, ...]:
     return tuple(found)
 
 
-def _diverts(file: FileChange, gate: Gate) -> bool:
+def _diverts(file: FileDiff, gate: Gate) -> bool:
     """Whether a new link or submodule stands where the gate's paths expect a folder: what it leads to escapes them."""
     if file.after is None or file.after.mode not in (SYMLINK_MODE, SUBMODULE_MODE):
         return False
@@ -204,7 +204,7 @@ def _diverts(file: FileChange, gate: Gate) -> bool:
     return any(glob.lstrip("/").startswith(file.path + "/") for glob in (*scopes, *criteria))
 
 
-def policy_warning(file: FileChange) -> Finding:
+def policy_warning(file: FileDiff) -> Finding:
     """The finding for a file that steers agents, diffs or test runs."""
     return Finding(
         path=file.shown_path,

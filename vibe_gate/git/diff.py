@@ -18,7 +18,7 @@ from vibe_gate.domain.change import (
     Change,
     ChangeKind,
     ChangeType,
-    FileChange,
+    FileDiff,
     FileVersion,
     Hunk,
     HunkLine,
@@ -63,7 +63,7 @@ class Trees(NamedTuple):
 class Diff:
     """What differs between two trees. `patch` only names binary files; `patch_id` is "" if nothing differs."""
 
-    files: tuple[FileChange, ...] = ()
+    files: tuple[FileDiff, ...] = ()
     patch: bytes = b""
     patch_id: str = ""
 
@@ -191,14 +191,14 @@ class _Output:
 _NEXT = expression(rb"\n[0-9a-f]{40} [0-9a-f]{40}[\n\0]")
 
 
-def _files(objects: Objects, rows: list[_Row], patch: bytes, sizes: dict[str, int]) -> tuple[FileChange, ...]:
+def _files(objects: Objects, rows: list[_Row], patch: bytes, sizes: dict[str, int]) -> tuple[FileDiff, ...]:
     sections = _split_patch(patch)
     return tuple(_file(objects, row, sections.get(row.path, b""), sizes) for row in rows)
 
 
-def _file(objects: Objects, row: _Row, section: bytes, sizes: dict[str, int]) -> FileChange:
+def _file(objects: Objects, row: _Row, section: bytes, sizes: dict[str, int]) -> FileDiff:
     before, after = row.versions(sizes)
-    file = FileChange(
+    file = FileDiff(
         path=paths.decode(row.path),
         old_path=paths.decode(row.old_path) if row.change_type == "renamed" else None,
         change_type=row.change_type,
@@ -212,7 +212,7 @@ def _file(objects: Objects, row: _Row, section: bytes, sizes: dict[str, int]) ->
     return _binary(objects, file) if file.binary else file
 
 
-def _binary(objects: Objects, file: FileChange) -> FileChange:
+def _binary(objects: Objects, file: FileDiff) -> FileDiff:
     """The file with the hunks that it has as text, so that nothing hides behind a NUL byte."""
     from vibe_gate.git import libgit2  # binary files are rare, and loading it takes as long as a diff
 
@@ -358,7 +358,7 @@ class Changes:
             return self._text_patch(change)
         return full_patch(self._objects, Trees(change.before, change.after))
 
-    def file_patch(self, change: Change, file: FileChange) -> str:
+    def file_patch(self, change: Change, file: FileDiff) -> str:
         """One file's section of the patch for people: what cannot be seen is escaped, binary files are only named."""
         sections = _split_patch(self._text_patch(change))
         return _visible(sections.get(paths.encode(file.path), b""))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from vibe_gate.domain.change import Change, FileChange, FileVersion, Selection
+    from vibe_gate.domain.change import Change, FileDiff, FileVersion, Selection
     from vibe_gate.domain.provenance import Commit
     from vibe_gate.git.diff import Changes
     from vibe_gate.git.export import Export
@@ -82,7 +82,7 @@ class Repository:
         """The change as a patch that `git apply` accepts, binary files included."""
         return self._changes.patch(change)
 
-    def file_patch(self, change: Change, file: FileChange) -> str:
+    def file_patch(self, change: Change, file: FileDiff) -> str:
         """One file's section of the patch for people: what cannot be seen is escaped, binary files are only named."""
         return self._changes.file_patch(change, file)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from vibe_gate.checks import CheckResults
 from vibe_gate.domain import paths, unredacted_fields
-from vibe_gate.domain.change import Change, FileChange
+from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.receipt import Waiver
@@ -262,7 +262,7 @@ def notes(
     yield from (f"{waiver.finding}: {waiver.sentence}" for waiver in verdict.waivers)
 
 
-def _whole(files: Iterable[FileChange], why: str) -> tuple[Unreviewed, ...]:
+def _whole(files: Iterable[FileDiff], why: str) -> tuple[Unreviewed, ...]:
     return tuple(Unreviewed(path=file.shown_path, line=0, end_line=0, reason=why) for file in files)
 
 
@@ -279,7 +279,7 @@ def of_change(change: Change) -> ChangeSummary:
     )
 
 
-def _changed_file(file: FileChange) -> ChangedFile:
+def _changed_file(file: FileDiff) -> ChangedFile:
     return ChangedFile(
         path=file.shown_path,
         old_path=None if file.old_path is None else paths.quote(file.old_path),

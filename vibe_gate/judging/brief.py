@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from vibe_gate.domain import escape, paths
-from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileChange, FileVersion, Hunk
+from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion, Hunk
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
@@ -197,12 +197,12 @@ def _criteria(criteria: Sequence[Criterion]) -> str:
     return "\n".join(blocks)
 
 
-def _file_line(file: FileChange) -> str:
+def _file_line(file: FileDiff) -> str:
     renamed = f" (was {paths.quote(file.old_path)})" if file.old_path else ""
     return f"| {file.shown_path}{renamed}: {_describe(file)}"
 
 
-def _describe(file: FileChange) -> str:
+def _describe(file: FileDiff) -> str:
     facts = [file.change_type.replace("_", " "), f"+{file.added} -{file.deleted}"]
     if file.binary:
         facts.append("binary")
@@ -219,7 +219,7 @@ def _mode(version: FileVersion) -> str:
     return names.get(version.mode, f"{version.mode:o}")
 
 
-def _pieces(file: FileChange) -> tuple[list[BriefPiece], list[Unreviewed]]:
+def _pieces(file: FileDiff) -> tuple[list[BriefPiece], list[Unreviewed]]:
     header = f"| ==== {file.shown_path}: {_describe(file)}{_line_endings(file)}"
     if not file.hunks:
         return [BriefPiece(file.path, 0, 0, header)], _without_text(file)
@@ -232,7 +232,7 @@ def _pieces(file: FileChange) -> tuple[list[BriefPiece], list[Unreviewed]]:
     return pieces, []
 
 
-def _without_text(file: FileChange) -> list[Unreviewed]:
+def _without_text(file: FileDiff) -> list[Unreviewed]:
     """A file without hunks has content nobody is shown, unless only its name or mode changed."""
     versions = [version for version in (file.before, file.after) if version]
     if len({version.blob for version in versions}) == 1 and len(versions) == 2:
@@ -280,12 +280,12 @@ def _numbered(hunk: Hunk, keep_cr: bool) -> Iterator[_Row]:
         new += line.origin != "-"
 
 
-def _mixes_line_endings(file: FileChange) -> bool:
+def _mixes_line_endings(file: FileDiff) -> bool:
     """Whether LF and CR LF stand side by side, so that the endings themselves are part of the change."""
     return len({line.content.endswith(b"\r\n") for hunk in file.hunks for line in hunk.lines}) > 1
 
 
-def _line_endings(file: FileChange) -> str:
+def _line_endings(file: FileDiff) -> str:
     if _mixes_line_endings(file):
         return ", LF and CR LF line endings"
     crlf = any(line.content.endswith(b"\r\n") for hunk in file.hunks for line in hunk.lines)

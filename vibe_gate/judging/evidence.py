@@ -6,7 +6,7 @@ from bisect import bisect_right
 from itertools import accumulate
 
 from vibe_gate.domain import escape
-from vibe_gate.domain.change import FileChange, Side
+from vibe_gate.domain.change import FileDiff, Side
 from vibe_gate.domain.verdict import CheckedEvidence, Evidence, Standing
 
 MAX_QUOTE = 4000
@@ -19,7 +19,7 @@ MIN_RELOCATED = 8
 """Visible characters that a quote needs to be looked for elsewhere: a lone brace stands on every page."""
 
 
-def check_evidence(evidence: Evidence, file: FileChange | None, content: bytes) -> CheckedEvidence:
+def check_evidence(evidence: Evidence, file: FileDiff | None, content: bytes) -> CheckedEvidence:
     """Whether the quoted text stands where it is said to stand, and touches the change.
 
     `file` is the changed file that `evidence.path` names (None: not part of the
@@ -50,7 +50,7 @@ def check_evidence(evidence: Evidence, file: FileChange | None, content: bytes) 
     return _stands(evidence, quote, nearest, "relocated")
 
 
-def changed_lines(file: FileChange, side: Side) -> frozenset[int]:
+def changed_lines(file: FileDiff, side: Side) -> frozenset[int]:
     """Line numbers, from 1, that the change added (after) or removed (before)."""
     wanted = "+" if side == "after" else "-"
     skipped = "-" if side == "after" else "+"

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from vibe_gate import agent
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import Change, FileChange, FileVersion
+from vibe_gate.domain.change import Change, FileDiff, FileVersion
 from vibe_gate.domain.context import CHECKS_NODE, RunContext
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
@@ -201,7 +201,7 @@ def _check(criterion: Criterion, evidence: Evidence, context: VoteContext) -> Ch
     return check_evidence(evidence, file, context.read(version) if version else b"")
 
 
-def _file_of(evidence: Evidence, change: Change) -> FileChange | None:
+def _file_of(evidence: Evidence, change: Change) -> FileDiff | None:
     path = paths.unquote(evidence.path)
     file = change.file(path)
     if file is None and evidence.side == "before":

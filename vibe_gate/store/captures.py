@@ -86,7 +86,7 @@ class Redact(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class HookEvent:
+class CapturedEvent:
     """One event of the spool: when it was (ms since 1970), and what Claude Code said."""
 
     ts: int
@@ -105,7 +105,7 @@ class HookEvent:
 
 
 @dataclass
-class Progress:
+class CaptureProgress:
     """How far the capture of a session in one store is: its folder there, counts, and what folding goes on from.
 
     `started` and `updated` in ms since 1970; `bytes` is how far events.jsonl is finished, `folded` the last spool.
@@ -124,7 +124,7 @@ class Progress:
     transcript: str = ""
     todos: list[dict[str, str]] = field(default_factory=list)
 
-    def add(self, event: HookEvent, size: int) -> None:
+    def add(self, event: CapturedEvent, size: int) -> None:
         """Count an event whose line has `size` bytes."""
         self.started = min(self.started or event.ts, event.ts)
         self.updated = max(self.updated, event.ts)
@@ -141,20 +141,20 @@ class CapturedWork:
     def __init__(self, file: StateFile) -> None:
         self._file = file
 
-    def progress(self, session: str, store: str) -> Progress:
-        """How far a session is in a store; a new Progress if nothing is known."""
+    def progress(self, session: str, store: str) -> CaptureProgress:
+        """How far a session is in a store; a new CaptureProgress if nothing is known."""
         rows = self._file.read("SELECT progress FROM captures WHERE session = ? AND store = ?", session, store)
         try:
-            return Progress(**json.loads(rows[0][0])) if rows else Progress()
+            return CaptureProgress(**json.loads(rows[0][0])) if rows else CaptureProgress()
         except (ValueError, TypeError):
-            return Progress()
+            return CaptureProgress()
 
-    def keep(self, session: str, store: str, progress: Progress) -> None:
+    def keep(self, session: str, store: str, progress: CaptureProgress) -> None:
         """Remember the progress. OSError if the state does not take it."""
         row = (session, store, json.dumps(asdict(progress)))
         self._change(lambda db: db.execute("INSERT OR REPLACE INTO captures VALUES (?, ?, ?)", row))
 
-    def note(self, session: str, events: Iterable[HookEvent]) -> None:
+    def note(self, session: str, events: Iterable[CapturedEvent]) -> None:
         """Note the calls and blobs of events; twice is once. OSError if the state does not take it."""
         calls, blobs = [], []
         for event in events:
@@ -403,7 +403,7 @@ class _Session:
         self.work.keep(self.name, store, progress)
         return progress.events - before
 
-    def _place(self, shelf: Folder, progress: Progress, taken: Path) -> tuple[Folder, Progress]:
+    def _place(self, shelf: Folder, progress: CaptureProgress, taken: Path) -> tuple[Folder, CaptureProgress]:
         """The session's folder. If what is there is not what was left there, it stays, and another one is begun."""
         if progress.folder:
             with contextlib.suppress(OSError):
@@ -417,11 +417,11 @@ class _Session:
         name = f"{AGENT}_{began:%Y%m%d_%H%M%S}_{self.name[:8].strip('-_') or 'unknown'}"
         while True:
             try:
-                return shelf.make(name), Progress(folder=name)
+                return shelf.make(name), CaptureProgress(folder=name)
             except FileExistsError:  # another session's: ids that begin with the time are common
                 name = f"{name.partition('-')[0]}-{secrets.token_hex(4)}"
 
-    def _line(self, progress: Progress, event: HookEvent) -> bytes:
+    def _line(self, progress: CaptureProgress, event: CapturedEvent) -> bytes:
         """The event as a line, counted; if it cannot be kept, one that says why: it costs no other event."""
         try:
             line = _encoded(event, event.kind, self.redact)
@@ -437,7 +437,7 @@ class _Session:
         progress.add(event, len(line))
         return line
 
-    def _meta(self, progress: Progress) -> bytes:
+    def _meta(self, progress: CaptureProgress) -> bytes:
         """The bytes of meta.json. What a redactor cannot look at is left out of it."""
         capture = self._status(progress)
         written = self.work.blobs(self.name)[-MAX_WRITTEN:]
@@ -468,7 +468,7 @@ class _Session:
         except Exception as error:  # noqa: BLE001  as of events
             return f"[left out: {type(error).__name__}]"
 
-    def _status(self, progress: Progress) -> dict[str, Any]:
+    def _status(self, progress: CaptureProgress) -> dict[str, Any]:
         """`hookCaptureStatus`: whether all that the session did was captured.
 
         The agent's own transcript names the calls that were done. Hooks in the background end with the program
@@ -494,18 +494,18 @@ class _TooLarge(ValueError):
     """A reader would refuse the event's line."""
 
 
-def _events(taken: Path) -> Iterator[HookEvent | None]:
+def _events(taken: Path) -> Iterator[CapturedEvent | None]:
     """The events of a spool; None for a line that is none."""
     with _reading(taken) as file:
         while line := file.readline(MAX_LINE_BYTES):
             try:
                 document = json.loads(line)
-                yield HookEvent(int(document["ts"]), dict(document["event"]))
+                yield CapturedEvent(int(document["ts"]), dict(document["event"]))
             except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
                 yield None
 
 
-def _encoded(event: HookEvent, kind: str, redact: Redact) -> bytes:
+def _encoded(event: CapturedEvent, kind: str, redact: Redact) -> bytes:
     document = {"ts": _iso(event.ts), "type": redact.value(kind), "data": redact.value(event.data)}
     line = dumps(document).encode() + b"\n"
     try:
@@ -517,7 +517,7 @@ def _encoded(event: HookEvent, kind: str, redact: Redact) -> bytes:
     return line
 
 
-def _todos(todos: list[dict[str, str]], event: HookEvent) -> list[dict[str, str]]:
+def _todos(todos: list[dict[str, str]], event: CapturedEvent) -> list[dict[str, str]]:
     """The agent's list after an event, of either kind of todo tool."""
     tool, asked, answer = (event.data.get(name) for name in ("tool_name", "tool_input", "tool_response"))
     if event.kind != "PostToolUse" or not isinstance(asked, dict):

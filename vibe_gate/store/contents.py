@@ -31,7 +31,7 @@ _LEVEL = 6
 _GZIP = 31  # zlib's number for "gzip, largest window"
 
 
-class Redactor(Protocol):
+class TextRedactor(Protocol):
     """Replaces secrets by placeholders; whoever opens the store hands one in. Nothing is written before it."""
 
     def text(self, text: str, /) -> str:
@@ -44,7 +44,7 @@ class Redactor(Protocol):
         """JSON without secrets in any of its texts."""
 
 
-class CountingRedactor(Redactor, Protocol):
+class CountingRedactor(TextRedactor, Protocol):
     """A redactor that counts what it replaced: a bundle's summary says so."""
 
     @property
@@ -136,7 +136,7 @@ class Kept:
 class Contents:
     """Keeps sides of files in one bundle, a run's or a turn's."""
 
-    def __init__(self, bundle: Folder, redact: Redactor) -> None:
+    def __init__(self, bundle: Folder, redact: TextRedactor) -> None:
         self._bundle = bundle
         self._redact = redact
         self._sides: dict[Side, Folder] = {}

@@ -44,7 +44,7 @@ from vibe_gate.store.bundle import (
     turns_of,
     verdict_of,
 )
-from vibe_gate.store.contents import LARGEST_CONTENT, Redactor, digest_of
+from vibe_gate.store.contents import LARGEST_CONTENT, TextRedactor, digest_of
 from vibe_gate.store.files import FileChange, Files
 from vibe_gate.store.log import Log
 from vibe_gate.store.session import CapturedCall, Messages, Tools
@@ -122,7 +122,7 @@ class Git:
 
 
 def read_bundle(
-    directory: Path | str, *, redact: Redactor | None = None, clock: Callable[[], datetime] = _NOW
+    directory: Path | str, *, redact: TextRedactor | None = None, clock: Callable[[], datetime] = _NOW
 ) -> RunResult:
     """The run or the turn whose bundle is `directory`, from disk alone.
 
@@ -143,7 +143,7 @@ class RunResult:
 
     __slots__ = ("_bundle", "_clock", "_known", "_redact", "state")
 
-    def __init__(self, bundle: BundleLocation, redact: Redactor | None, clock: Callable[[], datetime]) -> None:
+    def __init__(self, bundle: BundleLocation, redact: TextRedactor | None, clock: Callable[[], datetime]) -> None:
         self._bundle = bundle
         self._redact = redact
         self._clock = clock
@@ -397,7 +397,9 @@ def _usage(turn: BundleLocation) -> tuple[int | None, float | None]:
 # Annotations are beside the sealed files, those on a turn in its run's folder, too: no seal covers them.
 
 
-def _append(bundle: BundleLocation, record: dict[str, Any], attachment: Attachment | None, redact: Redactor) -> None:
+def _append(
+    bundle: BundleLocation, record: dict[str, Any], attachment: Attachment | None, redact: TextRedactor
+) -> None:
     folder = open_folder(bundle.root)
     if attachment is not None:
         body = attachment.body

@@ -23,7 +23,7 @@ from vibe_gate.domain.turn import (
     todos_after,
 )
 from vibe_gate.store import names
-from vibe_gate.store.contents import Contents, CountingRedactor, Redactor, redacted_patch, tally
+from vibe_gate.store.contents import Contents, CountingRedactor, TextRedactor, redacted_patch, tally
 from vibe_gate.store.folder import Folder, let_go, write_all
 from vibe_gate.store.log import Log, encode_document
 from vibe_gate.store.recorder import RecordingStatus
@@ -204,7 +204,7 @@ class TurnRecorder:
         parts.completed(self, about)
 
 
-def _redacted(redact: Redactor, data: Mapping[str, Any], own: unredacted_fields.Own = False) -> dict[str, Any]:
+def _redacted(redact: TextRedactor, data: Mapping[str, Any], own: unredacted_fields.Own = False) -> dict[str, Any]:
     """The event without secrets; its names if the rest cannot be kept: a session goes on, and says what is missing.
 
     A model can nest a tool's input as deep as it likes, and write what no redactor was tried with.
@@ -224,7 +224,7 @@ def _redacted(redact: Redactor, data: Mapping[str, Any], own: unredacted_fields.
     return safe
 
 
-def _head(redact: Redactor, data: Mapping[str, Any], why: str) -> dict[str, Any]:
+def _head(redact: TextRedactor, data: Mapping[str, Any], why: str) -> dict[str, Any]:
     kept = {name: data[name] for name in _NAMES if isinstance(data.get(name), str)}
     return {**redact.value(kept), "left_out": why}
 
