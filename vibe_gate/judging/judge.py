@@ -31,7 +31,7 @@ from vibe_gate.git import Repository
 from vibe_gate.judging.assemble import JudgeResult
 from vibe_gate.judging.deadline import GRACE_S
 from vibe_gate.judging.question import Question, RubricQuestion, RubricVotes
-from vibe_gate.judging.votes import SESSIONS_AT_ONCE, TOOLS, VoteContext, cast_votes
+from vibe_gate.judging.votes import SESSIONS_AT_ONCE, TOOLS, VoteContext, cast_votes, together
 
 if TYPE_CHECKING:
     from vibe_gate.store.state import AnswerCache, DaySpending
@@ -227,9 +227,8 @@ def _vote_context(context: JudgeContext, gateway: Gateway, folder: Path, nonce: 
 
 
 async def _all_votes(questions: list[RubricQuestion], context: VoteContext) -> dict[str, RubricVotes]:
-    async with asyncio.TaskGroup() as group:
-        tasks = {question.key: group.create_task(cast_votes(question, context)) for question in questions}
-    return {key: task.result() for key, task in tasks.items()}
+    votes = await together(cast_votes(question, context) for question in questions)
+    return dict(zip((question.key for question in questions), votes, strict=True))
 
 
 def _tell_budget(run: RunContext, budget: float, spent: Spending, votes: Mapping[str, RubricVotes]) -> None:

@@ -9,9 +9,10 @@ conversation gave no answer is listed as unreviewed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -26,6 +27,8 @@ from vibe_gate.judging import brief
 from vibe_gate.judging.brief import BriefPart, CriterionAnswer
 from vibe_gate.judging.evidence import check_evidence
 from vibe_gate.judging.question import RubricQuestion, RubricVotes
+
+T = TypeVar("T")
 
 TOOLS = ("Read", "Grep", "Glob")
 """What a judge may use: reading only, below the exported tree."""
@@ -111,8 +114,19 @@ async def _ask_all(rubric: Rubric, parts: list[BriefPart], nodes: list[str], con
         async with context.slots:
             return await _ask(rubric, part, node, context)
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(ask(part, node)) for part, node in zip(parts, nodes, strict=False)]
+    return await together(ask(part, node) for part, node in zip(parts, nodes, strict=False))
+
+
+async def together(asked: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results in order. The first error ends the others and is raised itself: faces know no groups."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in asked]
+    except BaseExceptionGroup as errors:
+        first = errors.exceptions[0]
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise first from None
     return [task.result() for task in tasks]
 
 
