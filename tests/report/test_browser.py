@@ -97,4 +97,4 @@ def test_the_text_of_every_finding_can_be_seen(room, tmp_path):
 def test_four_hundred_findings_are_no_wider(room, tmp_path):
     seen = look(room, tmp_path, comment(big(400)), room.COLUMN + 32)
     assert (seen["wide"], seen["page"], seen["fetched"]) == ([], True, [])
-    assert "more findings did not fit here" in seen["text"]
+    assert "more findings did not fit: see" in seen["text"]

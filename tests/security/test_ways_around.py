@@ -124,7 +124,7 @@ def test_7_a_cherry_pick_of_what_nobody_reviewed_is_missing(gated):
     stage(gated, **{"src/pay.py": BAD})
     git(gated, "-c", "core.hooksPath=/dev/null", "commit", "-m", "Bad")
     gated.git("checkout", "-q", "main")
-    assert git(gated, "cherry-pick", "aside").returncode == 0
+    assert git(gated, "cherry-pick", "-x", "aside").returncode == 0  # without -x it would be the same commit
     code, [row] = gated.verify(f"{gated.first}..HEAD")
     assert (code, row["status"]) == (1, "missing")
 

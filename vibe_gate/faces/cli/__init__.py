@@ -63,9 +63,13 @@ def _answer(argv: list[str]) -> int:
     if not argv or argv in (["--help"], ["-h"], ["help"]):
         return _print(HELP)
     if argv[:2] == ["bundles", "list"]:
+        from vibe_gate.errors import StorageError
         from vibe_gate.faces.cli.bundles.quick import listed
 
-        text = listed(argv[2:])
+        try:
+            text = listed(argv[2:])
+        except StorageError:
+            text = None  # the whole command says what is wrong
         if text is not None:
             return _print(text)
     from vibe_gate.faces.cli import dispatch
