@@ -105,6 +105,7 @@ def assert_imported(root: Path, archive: Path) -> None:
 
 def each_call_fails(do: Callable[[Path], None], made: Callable[[int], Path], after: Callable[[Path], None]) -> int:
     """`do` with its n-th call into the system failing, for every seventh n; how many calls there are."""
+    do(made(0))  # loads what it loads on first use: an import that fails is no fault of the store
     for number in itertools.count(1, 7):
         root = made(number)
         fault = AtCall(number, _fail_with(errno.EIO), but="let_go")
@@ -167,10 +168,10 @@ def test_whichever_call_of_an_export_fails_there_is_no_archive_or_a_whole_one(tm
     root = copy(stores / "whole", tmp_path / "whole")
 
     def write(place: Path) -> None:
-        export_bundles(root, list_runs(root), place / "a.tar.zst", NOW)
+        export_bundles(root, list_runs(root), place / "a.tar.gz", NOW)
 
     def look(place: Path) -> None:
-        for path in place.glob("*.tar.zst"):
+        for path in place.glob("*.tar.gz"):
             other = place / "other"
             other.mkdir()
             import_bundles(other, path, NOW)
@@ -183,10 +184,10 @@ def test_whichever_call_of_an_export_fails_there_is_no_archive_or_a_whole_one(tm
 
 
 INJECTED = [
-    ("write", "error=ENOSPC"), ("openat", "error=EIO"), ("linkat", "error=EIO"), ("renameat", "error=EIO"),
-    ("fsync", "error=EIO"), ("mkdirat", "error=ENOSPC"), ("unlinkat", "error=EIO"),
-    ("flock", "error=ENOLCK"), ("write", "signal=KILL"), ("linkat", "signal=KILL"), ("renameat", "signal=KILL"),
-    ("fsync", "signal=KILL"), ("unlinkat", "signal=KILL"),
+    ("write", "error=ENOSPC"), ("openat", "error=EIO"), ("renameat", "error=EIO"),
+    ("fsync", "error=EIO"), ("mkdirat", "error=ENOSPC"),
+    ("flock", "error=ENOLCK"), ("write", "signal=KILL"), ("renameat", "signal=KILL"),
+    ("fsync", "signal=KILL"),
 ]  # fmt: skip
 
 _REVIEW = """
