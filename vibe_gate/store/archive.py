@@ -67,10 +67,13 @@ def export_runs(root: Path, provenance: Provenance, runs: Collection[RunEntry], 
         raise UsageError("There is no run to export; `vibe-gate bundles list` shows those that there are.")
     if os.path.lexists(target):
         raise UsageError(f"{shown} exists already; name another file.")
-    _require_sound(verify(root, provenance, chosen).problems)
-    for run in chosen:
-        if not _has_begun(store.below(run.place)):
-            raise UsageError(f"{run.place} never began: there is nothing of it to export.")
+    try:
+        _require_sound(verify(root, provenance, chosen).problems)
+        unbegun = next((run.place for run in chosen if not _has_begun(store.below(run.place))), None)
+    except OSError as error:
+        raise StorageError(f"{shown} was not written: {error}.") from error
+    if unbegun is not None:
+        raise UsageError(f"{unbegun} never began: there is nothing of it to export.")
     temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     try:
         with temporary.open("xb") as file:
