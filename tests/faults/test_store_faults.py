@@ -164,6 +164,25 @@ def test_whichever_call_of_an_import_fails_or_kills_nothing_half_is_seen(
     assert calls > 100
 
 
+def test_whichever_call_of_an_export_fails_there_is_no_archive_or_a_whole_one(tmp_path: Path, stores: Path) -> None:
+    root = copy(stores / "whole", tmp_path / "whole")
+
+    def write(place: Path) -> None:
+        export_bundles(root, list_runs(root), place / "a.tar.gz", NOW)
+
+    def look(place: Path) -> None:
+        for path in place.glob("*.tar.gz"):
+            other = place / "other"
+            other.mkdir()
+            import_bundles(other, path, NOW)
+
+    def empty(number: int) -> Path:
+        (tmp_path / str(number)).mkdir()
+        return tmp_path / str(number)
+
+    assert each_call_fails(write, empty, look) > 50
+
+
 INJECTED = [
     ("write", "error=ENOSPC"), ("openat", "error=EIO"), ("renameat", "error=EIO"),
     ("fsync", "error=EIO"), ("mkdirat", "error=ENOSPC"),
