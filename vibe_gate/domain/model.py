@@ -113,7 +113,7 @@ def _value(annotation: Any, value: Any, way: Way) -> Any:  # noqa: ANN401 - any 
     elif isinstance(value, list) and get_origin(annotation) is tuple:
         inner = get_args(annotation)[0]
         return tuple([_item(inner, item, (*way, number)) for number, item in enumerate(value)])
-    elif isinstance(value, str) and not value.isascii() and not value.isprintable():
+    elif isinstance(value, str) and annotation is not Any and not value.isascii() and not value.isprintable():
         _require_whole(value, way)
     return value
 

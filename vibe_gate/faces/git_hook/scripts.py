@@ -86,8 +86,9 @@ _SETTLE = """\
 idle=
 set -- $(git --no-replace-objects rev-parse HEAD 'HEAD^{{tree}}' 'HEAD@{{1}}^{{tree}}' 'HEAD^@' 2>/dev/null)
 if [ "$tree" ] && [ "$2" = "$tree" ]; then
-  if [ ! -h "$state" ] && [ ! -h "$state/{spool}" ]; then
-    printf '{{"schema":1,"kind":"linked","commit":"%s","tree":"%s"}}\\n' "$1" "$2" >>"$state/{spool}" && idle=yes
+  spool=$state/{spool}
+  if [ ! -h "$state" ] && [ ! -h "$spool" ] && {{ [ -f "$spool" ] || [ ! -e "$spool" ]; }}; then
+    printf '{{"schema":1,"kind":"linked","commit":"%s","tree":"%s"}}\\n' "$1" "$2" >>"$spool" && idle=yes
   fi
 elif [ $# -eq 4 ] && [ "$2" = "$3" ]; then idle=yes
 fi
