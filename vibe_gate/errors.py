@@ -4,7 +4,7 @@
     ├── UsageError                  2   what was asked cannot be understood
     │   ├── DefinitionError         2   gate.toml, a rubric or an agent does not parse
     │   ├── RevisionError           2   a revision names nothing, or history is cut short there
-    │   └── UnsupportedRepository   2   a repository format that is not read
+    │   └── UnsupportedRepository   2   a repository format that libgit2 cannot open
     ├── InfrastructureError         3   the review could not be carried out
     │   ├── AgentError              3   the agent's process could not be started or died
     │   ├── GatewayError            3   the model's wire: credentials, cassette, connection
@@ -55,7 +55,7 @@ class RevisionError(UsageError):
 
 
 class UnsupportedRepository(UsageError):
-    """A repository or object format that vibe-gate cannot read."""
+    """A repository, index or object format that libgit2 cannot open."""
 
 
 class InfrastructureError(GateError):

@@ -27,7 +27,7 @@ NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 def picture() -> str:
     """The verdict screen of the demo as SVG: the same bytes each time."""
     with tempfile.TemporaryDirectory() as folder, resources.as_file(DATA / "cassette") as cassette:
-        make_demo(Path(folder) / "ledger", os.environ)
+        make_demo(Path(folder) / "ledger")
         walk = review(
             ReviewRequest(Selection("commit"), wire="replay", cassette=cassette, definitions="HEAD~1"),
             start=Path(folder) / "ledger",

@@ -65,7 +65,7 @@ def main() -> None:
         home = Path(folder) / "home"
         home.mkdir()
         os.environ.update(clean_environ(home))
-        demo.make_demo(Path(folder) / "repo", os.environ)
+        demo.make_demo(Path(folder) / "repo")
         looks = Turn(
             Text("I look at how the ledger is used."),
             ToolUse("Grep", {"pattern": "send\\(", "output_mode": "content"}),

@@ -66,7 +66,7 @@ def test_the_readmes_picture_is_what_the_program_prints_today():
 
 def test_the_demo_can_be_awaited_where_a_loop_runs_already(tmp_path, environ):
     async def beside():
-        make_demo(tmp_path / "demo", environ)
+        make_demo(tmp_path / "demo")
         return await demo(tmp_path / "demo", environ, lambda stage, text: None)
 
     assert asyncio.run(beside()).summary.outcome == "fail"

@@ -31,6 +31,7 @@ def test_in_a_repository_without_a_key_a_review_can_run_and_the_key_is_a_warning
     assert list(found) == [
         "vibe-gate",
         "git",
+        "libgit2",
         "claude",
         "key",
         "terminal",
@@ -87,7 +88,7 @@ def test_outside_a_repository_it_exits_2_and_says_where_to_go(tmp_path, environ)
     assert "Run this in a git repository" in found["repository"]["advice"]
 
 
-def test_a_repository_format_that_cannot_be_read_is_named(tmp_path, environ):
+def test_a_repository_format_that_libgit2_cannot_open_is_named(tmp_path, environ):
     git(tmp_path, "init", "-q", "--object-format=sha256", "r")
     found = points(tmp_path / "r", environ)
     assert found["repository"]["state"] == "broken"

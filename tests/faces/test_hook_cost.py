@@ -7,10 +7,10 @@ import sys
 from hooked import started
 
 NOT_NEEDED = {
-    "claude_agent_sdk", "github3", "msgspec", "requests", "rich", "ssl", "tomli_w", "vibe_gate.agent",
+    "claude_agent_sdk", "github3", "msgspec", "pygit2", "requests", "rich", "ssl", "tomli_w", "vibe_gate.agent",
     "vibe_gate.gateway", "vibe_gate.sandbox", "vibe_gate.receipts.find", "vibe_gate.store.gc", "vibe_gate.store.runs",
 }  # fmt: skip
-"""What belongs to judges, the forge, screens and cleaning."""
+"""What belongs to judges, the forge, screens and cleaning; all of pygit2 but its compiled part."""
 
 
 def test_a_commit_that_asks_no_judge_loads_no_more_than_it_needs(tmp_path, environ):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from program import ROOT, git, repository, vibe_gate
 
-HEAVY = {"claude_agent_sdk", "github3", "pydantic", "rich", "tomli_w", "asyncio", "requests", "httpx"}
+HEAVY = {"claude_agent_sdk", "github3", "pydantic", "pygit2", "rich", "tomli_w", "asyncio", "requests", "httpx"}
 """Third-party packages, and asyncio, that a quick answer must not load."""
 
 LIGHT = {"re", "typing", "argparse", "json", "dataclasses", "subprocess", "pathlib", "enum", "importlib.metadata"}

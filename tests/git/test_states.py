@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -291,6 +292,18 @@ def test_a_local_copy_of_a_global_filter_gives_way_to_it(seeded: Bench) -> None:
     seeded.write("a.txt", "edited\n")
     with seeded.open() as repository:
         assert repository.tree(repository.snapshot()).read("a.txt") == b"EDITED\n"
+
+
+def test_a_change_of_text_loads_no_libgit2(seeded: Bench) -> None:
+    program = (
+        "import os, sys; from pathlib import Path; from vibe_gate.git import open_repository\n"
+        "from vibe_gate.domain.change import Selection\n"
+        "with open_repository(Path('.'), os.environ, walk=True) as r:\n"
+        "    r.change(Selection('worktree'))\n"
+        "assert 'pygit2' not in sys.modules"
+    )
+    environ = seeded.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run([sys.executable, "-c", program], cwd=seeded.root, env=environ, check=True)
 
 
 def test_two_at_once_do_not_meet(seeded: Bench) -> None:

@@ -1,7 +1,7 @@
-"""The git door: the only caller of the git program.
+"""The git door: the only importer of pygit2, and the only caller of the git program.
 
 `open_repository` finds a repository; everything else is a method of `Repository`. What a method alone needs is loaded
-by its first call.
+by its first call, libgit2 only for merges and binary files.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from vibe_gate.git import place
 from vibe_gate.git.repository import Repository
 
 if TYPE_CHECKING:
-    from vibe_gate.git.drafts import Draft, make_repository
     from vibe_gate.git.export import Export
     from vibe_gate.git.fetch import Credentials
     from vibe_gate.git.hooks import HeadCommit
+    from vibe_gate.git.libgit2 import Draft, make_repository
     from vibe_gate.git.objects import Tree
     from vibe_gate.git.revisions import MAX_COMMITS
     from vibe_gate.git.updates import NewCommit, Updates
@@ -58,9 +58,9 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)
 
         return HeadCommit
     if name in ("Draft", "make_repository"):
-        from vibe_gate.git import drafts
+        from vibe_gate.git import libgit2
 
-        return getattr(drafts, name)
+        return getattr(libgit2, name)
     if name in ("NewCommit", "Updates"):
         from vibe_gate.git import updates
 

@@ -42,7 +42,7 @@ _DAMAGE = expression(r"corrupt|is empty|inflate|mismatch|malformed|garbage|trunc
 _TYPES: dict[str, ChangeType] = {
     "A": "added", "M": "modified", "D": "deleted", "R": "renamed", "T": "type_changed",
 }  # fmt: skip
-_NO_MODE, _SUBMODULE = "000000", "160000"
+_NO_MODE = "000000"
 
 _ESCAPED = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r",
             b'"': b'"', b"\\": b"\\"}  # fmt: skip
@@ -131,7 +131,7 @@ class _Row:
     def blobs(self) -> list[str]:
         """The ids of its contents; a submodule has none here."""
         sides = zip(self.modes, self.ids, strict=True)
-        return [name for mode, name in sides if mode not in (_NO_MODE, _SUBMODULE)]
+        return [name for mode, name in sides if mode not in (_NO_MODE, "160000")]
 
     def versions(self, sizes: dict[str, int]) -> list[FileVersion | None]:
         """Both sides; a submodule's size is 0."""
@@ -192,50 +192,37 @@ _NEXT = expression(rb"\n[0-9a-f]{40} [0-9a-f]{40}[\n\0]")
 
 
 def _files(objects: Objects, rows: list[_Row], patch: bytes, sizes: dict[str, int]) -> tuple[FileDiff, ...]:
-    small = [row for row in rows if row.added is None and max(sizes.get(name, 0) for name in row.ids) <= MAX_HUNK_BYTES]
-    sections = _split_patch(patch) | _sections_as_text(objects, small)
-    return tuple(_file(row, _hunks(sections.get(row.path, b"")), sizes) for row in rows)
+    sections = _split_patch(patch)
+    return tuple(_file(objects, row, sections.get(row.path, b""), sizes) for row in rows)
 
 
-def _file(row: _Row, hunks: tuple[Hunk, ...], sizes: dict[str, int]) -> FileDiff:
+def _file(objects: Objects, row: _Row, section: bytes, sizes: dict[str, int]) -> FileDiff:
     before, after = row.versions(sizes)
-    origins = [line.origin for hunk in hunks for line in hunk.lines] if row.added is None else []
-    return FileDiff(
+    file = FileDiff(
         path=paths.decode(row.path),
         old_path=paths.decode(row.old_path) if row.change_type == "renamed" else None,
         change_type=row.change_type,
         before=before,
         after=after,
         binary=row.added is None,
-        added=origins.count("+") if row.added is None else row.added,
-        deleted=origins.count("-") if row.deleted is None else row.deleted,
-        hunks=hunks,
+        added=row.added or 0,
+        deleted=row.deleted or 0,
+        hunks=_hunks(section),
     )
+    return _binary(objects, file) if file.binary else file
 
 
-def _sections_as_text(objects: Objects, rows: list[_Row]) -> dict[bytes, bytes]:
-    """Patches of binary files with their lines, by path, so that nothing hides behind a NUL byte."""
-    if not rows:
-        return {}
-    trees = (_numbered_tree(objects, rows, side) for side in (0, 1))
-    done = objects.bare.run("diff-tree", "-r", "-p", "--text", "--full-index", "--no-renames", *trees)
-    if done.code:
-        raise _failure(done)
-    sections = _split_patch(done.out)
-    return {row.path: sections.get(b"%d" % number, b"") for number, row in enumerate(rows)}
+def _binary(objects: Objects, file: FileDiff) -> FileDiff:
+    """The file with the hunks that it has as text, so that nothing hides behind a NUL byte."""
+    from vibe_gate.git import libgit2  # binary files are rare, and loading it takes as long as a diff
 
-
-def _numbered_tree(objects: Objects, rows: list[_Row], side: int) -> str:
-    """A tree of one side of these files, named by their numbers; it needs no folders, and finds renamed files."""
-    entries = "".join(
-        f"{row.modes[side]} {'commit' if row.modes[side] == _SUBMODULE else 'blob'} {row.ids[side]}\t{number}\0"
-        for number, row in enumerate(rows)
-        if row.modes[side] != _NO_MODE
-    )
-    made = objects.bare.run("mktree", "-z", stdin=entries.encode())
-    if made.code:
-        raise _failure(made)
-    return made.line
+    sides = [side for side in (file.before, file.after) if side]
+    if max(side.size for side in sides) > MAX_HUNK_BYTES:
+        return file
+    old, new = (content_of(objects, side) for side in (file.before, file.after))
+    hunks = libgit2.compare_as_text(old, new)
+    lines = [line.origin for hunk in hunks for line in hunk.lines]
+    return replace(file, hunks=hunks, added=lines.count("+"), deleted=lines.count("-"))
 
 
 def content_of(objects: Objects, version: FileVersion | None) -> bytes:

@@ -42,7 +42,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     folder = args.folder or Path(tempfile.mkdtemp(prefix="vibe-gate-demo-"))
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty; name a folder that does not exist yet.")
-    make_demo(folder, environ)
+    make_demo(folder)
     if not args.json:
         emit(f"{RECORDING}\n\n$ cd {folder}\n$ vibe-gate review --commit HEAD\n\n")
     with progress.shown(environ) as show:
@@ -60,7 +60,7 @@ async def demo(folder: Path, environ: Mapping[str, str], progress: Progress) -> 
         return await review(request, start=folder, environ=environ, clock=_now, progress=progress)
 
 
-def make_demo(folder: Path, environ: Mapping[str, str]) -> list[str]:
+def make_demo(folder: Path) -> list[str]:
     """Make the demo's repository in `folder`: a commit by a person, then one by an agent. Returns both ids."""
     before = dict(_files(DATA / "before"))
     after = before | dict(_files(DATA / "after"))
@@ -70,7 +70,6 @@ def make_demo(folder: Path, environ: Mapping[str, str]) -> list[str]:
             Draft("Send payments and write them down\n", "Ada", "ada@example.org", _START, before),
             Draft("Make sending robust\n", "Coding Agent", "agent@example.org", _START + 60, after),
         ],
-        environ,
     )
 
 

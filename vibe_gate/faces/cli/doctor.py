@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import os
 import shutil
@@ -75,6 +76,7 @@ def examine(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
     """Check everything, in the order in which a review needs it."""
     yield Point("vibe-gate", "ok", f"{__version__}, Python {sys.version.split()[0]}")
     yield _git(environ)
+    yield _libgit2()
     yield _agent(environ)
     yield _key(environ)
     yield _terminal(environ)
@@ -91,12 +93,16 @@ def _lines(point: Point) -> list[str]:
 def _git(environ: Mapping[str, str]) -> Point:
     program = shutil.which("git", path=environ.get("PATH", os.defpath))
     if program is None:
-        return Point("git", "broken", "the git program is not on PATH", "Install git 2.31 or newer.")
+        return Point("git", "broken", "the git program is not on PATH", "Install git 2.36 or newer.")
     try:
         said = subprocess.run([program, "--version"], capture_output=True, timeout=ANSWER_S, check=True, cwd="/")
     except (OSError, subprocess.SubprocessError) as error:
         return Point("git", "broken", f"{program} does not run ({type(error).__name__})", "Reinstall git.")
     return Point("git", "ok", f"{said.stdout.decode('utf-8', 'replace').strip()} ({program})")
+
+
+def _libgit2() -> Point:
+    return Point("libgit2", "ok", f"pygit2 {importlib.metadata.version('pygit2')}")
 
 
 def _agent(environ: Mapping[str, str]) -> Point:
