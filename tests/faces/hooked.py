@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from command import vibe_gate
+
 from vibe_gate.store.state import open_state
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -146,8 +148,8 @@ def local_config() -> str:
 def put_in(here: Hooked, way_in: str) -> Hooked:
     """Put the gate at this repository's commits."""
     if way_in == "install git":
-        done = here.run(sys.executable, "-I", "-m", "vibe_gate", "install", "git")
-        assert done.code == 0, done.text
+        done = vibe_gate("install", "git", cwd=here.path, environ=here.environ | here.more)
+        assert done.code == 0, done.err
         return here
     (here.path / ".pre-commit-config.yaml").write_text(local_config())
     here.git("add", "-A")

@@ -1,29 +1,12 @@
-"""The real command, in a process of its own, and real repositories to run it in."""
+"""Real repositories to run commands in."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def vibe_gate(
-    *argv: str, cwd: Path, environ: Mapping[str, str], python: tuple[str, ...] = ()
-) -> subprocess.CompletedProcess[str]:
-    """Run `vibe-gate ARGV` and return its exit code, stdout and stderr."""
-    return subprocess.run(
-        [sys.executable, *python, "-m", "vibe_gate", *argv],
-        cwd=cwd,
-        env={**environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=60,
-    )
 
 
 NOBODYS = {

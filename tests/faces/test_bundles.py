@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from bundle_words import KEY, START
+from command import Done, started, vibe_gate
 from program import ROOT, git, repository
 from recorded import Kind, begun, recorded
 
@@ -34,11 +35,8 @@ ENTRY = "import sys; from vibe_gate.faces.cli import main; sys.exit(main())"
 def bundles(environ):
     """Runs `vibe-gate bundles ...` in a folder."""
 
-    def run(cwd: Path, *argv: str, python: tuple[str, ...] = (), **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, *python, "-c", ENTRY, "bundles", *argv],
-            cwd=cwd, env={**environ, "PYTHONPATH": str(ROOT), **more}, capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
+    def run(cwd: Path, *argv: str, **more: str) -> Done:
+        return vibe_gate("bundles", *argv, cwd=cwd, environ={**environ, **more})
 
     return run
 
@@ -233,14 +231,15 @@ def test_in_a_step_of_a_job_the_runner_obeys_nothing_that_the_quick_list_prints(
         assert json.loads(in_a_job) == json.loads(plain)
 
 
-def test_the_quick_list_imports_nothing_of_weight(bundles, repo):
+def test_the_quick_list_imports_nothing_of_weight(bundles, repo, environ):
+    bare = environ | {"PYTHONPATH": str(ROOT)}
     for number in range(30):
         recorded(repo, START + number * HOUR)
     full = bundles(repo, "list")
     time.sleep(0.1)
     bundles(repo, "list")
     for options in (("--limit", "20"), ()):
-        done = bundles(repo, "list", *options, python=("-S", "-X", "importtime"))
+        done = started("bundles", "list", *options, cwd=repo, environ=bare, python=("-S", "-X", "importtime"))
         modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
         assert done.returncode == 0
         assert not modules & {"argparse", "asyncio", "pydantic", "pygit2", "rich"}

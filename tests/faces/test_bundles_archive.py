@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from bundle_words import KEY, START, Clock, Hush, record_a_review, summary_of
-from program import git, repository, vibe_gate
+from command import vibe_gate
+from program import git, repository
 
 from vibe_gate.store import RunRecorder, open_store
 

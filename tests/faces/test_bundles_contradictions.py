@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 from bundle_words import START, export_bundles, list_runs, verify_bundles
-from program import git, repository, vibe_gate
+from command import vibe_gate
+from program import git, repository
 from recorded import Kind, recorded
 
 from vibe_gate.domain.bundles import Provenance

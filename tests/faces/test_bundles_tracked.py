@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from bundle_words import START, summary_of
-from program import git, repository, vibe_gate
+from command import vibe_gate
+from program import git, repository
 from recorded import Kind, begun, recorded
 
 STORE = ".vibe-artifacts"

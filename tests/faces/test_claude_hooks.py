@@ -9,7 +9,8 @@ import time
 
 import pytest
 from claude_cli import calls, claude, tool_results
-from program import git, repository, vibe_gate
+from command import vibe_gate
+from program import git, repository
 from scripted_messages_api import Text, ToolUse, Turn
 
 

@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from program import ROOT, repository, vibe_gate
+from command import started, vibe_gate
+from program import ROOT, repository
 
 from vibe_gate import __version__
 from vibe_gate.domain.change import Selection
@@ -142,7 +143,7 @@ def test_a_stdout_that_cannot_be_written_is_no_traceback(tmp_path, environ, comm
 
 
 def test_a_stdout_without_our_characters_gets_plain_ones(tmp_path, environ):
-    done = vibe_gate("doctor", cwd=tmp_path, environ={**environ, "PYTHONIOENCODING": "ascii"})
+    done = started("doctor", cwd=tmp_path, environ={**environ, "PYTHONIOENCODING": "ascii"})
     assert done.stdout.startswith("+ vibe-gate")
 
 

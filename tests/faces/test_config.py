@@ -7,7 +7,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from program import ROOT, git, repository, vibe_gate
+from command import vibe_gate
+from program import ROOT, git, repository
 
 GATES = ROOT / "tests/gates"
 RUBRIC = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "a"\nkind = "judge"\nquestion = "Is it?"\n'

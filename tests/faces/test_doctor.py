@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from program import git, repository, vibe_gate
+from command import vibe_gate
+from program import git, repository
 
 KEY = "sk-ant-api03-NOBODY-MAY-SEE-THIS"
 

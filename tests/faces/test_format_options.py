@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from command import vibe_gate
 from lxml import etree
-from program import ROOT, git, repository, vibe_gate
+from program import ROOT, git, repository
 
 MARKER = "<<<<<<< HEAD\n"
 

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from program import ROOT, git, repository, vibe_gate
+from command import vibe_gate
+from program import ROOT, git, repository
 
 from vibe_gate.gate.starters import STARTERS
 

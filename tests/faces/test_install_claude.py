@@ -7,7 +7,8 @@ import os
 import subprocess
 
 import pytest
-from program import git, repository, vibe_gate
+from command import vibe_gate
+from program import git, repository
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command import vibe_gate
 from hooked import BIN, STAGES, Done, Hooked, started
 
 from vibe_gate.domain import provenance
@@ -28,7 +29,8 @@ def here(tmp_path: Path, environ: dict[str, str]) -> Hooked:
 
 
 def gate(here: Hooked, *argv: str) -> Done:
-    return here.run(sys.executable, "-I", "-m", "vibe_gate", *argv)
+    done = vibe_gate(*argv, cwd=here.path, environ=here.environ | here.more)
+    return Done(done.code, done.out + done.err)
 
 
 def installed(here: Hooked) -> Hooked:

@@ -13,7 +13,8 @@ import termios
 from pathlib import Path
 
 import pytest
-from program import ROOT, git, repository, vibe_gate
+from command import vibe_gate
+from program import ROOT, git, repository
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from program import ROOT, git, repository, vibe_gate
+from command import started
+from program import ROOT, git, repository
 
 HEAVY = {"claude_agent_sdk", "github3", "pydantic", "pygit2", "rich", "tomli_w", "asyncio", "requests", "httpx"}
 """Third-party packages, and asyncio, that a quick answer must not load."""
@@ -18,13 +17,7 @@ LIGHT = {"re", "typing", "argparse", "json", "dataclasses", "subprocess", "pathl
 
 def imported(*argv: str, cwd: Path, environ: dict[str, str]) -> set[str]:
     """Names of the modules that `vibe-gate ARGV` imports, site's own start aside (-S)."""
-    done = subprocess.run(
-        [sys.executable, "-S", "-X", "importtime", "-m", "vibe_gate", *argv],
-        cwd=cwd,
-        env={**environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
+    done = started(*argv, cwd=cwd, environ=environ | {"PYTHONPATH": str(ROOT)}, python=("-S", "-X", "importtime"))
     assert done.returncode == 0, done.stderr
     return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
 
@@ -39,7 +32,7 @@ def test_version_and_help_import_nothing_of_weight(tmp_path, environ, argv):
 
 def full_path_modules(*argv: str, cwd: Path, environ: dict[str, str]) -> set[str]:
     """Names of the modules in memory at the end of a run with site-packages."""
-    done = vibe_gate(*argv, cwd=cwd, environ=environ, python=("-X", "importtime"))
+    done = started(*argv, cwd=cwd, environ=environ, python=("-X", "importtime"))
     assert done.returncode == 0, done.stderr
     return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
 
