@@ -7,7 +7,7 @@ import sys
 from hooked import started
 
 NOT_NEEDED = {
-    "claude_agent_sdk", "github3", "msgspec", "pygit2", "requests", "rich", "ssl", "tomli_w", "vibe_gate.agent",
+    "claude_agent_sdk", "github3", "pygit2", "requests", "rich", "ssl", "tomli_w", "vibe_gate.agent",
     "vibe_gate.gateway", "vibe_gate.sandbox", "vibe_gate.receipts.find", "vibe_gate.store.gc", "vibe_gate.store.runs",
 }  # fmt: skip
 """What belongs to judges, the forge, screens and cleaning; all of pygit2 but its compiled part."""

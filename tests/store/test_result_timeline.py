@@ -82,31 +82,21 @@ def test_an_event_is_loaded_whole(tmp_path: Path) -> None:
         assert (whole["hook"] if event.source == "hook" else whole["type"]) == event.type
 
 
-def test_batches_hold_the_same_events(tmp_path: Path) -> None:
-    bundle = shutil.copytree(GOLDEN, tmp_path / "bundle-1")
-
-    async def batched() -> list[TimelineEvent]:
-        return [event async for batch in read_bundle(bundle).timeline.batches() for event in batch]
-
-    assert asyncio.run(batched()) == events_of(bundle)
-
-
 times = st.lists(st.integers(0, 6), max_size=40)
 
 
 @settings(max_examples=60, deadline=None)
-@given(times, times, st.integers(0, 200_000))
-@example([5, 1, 1], [1, 5, 2], 0)
-@example([1] * 30, [1] * 30, 60_000)
-@example([], [3], 0)
+@given(times, times)
+@example([5, 1, 1], [1, 5, 2])
+@example([1] * 30, [1] * 30)
+@example([], [3])
 def test_events_come_by_time_and_each_log_in_its_own_order(
-    tmp_path_factory: pytest.TempPathFactory, sdk: list[int], hooks: list[int], pad: int
+    tmp_path_factory: pytest.TempPathFactory, sdk: list[int], hooks: list[int]
 ) -> None:
-    pads = [pad if index % 7 == 3 else index for index in range(40)]
     folder = turn_folder(
         tmp_path_factory.mktemp("merged"),
-        [sdk_line(seq, DATED + ts, pads[seq]) for seq, ts in enumerate(sdk)],
-        [hook_line(seq, DATED + ts, pads[seq]) for seq, ts in enumerate(hooks)],
+        [sdk_line(seq, DATED + ts) for seq, ts in enumerate(sdk)],
+        [hook_line(seq, DATED + ts) for seq, ts in enumerate(hooks)],
     )
     logs = [
         [(latest, source, seq) for seq, latest in enumerate(accumulate(log, max))]
@@ -114,17 +104,6 @@ def test_events_come_by_time_and_each_log_in_its_own_order(
     ]
     expected = heapq.merge(*logs, key=lambda item: (item[0], item[1] == "hook"))
     assert [(event.source, event.seq) for event in events_of(folder)] == [item[1:] for item in expected]
-
-
-def test_lines_longer_than_any_block_are_read(tmp_path: Path) -> None:
-    size = 1 << 18
-    pads = [0, size, 10, 3 * size, size // 2, 0]
-    folder = turn_folder(
-        tmp_path,
-        [sdk_line(seq, DATED + 2 * seq, pad) for seq, pad in enumerate(pads)],
-        [hook_line(seq, DATED + 2 * seq + 1, pad) for seq, pad in enumerate(reversed(pads))],
-    )
-    assert [event.seq for event in events_of(folder)] == [seq for seq in range(6) for _ in "ab"]
 
 
 def test_a_hook_with_unexpected_values_is_an_event_all_the_same(tmp_path: Path) -> None:
@@ -203,9 +182,9 @@ def test_leaving_in_the_middle_leaves_nothing_open(tmp_path: Path) -> None:
     assert open_files() == before
 
 
-def test_streaming_holds_a_few_blocks_and_not_the_log(tmp_path: Path) -> None:
-    folder = turn_folder(tmp_path, [sdk_line(seq, DATED + seq, 400) for seq in range(60_000)], [])
-    assert (folder / "events.ndjson").stat().st_size > 25_000_000
+def test_streaming_holds_one_line_and_not_the_log(tmp_path: Path) -> None:
+    folder = turn_folder(tmp_path, [sdk_line(seq, DATED + seq, 400) for seq in range(20_000)], [])
+    assert (folder / "events.ndjson").stat().st_size > 8_000_000
 
     async def count() -> int:
         counted = 0
@@ -215,8 +194,8 @@ def test_streaming_holds_a_few_blocks_and_not_the_log(tmp_path: Path) -> None:
 
     tracemalloc.start()
     try:
-        assert asyncio.run(count()) == 60_000
-        assert tracemalloc.get_traced_memory()[1] < 12_000_000
+        assert asyncio.run(count()) == 20_000
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
 
