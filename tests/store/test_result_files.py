@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import subprocess
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -208,23 +207,6 @@ def test_a_content_is_read_as_text_bytes_or_a_stream(reviewed: RunResult) -> Non
         assert [len(stream.read(8000)) for _ in range(4)] == [8000, 8000, 4000, 0]
     latin = found(reviewed, paths.decode(b'latin-\xe9 "quoted"\t.txt')).after
     assert latin is not None and latin.text() == "caf\ufffds\n"
-
-
-def test_a_large_file_streams_without_being_held(store: Store) -> None:
-    data = b"".join(b"%d\n" % n for n in range(1_200_000))
-    result = turn_with(store, None, data)
-    (file,) = result.files.changed()
-    assert file.after is not None
-    tracemalloc.start()
-    try:
-        with file.after.stream() as stream:
-            size = 0
-            while piece := stream.read(1 << 16):
-                size += len(piece)
-        assert size == len(data)
-        assert tracemalloc.get_traced_memory()[1] < 1_000_000
-    finally:
-        tracemalloc.stop()
 
 
 def test_of_a_file_above_the_limit_only_hash_and_size_were_kept(store: Store) -> None:

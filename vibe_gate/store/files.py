@@ -6,37 +6,29 @@ contents. The domain's `FileChange` is what git says of one, with the hunks that
 
 from __future__ import annotations
 
-import hashlib
 import io
-import os
 import re
-import zlib
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias, overload
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Literal, TypeVar, overload
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import NO_MODE, REGULAR_MODE, ChangeType, Side
-from vibe_gate.domain.event import MAX_EVENTS
 from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.domain.turn import FileStats, TurnFile
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
-from vibe_gate.store.bundle import BundleLocation, corrupt, json_object, unreadable
-from vibe_gate.store.contents import LARGEST_CONTENT
+from vibe_gate.store.bundle import BundleLocation, corrupt, unreadable
+from vibe_gate.store.contents import LARGEST_CONTENT, digest_of, read_content
 
-Sides: TypeAlias = Mapping[tuple[Side, str], deque["StoredContent"]]
-"""By side and shown path, in the order of the files: two paths that hold secrets may be shown alike."""
+F = TypeVar("F", TurnFile, ChangedFile, "Section")
 
 BINARY_PREFIX = 8000
 """A NUL among the first 8,000 bytes makes a content binary, as git says."""
 
 _SUFFIXES = (".txt", ".txt.gz", ".bin", ".bin.gz")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_PIECE = 1 << 16
-_GZIP = 31  # zlib's number for "gzip, largest window"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +55,6 @@ class StoredContent:
 
     def bytes(self) -> bytes:
         """The content, after its hash was compared. StorageError, IntegrityError."""
-        with self.stream() as file:
-            return file.read()
-
-    def stream(self) -> BinaryIO:
-        """The content as an open binary file, unpacked piece by piece; close it.
-
-        What comes before the end is unverified: the read that would find the end
-        raises IntegrityError if size or hash are not what they should be.
-        StorageError: the bundle does not have the bytes, or they cannot be read.
-        """
         if not self.kept:
             raise StorageError(
                 f"The bundle has only hash and size of this content: {self.size:,} bytes are more than "
@@ -83,65 +65,19 @@ class StoredContent:
             raise corrupt(path, "its name is not a sha-256")
         try:
             folder = self._bundle.folder().below(f"files/{self._side}")
-            name = next((self.sha256 + suffix for suffix in _SUFFIXES if folder.has(self.sha256 + suffix)), "")
-            if not name:
-                raise corrupt(path, "it is missing")
-            raw = _Unpacking(folder.reading(name), path.with_name(name), self.sha256, self.size)
-        except FileNotFoundError as error:
+            name = next(name for suffix in _SUFFIXES if folder.has(name := self.sha256 + suffix))
+            data = read_content(folder, name)
+        except (FileNotFoundError, StopIteration) as error:
             raise corrupt(path, "it is missing") from error
         except OSError as error:
             raise unreadable(path, error) from error
-        return io.BufferedReader(raw, _PIECE)
+        if data is None or len(data) != self.size or digest_of(data) != self.sha256:
+            raise corrupt(path.with_name(name), "its content does not match the size and hash that the bundle says")
+        return data
 
-
-class _Unpacking(io.RawIOBase):
-    """A content's file as the content it holds, never more of it than was announced."""
-
-    def __init__(self, descriptor: int, path: Path, sha256: str, size: int) -> None:
-        self._descriptor = descriptor
-        self._path = path
-        self._expected = sha256
-        self._left = size
-        self._seen = hashlib.sha256()
-        self._gzip = zlib.decompressobj(_GZIP) if path.name.endswith(".gz") else None
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        try:
-            data = self._next(len(buffer))
-        except OSError as error:
-            raise unreadable(self._path, error) from error
-        except zlib.error as error:
-            raise corrupt(self._path, "it is not a gzip") from error
-        self._seen.update(data)
-        self._left -= len(data)
-        if self._left < 0:
-            raise corrupt(self._path, "it is larger than the bundle says")
-        if not data and (self._left or self._seen.hexdigest() != self._expected):
-            raise corrupt(self._path, "its content does not match the hash in its name")
-        buffer[: len(data)] = data
-        return len(data)
-
-    def _next(self, most: int) -> bytes:
-        if self._gzip is None:
-            return os.read(self._descriptor, most)
-        while not self._gzip.eof:
-            piece = self._gzip.unconsumed_tail or os.read(self._descriptor, _PIECE)
-            data = self._gzip.decompress(piece, most)
-            if data:
-                return data
-            if not piece:
-                raise corrupt(self._path, "it ends in the middle")
-        if self._gzip.unused_data or os.read(self._descriptor, 1):
-            raise corrupt(self._path, "something follows its end")
-        return b""
-
-    def close(self) -> None:
-        if not self.closed:
-            os.close(self._descriptor)
-        super().close()
+    def stream(self) -> BinaryIO:
+        """The content as an open binary file, after its hash was compared. StorageError, IntegrityError."""
+        return io.BytesIO(self.bytes())
 
 
 _SECTION = b"diff --git "
@@ -154,7 +90,7 @@ _HUNK = re.compile(rb"@@ -([0-9]{1,9})(?:,([0-9]{1,9}))? \+([0-9]{1,9})(?:,([0-9
 class Section:
     """What a stored patch says about one file, but for its lines. Paths as the program holds them.
 
-    `start` and `size` say where the section is, in bytes; `seen` hashes it, so that a change is noticed.
+    `start` and `size` say where the section is, in bytes.
     """
 
     old_path: str
@@ -167,7 +103,6 @@ class Section:
     chunks: int = 0
     binary: bool = False
     size: int = 0
-    seen: int = field(default=0, repr=False)
 
     @property
     def change_type(self) -> ChangeType:
@@ -179,11 +114,6 @@ class Section:
         if self.old_mode >> 12 != self.mode >> 12:
             return "type_changed"
         return "modified" if self.path == self.old_path else "renamed"
-
-    def add(self, line: bytes) -> None:
-        """Count a line in."""
-        self.size += len(line)
-        self.seen = hash((self.seen, line))
 
 
 def sections(patch: Iterable[tuple[int, bytes]]) -> Iterator[Section]:
@@ -198,7 +128,7 @@ def sections(patch: Iterable[tuple[int, bytes]]) -> Iterator[Section]:
         elif section is not None:
             in_header = _read(section, line, in_header)
         if section is not None:
-            section.add(line)
+            section.size += len(line)
     if section is not None:
         yield section
 
@@ -210,7 +140,7 @@ def merged(found: Iterator[Section]) -> Iterator[Section]:
         if held and _is_second_half(held, section):
             held.mode, held.added, held.chunks = section.mode, section.added, held.chunks + section.chunks
             held.binary = held.binary or section.binary
-            held.size, held.seen = held.size + section.size, hash((held.seen, section.seen))
+            held.size += section.size
             continue
         if held is not None:
             yield held
@@ -324,12 +254,8 @@ class StoredPatch:
         if self._sections is None:
             is_run = names.PATCH in (self._bundle.digests or ()) or self._bundle.has(names.PATCH)
             self._name = names.PATCH if is_run else names.TURN_PATCH
-            seen: Counter[str] = Counter()
-            found = {}
-            for section in merged(sections(self._bundle.lines(self._name))):
-                found[section.path, seen[section.path]] = section
-                seen[section.path] += 1
-            self._sections = found
+            found = merged(sections(self._bundle.lines(self._name)))
+            self._sections = {(section.path, number): section for section, number in _numbered(found)}
         return self._sections
 
     def section(self, path: str, number: int) -> Section:
@@ -337,18 +263,13 @@ class StoredPatch:
         return self.sections().get((path, number)) or Section(path, path)
 
     def text(self, section: Section) -> bytes:
-        """The section's bytes. StorageError: the patch has none; IntegrityError: they changed since they were read."""
-        data = self._bundle.line_at(self._name, section.start, section.size) if section.size else b""
-        if not data:
+        """The section's bytes. StorageError: the patch has none; IntegrityError: they are something else by now."""
+        if not section.size:
             raise StorageError(f"The bundle has no patch of {paths.quote(section.path)}.")
-        again = next(merged(sections(_offsets(data))), None)
-        if again is None or again.seen != section.seen:
+        data = self._bundle.line_at(self._name, section.start, section.size)
+        if len(data) != section.size or not data.startswith(_SECTION):
             raise corrupt(self._bundle.path(self._name), "it changed since it was read")
         return data
-
-
-def _offsets(data: bytes) -> Iterator[tuple[int, bytes]]:
-    yield from ((0, line) for line in io.BytesIO(data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,10 +336,7 @@ class FileChange:
 
 
 def _is_binary(side: StoredContent) -> bool:
-    if not side.kept:
-        return False
-    with side.stream() as file:
-        return b"\0" in file.read(BINARY_PREFIX)
+    return side.kept and b"\0" in side.bytes()[:BINARY_PREFIX]
 
 
 class Files:
@@ -453,59 +371,63 @@ class Files:
 
 def of_turn(bundle: BundleLocation, files: Iterable[TurnFile]) -> list[FileChange]:
     """The files of a sealed turn."""
-    patch, seen = StoredPatch(bundle), Counter[str]()
+    patch = StoredPatch(bundle)
     found = []
-    for file in files:
+    for file, number in _numbered(files):
         before = StoredContent(file.before.sha256, file.before.size, bundle, "before") if file.before else None
         after = StoredContent(file.after.sha256, file.after.size, bundle, "after") if file.after else None
-        found.append(FileChange(file.path, file.change_type, file.old_path, before, after, patch, seen[file.path]))
-        seen[file.path] += 1
+        found.append(FileChange(file.path, file.change_type, file.old_path, before, after, patch, number))
     return _appliable(found)
 
 
 def of_run(bundle: BundleLocation, files: Iterable[ChangedFile]) -> list[FileChange]:
     """The files of a sealed run's change; its event log says which content each has."""
-    sides, patch, seen = _written_sides(bundle), StoredPatch(bundle), Counter[str]()
-    found = []
-    for file in files:
-        before = _next(sides, "before", file.old_path or file.path) if file.change_type != "added" else None
-        after = _next(sides, "after", file.path) if file.change_type != "deleted" else None
-        found.append(FileChange(file.path, file.change_type, file.old_path, before, after, patch, seen[file.path]))
-        seen[file.path] += 1
-    return _appliable(found)
+    sides, patch = _WrittenSides(bundle), StoredPatch(bundle)
+    return _appliable(
+        [sides.change(file.path, file.change_type, file.old_path, patch, number) for file, number in _numbered(files)]
+    )
 
 
 def of_unfinished(bundle: BundleLocation) -> list[FileChange]:
     """As far as the patch and the event log of an unfinished bundle tell."""
-    sides, patch = _written_sides(bundle), StoredPatch(bundle)
+    sides, patch = _WrittenSides(bundle), StoredPatch(bundle)
     found = []
     for (_, number), section in patch.sections().items():
-        kind, path = section.change_type, paths.quote(section.path)
+        kind = section.change_type
         old_path = paths.quote(section.old_path) if kind == "renamed" else None
-        before = _next(sides, "before", old_path or path) if kind != "added" else None
-        after = _next(sides, "after", path) if kind != "deleted" else None
-        found.append(FileChange(path, kind, old_path, before, after, patch, number))
+        found.append(sides.change(paths.quote(section.path), kind, old_path, patch, number))
     return _appliable(found)
 
 
-def _next(sides: Sides, side: Side, path: str) -> StoredContent | None:
-    """The content of the next file of that path: they were written in the order of the files."""
-    left = sides.get((side, path))
-    return left.popleft() if left else None
+def _numbered(files: Iterable[F]) -> Iterator[tuple[F, int]]:
+    """Each file with its number among those of its path: two paths that hold secrets may be shown alike."""
+    seen: Counter[str] = Counter()
+    for file in files:
+        yield file, seen[file.path]
+        seen[file.path] += 1
 
 
-def _written_sides(bundle: BundleLocation) -> dict[tuple[Side, str], deque[StoredContent]]:
-    """The contents that a run's event log names, by side and shown path. StorageError, IntegrityError."""
-    found: dict[tuple[Side, str], deque[StoredContent]] = {}
-    for number, (_, line) in enumerate(bundle.lines(names.EVENTS)):
-        if number >= MAX_EVENTS:
-            raise corrupt(bundle.path(names.EVENTS), f"it has more than {MAX_EVENTS:,} events")
-        if b'"artifact.written"' not in line:
-            continue
-        match bundle.parsed(names.EVENTS, line, json_object).get("data"):
-            case {"side": "before" | "after" as side, "path": str(path), "sha256": str(sha256), "size": int(size)}:
-                found.setdefault((side, path), deque()).append(StoredContent(sha256, size, bundle, side))
-    return found
+class _WrittenSides:
+    """The contents that a run's event log names, by side and shown path, in the order of the files."""
+
+    def __init__(self, bundle: BundleLocation) -> None:
+        """StorageError, IntegrityError."""
+        self._left: dict[tuple[str, str], deque[StoredContent]] = {}
+        for event in bundle.events((b'"artifact.written"',)):
+            match event.data:
+                case {"side": "before" | "after" as side, "path": str(path), "sha256": str(sha256), "size": int(size)}:
+                    content = StoredContent(sha256, size, bundle, side)
+                    self._left.setdefault((side, path), deque()).append(content)
+
+    def change(self, path: str, kind: ChangeType, old_path: str | None, patch: StoredPatch, number: int) -> FileChange:
+        """The next file of that path, with its contents."""
+        before = self._next("before", old_path or path) if kind != "added" else None
+        after = self._next("after", path) if kind != "deleted" else None
+        return FileChange(path, kind, old_path, before, after, patch, number)
+
+    def _next(self, side: Side, path: str) -> StoredContent | None:
+        left = self._left.get((side, path))
+        return left.popleft() if left else None
 
 
 def _appliable(files: list[FileChange]) -> list[FileChange]:
