@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError, RevisionError, UsageError
-from vibe_gate.git import place, revisions
+from vibe_gate.git import place
 from vibe_gate.git.objects import Objects, Tree
 from vibe_gate.git.place import Place
 from vibe_gate.git.program import LOCAL
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from vibe_gate.domain.change import Change, FileDiff, FileVersion, Selection
-    from vibe_gate.domain.provenance import Commit
     from vibe_gate.git.diff import Changes
     from vibe_gate.git.export import Export
     from vibe_gate.git.fetch import Credentials
@@ -35,22 +34,19 @@ if TYPE_CHECKING:
 _FULL_ID = expression(r"[0-9a-f]{40}\Z")
 
 
-class Repository:
+class Repository(Revisions):
     """One repository, open. Use as a context manager, or call `close`.
 
-    root: top of the working tree. git_dir: this worktree's own; common_dir: shared between
-    linked worktrees. All absolute. What a method alone needs is imported by it: a snapshot
-    must be quick, and most commands ask for little.
+    Its base class answers about revisions, commits and notes. root: top of the working tree. git_dir: this
+    worktree's own; common_dir: shared between linked worktrees. All absolute. What a method alone
+    needs is imported by it: a snapshot must be quick, and most commands ask for little.
     """
 
     def __init__(self, found: Place, *, walk: bool = False) -> None:
+        super().__init__(found, Objects(found))
         self.root: Path = found.root
         self.git_dir: Path = found.git_dir
         self.common_dir: Path = found.common_dir
-        self._place = found
-        self._git = found.git
-        self._objects = Objects(found)
-        self._revisions = Revisions(found, self._objects)
         self._early = self._start_snapshot() if walk else None
 
     def __enter__(self) -> Repository:
@@ -92,7 +88,7 @@ class Repository:
         """Tree id of the working tree, untracked files that are not ignored included (see `snapshot`)."""
         if self._early is None:
             self._early = self._start_snapshot()
-        base = self._revisions.tree_of(self._revisions.head())
+        base = self.tree_of(self.head())
         started, self._early = self._early, None  # good for one snapshot; later ones look anew
         return started.tree(base)
 
@@ -113,7 +109,7 @@ class Repository:
 
     def tree(self, treeish: str) -> Tree:
         """The tree of a commit id or tree id (also one of ours), or of any revision. RevisionError."""
-        name = treeish if _FULL_ID.match(treeish) else self._revisions.resolve(treeish)
+        name = treeish if _FULL_ID.match(treeish) else self.resolve(treeish)
         found = self._objects.find(name)
         if found is None:
             raise RevisionError(f"there is no object {name} in this repository.")
@@ -135,95 +131,9 @@ class Repository:
 
         return export.export(self._objects, self.tree(tree), destination)
 
-    # Revisions
-
-    def resolve(self, revision: str) -> str:
-        """The commit id of anything that `git rev-parse` takes for one; "" is HEAD. RevisionError."""
-        return self._revisions.resolve(revision)
-
-    def resolve_shared(self, revision: str) -> str:
-        """The same of what everybody is bound by: a name that begins with a remote's is that remote's branch only."""
-        return self._revisions.resolve_shared(revision)
-
-    def has(self, commit: str) -> bool:
-        """Whether the commit with this full id is here."""
-        return self._revisions.has(commit)
-
-    def parents(self, commit: str) -> list[str]:
-        """The ids of a commit's parents, as it says itself."""
-        return self._revisions.parents(commit)
-
-    def merge_base(self, left: str, right: str, shown: str) -> str:
-        """Where `right` parted from `left`; `left` itself if merges crossed. RevisionError, naming `shown`."""
-        return self._revisions.merge_base(left, right, shown)
-
-    def is_ancestor(self, old: str, new: str) -> bool:
-        """Whether the commit `new` has the commit `old` in its revisions."""
-        return self._revisions.is_ancestor(old, new)
-
-    def upstream(self) -> str | None:
-        """The commit of the upstream that HEAD's branch has; None without one."""
-        return self._revisions.upstream()
-
-    def upstream_base(self) -> str | None:
-        """Merge base of HEAD with the remote's default branch (its tip without one); None if none is known here."""
-        return self._revisions.upstream_base()
-
-    def remote_default(self) -> str | None:
-        """The commit id at the tip of that default branch."""
-        return self._revisions.remote_default()
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """Sentences for people about how the commits of a change were found."""
-        return tuple(self._revisions.remarks)
-
-    # Commits
-
-    def commit(self, name: str) -> Commit:
-        """One commit by its id, as people and agents signed it."""
-        return revisions.commit(self._objects, name)
-
-    def commits(self, change: Change) -> tuple[Commit, ...]:
-        """The commits that a committed change is made of, newest first; () while it is uncommitted."""
-        if not change.head_commit:
-            return ()
-        if change.kind == "commit":
-            return (self.commit(change.head_commit),)
-        names = revisions.span(self._git, change.base_commit, change.head_commit, revisions.MAX_SIGNED)
-        return tuple(map(self.commit, names))
-
-    def pending_commit(self, message: str) -> Commit:
-        """The commit that git is about to make here, without an id, as its author and committer sign it."""
-        return revisions.pending_commit(self._git, message)
-
-    def span(self, base: str, head: str) -> tuple[str, ...]:
-        """Ids of the commits that `head` has and `base` ("": nothing) has not, newest first. IntegrityError."""
-        return revisions.span(self._git, base, head)
-
-    def shallow_boundaries(self, base: str, commits: Sequence[str]) -> tuple[str, ...]:
-        """Those of a span's commits at which a shallow clone ends by its list alone: their parents are here."""
-        return revisions.shallow_boundaries(self._git, self._revisions, base, commits) if self._place.shallow else ()
-
-    def rewritten_from(self, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """What each commit was here before it was amended or rebased, by HEAD's reflog: ids, the latest first."""
-        return revisions.rewritten_from(self._git, self._revisions, commits)
-
     def is_clean_merge(self, commit: str) -> bool:
         """Whether a merge has the very tree that its two parents give by themselves, without a conflict."""
         return self._merging.is_clean_merge(commit)
-
-    def notes(self, ref: str) -> dict[str, bytes]:
-        """The git notes of `refs/notes/<ref>` by the id of what they are on."""
-        return revisions.notes(self._git, ref)
-
-    def note(self, ref: str, about: str) -> bytes:
-        """The git note of `refs/notes/<ref>` on one object, b"" without one."""
-        return revisions.note(self._git, ref, about)
-
-    def add_note(self, ref: str, about: str, text: bytes) -> None:
-        """Put a git note on an object of the user's; no branch, index or working tree changes. StorageError."""
-        revisions.add_note(self._git, ref, about, text)
 
     # Git's own hooks
 
@@ -267,7 +177,7 @@ class Repository:
         from vibe_gate.git import fetch
 
         def is_enough() -> bool:
-            self._revisions.forget()
+            self.forget()
             return enough()
 
         return fetch.fetch(self._git, commits, is_enough, credentials)
@@ -277,7 +187,7 @@ class Repository:
         from vibe_gate.git import fetch
 
         fetch.fetch_branch(self._git, name, credentials)
-        self._revisions.forget()
+        self.forget()
 
     def fetch_notes(self, ref: str, credentials: Credentials) -> None:
         """Fetch the git notes of `refs/notes/<ref>`, if the remote has them."""
@@ -316,10 +226,10 @@ class Repository:
     def _changes(self) -> Changes:
         from vibe_gate.git.diff import Changes
 
-        return Changes(self._revisions, self._objects, self.snapshot, self.index_tree)
+        return Changes(self, self._objects, self.snapshot, self.index_tree)
 
     @cached_property
     def _merging(self) -> Merging:
         from vibe_gate.git.libgit2 import Merging
 
-        return Merging(self._revisions, self._objects)
+        return Merging(self, self._objects)

@@ -6,18 +6,21 @@ other commits than those that are pushed, and could hide a change from its revie
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.domain.escape import expression
-from vibe_gate.errors import IntegrityError, RevisionError, StorageError, UsageError
+from vibe_gate.errors import InfrastructureError, IntegrityError, RevisionError, StorageError, UsageError
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.place import Place
-from vibe_gate.git.program import Program, finish
+from vibe_gate.git.program import finish
 
 if TYPE_CHECKING:
+    from vibe_gate.domain.change import Change
     from vibe_gate.domain.provenance import Commit
 
 _DEFAULT_BRANCHES = ("main", "master")
@@ -51,10 +54,15 @@ class Revisions:
 
     def __init__(self, place: Place, objects: Objects) -> None:
         self._place = place
+        self._git = place.git
         self._objects = objects
         self._default: tuple[str | None] | None = None
-        self.remarks: dict[str, None] = {}
-        """Sentences about what was decided on the way, each once."""
+        self._remarks: dict[str, None] = {}
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences for people about how the commits of a change were found, each once."""
+        return tuple(self._remarks)
 
     def resolve(self, revision: str) -> str:
         """The commit id of anything that `git rev-parse` takes for one; "" is HEAD. RevisionError.
@@ -70,12 +78,12 @@ class Revisions:
             raise RevisionError("HEAD has no commit yet: make the first commit, or review what is staged.")
         if _FULL_ID.match(revision) and (found := self._objects.find(f"{revision}^{{commit}}")):
             return found.id  # a range has a thousand of them, and needs no process for each
-        named = self._place.git.run(*_WARNING, "rev-parse", "--verify", "--end-of-options", revision)
+        named = self._git.run(*_WARNING, "rev-parse", "--verify", "--end-of-options", revision)
         if (twice := _AMBIGUOUS.search(named.err)) and not _FULL_ID.match(revision):
             raise UsageError(self._ambiguous(twice[1]))
         if named.code:
             raise RevisionError(self._no_revision(revision))
-        commit = self._place.git.run("rev-parse", "--verify", "--end-of-options", f"{named.line}^{{commit}}")
+        commit = self._git.run("rev-parse", "--verify", "--end-of-options", f"{named.line}^{{commit}}")
         if commit.code:
             raise RevisionError(f"{paths.quote(revision)} names no commit: give a commit, branch or tag.")
         return commit.line
@@ -105,7 +113,7 @@ class Revisions:
 
     def is_ancestor(self, old: str, new: str) -> bool:
         """Whether `new` has `old` in its history."""
-        return self._place.git.run("merge-base", "--is-ancestor", old, new).code == 0
+        return self._git.run("merge-base", "--is-ancestor", old, new).code == 0
 
     def first_parent(self, commit: str) -> str:
         """Its id, "" of a root commit. RevisionError where a shallow clone does not have it."""
@@ -125,7 +133,7 @@ class Revisions:
         same. Against `left` nothing that a merge can bring is left out, and `remarks` says so.
         RevisionError, naming `shown`, where there is none, or where a shallow clone hides it.
         """
-        found = self._place.git.run("merge-base", "--all", left, right)
+        found = self._git.run("merge-base", "--all", left, right)
         if found.code:
             more = " This clone is shallow: `git fetch --unshallow` may bring it." if self._place.shallow else ""
             raise RevisionError(f"{paths.quote(shown)} has no merge base: the two share no history here.{more}")
@@ -141,7 +149,7 @@ class Revisions:
             f"{paths.quote(shown)} has {len(bases)} merge bases (merges that cross), so the change was taken against "
             f"{left[:12]} itself: merge that into the branch, and only what the branch changes is shown."
         )
-        self.remarks[said] = None
+        self._remarks[said] = None
         return left
 
     def _is_cut_off(self, left: str, right: str, bases: list[str]) -> bool:
@@ -150,7 +158,7 @@ class Revisions:
             ends = set((self._place.common_dir / "shallow").read_text("ascii").split())
         except FileNotFoundError:
             return False
-        since = self._place.git.run("rev-list", left, right, *(f"^{base}" for base in bases))
+        since = self._git.run("rev-list", left, right, *(f"^{base}" for base in bases))
         return since.code != 0 or not ends.isdisjoint(since.line.split("\n"))
 
     def upstream(self) -> str | None:
@@ -158,13 +166,13 @@ class Revisions:
 
         Anybody can have a branch follow one of this repository, itself even, so `remarks` says so.
         """
-        name = self._place.git.run("rev-parse", "--symbolic-full-name", "@{upstream}").line
+        name = self._git.run("rev-parse", "--symbolic-full-name", "@{upstream}").line
         if name.startswith("refs/heads/"):
-            self.remarks[
+            self._remarks[
                 f"HEAD's branch follows {paths.quote(name)} of this repository, so what that has was not looked at: "
                 "give a range for more."
             ] = None
-        return self._place.git.run("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}").line or None
+        return self._git.run("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}").line or None
 
     def upstream_base(self) -> str | None:
         """Merge base of HEAD with the remote's default branch; its tip where there is none, or several.
@@ -175,7 +183,7 @@ class Revisions:
         if default is None:
             self._remark_lost()
             return None
-        bases = self._place.git.run("merge-base", "--all", "HEAD", default).line.split("\n")
+        bases = self._git.run("merge-base", "--all", "HEAD", default).line.split("\n")
         return bases[0] if len(bases) == 1 and bases[0] else default
 
     def remote_default(self) -> str | None:
@@ -196,14 +204,14 @@ class Revisions:
         remotes = self._remotes()
         if not remotes and not any(_follows(line.name) for line in self._place.settings.lines):
             return None
-        branch = self._place.git.run("symbolic-ref", "--quiet", "HEAD").line.removeprefix("refs/heads/")
+        branch = self._git.run("symbolic-ref", "--quiet", "HEAD").line.removeprefix("refs/heads/")
         remote = self._place.settings.value(f"branch.{branch}.remote") if branch else None
         if remote is None or remote == ".":
             remote = "origin" if "origin" in remotes else remotes.pop() if len(remotes) == 1 else None
         default = self._default_branch(remote) if remote else None
         if default is None:
             return None
-        tip = self._place.git.run("rev-parse", "--verify", "--quiet", f"{default}^{{commit}}")
+        tip = self._git.run("rev-parse", "--verify", "--quiet", f"{default}^{{commit}}")
         return None if tip.code else tip.line
 
     def _remark_lost(self) -> None:
@@ -215,9 +223,9 @@ class Revisions:
                 f"no default branch of the remote {remote} is known here, so the gate is the one of before the change: "
                 f"`git fetch {remote}`, then `git remote set-head {remote} --auto`."
             )
-            self.remarks[said] = None
+            self._remarks[said] = None
         elif not self._remotes() and _came_from_elsewhere(self._place):
-            self.remarks[
+            self._remarks[
                 "this repository has commits of another one, and no remote any more, so the gate is the one of before "
                 "the change: `git remote add origin ADDRESS` and fetch, or `git config vibe-gate.trust BRANCH`."
             ] = None
@@ -230,17 +238,15 @@ class Revisions:
     def _default_branch(self, remote: str) -> str | None:
         """The remote's HEAD where it is known; else its main or master, for remotes that were added by hand."""
         start = f"refs/remotes/{remote}"
-        known = self._place.git.run("symbolic-ref", "--quiet", f"{start}/HEAD")
+        known = self._git.run("symbolic-ref", "--quiet", f"{start}/HEAD")
         if not known.code:
             return known.line
         guesses = (f"{start}/{name}" for name in _DEFAULT_BRANCHES)
-        return next(
-            (name for name in guesses if not self._place.git.run("show-ref", "--verify", "-q", name).code), None
-        )
+        return next((name for name in guesses if not self._git.run("show-ref", "--verify", "-q", name).code), None)
 
     def _ambiguous(self, name: str) -> str:
         kinds = (f"refs/{kind}/{name}" for kind in ("heads", "tags", "remotes"))
-        found = [ref for ref in kinds if not self._place.git.run("show-ref", "--verify", "-q", ref).code]
+        found = [ref for ref in kinds if not self._git.run("show-ref", "--verify", "-q", ref).code]
         which = " and ".join(found) if len(found) > 1 else "more than one ref, or a ref and a commit"
         return (
             f"{paths.quote(name)} is ambiguous, it names {paths.quote(which)}: give the full name of the one you mean."
@@ -251,6 +257,113 @@ class Revisions:
         if self._place.shallow:
             return f"{said} This clone is shallow: run `git fetch --deepen=50`, or `git fetch --unshallow`."
         return f"{said} `git log --oneline --all` shows what there is."
+
+    # Commits
+
+    def commit(self, name: str) -> Commit:
+        """The commit with this id, as people and agents signed it."""
+        header, _, message = self._objects.read(name).data.partition(b"\n\n")
+        fields = dict(
+            line.split(b" ", 1) for line in header.split(b"\n") if line.startswith((b"author ", b"committer "))
+        )
+        people = fields.get(b"author", b""), fields.get(b"committer", b"")
+        return _signed(name, *people, message.decode("utf-8", "surrogateescape"))
+
+    def commits(self, change: Change) -> tuple[Commit, ...]:
+        """The commits that a committed change is made of, newest first; () while it is uncommitted."""
+        if not change.head_commit:
+            return ()
+        if change.kind == "commit":
+            return (self.commit(change.head_commit),)
+        return tuple(map(self.commit, self.span(change.base_commit, change.head_commit, MAX_SIGNED)))
+
+    def pending_commit(self, message: str) -> Commit:
+        """The commit that git is about to make here: no id yet, and whom git would name as author and committer."""
+        asked = [self._git.start("var", name) for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")]
+        author, committer = (finish(process).out for process in asked)
+        return _signed("", author, committer, message)
+
+    def span(self, base: str, head: str, limit: int = MAX_COMMITS) -> tuple[str, ...]:
+        """Ids of the commits that `head` has and `base` ("": nothing) has not, newest first.
+
+        IntegrityError if one is gone. If a shallow clone lacks some, they end where its list says
+        (`shallow_boundaries`).
+        """
+        asked = ("rev-list", "--topo-order", f"--max-count={limit}", head, *([f"^{base}"] if base else []))
+        listed = self._git.run(*asked, environ=_UNCUT)
+        listed = self._git.run(*asked) if listed.code else listed
+        if listed.code:
+            shown = f"{base[:12]}..{head[:12]}"
+            raise IntegrityError(
+                f"The commits of {shown} are not all here, or damaged: run `git fsck`. {listed.err}".strip()
+            )
+        return tuple(name for name in listed.line.split("\n") if name)
+
+    def shallow_boundaries(self, base: str, commits: Sequence[str]) -> tuple[str, ...]:
+        """Those of a span's commits with a parent that is here, and neither in the span nor in the history of its base.
+
+        There a shallow clone ends by its list alone.
+        """
+        if not self._place.shallow:
+            return ()
+        known = {*commits, base}
+        outside = {
+            parent: commit
+            for commit in commits
+            for parent in self.parents(commit)
+            if parent not in known and self.has(parent)
+        }
+
+        def is_behind(parent: str) -> bool:
+            return self._git.run("merge-base", "--is-ancestor", parent, base, environ=_UNCUT).code != 1
+
+        return tuple(commit for parent, commit in outside.items() if not base or not is_behind(parent))
+
+    def rewritten_from(self, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """For each commit those of HEAD's reflog that became it by amend, rebase or pick, the latest first.
+
+        Git keeps author and time then, and the parent, or else the title. What it comes after is none of them.
+        """
+        logged = self._git.run(*_LOG, f"--max-count={MAX_REFLOG}", "--walk-reflogs", "HEAD").line
+        known = [line.split("\0") for line in logged.split("\n")]
+        asked = "".join(f"{name}\n" for name in commits).encode()
+        found: dict[str, tuple[str, ...]] = dict.fromkeys(commits, ())
+        for line in self._git.run(*_LOG, "--no-walk=unsorted", "--stdin", stdin=asked).line.split("\n"):
+            own = line.split("\0")
+            old = dict.fromkeys(other[0] for other in known if _became(other, own))
+            if old:
+                found[own[0]] = tuple(name for name in old if not self.is_ancestor(name, own[0]))
+        return found
+
+    # Notes
+
+    def notes(self, ref: str) -> dict[str, bytes]:
+        """The git notes of `refs/notes/<ref>` by the id of what they are on."""
+        listed = self._git.run("notes", f"--ref={ref}", "list")
+        pairs = [line.split() for line in listed.line.split("\n")[:MAX_NOTES] if line and not listed.code]
+        return {about: text for note, about in pairs if (text := self._note(note)) is not None}
+
+    def _note(self, name: str) -> bytes | None:
+        """A note's text; None if it is missing, or larger than `MAX_NOTE_BYTES`: anybody may have written it."""
+        text = io.BytesIO()
+        with suppress(InfrastructureError):
+            return text.getvalue() if self._objects.copy(name, text, MAX_NOTE_BYTES) else None
+        return None
+
+    def note(self, ref: str, about: str) -> bytes:
+        """The note of `refs/notes/<ref>` on one object, b"" without one."""
+        found = self._git.run("notes", f"--ref={ref}", "list", about)
+        return self._git.run("cat-file", "blob", found.line).out if not found.code else b""
+
+    def add_note(self, ref: str, about: str, text: bytes) -> None:
+        """Put a note on an object, instead of the one it has. Only the notes' ref moves. StorageError."""
+        written = self._git.run("hash-object", "-w", "--stdin", stdin=text)
+        done = (
+            written if written.code else self._git.run("notes", f"--ref={ref}", "add", "-f", "-C", written.line, about)
+        )
+        if done.code:
+            reason = done.err.splitlines()[-1] if done.err else ""
+            raise StorageError(f"The note on {about[:12]} was not written: {reason}")
 
 
 def _came_from_elsewhere(place: Place) -> bool:
@@ -269,24 +382,6 @@ def _follows(setting: str) -> bool:
     return setting.startswith("branch.") and setting.endswith(".remote")
 
 
-# Commits and notes
-
-
-def commit(objects: Objects, name: str) -> Commit:
-    """The commit with this id, as people and agents signed it."""
-    header, _, message = objects.read(name).data.partition(b"\n\n")
-    fields = dict(line.split(b" ", 1) for line in header.split(b"\n") if line.startswith((b"author ", b"committer ")))
-    people = fields.get(b"author", b""), fields.get(b"committer", b"")
-    return _signed(name, *people, message.decode("utf-8", "surrogateescape"))
-
-
-def pending_commit(git: Program, message: str) -> Commit:
-    """The commit that git is about to make here: no id yet, and whom git would name as its author and committer."""
-    asked = [git.start("var", name) for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")]  # `var` answers one
-    author, committer = (finish(process).out for process in asked)
-    return _signed("", author, committer, message)
-
-
 def _signed(name: str, author: bytes, committer: bytes, message: str) -> Commit:
     from vibe_gate.domain.provenance import Commit  # pydantic, which most of git's hooks run without
 
@@ -298,91 +393,7 @@ def _person(raw: bytes) -> tuple[str, str]:
     return name, rest.partition(">")[0]
 
 
-def span(git: Program, base: str, head: str, limit: int = MAX_COMMITS) -> tuple[str, ...]:
-    """The commits that `head` has and `base` ("": nothing) has not, newest first. IntegrityError if one is gone.
-
-    If a shallow clone lacks some, they end where its list says; see `shallow_boundaries`.
-    """
-    asked = ("rev-list", "--topo-order", f"--max-count={limit}", head, *([f"^{base}"] if base else []))
-    listed = git.run(*asked, environ=_UNCUT)
-    listed = git.run(*asked) if listed.code else listed
-    if listed.code:
-        shown = f"{base[:12]}..{head[:12]}"
-        raise IntegrityError(
-            f"The commits of {shown} are not all here, or damaged: run `git fsck`. {listed.err}".strip()
-        )
-    return tuple(name for name in listed.line.split("\n") if name)
-
-
-def shallow_boundaries(git: Program, revisions: Revisions, base: str, commits: Sequence[str]) -> tuple[str, ...]:
-    """Those of a span's commits with a parent that is here, and neither in the span nor in the history of its base."""
-    known = set(commits)
-    outside = {
-        parent: commit for commit in commits for parent in revisions.parents(commit)
-        if parent not in known and parent != base and revisions.has(parent)
-    }  # fmt: skip
-    return tuple(
-        commit for parent, commit in outside.items()
-        if not base or git.run("merge-base", "--is-ancestor", parent, base, environ=_UNCUT).code == 1
-    )  # fmt: skip
-
-
-def rewritten_from(git: Program, revisions: Revisions, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """For each commit those of HEAD's reflog that became it by amend, rebase or pick, the latest first.
-
-    Git keeps author and time then, and the parent, or else the title. What it comes after is none of them.
-    """
-    logged = git.run(*_LOG, f"--max-count={MAX_REFLOG}", "--walk-reflogs", "HEAD").line
-    known = [line.split("\0") for line in logged.split("\n")]
-    asked = "".join(f"{name}\n" for name in commits).encode()
-    found: dict[str, tuple[str, ...]] = dict.fromkeys(commits, ())
-    for line in git.run(*_LOG, "--no-walk=unsorted", "--stdin", stdin=asked).line.split("\n"):
-        own = line.split("\0")
-        old = dict.fromkeys(other[0] for other in known if _became(other, own))
-        if old:
-            found[own[0]] = tuple(name for name in old if not revisions.is_ancestor(name, own[0]))
-    return found
-
-
 def _became(old: list[str], new: list[str]) -> bool:
     if len(old) != 4 or len(new) != 4 or old[0] == new[0]:
         return False
     return old[3] == new[3] and (old[1] == new[1] or old[2] == new[2])
-
-
-def notes(git: Program, ref: str) -> dict[str, bytes]:
-    """The notes of `refs/notes/<ref>`, by the id of what they are on; {} if there is no such ref."""
-    listed = git.run("notes", f"--ref={ref}", "list")
-    if listed.code:
-        return {}
-    pairs = [line.split() for line in listed.line.split("\n")[:MAX_NOTES] if line]
-    found = _blobs(git, [note for note, _ in pairs])
-    return {about: found[note] for note, about in pairs if note in found}
-
-
-def _blobs(git: Program, names: list[str]) -> dict[str, bytes]:
-    """Contents by id, in two calls; what is larger than a note may be is left out."""
-    asked = "".join(f"{name}\n" for name in names).encode()
-    sizes = [line.split() for line in git.run("cat-file", "--batch-check", stdin=asked).line.split("\n")]
-    wanted = [fields[0] for fields in sizes if fields[1:2] == ["blob"] and int(fields[2]) <= MAX_NOTE_BYTES]
-    out = git.run("cat-file", "--batch", stdin="".join(f"{name}\n" for name in wanted).encode()).out
-    found, start = {}, 0
-    for name in wanted:
-        content = out.index(b"\n", start) + 1
-        end = content + int(out[start:content].split()[2])
-        found[name], start = out[content:end], end + 1
-    return found
-
-
-def note(git: Program, ref: str, about: str) -> bytes:
-    """The note on one object, b"" without one."""
-    found = git.run("notes", f"--ref={ref}", "list", about)
-    return git.run("cat-file", "blob", found.line).out if not found.code else b""
-
-
-def add_note(git: Program, ref: str, about: str, text: bytes) -> None:
-    """Put a note on an object, instead of the one it has. Only the notes' ref moves. StorageError."""
-    written = git.run("hash-object", "-w", "--stdin", stdin=text)
-    done = git.run("notes", f"--ref={ref}", "add", "-f", "-C", written.line, about) if not written.code else written
-    if done.code:
-        raise StorageError(f"The note on {about[:12]} was not written: {done.err.splitlines()[-1] if done.err else ''}")
