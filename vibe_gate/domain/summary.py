@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.model import Many, Model
 from vibe_gate.domain.verdict import Finding, RubricResult, RunOutcome
 
 CostBasis = Literal["known", "unknown", "none"]
@@ -40,7 +40,7 @@ class ChangeSummary(Model):
     head_commit: str
     patch_id: str
     range_patch_id: str
-    files: tuple[ChangedFile, ...]
+    files: Many[ChangedFile]
 
 
 class PolicyChange(Model):
@@ -65,7 +65,7 @@ class AgentAuthored(Model):
     """Whether an agent wrote the change, and what says so."""
 
     decision: bool = False
-    hints: tuple[str, ...] = ()
+    hints: Many[str] = ()
 
 
 class Cost(Model):
@@ -98,10 +98,10 @@ class Summary(Model):
     bundle: str
     trusted: Trusted
     change: ChangeSummary
-    rubrics: tuple[RubricResult, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    policy_changes: tuple[PolicyChange, ...] = ()
-    unreviewed: tuple[Unreviewed, ...] = ()
+    rubrics: Many[RubricResult] = ()
+    findings: Many[Finding] = ()
+    policy_changes: Many[PolicyChange] = ()
+    unreviewed: Many[Unreviewed] = ()
     agent_authored: AgentAuthored = AgentAuthored()
     cost: Cost = Cost()
     cache: CacheUse = CacheUse()

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from vibe_gate.domain import escape
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.model import Many, Model
 
 TodoStatus = Literal["pending", "in_progress", "completed"]
 TODO_STATUSES: tuple[TodoStatus, ...] = ("pending", "in_progress", "completed")
@@ -110,8 +110,8 @@ class HookCaptureStatus(_Seed):
     """Whether every tool call was seen to start and to end, and what was not."""
 
     complete: bool = True
-    missing_events: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    missing_events: Many[str] = ()
+    warnings: Many[str] = ()
 
 
 class Redacted(_Seed):
@@ -129,9 +129,9 @@ class TurnSummary(_Seed):
     metrics: TurnMetrics = TurnMetrics()
     git: TurnGit | None = None
     file_stats: FileStats = FileStats()
-    files: tuple[TurnFile, ...] = ()
-    tool_calls: tuple[ToolCall, ...] = ()
-    todos: tuple[TurnTodo, ...] = ()
+    files: Many[TurnFile] = ()
+    tool_calls: Many[ToolCall] = ()
+    todos: Many[TurnTodo] = ()
     hook_capture_status: HookCaptureStatus = HookCaptureStatus()
     session_id: str = ""
     status: str = ""

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from vibe_gate import errors
 from vibe_gate.domain.change import Side
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.model import Many, Model
 from vibe_gate.domain.rubric import Criterion, Rubric
 
 MAX_REASON = 280
@@ -76,7 +76,7 @@ class Vote(Model):
     said: Outcome | None
     reason: str
     counterexample: str | None = None
-    evidence: tuple[CheckedEvidence, ...] = ()
+    evidence: Many[CheckedEvidence] = ()
     turn: str = ""
 
 
@@ -92,7 +92,7 @@ class Finding(Model):
     level: Level
     criterion: str
     message: str = Field(max_length=280)
-    evidence: tuple[CheckedEvidence, ...] = ()
+    evidence: Many[CheckedEvidence] = ()
     fingerprint: str = ""
 
 
@@ -105,7 +105,7 @@ class CriterionResult(Model):
     weight: float
     outcome: Outcome
     decided_by: DecidedBy
-    votes: tuple[Vote, ...] = ()
+    votes: Many[Vote] = ()
     reason: str = ""
 
 
@@ -117,7 +117,7 @@ class RubricResult(Model):
     outcome: RunOutcome
     score: float
     coverage: float
-    criteria: tuple[CriterionResult, ...]
+    criteria: Many[CriterionResult]
 
 
 _WORST_FIRST: tuple[Outcome, ...] = ("fail", "error", "abstain", "pass", "not_applicable")
