@@ -172,12 +172,16 @@ def option(check: str, options: str) -> list[str]:
         ("max-changed-lines", "{ max = -1 }", ['.max (id "a"): must be at least 0, not -1']),
         ("max-changed-lines", "{ mx = 1 }", ['.mx (id "a"): unknown key; did you mean "max"?']),
         ("only-paths", "{}", ['.paths (id "a"): is missing']),
-        ("only-paths", "{ path = ['a'] }", ['.path (id "a"): unknown key; did you mean "paths"?']),
+        (
+            "only-paths",
+            "{ path = ['a'] }",
+            ['.paths (id "a"): is missing', '.path (id "a"): unknown key; did you mean "paths"?'],
+        ),
         ("only-paths", "{ paths = 'src/**' }", ['.paths (id "a"): must be an array, not "src/**"; write ["src/**"]']),
         (
             "only-paths",
             "{ paths = ['./a'] }",
-            ['.paths[0] (id "a"): "./a" starts with ./; globs start at the repository\'s root: write "a"'],
+            ['.paths[0] (id "a"): "./a" starts with ./; globs start at the repository\'s root: leave it out'],
         ),
     ],
 )  # fmt: skip

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
-from pydantic import field_validator
+from pydantic import AfterValidator
 
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.model import Model
-from vibe_gate.domain.rubric import Criterion
+from vibe_gate.domain.rubric import Criterion, Glob
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, Finding, Outcome
 
 if TYPE_CHECKING:
@@ -46,14 +46,7 @@ class CheckInput:
         A rename is selected by either of its names, so that moving a file out of
         the way does not take it out of a check.
         """
-        globs = self.criterion.paths
-        if not globs:
-            return self.change.files
-        return tuple(
-            file
-            for file in self.change.files
-            if paths.matches(file.path, globs) or (file.old_path is not None and paths.matches(file.old_path, globs))
-        )
+        return tuple(file for file in self.change.files if self.criterion.concerns(file))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +78,15 @@ class Check(Generic[Options]):
     not_yet: str = ""
 
 
-def regular_expression(source: str) -> str:
-    """`source`, or ValueError if it is not a regular expression."""
+def _compiled(source: str) -> str:
     try:
         re.compile(source)
     except re.error as error:
-        raise ValueError(f"{source!r} is not a regular expression: {error}") from error
+        raise ValueError(f"is not a regular expression: {error}") from error
     return source
+
+
+RegularExpression = Annotated[str, AfterValidator(_compiled)]
 
 
 _CUT = f" Only the first {MAX_FINDINGS:,} are findings here."
@@ -106,19 +101,7 @@ _AROUND_CUT = 10_000
 class Excluding(Model):
     """Options of a check that looks at files. `exclude`: globs of files that it leaves alone."""
 
-    exclude: tuple[str, ...] = ()
-
-    @field_validator("exclude")
-    @classmethod
-    def _globs_are_not_empty(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
-        return non_empty_globs(globs)
-
-
-def non_empty_globs(globs: tuple[str, ...]) -> tuple[str, ...]:
-    """`globs`, or ValueError where one is empty and so can never match."""
-    if not all(globs):
-        raise ValueError("a glob must not be empty")
-    return globs
+    exclude: tuple[Glob, ...] = ()
 
 
 def selected(input: CheckInput, options: Excluding) -> tuple[FileDiff, ...]:

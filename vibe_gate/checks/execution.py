@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from pydantic import Field, StrictInt, field_validator
+from pydantic import Field, StrictInt
 
 from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
     CheckInput,
     CheckResult,
     NoOptions,
+    RegularExpression,
     failed,
     finding,
     not_applicable,
     nothing_selected,
     passed,
-    regular_expression,
     sentence,
     text_of,
 )
@@ -145,13 +145,8 @@ class CostOptions(Model):
 class LogOptions(Model):
     """`patterns`: regular expressions of what counts as an error; `ignore`: lines that do not count."""
 
-    patterns: tuple[str, ...] = Field(default=LOG_ERRORS, min_length=1)
-    ignore: tuple[str, ...] = ()
-
-    @field_validator("patterns", "ignore")
-    @classmethod
-    def _patterns_compile(cls, sources: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(regular_expression(source) for source in sources)
+    patterns: tuple[RegularExpression, ...] = Field(default=LOG_ERRORS, min_length=1)
+    ignore: tuple[RegularExpression, ...] = ()
 
 
 def tools_only(input: CheckInput, options: ToolsOnlyOptions) -> CheckResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, StrictInt
+from pydantic import Field, StrictInt
 
 from vibe_gate.checks.contract import (
     CheckInput,
@@ -14,7 +14,6 @@ from vibe_gate.checks.contract import (
     NoOptions,
     failed,
     finding,
-    non_empty_globs,
     not_applicable,
     nothing_selected,
     passed,
@@ -25,9 +24,10 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, FileDiff
 from vibe_gate.domain.escape import counted, expression, listed
 from vibe_gate.domain.model import Model
+from vibe_gate.domain.rubric import Glob
 from vibe_gate.domain.verdict import Finding
 
-Globs = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(non_empty_globs)]
+Globs = Annotated[tuple[Glob, ...], Field(min_length=1)]
 
 NUL_WINDOW = 8000
 """Bytes in which git looks for a NUL before it calls a content binary."""

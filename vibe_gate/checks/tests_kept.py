@@ -10,26 +10,24 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pydantic import field_validator
-
 from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
     CheckInput,
     CheckResult,
     Excluding,
+    RegularExpression,
     added_lines,
     failed,
     finding,
-    non_empty_globs,
     not_applicable,
     passed,
-    regular_expression,
     selected,
     text_of,
 )
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, FileDiff, Side
 from vibe_gate.domain.escape import counted, listed
+from vibe_gate.domain.rubric import Glob
 from vibe_gate.domain.verdict import MAX_FINDINGS, Finding
 
 TEST_FILES = (
@@ -176,23 +174,13 @@ class TestOptions(Excluding):
 
     __test__ = False  # pytest would collect the name
 
-    tests: tuple[str, ...] = TEST_FILES
-
-    @field_validator("tests")
-    @classmethod
-    def _tests_are_not_empty(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
-        return non_empty_globs(globs)
+    tests: tuple[Glob, ...] = TEST_FILES
 
 
 class SkipOptions(TestOptions):
     """`allow`: regular expressions; a line that one of them matches may skip (`sys\\.platform`)."""
 
-    allow: tuple[str, ...] = ()
-
-    @field_validator("allow")
-    @classmethod
-    def _allow_compiles(cls, sources: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(regular_expression(source) for source in sources)
+    allow: tuple[RegularExpression, ...] = ()
 
 
 def no_deleted_tests(input: CheckInput, options: TestOptions) -> CheckResult:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 
-from pydantic import StrictBool, field_validator
+from pydantic import Field, StrictBool
 
 from vibe_gate import secrets
 from vibe_gate.checks.contract import (
@@ -18,13 +18,13 @@ from vibe_gate.checks.contract import (
     CheckInput,
     CheckResult,
     Excluding,
+    RegularExpression,
     added_blocks,
     added_lines,
     failed,
     finding,
     nothing_selected,
     passed,
-    regular_expression,
     selected,
 )
 from vibe_gate.domain import escape, paths
@@ -39,27 +39,15 @@ AROUND_SECRET = 200
 class SecretOptions(Excluding):
     """`allow`: regular expressions; a value that one of them matches is no secret (test keys)."""
 
-    allow: tuple[str, ...] = ()
-
-    @field_validator("allow")
-    @classmethod
-    def _allow_compiles(cls, sources: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(regular_expression(source) for source in sources)
+    allow: tuple[RegularExpression, ...] = ()
 
 
 class PatternOptions(Excluding):
     """`pattern`: a regular expression searched in every added line; `message` replaces ours."""
 
-    pattern: str
+    pattern: RegularExpression = Field(min_length=1)
     ignore_case: StrictBool = False
     message: str = ""
-
-    @field_validator("pattern")
-    @classmethod
-    def _pattern_compiles(cls, source: str) -> str:
-        if not source:
-            raise ValueError("the pattern is empty and would match every line")
-        return regular_expression(source)
 
 
 def no_secrets(input: CheckInput, options: SecretOptions) -> CheckResult:

@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints, model_validator
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.model import Model
-from vibe_gate.domain.rubric import Identifier, Rubric
+from vibe_gate.domain.rubric import Glob, Identifier, ModelName, Rubric, Schema
 from vibe_gate.domain.verdict import Finding
 
 Reason = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=r"\S")]
@@ -23,7 +23,7 @@ class Suppression(Model):
 
     finding: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")] | None = None
     criterion: Identifier | None = None
-    paths: tuple[str, ...] = ()
+    paths: tuple[Glob, ...] = ()
     reason: Reason
     by: str = ""
     expires: date | None = None
@@ -51,7 +51,7 @@ class Suppression(Model):
 class SuppressionsFile(Model):
     """`.vibe-gate/suppressions.toml`."""
 
-    schema_: Literal[1] = Field(alias="schema")
+    schema_: Schema = Field(alias="schema")
     suppression: tuple[Suppression, ...] = ()
 
 
@@ -71,7 +71,7 @@ HookName = Literal["pre-commit", "pre-merge-commit", "pre-push", "commit-msg", "
 class Scope(Model):
     """More rubrics where paths match."""
 
-    paths: tuple[str, ...] = Field(min_length=1)
+    paths: tuple[Glob, ...] = Field(min_length=1)
     rubrics: tuple[Identifier, ...] = Field(min_length=1)
 
 
@@ -106,14 +106,14 @@ class Retention(Model):
 class ModelChoice(Model):
     """Which language model is asked where a rubric names none."""
 
-    default: str = DEFAULT_MODEL
+    default: ModelName = DEFAULT_MODEL
 
 
 class Policy(Model):
     """Globs whose change blocks until approved, or warns; each replaces its default list."""
 
-    block: tuple[str, ...] = POLICY_BLOCK
-    warn: tuple[str, ...] = POLICY_WARN
+    block: tuple[Glob, ...] = POLICY_BLOCK
+    warn: tuple[Glob, ...] = POLICY_WARN
 
 
 class Trust(Model):
@@ -125,7 +125,7 @@ class Trust(Model):
 class GateFile(Model):
     """`gate.toml` as written."""
 
-    schema_: Literal[1] = Field(alias="schema")
+    schema_: Schema = Field(alias="schema")
     rubrics: tuple[Identifier, ...] = ()
     scope: tuple[Scope, ...] = ()
     budget: Budget = Budget()

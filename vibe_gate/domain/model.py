@@ -25,7 +25,6 @@ Many = Annotated[tuple[T, ...], FailFast()]
 """Items of a document, read until the first that is wrong: a million errors would take gigabytes."""
 
 
-
 MAX_VALUES = 1_000_000
 """Of one document or one line of a log: what a review of some 80,000 files leaves. 16 KB of a
 compressed `[{},{},...]` would otherwise be gigabytes of objects."""

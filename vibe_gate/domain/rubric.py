@@ -6,10 +6,11 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from vibe_gate.domain.escape import expression
 from vibe_gate.domain.model import Model
-from vibe_gate.domain.paths import matches
+from vibe_gate.domain.paths import is_plain, matches
 
 if TYPE_CHECKING:
     from vibe_gate.domain.change import FileDiff
@@ -17,6 +18,46 @@ if TYPE_CHECKING:
 IDENTIFIER = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER)]
 """What names a rubric, criterion, agent or workflow; it becomes part of paths and node ids."""
+
+_RANGE = expression(r"\[[^\]]*?([^\[\]!^])-([^\]])")
+"""The first range of a set in a glob, as its two ends."""
+
+
+def _matching(pattern: str) -> str:
+    if not pattern.strip("/ "):
+        raise ValueError("matches no file; leave the key out to mean every file")
+    if pattern != pattern.strip():
+        raise ValueError("begins or ends with a space, and no file's name would match")
+    if pattern.startswith("!"):
+        raise ValueError('begins with "!", which does not negate here; name the paths that are meant')
+    if pattern.startswith("./"):
+        raise ValueError("starts with ./; globs start at the repository's root: leave it out")
+    if ".." in pattern.split("/"):
+        raise ValueError("leaves the repository; globs start at its root")
+    if any(low > high for low, high in _RANGE.findall(pattern)):
+        raise ValueError("has a set [...] whose range runs backwards; nothing would match it")
+    return pattern
+
+
+Glob = Annotated[str, AfterValidator(_matching)]
+"""A pattern that can match (`paths.matches`)."""
+
+
+def _model_name(name: str) -> str:
+    if not name.strip() or not is_plain(name):
+        raise ValueError("is not the name of a language model")
+    return name
+
+
+def _argument(word: str) -> str:
+    if "\0" in word:
+        raise ValueError("holds a NUL character, which no argument can")
+    return word
+
+
+ModelName = Annotated[str, AfterValidator(_model_name)]
+Schema = Annotated[int, Field(ge=1, le=1)]
+"""The version of a definition's format."""
 
 Sight = Literal["message"]
 """What of the author's prose a rubric may ask to see; withheld otherwise."""
@@ -32,16 +73,16 @@ class Criterion(Model):
     question: str | None = None
     good: str | None = None
     bad: str | None = None
-    paths: tuple[str, ...] = ()
+    paths: tuple[Glob, ...] = ()
     check: str | None = None
-    command: tuple[str, ...] | None = None
+    command: tuple[Annotated[str, AfterValidator(_argument)], ...] | None = None
     options: dict[str, Any] = Field(default_factory=dict)
     """Settings of the check, validated by the check's own options (see domain.checks)."""
 
     @model_validator(mode="after")
     def _kind_and_keys_agree(self) -> Criterion:
         if self.kind == "judge":
-            if not self.question:
+            if not (self.question or "").strip():
                 raise ValueError("a judge criterion needs a question")
             if self.check or self.command or self.options:
                 raise ValueError('check, command and options belong to criteria of kind = "check"')
@@ -50,7 +91,7 @@ class Criterion(Model):
                 raise ValueError("a check criterion needs a check or a command")
             if self.check is not None and self.command is not None:
                 raise ValueError("check and command exclude each other; keep one")
-            if self.command == ():
+            if self.command is not None and not "".join(self.command[:1]).strip():
                 raise ValueError("command needs at least the program's name")
             if self.question or self.good or self.bad:
                 raise ValueError('question, good and bad belong to criteria of kind = "judge"')
@@ -70,13 +111,13 @@ class Criterion(Model):
 class Rubric(Model):
     """A named set of criteria with a threshold."""
 
-    schema_: Literal[1] = Field(alias="schema")
+    schema_: Schema = Field(alias="schema")
     id: Identifier
     pass_threshold: float = Field(default=0.7, ge=0, le=1)
     min_coverage: float = Field(default=0.5, ge=0, le=1)
     """Least share of the applicable weight that must be decided, else inconclusive."""
     votes: int = Field(default=1, ge=1, le=9)
-    model: str | None = None
+    model: ModelName | None = None
     sees: tuple[Sight, ...] = ()
     criterion: tuple[Criterion, ...] = Field(min_length=1)
 

@@ -7,7 +7,6 @@ import difflib
 import hashlib
 import tomllib
 from collections.abc import Iterator
-from datetime import date
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -19,26 +18,16 @@ from vibe_gate.domain.gate import Gate, GateFile, Origin, Suppression, Suppressi
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.errors import DefinitionError
 from vibe_gate.gate.mistakes import (
-    ENOUGH,
     FOLDER,
     GATE_PATH,
+    MISTAKES_SHOWN,
     RUBRICS,
     SUPPRESSIONS,
-    Location,
-    M,
     Source,
-    at,
-    dotted,
     gate_mistakes,
-    inline,
     parsed,
-    quoted,
     rubric_mistakes,
-    suppression_mistakes,
 )
-
-MISTAKES_SHOWN = 50
-"""Of one file; more help nobody."""
 
 
 def load_gate(tree: DefinitionTree, *, revision: str, origin: Origin) -> Gate | None:
@@ -135,58 +124,26 @@ def suppressions_of(tree: DefinitionTree, found: list[str]) -> Suppressed:
     if isinstance(source, str):
         found.append(source)
         return Suppressed()
-    source = dataclasses.replace(source, tables=with_dates_as_text(source.tables))
-    file = _model(SuppressionsFile, source, suppression_mistakes(source), found)
+    file = parsed(SuppressionsFile, source, found)
     return Suppressed(source, file.suppression) if file else Suppressed()
 
 
 def _gate_file(sources: list[Source], names: list[str], found: list[str]) -> GateFile:
     source = next((source for source in sources if source.path == GATE_PATH), None)
-    default = GateFile(schema=1, rubrics=())
     if source is None:
-        return default.model_copy(update={"rubrics": tuple(names)})
-    return _model(GateFile, source, gate_mistakes(source, names), found) or default
+        return GateFile(schema=1, rubrics=tuple(names))
+    file = parsed(GateFile, source, found)
+    if file is None:
+        return GateFile(schema=1)
+    gate_mistakes(file, source, names, found)
+    return file
 
 
 def _rubric(source: Source, found: list[str]) -> Rubric | None:
-    return _model(Rubric, source, rubric_mistakes(source), found)
-
-
-def _model(model: type[M], source: Source, also: Iterator[tuple[Location, str]], found: list[str]) -> M | None:
-    """The file as a model; its mistakes, those of single keys first, go to `found`."""
-    value, wrong = parsed(model, source.tables)
-    more = list(islice(also, ENOUGH))
-    if more:  # what the model says of the file as a whole, `meaning` says with its key
-        wrong = [(location, what) for location, what in wrong if location]
-    known = {location for location, _ in wrong}
-    wrong += [(location, what) for location, what in more if location not in known]
-    wrong.sort(key=lambda item: _order(source.tables, item[0]))
-    said = [_sentence(source, location, what) for location, what in wrong]
-    if value is None and not said:  # never a default in the place of what could not be read
-        said = [f"{paths.quote(source.path)}: does not hold what belongs there"]
-    if len(said) > MISTAKES_SHOWN:
-        said[MISTAKES_SHOWN:] = [f"{paths.quote(source.path)}: and more mistakes like these"]
-    found += said
-    return None if said else value
-
-
-def _order(tables: object, location: Location) -> tuple[int, ...]:
-    """Where in the file a location stands, so that mistakes are told from top to bottom."""
-    order: list[int] = []
-    for depth, part in enumerate(location):
-        table = at(tables, location[:depth])
-        keys = list(table) if isinstance(table, dict) else []
-        order.append(part if isinstance(part, int) else keys.index(part) if part in keys else -1)
-    return tuple(order)
-
-
-def _sentence(source: Source, location: Location, what: str) -> str:
-    key = dotted(location)
-    if location[:1] == ("criterion",) and len(location) > 1:
-        name = at(source.tables, (*location[:2], "id"))
-        if isinstance(name, str):
-            key += f" (id {quoted(name)})"
-    return ": ".join(part for part in (paths.quote(source.path), key, what) if part)
+    rubric = parsed(Rubric, source, found)
+    if rubric is not None:
+        rubric_mistakes(rubric, source, found)
+    return rubric
 
 
 MAX_BYTES = 1_000_000
@@ -268,15 +225,6 @@ def parse(path: str, raw: bytes) -> Source | str:
     return Source(path, tables, hashlib.sha256(raw).hexdigest())
 
 
-def with_dates_as_text(value: Any) -> Any:  # noqa: ANN401  whatever TOML holds
-    """The tables with TOML's dates as ISO text: nobody should have to know whether a date wants quotes."""
-    if isinstance(value, dict):
-        return {key: with_dates_as_text(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [with_dates_as_text(inner) for inner in value]
-    return value.isoformat() if type(value) is date else value
-
-
 def _listed(tree: DefinitionTree) -> list[str]:
     return sorted(path for path in tree.list(FOLDER) if path.startswith(f"{FOLDER}/"))
 
@@ -305,7 +253,7 @@ def _right_place(path: str) -> str | None:
 
 def _syntax(message: str) -> str:
     found = _LOCATION.search(message)
-    what = inline(_LOCATION.sub("", message))
+    what = paths.quote(_LOCATION.sub("", message))
     what = f"not TOML: {_PLAINER.get(what, what[:1].lower() + what[1:])}"
     if not found:
         return what

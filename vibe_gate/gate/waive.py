@@ -99,7 +99,7 @@ def suppress(plea: Plea, *, start: Path, environ: Mapping[str, str], now: dateti
                 rule = Suppression.model_validate(said | about)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
-            raise UsageError(f"{paths.quote(plea.what)} cannot be suppressed: {first['msg']}.") from error
+            raise UsageError(f"{paths.quote(plea.what)} cannot be suppressed: {first['msg'].removeprefix('Value error, ')}.") from error
         return rule, add_suppression(repository.root, rule)
 
 
