@@ -98,8 +98,8 @@ def suppress(plea: Plea, *, start: Path, environ: Mapping[str, str], now: dateti
                 about = {"finding": found.fingerprint, "criterion": found.finding.criterion, "paths": path}
                 rule = Suppression.model_validate(said | about)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            raise UsageError(f"{paths.quote(plea.what)} cannot be suppressed: {first['msg'].removeprefix('Value error, ')}.") from error
+            why = error.errors(include_url=False, include_input=False)[0]["msg"].removeprefix("Value error, ")
+            raise UsageError(f"{paths.quote(plea.what)} cannot be suppressed: {why}.") from error
         return rule, add_suppression(repository.root, rule)
 
 
