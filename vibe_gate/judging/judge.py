@@ -13,7 +13,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,6 @@ from vibe_gate.domain.summary import Cost
 from vibe_gate.gateway import Gateway, Spending, Upstream, Wire, find_upstream, wire_from
 from vibe_gate.git import Repository
 from vibe_gate.judging.assemble import JudgeResult
-from vibe_gate.judging.deadline import GRACE_S
 from vibe_gate.judging.question import Question, RubricQuestion, RubricVotes
 from vibe_gate.judging.votes import SESSIONS_AT_ONCE, TOOLS, VoteContext, cast_votes, together
 
@@ -153,13 +152,12 @@ async def _claimed(
     The other half is enough to ask after all if the other review gets stuck.
     """
     latest = run.deadline.left() / 2
-    expires = timedelta(seconds=run.deadline.left() + GRACE_S)
-    held = not keys or answers.claim(keys, run.clock(), run.clock() + expires)
+    held = not keys or answers.claim(keys)
     if not held:
         tell("another review asks the same just now; waiting for its answer")
     while not held and run.deadline.left() > latest:
         await asyncio.sleep(POLL_S)
-        held = answers.claim(keys, run.clock(), run.clock() + expires)
+        held = answers.claim(keys)
     try:
         yield
     finally:

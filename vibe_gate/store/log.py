@@ -147,9 +147,9 @@ def lines(folder: Folder, name: str) -> Iterator[bytes]:
 class Lock:
     """Says that a run's writer lives: locked until `release`, or until the process dies."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, name: str = LOCK) -> None:
         """BlockingIOError: another process has the lock. OSError."""
-        self._descriptor = folder.appending(LOCK)
+        self._descriptor = folder.appending(name)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -3,7 +3,7 @@
     run_index      what lists say of runs; rebuilt from the bundles when it is not there or not right
     hook_records   what git's hooks saw
     overrides      what people let pass in this clone
-    answers        what a model answered, and who asks just now
+    answers        what a model answered
     spending       USD by day
 
 No method raises because of the file. A damaged or foreign file is put aside and begun anew; one that is
@@ -17,16 +17,21 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 TYPE_CHECKING = False  # typing's own constant would cost `bundles list` the import of typing
 if TYPE_CHECKING:
     from datetime import datetime
-    from typing import Any, Self
+    from typing import Any, Self, TypeVar
 
+    from vibe_gate.domain.model import Model
     from vibe_gate.domain.provenance import Record
     from vibe_gate.domain.waiver import Override
+    from vibe_gate.store.folder import Folder
+    from vibe_gate.store.log import Lock
+
+    M = TypeVar("M", bound=Model)
 
 FOLDER = "vibe-gate"
 """Of everything that vibe-gate keeps in the common git directory."""
@@ -38,6 +43,9 @@ SPOOL = "records.ndjson"
 
 MAX_LINE = 64_000
 """Bytes. A longer record is not ours: hints and reasons are sentences."""
+
+CLAIMS = "asking"
+"""Folder of the questions that are being asked just now, a locked file each."""
 
 PATIENCE_S = 3.0
 """Writers hold the lock for milliseconds; whoever waits that long waits for a process that does not run."""
@@ -59,16 +67,16 @@ CREATE TABLE hook_records (id INTEGER PRIMARY KEY, commit_id TEXT, tree TEXT, ol
 CREATE INDEX hook_records_commit ON hook_records (commit_id);
 CREATE INDEX hook_records_tree ON hook_records (tree);
 CREATE INDEX hook_records_old ON hook_records (old);
-CREATE TABLE spools (inode INTEGER PRIMARY KEY, folded INTEGER);
+CREATE TABLE spool (folded INTEGER);
 CREATE TABLE overrides (id INTEGER PRIMARY KEY, line TEXT);
 CREATE TABLE answers (key TEXT PRIMARY KEY, created_at REAL, answer TEXT) WITHOUT ROWID;
-CREATE TABLE claims (key TEXT PRIMARY KEY, owner TEXT, until REAL) WITHOUT ROWID;
 CREATE TABLE spending (day TEXT, run_id TEXT, usd REAL, PRIMARY KEY (day, run_id)) WITHOUT ROWID;
 CREATE TABLE captures (session TEXT, store TEXT, progress TEXT, PRIMARY KEY (session, store)) WITHOUT ROWID;
 CREATE TABLE captured_calls (session TEXT, call TEXT, PRIMARY KEY (session, call)) WITHOUT ROWID;
 CREATE TABLE captured_blobs (session TEXT, blob TEXT, path TEXT, id INTEGER PRIMARY KEY, UNIQUE (session, blob, path));
 """
 
+_CAREFUL = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 """Error codes of a file that is none of ours; the last is a table or column that is missing."""
 
@@ -132,12 +140,8 @@ class State:
         self.close()
 
 
-class _NotOurs(Exception):
-    """The file is something else, or of another time."""
-
-
-class _Newer(_NotOurs):
-    """A newer version of vibe-gate wrote it."""
+class _Damaged(sqlite3.Error):
+    """Another program or version wrote the file."""
 
 
 class StateFile:
@@ -147,8 +151,7 @@ class StateFile:
         self.folder = folder
         self.path = os.path.join(folder, NAME)
         self.problem = ""
-        self.unwritten = False
-        """Whether this process writes nothing to the file: it could not once, and does not wait for it again."""
+        self._unwritten = False  # it could not be written once, and is not waited for again
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
 
@@ -168,7 +171,7 @@ class StateFile:
         with self._lock:
             try:
                 connection = self._connected()
-                if self.unwritten:
+                if self._unwritten:
                     return False
                 connection.execute("BEGIN IMMEDIATE")
                 action(connection)
@@ -195,18 +198,10 @@ class StateFile:
         if self._connection is None:
             try:
                 self._connection = _opened(self.folder, self.path)
-            except _Newer:
-                self._do_without("was written by a newer vibe-gate: upgrade this one, or move the file away")
-            except _NotOurs as error:
-                self._put_aside(str(error))
-            except sqlite3.Error as error:
+            except (OSError, sqlite3.Error) as error:
                 if _is_damage(error):
-                    self._put_aside(str(error))
-                else:
-                    self._do_without(f"cannot be used ({error})")
-            except OSError as error:
-                self._do_without(f"cannot be used ({error.strerror})")
-        assert self._connection is not None
+                    return self._begun_anew(error)
+                return self._without(f"cannot be used ({_reason(error)})")
         return self._connection
 
     def _note(self, error: sqlite3.Error) -> None:
@@ -215,56 +210,57 @@ class StateFile:
             self._connection.execute("ROLLBACK")
         if _is_damage(error):
             self.close()
-            self._put_aside(str(error))
+            self._begun_anew(error)
         else:
-            self.unwritten = True
+            self._unwritten = True
             self.problem = f"{self.path} cannot be written ({error}); nothing of this run is kept there."
 
-    def _put_aside(self, why: str) -> None:
-        """Rename the file and what belongs to it, and begin a new one."""
-        aside = next(name for name in _free_names(self.path) if not os.path.lexists(name))
+    def _begun_anew(self, why: Exception) -> sqlite3.Connection:
+        """Put the file aside with what belongs to it, and begin a new one."""
+        number = 1
+        while os.path.lexists(aside := f"{self.path}.damaged-{number}"):
+            number += 1
         try:
             for part in ("-wal", "-shm", "-journal", ""):  # the file last: a stray log would be read into the new one
                 if os.path.lexists(self.path + part):
                     os.rename(self.path + part, aside + part)
             self._connection = _opened(self.folder, self.path)
-        except (OSError, sqlite3.Error, _NotOurs) as error:
-            return self._do_without(f"is damaged ({why}), and could not be put aside ({error})")
+        except (OSError, sqlite3.Error) as error:
+            return self._without(f"is damaged ({why}), and could not be put aside ({_reason(error)})")
         self.problem = f"{self.path} was damaged ({why}); it is kept as {aside}, and a new one was begun."
-        return None
+        return self._connection
 
-    def _do_without(self, why: str) -> None:
+    def _without(self, why: str) -> sqlite3.Connection:
         """Go on with a database in memory, which is empty."""
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self._connection.executescript(_TABLES)
-        self.unwritten = True
+        self._unwritten = True
         self.problem = f"{self.path} {why}; nothing of this run is kept there."
+        return self._connection
 
 
-def _is_damage(error: sqlite3.Error) -> bool:
+def _is_damage(error: Exception) -> bool:
+    """Whether the file is not a database of ours; False for one that only cannot be used now."""
+    if isinstance(error, (OSError, _Damaged)):
+        return isinstance(error, _Damaged)
     if not hasattr(error, "sqlite_errorcode"):
         raise error  # a mistake of ours: SQLite never saw it
     return error.sqlite_errorcode & 0xFF in _DAMAGED
 
 
-def _free_names(path: str) -> Iterable[str]:
-    number = 1
-    while True:
-        yield f"{path}.damaged-{number}"
-        number += 1
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error)
 
 
 def _opened(folder: str, path: str) -> sqlite3.Connection:
-    """The database with its tables, made if it is missing. OSError, sqlite3.Error, _NotOurs."""
+    """The database with its tables, made if it is missing. OSError, sqlite3.Error."""
     os.makedirs(folder, exist_ok=True)
-    if stat.S_ISLNK(os.lstat(folder).st_mode):
-        raise OSError(0, f"{folder} is a symbolic link")
-    for part in (path, f"{path}-wal", f"{path}-shm", f"{path}-journal"):
-        with suppress(FileNotFoundError):
-            _require_own(os.lstat(part), part)
+    for place, is_kind in ((folder, stat.S_ISDIR), (path, stat.S_ISREG)):
+        if os.path.lexists(place) and not is_kind(os.lstat(place).st_mode):
+            raise OSError(0, f"{place} is a link, or something else")
     if not os.path.lexists(path):
         # Never closed before the first connection is: closing any descriptor of it would drop SQLite's locks.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | _CAREFUL, 0o600))
     connection = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
     try:
         if _version(connection) != (_APPLICATION, _SCHEMA):
@@ -276,12 +272,6 @@ def _opened(folder: str, path: str) -> sqlite3.Connection:
     return connection
 
 
-def _require_own(found: os.stat_result, name: str) -> None:
-    """OSError for a link, a hard link or anything else that could be somebody else's file."""
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
-        raise OSError(0, f"{name} is a link, or not a regular file")
-
-
 def _version(connection: sqlite3.Connection) -> tuple[int, int]:
     ((application,),) = connection.execute("PRAGMA application_id")
     ((schema,),) = connection.execute("PRAGMA user_version")
@@ -289,29 +279,34 @@ def _version(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def _make(connection: sqlite3.Connection) -> None:
-    """Create the tables in an empty file, unless another process just does. sqlite3.Error, _NotOurs."""
+    """Create the tables in an empty file, unless another process just does. OSError, sqlite3.Error."""
     connection.execute("PRAGMA journal_mode = WAL")  # stays as it was where the file system shares no memory
     connection.execute("BEGIN IMMEDIATE")
     application, schema = _version(connection)
-    if (application, schema) == (_APPLICATION, _SCHEMA):
-        connection.execute("COMMIT")
-        return
     if application == _APPLICATION and schema > _SCHEMA:
-        raise _Newer
-    if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
-        raise _NotOurs("another program or version wrote it")
-    for statement in _TABLES.split(";"):
-        connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {_SCHEMA}")
+        raise OSError(0, "a newer vibe-gate wrote it: upgrade this one, or move the file away")
+    if (application, schema) != (_APPLICATION, _SCHEMA):
+        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
+            raise _Damaged("another program or version wrote it")
+        for statement in _TABLES.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {_SCHEMA}")
     connection.execute("COMMIT")
 
 
-class RunIndex:
+class _Table:
+    """Methods of one subject of the file."""
+
+    def __init__(self, file: StateFile) -> None:
+        self._file = file
+
+
+class RunIndex(_Table):
     """Rows about the runs of one store, for whoever looks at the store itself."""
 
     def __init__(self, file: StateFile, store: str) -> None:
-        self._file = file
+        super().__init__(file)
         self._store = store
 
     def keys(self) -> dict[str, int]:
@@ -344,135 +339,117 @@ class RunIndex:
         self._file.change(action)
 
 
-class HookRecords:
+class HookRecords(_Table):
     """What git's hooks saw, oldest first. Damaged and foreign lines are skipped."""
-
-    def __init__(self, file: StateFile) -> None:
-        self._file = file
 
     def append(self, record: Record) -> None:
         """Add a record; to the spool if the database does not take it. StorageError if neither can be written."""
         self._fold()
-        line = record.to_line()
-        if not self._file.change(lambda connection: _insert(connection, [(record, line.decode())])):
-            _append(self._file.folder, line)
+        if not self._file.change(lambda db: _insert(db, [record])):
+            _append(self._file.folder, record.to_line())
 
     def all(self) -> list[Record]:
         """Every record."""
-        return self._select("SELECT line FROM hook_records ORDER BY id")
+        waiting = self._fold()
+        return self._select("SELECT line FROM hook_records ORDER BY id") + waiting
 
     def about(self, name: str) -> list[Record]:
         """The records that name this tree or commit id."""
         if not name:
             return []
+        waiting = [record for record in self._fold() if name in (record.commit, record.tree, record.old)]
         sql = "SELECT line FROM hook_records WHERE commit_id = ?1 OR tree = ?1 OR old = ?1 ORDER BY id"
-        return [record for record in self._select(sql, name) if name in (record.commit, record.tree, record.old)]
+        return self._select(sql, name) + waiting
 
     def _select(self, sql: str, *values: str) -> list[Record]:
-        waiting = self._fold()
-        rows = [record for (line,) in self._file.read(sql, *values) if (record := _record(line)) is not None]
-        return rows + waiting
+        from vibe_gate.domain.provenance import Record
+
+        return list(_parsed(Record, (line for (line,) in self._file.read(sql, *values))))
 
     def _fold(self) -> list[Record]:
         """Take in what was appended to the spool since the last time; what the database did not take comes back."""
-        (folded,) = self._file.read("SELECT inode, folded FROM spools") or [(0, 0)]
-        data, inode, start = _tail(self._file.folder, *folded)
+        ((folded,),) = self._file.read("SELECT folded FROM spool") or [(0,)]
+        data, start = _tail(self._file.folder, folded)
         if not data:
             return []
-        pairs: list[tuple[Record, str]] = []
+        records: list[Record] = []
         for line in data.split(b"\n"):
-            if record := self._spooled(line, pairs) if len(line) <= MAX_LINE else None:
-                pairs.append((record, record.to_line().decode()))
+            if len(line) <= MAX_LINE:
+                records += self._spooled(line, records)
 
         def action(connection: sqlite3.Connection) -> None:
-            if connection.execute("SELECT inode, folded FROM spools").fetchall() not in ([], [folded]):
+            if connection.execute("SELECT folded FROM spool").fetchall() not in ([], [(folded,)]):
                 return  # another process has just done it
-            _insert(connection, pairs)
-            connection.execute("DELETE FROM spools")
-            connection.execute("INSERT INTO spools VALUES (?, ?)", (inode, start + len(data)))
+            _insert(connection, records)
+            connection.execute("DELETE FROM spool")
+            connection.execute("INSERT INTO spool VALUES (?)", (start + len(data),))
 
-        return [] if self._file.change(action) else [record for record, _ in pairs]
+        return [] if self._file.change(action) else records
 
-    def _spooled(self, line: bytes, newer: Iterable[tuple[Record, str]]) -> Record | None:
+    def _spooled(self, line: bytes, newer: list[Record]) -> list[Record]:
         """The record of a line; of one that says which commit a reviewed tree became, its review with that commit."""
         import json
 
-        from vibe_gate.domain.provenance import let_through
+        from vibe_gate.domain.provenance import Record, let_through
 
         if not line.startswith(b'{"schema":1,"kind":"linked",'):
-            return _record(line)
+            return list(_parsed(Record, [line]))
         try:
             linked = json.loads(line)
             tree, commit = str(linked["tree"]), str(linked["commit"])
         except (ValueError, KeyError, RecursionError):
-            return None
-        rows = self._file.read("SELECT line FROM hook_records WHERE tree = ? ORDER BY id", tree)
-        known = [record for (line,) in rows if (record := _record(line)) is not None]
-        seen = let_through([*known, *(record for record, _ in newer)], tree)
-        return None if seen is None else seen.model_copy(update={"commit": commit})
+            return []
+        known = self._select("SELECT line FROM hook_records WHERE tree = ? ORDER BY id", tree)
+        seen = let_through([*known, *newer], tree)
+        return [] if seen is None else [seen.model_copy(update={"commit": commit})]
 
 
-def _insert(connection: sqlite3.Connection, pairs: Iterable[tuple[Record, str]]) -> None:
-    rows = [(record.commit, record.tree, record.old, line) for record, line in pairs]
+def _insert(connection: sqlite3.Connection, records: Iterable[Record]) -> None:
+    rows = [(record.commit, record.tree, record.old, record.to_line().decode()) for record in records]
     connection.executemany("INSERT INTO hook_records (commit_id, tree, old, line) VALUES (?, ?, ?, ?)", rows)
 
 
-def _record(line: str | bytes) -> Record | None:
-    from vibe_gate.domain.provenance import Record
+def _parsed(kind: type[M], lines: Iterable[str | bytes]) -> Iterator[M]:
+    """What the lines say; one that is damaged, or of another version, is skipped."""
+    for line in lines:
+        with suppress(ValueError):
+            yield kind.model_validate_json(line)
 
+
+def _folder(path: str, create: bool = False) -> Folder:
+    """The state's folder; no link is followed in it, and a pipe in the place of a file keeps nobody waiting."""
+    from pathlib import Path
+
+    from vibe_gate.store.folder import Folder
+
+    return Folder.at(Path(path).parent).folder(FOLDER, create)
+
+
+def _tail(folder: str, folded: int) -> tuple[bytes, int]:
+    """Whole lines of the spool from `folded` on (of a shorter file from its beginning), and where they start."""
     try:
-        return Record.model_validate_json(line)
-    except ValueError:
-        return None
-
-
-def _spool(folder: str, flags: int) -> int:
-    """A descriptor of the spool; no link is followed, and a pipe in its place keeps nobody waiting. OSError."""
-    careful = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    parent = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | careful)
-    try:
-        descriptor = os.open(SPOOL, flags | careful, 0o600, dir_fd=parent)
-    finally:
-        os.close(parent)
-    try:
-        _require_own(os.fstat(descriptor), SPOOL)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _tail(folder: str, inode: int, folded: int) -> tuple[bytes, int, int]:
-    """Whole lines of the spool from `folded` on (of another file from its beginning), its inode, where they start."""
-    try:
-        with open(_spool(folder, os.O_RDONLY), "rb") as file:
-            about = os.fstat(file.fileno())
-            start = folded if (about.st_ino, True) == (inode, folded <= about.st_size) else 0
+        with open(_folder(folder).reading(SPOOL), "rb") as file:
+            start = folded if folded <= os.fstat(file.fileno()).st_size else 0
             file.seek(start)
             data = file.read()
     except OSError:
-        return b"", 0, 0
-    return data[: data.rfind(b"\n") + 1], about.st_ino, start
+        return b"", 0
+    return data[: data.rfind(b"\n") + 1], start
 
 
 def _append(folder: str, line: bytes) -> None:
-    """Append a line of its own by one write. StorageError."""
+    """Append a line by one write. StorageError."""
     from vibe_gate.errors import StorageError
 
     try:
-        with open(_spool(folder, os.O_RDWR | os.O_APPEND | os.O_CREAT), "ab", buffering=0) as file:
-            size = os.fstat(file.fileno()).st_size
-            torn = size and os.pread(file.fileno(), 1, size - 1) != b"\n"
-            file.write(b"\n" * bool(torn) + line)
+        with open(_folder(folder).appending(SPOOL), "ab") as file:
+            file.write(b"\n" + line)  # a line that was torn must not take this one with it
     except OSError as error:
         raise StorageError(f"{folder}/{SPOOL} could not be written: {error.strerror}.") from error
 
 
-class Overrides:
+class Overrides(_Table):
     """What people let pass in this clone. It does not travel, and CI has none."""
-
-    def __init__(self, file: StateFile) -> None:
-        self._file = file
 
     def append(self, override: Override) -> None:
         """Add an override. StorageError."""
@@ -484,27 +461,20 @@ class Overrides:
 
     def all(self) -> tuple[Override, ...]:
         """Every override, oldest first; damaged ones are skipped: nothing passes by them."""
-        rows = self._file.read("SELECT line FROM overrides ORDER BY id")
-        return tuple(override for (line,) in rows if (override := _override(line)) is not None)
+        from vibe_gate.domain.waiver import Override
+
+        return tuple(_parsed(Override, (line for (line,) in self._file.read("SELECT line FROM overrides ORDER BY id"))))
 
 
-def _override(line: str) -> Override | None:
-    from vibe_gate.domain.waiver import Override
-
-    try:
-        return Override.model_validate_json(line)
-    except ValueError:
-        return None
-
-
-class AnswerCache:
-    """Answers of models that were paid for, by the digest of their question.
+class AnswerCache(_Table):
+    """Answers of models that were paid for, by the digest of their question (hex).
 
     Whoever can write the git directory can write answers, which is why a verdict that must bind is decided in CI.
     """
 
     def __init__(self, file: StateFile) -> None:
-        self._file = file
+        super().__init__(file)
+        self._claims: dict[str, Lock] = {}
 
     def get(self, key: str, now: datetime) -> dict[str, Any] | None:
         """The answer kept under `key`; None if there is none, or it is too old."""
@@ -526,86 +496,47 @@ class AnswerCache:
         kept = self._file.change(lambda db: db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", row))
         return "" if kept else self._file.problem
 
-    def claim(self, keys: Iterable[str], now: datetime, until: datetime) -> bool:
-        """Be the only one who asks these questions until `until`, or `release`; False if somebody else asks one.
+    def claim(self, keys: Iterable[str]) -> bool:
+        """Be the only one who asks these questions until `release`; False if another run asks one just now.
 
-        The claim of a process that is gone is taken over. Does not wait. True also if the file takes no claim.
+        A claim is a locked file, so it ends with the process. Does not wait. True also if no file can be made: then
+        a question may be paid for twice.
         """
-        wanted, owner = sorted(set(keys)), _this_process()
-        free = True
+        from vibe_gate.store.log import Lock
 
-        def action(db: sqlite3.Connection) -> None:
-            nonlocal free
-            marks = ", ".join("?" * len(wanted))
-            held = db.execute(f"SELECT owner, until FROM claims WHERE key IN ({marks})", wanted).fetchall()  # noqa: S608
-            free = all(ends <= now.timestamp() or is_gone(other) for other, ends in held)
-            if free:
-                rows = [(key, owner, until.timestamp()) for key in wanted]
-                db.executemany("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", rows)
-
-        self._file.change(action)
-        return free
+        wanted = sorted(set(keys))
+        try:
+            folder = _folder(self._file.folder, create=True).folder(CLAIMS, create=True)
+            for key in wanted:
+                self._claims[key] = Lock(folder, key)
+        except BlockingIOError:
+            self.release(wanted[: wanted.index(key)])
+            return False
+        except OSError:
+            pass
+        return True
 
     def release(self, keys: Iterable[str]) -> None:
-        """Give up this process's claims."""
-        rows = [(key, _this_process()) for key in keys]
-        self._file.change(lambda db: db.executemany("DELETE FROM claims WHERE key = ? AND owner = ?", rows))
+        """Give up this run's claims."""
+        for key in keys:
+            if lock := self._claims.pop(key, None):
+                with suppress(OSError):
+                    os.unlink(os.path.join(self._file.folder, CLAIMS, key))
+                lock.release()
 
     def prune(self, now: datetime) -> None:
-        """Remove answers that are too old or too many, and claims whose time is over."""
+        """Remove answers that are too old or too many."""
         newest = "SELECT key FROM answers ORDER BY created_at DESC LIMIT ?"
 
         def action(db: sqlite3.Connection) -> None:
             db.execute("DELETE FROM answers WHERE created_at < ?", (now.timestamp() - MAX_ANSWER_AGE_S,))
             db.execute(f"DELETE FROM answers WHERE key NOT IN ({newest})", (MAX_ANSWERS,))  # noqa: S608
-            db.execute("DELETE FROM claims WHERE until < ?", (now.timestamp(),))
 
         self._file.change(action)
 
 
-def _this_process() -> str:
-    """This process by its number, its start and where that number counts."""
-    return f"{_life(os.getpid())} {_place()}"
-
-
-def _place() -> str:
-    """The machine and, on Linux, the process namespace: numbers of another one say nothing here."""
-    try:
-        return f"{os.uname().nodename} {os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return os.uname().nodename
-
-
-def _life(process: int) -> str:
-    """A process by number and start (field 22 of /proc/<number>/stat): "gone" if it ended, 0 without /proc."""
-    try:
-        with open(f"/proc/{process}/stat", encoding="latin-1") as file:
-            fields = file.read().rpartition(") ")[2].split()
-        return f"{process} gone" if fields[0] in "ZX" else f"{process} {fields[19]}"
-    except (OSError, IndexError):
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            return f"{process} gone"
-        except OSError:  # it is another user's
-            pass
-        return f"{process} 0"
-
-
-def is_gone(owner: str) -> bool:
-    """Whether the process of a claim has ended; False for one of another machine or container, which nobody can see."""
-    number, _, rest = owner.partition(" ")
-    _, _, place = rest.partition(" ")
-    if place != _place() or not number.isdecimal():
-        return False
-    return not owner.startswith(f"{_life(int(number))} ")
-
-
-class DaySpending:
+class DaySpending(_Table):
     """What the runs of this repository spend, its worktrees together: USD by day (UTC)."""
-
-    def __init__(self, file: StateFile) -> None:
-        self._file = file
 
     def add(self, usd: float, run_id: str, now: datetime) -> str:
         """Count what an answer of a run has cost; a correction may be negative. "", or why it is not counted."""
