@@ -79,8 +79,8 @@ def test_a_tail_that_was_not_finished_is_untidy_and_left_to_the_next_capture(tmp
     [
         ("meta.json", "{", "meta.json: it is not JSON"),
         ("meta.json", '{"schema": 1, "schema": 1}', "meta.json: it has a name twice in one object"),
-        ("meta.json", '{"schema": 2}', "meta.json: it has another schema than 1"),
-        ("meta.json", '{"schema": 1}', "meta.json: it has no session_id"),
+        ("meta.json", '{"schema": 2}', "meta.json: schema: Input should be 1"),
+        ("meta.json", '{"schema": 1}', "meta.json: session_id: Field required"),
         ("events.jsonl", "", "events.jsonl is shorter than meta.json says, or its line 1 has no end there"),
         ("events.jsonl", "x\n" * 500, "events.jsonl: line 1: it is not JSON"),
     ],

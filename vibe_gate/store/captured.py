@@ -1,36 +1,30 @@
 """Captured sessions in the store, `captures/<name>/`: whether they are whole, and which nobody needs any more.
 
-`captures` writes them: events.jsonl is appended to, meta.json says up to which byte it is finished. What a killed
-writer left behind that byte, the next one removes.
+`captures` writes them. What a killed writer left behind the bytes that meta.json names, the next one removes.
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from vibe_gate.domain.bundles import STORE, Problem
+from vibe_gate.domain.escape import expression
 from vibe_gate.domain.model import parse_object
 from vibe_gate.store import names
+from vibe_gate.store.bundle import reason
+from vibe_gate.store.captures import EVENTS, MAX_AGE, META, read_meta
 from vibe_gate.store.folder import TEMPORARY, Folder
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
-
-META = "meta.json"
-EVENTS = "events.jsonl"
 
 RunPlace = tuple[str, str]
 """Run id and key."""
 
-UNBOUND_FOR = timedelta(days=30)
-"""A session that no run names may still be found in a change, for as long as the shared state has its blobs."""
-
-_NAME = re.compile(r"[A-Za-z0-9-]{1,32}_[0-9]{8}_[0-9]{6}_[A-Za-z0-9_-]{1,64}")
+_NAME = expression(r"[A-Za-z0-9-]{1,32}_[0-9]{8}_[0-9]{6}_[A-Za-z0-9_-]{1,64}")
 _SHORT = 8
 """Characters of a session's id that a hint names (`domain.provenance`)."""
 
@@ -75,13 +69,13 @@ def _problems(folder: Folder, place: str) -> Iterator[Problem]:
         if not folder.has(META):
             yield Problem("untidy", "sessions", place, f"it has no {META} yet: its writer was killed")
             return
-        meta = _meta(folder)
-        if why := _wrong_events(folder, meta["bytes"]):
+        finished = read_meta(folder).bytes
+        if why := _wrong_events(folder, finished):
             yield Problem("corrupt", "sessions", place, why)
-        elif folder.has(EVENTS) and folder.status(EVENTS).st_size > meta["bytes"]:
+        elif folder.has(EVENTS) and folder.status(EVENTS).st_size > finished:
             yield Problem("untidy", "sessions", f"{place}/{EVENTS}", "its end was not finished; the next review does")
     except ValueError as error:
-        yield Problem("corrupt", "sessions", place, f"{META}: {error}")
+        yield Problem("corrupt", "sessions", place, f"{META}: {reason(error)}")
     except OSError as error:
         yield Problem("corrupt", "unreadable", place, f"it cannot be read: {error.strerror}")
 
@@ -105,29 +99,13 @@ def _wrong_events(folder: Folder, left: int) -> str:
     return ""
 
 
-def _meta(folder: Folder) -> dict[str, Any]:
-    """What meta.json says. OSError, ValueError."""
-    data = folder.read(META, MAX_DOCUMENT_BYTES)
-    if len(data) > MAX_DOCUMENT_BYTES:
-        raise ValueError(f"it is larger than {MAX_DOCUMENT_BYTES:,} bytes")
-    meta = parse_object(data)
-    if meta.get("schema") != 1:
-        raise ValueError("it has another schema than 1")
-    for name, kind in (("session_id", str), ("updated_at", str), ("bytes", int)):
-        if type(meta.get(name)) is not kind:
-            raise ValueError(f"it has no {name}")
-    if datetime.fromisoformat(meta["updated_at"]).tzinfo is None:
-        raise ValueError("updated_at has no time zone")
-    return meta
-
-
 def unneeded(
     root: Path, before: datetime, now: datetime, staying: Iterable[RunPlace], going: Iterable[RunPlace]
 ) -> list[CapturedSession]:
     """The sessions below `root` that may be deleted: last added to before `before`, and not needed. OSError.
 
     `staying` and `going` are the runs that an agent had a part in. Needed is a session that a staying run names,
-    that `.vibe-keep` keeps, or that no run names yet, while it may still be found in a change.
+    that `.vibe-keep` keeps, or that no run names yet, while it may still be found in a change (`MAX_AGE`).
     """
     old = _older(root, before)
     if not old:
@@ -138,7 +116,7 @@ def unneeded(
     return [
         session
         for session in sorted(old, key=lambda session: session.updated)
-        if not session.is_named_in(needing) and (session.is_named_in(naming) or now - session.updated > UNBOUND_FOR)
+        if not session.is_named_in(needing) and (session.is_named_in(naming) or now - session.updated > MAX_AGE)
     ]
 
 
@@ -149,11 +127,9 @@ def _older(root: Path, before: datetime) -> list[CapturedSession]:
         for name in filter(_NAME.fullmatch, captures.folders()):
             with contextlib.suppress(OSError, ValueError):  # `verify` names it; its age is not known
                 folder = captures.folder(name)
-                meta = _meta(folder)
-                updated = datetime.fromisoformat(meta["updated_at"])
-                if updated < before and not folder.has(names.KEEP):
-                    size = sum(status.st_size for _, status in folder.entries())
-                    found.append(CapturedSession(name, meta["session_id"], updated, size))
+                meta = read_meta(folder)
+                if meta.updated_at < before and not folder.has(names.KEEP):
+                    found.append(CapturedSession(name, meta.session_id, meta.updated_at, captures.size(name)))
     return found
 
 

@@ -71,7 +71,6 @@ CREATE TABLE spool (folded INTEGER);
 CREATE TABLE overrides (id INTEGER PRIMARY KEY, line TEXT);
 CREATE TABLE answers (key TEXT PRIMARY KEY, created_at REAL, answer TEXT) WITHOUT ROWID;
 CREATE TABLE spending (day TEXT, run_id TEXT, usd REAL, PRIMARY KEY (day, run_id)) WITHOUT ROWID;
-CREATE TABLE captures (session TEXT, store TEXT, progress TEXT, PRIMARY KEY (session, store)) WITHOUT ROWID;
 CREATE TABLE captured_calls (session TEXT, call TEXT, PRIMARY KEY (session, call)) WITHOUT ROWID;
 CREATE TABLE captured_blobs (session TEXT, blob TEXT, path TEXT, id INTEGER PRIMARY KEY, UNIQUE (session, blob, path));
 """
