@@ -50,7 +50,7 @@ def use(state: State) -> None:
     state.answers.prune(NOW)
     state.spending.add(0.5, "run", NOW)
     state.spending.spent(NOW)
-    state.run_index("/r").update({"k": 1}, [("run", "k", 2, "data")], [])
+    state.run_index("/r").update({"k": (1, "data")}, [])
     state.hook_records.about(TREE)
 
 
@@ -76,8 +76,8 @@ def test_what_is_written_is_read_by_the_next_process(tmp_path):
         assert state.overrides.all() == (ALLOWED,)
         assert state.answers.get(KEY, NOW) == {"outcome": "fail"}
         assert state.spending.spent(NOW) == 0.5
-        assert state.run_index("/r").rows() == [("run", "k", 2, "data")]
-        assert state.run_index("/other").rows() == []
+        assert state.run_index("/r").folders() == {"k": (1, "data")}
+        assert state.run_index("/other").folders() == {}
         assert state.problem == ""
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 STORE = ".vibe-artifacts"
 """The store's folder at the top of a working tree."""
@@ -53,8 +53,7 @@ def impossible(outcome: str, exit_code: int) -> str:
     return f"exit code {exit_code} contradicts outcome {outcome!r}"
 
 
-@dataclass(frozen=True, slots=True)
-class RunEntry:
+class RunEntry(NamedTuple):  # a list makes ten thousand, three times as fast as dataclasses
     """One run as a list shows it. Of a run that is not sealed only `run_id`, `key` and `state` are known.
 
     `author` is "agent" or "human", `cost_usd` US dollars, `rubrics` pairs of id and outcome, `paths` the changed
@@ -148,7 +147,7 @@ class Provenance:
         self.now = now
         self.tracked = frozenset(tracked)
         newest = now + _CLOCK_MAY_GO_BACK
-        self._newest = f"{newest.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.999Z"
+        self._newest = f"{newest.astimezone(UTC):%Y%m%dT%H%M%S}999Z~"  # behind every id of its second
         # Without case: on a disk that ignores it, a tracked .VIBE-ARTIFACTS is the store.
         self._places = {tuple(path.casefold().split("/")[:3]) for path in self.tracked}
 
@@ -157,7 +156,7 @@ class Provenance:
         place = (STORE, key.casefold(), run_id.casefold())
         if self._places and any(place[:length] in self._places for length in (1, 2, 3)):
             return "git tracks it: it came with the repository, no review here wrote it"
-        if began(run_id) > self._newest:
+        if run_id > self._newest:
             return f"it is dated {began(run_id)}, in the future: no review here wrote it"
         return ""
 

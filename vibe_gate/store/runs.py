@@ -1,76 +1,43 @@
 """Runs of a store: what is there, as entries of a list that opens no bundle whose entry is known.
 
-The index in the repository's state (`EntryCache`) is a cache of entries. Whether a folder or a summary changed is told
-by its ctime, which no program can set; a ctime that was recent when it was seen is not believed later: a second
-change could have had the same one. Without an index every summary is read.
+The index in the repository's state keeps the entries of each key's folder with that folder's ctime, which no program
+can set. A folder that was changed since is read again, and so is one with a run that is not sealed, for a seal does
+not change it. Without an index every summary is read.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import stat
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Unpack
+from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.bundles import (
-    MATCHES,
-    OUTCOMES,
-    STATES,
-    STORE,
-    Cleaned,
-    Exported,
-    Imported,
-    Provenance,
-    Repaired,
-    RunEntry,
-    StoreUsage,
-    Verified,
-    Wanted,
-    is_run_id,
-)
+from vibe_gate.domain.bundles import MATCHES, OUTCOMES, STATES, STORE, RunEntry, Wanted, is_run_id
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+    from typing import Any, Unpack
+
+    from vibe_gate.domain.bundles import Cleaned, Exported, Imported, Provenance, Repaired, StoreUsage, Verified
     from vibe_gate.domain.gate import Retention
+    from vibe_gate.store.state import RunIndex
 
 _RACY_NS = 50_000_000
-"""A ctime that was younger when it was seen is not believed: five ticks of the slowest kernel clock."""
+"""A folder whose ctime was younger when it was seen is read again: five ticks of the slowest kernel clock."""
 
 _LARGEST_NUMBER = 10**18
 _STAMP = 18  # characters of a run id that are its time, to the millisecond
 _ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _CHOICES: dict[str, tuple[str, ...]] = {"outcome": (*OUTCOMES, "sealed", *STATES), "author": ("agent", "human")}
-
-Row = tuple[str, str, int, str]
-"""Run id, key, the ctime in ns of summary.json (0: not to be believed, or not sealed), and the entry as text."""
-
-
-class EntryCache(Protocol):
-    """A cache of entries, kept outside of the store; empty if it is missing or damaged."""
-
-    def keys(self) -> Mapping[str, int]:
-        """The keys' folders and their ctimes in ns when they were last listed."""
-
-    def places(self) -> Collection[tuple[str, str]]:
-        """Run id and key of every row."""
-
-    def rows(self, limit: int = -1) -> Sequence[Row]:
-        """The rows, newest first; `limit` of them, all if it is negative."""
-
-    def update(self, keys: Mapping[str, int], rows: Iterable[Row], gone: Iterable[tuple[str, str]]) -> None:
-        """Replace the keys, put rows, delete those of `gone` (run id and key)."""
 
 
 class Bundles:
@@ -80,14 +47,14 @@ class Bundles:
     StorageError if the store cannot be read or written.
     """
 
-    def __init__(self, root: Path, provenance: Provenance, index: EntryCache | None = None) -> None:
+    def __init__(self, root: Path, provenance: Provenance, index: RunIndex | None = None) -> None:
         self.root = root
         self.provenance = provenance
         self._index = index
 
-    def runs(self, limit: int | None = None) -> list[RunEntry]:
-        """Every run, newest first, or the `limit` newest. Foreign runs have no outcome."""
-        return _told_apart(entries(self.root, self._index, limit), self.provenance)
+    def runs(self) -> list[RunEntry]:
+        """Every run, newest first. Foreign runs have no outcome."""
+        return self.find()
 
     def find(self, limit: int | None = None, **wanted: Unpack[Wanted]) -> list[RunEntry]:
         """The runs that are as `wanted`, newest first, at most `limit`. UsageError as of `find_bundles`."""
@@ -164,7 +131,7 @@ class Bundles:
 def find_bundles(
     root: Path,
     provenance: Provenance | None = None,
-    index: EntryCache | None = None,
+    index: RunIndex | None = None,
     limit: int | None = None,
     **wanted: Unpack[Wanted],
 ) -> list[RunEntry]:
@@ -176,8 +143,8 @@ def find_bundles(
     word.
     """
     _check(wanted)
-    found = _told_apart(entries(root, index, None if wanted else limit), provenance)
-    return [entry for entry in found if _is_wanted(entry, wanted)][:limit]
+    found = _told_apart(entries(root, index)[: None if wanted else limit], provenance)
+    return [entry for entry in found if _is_wanted(entry, wanted)][:limit] if wanted else found
 
 
 def _check(wanted: Wanted) -> None:
@@ -253,142 +220,74 @@ def is_kept(store: Folder, entry: RunEntry) -> bool:
     return key.has(names.KEEP) or key.folder(entry.run_id).has(names.KEEP)
 
 
-def entries(root: Path, index: EntryCache | None = None, limit: int | None = None) -> list[RunEntry]:
+def entries(root: Path, index: RunIndex | None = None) -> list[RunEntry]:
     """The runs below `root`, newest first, by a look at the store; the index is brought up to date. StorageError."""
     store = open_store_folder(root)
     if store is None:
         return []
     try:
-        return _Look(store, index, limit).entries()
+        return sorted(_looked_at(store, index), reverse=True)
     except OSError as error:
         raise _unreadable(error) from error
 
 
-class _Look:
-    """One look at a store: keys whose folders changed are listed, runs that were not sealed before are read.
-
-    What somebody changes inside a sealed bundle is not seen by a list; whoever reads the bundle compares digests.
-    """
-
-    def __init__(self, store: Folder, index: EntryCache | None, limit: int | None) -> None:
-        self._store = store.fileno()
-        self._index = index
-        self._limit = limit
-        self._believed = time.time_ns() - _RACY_NS  # the file system's clock is this one
-        self._known_keys = {} if index is None else index.keys()
-        rows = () if index is None else index.rows(-1 if limit is None else limit)
-        self._rows = {(row[0], row[1]): row for row in rows}
-        self._values = _values_of([row for row in rows if row[2]])
-        self._known = set(self._rows) if index is None or limit is None else set(index.places())
-        self._runs_of: dict[str, list[str]] = {}
-        for run_id, key in self._known:
-            self._runs_of.setdefault(key, []).append(run_id)
-        self._keys: dict[str, int] = {}
-        self._read_anew: set[str] = set()
-        self._new: list[Row] = []
-
-    def entries(self) -> list[RunEntry]:
-        """The runs that are there, newest first. OSError."""
-        places: list[tuple[str, str]] = []
-        for key in os.listdir(self._store):  # noqa: PTH208  an open folder has no path
-            if key in self._known_keys or names.is_key(key):
-                with suppress(FileNotFoundError, NotADirectoryError):  # cleaned away meanwhile
-                    places += [(run_id, key) for run_id in self._listed(key)]
-        places.sort(reverse=True)
-        found: dict[tuple[str, str], RunEntry] = {}
-        for place in places:
-            if len(found) == self._limit:
-                break
-            if entry := self._entry(*place):
-                found[place] = entry
-        self._keep(places, found)
-        return list(found.values())
-
-    def _listed(self, key: str) -> list[str]:
-        about = os.stat(key, dir_fd=self._store, follow_symlinks=False)
-        if not stat.S_ISDIR(about.st_mode):
-            return []
-        self._keys[key] = about.st_ctime_ns if about.st_ctime_ns < self._believed else 0
-        if self._known_keys.get(key) == about.st_ctime_ns:
-            return self._runs_of.get(key, [])
-        folder = os.open(key, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._store)
-        try:
-            there = [name for name in os.listdir(folder) if is_run_id(name)]  # noqa: PTH208
-        finally:
-            os.close(folder)
-        self._read_anew.add(key)
-        for run_id in there:
-            self._values.pop((run_id, key), None)  # it may be another one of that name
-        return there
-
-    def _entry(self, run_id: str, key: str) -> RunEntry | None:
-        place = run_id, key
-        if values := self._values.get(place):
-            with suppress(ValueError, TypeError):  # a damaged row: the bundle tells
-                *simple, rubrics, changed = values
-                return RunEntry(run_id, key, "sealed", *simple, tuple(map(tuple, rubrics)), tuple(changed))  # type: ignore[call-arg]
-        try:
-            entry, seal = _read(Folder(os.dup(self._store), STORE), run_id, key)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        made = (run_id, key, seal if seal < self._believed else 0, _encoded(entry) if seal else "")
-        if made != self._rows.get(place):
-            self._new.append(made)
-        return entry
-
-    def _keep(self, places: Collection[tuple[str, str]], found: Mapping[tuple[str, str], RunEntry]) -> None:
-        """Bring the index up to date. A changed key whose runs were not all read is listed again next time."""
-        if self._index is None:
-            return
-        there = found.keys() if self._limit is None else set(places)
-        for _, key in there - found.keys():
-            if key in self._read_anew:
-                self._keys[key] = 0
-        gone = self._known - there
-        if self._new or gone or self._keys != self._known_keys:
-            self._index.update(self._keys, self._new, gone)
+def _looked_at(store: Folder, index: RunIndex | None) -> list[RunEntry]:
+    """What somebody changes inside a sealed bundle is not seen; whoever reads the bundle compares digests."""
+    known = {} if index is None else index.folders()
+    settled = time.time_ns() - _RACY_NS  # the file system's clock is this one
+    found: list[RunEntry] = []
+    changed: dict[str, tuple[int, str]] = {}
+    keys = [key for key in store.folders() if names.is_key(key)]
+    for key in keys:
+        with suppress(FileNotFoundError, NotADirectoryError):  # cleaned away meanwhile
+            ctime = store.status(key).st_ctime_ns
+            before, data = known.get(key, (0, ""))
+            runs = _decoded(key, data) if before == ctime else None
+            if runs is None:
+                runs = _read_key(store.folder(key), key)
+                if ctime < settled and all(run.state == "sealed" for run in runs):
+                    changed[key] = ctime, _encoded(runs)
+            found += runs
+    if index is not None and (changed or known.keys() - keys):
+        index.update(changed, known.keys() - keys)
+    return found
 
 
-def _encoded(entry: RunEntry) -> str:
-    return json.dumps([getattr(entry, name) for name in _FIELDS], separators=(",", ":"))
+def _encoded(runs: list[RunEntry]) -> str:
+    return json.dumps([(run.run_id, *run[3:]) for run in runs], separators=(",", ":"))
 
 
-def _values_of(rows: Sequence[Row]) -> dict[tuple[str, str], Any]:
-    """What the rows say, decoded at once, for that takes a third of the time; {} if one of them is damaged."""
+def _decoded(key: str, data: str) -> list[RunEntry] | None:
+    """The sealed runs of a key as the index has them; None if that is damaged."""
     try:
-        values = json.loads(f"[{','.join(row[3] for row in rows)}]")
+        return [
+            RunEntry(run_id, key, "sealed", *simple, tuple(map(tuple, rubrics)), tuple(changed))  # type: ignore[call-arg]
+            for run_id, *simple, rubrics, changed in json.loads(data)
+        ]
     except (ValueError, TypeError):
-        return {}
-    same = len(values) == len(rows)
-    return {(row[0], row[1]): value for row, value in zip(rows, values, strict=True)} if same else {}
+        return None
 
 
-_FIELDS = tuple(RunEntry.__annotations__)[3:]
-"""What a verdict tells of a run, `rubrics` and `paths` last."""
+def _read_key(folder: Folder, key: str) -> list[RunEntry]:
+    found = []
+    for run_id in filter(is_run_id, folder.folders()):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found.append(_read(folder, RunEntry(run_id, key, "corrupt")))
+    return found
 
 
-def _read(store: Folder, run_id: str, key: str) -> tuple[RunEntry, int]:
-    """The entry of one run, read from its bundle, and the ctime of its summary, 0 without one. FileNotFoundError."""
-    from vibe_gate.domain.model import require_few  # a list of known runs does without pydantic
+def _read(key: Folder, bare: RunEntry) -> RunEntry:
+    """The entry of one run, read from its bundle. FileNotFoundError: it was removed meanwhile."""
+    from vibe_gate.domain.model import parse_object  # a list of known runs does without pydantic
 
-    bare = RunEntry(run_id, key, "corrupt")
     try:
-        bundle = store.folder(key).folder(run_id)
-    except (FileNotFoundError, NotADirectoryError):
-        raise
-    except OSError:
-        return bare, 0
-    try:
-        with open(bundle.reading(names.SUMMARY), "rb") as file:
-            seal = os.fstat(file.fileno()).st_ctime_ns
-            data = file.read(MAX_DOCUMENT_BYTES)
-        require_few(data)
-        return _sealed(bare, json.loads(data)), seal
+        bundle = key.folder(bare.run_id)
+        return _sealed(bare, parse_object(bundle.read(names.SUMMARY, MAX_DOCUMENT_BYTES)))
     except FileNotFoundError:
-        store.folder(key).status(run_id)  # a cleaner may have it: what is missing is only the first that went
-        return replace(bare, state="running" if Lock.is_held(bundle) else "incomplete"), 0
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return bare, 0
+        bundle = key.folder(bare.run_id)  # a cleaner may have it: what is missing is only the first that went
+        return bare._replace(state="running" if Lock.is_held(bundle) else "incomplete")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return bare
 
 
 def _sealed(bare: RunEntry, document: dict[str, Any]) -> RunEntry:
@@ -399,9 +298,8 @@ def _sealed(bare: RunEntry, document: dict[str, Any]) -> RunEntry:
     if document["outcome"] not in OUTCOMES:
         raise ValueError("no outcome")
     changed = dict.fromkeys(path for file in change["files"] for path in (file["path"], file["old_path"]) if path)
-    return RunEntry(
-        run_id=bare.run_id,
-        key=bare.key,
+    return bare._replace(
+        state="sealed",
         outcome=document["outcome"],
         exit_code=_number(document["exit_code"]),
         author="agent" if document["agent_authored"]["decision"] is True else "human",

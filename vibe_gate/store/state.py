@@ -57,12 +57,10 @@ MAX_ANSWERS = 5_000
 """Answers beyond this go, oldest first; at a few KB each, some tens of MB at most."""
 
 _APPLICATION = 0x76626774  # "vbgt", in the file's header
-_SCHEMA = 1
+_SCHEMA = 2
 
 _TABLES = """
-CREATE TABLE run_keys (store TEXT, key TEXT, ctime INTEGER, PRIMARY KEY (store, key)) WITHOUT ROWID;
-CREATE TABLE runs (store TEXT, run_id TEXT, key TEXT, ctime INTEGER, data TEXT, PRIMARY KEY (store, run_id, key))
-    WITHOUT ROWID;
+CREATE TABLE run_keys (store TEXT, key TEXT, ctime INTEGER, data TEXT, PRIMARY KEY (store, key)) WITHOUT ROWID;
 CREATE TABLE hook_records (id INTEGER PRIMARY KEY, commit_id TEXT, tree TEXT, old TEXT, line TEXT);
 CREATE INDEX hook_records_commit ON hook_records (commit_id);
 CREATE INDEX hook_records_tree ON hook_records (tree);
@@ -308,32 +306,20 @@ class RunIndex(_Table):
         super().__init__(file)
         self._store = store
 
-    def keys(self) -> dict[str, int]:
-        """Folder of a key -> its ctime in ns when it was looked into."""
-        return dict(self._file.read("SELECT key, ctime FROM run_keys WHERE store = ?", self._store))
+    def folders(self) -> dict[str, tuple[int, str]]:
+        """Folder of a key -> its ctime in ns when it was looked into, and what its runs are."""
+        rows = self._file.read("SELECT key, ctime, data FROM run_keys WHERE store = ?", self._store)
+        return {key: (ctime, data) for key, ctime, data in rows}
 
-    def places(self) -> list[tuple[str, str]]:
-        """(run id, key) of every row."""
-        return self._file.read("SELECT run_id, key FROM runs WHERE store = ?", self._store)
-
-    def rows(self, limit: int = -1) -> list[tuple[str, str, int, str]]:
-        """(run id, key, ctime of summary.json in ns, data), newest first; `limit` of them, all if it is negative."""
-        sql = "SELECT run_id, key, ctime, data FROM runs WHERE store = ? ORDER BY run_id DESC, key DESC LIMIT ?"
-        return self._file.read(sql, self._store, limit)
-
-    def update(
-        self, keys: Mapping[str, int], rows: Iterable[tuple[str, str, int, str]], gone: Iterable[tuple[str, str]]
-    ) -> None:
-        """Make `keys` the folders that were looked into, and add and remove rows, in one transaction."""
+    def update(self, keys: Mapping[str, tuple[int, str]], gone: Iterable[str]) -> None:
+        """Put the folders that were looked into, and forget those that are gone, in one transaction."""
         store = self._store
 
         def action(connection: sqlite3.Connection) -> None:
-            connection.execute("DELETE FROM run_keys WHERE store = ?", (store,))
-            connection.executemany("INSERT INTO run_keys VALUES (?, ?, ?)", ((store, *pair) for pair in keys.items()))
-            delete = "DELETE FROM runs WHERE store = ? AND run_id = ? AND key = ?"
-            connection.executemany(delete, ((store, *place) for place in gone))
-            insert = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?)"
-            connection.executemany(insert, ((store, *row) for row in rows))
+            delete = "DELETE FROM run_keys WHERE store = ? AND key = ?"
+            connection.executemany(delete, ((store, key) for key in gone))
+            insert = "INSERT OR REPLACE INTO run_keys VALUES (?, ?, ?, ?)"
+            connection.executemany(insert, ((store, key, *about) for key, about in keys.items()))
 
         self._file.change(action)
 
