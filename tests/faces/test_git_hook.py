@@ -362,13 +362,13 @@ def test_definitions_that_do_not_parse_stop_the_commit_with_a_sentence(judging):
     assert judging.records()[-1]["exit_code"] == 2
 
 
-@pytest.fixture(params=WAYS_IN)
+@pytest.fixture
 def pushing(request, kept, tmp_path, environ) -> Hooked:
-    """A repository with an empty remote, and the gate at its pushes."""
-    if request.param != "install git" and not (BIN / request.param).exists():
-        pytest.skip(f"{request.param} is not installed here")
-    made = kept / f"pushing by {request.param}"
-    here = again(made, tmp_path / "repository", environ, lambda here: put_in(here, request.param))
+    """A repository with an empty remote, and the gate at its pushes, by `install git` or by a framework."""
+    way_in = getattr(request, "param", "install git")
+    if way_in != "install git" and not (BIN / way_in).exists():
+        pytest.skip(f"{way_in} is not installed here")
+    here = again(kept / f"pushing by {way_in}", tmp_path / "repository", environ, lambda here: put_in(here, way_in))
     here.git("init", "-q", "--bare", str(tmp_path / "remote"))
     here.git("remote", "add", "origin", str(tmp_path / "remote"))
     return here
@@ -385,6 +385,7 @@ def _pushed(here: Hooked) -> list[str]:
     return [record["commit"] for record in here.records() if record["stage"] == "pre-push"]
 
 
+@pytest.mark.parametrize("pushing", WAYS_IN, indirect=True)
 def test_a_first_push_is_held_to_the_gate_from_the_root_on(pushing):
     bad = _commit(pushing, "bad", CONFLICT)
     done = pushing.run("git", "push", "origin", "main")
@@ -413,6 +414,7 @@ def test_only_what_is_new_to_the_remote_is_judged(pushing):
     assert _pushed(pushing)[-1] == topic
 
 
+@pytest.mark.parametrize("pushing", WAYS_IN, indirect=True)
 def test_a_rewritten_branch_is_judged_from_where_it_left(pushing):
     base = _commit(pushing, "base", "base\n")
     _commit(pushing, "old", "old\n")

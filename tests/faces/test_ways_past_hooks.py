@@ -175,7 +175,7 @@ def test_a_commit_that_no_hook_saw_is_judged_when_an_agent_pushes_it(here):
         assert ("judged because:" in said, len(model.script.requests)) == (True, 1)
 
 
-@pytest.mark.parametrize("way", ["am and amend", "a rewrite that was told of nothing", "a rewrite of another change"])
+@pytest.mark.parametrize("way", ["am and amend", "a rewrite that was told of nothing"])
 def test_no_rewriting_makes_a_commit_seen_that_no_hook_saw(here, way):
     agent = {"CLAUDECODE": "1"}
     if way == "am and amend":
@@ -186,13 +186,9 @@ def test_no_rewriting_makes_a_commit_seen_that_no_hook_saw(here, way):
         here.git("am", "-q", stdin=mail + "\n", **agent)
         here.git("commit", "-q", "--amend", "-m", "y", **agent)
     else:
-        old = "1" * 40
-        if way == "a rewrite of another change":
-            commit(here, "c", "a person's\n")
-            old = here.git("rev-parse", "HEAD")
         made = here.git("commit-tree", "-p", "HEAD", "-m", "plumbing", _tree_with(here, "b", "x\n"))
         here.git("update-ref", "refs/heads/main", made)
-        here.run("vibe-gate", "hook", "post-rewrite", "--", "amend", stdin=f"{old} {made}\n", **agent)
+        here.run("vibe-gate", "hook", "post-rewrite", "--", "amend", stdin=f"{'1' * 40} {made}\n", **agent)
     with answering(PASSES) as model:  # whoever pushes it: that an agent rewrote it was seen
         assert "judged because:" in here.git("push", "origin", "main", **model.environ)
 
@@ -309,11 +305,3 @@ def test_a_bypass_in_a_reviewed_range_is_noted(here):
         ("reviewed", True),
         ("reviewed", True),
     ]
-
-
-def test_an_agents_merge_that_keeps_only_one_side_is_judged_when_a_person_pushes_it(here):
-    fixed_and_left_behind(here)
-    here.git("merge", "-q", "-s", "ours", "-m", "Merge main", "main", CLAUDECODE="1")
-    with answering(PASSES) as model:
-        here.git("push", "origin", "HEAD:main", **model.environ)
-        assert len(model.script.requests) == 1

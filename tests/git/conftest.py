@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import histories
 import pytest
 from gitbench import Bench, fingerprint
 
@@ -69,3 +70,11 @@ def holds(oracle: Callable[[Bench], str]) -> Callable[[Bench], str]:
         return taken
 
     return check
+
+
+@pytest.fixture(scope="session")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Histories and contents of every kind (`histories.py`), built once; tests only read it."""
+    home = tmp_path_factory.mktemp("home")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
+    return histories.build(tmp_path_factory.mktemp("history") / "repo", environ)

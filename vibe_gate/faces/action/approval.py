@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vibe_gate.domain import paths
@@ -10,7 +11,6 @@ from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.errors import ForgeError
 from vibe_gate.faces.action.event import Trigger
-from vibe_gate.faces.action.identities import accounts_of
 from vibe_gate.forge import Forge, PullCommit
 
 MOST_LISTED = 250
@@ -18,6 +18,9 @@ MOST_LISTED = 250
 
 _GITHUB = {"noreply@github.com": "web-flow"}
 """Who commits what people merge or edit on GitHub's pages."""
+
+_CO_AUTHOR = re.compile(r"^[ \t]*co-authored-by[ \t]*:[^\n]*?<[ \t]*([^<>\n]+?)[ \t]*>", re.I | re.M)
+_NO_REPLY = re.compile(r"(?:(\d{1,15})\+)?([a-z0-9_-]{1,100}(?:\[bot\])?)@users\.noreply\.[a-z0-9.-]+\Z", re.I)
 
 
 @dataclass
@@ -85,3 +88,36 @@ def _untold(listed: Sequence[PullCommit], commits: Sequence[Commit]) -> str:
         f"GitHub tells of {MOST_LISTED} commits of a pull request who wrote them, and of those beyond nobody knows "
         f"whose account {paths.quote(min(beyond))} is. Squash them, or split the pull request"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """Logins, account ids, and addresses whose account is not known."""
+
+    logins: frozenset[str]
+    ids: frozenset[int]
+    unknown: frozenset[str]
+
+
+def accounts_of(commits: Iterable[Commit], known: Mapping[str, str]) -> Accounts:
+    """Everybody whom the commits name: authors, committers, co-authors. `known`: logins by address in lower case.
+
+    A commit names people by address only. GitHub's own addresses say the account; of others it is known if GitHub has
+    told of a commit with that address.
+    """
+    addresses = {address.strip().lower() for commit in commits for address in _addresses(commit)} - {""}
+    logins, ids, unknown = set[str](), set[int](), set[str]()
+    for address in addresses:
+        found = _NO_REPLY.match(address)
+        if found:
+            logins.add(found[2])
+            ids |= {int(found[1])} if found[1] else set()
+        if address in known:
+            logins.add(known[address])
+        elif not found:
+            unknown.add(address)
+    return Accounts(frozenset(logins), frozenset(ids), frozenset(unknown))
+
+
+def _addresses(commit: Commit) -> tuple[str, ...]:
+    return (commit.author_email, commit.committer_email, *_CO_AUTHOR.findall(commit.message))

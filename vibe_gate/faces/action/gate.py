@@ -57,12 +57,11 @@ class _Job:
     sarif: Path | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """The review's exit code, and what is said as workflow commands."""
-
-    code: int
-    commands: str = ""
+_NOTHING = {
+    "verdict": "nothing", "score": "", "cost_usd": "0", "run": "", "report": "", "comment_url": "", "sarif": "",
+    "artifact_path": "", "artifact_name": "",
+}  # fmt: skip
+"""The outputs of a job that reviewed nothing."""
 
 
 def run(runner: Runner) -> int:
@@ -77,37 +76,43 @@ def run(runner: Runner) -> int:
                 raise UsageError(
                     "On workflow_run use `vibe-gate post --from-artifact DIR`: it posts what a job reviewed."
                 )
-            ended = _job(runner, inputs, trigger)
+            code, said = _job(runner, inputs, trigger)
         except GateError as error:
             resume()
             return _broken(runner, error, mode)
-    if ended.commands:
-        runner.say(ended.commands)
-    return _exit(runner, ended.code, mode)
+    if said:
+        runner.say(said)
+    return _exit(runner, code, mode)
 
 
-def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> _Ended:
+def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> tuple[int, str]:
+    """Review and post; the exit code, and what is to be said as workflow commands."""
     environ = {**runner.environ, "CI": "true"} | ({"ANTHROPIC_API_KEY": inputs.api_key} if inputs.api_key else {})
-    with contextlib.ExitStack() as stack:
-        forge = stack.enter_context(_forge(runner, inputs, trigger.repository)) if inputs.token else None
+    if not inputs.token:
+        return _with(None, runner, inputs, trigger, environ)
+    with open_forge(runner.api_url, inputs.token, trigger.repository, environ=runner.environ) as forge:
         return _with(forge, runner, inputs, trigger, environ)
 
 
-def _with(forge: Forge | None, runner: Runner, inputs: Inputs, trigger: Trigger, environ: Mapping[str, str]) -> _Ended:
-    """The job from the event's commits on, with a way to the forge."""
+def _with(
+    forge: Forge | None, runner: Runner, inputs: Inputs, trigger: Trigger, environ: Mapping[str, str]
+) -> tuple[int, str]:
     credentials = Credentials(runner.server_url, inputs.token)
     with open_repository(runner.start, environ) as repository:
         span = span_of(repository, trigger, inputs.base, credentials)
         if span.head and repository.tree(span.trusted or span.before).read(SIGNERS) is not None:
             repository.fetch_notes(NOTES, credentials)  # a pass that a listed signer shared is not paid for again
         root = repository.root
-    folder, sarif_place = runner.temp(), _sarif_place(runner, inputs, root)
-    job = _Job(runner, inputs, trigger, forge, credentials, environ, span, root, folder, sarif_place)
+    sarif_place = _sarif_place(runner, inputs, root)
+    job = _Job(runner, inputs, trigger, forge, credentials, environ, span, root, runner.temp(), sarif_place)
     if not span.head:
-        return _nothing(job)
+        for note in span.notes:
+            runner.summarize(note)
+        runner.output(**_NOTHING)
+        return PASS, ""
     approvals = Approvals(forge, trigger, partial(_commits, job))
     done = _review(job, approvals)
-    return _tell(job, done, tuple(approvals.notes))
+    return done.summary.exit_code, _tell(job, done, tuple(approvals.notes))
 
 
 def _commits(job: _Job) -> tuple[Commit, ...]:
@@ -118,10 +123,6 @@ def _commits(job: _Job) -> tuple[Commit, ...]:
         except IntegrityError:
             return ()
         return tuple(repository.commit(name) for name in names) if len(names) < MAX_COMMITS else ()
-
-
-def _forge(runner: Runner, inputs: Inputs, repository: str) -> Forge:
-    return open_forge(runner.api_url, inputs.token, repository, environ=runner.environ)
 
 
 def _review(job: _Job, approvals: Approvals) -> Review:
@@ -138,8 +139,8 @@ def _review(job: _Job, approvals: Approvals) -> Review:
         return running.run(walk)
 
 
-def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> _Ended:
-    """Everything that people and later steps read of the review."""
+def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> str:
+    """Everything that people and later steps read of the review; what is to be said as workflow commands comes back."""
     summary = done.summary
     bundle = job.root / summary.bundle if summary.bundle else None
     notes = (*job.span.notes, *remarks, *done.notes)
@@ -159,7 +160,7 @@ def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> _Ended:
     job.runner.summarize(text)
     _log(job, posted, notes)
     _outputs(job, posted, artifact.write_report(job.folder, text))
-    return _Ended(summary.exit_code, _said(job, posted))
+    return _commands(posted)
 
 
 def _log(job: _Job, posted: Posted, notes: tuple[str, ...]) -> None:
@@ -187,11 +188,11 @@ def _links(job: _Job) -> Links:
     return Links(job.runner.server_url, repository, job.span.head, job.runner.run_url(repository), job.span.before)
 
 
-def _said(job: _Job, posted: Posted) -> str:
-    """Workflow commands where nothing else can show findings at their lines, and each downgrade as a warning."""
-    token = f"vibe-gate-{secrets.token_hex(16)}"
-    nowhere = not posted.check_run_url
-    return commands(posted.report, token, tuple(posted.downgrades)) if nowhere or posted.downgrades else ""
+def _commands(posted: Posted) -> str:
+    """Workflow commands if no check run can show findings at their lines, and each downgrade as a warning."""
+    if posted.check_run_url and not posted.downgrades:
+        return ""
+    return commands(posted.report, f"vibe-gate-{secrets.token_hex(16)}", tuple(posted.downgrades))
 
 
 def _outputs(job: _Job, posted: Posted, report: Path | None) -> None:
@@ -240,14 +241,6 @@ def _write_sarif(job: _Job, report: Report) -> str:
     return ""
 
 
-def _nothing(job: _Job) -> _Ended:
-    for note in job.span.notes:
-        job.runner.summarize(note)
-    job.runner.output(verdict="nothing", score="", cost_usd="0", run="", report="", comment_url="", sarif="",
-                      artifact_path="", artifact_name="")  # fmt: skip
-    return _Ended(PASS)
-
-
 def _broken(runner: Runner, error: GateError, mode: Mode) -> int:
     """A job that reached no verdict: said in its log, in its summary and by its exit code, and nowhere else."""
     lines = str(error).splitlines() or ["stopped."]
@@ -255,8 +248,7 @@ def _broken(runner: Runner, error: GateError, mode: Mode) -> int:
         runner.command("error", f"vibe-gate: {line}")
     said = "\n".join(f"- {paths.quote(line)}" for line in lines)
     runner.summarize(f"## vibe-gate could not review this\n\n```\n{said.replace('```', '` ` `')}\n```\n")
-    runner.output(verdict="error", score="", cost_usd="0", run="", report="", comment_url="", sarif="",
-                  artifact_path="", artifact_name="")  # fmt: skip
+    runner.output(**_NOTHING | {"verdict": "error"})
     return error.exit_code if error.exit_code == USAGE else _exit(runner, error.exit_code, mode)
 
 

@@ -129,35 +129,33 @@ def command(name: str) -> Command:
             from vibe_gate.faces.cli import post
 
             return post.POST if name == "post" else post.ACTION
+        case "verify":
+            from vibe_gate.faces.cli.verify import VERIFY
+
+            return VERIFY
+        case "install" | "uninstall":
+            from vibe_gate.faces.cli import install
+
+            return install.INSTALL if name == "install" else install.UNINSTALL
     return _machine_command(name)
 
 
 def _machine_command(name: str) -> Command:
     match name:
-        case "verify":
-            from vibe_gate.faces.cli import verify
-
-            return Command(verify.SUMMARY, verify.add_arguments, verify.run, verify.FORM, verify.EXAMPLES)
-        case "install":
-            from vibe_gate.faces.cli import install
-
-            return Command(install.SUMMARY, install.add_arguments, install.run, None, install.EXAMPLES)
-        case "uninstall":
-            from vibe_gate.faces.cli import uninstall
-
-            return Command(uninstall.SUMMARY, uninstall.add_arguments, uninstall.run, None, uninstall.EXAMPLES)
         case "hook":
-            from vibe_gate.faces.cli import hook
+            from vibe_gate.faces.cli.hook import HOOK
 
-            return Command(hook.SUMMARY, hook.add_arguments, hook.run, hook.FORM)
+            return HOOK
         case "capture":
-            from vibe_gate.faces.cli import capture
+            from vibe_gate.faces.claude_hook import capture
 
-            return Command(capture.SUMMARY, capture.add_arguments, capture.run)
+            summary = "Keep the hook event of Claude Code that comes on stdin. Says nothing, always exits 0."
+            return Command(f"For machines: {summary}", lambda parser: None, lambda args, environ: capture.main())
         case "guard":
-            from vibe_gate.faces.cli import guard
+            from vibe_gate.faces.claude_hook import guard
 
-            return Command(guard.SUMMARY, guard.add_arguments, guard.run)
+            summary = "Refuse, before a tool of Claude Code runs, what would go around the gate. Always exits 0."
+            return Command(f"For machines: {summary}", lambda parser: None, lambda args, environ: guard.main())
     raise _unknown(name)
 
 

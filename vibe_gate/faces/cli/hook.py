@@ -12,26 +12,21 @@ from typing import cast
 
 from vibe_gate.domain.gate import HookName
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
-from vibe_gate.faces.cli import dispatch
+from vibe_gate.faces.cli.dispatch import Command, bug
 from vibe_gate.faces.cli.output import ASCII, emit
 from vibe_gate.faces.git_hook.call import Hook, not_reviewed
-
-SUMMARY = "Called by git at STAGE (vibe-gate install git, pre-commit, prek): reviews what git is about to do."
-
-FORM = "vibe-gate hook STAGE [--strict] [--] [ARGUMENTS OF GIT]"
 
 STAGES = ("pre-commit", "pre-merge-commit", "manual", "commit-msg", "pre-push", "post-commit", "post-rewrite",
           "reference-transaction")  # fmt: skip
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what `hook` takes."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("stage", choices=STAGES, metavar="STAGE", help=", ".join(STAGES))
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what git passes to the hook")
     parser.add_argument("--strict", action="store_true", help="block where the hook would only warn")
 
 
-def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Run the stage; returns the exit code for git: 0 lets it continue."""
     words, strict = _parted(args.words)
     stage = stage_of(args.stage, environ)
@@ -53,7 +48,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     except GateError as error:
         return not_reviewed(hook, error)
     except Exception as error:  # noqa: BLE001  a bug must not stop a commit; it is recorded as not reviewed
-        return not_reviewed(hook, InfrastructureError(dispatch.bug(error)))
+        return not_reviewed(hook, InfrastructureError(bug(error)))
 
 
 def _action(stage: str) -> Callable[[Hook], int]:
@@ -108,3 +103,11 @@ def _stdin() -> str:
     if sys.stdin is None or sys.stdin.isatty():
         return ""
     return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+
+
+HOOK = Command(
+    "Called by git at STAGE (vibe-gate install git, pre-commit, prek): reviews what git is about to do.",
+    _add_arguments,
+    _run,
+    "vibe-gate hook STAGE [--strict] [--] [ARGUMENTS OF GIT]",
+)

@@ -1,61 +1,75 @@
-"""`vibe-gate install [git|claude]`: the gate at the places where work happens."""
+"""`vibe-gate install` and `uninstall`: the gate in git's hooks (`git`) or in Claude Code's settings (`claude`)."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from typing import Protocol
+from pathlib import Path
 
-from vibe_gate.errors import UsageError
-from vibe_gate.faces.cli import install_claude, install_git
+from vibe_gate import __version__
+from vibe_gate.domain import paths
+from vibe_gate.domain.provenance import AGENT_COMMANDS
+from vibe_gate.errors import PASS, UsageError
+from vibe_gate.faces.cli import install_claude
+from vibe_gate.faces.cli.dispatch import Command
+from vibe_gate.faces.cli.output import emit
+from vibe_gate.faces.git_hook import install as hooks
+from vibe_gate.git import open_repository
 
-SUMMARY = "Put the gate where work happens: into git's hooks, or into Claude Code's."
+GIT = "git's own hooks, for repositories without a hook framework; those that are there are kept and run first."
 
-EXAMPLES = """\
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    targets = parser.add_subparsers(dest="target", metavar="TARGET", required=False)
+    targets.add_parser("git", help=GIT, description=GIT, allow_abbrev=False)
+    claude = targets.add_parser(
+        "claude", help=install_claude.SUMMARY, description=install_claude.SUMMARY, allow_abbrev=False
+    )
+    install_claude.add_arguments(claude)
+
+
+def _install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    if args.target == "claude":
+        return install_claude.install(args, environ)
+    with open_repository(Path.cwd(), environ) as repository:
+        emit("\n".join(hooks.install(repository, __version__)) + "\n")
+    return PASS
+
+
+def _uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """UsageError for an agent: a person decides about the gate."""
+    if name := next((name for name in AGENT_COMMANDS if environ.get(name)), ""):
+        raise UsageError(f"{name} is set: an agent may not remove the gate. Ask the user to run `vibe-gate uninstall`.")
+    if args.target == "claude":
+        return install_claude.uninstall(args, environ)
+    with open_repository(Path.cwd(), environ) as repository:
+        lines = hooks.uninstall(repository)
+        records = repository.common_dir / "vibe-gate"
+    if records.is_dir() and any(records.iterdir()):
+        lines.append(f"Review records kept in {paths.quote(str(records))} for `vibe-gate verify` (safe to delete)")
+    emit("\n".join(lines) + "\n")
+    return PASS
+
+
+INSTALL = Command(
+    "Put the gate where work happens: into git's hooks, or into Claude Code's.",
+    _add_arguments,
+    _install,
+    examples="""\
 examples:
   vibe-gate install git               hooks for commit, merge and push
   vibe-gate install claude            capture and guard in .claude/settings.json
   vibe-gate install claude --local    for you alone, in settings.local.json
-"""
+""",
+)
 
-
-class Target(Protocol):
-    """What a module of a target offers. The arguments are the same for both."""
-
-    SUMMARY: str
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the target's arguments."""
-
-    def install(self, args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-        """Put the gate there; the exit code comes back. Raises GateError."""
-
-    def uninstall(self, args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-        """Take it away again, and nothing else. Raises GateError."""
-
-
-TARGETS: dict[str, Target] = {"git": install_git, "claude": install_claude}
-"""Where the gate can be installed: name -> module."""
-
-DEFAULT = "git"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what `install` and `uninstall` take."""
-    targets = parser.add_subparsers(dest="target", metavar="TARGET", required=False)
-    for name, module in TARGETS.items():
-        made = targets.add_parser(name, help=module.SUMMARY, description=module.SUMMARY, allow_abbrev=False)
-        module.add_arguments(made)
-
-
-def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Install where the arguments say."""
-    return target(args).install(args, environ)
-
-
-def target(args: argparse.Namespace) -> Target:
-    """The module of the target, `git` where none is named. UsageError."""
-    name = args.target or DEFAULT
-    if name not in TARGETS:
-        raise UsageError(f"name one of: {', '.join(TARGETS)}.")
-    return TARGETS[name]
+UNINSTALL = Command(
+    "Take the gate away again from where `install` put it; everything else stays as it is.",
+    _add_arguments,
+    _uninstall,
+    examples="""\
+examples:
+  vibe-gate uninstall git             git's hooks as they were before
+  vibe-gate uninstall claude          our hooks out of .claude/settings.json
+""",
+)

@@ -8,24 +8,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.receipts.verify import VerifyRequest, verify
 from vibe_gate.report import verified
 
-SUMMARY = "Show for every commit of a range whether it was reviewed."
 
-FORM = "vibe-gate verify [A..B | A...B | REV] [options]"
-
-EXAMPLES = """\
-examples:
-  vibe-gate verify                      commits that the upstream does not have
-  vibe-gate verify main..HEAD           every commit since main
-  vibe-gate verify --strict main..HEAD  as in CI: passes need a listed signer
-"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what `verify` takes."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("range", nargs="?", default="", metavar="RANGE", help="default: upstream..HEAD, else HEAD")
     parser.add_argument("--strict", action="store_true", help="as in CI: a pass needs a listed signer, not the author")
     parser.add_argument("--from-notes", action="store_true", help="also use receipts in refs/notes/vibe-gate")
@@ -34,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
-def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Verify, print, and return 0, 1 or 5."""
     request = VerifyRequest(
         range=args.range, base=args.base, definitions=args.definitions, strict=args.strict, notes=args.from_notes
@@ -46,3 +35,17 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     else:
         emit("".join(f"{line}\n" for line in verified.lines(*shown)))
     return found.exit_code
+
+
+VERIFY = Command(
+    "Show for every commit of a range whether it was reviewed.",
+    _add_arguments,
+    _run,
+    "vibe-gate verify [A..B | A...B | REV] [options]",
+    """\
+examples:
+  vibe-gate verify                      commits that the upstream does not have
+  vibe-gate verify main..HEAD           every commit since main
+  vibe-gate verify --strict main..HEAD  as in CI: passes need a listed signer
+""",
+)

@@ -112,14 +112,6 @@ def _hints(hook: Hook, repository: Repository) -> tuple[str, ...]:
     return hook.hints
 
 
-def note_empty_merge(hook: Hook, tree: str, repository: Repository) -> None:
-    """Record once that an agent makes a merge equal to its first parent: it may drop what the other one changed."""
-    hints = hook.hints
-    records = hook.state(repository.common_dir).hook_records
-    if hints and not any(record.kind == "unseen" and record.hints == hints for record in records.about(tree)):
-        record_or_say(hook, repository, Record(ts=hook.now, kind="unseen", stage=hook.stage, tree=tree, hints=hints))
-
-
 def record_or_say(hook: Hook, repository: Repository, record: Record) -> bool:
     """Append a record; if that fails, say so. Returns whether it was written."""
     try:

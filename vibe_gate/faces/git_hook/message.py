@@ -5,7 +5,7 @@ from __future__ import annotations
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import Record, let_through, provenance
 from vibe_gate.errors import INCONCLUSIVE, PASS
-from vibe_gate.faces.git_hook.call import Hook, effect, note_empty_merge
+from vibe_gate.faces.git_hook.call import Hook, effect
 from vibe_gate.git import Repository, open_repository
 
 _SCISSORS = " ------------------------ >8 ------------------------"
@@ -21,8 +21,6 @@ def review_message(hook: Hook) -> int:
         settled = before is not None and (
             _was_reported(hook, before, hinted) or not (before.judged or before.again or hinted)
         )
-        if settled and (repository.git_dir / "MERGE_HEAD").exists() and tree == repository.tree("HEAD").id:
-            note_empty_merge(hook, tree, repository)  # a framework's pre-merge-commit had nothing staged
     if settled:
         return PASS
     # A review loads much more than all of the above.

@@ -11,7 +11,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Record
 from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, RevisionError, UsageError
 from vibe_gate.faces.git_hook.call import Hook, loud, record_or_say
-from vibe_gate.faces.git_hook.record import SeenCommits
+from vibe_gate.faces.git_hook.record import seen_commits
 from vibe_gate.faces.git_hook.reviewing import SETTLED, review_change
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.receipts.notes import NOTES
@@ -53,12 +53,12 @@ def _note_unseen(hook: Hook, repository: Repository, wanted: list[Selection]) ->
     """Record that an agent pushes commits that no hook saw being made."""
     if not hook.hints or not wanted:
         return
-    seen = SeenCommits(repository, hook.state(repository.common_dir).hook_records.all())
+    seen = seen_commits(hook.state(repository.common_dir).hook_records.all())
     for selection in wanted:
         base = "" if selection.left == EMPTY_TREE else selection.left
         for commit in repository.span(base, selection.right)[:MAX_UNSEEN]:
             record = Record(ts=hook.now, kind="unseen", stage="pre-push", commit=commit, hints=hook.hints)
-            if not seen.has(commit) and not record_or_say(hook, repository, record):
+            if commit not in seen and not record_or_say(hook, repository, record):
                 return
 
 

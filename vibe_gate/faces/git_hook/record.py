@@ -20,47 +20,15 @@ from vibe_gate.receipts.notes import share_run
 if TYPE_CHECKING:
     from vibe_gate.store.state import HookRecords
 
-MAX_EARLIER = 100
-"""Earlier versions of one commit that are compared: each costs two diffs, and anyone can write records."""
 
-
-class SeenCommits:
-    """The commits that a hook saw being made, by the hooks' records.
-
-    A rewritten commit counts as seen if the commit that it was is seen and made the same change.
-    """
-
-    def __init__(self, repository: Repository, records: Iterable[Record]) -> None:
-        self._repository = repository
-        self._commits: set[str] = set()
-        self._before: dict[str, list[str]] = {}
-        for record in records:
-            if record.kind == "rewritten":
-                self._before.setdefault(record.commit, []).append(record.old)
-            elif record.kind == "unseen" or record.stage != "pre-push":
-                self._commits.add(record.commit)
-
-    def has(self, commit: str) -> bool:
-        """Whether a hook saw this commit being made, or one with the same change that became it."""
-        known, waiting = {commit}, [commit]
-        while waiting:
-            name = waiting.pop()
-            if name in self._commits:
-                return True
-            for old in self._before.get(name, ()):
-                if old not in known and len(known) < MAX_EARLIER and self._is_same(old, name):
-                    known.add(old)
-                    waiting.append(old)
-        return False
-
-    def _is_same(self, old: str, new: str) -> bool:
-        from vibe_gate.domain.receipt import exact  # loads slowly, and few commits were rewritten
-
-        try:
-            one, other = (self._repository.change(Selection("commit", left=name)) for name in (old, new))
-        except GateError:  # the commit is gone
-            return False
-        return (one.before, one.after) == (other.before, other.after) or exact(one) == exact(other)
+def seen_commits(records: Iterable[Record]) -> set[str]:
+    """The commits that a hook saw being made, and what such commits were rewritten to; `records`: the oldest first."""
+    seen: set[str] = set()
+    for record in records:
+        is_seen = record.old in seen if record.kind == "rewritten" else record.stage != "pre-push"
+        if is_seen or record.kind == "unseen":
+            seen.add(record.commit)
+    return seen
 
 
 def after_commit(hook: Hook) -> int:
@@ -102,20 +70,20 @@ def after_rewrite(hook: Hook) -> int:
             pairs = _pairs(hook, repository)
             for old, new in pairs:
                 records.append(_rewritten(hook, old, new, repository.tree(new).id))
-            _note_unseen(hook, repository, records, [new for _, new in pairs])
+            _note_unseen(hook, records, [new for _, new in pairs])
             _report_named(hook, repository, records, pairs)
     except GateError as error:
         return _only_say(hook, error)
     return PASS
 
 
-def _note_unseen(hook: Hook, repository: Repository, records: HookRecords, rewritten: list[str]) -> None:
+def _note_unseen(hook: Hook, records: HookRecords, rewritten: list[str]) -> None:
     """Record that an agent rewrote a commit that no hook saw being made (`git am`, then an amend)."""
     if not hook.hints:
         return
-    seen = SeenCommits(repository, records.all())
+    seen = seen_commits(records.all())
     for commit in rewritten:
-        if not seen.has(commit):
+        if commit not in seen:
             records.append(Record(ts=hook.now, kind="unseen", stage="post-rewrite", commit=commit, hints=hook.hints))
 
 

@@ -14,7 +14,7 @@ from vibe_gate.domain.provenance import Record, RecordKind
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import PASS
 from vibe_gate.faces import running
-from vibe_gate.faces.git_hook.call import Effect, Hook, effect, loud, note_empty_merge, record_or_say
+from vibe_gate.faces.git_hook.call import Effect, Hook, effect, loud, record_or_say
 from vibe_gate.faces.git_hook.scripts import PASSED
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.receipts.notes import is_wanted
@@ -74,8 +74,6 @@ def review_change(
             _report(hook, done, what, again=reported is not None)
         if done.summary.run_id:
             _record(hook, _record_of(hook, done, what), repository)
-        elif hook.stage == "pre-merge-commit" or (repository.git_dir / "MERGE_HEAD").exists():
-            note_empty_merge(hook, done.summary.change.after, repository)
     return what
 
 

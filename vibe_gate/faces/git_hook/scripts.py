@@ -56,13 +56,10 @@ feed() {{ if [ -n "$input" ]; then printf '%s\\n' "$input"; fi; }}
 
 _NOTHING = """\
 nothing() {{
-  [ ! -e "${{GIT_DIR:-.git}}/MERGE_HEAD" ] &&
-    GIT_NO_LAZY_FETCH=1 git --no-optional-locks --no-replace-objects -c core.fsmonitor=false diff --cached --quiet \\
+  GIT_NO_LAZY_FETCH=1 git --no-optional-locks --no-replace-objects -c core.fsmonitor=false diff --cached --quiet \\
     --no-relative --ignore-submodules=none --no-ext-diff --no-textconv 2>/dev/null
 }}
 """
-"""A merge is never nothing: a look at its first parent does not show what it takes away from the other."""
-
 _IDLE = """\
 if nothing; then exit 0; fi
 """
