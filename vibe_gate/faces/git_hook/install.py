@@ -101,14 +101,15 @@ def uninstall(repository: Repository, names: tuple[str, ...] = HOOKS) -> list[st
     """Remove the hooks and restore what was there before; returns lines to print."""
     folder = _folder(repository)
     done = {name: take_away(folder, name) for name in names}
-    moved = [name for name in names if done[name] == "foreign" and take_away_moved(folder, name) != "absent"]
+    foreign = [name for name in names if done[name] == "foreign"]
+    moved = [name for name in foreign if take_away(folder, name, _MOVED) in ("removed", "restored")]
     state = repository.common_dir / "vibe-gate"
     with contextlib.suppress(OSError):
         (repository.common_dir / PASSED).unlink()
     with contextlib.suppress(OSError):  # records stay, and the folder with them
         state.rmdir()
     lines = [f"Your hook {name} is back." for name, how in done.items() if how == "restored"]
-    lines += [f"The hook {name} is not vibe-gate's; kept." for name, how in done.items() if how == "foreign"]
+    lines += [f"The hook {name} is not vibe-gate's; kept." for name in foreign]
     lines += [f"Removed vibe-gate's part, which ran before the hook {name}." for name in moved]
     gone = [name for name, how in done.items() if how in ("removed", "restored")] + moved
     first = f"Removed from {safe(str(folder))}: {', '.join(gone)}" if gone else "No hooks of vibe-gate are installed."
@@ -199,21 +200,14 @@ def check_room(folder: Path, name: str) -> None:
         raise StorageError(f"{kept} exists, and {hook} is not vibe-gate's. Move one of them away.")
 
 
-def take_away(folder: Path, name: str) -> Literal["removed", "restored", "absent", "foreign"]:
-    """Remove vibe-gate's hook `name` and restore the one before it; another tool's hook stays. StorageError."""
-    hook, kept = folder / name, folder / (name + KEPT)
+def take_away(folder: Path, name: str, moved: str = "") -> Literal["removed", "restored", "absent", "foreign"]:
+    """Remove vibe-gate's hook `name` and restore the one before it; another tool's hook stays. StorageError.
+
+    `moved`: the suffix that a framework, installed later, gave to vibe-gate's hook.
+    """
+    hook, kept = folder / (name + moved), folder / (name + KEPT)
     if owner(hook) != "vibe-gate":
         return "foreign" if os.path.lexists(hook) else "absent"
-    return _put_back(hook, kept)
-
-
-def take_away_moved(folder: Path, name: str) -> Literal["removed", "restored", "absent"]:
-    """The same for a hook that a framework, installed later, moved to `<name>.legacy`."""
-    hook, kept = folder / (name + _MOVED), folder / (name + KEPT)
-    return _put_back(hook, kept) if owner(hook) == "vibe-gate" else "absent"
-
-
-def _put_back(hook: Path, kept: Path) -> Literal["removed", "restored"]:
     try:
         if os.path.lexists(kept):
             kept.replace(hook)

@@ -120,10 +120,7 @@ fi
 exec "$python" {flags} -m vibe_gate hook {name} -- "$@"
 """
 
-
 _TRANSACTION = """\
-before="${{0%/*}}/{name}{kept}"
-feed() {{ if [ -n "$input" ]; then printf '%s\\n' "$input"; fi; }}
 if [ -x "$before" ]; then
   input=$(cat)
   feed | "$before" "$@" || exit $?
@@ -173,7 +170,7 @@ def script(name: str, home: Home) -> bytes:
         "post-commit": [_PASSED, _SETTLE, _CHAIN, _SETTLED, _FIND, _RUN],
         "pre-push": [_CHAIN_WITH_INPUT, _FIND, _RUN_WITH_INPUT],
         "post-rewrite": [_CHAIN_WITH_INPUT, _FIND, _RUN_WITH_INPUT],
-        TRANSACTION: [_TRANSACTION],
+        TRANSACTION: [_CHAIN_WITH_INPUT, _TRANSACTION],
     }[name]
     text = "".join([HEAD, *parts, END]).format(
         name=name,
