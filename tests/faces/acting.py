@@ -104,8 +104,24 @@ def environment(shared: Path, environ: Mapping[str, str]) -> Path:
                 GITHUB_OUTPUT=str(shared / "found"),
             )
             assert done.returncode == 0, done.stdout + done.stderr
+            # The jobs link to this one, and so do not compile it either.
+            loaded = "import claude_agent_sdk, github3, pydantic, pygit2, rich.console, rich.markdown, vibe_gate.review"
+            subprocess.run([place / "venv" / "bin" / "python", "-c", loaded], check=True, cwd="/")
             (place / "said").write_text(done.stdout)
     return place
+
+
+def shorten(lock: Path) -> None:
+    """Leave one small package in the lock."""
+    lock.write_text(next(entry for entry in re.split(r"\n(?=[a-z])", lock.read_text()) if entry.startswith("tomli-w")))
+
+
+def wheel(folder: Path, built: Path, more: bytes = b"") -> Path:
+    """That package's wheel in this folder, with these bytes too many."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = next((built / "wheels").glob("tomli_w-*.whl"))
+    (folder / found.name).write_bytes(found.read_bytes() + more)
+    return folder / found.name
 
 
 def run_step(
@@ -133,7 +149,7 @@ class Runner:
         self.action = place / "action"
         self.action.mkdir()
         shutil.copy(ROOT / "action.yml", self.action)
-        shutil.copytree(ROOT / "vibe_gate", self.action / "vibe_gate", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / "vibe_gate", self.action / "vibe_gate")  # with its bytecode, which no job compiles anew
 
     def run(self, checkout: Path, event: str, payload: Mapping[str, Any], workflow: str, **environ: str) -> Job:
         """Execute `workflow`, a file of the checkout. Names that end in _KEY or _TOKEN are secrets."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acting import Job, Runner, example
+from acting import Job, Runner, example, shorten, wheel
 from contract.github import LoopbackGitHub, loopback_github
 from faces.jobs import FORBIDDEN
 from repos import RUBRIC, SWALLOWS, Repo, gated
@@ -117,6 +117,9 @@ def reviewed(
     """Run an example with a model that answers `model`; the token is `github`'s own unless one is given."""
     payload = more.pop("payload", project.event())
     path = example(project.checkout, workflow)
+    if more.pop("cached", False):  # installing for real takes half a minute
+        text = (project.checkout.path / path).read_text()
+        project.checkout.write(path, text.replace('cache: "false"', 'cache: "true"'))
     environ = {"GITHUB_API_URL": github.url, "GITHUB_TOKEN": more.pop("token", github.token)}
     answer = more.pop("model", None)
     if answer is None:
@@ -169,17 +172,29 @@ def test_a_pull_request_that_passes_is_green(runner, better):
     assert (job.outputs["verdict"], float(job.outputs["score"])) == ("pass", 1.0)
 
 
-def test_the_strict_example_comments_at_the_lines_and_hands_sarif_on(runner, swallowing, built):
-    # No cache: this one installs for real, with pip, from the wheels that were fetched for all of these tests.
-    index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(built / "wheels"), "PIP_NO_COMPILE": "1"}
+def test_the_strict_example_comments_at_the_lines_and_hands_sarif_on(runner, swallowing):
     with loopback_github() as github:
         pull_on(github, swallowing)
-        job = reviewed(runner, swallowing, github, "strict.yml", model=FAILS, **index)
+        job = reviewed(runner, swallowing, github, "strict.yml", model=FAILS, cached=True)
         assert job.code == 1, job.log
         assert [(c.path, c.line) for c in github.review_comments] == [("src/load.py", 5)], job.log
     (sarif,) = job.given("upload-sarif")
     assert sarif["sarif_file"].endswith("vibe-gate.sarif")
-    assert job.given("restore") == job.given("save") == []
+
+
+def test_without_a_cache_packages_are_fetched_and_an_index_with_other_bytes_installs_nothing(
+    runner, swallowing, built, tmp_path
+):
+    shorten(runner.action / "vibe_gate/faces/action/install/requirements.txt")
+    index = wheel(tmp_path / "index", built, b"\0").parent
+    with loopback_github() as github:
+        more = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index)}
+        job = reviewed(runner, swallowing, github, "strict.yml", **more)
+        assert github.writes == 0
+    assert job.code == 1, job.log
+    assert "The locked packages could not be installed" in job.log
+    assert "DO NOT MATCH THE HASHES" in job.log
+    assert job.given("restore") == job.given("save") == job.given("upload-sarif") == []
 
 
 def test_a_fork_is_never_green_and_its_second_workflow_posts_what_the_first_uploaded(runner, swallowing):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
-from pathlib import Path
 
 import pytest
 import scripted_messages_api as scripted
@@ -13,13 +11,8 @@ from wire import answer, answering, hold, task_in
 from vibe_gate.gateway.prices import DEAREST, PRICES, cost, price_of
 from vibe_gate.gateway.usage import Meter, Usage
 
-KINDS = {
-    "input": Usage(input=100_000),
-    "output": Usage(output=100_000),
-    "cache_write": Usage(cache_write=100_000),
-    "cache_write_1h": Usage(cache_write_1h=100_000),
-    "cache_read": Usage(cache_read=100_000),
-}
+EVERY_KIND = Usage(input=100_000, output=70_001, cache_write=30_011, cache_write_1h=11_003, cache_read=500_009)
+"""So many of each that no two mistakes in a price cancel each other."""
 
 
 class Reported(scripted.Usage):
@@ -40,13 +33,11 @@ class Reported(scripted.Usage):
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-opus-5", "claude-haiku-4-5-20251001"])
 def test_our_prices_are_those_of_the_cli(tmp_path, environ, model):
-    for name, usage in KINDS.items():
-        place = Path(tempfile.mkdtemp(dir=tmp_path))
-        with answering(answer({"ok": True}, usage=Reported(usage))) as scripted_model:
-            ending, _ = hold(task_in(place, scripted_model.base_url, environ, model=model))
-        price, basis = price_of(model)
-        assert (name, ending.cost_usd) == (name, pytest.approx(cost(usage, price)))
-        assert ending.cost.basis == basis == "known"
+    with answering(answer({"ok": True}, usage=Reported(EVERY_KIND))) as scripted_model:
+        ending, _ = hold(task_in(tmp_path, scripted_model.base_url, environ, model=model))
+    price, basis = price_of(model)
+    assert ending.cost_usd == pytest.approx(cost(EVERY_KIND, price))
+    assert ending.cost.basis == basis == "known"
 
 
 def test_dated_names_and_long_contexts_are_the_same_model():
