@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -155,18 +155,10 @@ class BundleLocation:
 
         StorageError; IntegrityError for a line that is not an event, and for more than any run has.
         """
-        for number, (_, line) in enumerate(self.lines(names.EVENTS), start=1):
-            if number > MAX_EVENTS:
-                raise corrupt(self.path(names.EVENTS), f"it has more than {MAX_EVENTS:,} events")
-            if not any(word in line for word in having):
-                continue
-            try:
-                event = model.read(Event, parse_object(line))
-            except ValueError as error:
-                raise corrupt(self.path(names.EVENTS), f"line {number} is not an event") from error
-            if event.seq != number:
-                raise corrupt(self.path(names.EVENTS), f"line {number} has seq {event.seq}")
-            yield event
+        try:
+            yield from parse_events((line for _, line in self.lines(names.EVENTS)), having)
+        except ValueError as error:
+            raise corrupt(self.path(names.EVENTS), str(error)) from error
 
 
 def locate(directory: Path) -> BundleLocation:
@@ -219,6 +211,33 @@ def _below(digests: Mapping[str, str], prefix: str) -> dict[str, str]:
     """Of the files that lie directly in the folder `prefix`."""
     own = ((name[len(prefix) :], digest) for name, digest in digests.items() if name.startswith(prefix))
     return {name: digest for name, digest in own if "/" not in name}
+
+
+def read_object(folder: Folder, name: str) -> dict[str, Any]:
+    """A JSON document. OSError, ValueError."""
+    data = folder.read(name, MAX_DOCUMENT_BYTES)
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise ValueError(f"it is larger than {MAX_DOCUMENT_BYTES:,} bytes")
+    return parse_object(data)
+
+
+def parse_events(lines: Iterable[bytes], having: tuple[bytes, ...] = (b"",)) -> Iterator[Event]:
+    """The events of a run's log, of the lines that have one of these words; the others are not parsed.
+
+    ValueError, with the number of the line, for one that is not an event, and for more than any run has.
+    """
+    for number, line in enumerate(lines, start=1):
+        if number > MAX_EVENTS:
+            raise ValueError(f"it has more than {MAX_EVENTS:,} events")
+        if not any(word in line for word in having):
+            continue
+        try:
+            event = model.read(Event, parse_object(line))
+        except ValueError as error:
+            raise ValueError(f"entry {number}: {reason(error)}") from error
+        if event.seq != number:
+            raise ValueError(f"entry {number}: it has seq {event.seq}")
+        yield event
 
 
 def json_object(line: bytes) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +22,18 @@ from vibe_gate.domain.bundles import (
     began,
     is_run_id,
 )
-from vibe_gate.domain.event import MAX_EVENTS, Event, fold
+from vibe_gate.domain.event import Event, fold
 from vibe_gate.domain.model import parse_object
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.turn import TurnSummary
 from vibe_gate.errors import StorageError
 from vibe_gate.store import consistency, names
-from vibe_gate.store.bundle import reason
+from vibe_gate.store.bundle import parse_events, read_object, reason
 from vibe_gate.store.captured import problems_of
 from vibe_gate.store.consistency import digest
 from vibe_gate.store.contents import LARGEST_CONTENT, content_fault
 from vibe_gate.store.folder import TEMPORARY, Folder
-from vibe_gate.store.log import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, Lock
+from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, lines, whole_lines
 from vibe_gate.store.names import Entry, part_of, walk
 from vibe_gate.store.runs import entries, open_store_folder
 
@@ -132,7 +133,6 @@ class Audit:
         self._document: dict[str, Any] = {}  # the summary without its digests
         self._vouched: dict[str, Any] = {}
         self._there: set[str] = set()
-        self._wrong_logs: set[str] = set()
         self._log = _LogOfRun()
 
     def check(self, bundle: Folder) -> None:
@@ -157,14 +157,14 @@ class Audit:
         self._check_references()
 
     @contextlib.contextmanager
-    def _reading(self, name: str) -> Iterator[None]:
+    def _reading(self, name: str, what: ProblemKind = "document") -> Iterator[None]:
         """What cannot be read is a problem like others, and the rest is still checked."""
         try:
             yield
         except OSError as error:
             self._say("corrupt", "unreadable", name, f"cannot be read: {error.strerror}")
         except ValueError as error:
-            self._say("corrupt", "document", name, reason(error))
+            self._say("corrupt", what, name, reason(error))
 
     def _say(self, state: ProblemState, what: ProblemKind, name: str, why: str) -> None:
         problem = Problem(state, what, f"{self._run}/{name}" if name else self._run, why, self._run)
@@ -175,14 +175,13 @@ class Audit:
             self.problems.append(Problem("corrupt", "run", self._run, more, self._run))
 
     def _check_summary(self, bundle: Folder) -> None:
-        document = _parsed(bundle, names.SUMMARY)
-        vouched = document.pop("digests", None)
-        self._document = document
+        self._document = read_object(bundle, names.SUMMARY)
+        vouched = self._document.pop("digests", None)
         if isinstance(vouched, dict):
             self._vouched = vouched
         else:
             self._say("corrupt", "document", names.SUMMARY, "it vouches for no files")
-        summary = consistency.read_summary(document)
+        summary = consistency.read_summary(self._document)
         if (summary.run_id, summary.key) != (self._run_id, self._key):
             raise ValueError("it belongs to another run")
         self._summary = summary
@@ -193,31 +192,20 @@ class Audit:
             if self._summary:
                 self._say("corrupt", "document", names.SUMMARY, f"it has a verdict, and there is no {names.EVENTS}")
             return
-        try:
+        self._log.is_whole = False
+        with self._reading(names.EVENTS, "log"):
             self._log.graph = fold(self._events(bundle)).to_json().encode()
-        except ValueError as error:  # what is held of a log is bounded by what any run leaves
-            self._wrong_line(names.EVENTS, 0, str(error))
-            self._log = _LogOfRun(is_whole=False)
-            return
-        if self._summary and not self._log.has_ended:
-            self._wrong_line(names.EVENTS, 0, consistency.NOT_ENDED)
+            if self._summary and not self._log.has_ended:
+                raise ValueError(consistency.NOT_ENDED)
+            self._log.is_whole = True
 
     def _events(self, bundle: Folder) -> Iterator[Event]:
-        for number, line in self._lines(bundle, names.EVENTS, names.EVENTS, first=1):
-            if number > MAX_EVENTS:
-                raise ValueError(f"it has more than {MAX_EVENTS:,} events")
-            try:
-                event = model.read(Event, parse_object(line))
-                if event.seq != number:
-                    raise ValueError(f"it has seq {event.seq}")
-                if event.run_id != self._run_id:
-                    raise ValueError("it belongs to another run")
-                if self._summary and (why := consistency.contradicted(event, self._summary)):
-                    raise ValueError(why)
-                self._log.add(event)
-            except ValueError as error:
-                self._wrong_line(names.EVENTS, number, reason(error))
-                continue
+        for event in parse_events(lines(bundle, names.EVENTS)):
+            why = "it belongs to another run" if event.run_id != self._run_id else ""
+            if self._summary:
+                why = why or consistency.contradicted(event, self._summary)
+            if why or (why := self._log.add(event)):
+                raise ValueError(f"entry {event.seq}: {why}")
             yield event
 
     def _check_entry(self, entry: Entry) -> None:
@@ -237,7 +225,15 @@ class Audit:
         elif entry.part != "mark":
             if self._vouched and names.is_vouched(entry.name):
                 self._compare(entry)
-            self._look_into(entry)
+            if entry.part == "log":
+                self._check_log(entry)
+            turn, _, base = entry.name.rpartition("/")
+            if turn:
+                self._log.turns[turn] = self._log.turns.get(turn, False) or base == names.SUMMARY
+            if turn and base == names.SUMMARY:
+                self._check_turn(entry)
+            elif not turn and base in _LOOKS:
+                _LOOKS[base](self, entry)
 
     def _compare(self, entry: Entry) -> None:
         expected = self._vouched.get(entry.name)
@@ -246,22 +242,19 @@ class Audit:
         elif expected != digest(entry.folder, entry.base):
             self._say("corrupt", "digest", entry.name, "it was changed after sealing")
 
-    def _look_into(self, entry: Entry) -> None:
-        turn, _, base = entry.name.rpartition("/")
-        if base == names.ANNOTATIONS or (turn and base in {names.EVENTS, names.HOOKS}):
-            self._check_numbers(entry)
-        if turn:
-            self._log.turns.setdefault(turn, False)
-            if base == names.SUMMARY:
-                self._log.turns[turn] = True
-                self._check_turn(entry, turn)
-            return
-        look = _LOOKS.get(base)
-        if look is not None:
-            look(self, entry)
+    def _check_log(self, entry: Entry) -> None:
+        """Its numbers, those of the run's own events being checked already, and its end."""
+        with self._reading(entry.name, "log"):
+            if entry.name != names.EVENTS:
+                _check_numbers(lines(entry.folder, entry.base))
+            elif not self._log.is_whole:
+                return
+            if torn := _torn_bytes(entry.folder, entry.base):
+                state: ProblemState = "corrupt" if self._sealed and names.is_vouched(entry.name) else "untidy"
+                self._say(state, "torn", entry.name, f"its last line is torn: {torn:,} bytes without an end")
 
     def _check_about(self, entry: Entry) -> None:
-        document = _parsed(entry.folder, entry.base)
+        document = read_object(entry.folder, entry.base)
         if (document.get("run_id"), document.get("key")) != (self._run_id, self._key):
             raise ValueError("it belongs to another run")
         if began(self._run_id) != document.get("created_at"):
@@ -272,7 +265,7 @@ class Audit:
             self._say("corrupt", "digest", entry.name, "it is not what the events say was written")
 
     def _check_receipt(self, entry: Entry) -> None:
-        _parsed(entry.folder, entry.base)
+        read_object(entry.folder, entry.base)
         if self._summary is None:
             return
         files = {name: found for name, found in self._vouched.items() if name != names.RECEIPT}
@@ -281,31 +274,21 @@ class Audit:
             raise ValueError(why)
 
     def _check_graph(self, entry: Entry) -> None:
-        graph = None if names.EVENTS in self._wrong_logs else self._log.graph
-        if graph is not None and entry.folder.read(entry.base, MAX_DOCUMENT_BYTES) != graph:
+        if self._log.graph not in {None, entry.folder.read(entry.base, MAX_DOCUMENT_BYTES)}:
             self._say("corrupt", "graph", entry.name, "it is not the fold of the events")
 
     def _check_sessions(self, entry: Entry) -> None:
-        _parsed(entry.folder, entry.base)
+        read_object(entry.folder, entry.base)
 
-    def _check_turn(self, entry: Entry, turn: str) -> None:
-        summary = model.read(TurnSummary, _parsed(entry.folder, entry.base))
-        _, node_id, number = turn.split("/")
-        if summary.test_id != f"{self._run_id}/{node_id}/{number}":
+    def _check_turn(self, entry: Entry) -> None:
+        summary = model.read(TurnSummary, read_object(entry.folder, entry.base))
+        turn = entry.name.rpartition("/")[0]
+        if summary.test_id != f"{self._run_id}/{turn.removeprefix('nodes/')}":
             raise ValueError("it belongs to another turn")
         for file in summary.files:
             for side, content in (("before", file.before), ("after", file.after)):
                 if content is not None and content.size <= LARGEST_CONTENT:
                     self._log.contents.add(f"{turn}/files/{side}/{content.sha256}")
-
-    def _check_numbers(self, entry: Entry) -> None:
-        for number, line in self._lines(entry.folder, entry.base, entry.name, first=0):
-            try:
-                seq = parse_object(line).get("seq")
-                if seq != number:
-                    raise ValueError(f"it has seq {str(seq)[:20]}")
-            except ValueError as error:
-                self._wrong_line(entry.name, number, reason(error))
 
     def _check_references(self) -> None:
         """What the logs and the summaries say is there must be there, and nothing else."""
@@ -316,59 +299,35 @@ class Audit:
             self._say("corrupt", "missing", name, "it was kept, and is missing")
         for name in sorted(self._log.documents - self._there - set(self._vouched)):
             self._say("corrupt", "digest", name, "it was written, and is missing")
-        self._check_turns()
-        if self._sealed and self._log.is_whole:
-            for bare in sorted(contents.keys() - self._log.contents):
-                turn = bare.partition("/files/")[0] if bare.startswith("nodes/") else ""
-                if not turn or self._log.turns.get(turn, True):  # a turn that did not end cannot name its contents
-                    self._say("corrupt", "entry", contents[bare], "it was added after sealing")
-        if not self._sealed and self._log.graph and names.GRAPH not in self._there and not self._wrong_logs:
-            self._say("untidy", "graph", names.GRAPH, "it is missing; the events give it")
-
-    def _check_turns(self) -> None:
         for turn, ended in sorted(self._log.turns.items()):
             if not ended and turn in self._log.completed:
                 self._say("corrupt", "turn", f"{turn}/{names.SUMMARY}", "it is missing, and the turn was completed")
             elif not ended and self._sealed:
                 self._say("incomplete", "turn", turn, "the turn has no summary: its session did not end")
-
-    def _lines(self, folder: Folder, base: str, name: str, first: int) -> Iterator[tuple[int, bytes]]:
-        """Numbered whole lines; a torn last line is a problem."""
-        with open(folder.reading(base), "rb") as file:
-            number = first
-            while line := file.readline(MAX_LINE_BYTES):
-                if line.endswith(b"\n"):
-                    yield number, line
-                elif len(line) == MAX_LINE_BYTES:
-                    self._wrong_line(name, number, f"it is longer than {MAX_LINE_BYTES:,} bytes")
-                    return
-                else:
-                    state: ProblemState = "corrupt" if self._sealed and names.is_vouched(name) else "untidy"
-                    self._say(state, "torn", name, f"its last line is torn: {len(line):,} bytes without an end")
-                number += 1
-
-    def _wrong_line(self, name: str, number: int, why: str) -> None:
-        """Say it, one line a log: the rest is seldom better."""
-        if name not in self._wrong_logs:
-            self._wrong_logs.add(name)
-            self._say("corrupt", "log", name, f"entry {number}: {why}")
+        if self._sealed and self._log.is_whole:
+            for bare in sorted(contents.keys() - self._log.contents):
+                turn = bare.partition("/files/")[0] if bare.startswith("nodes/") else ""
+                if not turn or self._log.turns.get(turn, True):  # a turn that did not end cannot name its contents
+                    self._say("corrupt", "entry", contents[bare], "it was added after sealing")
+        if not self._sealed and self._log.graph and names.GRAPH not in self._there:
+            self._say("untidy", "graph", names.GRAPH, "it is missing; the events give it")
 
 
+@dataclass(slots=True)
 class _LogOfRun:
     """What the run's own log says must be there. `turns`: by folder, whether the turn has a summary."""
 
-    def __init__(self, is_whole: bool = True) -> None:
-        self.is_whole = is_whole
-        self.has_ended = False
-        self.graph: bytes | None = None
-        self.patch = ""
-        self.contents: set[str] = set()  # without suffixes
-        self.documents: set[str] = set()
-        self.turns: dict[str, bool] = {}
-        self.completed: set[str] = set()
+    is_whole: bool = True
+    has_ended: bool = False
+    graph: bytes | None = None
+    patch: str = ""
+    contents: set[str] = field(default_factory=set)  # without suffixes
+    documents: set[str] = field(default_factory=set)
+    turns: dict[str, bool] = field(default_factory=dict)
+    completed: set[str] = field(default_factory=set)
 
-    def add(self, event: Event) -> None:
-        """Take an event in. ValueError: it names a turn that no bundle has."""
+    def add(self, event: Event) -> str:
+        """Take an event in; why no bundle has it, "" if one may."""
         if event.type == "artifact.written":
             name = event.data.get("artifact")
             part = part_of(name) if isinstance(name, str) else None
@@ -383,10 +342,11 @@ class _LogOfRun:
         elif event.type in {"turn.started", "turn.completed"}:
             turn = f"nodes/{event.node_id}/{event.data['turn']}"
             if not names.is_turn(turn):
-                raise ValueError("it names a turn that no bundle has")
+                return "it names a turn that no bundle has"
             self.turns.setdefault(turn, False)
             if event.type == "turn.completed":
                 self.completed.add(turn)
+        return ""
 
 
 _LOOKS: dict[str, Callable[[Audit, Entry], None]] = {
@@ -398,12 +358,22 @@ _LOOKS: dict[str, Callable[[Audit, Entry], None]] = {
 }
 
 
-def _parsed(folder: Folder, name: str) -> dict[str, Any]:
-    """A JSON object. OSError, ValueError."""
+def _torn_bytes(folder: Folder, name: str) -> int:
+    """The length of the log's last line if it has no end. OSError."""
     with open(folder.reading(name), "rb") as file:
-        if os.fstat(file.fileno()).st_size > MAX_DOCUMENT_BYTES:
-            raise ValueError(f"it is larger than {MAX_DOCUMENT_BYTES:,} bytes")
-        return parse_object(file.read(MAX_DOCUMENT_BYTES))
+        size = os.fstat(file.fileno()).st_size
+        return size - whole_lines(file.fileno(), size)[0]
+
+
+def _check_numbers(log: Iterable[bytes]) -> None:
+    """ValueError for the first line whose `seq` does not count on from 0."""
+    for number, line in enumerate(log):
+        try:
+            seq = parse_object(line).get("seq")
+        except ValueError as error:
+            raise ValueError(f"entry {number}: {error}") from error
+        if seq != number:
+            raise ValueError(f"entry {number}: it has seq {str(seq)[:20]}")
 
 
 def _unsuffixed(content: str) -> str:

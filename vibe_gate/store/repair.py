@@ -6,15 +6,13 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 
-from vibe_gate.domain import model
 from vibe_gate.domain.bundles import STORE, WRONG, Mended, Problem, ProblemKind, Provenance, Repaired, RunEntry
-from vibe_gate.domain.event import MAX_EVENTS, MAX_PARTS, Event, fold
-from vibe_gate.domain.model import parse_object
+from vibe_gate.domain.event import MAX_PARTS, Event, fold
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
+from vibe_gate.store.bundle import parse_events, read_object
 from vibe_gate.store.checking import verify
 from vibe_gate.store.consistency import sessions_document
 from vibe_gate.store.contents import digest_of
@@ -160,18 +158,12 @@ def _rebuilt(bundle: Folder, name: str) -> bytes | None:
     """The bytes of graph.json or sessions.json; None for another file, or if the events do not tell. OSError."""
     try:
         if name == names.GRAPH:
-            return fold(_events(bundle)).to_json().encode()
+            return fold(parse_events(lines(bundle, names.EVENTS))).to_json().encode()
         if name == names.SESSIONS:
-            return encode_document(sessions_document(_completed(_events(bundle))))
+            return encode_document(sessions_document(_completed(parse_events(lines(bundle, names.EVENTS)))))
     except (FileNotFoundError, ValueError):
         pass
     return None
-
-
-def _events(bundle: Folder) -> Iterator[Event]:
-    """Streamed, for a log may be anybody's. ValueError."""
-    for line in islice(lines(bundle, names.EVENTS), MAX_EVENTS):
-        yield model.read(Event, parse_object(line))
 
 
 def _completed(events: Iterator[Event]) -> list[tuple[str, str]]:
@@ -191,7 +183,7 @@ def _completed(events: Iterator[Event]) -> list[tuple[str, str]]:
 def _vouched(bundle: Folder, name: str) -> str:
     """The sha-256 that the summary has for a file; "" if it has none or is not a summary. OSError."""
     try:
-        digests = parse_object(bundle.read(names.SUMMARY, MAX_DOCUMENT_BYTES)).get("digests")
+        digests = read_object(bundle, names.SUMMARY).get("digests")
     except ValueError:
         return ""
     return str(digests.get(name, "")) if isinstance(digests, dict) else ""
