@@ -237,7 +237,7 @@ def test_a_forks_token_writes_nothing_and_every_downgrade_says_why(github, envir
     github.read_only.add(token)
     posted = say(github, environ, [finding(1)])
     assert github.writes == 0
-    assert (posted.comment_url, posted.check_run_url, posted.anywhere) == ("", "", False)
+    assert (posted.comment_url, posted.check_run_url) == ("", "")
     assert len(posted.downgrades) == 3
     assert all("from a fork may only read" in sentence for sentence in posted.downgrades)
     assert posted.report.summary.exit_code == 1
@@ -369,7 +369,7 @@ def test_without_a_pull_request_only_the_commit_hears_of_it(github, environ):
 def test_without_a_forge_everything_known_is_kept(environ):
     posted = post(Posting(head=HEADS[0], number=7, limits=("No token.",)), None, report([finding(1)], HEADS[0]))
     assert posted.downgrades == ["No token."]
-    assert not posted.anywhere
+    assert not (posted.comment_url or posted.check_run_url)
 
 
 def test_two_jobs_that_post_in_the_same_moment_leave_one_comment(github, environ):

@@ -150,7 +150,7 @@ def test_an_uncommitted_change_says_so_and_what_comes_next():
         (summary(cache=CacheUse(hits=2)), "cost    none: no model was asked · 2 answers from earlier verdicts"),
         (
             summary(trusted=Trusted(revision="", bootstrap=False)),
-            "gate    built-in (no .vibe-gate/ on the base branch)",
+            "gate    built-in (no .vibe-gate/ before this change)",
         ),
         (
             summary(run_id="", trusted=Trusted(revision="", bootstrap=False)),
@@ -158,7 +158,7 @@ def test_an_uncommitted_change_says_so_and_what_comes_next():
         ),
         (
             summary(trusted=Trusted(revision="", bootstrap=True)),
-            "gate    this branch's .vibe-gate/ (not on the base branch yet; merge it to make it binding)",
+            "gate    this change's .vibe-gate/ (there was none before it; merge it to make it binding)",
         ),
         (summary(trusted=Trusted(revision="worktree", bootstrap=False)), "gate    .vibe-gate at worktree"),
         (summary(bundle=""), "bundle  none: not recorded"),

@@ -57,7 +57,7 @@ def conclusion(exit_code: int) -> Conclusion:
 
 def title(summary: Summary) -> str:
     """The verdict and what decided, as plain text on one line."""
-    text = safe(f"{words.verdict(summary)}: {words.why(summary)}".removesuffix(": "))
+    text = safe(words.headline(summary))
     return text if len(text) <= MAX_TITLE else text[: MAX_TITLE - 1] + "…"
 
 

@@ -182,7 +182,7 @@ def _invocation(summary: Summary, left_out: int) -> dict[str, Any]:
     return {
         "executionSuccessful": summary.exit_code in (PASS, FAIL, POLICY_CHANGED),
         "exitCode": summary.exit_code,
-        "exitCodeDescription": safe(f"{words.verdict(summary)}: {words.why(summary)}".removesuffix(": ")),
+        "exitCodeDescription": safe(words.headline(summary)),
         "toolExecutionNotifications": list(_notifications(summary, left_out)),
     }
 
@@ -251,11 +251,12 @@ def _suite(name: str, cases: Sequence[_Case]) -> list[str]:
 
 
 def _verdict_case(summary: Summary) -> _Case:
-    said = f"{words.verdict(summary)}: {words.why(summary)}".removesuffix(": ")
     if summary.exit_code == PASS:
         return _Case("verdict")
     whole = "\n".join(_told(finding) for finding in summary.findings if not finding.path)
-    return _Case("verdict", "failure" if summary.exit_code == FAIL else "error", summary.outcome, said, whole)
+    return _Case(
+        "verdict", "failure" if summary.exit_code == FAIL else "error", summary.outcome, words.headline(summary), whole
+    )
 
 
 def _case(one: CriterionResult, rubric: RubricResult, summary: Summary) -> _Case:
@@ -312,7 +313,7 @@ def gitlab(summary: Summary) -> str:
 
 
 def _gitlab_verdict(summary: Summary) -> dict[str, Any]:
-    said = safe(f"{words.verdict(summary)}: {words.why(summary)}".removesuffix(": "))
+    said = safe(words.headline(summary))
     name = hashlib.sha256(f"verdict\0{summary.exit_code}".encode()).hexdigest()[:16]
     return _gitlab_entry(said, "verdict", name, "blocker", _ROOT)
 

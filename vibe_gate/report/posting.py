@@ -25,7 +25,7 @@ from vibe_gate.report.annotations import (
 )
 from vibe_gate.report.comment import comment, marker, state_of
 from vibe_gate.report.report import Report
-from vibe_gate.report.round import RoundState, answered_by, first_round, next_round
+from vibe_gate.report.round import RoundState, answered_by, next_round
 
 CHECK_NAME = "vibe-gate"
 """Of the check run; the thing to require is the job itself, which fails with it."""
@@ -67,11 +67,6 @@ class Posted:
     comment_url: str = ""
     check_run_url: str = ""
     review_url: str = ""
-
-    @property
-    def anywhere(self) -> bool:
-        """Whether anything that was said can be read at the forge."""
-        return bool(self.comment_url or self.check_run_url)
 
 
 def post(posting: Posting, forge: Forge | None, report: Report) -> Posted:
@@ -245,6 +240,3 @@ class _Telling:
 def is_plain(path: str) -> bool:
     """Whether a path has nothing that a forge is known to read in another way: letters, digits and `._@+-` only."""
     return bool(_PLAIN.match(path))
-
-
-__all__ = ["CHECK_NAME", "Posted", "Posting", "first_round", "post"]

@@ -33,6 +33,11 @@ def verdict(summary: Summary) -> str:
     return "NOT REVIEWED (inconclusive)" if summary.outcome == "inconclusive" else "ERROR"
 
 
+def headline(summary: Summary) -> str:
+    """The verdict and what decided, as one line."""
+    return f"{verdict(summary)}: {why(summary)}".removesuffix(": ")
+
+
 def why(summary: Summary) -> str:
     """What decided, as a part of a sentence; "" if there is nothing to add."""
     if summary.exit_code == POLICY_CHANGED:
@@ -81,9 +86,9 @@ def gate(summary: Summary) -> str:
     if not summary.run_id:
         return "not read (nothing to review)"
     if summary.trusted.bootstrap:
-        return "this branch's .vibe-gate/ (not on the base branch yet; merge it to make it binding)"
+        return "this change's .vibe-gate/ (there was none before it; merge it to make it binding)"
     if not summary.trusted.revision:
-        return "built-in (no .vibe-gate/ on the base branch)"
+        return "built-in (no .vibe-gate/ before this change)"
     return f".vibe-gate at {summary.trusted.revision[:SHORT_ID]}"
 
 
