@@ -116,7 +116,7 @@ def _is_excluded(file: FileDiff, globs: tuple[str, ...]) -> bool:
 
 def sentence(text: str, redact: Callable[[str], str] = str) -> str:
     """`text` on one line without secrets, safe to show, cut to the length of a reason."""
-    safe = escape.escape(" ".join(redact(text).split()))
+    safe = escape.show_text(" ".join(redact(text).split()))
     return safe if len(safe) <= MAX_REASON else safe[: MAX_REASON - 1] + "…"
 
 

@@ -164,17 +164,6 @@ def find(text: str, *, file_start: bool = False) -> list[Invisible]:
     return list(islice(_suspects(text, file_start), MAX_FOUND))
 
 
-def escape(text: str) -> str:
-    """`text` with invisible, control and undecodable characters written as `<U+202E>`; newline and tab too."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(f"<U+{ord(char):04X}>" if _must_escape(char) else char for char in text)
-
-
-def _must_escape(char: str) -> bool:
-    return unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} or _SUSPECT.match(char) is not None
-
-
 def _suspects(text: str, file_start: bool) -> Iterator[Invisible]:
     flags = [match.span() for match in _FLAG.finditer(text)] if "\U0001f3f4" in text else []
     for match in _SUSPECT.finditer(text):

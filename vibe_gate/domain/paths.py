@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
+from fnmatch import translate
 from functools import lru_cache
 
 from vibe_gate.domain.escape import expression
@@ -37,7 +39,7 @@ def encode(path: str) -> bytes:
 
 def is_plain(path: str) -> bool:
     """Whether `quote` leaves the path as it is."""
-    return not path.startswith('"') and all(_is_visible(char) for char in path)
+    return not path.startswith('"') and all(is_visible(char) for char in path)
 
 
 def quote(path: str) -> str:
@@ -67,7 +69,8 @@ def unquote(shown: str) -> str:
     return decode(bytes(out))
 
 
-def _is_visible(char: str) -> bool:
+def is_visible(char: str) -> bool:
+    """Whether the character shows itself, and nothing else, wherever it is printed."""
     # Cc control, Cf format (bidi, tags, zero width), Cs surrogates, Co private
     # use, Cn unassigned, Zl and Zp separators: each can hide or forge text.
     return unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -76,7 +79,7 @@ def _is_visible(char: str) -> bool:
 def _quote_char(char: str) -> str:
     if ord(char) in _C_ESCAPES:
         return _C_ESCAPES[ord(char)]
-    if _is_visible(char):
+    if is_visible(char):
         return char
     return "".join(f"\\{byte:03o}" for byte in encode(char))
 
@@ -89,106 +92,49 @@ def matches(path: str, patterns: tuple[str, ...]) -> bool:
     segment at any depth, as in .gitignore; `[a-z]` and `[!a-z]` are sets. Newlines
     in names are ordinary characters, so no name slips past a pattern.
     """
-    name = path[path.rfind("/") + 1 :]
-    return any(_matches(path, name, pattern) for pattern in patterns)
+    names = path.split("/")
+    return any(_fits(names, _segments(pattern)) for pattern in patterns)
 
 
-def _matches(path: str, name: str, pattern: str) -> bool:
-    # Compiling an expression takes longer than a hundred of these comparisons, to which most patterns come down.
-    wanted = pattern.removeprefix("**/")
-    start, star, end = wanted.partition("*")
-    if wanted and "/" not in wanted and not _is_special(start + end):
-        return (
-            len(name) >= len(start + end) and name.startswith(start) and name.endswith(end) if star else name == start
-        )
-    folder = pattern.removesuffix("**")
-    if folder != pattern and folder.lstrip("/").endswith("/") and not _is_special(folder):
-        folder = folder.lstrip("/")
-        return path.startswith(folder) and path != folder
-    return _compiled(pattern).match(path) is not None
-
-
-def _is_special(text: str) -> bool:
-    return "*" in text or "?" in text or "[" in text
+Segment = Callable[[str], object] | None
+"""Tells whether a name fits; None is `**`, any number of names."""
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _segments(pattern: str) -> tuple[Segment, ...]:
+    """The globs of the segments, from the root."""
     if not pattern:
-        return re.compile(r"(?!)")
-    anchored = pattern.lstrip("/")
-    if "/" not in pattern.rstrip("/"):
-        anchored = "**/" + anchored
-    if anchored.endswith("/"):
-        anchored += "**"
-    return re.compile(_expression(anchored.split("/")) + r"\Z", re.DOTALL)
+        return ()
+    anchored = pattern.lstrip("/") if "/" in pattern.rstrip("/") else f"**/{pattern}"
+    segments = anchored.replace("[^", "[!").split("/")
+    if segments[-1] in ("", "**"):
+        segments[-1:] = ["**", "?*"]
+    return tuple(None if each == "**" else re.compile(translate(each)).match for each in segments)
 
 
-# Names are hostile and may be long, so no expression may try every way to share a
-# name out among several wildcards. It need not: between two wildcards the first
-# place that fits is as good as any (it leaves the most for what follows), so those
-# parts are atomic groups, and only what follows the last wildcard is tried anew.
+def _fits(names: list[str], globs: tuple[Segment, ...]) -> bool:
+    """Whether the names fit, in time that grows with their number times that of the globs.
 
-
-def _expression(segments: list[str]) -> str:
-    """The segments of a glob, `**` between runs of them."""
-    runs: list[list[str]] = [[]]
-    for segment in segments:
-        if segment == "**":
-            runs.append([])
+    What follows a `**` is tried where it fits first: that leaves the most for the next one.
+    """
+    name = at = 0
+    after_stars = tried = 0  # the glob behind the last `**`, and the name that it was last tried at
+    if len(globs) == 2 and globs[0] is None:
+        name, at = len(names) - 1, 1
+    while name < len(names):
+        glob = globs[at] if at < len(globs) else _nothing
+        if glob is None:
+            at += 1
+            after_stars, tried = at, name
+        elif glob(names[name]):
+            name, at = name + 1, at + 1
+        elif after_stars:
+            tried += 1
+            name, at = tried, after_stars
         else:
-            runs[-1].append(_segment(segment))
-    if len(runs) == 1:
-        return "/".join(runs[0])
-    start = "".join(f"{segment}/" for segment in runs[0])
-    between = "".join("(?>(?:[^/]++/)*?" + "".join(f"{segment}/" for segment in run) + ")" for run in runs[1:-1] if run)
-    return start + between + ("(?:[^/]++/)*" + "/".join(runs[-1]) if runs[-1] else ".+")
+            return False
+    return at == len(globs)
 
 
-def _segment(segment: str) -> str:
-    """One segment; `*` between runs of characters."""
-    runs: list[str] = [""]
-    index = 0
-    while index < len(segment):
-        char = segment[index]
-        end = _set_end(segment, index)
-        if char == "*":
-            runs.append("")
-        elif char == "?":
-            runs[-1] += "[^/]"
-        elif end:
-            runs[-1] += _set(segment[index + 1 : end])
-            index = end
-        else:
-            runs[-1] += re.escape(char)
-        index += 1
-    if len(runs) == 1:
-        return runs[0]
-    return runs[0] + "".join(f"(?>[^/]*?{run})" for run in runs[1:-1] if run) + "[^/]*" + runs[-1]
-
-
-def _set_end(segment: str, start: int) -> int:
-    """Where the set that opens at `start` closes; 0 where none does. A `]` in first place is a member."""
-    if segment[start] != "[":
-        return 0
-    first = start + 1 + (segment[start + 1 : start + 2] in {"!", "^"})
-    return max(0, segment.find("]", first + 1))
-
-
-def _set(body: str) -> str:
-    """`a-z` or `!a-z` as an expression; no set matches `/`, and a range that runs backwards has no members."""
-    negated = body[0] in "!^"
-    members = body[1:] if negated else body
-    parts: list[str] = []
-    index = 0
-    while index < len(members):
-        low, high = members[index], members[index + 2 : index + 3]
-        if high and members[index + 1] == "-":
-            if low <= high:
-                parts.append(f"{re.escape(low)}-{re.escape(high)}")
-            index += 3
-        else:
-            parts.append(re.escape(low))
-            index += 1
-    inside = f"[{''.join(parts)}]" if parts else "(?!)"
-    return f"(?!{inside})[^/]" if negated else f"(?!/){inside}"
+def _nothing(name: str) -> bool:
+    return False

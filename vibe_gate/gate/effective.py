@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Any, get_args
 
 import tomli_w
@@ -11,8 +10,6 @@ from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
 from vibe_gate.domain.gate import Gate, HookName, HookRule
 from vibe_gate.domain.rubric import Criterion, Rubric
-
-_INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 _ORIGINS = {
     "trusted": "from the trusted revision",
@@ -63,6 +60,4 @@ def _visible(text: str) -> str:
     Such characters stand only inside double-quoted strings here, so the document
     means the same as before.
     """
-    return "".join(
-        char if char == "\n" or unicodedata.category(char) not in _INVISIBLE else f"\\U{ord(char):08x}" for char in text
-    )
+    return "".join(char if char == "\n" or paths.is_visible(char) else f"\\U{ord(char):08x}" for char in text)
