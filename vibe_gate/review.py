@@ -157,7 +157,7 @@ def _keep_contents(repository: Repository, change: Change, run: RunContext) -> N
     run.record.patch(repository.patch(change))
     for file in change.files:
         if file.before is not None:
-            run.record.content("before", repository.read(file.before), paths.quote(file.old_path or file.path))
+            run.record.content("before", repository.read(file.before), paths.quote(file.old_name))
         if file.after is not None:
             run.record.content("after", repository.read(file.after), file.shown_path)
 

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from scripted_messages_api import ApiError, DropConnection, Fault, Hang, Text, Thinking, ToolUse, Turn, Usage
 from wire import KEY, answering, costing, hold, task_in
 
-from vibe_gate.domain import wire
+from vibe_gate.domain import proxies, wire
 from vibe_gate.domain.proxies import proxies_for
 from vibe_gate.domain.wire import ModelCost, SessionCost
 from vibe_gate.errors import GatewayError, UsageError
@@ -263,11 +263,10 @@ def test_a_model_that_is_not_there_is_said_in_a_sentence():
 
 
 def test_proxies_and_certificates_come_from_the_given_environment():
-    from vibe_gate.gateway import forward
 
     upstream = find_upstream({"ANTHROPIC_BASE_URL": "https://api.example.com", "HTTPS_PROXY": "http://p:1"})
     assert proxies_for(upstream.base_url, upstream.network) == {"https": "http://p:1"}
-    assert forward._certificates({"SSL_CERT_FILE": "/ca.pem"}) == "/ca.pem" and forward._certificates({}) is True
+    assert proxies.certificates({"SSL_CERT_FILE": "/ca.pem"}) == "/ca.pem" and proxies.certificates({}) is True
 
 
 class _Proxy(BaseHTTPRequestHandler):

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-ANSWER_TOOL = "StructuredOutput"
-"""The CLI's own tool through which the answer comes."""
+from vibe_gate.domain.wire import ANSWER_TOOL
 
 _PATH_KEYS = ("file_path", "path", "notebook_path")
 _PATTERN_KEYS = {"Glob": ("pattern",), "Grep": ("glob",)}

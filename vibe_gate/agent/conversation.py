@@ -27,7 +27,7 @@ from vibe_gate.agent.allowed import refusal
 from vibe_gate.agent.conclusion import Observed, conclude, plain
 from vibe_gate.agent.process import Launch
 from vibe_gate.agent.task import Ending, Recorder, Task
-from vibe_gate.domain.wire import ModelCost, SessionCost
+from vibe_gate.domain.wire import FINAL_STOPS, ModelCost, SessionCost
 from vibe_gate.errors import AgentError
 
 # What the SDK logs of a process that we ended ourselves is no news; how the session ended is an Ending.
@@ -41,9 +41,6 @@ MAX_STDERR_LINES = 50
 
 CLOSING_S = 1.0
 """How long the CLI may take to leave by itself (30 ms as a rule) before it is ended."""
-
-FINAL_STOPS = ("refusal", "max_tokens")
-"""After these the CLI asks again by itself (the gateway does not let it); for us they decide."""
 
 OBSERVED: tuple[HookEvent, ...] = (
     "PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SubagentStart", "SubagentStop",

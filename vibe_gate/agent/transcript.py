@@ -18,7 +18,7 @@ from claude_agent_sdk import (
     UserMessage,
 )
 
-from vibe_gate.agent.allowed import ANSWER_TOOL
+from vibe_gate.domain.wire import ANSWER_TOOL
 
 Item = dict[str, Any]
 

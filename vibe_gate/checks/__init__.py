@@ -12,46 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vibe_gate.checks import execution, files, tests_kept, text
 from vibe_gate.checks.contract import Check, CheckInput, CheckResult, Excluding, NoOptions
-from vibe_gate.checks.execution import (
-    NOT_YET,
-    CommandOptions,
-    CostOptions,
-    LogOptions,
-    ToolsOnlyOptions,
-    ToolUsedOptions,
-    command,
-    cost_under,
-    no_errors_in_logs,
-    todos_completed,
-    tool_used,
-    tools_only,
-)
-from vibe_gate.checks.files import (
-    CompanionOptions,
-    ForbiddenPathsOptions,
-    LargeFileOptions,
-    MaxLinesOptions,
-    OnlyPathsOptions,
-    forbidden_paths,
-    max_changed_lines,
-    no_binary,
-    no_deleted_files,
-    no_escaping_symlinks,
-    no_large_files,
-    no_policy_change,
-    only_paths,
-    required_companion,
-)
-from vibe_gate.checks.tests_kept import SkipOptions, TestOptions, no_deleted_tests, no_skipped_tests
-from vibe_gate.checks.text import (
-    PatternOptions,
-    SecretOptions,
-    forbidden_pattern,
-    no_conflict_markers,
-    no_invisible_unicode,
-    no_secrets,
-)
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import CHECKS_NODE, RunContext
 from vibe_gate.domain.rubric import Criterion, Rubric
@@ -64,27 +26,33 @@ if TYPE_CHECKING:
 __all__ = ["CHECKS", "Check", "CheckInput", "CheckResult", "CheckResults", "run_check", "run_checks"]
 
 CHECKS: dict[str, Check[Any]] = {
-    "no-secrets": Check("No secret is added", SecretOptions, no_secrets),
-    "no-conflict-markers": Check("No conflict marker is left behind", Excluding, no_conflict_markers),
-    "no-deleted-files": Check("No file is deleted", Excluding, no_deleted_files),
-    "no-deleted-tests": Check("No test is deleted", TestOptions, no_deleted_tests),
-    "no-skipped-tests": Check("No test is disabled", SkipOptions, no_skipped_tests),
-    "only-paths": Check("Nothing but these paths changes", OnlyPathsOptions, only_paths),
-    "forbidden-paths": Check("These paths do not change", ForbiddenPathsOptions, forbidden_paths),
-    "forbidden-pattern": Check("No added line matches", PatternOptions, forbidden_pattern),
-    "required-companion": Check("What belongs together changes together", CompanionOptions, required_companion),
-    "max-changed-lines": Check("The change is small enough to review", MaxLinesOptions, max_changed_lines),
-    "no-binary": Check("No binary content is added", Excluding, no_binary),
-    "no-large-files": Check("No large file is added", LargeFileOptions, no_large_files),
-    "no-invisible-unicode": Check("No character hides or reorders text", Excluding, no_invisible_unicode),
-    "no-escaping-symlinks": Check("No symbolic link leaves the tree", Excluding, no_escaping_symlinks),
-    "no-policy-change": Check("The gate's own policy does not change", NoOptions, no_policy_change),
-    "tools-only": Check("The agent used only these tools", ToolsOnlyOptions, tools_only, NOT_YET),
-    "tool-used": Check("The agent used this tool", ToolUsedOptions, tool_used, NOT_YET),
-    "cost-under": Check("The agent's run cost no more", CostOptions, cost_under, NOT_YET),
-    "todos-completed": Check("The agent completed its todos", NoOptions, todos_completed, NOT_YET),
-    "no-errors-in-logs": Check("The run's log has no errors", LogOptions, no_errors_in_logs, NOT_YET),
-    "command": Check("A command succeeds in an export of the head tree", CommandOptions, command),
+    "no-secrets": Check("No secret is added", text.SecretOptions, text.no_secrets),
+    "no-conflict-markers": Check("No conflict marker is left behind", Excluding, text.no_conflict_markers),
+    "no-deleted-files": Check("No file is deleted", Excluding, files.no_deleted_files),
+    "no-deleted-tests": Check("No test is deleted", tests_kept.TestOptions, tests_kept.no_deleted_tests),
+    "no-skipped-tests": Check("No test is disabled", tests_kept.SkipOptions, tests_kept.no_skipped_tests),
+    "only-paths": Check("Nothing but these paths changes", files.OnlyPathsOptions, files.only_paths),
+    "forbidden-paths": Check("These paths do not change", files.ForbiddenPathsOptions, files.forbidden_paths),
+    "forbidden-pattern": Check("No added line matches", text.PatternOptions, text.forbidden_pattern),
+    "required-companion": Check(
+        "What belongs together changes together", files.CompanionOptions, files.required_companion
+    ),
+    "max-changed-lines": Check("The change is small enough to review", files.MaxLinesOptions, files.max_changed_lines),
+    "no-binary": Check("No binary content is added", Excluding, files.no_binary),
+    "no-large-files": Check("No large file is added", files.LargeFileOptions, files.no_large_files),
+    "no-invisible-unicode": Check("No character hides or reorders text", Excluding, text.no_invisible_unicode),
+    "no-escaping-symlinks": Check("No symbolic link leaves the tree", Excluding, files.no_escaping_symlinks),
+    "no-policy-change": Check("The gate's own policy does not change", NoOptions, files.no_policy_change),
+    "tools-only": Check(
+        "The agent used only these tools", execution.ToolsOnlyOptions, execution.tools_only, execution.NOT_YET
+    ),
+    "tool-used": Check("The agent used this tool", execution.ToolUsedOptions, execution.tool_used, execution.NOT_YET),
+    "cost-under": Check("The agent's run cost no more", execution.CostOptions, execution.cost_under, execution.NOT_YET),
+    "todos-completed": Check("The agent completed its todos", NoOptions, execution.todos_completed, execution.NOT_YET),
+    "no-errors-in-logs": Check(
+        "The run's log has no errors", execution.LogOptions, execution.no_errors_in_logs, execution.NOT_YET
+    ),
+    "command": Check("A command succeeds in an export of the head tree", execution.CommandOptions, execution.command),
 }
 """Each check's name, what passing says, its options and its function."""
 

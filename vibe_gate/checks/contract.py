@@ -13,7 +13,7 @@ from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Criterion, Glob
-from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, Finding, Outcome
+from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, Finding, Outcome, short
 
 if TYPE_CHECKING:
     from vibe_gate.checks.execution import Execution
@@ -110,14 +110,12 @@ def selected(input: CheckInput, options: Excluding) -> tuple[FileDiff, ...]:
 
 
 def _is_excluded(file: FileDiff, globs: tuple[str, ...]) -> bool:
-    names = {file.path, file.old_path or file.path}
-    return bool(globs) and all(paths.matches(name, globs) for name in names)
+    return bool(globs) and all(paths.matches(name, globs) for name in file.names)
 
 
 def sentence(text: str, redact: Callable[[str], str] = str) -> str:
     """`text` on one line without secrets, safe to show, cut to the length of a reason."""
-    safe = escape.show_text(" ".join(redact(text).split()))
-    return safe if len(safe) <= MAX_REASON else safe[: MAX_REASON - 1] + "…"
+    return short(escape.show_text(" ".join(redact(text).split())))
 
 
 def finding(

@@ -81,9 +81,9 @@ def _deletion(input: CheckInput, file: FileDiff) -> Finding | None:
     if file.after is None:
         return finding(input, "This file is deleted.", path=file.shown_path)
     globs = input.criterion.paths
-    if globs and file.old_path and paths.matches(file.old_path, globs) and not paths.matches(file.path, globs):
+    if globs and paths.matches(file.old_name, globs) and not paths.matches(file.path, globs):
         message = f"This file is moved out of the guarded paths, to {file.shown_path}."
-        return finding(input, message, path=paths.quote(file.old_path))
+        return finding(input, message, path=paths.quote(file.old_name))
     return None
 
 
@@ -91,7 +91,7 @@ def only_paths(input: CheckInput, options: OnlyPathsOptions) -> CheckResult:
     """Every changed name, old and new, matches one of the globs."""
     if not input.files:
         return nothing_selected(input)
-    outside = [name for file in input.files for name in _names(file) if not paths.matches(name, options.paths)]
+    outside = [name for file in input.files for name in file.names if not paths.matches(name, options.paths)]
     if not outside:
         return passed(f"All of {counted(len(input.files), 'changed file')} lie in the allowed paths.")
     allowed = listed(options.paths)
@@ -105,7 +105,7 @@ def forbidden_paths(input: CheckInput, options: ForbiddenPathsOptions) -> CheckR
     files = selected(input, options)
     if not files:
         return nothing_selected(input)
-    hits = [name for file in files for name in _names(file) if paths.matches(name, options.paths)]
+    hits = [name for file in files for name in file.names if paths.matches(name, options.paths)]
     if not hits:
         return passed(f"None of {counted(len(files), 'changed file')} lies in a forbidden path.")
     message = options.message or f"This path must not change ({listed(options.paths)})."
@@ -115,18 +115,10 @@ def forbidden_paths(input: CheckInput, options: ForbiddenPathsOptions) -> CheckR
     )
 
 
-def _names(file: FileDiff) -> list[str]:
-    return [file.path] if file.old_path in {None, file.path} else [file.old_path or "", file.path]
-
-
 def required_companion(input: CheckInput, options: CompanionOptions) -> CheckResult:
     """Where one set of files changes, the other gains something too; a companion's deletion is no companion."""
     companions = [file for file in input.change.files if paths.matches(file.path, options.companion)]
-    changed = [
-        file
-        for file in input.files
-        if file not in companions and any(paths.matches(name, options.changed) for name in _names(file))
-    ]
+    changed = [file for file in input.files if file not in companions and file.touches(options.changed)]
     if not changed:
         return not_applicable(f"No changed file matches {listed(options.changed)}.")
     grown = [file for file in companions if file.after is not None and (file.added or file.binary)]
@@ -259,7 +251,7 @@ def no_policy_change(input: CheckInput, options: NoOptions) -> CheckResult:
     """Nothing changes that the gate's policy blocks until a human approves."""
     if not input.files:
         return nothing_selected(input)
-    hits = [name for file in input.files for name in _names(file) if paths.matches(name, input.policy)]
+    hits = [name for file in input.files for name in file.names if paths.matches(name, input.policy)]
     if not hits:
         return passed("The change leaves the gate's own definitions alone.")
     findings = [

@@ -211,12 +211,12 @@ def _is_test_file(path: str, options: TestOptions) -> bool:
 
 
 def _held_tests(file: FileDiff, options: TestOptions) -> bool:
-    return file.before is not None and _is_test_file(file.old_path or file.path, options)
+    return file.before is not None and _is_test_file(file.old_name, options)
 
 
 def _left_the_tests(file: FileDiff, options: TestOptions) -> bool:
     """Whether the file is no longer where a runner looks. A file with tests beside code counts by its tests alone."""
-    old = file.old_path or file.path
+    old = file.old_name
     if not paths.matches(old, options.tests):
         return False
     return (
@@ -226,7 +226,7 @@ def _left_the_tests(file: FileDiff, options: TestOptions) -> bool:
 
 def _tests_of(input: CheckInput, file: FileDiff, options: TestOptions, side: Side) -> list[DeclaredTest]:
     """The tests of one side, as far as a runner would look there."""
-    version, path = (file.before, file.old_path or file.path) if side == "before" else (file.after, file.path)
+    version, path = (file.before, file.old_name) if side == "before" else (file.after, file.path)
     if version is None or version.mode & 0o170000 != REGULAR_MODE & 0o170000 or version.size > MAX_TEST_FILE:
         return []
     if not _is_test_file(path, options):
@@ -261,7 +261,7 @@ def _missing(before: list[DeclaredTest], after: list[DeclaredTest], gained: Coun
 
 
 def _file_finding(input: CheckInput, file: FileDiff, tests: int) -> Finding:
-    shown = paths.quote(file.old_path or file.path)
+    shown = paths.quote(file.old_name)
     held = f" with {counted(tests, 'test')}" if tests else ""
     if file.after is None:
         return finding(input, f"This test file is deleted{held}.", path=shown)
@@ -269,7 +269,7 @@ def _file_finding(input: CheckInput, file: FileDiff, tests: int) -> Finding:
 
 
 def _test_finding(input: CheckInput, file: FileDiff, test: DeclaredTest) -> Finding:
-    shown = paths.quote(file.old_path or file.path)
+    shown = paths.quote(file.old_name)
     return finding(input, f"Test {test.name} was removed.", path=shown, line=test.line, quote=test.text, side="before")
 
 

@@ -81,6 +81,20 @@ class FileDiff:
         """The path as text that is safe anywhere."""
         return paths.quote(self.path)
 
+    @property
+    def old_name(self) -> str:
+        """The path on the before side."""
+        return self.path if self.old_path is None else self.old_path
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The path before and the one after; one if they are the same."""
+        return tuple(dict.fromkeys((self.old_name, self.path)))
+
+    def touches(self, globs: tuple[str, ...]) -> bool:
+        """Whether either name matches: a move out of the way takes a file out of no check."""
+        return any(paths.matches(name, globs) for name in self.names)
+
 
 @dataclass(frozen=True, slots=True)
 class Change:

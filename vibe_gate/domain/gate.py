@@ -159,10 +159,9 @@ class Gate:
 
     def for_change(self, change: Change) -> tuple[Rubric, ...]:
         """The rubrics that this change is held against, in the order of the file."""
-        touched = {path for file in change.files for path in (file.path, file.old_path) if path is not None}
         wanted = list(self.file.rubrics)
         for scope in self.file.scope:
-            if any(paths.matches(path, scope.paths) for path in touched):
+            if any(file.touches(scope.paths) for file in change.files):
                 wanted += [name for name in scope.rubrics if name not in wanted]
         by_id = {rubric.id: rubric for rubric in self.rubrics}
         return tuple(by_id[name] for name in wanted)

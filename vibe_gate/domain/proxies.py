@@ -1,10 +1,11 @@
-"""Which proxies stand before a server, as the environment says; for every door that leads to the network."""
+"""Proxies and certificates, as the environment says; for every door that leads to the network."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+CERTIFICATES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 """Names of this machine: it is reached without a proxy, whatever the environment says."""
 
@@ -27,3 +28,8 @@ def _is_direct(host: str, unproxied: list[str]) -> bool:
         return True
     names = [name.strip().lstrip("*.").partition(":")[0] for name in unproxied]
     return any(host == name or host.endswith("." + name) for name in names if name)
+
+
+def certificates(environ: Mapping[str, str]) -> str | bool:
+    """The file of the authorities that are trusted; True: those that come with `requests`."""
+    return next((environ[name] for name in CERTIFICATES if environ.get(name)), True)

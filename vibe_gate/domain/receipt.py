@@ -292,7 +292,7 @@ def _stands_once(hunk: Hunk, content: bytes) -> bool:
 
 def _title(file: FileDiff) -> bytes:
     modes = [f"{side.mode:o}" if side else "-" for side in (file.before, file.after)]
-    names = paths.encode(file.old_path if file.old_path is not None else file.path), paths.encode(file.path)
+    names = paths.encode(file.old_name), paths.encode(file.path)
     return b"\0".join((file.change_type.encode(), *(mode.encode() for mode in modes), *names))
 
 

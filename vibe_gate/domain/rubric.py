@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.model import Model
-from vibe_gate.domain.paths import is_plain, matches
+from vibe_gate.domain.paths import is_plain
 
 if TYPE_CHECKING:
     from vibe_gate.domain.change import FileDiff
@@ -104,8 +104,7 @@ class Criterion(Model):
 
     def concerns(self, file: FileDiff) -> bool:
         """Whether `paths` select the file, by either of its names."""
-        names = [file.path] + ([file.old_path] if file.old_path else [])
-        return not self.paths or any(matches(name, self.paths) for name in names)
+        return not self.paths or file.touches(self.paths)
 
 
 class Rubric(Model):

@@ -13,6 +13,12 @@ from dataclasses import dataclass, field
 
 from vibe_gate.domain.summary import CostBasis
 
+ANSWER_TOOL = "StructuredOutput"
+"""The CLI's own tool through which the answer comes."""
+
+FINAL_STOPS = ("refusal", "max_tokens")
+"""After these the agent's program would ask again by itself, and pay again; for us they decide."""
+
 REFUSED_STATUS = 403
 """Agents retry 400 (with other headers), 429 and 5xx; 401 sends people to their key. 403 ends the session."""
 

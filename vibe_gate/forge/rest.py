@@ -22,7 +22,7 @@ from github3.session import GitHubSession
 from urllib3.exceptions import HTTPError
 
 from vibe_gate.domain.escape import show_text
-from vibe_gate.domain.proxies import LOOPBACK, proxies_for
+from vibe_gate.domain.proxies import LOOPBACK, certificates, proxies_for
 from vibe_gate.errors import ForgeError, UsageError
 
 Json = Any
@@ -112,7 +112,7 @@ class RestClient:
         self._session.base_url = self.api_url
         self._session.headers.update(_HEADERS)
         self._session.proxies.update(proxies_for(self.api_url, environ))
-        self._session.verify = _certificates(environ)
+        self._session.verify = certificates(environ)
         # The kind of token that github3 lets write check runs; on the wire all kinds look the same.
         self._session.app_installation_token_auth({"token": token, "expires_at": _NEVER})
 
@@ -380,8 +380,3 @@ def _origin(url: str) -> tuple[str, str, int | None]:
     except ValueError:
         return "", "", None
     return parts.scheme, parts.hostname or "", port
-
-
-def _certificates(environ: Mapping[str, str]) -> str | bool:
-    names = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
-    return next((environ[name] for name in names if environ.get(name)), True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from vibe_gate.errors import ForgeError
@@ -50,17 +50,12 @@ class Comment:
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewComment:
+class ReviewComment(Comment):
     """A comment at a line; `line` None where it is outdated, `reply_to` the comment that it answers."""
 
-    id: int
-    author: str
-    ours: bool
-    body: str
     path: str
     line: int | None
     commit: str
-    url: str
     reply_to: int | None
 
 
@@ -175,16 +170,11 @@ def comment_of(value: Json, own: str) -> Comment:
 
 def review_comment_of(value: Json, own: str) -> ReviewComment:
     """A comment at a line; `own` as above."""
-    author = login_of(value)
     return ReviewComment(
-        id=number_at(value, "id"),
-        author=author,
-        ours=same_login(author, own),
-        body=_or_empty(at(value, "body")),
+        **asdict(comment_of(value, own)),
         path=text_at(value, "path"),
         line=_or_none(at(value, "line")),
         commit=text_at(value, "commit_id"),
-        url=text_at(value, "html_url"),
         reply_to=_or_none(at(value, "in_reply_to_id")),
     )
 

@@ -62,30 +62,28 @@ def without_effect(gate: Gate) -> list[str]:
 
 def built_in_gate() -> Gate:
     """The gate for a repository without definitions: offline checks and a small general rubric."""
-    gate = load_gate(_Resources(), revision="", origin="built-in")
+    root = Path(__file__).with_name("built_in")
+    files = {f"{FOLDER}/{file.relative_to(root).as_posix()}": file.read_bytes() for file in root.rglob("*.toml")}
+    gate = load_gate(Files(files), revision="", origin="built-in")
     assert gate is not None  # the files are part of the package
     digests = tuple((path.replace(".vibe-gate/", "built-in/"), digest) for path, digest in gate.digests)
     return dataclasses.replace(gate, digests=digests)
 
 
-class _Resources:
-    """The package's own definitions as a tree, so that they pass through the same strict reader."""
-
-    def __init__(self) -> None:
-        root = Path(__file__).with_name("built_in")
-        self._files = {GATE_PATH: root.joinpath("gate.toml")}
-        for file in root.joinpath("rubrics").iterdir():
-            self._files[f".vibe-gate/rubrics/{file.name}"] = file
+class Files(dict[str, bytes]):
+    """Files by their paths, as a tree that the strict reader takes."""
 
     def read(self, path: str) -> bytes | None:
-        file = self._files.get(path)
-        return file.read_bytes() if file else None
+        """The content, or None."""
+        return self.get(path)
 
     def links(self, prefix: str) -> list[str]:
+        """None."""
         return []
 
     def list(self, prefix: str) -> list[str]:
-        return sorted(path for path in self._files if path.startswith(f"{prefix}/"))
+        """The paths below the folder."""
+        return sorted(path for path in self if path.startswith(f"{prefix}/"))
 
 
 def _read(tree: DefinitionTree, revision: str, origin: Origin) -> tuple[Gate | None, list[str]]:

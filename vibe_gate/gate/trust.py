@@ -21,7 +21,7 @@ from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import PolicyChange
-from vibe_gate.domain.verdict import Finding
+from vibe_gate.domain.verdict import Finding, short
 from vibe_gate.domain.waiver import POLICY, Waivers, agent_behind
 from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate.loading import built_in_gate, load_gate, mistakes
@@ -66,7 +66,7 @@ def _trusted_gate(repository: Repository, change: Change, *, base: str | None, d
 
 
 def _touches_definitions(change: Change) -> bool:
-    return any(touches(file, (".vibe-gate/**",)) for file in change.files)
+    return any(file.touches((".vibe-gate/**",)) for file in change.files)
 
 
 def _mistakes_made(repository: Repository, change: Change) -> list[str]:
@@ -118,7 +118,7 @@ def chosen(gate: Gate, change: Change, wanted: tuple[str, ...]) -> tuple[Rubric,
 
 
 FINGERPRINT = 16
-"""Hex digits of a fingerprint, as of findings."""
+"""Hex digits of a fingerprint: 64 bits, plenty for the findings and changes of one repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +171,6 @@ def policy_changes(impact: PolicyImpact, file_patch: Callable[[FileDiff], str]) 
     )
 
 
-def touches(file: FileDiff, globs: tuple[str, ...]) -> bool:
-    """Whether either name of the file matches."""
-    return paths.matches(file.path, globs) or (file.old_path is not None and paths.matches(file.old_path, globs))
-
-
 def policy_files(change: Change, gate: Gate) -> tuple[PolicyFile, ...]:
     """The files of a change that the gate's policy speaks of, or that move what its paths speak of.
 
@@ -184,9 +179,9 @@ def policy_files(change: Change, gate: Gate) -> tuple[PolicyFile, ...]:
     """
     found: list[PolicyFile] = []
     for file in change.files:
-        first = gate.origin == "bootstrap" and file.change_type == "added" and touches(file, (".vibe-gate/**",))
-        if first or not (touches(file, gate.file.policy.block) or _diverts(file, gate)):
-            if first or touches(file, gate.file.policy.warn):
+        first = gate.origin == "bootstrap" and file.change_type == "added" and file.touches((".vibe-gate/**",))
+        if first or not (file.touches(gate.file.policy.block) or _diverts(file, gate)):
+            if first or file.touches(gate.file.policy.warn):
                 found.append(PolicyFile(file, "warn"))
         else:
             found.append(PolicyFile(file, "block"))
@@ -218,4 +213,4 @@ def policy_warning(file: FileDiff) -> Finding:
 
 def policy_approval(sentence: str) -> Finding:
     """The finding that says who let blocking changes of the gate itself pass; they are still listed."""
-    return Finding(path="", line=0, end_line=0, level="notice", criterion="policy", message=sentence[:280])
+    return Finding(path="", line=0, end_line=0, level="notice", criterion="policy", message=short(sentence))

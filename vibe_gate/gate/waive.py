@@ -20,7 +20,7 @@ from vibe_gate.domain.receipt import parse
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.domain.waiver import POLICY, Override, agent_behind, expiry
 from vibe_gate.errors import DefinitionError, InfrastructureError, IntegrityError, StorageError, UsageError
-from vibe_gate.gate.loading import suppressions_of
+from vibe_gate.gate.loading import Files, suppressions_of
 from vibe_gate.gate.mistakes import FOLDER, SUPPRESSIONS
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.secrets import Redactor
@@ -201,22 +201,6 @@ def add_suppression(root: Path, rule: Suppression) -> str:
 
 def _refuse_mistakes(raw: bytes) -> None:
     wrong: list[str] = []
-    suppressions_of(_One(raw), wrong)
+    suppressions_of(Files({SUPPRESSIONS: raw}), wrong)
     if wrong:
         raise DefinitionError(wrong)
-
-
-class _One:
-    """The file as a tree of its own, for the strict reader."""
-
-    def __init__(self, raw: bytes) -> None:
-        self._raw = raw
-
-    def read(self, path: str) -> bytes | None:
-        return self._raw if path == SUPPRESSIONS else None
-
-    def links(self, prefix: str) -> list[str]:
-        return []
-
-    def list(self, prefix: str) -> list[str]:
-        return [SUPPRESSIONS]

@@ -31,9 +31,6 @@ MAX_REQUEST_BYTES = 64 << 20
 SILENCE_S = 600.0
 """How long the upstream may say nothing; the session's own clock is shorter as a rule."""
 
-FINAL_STOPS = ("refusal", "max_tokens")
-"""After these the agent's program would ask again by itself, and pay again."""
-
 USED_UP = 0.95
 """An answer that took this share of a lowered limit was cut by us; one shorter was cut by the model's own limit."""
 
@@ -165,7 +162,7 @@ class Exchange:
 
     def _after(self) -> None:
         """After a last word, the session's further requests are refused; if we cut it short, as a matter of budget."""
-        if self._meter.stop_reason not in FINAL_STOPS:
+        if self._meter.stop_reason not in wire.FINAL_STOPS:
             return
         used_up = self._granted and self._meter.usage().output >= self._granted * USED_UP
         if used_up and self._meter.stop_reason == "max_tokens":

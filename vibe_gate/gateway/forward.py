@@ -17,7 +17,7 @@ import urllib3
 from urllib3.connection import HTTPConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from vibe_gate.domain.proxies import proxies_for
+from vibe_gate.domain.proxies import certificates, proxies_for
 from vibe_gate.gateway.upstream import Cut, Unreachable, Upstream
 
 CONNECT_S = 15.0
@@ -66,7 +66,7 @@ class Client:
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, _Adapter(self._connections))
         self._session.proxies.update(proxies_for(upstream.base_url, upstream.network))
-        self._verify = _certificates(upstream.network)
+        self._verify = certificates(upstream.network)
 
     def post(self, path: str, headers: Mapping[str, str], body: bytes, timeout_s: float) -> UpstreamResponse:
         """Send it with the real credentials. Raises Unreachable."""
@@ -143,10 +143,3 @@ def _sentence(error: requests.RequestException, base_url: str) -> str:
     if isinstance(error, requests.exceptions.ConnectTimeout):
         return f"{host} does not answer."
     return f"{host} cannot be reached, or closed the connection without an answer."
-
-
-def _certificates(network: Mapping[str, str]) -> str | bool:
-    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
-        if network.get(name):
-            return network[name]
-    return True

@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-ANSWER_TOOL = "StructuredOutput"
+from vibe_gate.domain.wire import ANSWER_TOOL
 
 _CLI_SYSTEM = ("x-anthropic-billing-header:", "You are a Claude agent, built on", "You are Claude Code, ")
 _REMINDERS_ONLY = re.compile(r"\s*(<system-reminder>.*?</system-reminder>\s*)+", re.DOTALL)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, cast, get_args
 from urllib.parse import urlsplit
 
+from vibe_gate.domain.proxies import CERTIFICATES
 from vibe_gate.errors import GatewayError, UsageError
 
 ANTHROPIC = "https://api.anthropic.com"
@@ -127,8 +128,7 @@ def _custom_headers(text: str) -> dict[str, str]:
 
 
 def _network(environ: Mapping[str, str]) -> dict[str, str]:
-    names = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
-    return {name: value for name, value in environ.items() if name.upper().endswith("_PROXY") or name in names}
+    return {name: value for name, value in environ.items() if name.upper().endswith("_PROXY") or name in CERTIFICATES}
 
 
 def _cloud(kind: str, environ: Mapping[str, str]) -> Upstream:

@@ -34,7 +34,6 @@ from vibe_gate.domain.verdict import (
     exit_code,
     judged,
     run_outcome,
-    short,
     worst,
 )
 from vibe_gate.domain.waiver import Waivers, apply_overrides, spares
@@ -45,9 +44,6 @@ if TYPE_CHECKING:
 
 WORKFLOW = "review"
 """The built-in workflow: checks, then the judge."""
-
-FINGERPRINT = 16
-"""Hex digits of a fingerprint: 64 bits, plenty for the findings of one repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,14 +367,11 @@ def fingerprinted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         quotes = " ".join(evidence.quote for evidence in finding.evidence) or finding.message
         basis = "\0".join((finding.criterion, finding.path, " ".join(quotes.split())))
         seen[basis] += 1
-        digest = hashlib.sha256(f"{basis}\0{seen[basis]}".encode()).hexdigest()[:FINGERPRINT]
+        digest = hashlib.sha256(f"{basis}\0{seen[basis]}".encode()).hexdigest()[: trust.FINGERPRINT]
         made.append(finding.model_copy(update={"fingerprint": digest}))
     return tuple(made)
 
 
 def redacted(summary: Summary, redact: Callable[[Any], Any]) -> Summary:
     """The summary as it may be shown: a terminal is often a public log. `redact` takes and gives JSON values."""
-    document = unredacted_fields.summary(summary.model_dump(mode="json", by_alias=True), redact)
-    for finding in document["findings"]:
-        finding["message"] = short(finding["message"])
-    return Summary.model_validate(document)
+    return Summary.model_validate(unredacted_fields.summary(summary.model_dump(mode="json", by_alias=True), redact))
