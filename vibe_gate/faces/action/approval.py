@@ -1,4 +1,4 @@
-"""Who approved a change of the gate itself: an approving review of this very commit, by somebody who may write."""
+"""Who approved a change of the gate: an approving review of exactly this commit, by a person with write access."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vibe_gate.faces.action.event import Trigger
 from vibe_gate.forge import Forge, PullCommit
 
 MOST_LISTED = 250
-"""Commits of a pull request that GitHub lists; of those beyond, it tells nobody's account."""
+"""Commits of a pull request that GitHub lists; it names no account for the commits beyond them."""
 
 _GITHUB = {"noreply@github.com": "web-flow"}
 """Who commits what people merge or edit on GitHub's pages."""
@@ -25,9 +25,9 @@ _NO_REPLY = re.compile(r"(?:(\d{1,15})\+)?([a-z0-9_-]{1,100}(?:\[bot\])?)@users\
 
 @dataclass
 class Approvals:
-    """Asked by the review where a change of the gate needs a person's word. `notes` say what was not found.
+    """The review calls this if a change of the gate needs approval. `notes` say what was not found.
 
-    `commits` reads all commits of the change; () where they are too many, or not here.
+    `commits` reads all commits of the change; () if there are too many, or they are not here.
     """
 
     forge: Forge | None
@@ -39,7 +39,9 @@ class Approvals:
         """The approval, or None."""
         number = self.trigger.number or self.trigger.queued
         if self.forge is None or number is None:
-            self.notes.append("Nobody can be asked here whether the change of the gate is approved.")
+            self.notes.append(
+                "Approval of the gate's change cannot be looked up: there is no token, or no pull request."
+            )
             return None
         try:
             return self._look(self.forge, number)
@@ -49,7 +51,7 @@ class Approvals:
 
     def _look(self, forge: Forge, number: int) -> Waiver | None:
         author, head = self.trigger.author, self.trigger.head
-        if self.trigger.number is None:  # a merge group's own commit is nobody's to approve: its pull request's is
+        if self.trigger.number is None:  # reviews are of the pull request's commit, not of the merge group's
             pull = forge.pull(number)
             author, head = pull.author, pull.head_sha
         listed, commits = forge.listed(number), self.commits()
@@ -70,23 +72,23 @@ class Approvals:
 
 
 def _known(listed: Sequence[PullCommit]) -> dict[str, str]:
-    """Logins by address, as far as GitHub tells."""
+    """Logins by address, as far as GitHub lists them."""
     return _GITHUB | {address.lower(): login for one in listed for address, login in one.people if address and login}
 
 
 def _untold(listed: Sequence[PullCommit], commits: Sequence[Commit]) -> str:
-    """Why it is not known who wrote all of it; "" where it is."""
+    """Why the authors are not all known, as a clause; "" if they are."""
     if not commits:
         return "its commits are too many to read, or not in this checkout"
     if len(listed) < MOST_LISTED:
         return ""
-    told = {one.commit for one in listed}
-    beyond = accounts_of([one for one in commits if one.id not in told], _known(listed)).unknown
+    names = {one.commit for one in listed}
+    beyond = accounts_of([one for one in commits if one.id not in names], _known(listed)).unknown
     if not beyond:
         return ""
     return (
-        f"GitHub tells of {MOST_LISTED} commits of a pull request who wrote them, and of those beyond nobody knows "
-        f"whose account {paths.quote(min(beyond))} is. Squash them, or split the pull request"
+        f"GitHub lists {MOST_LISTED} commits of a pull request, and the account of "
+        f"{paths.quote(min(beyond))}, in the commits beyond them, is unknown. Squash them, or split the pull request"
     )
 
 
@@ -102,8 +104,8 @@ class Accounts:
 def accounts_of(commits: Iterable[Commit], known: Mapping[str, str]) -> Accounts:
     """Everybody whom the commits name: authors, committers, co-authors. `known`: logins by address in lower case.
 
-    A commit names people by address only. GitHub's own addresses say the account; of others it is known if GitHub has
-    told of a commit with that address.
+    A commit names people by address only. GitHub's own addresses say the account; others are known if GitHub
+    lists a commit with that address.
     """
     addresses = {address.strip().lower() for commit in commits for address in _addresses(commit)} - {""}
     logins, ids, unknown = set[str](), set[int](), set[str]()

@@ -22,7 +22,7 @@ MAX_BYTES = 32 << 20
 """Of an event file: GitHub's own limit for what it sends is 25 MB."""
 
 NOBODY = "0" * 40
-"""GitHub's commit id for "there is none"."""
+"""GitHub's commit id for a missing commit."""
 
 Kind = Literal["pull_request", "merge_group", "push", "workflow_dispatch", "workflow_run"]
 
@@ -106,7 +106,7 @@ class _RunEvent(_Seen):
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What the job is about. `base` and `head` are commit ids as the event names them, "" where it names none.
+    """What the job is about. `base` and `head` are commit ids as the event names them, "" if it does not.
 
     `number`, `author` and `fork` are the pull request's; of a merge group `queued` is
     the number in its ref. `branch` is the pushed or dispatched ref. `run` and `origin`
@@ -138,7 +138,7 @@ _REFUSED = {
 
 
 def read_event(environ: Mapping[str, str]) -> Trigger:
-    """The trigger of this job. UsageError: an event that is none of ours, or a file that is not what GitHub writes."""
+    """The trigger of this job. UsageError: an unsupported event, or a file that is not what GitHub writes."""
     name = environ.get("GITHUB_EVENT_NAME", "")
     if not name:
         raise UsageError("GITHUB_EVENT_NAME is not set: this command is for a job of GitHub Actions.")

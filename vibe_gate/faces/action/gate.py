@@ -43,7 +43,7 @@ FORK = "The pull request comes from a fork: its job gets no secrets, and a token
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One job: where it runs, what it was asked, what happened, what is compared; what is written to where."""
+    """One job: its runner, inputs and trigger, the compared commits, and where its files are written."""
 
     runner: Runner
     inputs: Inputs
@@ -76,17 +76,17 @@ def run(runner: Runner) -> int:
                 raise UsageError(
                     "On workflow_run use `vibe-gate post --from-artifact DIR`: it posts what a job reviewed."
                 )
-            code, said = _job(runner, inputs, trigger)
+            code, log = _job(runner, inputs, trigger)
         except GateError as error:
             resume()
             return _broken(runner, error, mode)
-    if said:
-        runner.say(said)
+    if log:
+        runner.say(log)
     return _exit(runner, code, mode)
 
 
 def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> tuple[int, str]:
-    """Review and post; the exit code, and what is to be said as workflow commands."""
+    """Review and post; returns the exit code, and workflow commands to print."""
     environ = {**runner.environ, "CI": "true"} | ({"ANTHROPIC_API_KEY": inputs.api_key} if inputs.api_key else {})
     if not inputs.token:
         return _with(None, runner, inputs, trigger, environ)
@@ -116,7 +116,7 @@ def _with(
 
 
 def _commits(job: _Job) -> tuple[Commit, ...]:
-    """All commits of what is compared; () where they are too many, or not here."""
+    """All compared commits; () if there are too many, or they are not here."""
     with open_repository(job.runner.start, job.environ) as repository:
         try:
             names = repository.span(job.span.before, job.span.head)
@@ -140,7 +140,7 @@ def _review(job: _Job, approvals: Approvals) -> Review:
 
 
 def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> str:
-    """Everything that people and later steps read of the review; what is to be said as workflow commands comes back."""
+    """Everything that people and later steps read of the review; returns workflow commands to print."""
     summary = done.summary
     bundle = job.root / summary.bundle if summary.bundle else None
     notes = (*job.span.notes, *remarks, *done.notes)
@@ -213,7 +213,7 @@ def _outputs(job: _Job, posted: Posted, report: Path | None) -> None:
 
 
 def _sarif_place(runner: Runner, inputs: Inputs, root: Path) -> Path | None:
-    """Where SARIF goes: the workspace or the runner's temporary folder, never where a link of the change leads."""
+    """The SARIF file: in the workspace or the runner's temporary folder, never behind a link of the change."""
     if not inputs.sarif:
         return None
     target = runner.start / inputs.sarif
@@ -242,7 +242,7 @@ def _write_sarif(job: _Job, report: Report) -> str:
 
 
 def _broken(runner: Runner, error: GateError, mode: Mode) -> int:
-    """A job that reached no verdict: said in its log, in its summary and by its exit code, and nowhere else."""
+    """Report a job without a verdict in its log, its summary and its exit code, and post nothing."""
     lines = str(error).splitlines() or ["stopped."]
     for line in lines:
         runner.command("error", f"vibe-gate: {line}")

@@ -64,7 +64,7 @@ class Incoming:
 def incoming(folder: Path, environ: Mapping[str, str], now: datetime) -> Iterator[list[Incoming]]:
     """The artifacts in `folder`: itself, or its folders. Bundles stay until the context ends.
 
-    UsageError: there is none. IntegrityError: one is not what a gate's job uploads.
+    UsageError: no artifact. IntegrityError: one is not what the Action uploads.
     """
     with tempfile.TemporaryDirectory(prefix="vibe-gate-incoming-") as aside:
         yield [_read(place, Path(aside) / str(number), environ, now) for number, place in enumerate(_artifacts(folder))]
@@ -94,7 +94,7 @@ def _names(folder: Path) -> list[str]:
 def _read(folder: Path, aside: Path, environ: Mapping[str, str], now: datetime) -> Incoming:
     for name in _names(folder):
         if name not in _KNOWN:
-            raise _refused(folder, f"{paths.quote(name)} is no file of the gate's")
+            raise _refused(folder, f"{paths.quote(name)} is not a file that the Action uploads")
     raw = _bytes(folder, "summary.json", MAX_SUMMARY)
     if raw is None:
         raise _refused(folder, "it has no summary.json")
@@ -118,7 +118,7 @@ def _papers(folder: Path, raw: bytes) -> tuple[ArtifactClaim, Summary]:
         raise _refused(folder, f"summary.json: {error}") from None
     files = document.pop("digests", None)
     if not isinstance(files, dict) or not all(isinstance(value, str) for value in files.values()):
-        raise _refused(folder, "summary.json vouches for no files")
+        raise _refused(folder, "summary.json has no digests")
     files.pop("receipt.json", None)
     return ArtifactClaim(document, files, _bytes(folder, "receipt.json", MAX_RECEIPT)), _summary(folder, document)
 
@@ -150,7 +150,7 @@ def _bundle(folder: Path, aside: Path, now: datetime) -> Path | None:
 
 
 def _bytes(folder: Path, name: str, limit: int) -> bytes | None:
-    """A plain file's content, None where there is none; a link, a pipe and what is too large are refused."""
+    """A plain file's content, None if it is missing; links, pipes and files that are too large are refused."""
     try:
         descriptor = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -159,7 +159,7 @@ def _bytes(folder: Path, name: str, limit: int) -> bytes | None:
         raise _refused(folder, f"{name} cannot be read: {error.strerror}") from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise _refused(folder, f"{name} is no plain file")
+        raise _refused(folder, f"{name} is not a plain file")
     with os.fdopen(descriptor, "rb") as file:
         raw = file.read(limit + 1)
     if len(raw) > limit:
@@ -173,13 +173,15 @@ def _require_plausible(folder: Path, summary: Summary) -> None:
     lines = [value for finding in summary.findings for value in (finding.line, finding.end_line)]
     lines += [value for item in summary.unreviewed for value in (item.line, item.end_line)]
     checks = {
-        "its run id is none": is_run_id(summary.run_id),
-        "it is about no commit": bool(_COMMIT.match(change.head_commit)) and summary.key == change.head_commit,
-        "its exit code is none of ours": 0 <= summary.exit_code <= 5,
+        "its run id is malformed": is_run_id(summary.run_id),
+        "it names no commit": bool(_COMMIT.match(change.head_commit)) and summary.key == change.head_commit,
+        "its exit code is unknown": 0 <= summary.exit_code <= 5,
         "its outcome and its exit code disagree": not impossible(summary.outcome, summary.exit_code),
         f"it has more than {MAX_FINDINGS:,} findings": len(summary.findings) <= MAX_FINDINGS,
-        "a line of it is no line": all(0 <= value <= MAX_LINE for value in lines),
-        "a fingerprint of it is none": all(_FINGERPRINT.match(finding.fingerprint) for finding in summary.findings),
+        "a line number in it is out of range": all(0 <= value <= MAX_LINE for value in lines),
+        "a fingerprint in it is malformed": all(
+            _FINGERPRINT.match(finding.fingerprint) for finding in summary.findings
+        ),
         "a name in it is too long": all(
             len(finding.path) <= 4096 and len(finding.criterion) <= 64 for finding in summary.findings
         ),

@@ -1,4 +1,4 @@
-"""The Action's inputs: VIBE_GATE_INPUT_<NAME>, where nothing means the default."""
+"""The Action's inputs: VIBE_GATE_INPUT_<NAME>, empty means the default."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Mode = Literal["block", "warn"]
 Kept = Literal["summary", "full", "none"]
 
 RUBRIC = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
-"""The id of one."""
+"""A rubric's id."""
 
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
@@ -48,7 +48,7 @@ class Inputs:
 
     @property
     def name(self) -> str:
-        """What tells this gate from others at the same pull request: what it was narrowed to."""
+        """The rubrics that this job was narrowed to: its name among other jobs at the same pull request."""
         narrowed = ",".join(self.rubrics)
         return narrowed if self.workflow in ("", "review") else f"{self.workflow} {narrowed}".strip()
 

@@ -22,7 +22,7 @@ from vibe_gate.report.report import Links
 
 
 def relay(runner: Runner, folder: Path) -> int:
-    """Post every artifact in `folder`; 0 where all were posted, 3 where one could not be."""
+    """Post every artifact in `folder`; 0 if all were posted, 3 if one could not be."""
     inputs, trigger = inputs_of(runner.environ), read_event(runner.environ)
     if trigger.kind != "workflow_run" or trigger.run is None:
         raise UsageError("--from-artifact is for a job on workflow_run: only there GitHub says whose artifact it is.")
@@ -49,19 +49,19 @@ def relay(runner: Runner, folder: Path) -> int:
 
 
 def _narrowed(summary: Summary) -> tuple[str, ...]:
-    """What tells the jobs of a matrix apart, so that each has a comment and a check run of its own."""
+    """The rubrics of this artifact, by which each job of a matrix gets its own comment and check run."""
     return tuple(rubric.id for rubric in summary.rubrics if RUBRIC.match(rubric.id))[:10]
 
 
 def _pull(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge) -> Pull:
-    """The open pull request that the other run was about, by this repository's own word. UsageError, ForgeError.
+    """The open pull request that the other run was about, as this repository lists it. UsageError, ForgeError.
 
     Its head is the event's commit, in the event's repository and branch: anybody can open another
-    pull request with the same commit, from a repository of their own, and it is none of that run's.
+    pull request with the same commit, from a repository of their own.
     """
     numbers = [pull.number for pull in forge.pulls_of(trigger.head)]
     if not numbers and trigger.fork and trigger.origin:
-        # GitHub tells of a fork's commit only where it lies; what it says there is looked up here.
+        # GitHub lists a fork's commit only in the fork; each pull request is then looked up here.
         with open_forge(runner.api_url, inputs.token, trigger.origin, environ=runner.environ) as other:
             numbers = [pull.number for pull in other.pulls_of(trigger.head)]
     pulls = [pull for number in dict.fromkeys(numbers) if (pull := _known(forge, number)) is not None]
@@ -97,7 +97,7 @@ def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: 
     )
     run_url = f"{runner.server_url}/{trigger.repository}/actions/runs/{trigger.run}"
     summary = one.summary if verdict.holds else unverified(one.summary)
-    notes = (said(one.summary, verdict.holds, verdict.why),)
+    notes = (explanation(one.summary, verdict.holds, verdict.why),)
     report = report_of_run(
         summary,
         one.bundle,
@@ -123,12 +123,12 @@ def unverified(summary: Summary) -> Summary:
     """The claim as it may be shown: a pass without a listed signature becomes inconclusive."""
     if summary.outcome != "pass" and summary.exit_code != PASS:
         return summary
-    # Where the gate itself changed, a human is asked for all the same.
+    # If the gate itself changed, a person must approve all the same.
     code = POLICY_CHANGED if summary.exit_code == POLICY_CHANGED else INCONCLUSIVE
     return summary.model_copy(update={"outcome": "inconclusive", "exit_code": code})
 
 
-def said(summary: Summary, holds: bool, why: str) -> str:
+def explanation(summary: Summary, holds: bool, why: str) -> str:
     """Why the verdict counts or does not, as a sentence."""
     if holds:
         return f"Reviewed by a job that the pull request controls; its verdict counts because it is {why}."

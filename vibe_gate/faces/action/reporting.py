@@ -48,7 +48,7 @@ def report_of_run(
 def touched_since(
     start: Path, environ: Mapping[str, str], head: str, credentials: Credentials
 ) -> Callable[[str], Callable[[Finding], bool] | None]:
-    """For an earlier head: which findings stand on lines that changed until `head`; None where it cannot be seen."""
+    """For an earlier head: which findings stand on lines that changed until `head`; None if that head is not here."""
 
     def of(earlier: str) -> Callable[[Finding], bool] | None:
         try:

@@ -42,12 +42,12 @@ class Runner:
         return (self.environ.get("GITHUB_SERVER_URL") or SERVER_URL).rstrip("/")
 
     def run_url(self, repository: str) -> str:
-        """The page of this job's run, "" where there is none."""
+        """The page of this job's run, "" outside a run."""
         run = self.environ.get("GITHUB_RUN_ID", "")
         return f"{self.server_url}/{repository}/actions/runs/{run}" if run.isascii() and run.isdecimal() else ""
 
     def temp(self) -> Path:
-        """A new folder of our own below RUNNER_TEMP. UsageError where there is no such place."""
+        """A new folder of our own below RUNNER_TEMP. UsageError if it cannot be made."""
         parent = Path(self.environ.get("RUNNER_TEMP") or self.environ.get("TMPDIR") or "/tmp")  # noqa: S108  the runner's
         made = parent.absolute() / f"vibe-gate-{secrets.token_hex(6)}"
         try:
@@ -63,7 +63,7 @@ class Runner:
         return "-".join([*known, secrets.token_hex(3)])  # the jobs of a matrix share all of these
 
     def output(self, **values: str) -> None:
-        """Set outputs of the step; `_` in a name becomes `-`. Where the runner reads none, nothing is written."""
+        """Set outputs of the step; `_` in a name becomes `-`. Without GITHUB_OUTPUT nothing is written."""
         lines = []
         for name, value in values.items():
             mark = f"vibe-gate-{secrets.token_hex(16)}"  # random: no value can end itself early

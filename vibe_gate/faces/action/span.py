@@ -14,7 +14,7 @@ SHORT = 12
 
 _COMMIT = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 _BRANCH = re.compile(r"(?:refs/heads/|refs/remotes/origin/|origin/)?([^~^@:]*)")
-"""A revision's branch: without where it is kept, and without steps back from it."""
+"""A revision's branch, without `refs/...` before it and steps back (`~2`) after it."""
 
 DEEPER = "Set `fetch-depth: 0` at actions/checkout."
 
@@ -23,7 +23,7 @@ DEEPER = "Set `fetch-depth: 0` at actions/checkout."
 class Span:
     """What is compared: the commits `before`..`head`; definitions are read at `trusted` (None: as a review finds it).
 
-    `repeat` is what repeats it on somebody's own machine; `notes` say what was
+    `repeat` is the range for `vibe-gate review` in a clone; `notes` say what was
     decided on the way. `before` "" with a note: there is nothing to review.
     """
 
@@ -37,63 +37,65 @@ class Span:
 def span_of(repository: Repository, trigger: Trigger, base: str, credentials: Credentials) -> Span:
     """The commits of an event. `base` is the input of that name, a revision, "" for the event's own.
 
-    UsageError where they are not here and cannot be brought here.
+    UsageError if they are not here and cannot be fetched.
     """
     if not trigger.head:
         return Span("", "", notes=("The branch was deleted: there is nothing to review.",))
-    where = _Where(repository, credentials)
+    checkout = _Checkout(repository, credentials)
     if trigger.kind == "pull_request" or (trigger.kind == "merge_group" and base):
-        from_ = where.named(base) if base else trigger.base
-        return where.since_parting(from_, trigger.head, trusted=from_)
+        from_ = checkout.named(base) if base else trigger.base
+        return checkout.since_parting(from_, trigger.head, trusted=from_)
     if trigger.kind == "merge_group":
-        where.since_parting(trigger.base, trigger.head, trusted=trigger.base)  # all commits between, for their authors
+        checkout.since_parting(
+            trigger.base, trigger.head, trusted=trigger.base
+        )  # all commits between, for their authors
         return Span(trigger.base, trigger.head, trigger.base, f"{trigger.base[:SHORT]}..{trigger.head[:SHORT]}")
     if trigger.kind == "push" and not base:
-        return _pushed(where, trigger)
-    return _since(where, trigger, base)
+        return _pushed(checkout, trigger)
+    return _since(checkout, trigger, base)
 
 
-def _since(where: _Where, trigger: Trigger, base: str) -> Span:
+def _since(checkout: _Checkout, trigger: Trigger, base: str) -> Span:
     """From the base that the workflow names, or the default branch."""
-    from_ = where.named(base) if base else where.default(trigger)
+    from_ = checkout.named(base) if base else checkout.default(trigger)
     if from_ == trigger.head and not base:
         raise UsageError("This run is on the tip of the default branch: the input `base` must say what to review from.")
-    return where.since_parting(from_, trigger.head, trusted=from_)
+    return checkout.since_parting(from_, trigger.head, trusted=from_)
 
 
-def _pushed(where: _Where, trigger: Trigger) -> Span:
-    """What a push brought: from the commit that was there before, where that is still known and part of history."""
+def _pushed(checkout: _Checkout, trigger: Trigger) -> Span:
+    """What a push brought: from the commit that was there before, if that is still known and part of history."""
     on_default = trigger.branch == f"refs/heads/{trigger.default_branch}"
     why = "a new branch"
     if trigger.base:
-        where.reach(trigger.base, trigger.head)
-        if not where.repository.has(trigger.base):
+        checkout.reach(trigger.base, trigger.head)
+        if not checkout.repository.has(trigger.base):
             why = f"the commit before, {trigger.base[:SHORT]}, is gone (a force push)"
-        elif trigger.forced and not where.repository.is_ancestor(trigger.base, trigger.head):
+        elif trigger.forced and not checkout.repository.is_ancestor(trigger.base, trigger.head):
             why = f"a force push replaced {trigger.base[:SHORT]}"
         else:
-            where.need(trigger.base, trigger.head)
+            checkout.need(trigger.base, trigger.head)
             repeat = f"{trigger.base[:SHORT]}..{trigger.head[:SHORT]}"
-            trusted = trigger.base if on_default else where.default_parting(trigger)
+            trusted = trigger.base if on_default else checkout.default_parting(trigger)
             return Span(trigger.base, trigger.head, trusted, repeat)
     if on_default:
-        return _without_before(where, trigger, why)
-    from_ = where.default(trigger)
-    span = where.since_parting(from_, trigger.head, trusted=from_)
+        return _without_before(checkout, trigger, why)
+    from_ = checkout.default(trigger)
+    span = checkout.since_parting(from_, trigger.head, trusted=from_)
     note = f"Reviewed from where the branch left {paths.quote(trigger.default_branch)}: {why}."
     return Span(span.before, span.head, span.trusted, span.repeat, (*span.notes, note))
 
 
-def _without_before(where: _Where, trigger: Trigger, why: str) -> Span:
+def _without_before(checkout: _Checkout, trigger: Trigger, why: str) -> Span:
     """A push to the default branch whose earlier tip is no part of it any more."""
-    if trigger.base and where.repository.has(trigger.base):
-        span = where.since_parting(trigger.base, trigger.head, trusted=trigger.base)
+    if trigger.base and checkout.repository.has(trigger.base):
+        span = checkout.since_parting(trigger.base, trigger.head, trusted=trigger.base)
         note = f"Reviewed from where the old and the new history part: {why}."
         return Span(span.before, span.head, span.trusted, span.repeat, (*span.notes, note))
     raise UsageError(f"Nothing is known to compare with: {why}. Run the gate with the input `base`.")
 
 
-class _Where:
+class _Checkout:
     """The checkout, and the way to what it does not have."""
 
     def __init__(self, repository: Repository, credentials: Credentials) -> None:
@@ -127,7 +129,7 @@ class _Where:
         return Span(before, right, trusted, f"{left[:SHORT]}...{right[:SHORT]}", self.repository.remarks)
 
     def named(self, revision: str) -> str:
-        """The commit that an id is, or a branch as the remote has it, or, where it has none of that name, a tag."""
+        """The commit that an id is, or a branch as the remote has it, or a tag if the remote has no such branch."""
         branch = _BRANCH.match(revision)
         if _COMMIT.match(revision):
             self.reach(revision)
@@ -139,7 +141,7 @@ class _Where:
         raise UsageError(f"The base {paths.quote(revision)} names no branch, tag or commit in this checkout. {DEEPER}")
 
     def default(self, trigger: Trigger) -> str:
-        """The tip of the default branch. UsageError where the remote does not tell."""
+        """The tip of the default branch. UsageError if the remote does not say."""
         found = self._default(trigger)
         if found:
             return found
@@ -147,7 +149,7 @@ class _Where:
         raise UsageError(f"The default branch {name} is not in this checkout, and could not be fetched. {DEEPER}")
 
     def _default(self, trigger: Trigger) -> str:
-        """As the remote has it, now; "" where it does not tell. A tag of that name can be anybody's."""
+        """As the remote has it now; "" if it does not say. Anybody can make a tag of that name."""
         self.repository.fetch_branch(trigger.default_branch, self._credentials)
         return self._resolved(_remote(trigger.default_branch or "HEAD"))
 
@@ -158,7 +160,7 @@ class _Where:
             return ""
 
     def default_parting(self, trigger: Trigger) -> str | None:
-        """Where the pushed branch left the default branch, or that branch's tip; None where nobody knows it."""
+        """Where the pushed branch left the default branch, or that branch's tip; None if that branch is unknown."""
         default = self._default(trigger)
         if not default:
             return None

@@ -4,7 +4,7 @@
 
 PLACE/wheels may hold what a cache brought. Nothing of it is believed: every wheel, cached or fetched, is installed only
 if its SHA-256 stands in requirements.txt, which comes with the Action itself, at the commit the workflow names.
-PLACE/venv is the result. GITHUB_OUTPUT learns `fetched=true` where the wheels are worth saving.
+PLACE/venv is the result. GITHUB_OUTPUT learns `fetched=true` if the wheels are worth saving.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main(place: Path, key: str) -> int:
 
 
 def _install_cached(venv: Path, wheels: Path) -> bool:
-    """Whether the cache's wheels were all that the lock names; said where they were not."""
+    """Whether the cache's wheels were all that the lock names; prints a warning if not."""
     if not wheels.is_dir() or not any(wheels.iterdir()):
         return False
     if _install(venv, wheels) == 0:
