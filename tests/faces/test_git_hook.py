@@ -233,8 +233,6 @@ def test_a_judge_who_sees_the_message_is_asked_once_without_and_once_with_each_m
     ("options", "asked"),
     [
         (("-m", "x\n\n#123 is mended \n\n\n\nmore\n"), "#123"),
-        (("--cleanup=strip", "-m", "x\n\nmore"), "more"),
-        (("-e", "-m", "x"), "x"),
         (("-v", "-e", "-m", "x"), "x"),
     ],
 )
@@ -249,9 +247,7 @@ def test_the_message_that_is_asked_about_is_the_one_that_git_stores(sharing, opt
     assert len(model.script.requests) == 2
 
 
-@pytest.mark.parametrize(
-    ("cleanup", "stored"), [("whitespace", True), ("verbatim", True), ("scissors", True), ("strip", False)]
-)
+@pytest.mark.parametrize(("cleanup", "stored"), [("scissors", True), ("strip", False)])
 def test_the_setting_of_cleaning_up_is_git_s(sharing, cleanup, stored):
     sharing.git("config", "commit.cleanup", cleanup)
     sharing.write(a="x\n")

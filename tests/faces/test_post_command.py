@@ -269,13 +269,6 @@ def test_a_second_pull_request_with_the_same_commit_keeps_nothing_back(forked):
     assert len(forked.github.comments) == 1
 
 
-def test_an_artifact_in_a_folder_of_its_own_is_found(forked, tmp_path):
-    (tmp_path / "download").mkdir()
-    shutil.move(artifact_of(forked), tmp_path / "download" / "vibe-gate-1-1-gate")
-    assert relayed(forked, tmp_path / "download").code == 0
-    assert len(forked.ours) == 1
-
-
 def test_the_jobs_of_a_matrix_have_a_comment_and_a_check_run_each(forked, tmp_path):
     for name in ("quality", "pay"):
         copy = shutil.copytree(artifact_of(forked), tmp_path / "download" / f"vibe-gate-{name}")
@@ -339,12 +332,6 @@ def test_a_pass_that_a_listed_signer_vouches_for_is_green(made):
 def test_a_signed_receipt_vouches_for_its_own_summary_only(made):
     signed(made, "bob")
     altered(made, duration_ms=1)
-    assert relayed(made).code == 0
-    assert [run.sent["conclusion"] for run in made.github.check_runs] == ["failure"]
-
-
-def test_the_author_cannot_vouch_for_the_own_change(made):
-    signed(made, "ada", listed="ada@example.org")
     assert relayed(made).code == 0
     assert [run.sent["conclusion"] for run in made.github.check_runs] == ["failure"]
 

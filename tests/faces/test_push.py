@@ -218,9 +218,7 @@ def test_a_forced_push_of_what_was_only_rebased_takes_nothing_away(remote):
     assert "this push drops" not in remote.git("push", "-f", "origin", "topic")
 
 
-@pytest.mark.parametrize(
-    "variable", [{"PREK_HOOK_STAGE": "manual"}, {"PREK_HOOK_STAGE": "pre-merge-commit"}, {"GIT_REFLOG_ACTION": "merge"}]
-)
+@pytest.mark.parametrize("variable", [{"PREK_HOOK_STAGE": "pre-merge-commit"}, {"GIT_REFLOG_ACTION": "merge"}])
 def test_no_variable_chooses_a_laxer_rule(judging, variable):
     gate = judging.path / ".vibe-gate" / "gate.toml"
     gate.write_text(

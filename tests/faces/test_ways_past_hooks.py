@@ -52,10 +52,10 @@ def test_a_push_whose_source_has_a_space_is_held_to_the_gate(here):
     assert (done.code, "no-todo" in done.text) == (1, True)
 
 
-@pytest.mark.parametrize("line", ["main", "refs/heads/main abc refs/heads/main def", "a b c d"])
-def test_a_line_of_git_that_cannot_be_read_stops_the_push(here, line):
-    done = here.run("vibe-gate", "hook", "pre-push", "--", "origin", "there", stdin=line + "\n")
-    assert (done.code, "cannot be read" in done.text) == (2, True)
+def test_a_line_of_git_that_cannot_be_read_stops_the_push(here):
+    for line in ("main", "refs/heads/main abc refs/heads/main def", "a b c d"):
+        done = here.run("vibe-gate", "hook", "pre-push", "--", "origin", "there", stdin=line + "\n")
+        assert (done.code, "cannot be read" in done.text) == (2, True), line
 
 
 def test_no_variable_of_a_framework_empties_a_push_of_git(here):
@@ -193,7 +193,7 @@ def test_no_rewriting_makes_a_commit_seen_that_no_hook_saw(here, way):
         assert "judged because:" in here.git("push", "origin", "main", **model.environ)
 
 
-@pytest.mark.parametrize("claim", ["rebase", "cherry-pick", "revert", "rebase-merge/", "CHERRY_PICK_HEAD"])
+@pytest.mark.parametrize("claim", ["revert", "rebase-merge/", "CHERRY_PICK_HEAD"])
 def test_no_variable_and_no_file_makes_a_bypass_one_of_gits_own(here, claim):
     place = here.path / ".git" / claim
     if claim.endswith("/"):
