@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
-from vibe_gate.domain.bundles import Exported, Imported, Provenance, Repaired, RunEntry, Verified
+from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.event import Event, Graph
 from vibe_gate.domain.summary import ChangeSummary, Summary, Trusted
+from vibe_gate.domain.upkeep import Exported, Imported, Repaired, Verified
 from vibe_gate.store import Bundles, RunRecorder, find_bundles, read_bundle
 from vibe_gate.store.bundle import locate
 

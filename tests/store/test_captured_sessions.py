@@ -11,8 +11,9 @@ import pytest
 from bundle_words import START
 from recorded import Kind, recorded
 
-from vibe_gate.domain.bundles import Cleaned, Provenance
+from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.gate import Retention
+from vibe_gate.domain.upkeep import Cleaned
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import Bundles, captures, open_state, open_store
 

@@ -13,8 +13,9 @@ import pytest
 from bundle_words import KEY, START, Clock, Hush, read_summary, tree
 from recorded import Kind, begun, recorded
 
-from vibe_gate.domain.bundles import Cleaned, Provenance, RunEntry
+from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.gate import Retention
+from vibe_gate.domain.upkeep import Cleaned
 from vibe_gate.store import Bundles, find_bundles, open_store
 
 STORE = ".vibe-artifacts"

@@ -21,7 +21,8 @@ from bundle_words import (
 )
 from test_verify import NOW, TURN, content_of, damaged, left_off, place, sealed
 
-from vibe_gate.domain.bundles import Provenance, Repaired
+from vibe_gate.domain.bundles import Provenance
+from vibe_gate.domain.upkeep import Repaired
 from vibe_gate.errors import StorageError
 from vibe_gate.store import RunRecorder, Store
 

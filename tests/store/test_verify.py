@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from bundle_words import KEY, START, Clock, Hush, find_run, record_a_review, summary_of, tree, verify_bundles
 
-from vibe_gate.domain.bundles import Provenance, Verified
+from vibe_gate.domain.bundles import Provenance
+from vibe_gate.domain.upkeep import Verified
 from vibe_gate.errors import StorageError
 from vibe_gate.store import Bundles, RunRecorder, Store, open_store
 

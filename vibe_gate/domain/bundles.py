@@ -1,4 +1,4 @@
-"""Words about recorded runs that several rooms share: a line of a list, a problem, what a cleaning did.
+"""Words about recorded runs that several rooms share: a line of a list, what is looked for, where a run came from.
 
 The store finds and makes these values; receipts, reports and faces read them.
 """
@@ -6,10 +6,9 @@ The store finds and makes these values; receipts, reports and faces read them.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
 STORE = ".vibe-artifacts"
 """The store's folder at the top of a working tree."""
@@ -159,124 +158,3 @@ class Provenance:
         if run_id > self._newest:
             return f"it is dated {began(run_id)}, in the future: no review here wrote it"
         return ""
-
-
-ProblemState = Literal["corrupt", "foreign", "untidy", "incomplete", "running"]
-"""How bad a problem is.
-
-`corrupt` and `foreign` are integrity errors. `untidy` loses nothing: a crash left it.
-`incomplete` and `running` are states that a run may have.
-"""
-
-ProblemKind = Literal[
-    "run", "entry", "temporary", "digest", "document", "log", "torn", "graph", "sessions", "turn", "content",
-    "missing", "unreadable", "tracked",
-]  # fmt: skip
-
-WRONG: frozenset[ProblemState] = frozenset({"corrupt", "foreign"})
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that `bundles verify` found.
-
-    `place` is relative to the store, with "/"; `run` is `<key>/<run id>`, "" if the problem is about no run.
-    """
-
-    state: ProblemState
-    what: ProblemKind
-    place: str
-    why: str
-    run: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """What was checked and what was found; `runs` and `contents` are counts."""
-
-    runs: int
-    contents: int
-    problems: tuple[Problem, ...]
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether nothing is corrupt or foreign."""
-        return not any(problem.state in WRONG for problem in self.problems)
-
-
-@dataclass(frozen=True, slots=True)
-class Mended:
-    """One thing that a repair did: about which problem, and what, in a few words."""
-
-    problem: Problem
-    done: str
-
-
-@dataclass(frozen=True, slots=True)
-class Repaired:
-    """What a repair did. `left` is what is still wrong; `quarantine` where things were moved, "" if nothing was."""
-
-    mended: tuple[Mended, ...]
-    left: Verified
-    quarantine: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Cleaned:
-    """What a cleaning did, or would do. `deleted` are run ids, oldest first; `errors` sentences.
-
-    `sessions` are the names of captured sessions that were deleted with them.
-    """
-
-    deleted: tuple[str, ...] = ()
-    freed_mb: float = 0.0
-    errors: tuple[str, ...] = ()
-    sessions: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class KeyUsage:
-    """Bytes of one key's bundles, and their number."""
-
-    key: str
-    runs: int
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoreUsage:
-    """Bytes of a store: by key, the largest first, and by other folder; `total` is the sum."""
-
-    keys: tuple[KeyUsage, ...]
-    besides: dict[str, int]
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """How many runs an archive holds, and its size in bytes."""
-
-    runs: int
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """`<key>/<run id>` of the runs that are new, and of those that were here already with the same content."""
-
-    runs: tuple[str, ...]
-    already: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SealedDocuments:
-    """A sealed run's documents as they are stored, for whoever checks its receipt.
-
-    `document` is the summary without `digests`, `digests` those of the other files without the receipt's, `receipt`
-    the bytes of receipt.json, None if there is none. Of a receipt that is too large only the beginning is there:
-    `domain.receipt.parse` refuses it.
-    """
-
-    document: Mapping[str, Any]
-    digests: Mapping[str, str]
-    receipt: bytes | None

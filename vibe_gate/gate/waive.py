@@ -14,9 +14,10 @@ import tomli_w
 from pydantic import ValidationError
 
 from vibe_gate.domain import model, paths
-from vibe_gate.domain.bundles import Provenance, RunEntry, SealedDocuments
+from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.gate import Suppression
 from vibe_gate.domain.receipt import parse
+from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.domain.waiver import POLICY, Override, agent_behind, expiry
 from vibe_gate.errors import DefinitionError, InfrastructureError, IntegrityError, StorageError, UsageError

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.bundles import WRONG, Exported, Imported, Problem, Provenance, RunEntry, is_run_id
+from vibe_gate.domain.bundles import Provenance, RunEntry, is_run_id
 from vibe_gate.domain.event import Event
 from vibe_gate.domain.model import parse_object
+from vibe_gate.domain.upkeep import WRONG, Exported, Imported, Problem
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import names
 from vibe_gate.store.checking import Audit, verify

@@ -17,10 +17,10 @@ from typing import Any, Literal, TypeVar
 from pydantic import ValidationError
 
 from vibe_gate.domain import model, paths, receipt
-from vibe_gate.domain.bundles import SealedDocuments
 from vibe_gate.domain.event import MAX_EVENTS, Event
 from vibe_gate.domain.model import parse_object, require_few
 from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.errors import IntegrityError, StorageError
 from vibe_gate.store import consistency, names
 from vibe_gate.store.folder import Folder

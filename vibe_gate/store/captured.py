@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from vibe_gate.domain.bundles import STORE, Problem
+from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.model import parse_object
+from vibe_gate.domain.upkeep import Problem
 from vibe_gate.store import names
 from vibe_gate.store.bundle import reason
 from vibe_gate.store.captures import EVENTS, MAX_AGE, META, read_meta

@@ -11,21 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from vibe_gate.domain import model, receipt
-from vibe_gate.domain.bundles import (
-    STORE,
-    Problem,
-    ProblemKind,
-    ProblemState,
-    Provenance,
-    RunEntry,
-    Verified,
-    began,
-    is_run_id,
-)
+from vibe_gate.domain.bundles import STORE, Provenance, RunEntry, began, is_run_id
 from vibe_gate.domain.event import Event, fold
 from vibe_gate.domain.model import parse_object
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.turn import TurnSummary
+from vibe_gate.domain.upkeep import Problem, ProblemKind, ProblemState, Verified
 from vibe_gate.errors import StorageError
 from vibe_gate.store import consistency, names
 from vibe_gate.store.bundle import parse_events, read_object, reason

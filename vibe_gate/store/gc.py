@@ -18,8 +18,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from vibe_gate.domain.bundles import STORE, Cleaned, KeyUsage, Provenance, RunEntry, StoreUsage
+from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.gate import Retention
+from vibe_gate.domain.upkeep import Cleaned, KeyUsage, StoreUsage
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
 from vibe_gate.store.captured import CapturedSession, unneeded

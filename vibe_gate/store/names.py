@@ -7,9 +7,8 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from vibe_gate.store.folder import LOCK, TEMPORARY, Folder
 
@@ -153,8 +152,7 @@ def is_vouched(name: str) -> bool:
     return name.count("/") == 3 and name.startswith("nodes/")  # whatever it is called
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One name below a bundle's folder. `folder` is open and holds it as `base`."""
 
     name: str

@@ -26,8 +26,8 @@ from vibe_gate.store.folder import Folder, make_durable
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, Log, encode_document, lines
 
 if TYPE_CHECKING:
-    from vibe_gate.domain.bundles import Cleaned
     from vibe_gate.domain.gate import Retention
+    from vibe_gate.domain.upkeep import Cleaned
     from vibe_gate.store.turn import TurnRecorder
 
 Clock = Callable[[], datetime]

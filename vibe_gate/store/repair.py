@@ -8,8 +8,9 @@ import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
-from vibe_gate.domain.bundles import STORE, WRONG, Mended, Problem, ProblemKind, Provenance, Repaired, RunEntry
+from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.event import MAX_PARTS, Event, fold
+from vibe_gate.domain.upkeep import WRONG, Mended, Problem, ProblemKind, Repaired
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
 from vibe_gate.store.bundle import parse_events, read_object

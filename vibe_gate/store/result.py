@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vibe_gate.domain import model
-from vibe_gate.domain.bundles import SealedDocuments
 from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.event import Graph, fold
 from vibe_gate.domain.summary import Summary
@@ -31,6 +30,7 @@ from vibe_gate.domain.turn import (
     TurnTodo,
     todos_after,
 )
+from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import files, names, session
 from vibe_gate.store.bundle import (

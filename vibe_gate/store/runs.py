@@ -15,7 +15,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import MATCHES, OUTCOMES, STATES, STORE, RunEntry, Wanted, is_run_id
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
@@ -27,8 +26,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any, Unpack
 
-    from vibe_gate.domain.bundles import Cleaned, Exported, Imported, Provenance, Repaired, StoreUsage, Verified
+    from vibe_gate.domain.bundles import Provenance
     from vibe_gate.domain.gate import Retention
+    from vibe_gate.domain.upkeep import Cleaned, Exported, Imported, Repaired, StoreUsage, Verified
     from vibe_gate.store.state import RunIndex
 
 _RACY_NS = 50_000_000
@@ -73,7 +73,7 @@ class Bundles:
         self._require_untracked()
         store = open_store_folder(self.root)
         if store is None:
-            raise StorageError(f"There is no {STORE} in {paths.quote(str(self.root))}.")
+            raise StorageError(f"There is no {STORE} here.")
         try:
             folder = store.below(entry.place)
             if off:
@@ -196,6 +196,8 @@ def _stamp(moment: datetime) -> str:
 
 
 def _touches(entry: RunEntry, glob: str) -> bool:
+    from vibe_gate.domain import paths
+
     return any(paths.matches(paths.unquote(path), (glob,)) for path in entry.paths)
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.bundles import WRONG, RunEntry, Verified
+from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.upkeep import WRONG, Verified
 from vibe_gate.errors import INCONCLUSIVE, PASS, IntegrityError, StorageError, UsageError
 from vibe_gate.faces.action.gate import run as run_job
 from vibe_gate.faces.action.relay import relay

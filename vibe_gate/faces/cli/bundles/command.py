@@ -12,10 +12,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from vibe_gate.domain.bundles import OUTCOMES, STATES, RunEntry, StoreUsage, Wanted
+from vibe_gate.domain.bundles import OUTCOMES, STATES, RunEntry, Wanted
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.upkeep import StoreUsage
 from vibe_gate.errors import PASS, GateError, IntegrityError, StorageError
 from vibe_gate.faces.cli.bundles import upkeep
 from vibe_gate.faces.cli.bundles.runs import RUN_HELP, Named, bundles_of, named, root_of

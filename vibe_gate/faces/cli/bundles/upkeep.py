@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.bundles import STORE, Cleaned, Problem, Repaired, Verified
+from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Retention
+from vibe_gate.domain.upkeep import Cleaned, Problem, Repaired, Verified
 from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, RevisionError
 from vibe_gate.faces.cli.bundles.runs import RUN_HELP, bundles_of, entries, named, root_of
 from vibe_gate.faces.cli.dispatch import Command
