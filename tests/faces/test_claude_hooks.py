@@ -77,16 +77,18 @@ def test_a_commit_around_the_gate_is_refused_and_an_honest_one_is_not(installed,
     assert len(refused) == 2
 
 
-@pytest.mark.parametrize("tool", ["Write", "Edit"])
-def test_a_definition_of_the_gate_cannot_be_edited(installed, tmp_path, tool):
+def test_a_definition_of_the_gate_cannot_be_edited(installed, tmp_path):
     target = installed / ".vibe-gate" / "gate.toml"
     target.parent.mkdir()
     target.write_text("schema = 1\n")
-    given = {"content": "softer"} if tool == "Write" else {"old_string": "1", "new_string": "2"}
-    turns = calls(ToolUse("Read", {"file_path": str(target)}), ToolUse(tool, {"file_path": str(target), **given}))
-    _, (failed, said) = tool_results(claude(installed, tmp_path / "home", turns))
-    assert failed
-    assert "let the user edit it" in said
+    path = {"file_path": str(target)}
+    turns = calls(
+        ToolUse("Read", path),
+        ToolUse("Write", path | {"content": "softer"}),
+        ToolUse("Edit", path | {"old_string": "1", "new_string": "2"}),
+    )
+    _, *refused = tool_results(claude(installed, tmp_path / "home", turns))
+    assert [(failed, "let the user edit it" in said) for failed, said in refused] == [(True, True)] * 2
     assert target.read_text() == "schema = 1\n"
 
 

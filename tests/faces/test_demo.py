@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import subprocess
 from pathlib import Path
 
 from command import vibe_gate
+from program import git
 
 from vibe_gate.faces.cli.demo import demo, make_demo
 
 
-def test_the_demo_shows_a_verdict_and_says_that_it_is_a_recording(tmp_path, environ):
-    done = vibe_gate("demo", "--in", str(tmp_path / "demo"), cwd=tmp_path, environ=environ)
+def test_the_demo_reviews_an_ordinary_repository_with_fixed_ids_and_says_that_it_is_a_recording(tmp_path, environ):
+    one, two = tmp_path / "one", tmp_path / "two"
+    done = vibe_gate("demo", "--in", str(one), cwd=tmp_path, environ=environ)
     assert done.code == 0, done.err
     assert "answers are a recording" in done.out
     assert "FAIL" in done.out
     assert "src/ledger.py:25" in done.out
-    assert str(tmp_path / "demo") in done.out
-
-
-def test_the_demo_as_json_is_the_document_of_a_failed_review(tmp_path, environ):
-    done = vibe_gate("demo", "--in", str(tmp_path / "demo"), "--json", cwd=tmp_path, environ=environ)
-    criteria = {c["id"]: c["outcome"] for c in done.json["rubrics"][0]["criteria"]}
-    assert criteria == {
+    assert str(one) in done.out
+    document = vibe_gate("demo", "--in", str(two), "--json", cwd=tmp_path, environ=environ).json
+    assert {c["id"]: c["outcome"] for c in document["rubrics"][0]["criteria"]} == {
         "no-secrets": "pass",
         "tests-not-skipped": "fail",
         "errors-not-swallowed": "fail",
         "money-moves-once": "fail",
         "names-say-what-they-are": "abstain",
     }
-    assert done.json["exit_code"] == 1
+    assert document["exit_code"] == 1
+    assert git(one, "rev-parse", "HEAD") == git(two, "rev-parse", "HEAD")
+    assert git(one, "status", "--porcelain") == ""
 
 
 def test_the_demo_needs_a_folder_that_is_not_there_yet(tmp_path, environ):
@@ -40,18 +39,6 @@ def test_the_demo_needs_a_folder_that_is_not_there_yet(tmp_path, environ):
     done = vibe_gate("demo", "--in", str(tmp_path / "mine"), cwd=tmp_path, environ=environ)
     assert done.code == 2
     assert (tmp_path / "mine" / "file").read_text() == "precious"
-
-
-def test_the_demos_repository_is_an_ordinary_one_with_fixed_ids(tmp_path, environ):
-    for name in ("one", "two"):
-        vibe_gate("demo", "--in", str(tmp_path / name), cwd=tmp_path, environ=environ)
-    heads = [
-        subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=tmp_path / name, env=environ)
-        for name in ("one", "two")
-    ]
-    assert heads[0] == heads[1]
-    status = subprocess.check_output(["git", "status", "--porcelain"], cwd=tmp_path / "one", env=environ)
-    assert status == b""
 
 
 def test_the_readmes_picture_is_what_the_program_prints_today():

@@ -6,6 +6,7 @@ The hooks are those of `vibe-gate install git`; what goes past them is named aft
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import subprocess
 from datetime import date
@@ -291,17 +292,21 @@ def test_16b_a_receipt_of_another_commit_is_forged_where_it_is_put(signed):
     assert (code, rows[0]["status"]) == (5, "forged")
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [b"", b"{}", b"[" * 100_000, b'{"payloadType": 1}', b"\xff\xfe", b'{"payloadType":"application/vnd.in-toto+json"}'],
-)
-def test_16c_a_receipt_that_is_none_is_forged_and_no_crash(signed, raw):
+def test_16c_a_receipt_that_is_none_is_forged_and_no_crash(signed):
     bundle = reviewed(signed, GOOD)
-    (bundle / "receipt.json").write_bytes(raw)
-    digest = subprocess.run(["sha256sum", bundle / "receipt.json"], capture_output=True, text=True).stdout.split()[0]
-    rewrite(bundle / "summary.json", lambda document: document["digests"].update({"receipt.json": digest}))
-    code, [row] = signed.verify(f"{signed.first}..HEAD")
-    assert (code, row["status"]) == (5, "forged")
+    for raw in (
+        b"",
+        b"{}",
+        b"[" * 100_000,
+        b'{"payloadType": 1}',
+        b"\xff\xfe",
+        b'{"payloadType":"application/vnd.in-toto+json"}',
+    ):
+        (bundle / "receipt.json").write_bytes(raw)
+        digests = {"receipt.json": hashlib.sha256(raw).hexdigest()}
+        rewrite(bundle / "summary.json", lambda document, digests=digests: document["digests"].update(digests))
+        code, [row] = signed.verify(f"{signed.first}..HEAD")
+        assert (code, row["status"]) == (5, "forged"), raw
 
 
 def test_17_an_authors_own_key_counts_for_nobody_else(signed, tmp_path):
