@@ -54,14 +54,10 @@ before="${{0%/*}}/{name}{kept}"
 feed() {{ if [ -n "$input" ]; then printf '%s\\n' "$input"; fi; }}
 """
 
-_NOTHING = """\
-nothing() {{
-  GIT_NO_LAZY_FETCH=1 git --no-optional-locks --no-replace-objects -c core.fsmonitor=false diff --cached --quiet \\
-    --no-relative --ignore-submodules=none --no-ext-diff --no-textconv 2>/dev/null
-}}
-"""
 _IDLE = """\
-if nothing; then exit 0; fi
+if GIT_NO_LAZY_FETCH=1 git --no-optional-locks --no-replace-objects -c core.fsmonitor=false diff --cached --quiet \\
+  --no-relative --ignore-submodules=none --no-ext-diff --no-textconv 2>/dev/null
+then exit 0; fi
 """
 
 _PASSED = """\
@@ -164,9 +160,9 @@ class Home:
 def script(name: str, home: Home) -> bytes:
     """The text of one hook."""
     parts = {
-        "pre-commit": [_CHAIN, _NOTHING, _IDLE, _FIND, _RUN],
+        "pre-commit": [_CHAIN, _IDLE, _FIND, _RUN],
         "pre-merge-commit": [_CHAIN, _FIND, _RUN],
-        "commit-msg": [_CHAIN, _PASSED, _MESSAGE, _NOTHING, _IDLE, _FIND, _RUN],
+        "commit-msg": [_CHAIN, _PASSED, _MESSAGE, _IDLE, _FIND, _RUN],
         "post-commit": [_PASSED, _SETTLE, _CHAIN, _SETTLED, _FIND, _RUN],
         "pre-push": [_CHAIN_WITH_INPUT, _FIND, _RUN_WITH_INPUT],
         "post-rewrite": [_CHAIN_WITH_INPUT, _FIND, _RUN_WITH_INPUT],
