@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import shutil
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -81,11 +82,10 @@ class Place:
             return done, len(model.script.requests)
 
 
-@pytest.fixture
-def place(tmp_path, environ) -> Place:
+def made(folder: Path, environ: dict[str, str]) -> Place:
     """The gate lists Bob, who reviews; Ada writes."""
-    key = signing.key(tmp_path / "keys")
-    repo = Repo(tmp_path / "repo", environ)
+    key = signing.key(folder / "keys")
+    repo = Repo(folder / "repo", environ)
     repo.git("config", "user.name", "Ada")
     repo.git("config", "user.email", "ada@example.org")
     repo.write(".vibe-gate/gate.toml", GATE)
@@ -96,26 +96,43 @@ def place(tmp_path, environ) -> Place:
     repo.commit("Change", **{"src/pay.py": "def pay(a):\n    return a\n"})
     repo.git("config", "vibe-gate.receipts", "notes")
     signing.sign_with(repo, key)
-    return Place(repo, tmp_path / "keys")
+    return Place(repo, folder / "keys")
 
 
-def test_a_pass_that_a_listed_signer_signed_is_taken_over_without_a_request(place, tmp_path):
-    place.reviewed()
-    done, requests = place.asked(place.ci(tmp_path / "ci"))
+@pytest.fixture
+def place(tmp_path, environ) -> Place:
+    return made(tmp_path, environ)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("passed")
+
+
+@pytest.fixture
+def passed(kept, tmp_path, environ) -> Place:
+    """A place where Bob's review passed; it is made once and copied."""
+    if not (kept / "repo").exists():
+        made(kept, environ).reviewed()
+    shutil.copytree(kept / "repo", tmp_path / "repo")
+    return Place(Repo(tmp_path / "repo", environ), kept / "keys")
+
+
+def test_a_pass_that_a_listed_signer_signed_is_taken_over_without_a_request(passed, tmp_path):
+    done, requests = passed.asked(passed.ci(tmp_path / "ci"))
     assert (done.summary.outcome, done.summary.exit_code, requests) == ("pass", 0, 0)
     [tidy, clear] = done.summary.rubrics
     assert [one.decided_by for one in (*tidy.criteria, *clear.criteria)] == ["check", "check", "cache"]
     assert "the verdict of bob@example.org at " in clear.criteria[0].reason
     assert any("is reused" in note and "refs/notes/vibe-gate" in note for note in done.notes)
-    assert place.asked(place.ci(tmp_path / "forced"), force=True)[1] == 1
+    assert passed.asked(passed.ci(tmp_path / "forced"), force=True)[1] == 1
 
 
-def test_what_was_taken_over_cannot_be_taken_over_again(place, tmp_path):
-    place.reviewed()
-    there = place.ci(tmp_path / "ci")
-    place.asked(there)
-    subprocess.run(["git", "update-ref", "-d", "refs/notes/vibe-gate"], cwd=there, env=place.here.environ, check=True)
-    assert place.asked(there)[1] == 1
+def test_what_was_taken_over_cannot_be_taken_over_again(passed, tmp_path):
+    there = passed.ci(tmp_path / "ci")
+    passed.asked(there)
+    subprocess.run(["git", "update-ref", "-d", "refs/notes/vibe-gate"], cwd=there, env=passed.here.environ, check=True)
+    assert passed.asked(there)[1] == 1
 
 
 def test_the_author_cannot_vouch_for_the_change(place, tmp_path):
@@ -148,23 +165,21 @@ def test_a_fail_is_asked_again(place, tmp_path):
     assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
 
 
-def test_another_model_or_rubric_is_another_question(place, tmp_path):
-    place.reviewed()
-    there = place.ci(tmp_path / "ci")
+def test_another_model_or_rubric_is_another_question(passed, tmp_path):
+    there = passed.ci(tmp_path / "ci")
     (there / ".vibe-gate" / "gate.toml").write_text(GATE + '[model]\ndefault = "claude-opus-4-1"\n')
-    assert place.asked(there, definitions="worktree")[1] == 1
+    assert passed.asked(there, definitions="worktree")[1] == 1
     (there / ".vibe-gate" / "gate.toml").write_text(GATE)
     (there / ".vibe-gate" / "rubrics" / "clear.toml").write_text(CLEAR.replace("new line", "line"))
-    assert place.asked(there, definitions="worktree")[1] == 1
+    assert passed.asked(there, definitions="worktree")[1] == 1
 
 
-def test_an_amended_message_is_the_same_question_and_an_amended_tree_another(place, tmp_path):
-    place.reviewed()
-    place.here.git("commit", "-q", "--amend", "-m", "Another message")
-    assert place.asked(place.ci(tmp_path / "message"))[1] == 0
-    place.here.write("src/pay.py", "def pay(a):\n    return  a\n")
-    place.here.git("commit", "-qa", "--amend", "--no-edit")
-    assert place.asked(place.ci(tmp_path / "tree"))[1] == 1
+def test_an_amended_message_is_the_same_question_and_an_amended_tree_another(passed, tmp_path):
+    passed.here.git("commit", "-q", "--amend", "-m", "Another message")
+    assert passed.asked(passed.ci(tmp_path / "message"))[1] == 0
+    passed.here.write("src/pay.py", "def pay(a):\n    return  a\n")
+    passed.here.git("commit", "-qa", "--amend", "--no-edit")
+    assert passed.asked(passed.ci(tmp_path / "tree"))[1] == 1
 
 
 def test_checks_run_all_the_same_and_one_that_fails_here_has_the_judge_asked(place, tmp_path):
@@ -180,11 +195,10 @@ def test_checks_run_all_the_same_and_one_that_fails_here_has_the_judge_asked(pla
     assert (done.summary.rubrics[1].criteria[1].outcome, done.summary.outcome, requests) == ("fail", "fail", 1)
 
 
-def test_a_receipt_that_was_altered_is_left_aside(place, tmp_path):
-    place.reviewed()
-    note = place.here.git("notes", "--ref", "vibe-gate", "show", "HEAD")
-    place.here.git("notes", "--ref", "vibe-gate", "add", "-f", "-m", note.replace('sig":"', 'sig":"AAAA', 1), "HEAD")
-    assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
+def test_a_receipt_that_was_altered_is_left_aside(passed, tmp_path):
+    note = passed.here.git("notes", "--ref", "vibe-gate", "show", "HEAD")
+    passed.here.git("notes", "--ref", "vibe-gate", "add", "-f", "-m", note.replace('sig":"', 'sig":"AAAA', 1), "HEAD")
+    assert passed.asked(passed.ci(tmp_path / "ci"))[1] == 1
 
 
 def test_an_answer_that_was_known_before_is_nobodys_word_whoever_signs_it(place, tmp_path):
@@ -196,7 +210,6 @@ def test_an_answer_that_was_known_before_is_nobodys_word_whoever_signs_it(place,
     assert place.asked(place.ci(tmp_path / "ci"))[1] == 1
 
 
-def test_the_review_that_asked_counts_though_a_later_one_knew_the_answer(place, tmp_path):
-    place.reviewed()
-    assert place.review().summary.cache.hits == 1
-    assert place.asked(place.ci(tmp_path / "ci"))[1] == 0
+def test_the_review_that_asked_counts_though_a_later_one_knew_the_answer(passed, tmp_path):
+    assert passed.review().summary.cache.hits == 1
+    assert passed.asked(passed.ci(tmp_path / "ci"))[1] == 0
