@@ -102,14 +102,11 @@ def _fail_with(code: int) -> Callable[[], None]:
     return fail
 
 
-@pytest.mark.parametrize(("code", "step"), [(errno.ENOSPC, 3), (errno.EIO, 7)])
-def test_whichever_call_fails_the_review_goes_on_and_the_store_stays_sound(
-    tmp_path: Path, code: int, step: int
-) -> None:
-    for number in itertools.count(1, step):
+def test_whichever_call_fails_the_review_goes_on_and_the_store_stays_sound(tmp_path: Path) -> None:
+    for number in itertools.count(1, 5):
         root = tmp_path / str(number)
         root.mkdir()
-        fault = AtCall(number, _fail_with(code))
+        fault = AtCall(number, _fail_with(errno.ENOSPC))
         sys.setprofile(fault)
         try:
             run = review(root)
@@ -152,7 +149,7 @@ def _interrupt() -> None:
 def test_whenever_it_is_interrupted_the_run_is_sealed_and_right_or_marked_incomplete(
     tmp_path: Path, moment: str
 ) -> None:
-    for number in itertools.count(1, 3):
+    for number in itertools.count(1, 5):
         root = tmp_path / str(number)
         root.mkdir()
         run = open_store(root, Hush(), Clock()).begin(KEY, START, {"prompt": "p"})
@@ -174,7 +171,7 @@ def test_whenever_it_is_interrupted_the_run_is_sealed_and_right_or_marked_incomp
     assert number > 100
 
 
-@pytest.mark.parametrize("size", [0, 1, 40, 150, 300, 700, 1000, 1500])
+@pytest.mark.parametrize("size", [0, 40, 300, 1500])
 def test_a_file_that_may_not_grow_ends_the_recording_with_whole_lines(tmp_path: Path, size: int) -> None:
     child = os.fork()
     if child == 0:

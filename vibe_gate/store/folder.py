@@ -8,14 +8,13 @@ down is therefore taken from an open directory, and only regular files are read.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
-import math
 import os
 import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 _READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -26,6 +25,8 @@ _APPEND_FILE = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBL
 
 _FOLDER_MODE = 0o700
 _FILE_MODE = 0o600
+
+_SYNCED_AT_ONCE = 16
 
 LOCK = ".lock"
 """Locked by the process that writes a run, as long as it lives: the lock dies with the process."""
@@ -82,14 +83,11 @@ class Folder:
         with os.scandir(self._descriptor) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
 
-    def files(self) -> list[str]:
-        """The names of regular files, sorted; unfinished files are left out."""
-        return [name for name in self.all_files() if not name.startswith(TEMPORARY)]
-
-    def all_files(self) -> list[str]:
-        """The names of regular files, sorted, unfinished files among them."""
+    def files(self, unfinished: bool = False) -> list[str]:
+        """The names of regular files, sorted; without unfinished ones if they are not asked for."""
         with os.scandir(self._descriptor) as entries:
-            return sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
+            names = sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
+        return [name for name in names if unfinished or not name.startswith(TEMPORARY)]
 
     def entries(self) -> list[tuple[str, os.stat_result]]:
         """Everything in it, sorted by name, links not followed; what vanishes meanwhile is left out."""
@@ -178,9 +176,13 @@ class Folder:
         """The open directory's descriptor; it stays this object's."""
         return self._descriptor
 
-    def sync(self) -> None:
-        """Names in this directory are on the disk when this returns."""
-        os.fsync(self._descriptor)
+    def sync(self, name: str = "") -> None:
+        """The file `name`, or the names in this directory, are on the disk when this returns. OSError."""
+        descriptor = self.reading(name) if name else os.dup(self._descriptor)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
     def _open(self, name: str, flags: int) -> int:
         if "/" in name or name in {"", ".", ".."}:
@@ -220,37 +222,16 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-# The barrier before something is sealed: what was written must not be missing after a power cut.
-
-_ONE_BY_ONE = 200
-"""Files that may be synced one by one; with more, the whole file system is, whatever others wrote."""
-
-_LITTLE_KB = 32_768
-"""What a disk writes in the time that a bundle's files take one by one; kB, as Linux counts."""
-
-_SYNCFS_WORKS = frozenset({0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0xCA451A4E, 0x01021994, 0x794C7630})
-"""File systems whose `syncfs` is a barrier: ext, xfs, btrfs, f2fs, bcachefs, tmpfs, overlay. FUSE and 9p have none."""
-
-_LIBC = ctypes.CDLL(None, use_errno=True)
-_STATFS_BYTES = 256  # struct statfs is 120 bytes on 64-bit Linux, its first field the type
-
-
-def make_durable(folder: Folder, little_kb: int = _LITTLE_KB) -> None:
+def make_durable(folder: Folder) -> None:
     """Everything below `folder` but its lock is on the disk when this returns, names included. OSError.
 
-    One `syncfs` takes less time than an fsync of each file, unless others left much to be written on the disk.
+    A file system brings files that are synced side by side to the disk in one go; one by one each takes milliseconds.
     """
-    many = sum(1 for _ in _files_below(folder)) > _ONE_BY_ONE
-    if (many or _waiting_kb() <= little_kb) and _syncfs(folder):
-        return
-    for inside, name in _files_below(folder):
-        descriptor = inside.reading(name)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    for inside in _folders_below(folder):
-        inside.sync()
+    with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
+        for inside in _folders_below(folder):
+            for _ in pool.map(inside.sync, (name for name in inside.files(unfinished=True) if name != LOCK)):
+                pass
+            inside.sync()
 
 
 def _folders_below(folder: Folder) -> Iterator[Folder]:
@@ -258,32 +239,3 @@ def _folders_below(folder: Folder) -> Iterator[Folder]:
     yield folder
     for name in folder.folders():
         yield from _folders_below(folder.folder(name))
-
-
-def _files_below(folder: Folder) -> Iterator[tuple[Folder, str]]:
-    for inside in _folders_below(folder):
-        yield from ((inside, name) for name in inside.all_files() if name != LOCK)
-
-
-def _waiting_kb() -> float:
-    """What the machine has not begun to write, as Linux counts it; elsewhere more than any limit."""
-    try:
-        text = Path("/proc/meminfo").read_text()
-        return int(text.partition("\nDirty:")[2].split(maxsplit=1)[0])
-    except (OSError, ValueError, IndexError):
-        return math.inf
-
-
-def _syncfs(folder: Folder) -> bool:
-    """Whether the folder's file system could be synced as a whole. OSError: it could not write something."""
-    status = ctypes.create_string_buffer(_STATFS_BYTES)
-    if not hasattr(_LIBC, "syncfs") or _LIBC.fstatfs(folder.fileno(), status) != 0:
-        return False
-    if ctypes.c_ulong.from_buffer(status).value & 0xFFFFFFFF not in _SYNCFS_WORKS:
-        return False
-    if _LIBC.syncfs(folder.fileno()) == 0:
-        return True
-    code = ctypes.get_errno()
-    if code == errno.ENOSYS:
-        return False
-    raise OSError(code, os.strerror(code), str(folder.path))
