@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,6 +12,7 @@ from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.event import Event, Graph
 from vibe_gate.domain.summary import ChangeSummary, Summary, Trusted
 from vibe_gate.domain.upkeep import Exported, Imported, Repaired, Verified
+from vibe_gate.domain.wire import Ending, ModelCost, SessionCost
 from vibe_gate.store import Bundles, RunRecorder, find_bundles, read_bundle
 from vibe_gate.store.bundle import locate
 
@@ -56,18 +57,11 @@ class Hush:
         return value
 
 
-@dataclass
-class Ended:
+def Ended(**more: Any) -> Ending:
     """How a session ended."""
-
-    status: str = "answered"
-    detail: str = ""
-    session_id: str = "5e551011-0000-4000-8000-000000000001"
-    cost_usd: float = 0.0125
-    input_tokens: int = 1200
-    output_tokens: int = 34
-    duration_ms: int = 1500
-    permission_denials: list[dict[str, Any]] = field(default_factory=list)
+    cost = SessionCost(1200, 34, {"a-model": ModelCost(0.0125, "known")})
+    session_id = "5e551011-0000-4000-8000-000000000001"
+    return replace(Ending("answered", {}, "", cost, session_id, duration_ms=1500), **more)
 
 
 def summary_of(run: RunRecorder, outcome: str = "pass", exit_code: int = 0) -> Summary:

@@ -55,8 +55,8 @@ def test_an_answer_in_the_asked_form_ends_it(tmp_path, environ):
     with answering(OK) as model:
         ending, _ = hold(task_in(tmp_path, model.base_url, environ))
     assert (ending.status, ending.answer) == ("answered", OK)
-    assert ending.cost.basis == "known" and ending.cost_usd > 0 and ending.cost.by_model.keys() == {"claude-sonnet-5"}
-    assert (ending.input_tokens, ending.output_tokens) == (100, 20)
+    assert ending.cost.basis == "known" and ending.cost.usd > 0 and ending.cost.by_model.keys() == {"claude-sonnet-5"}
+    assert (ending.cost.input_tokens, ending.cost.output_tokens) == (100, 20)
 
 
 def test_a_refusal_is_told_from_an_answer(tmp_path, environ):

@@ -225,7 +225,7 @@ def strace(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def traced(strace: str, root: Path, call: str, *options: str) -> tuple[int, list[str]]:
-    """A review under strace: its exit code, and what was seen of `call` and of the marker, after the thread's number."""
+    """A review under strace: its exit code, and what was seen of `call` and of the marker, by thread."""
     root.mkdir()
     trace = root.with_suffix(".trace")
     env = os.environ | {

@@ -36,7 +36,7 @@ def test_our_prices_are_those_of_the_cli(tmp_path, environ, model):
     with answering(answer({"ok": True}, usage=Reported(EVERY_KIND))) as scripted_model:
         ending, _ = hold(task_in(tmp_path, scripted_model.base_url, environ, model=model))
     price, basis = price_of(model)
-    assert ending.cost_usd == pytest.approx(cost(EVERY_KIND, price))
+    assert ending.cost.usd == pytest.approx(cost(EVERY_KIND, price))
     assert ending.cost.basis == basis == "known"
 
 

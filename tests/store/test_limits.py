@@ -139,7 +139,7 @@ def grown(kind: str, number: int) -> Callable[[bytes], bytes]:
     return change
 
 
-@pytest.mark.parametrize(("kind", "number"), [("a", 5_000_000), ("findings", 5_000_000), ("findings", 450_000)])
+@pytest.mark.parametrize(("kind", "number"), [("a", 5_000_000), ("findings", 450_000)])
 @pytest.mark.slow
 def test_a_summary_of_millions_of_values_takes_little_memory(store: Store, kind: str, number: int) -> None:
     run = sealed(store)
@@ -239,8 +239,7 @@ def test_a_damaged_summary_names_the_place(store: Store) -> None:
         _ = find_run(run.directory.parents[2]).summary
 
 
-@pytest.mark.parametrize("since", [datetime.min, datetime.max, datetime(999, 1, 1)])
-@pytest.mark.parametrize("hours", [-14, 0, 14])
+@pytest.mark.parametrize(("since", "hours"), [(datetime.min, 14), (datetime.max, -14), (datetime(999, 1, 1), 0)])
 def test_runs_are_found_since_any_time(store: Store, tmp_path: Path, since: datetime, hours: int) -> None:
     sealed(store)
     moment = since.replace(tzinfo=timezone(timedelta(hours=hours)))

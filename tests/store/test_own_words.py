@@ -80,8 +80,7 @@ def words_of(run: RunRecorder) -> set[str]:
     return {word for word in found | pieces if len(word) >= MIN_VALUE}
 
 
-ONE_BY_ONE = ("completed", "artifact", "20260102", "files/after", "unanimous", "judge-quality", "modified", KEY,
-              "PostToolUse", "hook_event_name", "tool_use_id", "tool_name")  # fmt: skip
+ONE_BY_ONE = ("completed", "20260102", "files/after", "judge-quality", "modified", "tool_use_id")
 
 
 def test_secrets_that_are_words_of_ours_leave_a_bundle_that_readers_take(tmp_path: Path) -> None:
@@ -189,7 +188,6 @@ WAYS = {
     "path": lambda run: (run.content("after", b"x", "stumble"), run.event("log.mark")),
     "turn's content": lambda run: run.turn("a").content("after", b"stumble"),
     "turn's end": lambda run: run.turn("a").seal(Ended(detail="stumble")),
-    "turn's failure": lambda run: run.turn("a").fail("stumble"),
     "turn's denial": lambda run: run.turn("a").seal(Ended(permission_denials=[{"tool_use_id": "stumble"}])),
     "turn's odd denial": lambda run: run.turn("a").seal(Ended(permission_denials=["none"])),
     "abandon": lambda run: run.abandon("stumble"),
@@ -241,14 +239,13 @@ TOLD = [
     {"type": "node.added", "node_id": "n", "data": {"kind": "x"}},
     *[{"type": "node.status", "node_id": "n", "data": {"status": "DONE", "reason": "x" * 1_000_000}}] * 5,
 ]
-TURNS = [{"type": "turn.started", "node_id": "n", "data": {"turn": f"turn-{n:06d}"}} for n in range(MAX_PARTS + 1)]
 ODD = [{"type": "turn.started", "node_id": "../..", "data": {"turn": "turn-001"}}]
 
 
 @pytest.mark.parametrize(
     ("more", "why"),
-    [(NODES, "20,000 parts"), (TOLD, "4,194,304 characters"), (TURNS, "20,000 parts"), (ODD, "no bundle has")],
-    ids=["nodes", "reasons", "turns", "odd"],
+    [(NODES, "20,000 parts"), (TOLD, "4,194,304 characters"), (ODD, "no bundle has")],
+    ids=["nodes", "reasons", "odd"],
 )
 @pytest.mark.slow
 def test_a_log_that_gives_more_than_any_runs_is_told_and_refused(tmp_path: Path, more: list[Any], why: str) -> None:

@@ -167,11 +167,11 @@ def test_logs_are_ascii_whatever_they_carry(store: Store) -> None:
     assert log(run.directory / "events.ndjson")[-1]["data"] == {"text": "\x9b\u202e\ud800 é", "number": None}
 
 
-def test_a_failed_turn_says_why_and_keeps_what_was_captured(store: Store) -> None:
+def test_a_turn_whose_session_died_says_why_and_keeps_what_was_captured(store: Store) -> None:
     run = store.begin(KEY, START, {})
     turn = run.turn("judge-quality")
     turn.hook({"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_use_id": "toolu_1"})
-    turn.fail("the agent's process died")
+    turn.seal(Ended(status="died", detail="the agent's process died"))
     written = document(run.directory / turn.relative / "summary.json")
     assert (written["status"], written["detail"]) == ("died", "the agent's process died")
     assert written["hookCaptureStatus"]["missingEvents"] == ["PostToolUse toolu_1"]
@@ -186,7 +186,7 @@ def test_everything_is_redacted_before_it_is_written(store: Store, tmp_path: Pat
     turn = run.turn("judge-quality")
     turn.event({"type": "message", "role": "user", "content": SECRET})
     turn.hook({"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_use_id": "t", "tool_input": {"x": SECRET}})
-    turn.fail(f"died of {SECRET}")
+    turn.seal(Ended(status="died", detail=f"died of {SECRET}"))
     run.abandon(f"because {SECRET}")
     for name, data in tree(tmp_path).items():
         if name.endswith(".gz"):
@@ -291,7 +291,6 @@ def test_straggling_threads_find_a_sealed_run_closed(store: Store) -> None:
     turn.event({"type": "message"})
     turn.hook({})
     turn.seal(Ended())
-    turn.fail("late")
     run.event("log.mark")
     run.patch(b"late")
     assert run.content("after", b"late") is None

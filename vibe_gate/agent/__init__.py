@@ -8,8 +8,9 @@ Importing this package is cheap; the SDK (half a second) is loaded by the first 
 from __future__ import annotations
 
 from vibe_gate.agent.process import find_cli
-from vibe_gate.agent.task import READ_ONLY_TOOLS, Ending, Recorder, Status, Task
+from vibe_gate.agent.task import READ_ONLY_TOOLS, Recorder, Task
 from vibe_gate.agent.turns import ModelAccess, Turn, TurnEnd, hold, session
+from vibe_gate.domain.wire import Ending, Status
 
 __all__ = [
     "READ_ONLY_TOOLS",

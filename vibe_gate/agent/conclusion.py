@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vibe_gate.agent.task import Status
 from vibe_gate.domain import wire
+from vibe_gate.domain.wire import Status
 
 MAX_DETAIL = 300
 """Characters of a detail: one sentence in a terminal."""

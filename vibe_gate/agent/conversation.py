@@ -26,8 +26,8 @@ from vibe_gate.agent import transcript
 from vibe_gate.agent.allowed import refusal
 from vibe_gate.agent.conclusion import Observed, conclude, plain
 from vibe_gate.agent.process import Launch
-from vibe_gate.agent.task import Ending, Recorder, Task
-from vibe_gate.domain.wire import FINAL_STOPS, ModelCost, SessionCost
+from vibe_gate.agent.task import Recorder, Task
+from vibe_gate.domain.wire import FINAL_STOPS, Ending, ModelCost, SessionCost
 from vibe_gate.errors import AgentError
 
 # What the SDK logs of a process that we ended ourselves is no news; how the session ended is an Ending.

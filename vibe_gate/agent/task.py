@@ -6,17 +6,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
-
-from vibe_gate.domain.wire import SessionCost
+from typing import Any, Protocol
 
 READ_ONLY_TOOLS = ("Read", "Grep", "Glob")
 """What a judge may use. All other tools are not even offered."""
-
-Status = Literal[
-    "answered", "refused", "max_tokens", "no_answer", "two_answers", "max_turns", "budget", "timeout", "api_error",
-    "died",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -49,39 +42,6 @@ class Task:
     cloud: Mapping[str, str] = field(default_factory=dict, repr=False)
     cli_path: Path | None = None
     clock: Callable[[], float] = time.time
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How a session ended.
-
-    `answer` fills the schema and is None unless `status` is "answered". `detail` is
-    one sentence for people, without control characters. `cost` is what the CLI counted;
-    after `turns.hold`, what the run counted. USD, tokens, milliseconds.
-    """
-
-    status: Status
-    answer: dict[str, Any] | None
-    detail: str
-    cost: SessionCost = field(default_factory=SessionCost)
-    session_id: str = ""
-    duration_ms: int = 0
-    permission_denials: tuple[dict[str, Any], ...] = ()
-
-    @property
-    def cost_usd(self) -> float:
-        """USD."""
-        return self.cost.usd
-
-    @property
-    def input_tokens(self) -> int:
-        """Tokens that the model read, cache included."""
-        return self.cost.input_tokens
-
-    @property
-    def output_tokens(self) -> int:
-        """Tokens that the model wrote."""
-        return self.cost.output_tokens
 
 
 class Recorder(Protocol):

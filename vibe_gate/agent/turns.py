@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from vibe_gate.agent.task import READ_ONLY_TOOLS, Ending, Recorder, Task
-from vibe_gate.domain.wire import SessionCost
+from vibe_gate.agent.task import READ_ONLY_TOOLS, Recorder, Task
+from vibe_gate.domain.wire import Ending, SessionCost
 from vibe_gate.errors import AgentError
 
 LEAST_SECONDS = 1.0
@@ -140,5 +140,5 @@ def _task(
 
 def _usage(ending: Ending) -> dict[str, Any]:
     """The turn's total, after it was settled: what the run's summary says of it, too."""
-    tokens = {"input": ending.input_tokens, "output": ending.output_tokens}
-    return {"type": "usage", "tokens": tokens, "cost": ending.cost_usd, "basis": ending.cost.basis}
+    tokens = {"input": ending.cost.input_tokens, "output": ending.cost.output_tokens}
+    return {"type": "usage", "tokens": tokens, "cost": ending.cost.usd, "basis": ending.cost.basis}

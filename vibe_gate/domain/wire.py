@@ -1,4 +1,4 @@
-"""What the gateway and an agent's session tell each other: marks in refusals, and what a session cost.
+"""What the gateway and an agent's session tell each other: marks in refusals, what a session cost, how it ended.
 
 The gateway answers a request that it will not forward with HTTP 403, the one
 status that the agent's program never retries, and puts one of these marks into
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from vibe_gate.domain.summary import CostBasis
 
@@ -58,3 +59,27 @@ class SessionCost:
         """The least certain basis of its models."""
         bases = {cost.basis for cost in self.by_model.values()}
         return "unknown" if "unknown" in bases else "known" if bases else "none"
+
+
+Status = Literal[
+    "answered", "refused", "max_tokens", "no_answer", "two_answers", "max_turns", "budget", "timeout", "api_error",
+    "died",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a session ended.
+
+    `answer` fills the schema and is None unless `status` is "answered". `detail` is
+    one sentence for people, without control characters. `cost` is what the CLI counted;
+    after `turns.hold`, what the run counted. USD, tokens, milliseconds.
+    """
+
+    status: Status
+    answer: dict[str, Any] | None
+    detail: str
+    cost: SessionCost = field(default_factory=SessionCost)
+    session_id: str = ""
+    duration_ms: int = 0
+    permission_denials: tuple[dict[str, Any], ...] = ()

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -35,6 +36,7 @@ Attest = Callable[[Mapping[str, Any], Mapping[str, str]], bytes]
 """Makes receipt.json from the sealed summary (redacted, without its digests) and the digests; must not raise."""
 
 T = TypeVar("T")
+F = TypeVar("F")
 
 CLEAN_EVERY = timedelta(days=1)
 """How often a store is cleaned after a review."""
@@ -43,7 +45,6 @@ MAX_IGNORE_BYTES = 4096
 """Of the store's own .gitignore: one line."""
 
 _IDS_TRIED = 1000  # runs of one change in one millisecond; beyond that something else is wrong
-_FOLDERS_TRIED = 10  # a cleaner removes an empty key at most once in a cleaning
 
 
 class RecordingStatus:
@@ -59,16 +60,16 @@ class RecordingStatus:
         self.closed = False
         self.lock = threading.RLock()
 
-    def attempt(self, write: Callable[[], T], otherwise: T) -> T:
-        """What `write` returns; `otherwise` if it fails, and ever after. One thread at a time."""
+    def attempt(self, write: Callable[[F], T], parts: F | None) -> T | None:
+        """What `write` makes of the recorder's open files; None if it fails, and ever after. One thread at a time."""
         with self.lock:
-            if self.closed or self.lost is not None:
-                return otherwise
+            if self.closed or self.lost is not None or parts is None:
+                return None
             try:
-                return write()
+                return write(parts)
             except Exception as error:  # noqa: BLE001  hostile texts may raise anything; a review must not fail by them
                 self.lost = _sentence(error)
-                return otherwise
+                return None
 
 
 def _sentence(error: Exception) -> str:
@@ -224,25 +225,12 @@ class Store:
 
 
 def _claim_run(store: Folder, key: str, now: datetime, seed: bytes) -> tuple[str, Folder, Lock]:
-    """A new run's folder under its lock; tried again if a cleaner removed the folder before it was locked."""
-    for _ in range(_FOLDERS_TRIED):
-        with contextlib.suppress(FileNotFoundError, BlockingIOError):
-            runs = store.folder(key, create=True)
-            run_id, folder = _make_run(runs, key, now, seed)
-            lock = Lock(folder)
-            if runs.has(run_id):
-                return run_id, folder, lock
-            lock.release()
-    raise OSError(errno.ENOENT, "the new run's folder is removed as soon as it is made", str(store.path / key))
-
-
-def _make_run(runs: Folder, key: str, now: datetime, seed: bytes) -> tuple[str, Folder]:
+    """A new run's folder under its lock. OSError."""
     for attempt in range(_IDS_TRIED):
         run_id = names.run_id(now, key.encode() + b" " + seed, attempt)
-        try:
-            return run_id, runs.make(run_id)
-        except FileExistsError:
-            continue
+        with contextlib.suppress(FileExistsError, FileNotFoundError):  # another run's; a cleaner has removed the key
+            folder = store.folder(key, create=True).make(run_id)
+            return run_id, folder, Lock(folder)
     raise OSError(f"{_IDS_TRIED} runs of {key} began in one millisecond")
 
 
@@ -273,11 +261,11 @@ class RunRecorder:
         self.run_id = run_id
         self.relative = f"{STORE}/{key}/{run_id}" if parts else ""
         self.directory = root / STORE / key / run_id
-        self._maybe_parts = parts
+        self._parts = parts
         self._status = status
         self._nodes: set[str] = set()
         self._turns: list[TurnRecorder] = []
-        self._turns_of: dict[str, int] = {}
+        self._turns_of: Counter[str] = Counter()
 
     @property
     def lost(self) -> str | None:
@@ -290,11 +278,11 @@ class RunRecorder:
             if node_id in self._nodes:
                 return
             self._nodes.add(node_id or "")
-        self._status.attempt(lambda: self._append(type, node_id, data), None)
+        self._attempt(lambda parts: self._append(parts, type, node_id, data))
 
     def patch(self, data: bytes) -> None:
         """Keep the reviewed change as change.patch."""
-        self._status.attempt(lambda: self._patch(data), None)
+        self._attempt(lambda parts: self._patch(parts, data))
 
     def content(self, side: Side, data: bytes, path: str = "") -> str | None:
         """Keep one side of a changed file; `path` as shown (`paths.quote`) goes into the event log.
@@ -302,7 +290,7 @@ class RunRecorder:
         Returns the sha-256 of what is stored, of the bytes themselves above the
         size limit (nothing is stored then), or None if the run is not recorded.
         """
-        return self._status.attempt(lambda: self._content(side, data, path), None)
+        return self._attempt(lambda parts: self._content(parts, side, data, path))
 
     def turn(self, node_id: str) -> TurnRecorder:
         """Open the node's next turn, `nodes/<node id>/turn-001` and so on; appends turn.started."""
@@ -310,19 +298,20 @@ class RunRecorder:
         from vibe_gate.store.turn import TurnRecorder
 
         names.as_folder_name(node_id, "a node id")
-        number = self._turns_of[node_id] = self._turns_of.get(node_id, 0) + 1
+        self._turns_of[node_id] += 1
+        number = self._turns_of[node_id]
         dead = TurnRecorder(self.run_id, node_id, number, None, self._status)
-        return self._status.attempt(lambda: self._turn(node_id, number), dead)
+        return self._attempt(lambda parts: self._turn(parts, node_id, number)) or dead
 
     def seal(self, summary: Summary, attest: Attest | None = None) -> None:
         """Append run.completed, write graph, sessions.json and the receipt, and summary.json last, durably."""
         with self._status.lock:
-            self._status.attempt(lambda: self._seal(summary, attest), None)
+            self._attempt(lambda parts: self._seal(parts, summary, attest))
             self.close()
 
     def abandon(self, reason: str, status: str = "incomplete") -> None:
         """Mark the run as ended without a verdict: run.completed with `status`, and never a summary."""
-        self._status.attempt(lambda: self._abandon(reason, status), None)
+        self._attempt(lambda parts: self._abandon(parts, reason, status))
         self.close()
 
     def close(self) -> None:
@@ -331,7 +320,7 @@ class RunRecorder:
             for turn in self._turns:
                 turn.close()
             self._status.closed = True
-            parts, self._maybe_parts = self._maybe_parts, None
+            parts, self._parts = self._parts, None
             if parts is not None:
                 parts.log.close()
                 parts.lock.release()
@@ -346,13 +335,10 @@ class RunRecorder:
             reason = "the review ended without a verdict" if kind is None else f"the review ended by {kind.__name__}"
             self.abandon("interrupted" if kind is KeyboardInterrupt else reason)
 
-    @property
-    def _parts(self) -> RunParts:
-        assert self._maybe_parts is not None, "a run without files is lost or closed, and nothing is attempted"
-        return self._maybe_parts
+    def _attempt(self, write: Callable[[RunParts], T]) -> T | None:
+        return self._status.attempt(write, self._parts)
 
-    def _append(self, type: EventType, node_id: str | None, data: Mapping[str, Any]) -> None:
-        parts = self._parts
+    def _append(self, parts: RunParts, type: EventType, node_id: str | None, data: Mapping[str, Any]) -> None:
         safe = unredacted_fields.redacted(data, unredacted_fields.EVENT.get(type, {}), parts.redact.value)
 
         def line(seq: int) -> dict[str, Any]:
@@ -364,39 +350,38 @@ class RunRecorder:
 
         parts.log.append(line)
 
-    def _patch(self, data: bytes) -> None:
-        safe = redacted_patch(data, self._parts.redact.data)
-        self._parts.folder.place(names.PATCH, safe)
-        self._append("artifact.written", None, {"artifact": names.PATCH, "sha256": digest_of(safe), "size": len(safe)})
+    def _patch(self, parts: RunParts, data: bytes) -> None:
+        safe = redacted_patch(data, parts.redact.data)
+        parts.folder.place(names.PATCH, safe)
+        about = {"artifact": names.PATCH, "sha256": digest_of(safe), "size": len(safe)}
+        self._append(parts, "artifact.written", None, about)
 
-    def _content(self, side: Side, data: bytes, path: str) -> str:
-        kept = self._parts.contents.keep(side, data)
+    def _content(self, parts: RunParts, side: Side, data: bytes, path: str) -> str:
+        kept = parts.contents.keep(side, data)
         about = {"artifact": kept.name, "sha256": kept.sha256, "size": kept.size, "side": side, "path": path}
-        self._append("artifact.written", None, about)
+        self._append(parts, "artifact.written", None, about)
         return kept.sha256
 
-    def _turn(self, node_id: str, number: int) -> TurnRecorder:
+    def _turn(self, parts: RunParts, node_id: str, number: int) -> TurnRecorder:
         from vibe_gate.store.turn import TurnParts, TurnRecorder
 
-        parts = self._parts
         name = names.turn(number)
         folder = parts.folder.below(f"nodes/{node_id}", create=True).make(name)
-        self._append("turn.started", node_id, {"turn": name})
-        turn_parts = TurnParts(folder, parts.redact.part(), parts.clock, self._turn_completed)
+        self._append(parts, "turn.started", node_id, {"turn": name})
+
+        def completed(turn: TurnRecorder, about: Mapping[str, Any]) -> None:
+            self._append(parts, "turn.completed", node_id, {"turn": name, "session_id": turn.session_id, **about})
+
+        turn_parts = TurnParts(folder, parts.redact.part(), parts.clock, completed)
         turn = TurnRecorder(self.run_id, node_id, number, turn_parts, self._status)
         self._turns.append(turn)
         return turn
 
-    def _turn_completed(self, turn: TurnRecorder, about: Mapping[str, Any]) -> None:
-        said = {"turn": names.turn(turn.number), "session_id": turn.session_id, **about}
-        self._append("turn.completed", turn.node_id, said)
-
-    def _seal(self, summary: Summary, attest: Attest | None) -> None:
-        parts = self._parts
+    def _seal(self, parts: RunParts, summary: Summary, attest: Attest | None) -> None:
         done = {"status": "completed", "outcome": summary.outcome, "exit_code": summary.exit_code}
-        self._append("run.completed", None, done)
+        self._append(parts, "run.completed", None, done)
         document = unredacted_fields.summary(summary.model_dump(mode="json", by_alias=True), parts.redact.value)
-        parts.folder.place(names.GRAPH, fold(self._agreeing(document)).to_json().encode())
+        parts.folder.place(names.GRAPH, fold(_agreeing(parts.folder, document)).to_json().encode())
         sessions = consistency.sessions_document((turn.node_id, turn.session_id) for turn in self._turns)
         safe = unredacted_fields.redacted(sessions, unredacted_fields.SESSIONS, parts.redact.value)
         parts.folder.place(names.SESSIONS, encode_document(safe))
@@ -408,19 +393,20 @@ class RunRecorder:
         whole = _readable(names.SUMMARY, encode_document(document), MAX_DOCUMENT_BYTES)
         parts.folder.place(names.SUMMARY, whole, barrier=lambda: make_durable(parts.folder))
 
-    def _agreeing(self, document: Mapping[str, Any]) -> Iterator[Event]:
-        """The run's events as readers take them. ValueError if they contradict the summary."""
-        summary = consistency.read_summary(document)
-        for line in lines(self._parts.folder, names.EVENTS):
-            event = Event.model_validate(json.loads(line))
-            if why := consistency.contradicted(event, summary):
-                raise ValueError(why)
-            yield event
-
-    def _abandon(self, reason: str, status: str) -> None:
+    def _abandon(self, parts: RunParts, reason: str, status: str) -> None:
         # An interrupt may come right after the seal: what is sealed must not be written to any more.
-        if not self._parts.folder.has(names.SUMMARY):
-            self._append("run.completed", None, {"status": status, "reason": reason})
+        if not parts.folder.has(names.SUMMARY):
+            self._append(parts, "run.completed", None, {"status": status, "reason": reason})
+
+
+def _agreeing(folder: Folder, document: Mapping[str, Any]) -> Iterator[Event]:
+    """The run's events as readers take them. ValueError if they contradict the summary."""
+    summary = consistency.read_summary(document)
+    for line in lines(folder, names.EVENTS):
+        event = Event.model_validate(json.loads(line))
+        if why := consistency.contradicted(event, summary):
+            raise ValueError(why)
+        yield event
 
 
 def _readable(name: str, data: bytes, limit: int) -> bytes:

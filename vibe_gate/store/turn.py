@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vibe_gate.domain import escape, unredacted_fields
 from vibe_gate.domain.change import Side
@@ -28,6 +28,11 @@ from vibe_gate.store.folder import Folder, let_go, write_all
 from vibe_gate.store.log import Log, encode_document
 from vibe_gate.store.recorder import RecordingStatus
 
+if TYPE_CHECKING:
+    from vibe_gate.domain.wire import Ending
+
+T = TypeVar("T")
+
 NOTHING = TurnChange()
 """Of a turn that changed nothing, a judge's for one."""
 
@@ -35,27 +40,6 @@ _NAMES = ("type", "role", "tool", "hook", "hook_event_name", "tool_name", "tool_
 """What is kept of an event that cannot be kept whole."""
 
 _IN_THE_HEAD = frozenset({"type", "role", "tool", "ts"})
-
-
-class SessionEnding(Protocol):
-    """How a session ended (`agent` has it). USD, tokens, milliseconds; `detail` a sentence."""
-
-    @property
-    def status(self) -> str: ...  # noqa: D102
-    @property
-    def detail(self) -> str: ...  # noqa: D102
-    @property
-    def session_id(self) -> str: ...  # noqa: D102
-    @property
-    def cost_usd(self) -> float: ...  # noqa: D102
-    @property
-    def input_tokens(self) -> int: ...  # noqa: D102
-    @property
-    def output_tokens(self) -> int: ...  # noqa: D102
-    @property
-    def duration_ms(self) -> int: ...  # noqa: D102
-    @property
-    def permission_denials(self) -> Sequence[Mapping[str, Any]]: ...  # noqa: D102
 
 
 Completed = Callable[["TurnRecorder", Mapping[str, Any]], None]
@@ -97,7 +81,7 @@ class TurnRecorder:
         self.relative = f"nodes/{node_id}/{names.turn(number)}" if parts else ""
         self.session_id = ""
         self._test_id = f"{run_id}/{node_id}/{names.turn(number)}"
-        self._maybe_parts = parts
+        self._parts = parts
         self._status = status
         self._marks: list[HookMark] = []
         self._todos: list[TurnTodo] = []
@@ -107,48 +91,35 @@ class TurnRecorder:
 
         Pieces of a message do not belong here: a secret that is cut in two is not found. Append whole messages.
         """
-        self._status.attempt(lambda: self._event(data), None)
+        self._attempt(lambda parts: self._event(parts, data))
 
     def hook(self, data: Mapping[str, Any]) -> None:
         """Append one hook's input as the CLI gave it, `tool_use_id` included."""
-        self._status.attempt(lambda: self._hook(data), None)
+        self._attempt(lambda parts: self._hook(parts, data))
 
     def content(self, side: Side, data: bytes) -> Content | None:
         """Keep one side of a file that the agent changed; hash and size for `TurnFile`, None if not recorded."""
-        return self._status.attempt(lambda: self._content(side, data), None)
+        kept = self._attempt(lambda parts: parts.contents.keep(side, data))
+        return None if kept is None else Content(sha256=kept.sha256, size=kept.size)
 
-    def seal(self, ending: SessionEnding, made: TurnChange = NOTHING) -> None:
+    def seal(self, ending: Ending, made: TurnChange = NOTHING) -> None:
         """Write turn.patch if anything changed, and the turn's summary last."""
-        self._status.attempt(lambda: self._ended(ending, made), None)
-        self.close()
-
-    def fail(self, reason: str) -> None:
-        """End a turn whose session could not be held, `reason` in a sentence: status "died"."""
-        self._status.attempt(lambda: self._seal(("died", reason), TurnMetrics(), NOTHING, frozenset()), None)
+        self._attempt(lambda parts: self._seal(parts, ending, made))
         self.close()
 
     def close(self) -> None:
         """Let go of the turn's files; nothing is written afterwards."""
         with self._status.lock:
-            parts, self._maybe_parts = self._maybe_parts, None
+            parts, self._parts = self._parts, None
             if parts is not None:
                 parts.events.close()
                 parts.hooks.close()
                 let_go(parts.transcript)
 
-    def _ended(self, ending: SessionEnding, made: TurnChange) -> None:
-        self.session_id = ending.session_id
-        metrics = TurnMetrics(
-            total_tokens=ending.input_tokens + ending.output_tokens,
-            total_cost_usd=ending.cost_usd,
-            duration_ms=ending.duration_ms,
-        )
-        denied = frozenset(str(denial.get("tool_use_id", "")) for denial in ending.permission_denials)
-        self._seal((ending.status, ending.detail), metrics, made, denied)
+    def _attempt(self, write: Callable[[TurnParts], T]) -> T | None:
+        return self._status.attempt(write, self._parts)
 
-    def _event(self, data: Mapping[str, Any]) -> None:
-        if (parts := self._maybe_parts) is None:
-            return
+    def _event(self, parts: TurnParts, data: Mapping[str, Any]) -> None:
         safe = _redacted(parts.redact, data, unredacted_fields.STREAM)
         ts = _ts(safe, parts.clock)
         parts.events.append(lambda seq: {"seq": seq, "ts": ts} | safe | {"seq": seq, "ts": ts})
@@ -156,9 +127,7 @@ class TurnRecorder:
         if safe.get("type") == "todo":
             self._todos = todos_after(self._todos, safe)
 
-    def _hook(self, data: Mapping[str, Any]) -> None:
-        if (parts := self._maybe_parts) is None:
-            return
+    def _hook(self, parts: TurnParts, data: Mapping[str, Any]) -> None:
         safe = _redacted(parts.redact, data, unredacted_fields.of_hook(data))
         hook = escape.show_text(_text(safe, "hook_event_name") or _text(safe, "hook"))
         tool_use_id = escape.show_text(_text(safe, "tool_use_id"))
@@ -167,41 +136,38 @@ class TurnRecorder:
         seq = parts.hooks.append(lambda seq: {"seq": seq, **own} | safe | {"seq": seq, **own})
         self._marks.append(HookMark(seq, ts, hook, tool_use_id, escape.show_text(_text(safe, "tool_name"))))
 
-    def _content(self, side: Side, data: bytes) -> Content | None:
-        if (parts := self._maybe_parts) is None:
-            return None
-        kept = parts.contents.keep(side, data)
-        return Content(sha256=kept.sha256, size=kept.size)
-
-    def _seal(self, ended: tuple[str, str], metrics: TurnMetrics, made: TurnChange, denials: frozenset[str]) -> None:
-        if (parts := self._maybe_parts) is None:
-            return
-        status, detail = ended
+    def _seal(self, parts: TurnParts, ending: Ending, made: TurnChange) -> None:
+        self.session_id = ending.session_id
         if made.patch:
             parts.folder.place(names.TURN_PATCH, redacted_patch(made.patch, parts.redact.data))
-        denied = frozenset(escape.show_text(parts.redact.text(tool_use_id)) for tool_use_id in denials)
-        calls, capture = correlate(self._marks, denied)
-        counted = {"tool_calls": len(calls), "files_changed": len(made.files)}
+        denied = (str(denial.get("tool_use_id", "")) for denial in ending.permission_denials)
+        calls, capture = correlate(self._marks, frozenset(escape.show_text(parts.redact.text(call)) for call in denied))
+        metrics = TurnMetrics(
+            total_tokens=ending.cost.input_tokens + ending.cost.output_tokens,
+            total_cost_usd=ending.cost.usd,
+            duration_ms=ending.duration_ms,
+            tool_calls=len(calls),
+            files_changed=len(made.files),
+        )
         summary = TurnSummary(
             test_id=self._test_id,
-            metrics=metrics.model_copy(update=counted),
+            metrics=metrics,
             git=made.git,
             file_stats=count(made.files),
             files=made.files,
             tool_calls=calls,
             todos=tuple(self._todos),
             hook_capture_status=capture,
-            session_id=escape.show_text(self.session_id),
-            status=status,
-            detail=escape.show_text(detail),
+            session_id=escape.show_text(ending.session_id),
+            status=ending.status,
+            detail=escape.show_text(ending.detail),
         )
         document = summary.model_dump(mode="json", by_alias=True, exclude_none=True)
         safe = unredacted_fields.redacted(document, unredacted_fields.TURN, parts.redact.value)
         safe["redacted"] = tally(parts.redact)
         TurnSummary.model_validate(safe)
         parts.folder.place(names.SUMMARY, encode_document(safe))
-        about = {"status": status} | ({} if metrics.total_cost_usd is None else {"usd": metrics.total_cost_usd})
-        parts.completed(self, about)
+        parts.completed(self, {"status": ending.status, "usd": ending.cost.usd})
 
 
 def _redacted(redact: TextRedactor, data: Mapping[str, Any], own: unredacted_fields.Own = False) -> dict[str, Any]:
