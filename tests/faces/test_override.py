@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from standing import CODE, TIDY, Gated, predicate
 
-from vibe_gate.domain.waiver import Override
+from vibe_gate.domain.gate import Override
 from vibe_gate.store.state import open_state
 
 BAD = CODE + "# TODO\n"

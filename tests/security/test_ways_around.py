@@ -18,7 +18,7 @@ import signing
 from standing import CODE, TIDY, Gated
 from wire import answering
 
-from vibe_gate.domain.waiver import Override
+from vibe_gate.domain.gate import Override
 from vibe_gate.store.state import open_state
 
 BAD = CODE + "# TODO: check who pays\n"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from vibe_gate.domain.gate import Override
 from vibe_gate.domain.provenance import Record
-from vibe_gate.domain.waiver import Override
 from vibe_gate.errors import StorageError
 from vibe_gate.store import State, open_state
 from vibe_gate.store.state import PATIENCE_S

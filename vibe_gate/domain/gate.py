@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Literal
@@ -11,6 +12,7 @@ from pydantic import Field, StringConstraints, model_validator
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.model import Model
+from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Glob, Identifier, ModelName, Rubric, Schema
 from vibe_gate.domain.verdict import Finding
 
@@ -165,3 +167,82 @@ class Gate:
                 wanted += [name for name in scope.rubrics if name not in wanted]
         by_id = {rubric.id: rubric for rubric in self.rubrics}
         return tuple(by_id[name] for name in wanted)
+
+
+POLICY = "policy-"
+"""Before the fingerprint of changes of the gate itself: what an override of an exit code 4 names."""
+
+Fingerprint = Annotated[str, StringConstraints(pattern=r"^(?:policy-)?[0-9a-f]{16}$")]
+
+
+class Override(Model):
+    """An override as the shared state keeps it: who let what pass, why, until when, and the run that showed it."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    ts: str
+    finding: Fingerprint
+    reason: Reason
+    by: str
+    email: str
+    expires: date
+    run: str = ""
+
+    @property
+    def waiver(self) -> Waiver:
+        """As a receipt has it."""
+        return Waiver(finding=self.finding, reason=self.reason, by=self.by, expires=self.expires, local=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Waivers:
+    """All that could be waived on a day: the repository's suppressions, this place's overrides."""
+
+    today: date
+    overrides: tuple[Override, ...] = ()
+    suppressions: tuple[Suppression, ...] = ()
+    approval: Waiver | None = None
+    """Of the changes of the gate itself that are under review, by a person who may approve them."""
+
+    def of(self, finding: Finding) -> Waiver | None:
+        """What lets the finding pass today, or None."""
+        override = self._override(finding.fingerprint)
+        if override is not None:
+            return override.waiver
+        found = (one for one in self.suppressions if one.covers(finding) and not self._is_over(one.expires))
+        return next((_waiver_of(one) for one in found), None)
+
+    def of_policy(self, fingerprint: str) -> Waiver | None:
+        """What lets the changes of the gate itself pass today, or None."""
+        found = self._override(POLICY + fingerprint) if fingerprint else None
+        return found.waiver if found else self.approval
+
+    def remarks(self, findings: Sequence[Finding], touched: Iterable[str]) -> list[str]:
+        """Sentences about waivers that have run out although they are wanted, and suppressions that nothing needs.
+
+        A suppression is unused where a path of its own was `touched` and nothing was found there.
+        """
+        paths_ = list(touched)
+        said = []
+        known = {finding.fingerprint for finding in findings}
+        for one in self.overrides:
+            if self._is_over(one.expires) and one.finding in known and self._override(one.finding) is None:
+                said.append(f"The override of {one.finding} by {one.by} expired on {one.expires}.")
+        for rule in self.suppressions:
+            hits = any(rule.covers(finding) for finding in findings)
+            if self._is_over(rule.expires):
+                said.append(f"The suppression of {rule.name} expired on {rule.expires} and has no effect.")
+            elif not hits and rule.paths and any(paths.matches(path, rule.paths) for path in paths_):
+                said.append(f"The suppression of {rule.name} suppressed nothing here: is it needed any more?")
+        return list(dict.fromkeys(said))
+
+    def _override(self, finding: str) -> Override | None:
+        found = [one for one in self.overrides if one.finding == finding and not self._is_over(one.expires)]
+        return found[-1] if found else None
+
+    def _is_over(self, expires: date | None) -> bool:
+        return expires is not None and expires < self.today
+
+
+def _waiver_of(rule: Suppression) -> Waiver:
+    by = rule.by or "the repository"
+    return Waiver(finding=rule.name, reason=rule.reason, by=by, expires=rule.expires)

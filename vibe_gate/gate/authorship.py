@@ -7,11 +7,20 @@ wrote down when the commit, or the one it was rewritten from, was made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from vibe_gate.domain.change import Change, Selection
-from vibe_gate.domain.provenance import MAX_HINTS, Commit, Hints, Record, provenance, written_hints
+from vibe_gate.domain.provenance import (
+    AGENT_ADDRESSES,
+    AGENT_VARIABLES,
+    MAX_HINTS,
+    Commit,
+    Hints,
+    Record,
+    provenance,
+    written_hints,
+)
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.errors import GateError
 from vibe_gate.git import Repository
@@ -101,3 +110,15 @@ class Authorship:
         hints = self._noted()
         found = (hints.of(made.id, self._repository.tree(made.id).id, seen) for made in commits)
         return tuple(hint for some in found for hint in some)
+
+
+def agent_behind(environ: Mapping[str, str], emails: Iterable[str]) -> str:
+    """The sign of an agent in the environment or among the addresses, for people; "" where there is none."""
+    for name, agent in AGENT_VARIABLES.items():
+        if environ.get(name):
+            return f"{name} is set, so {agent} runs this"
+    for email in emails:
+        for pattern, agent in AGENT_ADDRESSES:
+            if pattern.search(email):
+                return f"{email} is {agent}"
+    return ""

@@ -17,13 +17,13 @@ from typing import Literal
 
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff
-from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.gate import POLICY, Gate, Waivers
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import PolicyChange
 from vibe_gate.domain.verdict import Finding, short
-from vibe_gate.domain.waiver import POLICY, Waivers, agent_behind
 from vibe_gate.errors import DefinitionError, UsageError
+from vibe_gate.gate.authorship import agent_behind
 from vibe_gate.gate.loading import built_in_gate, load_gate, mistakes
 from vibe_gate.git import Repository
 from vibe_gate.store import State

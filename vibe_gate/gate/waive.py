@@ -7,7 +7,7 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import tomli_w
@@ -15,17 +15,20 @@ from pydantic import ValidationError
 
 from vibe_gate.domain import model, paths
 from vibe_gate.domain.bundles import Provenance, RunEntry
-from vibe_gate.domain.gate import Suppression
+from vibe_gate.domain.gate import POLICY, Override, Suppression
 from vibe_gate.domain.receipt import parse
 from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.domain.verdict import Finding
-from vibe_gate.domain.waiver import POLICY, Override, agent_behind, expiry
 from vibe_gate.errors import DefinitionError, InfrastructureError, IntegrityError, StorageError, UsageError
+from vibe_gate.gate.authorship import agent_behind
 from vibe_gate.gate.loading import Files, suppressions_of
 from vibe_gate.gate.mistakes import FOLDER, SUPPRESSIONS
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import STORE, find_bundles, open_state, read_bundle
+
+DEFAULT_TIME = timedelta(days=30)
+"""How long an override without a date of its own holds."""
 
 RUNS_AT_MOST = 200
 """Newest runs that are searched for a finding."""
@@ -71,7 +74,7 @@ def override(plea: Plea, *, start: Path, environ: Mapping[str, str], now: dateti
             reason=" ".join(plea.reason.split()),
             by=f"{name} <{email}>",
             email=email,
-            expires=expires or expiry(now.date()),
+            expires=expires or now.date() + DEFAULT_TIME,
             run=meant.entry.run_id,
         )
         open_state(repository.common_dir).overrides.append(made)

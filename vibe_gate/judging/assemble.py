@@ -12,7 +12,7 @@ from vibe_gate.checks import CheckResults
 from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
-from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.gate import Gate, Waivers
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import (
@@ -25,19 +25,9 @@ from vibe_gate.domain.summary import (
     Trusted,
     Unreviewed,
 )
-from vibe_gate.domain.verdict import (
-    CriterionResult,
-    Finding,
-    RubricResult,
-    RunOutcome,
-    decide,
-    exit_code,
-    judged,
-    run_outcome,
-    worst,
-)
-from vibe_gate.domain.waiver import Waivers, apply_overrides, spares
+from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
 from vibe_gate.gate import trust
+from vibe_gate.judging.decide import apply_overrides, decide, exit_code, judged, run_outcome, spares, worst
 
 if TYPE_CHECKING:
     from vibe_gate.judging.question import RubricVotes

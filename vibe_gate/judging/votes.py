@@ -22,9 +22,10 @@ from vibe_gate.domain.change import Change, FileDiff, FileVersion
 from vibe_gate.domain.context import CHECKS_NODE, RunContext
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
-from vibe_gate.domain.verdict import CheckedEvidence, Evidence, Outcome, Vote, check_vote, combine, settle, short
+from vibe_gate.domain.verdict import CheckedEvidence, Evidence, Outcome, Vote, short
 from vibe_gate.judging import brief
 from vibe_gate.judging.brief import BriefPart, CriterionAnswer
+from vibe_gate.judging.decide import check_vote, combine, settle
 from vibe_gate.judging.evidence import check_evidence
 from vibe_gate.judging.question import RubricQuestion, RubricVotes
 

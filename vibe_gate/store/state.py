@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any, Self, TypeVar
 
+    from vibe_gate.domain.gate import Override
     from vibe_gate.domain.model import Model
     from vibe_gate.domain.provenance import Record
-    from vibe_gate.domain.waiver import Override
     from vibe_gate.store.folder import Folder
     from vibe_gate.store.log import Lock
 
@@ -446,7 +446,7 @@ class Overrides(_Table):
 
     def all(self) -> tuple[Override, ...]:
         """Every override, oldest first; damaged ones are skipped: nothing passes by them."""
-        from vibe_gate.domain.waiver import Override
+        from vibe_gate.domain.gate import Override
 
         return tuple(_parsed(Override, (line for (line,) in self._file.read("SELECT line FROM overrides ORDER BY id"))))
 

@@ -7,21 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import (
-    CheckedEvidence,
-    CriterionResult,
-    Outcome,
-    RubricResult,
-    Vote,
-    check_vote,
-    combine,
-    decide,
-    exit_code,
-    judged,
-    run_outcome,
-    settle,
-    short,
-)
+from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Outcome, RubricResult, Vote, short
+from vibe_gate.judging.decide import check_vote, combine, decide, exit_code, judged, run_outcome, settle
 
 OUTCOMES: tuple[Outcome, ...] = ("pass", "fail", "abstain", "not_applicable", "error")
 

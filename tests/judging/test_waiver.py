@@ -6,10 +6,11 @@ from datetime import date
 
 import pytest
 
-from vibe_gate.domain.gate import Suppression
+from vibe_gate.domain.gate import Override, Suppression, Waivers
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding, decide
-from vibe_gate.domain.waiver import Override, Waivers, agent_behind, apply_overrides, spares
+from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding
+from vibe_gate.gate.authorship import agent_behind
+from vibe_gate.judging.decide import apply_overrides, decide, spares
 
 TODAY = date(2026, 3, 1)
 RUBRIC = Rubric(

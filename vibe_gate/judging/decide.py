@@ -1,0 +1,216 @@
+"""The arithmetic that turns answers into outcomes, without what people have let pass.
+
+A waiver hides nothing: the criterion stays failed, its findings become notices that say who let them pass; only what
+follows from them is worked out without them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vibe_gate import errors
+from vibe_gate.domain.gate import Waivers
+from vibe_gate.domain.receipt import Waiver
+from vibe_gate.domain.rubric import Criterion, Rubric
+from vibe_gate.domain.verdict import (
+    MAX_FINDINGS,
+    CriterionResult,
+    DecidedBy,
+    Finding,
+    Outcome,
+    RubricResult,
+    RunOutcome,
+    Vote,
+    short,
+)
+
+_WORST_FIRST: tuple[Outcome, ...] = ("fail", "error", "abstain", "pass", "not_applicable")
+_RUN_ORDER: tuple[RunOutcome, ...] = ("fail", "error", "inconclusive", "pass")
+
+
+def check_vote(vote: Vote) -> Vote:
+    """What an answer counts for: a fail without counterexample or standing evidence is an abstention."""
+    if vote.said != "fail" or vote.outcome != "fail":
+        return vote
+    if not (vote.counterexample or "").strip():
+        return _demote(vote, "no counterexample was given")
+    if not any(evidence.standing != "void" for evidence in vote.evidence):
+        whys = sorted({evidence.why for evidence in vote.evidence}) or ["no evidence was given"]
+        return _demote(vote, "; ".join(whys))
+    return vote
+
+
+def _demote(vote: Vote, why: str) -> Vote:
+    reason = short(f"said fail, but {why}: {vote.reason}")
+    return vote.model_copy(update={"outcome": "abstain", "reason": reason})
+
+
+def combine(parts: Sequence[Vote]) -> Vote:
+    """One vote from the answers to the parts of a change: the worst of them, with all its evidence."""
+    worst = next(outcome for outcome in _WORST_FIRST if any(part.outcome == outcome for part in parts))
+    deciding = [part for part in parts if part.outcome == worst]
+    evidence = tuple(item for part in deciding for item in part.evidence)
+    return deciding[0].model_copy(update={"evidence": evidence})
+
+
+def settle(votes: Sequence[Vote], planned: int, *, stopped: bool = False) -> tuple[Outcome, DecidedBy] | None:
+    """The outcome of a criterion once no further vote can change it, else None.
+
+    More than half of the `planned` votes must agree; without that it abstains. With
+    `stopped` no further vote will come (budget, deadline, infrastructure), and an
+    error among the votes then counts as error.
+    """
+    if not votes:
+        return ("abstain", "none") if stopped else None
+    needed = planned // 2 + 1
+    counts = Counter(vote.outcome for vote in votes)
+    leader, count = counts.most_common(1)[0]
+    if count >= needed:
+        return leader, ("unanimous" if len(counts) == 1 else "majority")
+    left = planned - len(votes)
+    if stopped or left <= 0 or count + left < needed:
+        return ("error" if stopped and counts["error"] else "abstain"), "majority"
+    return None
+
+
+def judged(criterion: Criterion, votes: Sequence[Vote], planned: int, reason: str = "") -> CriterionResult:
+    """The result of a judge criterion after its last vote; `reason` says why there is none."""
+    outcome, decided_by = settle(votes, planned, stopped=True) or ("abstain", "none")
+    said = next((vote.reason for vote in votes if vote.outcome == outcome), "")
+    return CriterionResult(
+        id=criterion.id,
+        kind="judge",
+        must=criterion.must,
+        weight=criterion.weight,
+        outcome=outcome,
+        decided_by=decided_by,
+        votes=tuple(votes),
+        reason=short(said or reason or "the votes do not agree"),
+    )
+
+
+def worst(results: Sequence[CriterionResult]) -> CriterionResult:
+    """The worst result of a criterion that was asked with and without the message; every vote is kept."""
+    chosen = min(results, key=lambda result: _WORST_FIRST.index(result.outcome))
+    others = (vote for result in results if result is not chosen for vote in result.votes)
+    return chosen.model_copy(update={"votes": (*chosen.votes, *others)})
+
+
+def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
+    """The rubric's outcome from those of its criteria, by weight.
+
+    score = passed weight / decided weight; coverage = decided weight / applicable
+    weight, where not_applicable leaves the count. Nothing applicable passes.
+    """
+    applicable = [result for result in results if result.outcome != "not_applicable"]
+    decided = [result for result in applicable if result.outcome in ("pass", "fail")]
+    passed = sum(result.weight for result in decided if result.outcome == "pass")
+    decided_weight = sum(result.weight for result in decided)
+    applicable_weight = sum(result.weight for result in applicable)
+    score = passed / decided_weight if decided_weight else float(not applicable)
+    coverage = decided_weight / applicable_weight if applicable_weight else 1.0
+    musts = {result.outcome for result in applicable if result.must}
+    outcome: RunOutcome = "pass"
+    if "fail" in musts or (decided and score < rubric.pass_threshold):
+        outcome = "fail"
+    elif "error" in musts:
+        outcome = "error"
+    elif "abstain" in musts or coverage < rubric.min_coverage or (applicable and not decided):
+        outcome = "inconclusive"
+    return RubricResult(
+        id=rubric.id,
+        digest=rubric.digest,
+        outcome=outcome,
+        score=round(score, 4),
+        coverage=round(coverage, 4),
+        criteria=tuple(results),
+    )
+
+
+def run_outcome(rubrics: Sequence[RubricResult]) -> RunOutcome:
+    """The first of fail, error, inconclusive, pass that any rubric has; without rubrics, pass."""
+    found = {rubric.outcome for rubric in rubrics}
+    return next((outcome for outcome in _RUN_ORDER if outcome in found), "pass")
+
+
+def exit_code(outcome: RunOutcome, *, policy_blocks: bool, intact: bool) -> int:
+    """The process's exit code.
+
+    A broken snapshot outweighs everything; a fail outweighs a policy change, or an
+    agent could turn a blocking fail into a warning by touching a policy file.
+    """
+    if not intact:
+        return errors.INTEGRITY
+    if outcome == "fail":
+        return errors.FAIL
+    if policy_blocks:
+        return errors.POLICY_CHANGED
+    return errors.PASS if outcome == "pass" else errors.INCONCLUSIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Waived:
+    """Results after waivers: what people see, and the waivers that took effect."""
+
+    rubrics: tuple[RubricResult, ...]
+    findings: tuple[Finding, ...]
+    effective: tuple[Waiver, ...] = ()
+
+
+def apply_overrides(
+    rubrics: Sequence[Rubric], results: Sequence[RubricResult], findings: Sequence[Finding], waivers: Waivers
+) -> Waived:
+    """The results worked out without what is waived.
+
+    A failed criterion is left out of the arithmetic where every finding of it is
+    waived; it still reads `fail`, and its reason says who let it pass. With as many
+    findings as are kept there may be more, so then it is never left out.
+    """
+    known = {finding: waiver for finding in findings if (waiver := waivers.of(finding)) is not None}
+    if not known:
+        return Waived(tuple(results), tuple(findings))
+    spared = {
+        criterion: said
+        for criterion in {finding.criterion for finding in known}
+        if (said := _spared(criterion, findings, known))
+    }
+    made = tuple(_without(rubric, result, spared) for rubric, result in zip(rubrics, results, strict=True))
+    shown = tuple(_noticed(finding, known[finding]) if finding in known else finding for finding in findings)
+    failed = {one.id for result in results for one in result.criteria if one.outcome == "fail"} & spared.keys()
+    effective = dict.fromkeys(waiver for finding, waiver in known.items() if finding.criterion in failed)
+    return Waived(made, shown, tuple(effective))
+
+
+def spares(criterion: str, findings: Sequence[Finding], waivers: Waivers) -> bool:
+    """Whether everything that the failed criterion found is waived."""
+    known = {finding: waiver for finding in findings if (waiver := waivers.of(finding)) is not None}
+    return bool(_spared(criterion, findings, known))
+
+
+def _spared(criterion: str, findings: Sequence[Finding], known: dict[Finding, Waiver]) -> str:
+    """What the reason of a criterion says that is waived as a whole; "" where it is not."""
+    own = [finding for finding in findings if finding.criterion == criterion]
+    if not own or len(own) >= MAX_FINDINGS or any(finding not in known for finding in own):
+        return ""
+    return "; ".join(dict.fromkeys(known[finding].sentence for finding in own))
+
+
+def _without(rubric: Rubric, result: RubricResult, spared: dict[str, str]) -> RubricResult:
+    waived = {one.id for one in result.criteria if one.outcome == "fail" and one.id in spared}
+    if not waived:
+        return result
+    counted = [
+        one.model_copy(update={"outcome": "not_applicable"}) if one.id in waived else one for one in result.criteria
+    ]
+    shown = [
+        one.model_copy(update={"reason": short(f"{spared[one.id]} | {one.reason}")}) if one.id in waived else one
+        for one in result.criteria
+    ]
+    return decide(rubric, counted).model_copy(update={"criteria": tuple(shown)})
+
+
+def _noticed(finding: Finding, waiver: Waiver) -> Finding:
+    message = short(f"{waiver.sentence} | {finding.message}")
+    return finding.model_copy(update={"level": "notice", "message": message})
