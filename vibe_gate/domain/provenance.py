@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
 
-from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.escape import expression, show_text
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.summary import AgentAuthored
@@ -43,9 +42,6 @@ AGENT_VARIABLES = {
 AGENT_COMMANDS = tuple(name for name in AGENT_VARIABLES if name not in ("CURSOR_TRACE_ID", "AIDER_MODEL"))
 """Those that only a command run by an agent has: the other two stand in a person's terminal, too."""
 
-AGENTS = {"claude": "Claude Code"}
-"""Agents whose sessions are captured, as people call them."""
-
 AGENT_ADDRESSES = (
     (expression(r"noreply@anthropic\.com\Z", re.I), "Claude"),
     (expression(r"cursoragent@cursor\.com\Z", re.I), "Cursor"),
@@ -74,27 +70,12 @@ class Written:
     path: str
 
 
-def written_hints(files: Sequence[FileDiff], blobs: Mapping[str, Written]) -> tuple[str, ...]:
-    """What captured sessions say about the files: a hint for each session whose blobs (by id) the change brings."""
-    counts: dict[tuple[str, str], int] = {}
-    for file in files:
-        if file.after is None or (file.before is not None and file.before.blob == file.after.blob):
-            continue  # only moved, or given another mode
-        if by := blobs.get(file.after.blob):
-            counts[by.agent, by.session] = counts.get((by.agent, by.session), 0) + 1
-    of = f"of {len(files)} files" if len(files) != 1 else "of 1 file"
-    return tuple(
-        f"{AGENTS.get(agent, agent)} session {show_text(session[:8])} wrote {count} {of}"
-        for (agent, session), count in counts.items()
-    )
-
-
 def provenance(
     environ: Mapping[str, str], commits: Iterable[Commit], uncommitted: bool, written: Iterable[str] = ()
 ) -> AgentAuthored:
     """Whether an agent wrote the change, by what its environment, commits and captured sessions say.
 
-    `written` is what `written_hints` found.
+    `written` is what captured sessions say.
 
     The environment speaks only of work that is not committed yet: who runs a review
     later says nothing about who wrote the commit.
@@ -193,57 +174,3 @@ def let_through(records: Iterable[Record], tree: str) -> Record | None:
         if record.tree == tree and record.kind in ("reviewed", "not-reviewed") and record.stage != "pre-push":
             found = None if record.blocked else record
     return found
-
-
-MAX_HINTS = 20
-"""Recorded hints that are told of one commit: one is enough to be strict."""
-
-
-class Hints:
-    """What hooks wrote down about who made a commit, or a tree that became one.
-
-    A later review cannot see the environment in which a commit was made; the hooks
-    did. What the review of a push recorded is left out: it speaks of a whole range.
-    """
-
-    def __init__(self, records: Iterable[Record]) -> None:
-        self._by_object: dict[str, list[str]] = {}
-        self._before: dict[str, set[str]] = {}
-        for record in records:
-            if record.kind == "rewritten":
-                self._before.setdefault(record.commit, set()).add(record.old)
-            elif (record.stage != "pre-push" or record.kind == "unseen") and record.hints:
-                for name in filter(None, {record.commit, record.tree}):
-                    self._by_object.setdefault(name, []).extend(record.hints)
-
-    def of(self, commit: str, tree: str, known: Container[str] = ()) -> tuple[str, ...]:
-        """The hints about a commit ("": one that is about to be made), those it was rewritten from, and its tree.
-
-        What is `known` already is left out.
-        """
-        names, waiting = {tree}, [commit]
-        while waiting:
-            name = waiting.pop()
-            if name and name not in names:
-                names.add(name)
-                waiting += sorted(self._before.get(name, ()))
-        # A hook that reviewed a range recorded what other commits say, too.
-        own_names = tuple(f"commit {name[:12]}: " for name in names)
-        own = f"commit {commit[:12]}" if commit else "this commit"
-        found = [
-            hint
-            for name in sorted(names)
-            for hint in self._by_object.get(name, ())
-            if not hint.startswith("commit ") or hint.startswith(own_names)
-        ]
-        said = dict.fromkeys(_of_commit(own, hint) for hint in found if hint not in known)
-        return tuple(hint for hint in said if hint not in known)[:MAX_HINTS]
-
-
-def _of_commit(own: str, hint: str) -> str:
-    """The hint as it reads later: of the commit by its name, as `provenance` words it, or as what a hook recorded."""
-    if hint.startswith("commit "):
-        return hint
-    if hint.startswith("this commit: "):
-        return f"{own}: {hint.removeprefix('this commit: ')}"
-    return f"{own}: recorded: {hint}"

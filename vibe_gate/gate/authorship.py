@@ -7,20 +7,12 @@ wrote down when the commit, or the one it was rewritten from, was made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from vibe_gate.domain.change import Change, Selection
-from vibe_gate.domain.provenance import (
-    AGENT_ADDRESSES,
-    AGENT_VARIABLES,
-    MAX_HINTS,
-    Commit,
-    Hints,
-    Record,
-    provenance,
-    written_hints,
-)
+from vibe_gate.domain.change import Change, FileDiff, Selection
+from vibe_gate.domain.escape import show_text
+from vibe_gate.domain.provenance import AGENT_ADDRESSES, AGENT_VARIABLES, Commit, Record, Written, provenance
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.errors import GateError
 from vibe_gate.git import Repository
@@ -28,6 +20,9 @@ from vibe_gate.store import State, captures
 
 MAX_LOOKED_AT = 50
 """Recorded commits of agents that are compared with one that no hook saw: each costs a diff."""
+
+AGENTS = {"claude": "Claude Code"}
+"""Agents whose sessions are captured, as people call them."""
 
 
 class Authorship:
@@ -122,3 +117,72 @@ def agent_behind(environ: Mapping[str, str], emails: Iterable[str]) -> str:
             if pattern.search(email):
                 return f"{email} is {agent}"
     return ""
+
+
+def written_hints(files: Sequence[FileDiff], blobs: Mapping[str, Written]) -> tuple[str, ...]:
+    """What captured sessions say about the files: a hint for each session whose blobs (by id) the change brings."""
+    counts: dict[tuple[str, str], int] = {}
+    for file in files:
+        if file.after is None or (file.before is not None and file.before.blob == file.after.blob):
+            continue  # only moved, or given another mode
+        if by := blobs.get(file.after.blob):
+            counts[by.agent, by.session] = counts.get((by.agent, by.session), 0) + 1
+    of = f"of {len(files)} files" if len(files) != 1 else "of 1 file"
+    return tuple(
+        f"{AGENTS.get(agent, agent)} session {show_text(session[:8])} wrote {count} {of}"
+        for (agent, session), count in counts.items()
+    )
+
+
+MAX_HINTS = 20
+"""Recorded hints that are told of one commit: one is enough to be strict."""
+
+
+class Hints:
+    """What hooks wrote down about who made a commit, or a tree that became one.
+
+    A later review cannot see the environment in which a commit was made; the hooks
+    did. What the review of a push recorded is left out: it speaks of a whole range.
+    """
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self._by_object: dict[str, list[str]] = {}
+        self._before: dict[str, set[str]] = {}
+        for record in records:
+            if record.kind == "rewritten":
+                self._before.setdefault(record.commit, set()).add(record.old)
+            elif (record.stage != "pre-push" or record.kind == "unseen") and record.hints:
+                for name in filter(None, {record.commit, record.tree}):
+                    self._by_object.setdefault(name, []).extend(record.hints)
+
+    def of(self, commit: str, tree: str, known: Container[str] = ()) -> tuple[str, ...]:
+        """The hints about a commit ("": one that is about to be made), those it was rewritten from, and its tree.
+
+        What is `known` already is left out.
+        """
+        names, waiting = {tree}, [commit]
+        while waiting:
+            name = waiting.pop()
+            if name and name not in names:
+                names.add(name)
+                waiting += sorted(self._before.get(name, ()))
+        # A hook that reviewed a range recorded what other commits say, too.
+        own_names = tuple(f"commit {name[:12]}: " for name in names)
+        own = f"commit {commit[:12]}" if commit else "this commit"
+        found = [
+            hint
+            for name in sorted(names)
+            for hint in self._by_object.get(name, ())
+            if not hint.startswith("commit ") or hint.startswith(own_names)
+        ]
+        said = dict.fromkeys(_of_commit(own, hint) for hint in found if hint not in known)
+        return tuple(hint for hint in said if hint not in known)[:MAX_HINTS]
+
+
+def _of_commit(own: str, hint: str) -> str:
+    """The hint as it reads later: of the commit by its name, as `provenance` words it, or as what a hook recorded."""
+    if hint.startswith("commit "):
+        return hint
+    if hint.startswith("this commit: "):
+        return f"{own}: {hint.removeprefix('this commit: ')}"
+    return f"{own}: recorded: {hint}"

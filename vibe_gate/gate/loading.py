@@ -64,13 +64,13 @@ def built_in_gate() -> Gate:
     """The gate for a repository without definitions: offline checks and a small general rubric."""
     root = Path(__file__).with_name("built_in")
     files = {f"{FOLDER}/{file.relative_to(root).as_posix()}": file.read_bytes() for file in root.rglob("*.toml")}
-    gate = load_gate(Files(files), revision="", origin="built-in")
+    gate = load_gate(DefinitionFiles(files), revision="", origin="built-in")
     assert gate is not None  # the files are part of the package
     digests = tuple((path.replace(".vibe-gate/", "built-in/"), digest) for path, digest in gate.digests)
     return dataclasses.replace(gate, digests=digests)
 
 
-class Files(dict[str, bytes]):
+class DefinitionFiles(dict[str, bytes]):
     """Files by their paths, as a tree that the strict reader takes."""
 
     def read(self, path: str) -> bytes | None:

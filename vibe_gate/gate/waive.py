@@ -21,7 +21,7 @@ from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import DefinitionError, InfrastructureError, IntegrityError, StorageError, UsageError
 from vibe_gate.gate.authorship import agent_behind
-from vibe_gate.gate.loading import Files, suppressions_of
+from vibe_gate.gate.loading import DefinitionFiles, suppressions_of
 from vibe_gate.gate.mistakes import FOLDER, SUPPRESSIONS
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.secrets import Redactor
@@ -205,6 +205,6 @@ def add_suppression(root: Path, rule: Suppression) -> str:
 
 def _refuse_mistakes(raw: bytes) -> None:
     wrong: list[str] = []
-    suppressions_of(Files({SUPPRESSIONS: raw}), wrong)
+    suppressions_of(DefinitionFiles({SUPPRESSIONS: raw}), wrong)
     if wrong:
         raise DefinitionError(wrong)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from vibe_gate.domain.change import FileDiff, FileVersion
-from vibe_gate.domain.provenance import Written, provenance, written_hints
+from vibe_gate.domain.provenance import Written, provenance
+from vibe_gate.gate.authorship import written_hints
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 
