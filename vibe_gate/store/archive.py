@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import hashlib
 import os
 import secrets
 import tarfile
@@ -21,12 +20,12 @@ from typing import BinaryIO
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import Provenance, RunEntry, is_run_id
-from vibe_gate.domain.event import Event
-from vibe_gate.domain.model import parse_object
 from vibe_gate.domain.upkeep import WRONG, Exported, Imported, Problem
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import names
+from vibe_gate.store.bundle import parse_events
 from vibe_gate.store.checking import Audit, verify
+from vibe_gate.store.consistency import digest
 from vibe_gate.store.contents import GZIP_OVERHEAD, LARGEST_CONTENT
 from vibe_gate.store.folder import LOCK, Folder, let_go, make_durable, temporary_name, write_all
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, lines
@@ -111,16 +110,10 @@ def _require_readable(problems: Collection[Problem]) -> None:
 def _has_begun(bundle: Folder) -> bool:
     """Whether a run has its run.json, and a log whose first event is run.created. OSError."""
     try:
-        return bundle.has(names.RUN) and _begins(next(lines(bundle, names.EVENTS), b""))
+        first = next(parse_events(lines(bundle, names.EVENTS)), None)
     except (FileNotFoundError, ValueError):
         return False
-
-
-def _begins(line: bytes) -> bool:
-    try:
-        return Event.model_validate(parse_object(line)).type == "run.created"
-    except ValueError:
-        return False
+    return bundle.has(names.RUN) and first is not None and first.type == "run.created"
 
 
 def _pack(store: Folder, runs: Collection[RunEntry], file: BinaryIO) -> None:
@@ -368,16 +361,11 @@ def _is_here(store: Folder, stage: Folder, run: RunEntry) -> bool:
 
 def _fingerprint(bundle: Folder) -> dict[str, str]:
     """sha-256 by name, but for what may come after sealing. Contents have their hash in their names."""
-    found = {}
-    for entry in walk(bundle):
-        if entry.name in names.LATER or entry.part == "attached" or entry.is_temporary:
-            continue
-        if entry.part == "content":
-            found[entry.name] = ""
-            continue
-        with open(entry.folder.reading(entry.base), "rb") as file:
-            found[entry.name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
+    return {
+        entry.name: "" if entry.part == "content" else digest(entry.folder, entry.base)
+        for entry in walk(bundle)
+        if entry.name not in names.LATER and entry.part != "attached" and not entry.is_temporary
+    }
 
 
 def _other(run: RunEntry) -> IntegrityError:

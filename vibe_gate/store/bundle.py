@@ -201,7 +201,12 @@ def _run(root: Path) -> BundleLocation:
 
 
 def _vouched(run: BundleLocation) -> dict[str, str]:
-    digests = run.bare().document(names.SUMMARY, json_object).get("digests")
+    return _digests(run, run.bare().document(names.SUMMARY, json_object))
+
+
+def _digests(run: BundleLocation, document: dict[str, Any]) -> dict[str, str]:
+    """Take the digests out of a run's summary."""
+    digests = document.pop("digests", None)
     if not isinstance(digests, dict):
         raise corrupt(run.path(names.SUMMARY), "it vouches for no files")
     return {str(name): str(digest) for name, digest in digests.items()}
@@ -277,9 +282,7 @@ def _sealed(bare: BundleLocation) -> tuple[SealedDocuments, Summary]:
         state = "is still running" if Lock.is_held(folder) else "is incomplete: it ended before its verdict"
         raise StorageError(f"The run in {_shown(bare.root)} {state}; there is no outcome to show.")
     document = bare.document(names.SUMMARY, parse_object)
-    files = document.pop("digests", None)
-    if not isinstance(files, dict):
-        raise corrupt(bare.path(names.SUMMARY), "it vouches for no files")
+    files = _digests(bare, document)
     try:
         _compare(bare, folder, files)
         vouching = folder.read(names.RECEIPT, receipt.MAX_BYTES) if folder.has(names.RECEIPT) else None

@@ -78,7 +78,7 @@ class _Work:
 
     def put_aside(self, problems: Sequence[Problem]) -> None:
         """What is still wrong, a run as a whole. What cannot be read now may be read tomorrow, and stays."""
-        unreadable = {problem.run or problem.place for problem in problems if problem.what == "unreadable"}
+        unreadable = _unreadable(problems)
         wrong = {problem.run or problem.place: problem for problem in reversed(problems) if problem.state in WRONG}
         for place, problem in wrong.items():
             if place in unreadable:
@@ -152,7 +152,11 @@ class _Work:
 def _left_alone(problems: Sequence[Problem]) -> set[str]:
     """Foreign runs, and what cannot be read: nobody can say what is wrong with it."""
     strange = {problem.run for problem in problems if problem.state == "foreign"}
-    return strange | {problem.run or problem.place for problem in problems if problem.what == "unreadable"}
+    return strange | _unreadable(problems)
+
+
+def _unreadable(problems: Sequence[Problem]) -> set[str]:
+    return {problem.run or problem.place for problem in problems if problem.what == "unreadable"}
 
 
 def _rebuilt(bundle: Folder, name: str) -> bytes | None:

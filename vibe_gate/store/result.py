@@ -32,7 +32,7 @@ from vibe_gate.domain.turn import (
 )
 from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.errors import StorageError, UsageError
-from vibe_gate.store import files, names, session
+from vibe_gate.store import consistency, files, names, session
 from vibe_gate.store.bundle import (
     BundleLocation,
     BundleState,
@@ -289,8 +289,9 @@ class RunResult:
         if not self._is_run:
             return [self._bundle]
         turn = turns_of(self._bundle)
-        started = _events(self._bundle, "turn.started")
-        return [turn(str(event.get("node_id")), str(event["data"].get("turn"))) for event in started]
+        events = self._bundle.events((b'"turn.started"',))
+        started = (event for event in events if event.type == "turn.started")
+        return [turn(str(event.node_id), str(event.data["turn"])) for event in started]
 
     def _states(self) -> TurnGit:
         if not self.complete:
@@ -352,10 +353,7 @@ class RunResult:
 
 
 def _parse_run(data: bytes) -> Summary:
-    document = json_object(data)
-    document.pop("digests", None)
-    document.pop("redacted", None)
-    return model.read(Summary, document)
+    return consistency.read_summary(json_object(data))
 
 
 def _parse_turn(data: bytes) -> TurnSummary:
@@ -372,14 +370,14 @@ def _metrics_of_run(summary: Summary) -> TurnMetrics:
     )
 
 
-def _events(bundle: BundleLocation, type: str) -> Iterator[dict[str, Any]]:
-    """Events of one type, `data` of a run's event being an object."""
+def _events(turn: BundleLocation, type: str) -> Iterator[dict[str, Any]]:
+    """A turn's events of one type."""
     mark = json.dumps(type).encode()
-    for _, line in bundle.lines(names.EVENTS):
+    for _, line in turn.lines(names.EVENTS):
         if mark in line:
-            event = bundle.parsed(names.EVENTS, line, json_object)
-            if event.get("type") == type and isinstance(event.get("data", {}), dict):
-                yield {"data": {}} | event
+            event = turn.parsed(names.EVENTS, line, json_object)
+            if event.get("type") == type:
+                yield event
 
 
 def _usage(turn: BundleLocation) -> tuple[int | None, float | None]:

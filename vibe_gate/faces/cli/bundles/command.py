@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -19,6 +18,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import StoreUsage
 from vibe_gate.errors import PASS, GateError, IntegrityError, StorageError
 from vibe_gate.faces.cli.bundles import upkeep
+from vibe_gate.faces.cli.bundles.quick import columns
 from vibe_gate.faces.cli.bundles.runs import RUN_HELP, Named, bundles_of, named, root_of
 from vibe_gate.faces.cli.dispatch import Command, group
 from vibe_gate.faces.cli.output import emit
@@ -55,16 +55,8 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         emit(documents(runs))
     else:
-        emit(lines(runs, _columns()) or (NO_MATCHES if wanted else NO_RUNS))
+        emit(lines(runs, columns()) or (NO_MATCHES if wanted else NO_RUNS))
     return PASS
-
-
-def _columns() -> int | None:
-    """The width of the terminal on stdout; None if it is not a terminal, or does not say."""
-    try:
-        return os.get_terminal_size(1).columns or None
-    except OSError:
-        return None
 
 
 def _since(text: str) -> datetime:

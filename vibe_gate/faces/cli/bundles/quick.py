@@ -34,10 +34,10 @@ def listed(arguments: list[str]) -> str | None:
     runs = find_bundles(root, Provenance(datetime.now(UTC)), state.run_index(root / STORE), limit)
     if not runs:
         return None
-    return documents(runs) if as_json else lines(runs, _columns())
+    return documents(runs) if as_json else lines(runs, columns())
 
 
-def _columns() -> int | None:
+def columns() -> int | None:
     """The width of the terminal on stdout; None if it is not a terminal, or does not say."""
     try:
         return os.get_terminal_size(1).columns or None
