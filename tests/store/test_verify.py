@@ -57,13 +57,6 @@ def content_of(run: RunRecorder, suffix: str) -> Path:
     return next((run.directory / "files/after").glob(f"*{suffix}"))
 
 
-def break_link(path: Path) -> None:
-    """The file becomes a copy, so that changing it changes no object."""
-    data = path.read_bytes()
-    path.unlink()
-    path.write_bytes(data)
-
-
 def test_a_whole_store_has_no_flaws(tmp_path: Path, run: RunRecorder) -> None:
     assert verify_bundles(tmp_path, NOW) == Verified(runs=1, contents=4, problems=())
 

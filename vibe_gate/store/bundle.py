@@ -67,19 +67,14 @@ class BundleLocation:
 
     def document(self, name: str, parse: Callable[[bytes], T]) -> T:
         """A whole small file as `parse` understands it. StorageError, IntegrityError."""
-        data = self.read(name, MAX_DOCUMENT_BYTES)
-        self.compare(name, hashlib.sha256(data).hexdigest())
-        return self.parsed(name, data, parse)
-
-    def read(self, name: str, limit: int) -> bytes:
-        """A whole file, not compared. StorageError; IntegrityError if it is larger than `limit` bytes."""
         try:
-            data = self.folder().read(name, limit)
+            data = self.folder().read(name, MAX_DOCUMENT_BYTES)
         except OSError as error:
             raise unreadable(self.path(name), error) from error
-        if len(data) > limit:
-            raise corrupt(self.path(name), f"it is larger than {limit:,} bytes")
-        return data
+        if len(data) > MAX_DOCUMENT_BYTES:
+            raise corrupt(self.path(name), f"it is larger than {MAX_DOCUMENT_BYTES:,} bytes")
+        self.compare(name, hashlib.sha256(data).hexdigest())
+        return self.parsed(name, data, parse)
 
     def parsed(self, name: str, data: bytes, parse: Callable[[bytes], T]) -> T:
         """What `parse` makes of bytes of the file `name`. IntegrityError if it understands them not."""
@@ -96,17 +91,18 @@ class BundleLocation:
         """
         seen = hashlib.sha256()
         offset = 0
-        descriptor = self.open(name)
-        if descriptor is None:
-            return
         try:
-            with open(descriptor, "rb") as file:
+            with open(self.folder().reading(name), "rb") as file:
                 while line := file.readline(MAX_LINE_BYTES):
                     seen.update(line)
                     if not line.endswith(b"\n"):
                         break
                     yield offset, line
                     offset += len(line)
+        except FileNotFoundError as error:
+            if self.digests is not None and name in self.digests:
+                raise corrupt(self.path(name), "it is missing") from error
+            return
         except OSError as error:
             raise unreadable(self.path(name), error) from error
         if len(line) == MAX_LINE_BYTES:
@@ -118,17 +114,6 @@ class BundleLocation:
         try:
             with open(self.folder().reading(name), "rb") as file:
                 return os.pread(file.fileno(), size, offset)
-        except OSError as error:
-            raise unreadable(self.path(name), error) from error
-
-    def open(self, name: str) -> int | None:
-        """A descriptor of a log; None: it was not begun. StorageError; IntegrityError if it was vouched for."""
-        try:
-            return self.folder().reading(name)
-        except FileNotFoundError as error:
-            if self.digests is not None and name in self.digests:
-                raise corrupt(self.path(name), "it is missing") from error
-            return None
         except OSError as error:
             raise unreadable(self.path(name), error) from error
 
