@@ -10,6 +10,7 @@ from pathlib import Path
 import missing_tools
 import pytest
 import watch
+from command import started, vibe_gate
 
 _TEST = """
 import pytest
@@ -44,3 +45,9 @@ def test_a_missing_tool_is_said_at_the_end_and_fails_in_ci(tmp_path, environ, ci
     done = subprocess.run(command, cwd=tmp_path, env=environ | path | ci, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stdout
     assert "1 skipped: npm is not installed here" in done.stdout
+
+
+@pytest.mark.parametrize("argv", [("viz",), ("doctor",), ("review", "--json"), ("bundles", "list")])
+def test_a_command_that_was_forked_ends_as_one_that_was_started(tmp_path, environ, argv):
+    forked, fresh = (run(*argv, cwd=tmp_path, environ=environ) for run in (vibe_gate, started))
+    assert (forked.code, forked.out, forked.err) == (fresh.code, fresh.out, fresh.err)

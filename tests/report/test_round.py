@@ -170,7 +170,7 @@ def random_message(index: int) -> str:
     return base64.b64encode(zlib.compress(str(index).encode() * 3) * 12).decode()[:280]
 
 
-@pytest.mark.parametrize("number", [400, 3000, 10_000])
+@pytest.mark.parametrize("number", [400, 10_000])
 def test_a_state_that_is_too_large_loses_fixed_ones_then_words_and_the_last_ones_at_the_end(number):
     plain = state(number, fixed=True)
     hostile = tuple(seen.model_copy(update={"message": random_message(n)}) for n, seen in enumerate(plain.findings))
@@ -234,7 +234,7 @@ def spoilt(valid: dict) -> st.SearchStrategy[dict]:
     return st.fixed_dictionaries({name: st.one_of(st.just(value), HOSTILE) for name, value in valid.items()})
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(
     document=spoilt(GOOD | {"number": 1_000_000}),
     seen=st.lists(st.one_of(st.just(SEEN), spoilt(SEEN)), max_size=3),
