@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from answers import HANDLER, answers, fails, passes, said
 from repos import GATE, RUBRIC, SWALLOWS, Repo, gated, swallowing
 from scripted_messages_api import ApiError, DropConnection, Fault, Hang, Text, ToolUse, Turn, Usage
 from wire import answer, answering
@@ -23,34 +24,7 @@ from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.review import Review, ReviewRequest, review
 from vibe_gate.store import open_state
 
-HANDLER = {"path": "src/load.py", "line": 4, "end_line": 5, "quote": "    except OSError:\n        pass"}
-
-
-def said(criterion: str, outcome: str = "pass", **more: Any) -> dict[str, Any]:
-    return {
-        "criterion": criterion,
-        "outcome": outcome,
-        "reason": "So it is.",
-        "counterexample": None,
-        "evidence": [],
-    } | more
-
-
-def fails(**more: Any) -> dict[str, Any]:
-    return said(
-        "errors-not-swallowed",
-        "fail",
-        reason="The error is dropped.",
-        counterexample="a missing file -> load returns None",
-        evidence=[HANDLER | more],
-    )
-
-
-def answers(*given: dict[str, Any]) -> dict[str, Any]:
-    return {"answers": list(given)}
-
-
-PASSES = answers(said("errors-not-swallowed"), said("names-are-clear"))
+PASSES = passes("errors-not-swallowed", "names-are-clear")
 FAILS = answers(fails(), said("names-are-clear"))
 
 
@@ -104,18 +78,23 @@ def test_a_fail_with_evidence_fails_and_points_at_its_lines(walk):
     summary = judged(walk, FAILS)
     assert (summary.outcome, summary.exit_code) == ("fail", 1)
     (finding,) = summary.findings
-    assert (finding.path, finding.line, finding.end_line, finding.level) == ("src/load.py", 4, 5, "failure")
+    assert (finding.path, finding.line, finding.end_line, finding.level) == ("src/load.py", 4, 4, "failure")
     assert finding.evidence[0].standing == "holds"
     assert len(finding.fingerprint) == 16
 
 
 def test_an_abstention_of_a_must_is_inconclusive(walk):
-    summary = judged(walk, answers(said("errors-not-swallowed", "abstain"), said("names-are-clear")))
+    summary = judged(
+        walk,
+        answers(said("errors-not-swallowed", "abstain", missing="what load returned before"), said("names-are-clear")),
+    )
     assert (summary.outcome, summary.exit_code) == ("inconclusive", 3)
 
 
 def test_invented_evidence_turns_a_fail_into_an_abstention(walk):
-    summary = judged(walk, answers(fails(quote="    except Exception: return 0"), said("names-are-clear")))
+    summary = judged(
+        walk, answers(fails(HANDLER | {"quote": "    except Exception: return 0"}), said("names-are-clear"))
+    )
     criterion = summary.rubrics[0].criteria[0]
     assert (criterion.outcome, criterion.votes[0].said) == ("abstain", "fail")
     assert criterion.votes[0].evidence[0].why == "the quoted text does not stand in the file"
@@ -123,16 +102,19 @@ def test_invented_evidence_turns_a_fail_into_an_abstention(walk):
 
 
 def test_evidence_on_a_moved_line_is_relocated(walk):
-    summary = judged(walk, answers(fails(line=40, end_line=41), said("names-are-clear")))
+    summary = judged(walk, answers(fails(HANDLER | {"line": 40}), said("names-are-clear")))
     assert summary.exit_code == 1
     assert (summary.findings[0].line, summary.findings[0].evidence[0].standing) == (4, "relocated")
 
 
-def test_an_answer_that_leaves_a_criterion_out_decides_only_the_others(walk):
-    summary = judged(walk, answers(said("errors-not-swallowed")))
-    assert outcomes(summary) == {"errors-not-swallowed": "pass", "names-are-clear": "abstain"}
-    assert summary.outcome == "pass"
-    assert summary.rubrics[0].coverage == pytest.approx(2 / 3, abs=0.001)
+def test_an_answer_that_leaves_a_criterion_out_is_asked_for_again(walk):
+    summary = judged(walk, answers(said("errors-not-swallowed")), PASSES)
+    assert outcomes(summary) == {"errors-not-swallowed": "pass", "names-are-clear": "pass"}
+
+
+def test_an_answer_that_speaks_of_a_criterion_twice_decides_nothing(walk):
+    summary = judged(walk, passes("errors-not-swallowed", "errors-not-swallowed"))
+    assert outcomes(summary) == {"errors-not-swallowed": "abstain", "names-are-clear": "abstain"}
 
 
 @pytest.mark.parametrize(
@@ -267,8 +249,7 @@ def test_two_commits_one_that_softens_and_one_that_uses_it_do_not_work_with_an_u
     walk.repo.commit("Soften")
     walk.repo.write("src/more.py", SWALLOWS)
     walk.repo.commit("Use it")
-    evidence = [HANDLER | {"path": "src/more.py"}]
-    summary = judged(walk, answers(fails() | {"evidence": evidence}, said("names-are-clear")))
+    summary = judged(walk, answers(fails(HANDLER | {"path": "src/more.py"}), said("names-are-clear")))
     assert summary.trusted.revision == walk.repo.git("rev-parse", "origin/main")
     assert (summary.rubrics[0].criteria[0].must, summary.exit_code) == (True, 1)
 
@@ -648,8 +629,7 @@ def test_what_the_remotes_default_branch_demands_binds_wherever_one_stands(walk,
     walk.repo.commit("Soften")
     walk.repo.write("src/more.py", SWALLOWS)
     walk.repo.commit("Use it")
-    evidence = [HANDLER | {"path": "src/more.py"}]
-    summary = judged(walk, answers(fails() | {"evidence": evidence}, said("names-are-clear")))
+    summary = judged(walk, answers(fails(HANDLER | {"path": "src/more.py"}), said("names-are-clear")))
     assert summary.trusted.revision == walk.repo.git("rev-parse", "origin/main")
     assert (summary.rubrics[0].criteria[0].must, summary.exit_code) == (True, 1)
 

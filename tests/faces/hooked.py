@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from answers import passes
 from command import vibe_gate
 
 from vibe_gate.store.state import open_state
@@ -32,11 +33,7 @@ must = true
 question = "Is every new line clear?"
 """
 """A rubric whose only criterion is a judge's."""
-PASSES = {
-    "answers": [
-        {"criterion": "clear", "outcome": "pass", "reason": "So it is.", "counterexample": None, "evidence": []}
-    ]
-}
+PASSES = passes("clear")
 
 
 @dataclass(frozen=True)

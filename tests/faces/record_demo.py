@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from answers import answers, fails
 from conftest import clean_environ
 from scripted_messages_api import Text, ToolUse, Turn, Usage
 from wire import answering
@@ -25,37 +26,34 @@ from vibe_gate.review import ReviewRequest, review
 
 CASSETTE = Path(demo.__file__).parent / "demo_data" / "cassette"
 
-ANSWERS = {
-    "answers": [
-        {
-            "criterion": "errors-not-swallowed",
-            "outcome": "fail",
-            "reason": "The new handler catches every exception, logs nothing and goes on; the caller gets None.",
-            "counterexample": "the bank rejects the account -> send() sleeps, returns None, and no trace is left",
-            "evidence": [
-                {"path": "src/ledger.py", "line": 25, "end_line": 26,
-                 "quote": "        except Exception:\n            time.sleep(2**attempt)"}
-            ],
-        },
-        {
-            "criterion": "money-moves-once",
-            "outcome": "fail",
-            "reason": "A time-out after the bank has booked the transfer leads to a second transfer.",
-            "counterexample": "transfer() books and then times out -> the next attempt books the same payment again",
-            "evidence": [
-                {"path": "src/ledger.py", "line": 22, "end_line": 22,
-                 "quote": "            receipt = bank.transfer(account, cents)"}
-            ],
-        },
-        {
-            "criterion": "names-say-what-they-are",
-            "outcome": "fail",
-            "reason": "A helper is called do_it.",
-            "counterexample": "a reader looks for what do_it does",
-            "evidence": [{"path": "src/ledger.py", "line": 30, "end_line": 30, "quote": "def do_it(bank):"}],
-        },
-    ]
-}  # fmt: skip
+
+def at(line: int, quote: str) -> dict[str, object]:
+    return {"path": "src/ledger.py", "line": line, "quote": quote, "side": "after"}
+
+
+ANSWERS = answers(
+    fails(
+        at(25, "        except Exception:"),
+        criterion="errors-not-swallowed",
+        changes="send returns None when the bank refuses or cannot be reached",
+        reason="The new handler catches every exception, logs nothing and goes on; the caller gets None.",
+        counterexample="the bank rejects the account -> send() sleeps, returns None, and no trace is left",
+    ),
+    fails(
+        at(22, "            receipt = bank.transfer(account, cents)"),
+        criterion="money-moves-once",
+        changes="a transfer that raised is made again, up to three times",
+        reason="A time-out after the bank has booked the transfer leads to a second transfer.",
+        counterexample="transfer() books and then times out -> the next attempt books the same payment again",
+    ),
+    fails(
+        at(30, "def do_it(bank):"),
+        criterion="names-say-what-they-are",
+        changes="there is a new helper",
+        reason="A helper is called do_it.",
+        counterexample="a reader looks for what do_it does",
+    ),
+)
 
 
 def main() -> None:

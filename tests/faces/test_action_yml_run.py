@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from acting import Job, Runner, example, shorten, wheel
+from answers import answers, fails, passes, said
 from contract.github import LoopbackGitHub, loopback_github
 from faces.jobs import FORBIDDEN
 from repos import RUBRIC, SWALLOWS, Repo, gated
@@ -24,29 +25,10 @@ from vibe_gate.sandbox.launcher import landlock_abi
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a workflow is a dozen processes, and act itself
 
 CHECKOUT = "      - uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1\n"
-HANDLER = {"path": "src/load.py", "line": 4, "end_line": 5, "quote": "    except OSError:\n        pass"}
 BETTER = "def load(path):\n    return open(path, encoding='utf-8').read()\n"
 SWALLOWED = "The error is dropped."
-
-
-def said(criterion: str, outcome: str = "pass", **more: Any) -> dict[str, Any]:
-    empty = {"reason": "So it is.", "counterexample": None, "evidence": []}
-    return {"criterion": criterion, "outcome": outcome} | empty | more
-
-
-PASSES = {"answers": [said("errors-not-swallowed"), said("names-are-clear")]}
-FAILS = {
-    "answers": [
-        said(
-            "errors-not-swallowed",
-            "fail",
-            reason=SWALLOWED,
-            counterexample="a missing file -> load returns None",
-            evidence=[HANDLER],
-        ),
-        said("names-are-clear"),
-    ]
-}
+PASSES = passes("errors-not-swallowed", "names-are-clear")
+FAILS = answers(fails(reason=SWALLOWED), said("names-are-clear"))
 
 
 @dataclass
@@ -146,7 +128,7 @@ def test_a_pull_request_that_fails_is_told_why_at_its_lines(runner, swallowing):
         (check,) = github.check_runs
         assert check.sent["head_sha"] == swallowing.head
         assert check.sent["conclusion"] == "failure"
-        assert [(a["path"], a["start_line"], a["end_line"]) for a in check.annotations] == [("src/load.py", 4, 5)]
+        assert [(a["path"], a["start_line"], a["end_line"]) for a in check.annotations] == [("src/load.py", 4, 4)]
     assert job.outputs["verdict"] == "fail"
     assert float(job.outputs["cost-usd"]) > 0
     assert job.outputs["comment-url"].startswith("http")

@@ -7,6 +7,7 @@ import shutil
 import sys
 
 import pytest
+from answers import answers, fails
 from hooked import GATE, JUDGED, PASSES, ROOT, Hooked
 from wire import answering
 
@@ -233,10 +234,9 @@ def test_no_variable_chooses_a_laxer_rule(judging, variable):
 
 
 def test_verify_names_the_fail_of_the_same_trees_that_a_later_pass_replaced(judging):
-    fails = {"answers": [PASSES["answers"][0] | {"outcome": "fail", "counterexample": "x -> y", "evidence": [
-        {"path": "b", "line": 1, "end_line": 1, "quote": "x"}]}]}  # fmt: skip
+    line = {"path": "b", "line": 1, "quote": "x", "side": "after"}
     judging.write(b="x\n")
-    with answering(fails) as model:
+    with answering(answers(fails(line, criterion="clear"))) as model:
         done = judging.run("git", "commit", "-q", "-a", "-m", "x", **model.environ, CLAUDECODE="1")
         assert done.code == 1
     judging.git("add", "-A")

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from answers import passes
 from repos import RUBRIC, SWALLOWS, gated, swallowing
 from scripted_messages_api import Hang, Usage
 from wire import answer, answering
@@ -21,12 +22,7 @@ from vibe_gate.store import open_state
 
 pytestmark = pytest.mark.slow
 
-PASSES = {
-    "answers": [
-        {"criterion": name, "outcome": "pass", "reason": "Fine.", "counterexample": None, "evidence": []}
-        for name in ("errors-not-swallowed", "names-are-clear")
-    ]
-}
+PASSES = passes("errors-not-swallowed", "names-are-clear")
 
 
 def start(cwd: Path, environ: Mapping[str, str], *argv: str) -> subprocess.Popen[bytes]:

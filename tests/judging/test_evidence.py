@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from vibe_gate.domain.change import FileDiff, FileVersion, Hunk, HunkLine
-from vibe_gate.domain.verdict import Evidence
-from vibe_gate.judging.evidence import MAX_QUOTE, changed_lines, check_evidence
+from vibe_gate.judging.brief import MAX_QUOTE, QuotedLine
+from vibe_gate.judging.evidence import changed_lines, check_evidence
 
 BEFORE = b"import os\n\n\ndef load(path):\n    check(path)\n    return open(path).read()\n"
 AFTER = (
@@ -39,8 +39,8 @@ FILE = FileDiff(
 )  # fmt: skip
 
 
-def evidence(quote: str, first: int, last: int | None = None, side: str = "after") -> Evidence:
-    return Evidence(path="src/a.py", line=first, end_line=last or first, quote=quote, side=side)
+def evidence(quote: str, line: int, side: str = "after") -> QuotedLine:
+    return QuotedLine(path="src/a.py", line=line, quote=quote, side=side)
 
 
 def test_changed_lines_are_counted_on_their_own_side():
@@ -51,15 +51,15 @@ def test_changed_lines_are_counted_on_their_own_side():
 @pytest.mark.parametrize(
     ("claimed", "standing", "place"),
     [
-        (evidence("    except OSError:\n        pass", 7, 8), "holds", (7, 8)),
-        (evidence("except OSError:", 7), "holds", (7, 7)),
-        (evidence("    except OSError:\r\n        pass\n", 7, 8), "holds", (7, 8)),
-        (evidence("    except OSError:", 2), "relocated", (7, 7)),
-        (evidence("def load(path):\n    try:", 4, 5), "holds", (4, 5)),
+        (evidence("except OSError:", 7), "holds", 7),
+        (evidence("    except OSError:\r\n", 7), "holds", 7),
+        (evidence("except  OSError:\t", 7), "holds", 7),
+        (evidence("    except OSError:", 2), "relocated", 7),
         (evidence("def load(path):", 4), "void", None),
         (evidence("import os", 1), "void", None),
         (evidence("except ValueError:", 7), "void", None),
-        (evidence("pass", 8), "holds", (8, 8)),
+        (evidence("    except OSError:\n        pass", 7), "void", None),
+        (evidence("pass", 8), "holds", 8),
         (evidence("pass", 3), "void", None),
         (evidence("", 7), "void", None),
         (evidence("  \n ", 7), "void", None),
@@ -69,7 +69,7 @@ def test_changed_lines_are_counted_on_their_own_side():
 def test_a_quote_holds_is_relocated_or_is_void(claimed, standing, place):
     checked = check_evidence(claimed, FILE, AFTER)
     assert checked.standing == standing
-    assert place is None or (checked.line, checked.end_line) == place
+    assert place is None or (checked.line, checked.end_line) == (place, place)
     assert bool(checked.why) == (standing == "void")
 
 
@@ -87,7 +87,7 @@ def test_invisible_characters_are_quoted_as_they_were_shown():
     hunk = Hunk(0, 0, 1, 1, (HunkLine("+", content),))
     file = FileDiff("a", None, "added", None, FileVersion("a", 0o100644, 9), False, 1, 0, (hunk,))
     quote = "user == 'root⟦U+200B⟧'"
-    assert check_evidence(Evidence(path="a", line=1, end_line=1, quote=quote), file, content).standing == "holds"
+    assert check_evidence(QuotedLine(path="a", line=1, quote=quote, side="after"), file, content).standing == "holds"
 
 
 def test_a_quote_that_stands_on_every_line_of_a_huge_file_is_answered_at_once():

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import signing
+from answers import answers, fails, passes
 from repos import Repo
 from standing import TIDY
 from wire import answering
@@ -36,11 +37,8 @@ question = "Is every new line clear?"
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
-def said(outcome: str) -> dict[str, Any]:
-    counter = None if outcome == "pass" else "x -> y"
-    evidence = [] if outcome == "pass" else [{"path": "src/pay.py", "line": 1, "end_line": 1, "quote": "def pay(a):"}]
-    one = {"criterion": "clear", "outcome": outcome, "reason": "So.", "counterexample": counter, "evidence": evidence}
-    return {"answers": [one]}
+LINE = {"path": "src/pay.py", "line": 1, "quote": "def pay(a):", "side": "after"}
+ANSWERS = {"pass": passes("clear"), "fail": answers(fails(LINE, criterion="clear"))}
 
 
 @dataclasses.dataclass
@@ -63,7 +61,7 @@ class Place:
 
     def reviewed(self, outcome: str = "pass", **wanted: Any) -> Review:
         """Bob reviews it."""
-        with answering(said(outcome)) as model:
+        with answering(ANSWERS[outcome]) as model:
             self.here.environ |= model.environ
             return self.review(**wanted)
 
@@ -76,7 +74,7 @@ class Place:
 
     def asked(self, where: Path, outcome: str = "pass", **wanted: Any) -> tuple[Review, int]:
         """What CI makes of it, and how many requests that took."""
-        with answering(said(outcome)) as model:
+        with answering(ANSWERS[outcome]) as model:
             self.here.environ |= model.environ
             done = self.review(where, reuse=True, **wanted)
             return done, len(model.script.requests)

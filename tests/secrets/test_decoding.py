@@ -93,6 +93,13 @@ def test_what_a_judge_is_shown_in_two_rows_is_one_text(mark: str, as_written: Ca
     assert text[match.start : match.end].startswith(TOKEN[:9]) and text[: match.end].endswith(TOKEN[20:])
 
 
+@pytest.mark.parametrize("mark", " +-")
+def test_what_is_split_by_a_backslash_is_one_text_in_the_rows_that_a_judge_is_shown(mark: str) -> None:
+    lines = tuple(HunkLine(mark, line) for line in (f"a = '{TOKEN[:20]}\\\n".encode(), f"{TOKEN[20:]}'\n".encode()))
+    rows = brief._numbered(Hunk(1, 2, 1, 2, lines), keep_cr=False)
+    assert [match.value for match in find("\n".join(row.text for row in rows))] == [TOKEN]
+
+
 _LAYERS = {
     "json": lambda text: json.dumps({"a": text, "b": 1}),
     "url": lambda text: "/?q=" + quote(text),

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from answers import answers, fails, said
 from repos import GATE, RUBRIC, SWALLOWS, Repo
 from scripted_messages_api import ApiError, Text, Thinking, ToolUse, Turn
 from wire import answer, answering
@@ -120,15 +121,8 @@ def planted_repo(path: Path, environ: dict[str, str]) -> Repo:
 
 def script() -> list[Any]:
     """A judge that says and does everything with the secrets in it."""
-    verdict = {
-        "criterion": "errors-not-swallowed",
-        "outcome": "fail",
-        "reason": f"It drops {TOKEN} and {HELD}.",
-        "counterexample": f"{HELD} -> {TOKEN}",
-        "evidence": [{"path": "src/load.py", "line": 4, "end_line": 5, "quote": "    except OSError:\n        pass"}],
-    }
-    said = {"criterion": "names-are-clear", "outcome": "pass", "reason": 87 * "so " + LONG}
-    other = verdict | said | {"evidence": [], "counterexample": None}
+    verdict = fails(reason=f"It drops {TOKEN} and {HELD}.", counterexample=f"{HELD} -> {TOKEN}")
+    other = said("names-are-clear", reason=60 * "so " + LONG)
     return [
         Turn(
             Thinking(f"so {TOKEN} {HELD}"),
@@ -139,7 +133,7 @@ def script() -> list[Any]:
             ToolUse("Bash", {"command": f"echo {carriers(HELD)[7]}"}),
             characters_per_delta=5,
         ),
-        answer({"answers": [verdict, other]}, characters_per_delta=3),
+        answer(answers(verdict, other), characters_per_delta=3),
     ]
 
 

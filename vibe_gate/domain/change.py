@@ -24,7 +24,8 @@ ChangeKind = Literal["worktree", "range", "staged", "commit"]
 
 __all__ = [
     "EMPTY_TREE", "EXECUTABLE_MODE", "NO_MODE", "REGULAR_MODE", "SUBMODULE_MODE", "SYMLINK_MODE", "Change",
-    "ChangeKind", "ChangeType", "FileDiff", "FileVersion", "Hunk", "HunkLine", "Origin", "Selection", "Side",
+    "ChangeKind", "ChangeType", "FileDiff", "FileVersion", "Hunk", "HunkLine", "NamedLine", "Origin", "Selection",
+    "Side",
 ]  # fmt: skip
 
 
@@ -150,3 +151,12 @@ class Selection:
     kind: Literal["worktree", "range", "merge_base", "staged", "commit"]
     left: str = "HEAD"
     right: str = "HEAD"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLine:
+    """A line of a tree that names a word that was looked for. `line` counts from 1."""
+
+    path: str
+    line: int
+    text: bytes

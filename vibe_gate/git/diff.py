@@ -34,8 +34,10 @@ from vibe_gate.git.revisions import Revisions
 MAX_HUNK_BYTES = 1_000_000  # a binary side above this is for machines: no model and no person reads it line by line
 PAIRS_AT_ONCE = 100  # of trees: their patches are in memory together
 
-_RENAMES = ("-M", "-l0")  # found however many there are; git's own limit is 1,000 x 1,000 files
-_DIFF = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--numstat", "-p", "--full-index", *_RENAMES)
+RENAMES = ("-M", "-l0")
+"""Renames are found however many there are; git's own limit is 1,000 x 1,000 files."""
+
+_DIFF = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--numstat", "-p", "--full-index", *RENAMES)
 _HEADER = expression(rb"([0-9a-f]{40}) ([0-9a-f]{40})[\n\0]")
 _ID = expression(r"\b[0-9a-f]{40}\b")
 _DAMAGE = expression(r"corrupt|is empty|inflate|mismatch|malformed|garbage|truncated|too-short|empty filename")
@@ -88,7 +90,7 @@ def compare(objects: Objects, pairs: Sequence[Trees]) -> dict[Trees, Diff]:
 
 def full_patch(objects: Objects, trees: Trees) -> bytes:
     """The patch with the contents of binary files; `git apply --index` on the first tree gives exactly the second."""
-    done = objects.bare.run("diff-tree", "-r", "-p", "--binary", "--full-index", *_RENAMES, *trees)
+    done = objects.bare.run("diff-tree", "-r", "-p", "--binary", "--full-index", *RENAMES, *trees)
     if done.code:
         raise _failure(done)
     return done.out
@@ -192,7 +194,7 @@ _NEXT = expression(rb"\n[0-9a-f]{40} [0-9a-f]{40}[\n\0]")
 
 
 def _files(objects: Objects, rows: list[_Row], patch: bytes, sizes: dict[str, int]) -> tuple[FileDiff, ...]:
-    sections = _split_patch(patch)
+    sections = split_patch(patch)
     return tuple(_file(objects, row, sections.get(row.path, b""), sizes) for row in rows)
 
 
@@ -207,7 +209,7 @@ def _file(objects: Objects, row: _Row, section: bytes, sizes: dict[str, int]) ->
         binary=row.added is None,
         added=row.added or 0,
         deleted=row.deleted or 0,
-        hunks=_hunks(section),
+        hunks=hunks_of(section),
     )
     return _binary(objects, file) if file.binary else file
 
@@ -246,7 +248,7 @@ def _failure(done: Finished) -> GateError:
 # Patches that git wrote, as text
 
 
-def _split_patch(patch: bytes) -> dict[bytes, bytes]:
+def split_patch(patch: bytes) -> dict[bytes, bytes]:
     """The sections of a patch that git wrote, by path after the change (before it, of a deleted file).
 
     A type change has two sections, a deletion and an addition; they stay together.
@@ -275,7 +277,7 @@ def _unquoted(name: bytes) -> bytes:
     return _ESCAPE.sub(lambda match: _ESCAPED.get(match[1]) or bytes([int(match[1], 8)]), name[1:-1])
 
 
-def _hunks(section: bytes) -> tuple[Hunk, ...]:
+def hunks_of(section: bytes) -> tuple[Hunk, ...]:
     """The hunks of one section of a patch."""
     return tuple(_hunk(match, section) for match in _HUNK.finditer(section))
 
@@ -360,7 +362,7 @@ class Changes:
 
     def file_patch(self, change: Change, file: FileDiff) -> str:
         """One file's section of the patch for people: what cannot be seen is escaped, binary files are only named."""
-        sections = _split_patch(self._text_patch(change))
+        sections = split_patch(self._text_patch(change))
         return _visible(sections.get(paths.encode(file.path), b""))
 
     def _text_patch(self, change: Change) -> bytes:

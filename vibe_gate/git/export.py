@@ -11,6 +11,7 @@ import hashlib
 import io
 import os
 import stat
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,6 +43,11 @@ class Export:
         self._written = written
         self._folders = folders
 
+    @property
+    def files(self) -> Iterator[str]:
+        """The paths of its files and links, from the root."""
+        return map(paths.decode, self._written)
+
     def unchanged(self) -> bool:
         """The tree recomputed from disk equals the tree that was exported: nothing more, nothing less."""
         try:
@@ -67,8 +73,10 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def export(objects: Objects, tree: Tree, destination: Path) -> Export:
+def export(objects: Objects, tree: Tree, destination: Path, only: Collection[str] | None = None) -> Export:
     """Write the tree below `destination`, which must be empty or not there yet; its root is private (0700).
+
+    `only` are the paths that are wanted, all without it; of these, names that no checkout may hold are left out.
 
     UsageError, with the path, for a tree that no checkout may hold. InfrastructureError when
     the disk refuses.
@@ -79,11 +87,18 @@ def export(objects: Objects, tree: Tree, destination: Path) -> Export:
         destination.chmod(0o700)
         if any(destination.iterdir()):
             raise InfrastructureError(f"the folder {destination} is not empty: an export needs one of its own.")
-        for path, entry in tree.walk(tree.id):
+        for path, entry in tree.walk(tree.id) if only is None else _selected(tree, only):
             writer.write(path, entry)
     except OSError as error:
         raise InfrastructureError(f"the tree cannot be written to {destination}: {error.strerror}.") from error
     return Export(destination, writer.written, writer.folders)
+
+
+def _selected(tree: Tree, only: Collection[str]) -> Iterator[tuple[bytes, TreeEntry]]:
+    for path in sorted(map(paths.encode, only)):
+        entry = tree.entry(path)
+        if entry is not None and not any(_is_dangerous(name) for name in path.split(b"/")):
+            yield path, entry
 
 
 class _Writer:
@@ -174,8 +189,12 @@ def _is_relative(target: bytes) -> bool:
 
 def _refuse_dangerous(name: bytes, path: bytes) -> None:
     """UsageError for a name that could leave the export, or make some system see a repository in it."""
-    if name in (b"", b".", b"..") or any(_is_dot_git(part) for part in name.split(b"\\")):
+    if _is_dangerous(name):
         raise UsageError(f"the tree holds {_shown(path)}, a name that no checkout may hold: it is not exported.")
+
+
+def _is_dangerous(name: bytes) -> bool:
+    return name in (b"", b".", b"..") or any(_is_dot_git(part) for part in name.split(b"\\"))
 
 
 def _is_dot_git(name: bytes) -> bool:

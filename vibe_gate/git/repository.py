@@ -20,10 +20,10 @@ from vibe_gate.git.program import LOCAL
 from vibe_gate.git.revisions import Revisions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from types import TracebackType
 
-    from vibe_gate.domain.change import Change, FileDiff, FileVersion, Selection
+    from vibe_gate.domain.change import Change, FileDiff, FileVersion, Hunk, NamedLine, Selection
     from vibe_gate.git.diff import Changes
     from vibe_gate.git.export import Export
     from vibe_gate.git.fetch import Credentials
@@ -82,6 +82,19 @@ class Repository(Revisions):
         """One file's section of the patch for people: what cannot be seen is escaped, binary files are only named."""
         return self._changes.file_patch(change, file)
 
+    def in_context(self, change: Change) -> dict[str, tuple[Hunk, ...]]:
+        """By path, the change's hunks with the whole functions around them, or 10 lines; not of binary files."""
+        from vibe_gate.git import context
+        from vibe_gate.git.diff import Trees
+
+        return context.in_context(self._objects, Trees(change.before, change.after))
+
+    def search(self, tree: str, words: Sequence[str]) -> list[NamedLine]:
+        """The lines of a tree's text files that hold one of the words as a whole word: some, if there are many."""
+        from vibe_gate.git import context
+
+        return context.search(self._objects, tree, words)
+
     # The working tree and the index
 
     def snapshot(self) -> str:
@@ -125,11 +138,11 @@ class Repository(Revisions):
 
         return diff.content_of(self._objects, version)
 
-    def export(self, tree: str, destination: Path) -> Export:
-        """Write a tree out as plain files below `destination` (empty, or not there yet)."""
+    def export(self, tree: str, destination: Path, only: Collection[str] | None = None) -> Export:
+        """Write a tree, or `only` these of its paths, out as plain files below `destination` (empty, or not there)."""
         from vibe_gate.git import export
 
-        return export.export(self._objects, self.tree(tree), destination)
+        return export.export(self._objects, self.tree(tree), destination, only)
 
     def is_clean_merge(self, commit: str) -> bool:
         """Whether a merge has the very tree that its two parents give by themselves, without a conflict."""

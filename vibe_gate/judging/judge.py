@@ -27,10 +27,11 @@ from vibe_gate.domain.gate import Budget
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost
 from vibe_gate.gateway import Gateway, Spending, Upstream, Wire, find_upstream, wire_from
-from vibe_gate.git import Repository
+from vibe_gate.git import Export, Repository
 from vibe_gate.judging.assemble import JudgeResult
 from vibe_gate.judging.question import Question, RubricQuestion, RubricVotes
-from vibe_gate.judging.votes import SESSIONS_AT_ONCE, TOOLS, VoteContext, cast_votes, together
+from vibe_gate.judging.surroundings import Surroundings, surroundings
+from vibe_gate.judging.votes import SESSIONS_AT_ONCE, TOOLS, TREES, VoteContext, cast_votes, together
 
 if TYPE_CHECKING:
     from vibe_gate.store.state import AnswerCache, DaySpending
@@ -187,20 +188,29 @@ async def _ask(context: JudgeContext, questions: list[RubricQuestion], wire: Wir
 
     with tempfile.TemporaryDirectory(prefix="vibe-gate-") as folder:
         with run.deadline.interrupting():
-            export = context.repository.export(context.change.after, Path(folder) / "tree")
+            after, before = _export(context, Path(folder) / TREES)
+            around = surroundings(context.change, context.repository, after.files)
         nonce = secrets.token_hex(16)
         places = {nonce: "{{nonce}}", folder: "{{folder}}"}
         budget = _budget(context, spending)
         with Gateway(upstream, wire, budget, run.redactor.text, placeholders=places, on_settled=count) as gateway:
-            votes = await _all_votes(questions, _vote_context(context, gateway, Path(folder), nonce, budget))
+            votes = await _all_votes(questions, _vote_context(context, around, gateway, Path(folder), nonce, budget))
             spent, notes = gateway.spent(), tuple(gateway.unmatched)
         with run.deadline.interrupting():
-            intact = export.unchanged()
+            intact = after.unchanged() and before.unchanged()
     if spent.budget_reached:
         _tell_budget(run, budget, spent, votes)
     for why in filter(None, uncounted):
         notes += (f"What was spent is not counted on this day's budget ({why}).",)
     return _Asked(votes, spent, notes, intact)
+
+
+def _export(context: JudgeContext, trees: Path) -> tuple[Export, Export]:
+    """The tree after the change, and of that before it the files that the change touches."""
+    change, repository = context.change, context.repository
+    touched = {file.old_path or file.path for file in change.files if file.before}
+    after = repository.export(change.after, trees / "after")
+    return after, repository.export(change.before, trees / "before", only=touched)
 
 
 def _budget(context: JudgeContext, spending: DaySpending) -> float:
@@ -209,10 +219,13 @@ def _budget(context: JudgeContext, spending: DaySpending) -> float:
     return min(context.budget.max_cost_usd, left)
 
 
-def _vote_context(context: JudgeContext, gateway: Gateway, folder: Path, nonce: str, budget: float) -> VoteContext:
+def _vote_context(
+    context: JudgeContext, around: Surroundings, gateway: Gateway, folder: Path, nonce: str, budget: float
+) -> VoteContext:
     return VoteContext(
         run=context.run,
         change=context.change,
+        surroundings=around,
         read=functools.cache(context.repository.read),
         wire=gateway,
         folder=folder,

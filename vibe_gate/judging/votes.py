@@ -22,17 +22,21 @@ from vibe_gate.domain.change import Change, FileDiff, FileVersion
 from vibe_gate.domain.context import CHECKS_NODE, RunContext
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
-from vibe_gate.domain.verdict import CheckedEvidence, Evidence, Outcome, Vote, short
+from vibe_gate.domain.verdict import CheckedEvidence, Outcome, Vote, short
 from vibe_gate.judging import brief
-from vibe_gate.judging.brief import BriefPart, CriterionAnswer
+from vibe_gate.judging.brief import AbstainAnswer, BriefPart, CriterionAnswer, FailAnswer, QuotedLine
 from vibe_gate.judging.decide import check_vote, combine, settle
 from vibe_gate.judging.evidence import check_evidence
 from vibe_gate.judging.question import RubricQuestion, RubricVotes
+from vibe_gate.judging.surroundings import Surroundings
 
 T = TypeVar("T")
 
 TOOLS = ("Read", "Grep", "Glob")
 """What a judge may use: reading only, below the exported tree."""
+
+TREES = "trees"
+"""The judges' working directory: `after`, the whole tree after the change, and `before`, the changed files before."""
 
 SESSIONS_AT_ONCE = 4
 """Conversations side by side: about twice the cores of a small CI machine (0.1-0.2 GB each)."""
@@ -45,12 +49,13 @@ _LIMITS = frozenset({"budget", "timeout"})
 class VoteContext:
     """What every conversation of the run's judges shares.
 
-    `folder` holds the exported after tree (`tree`) and the agents' homes; `read` gives the content of a side;
-    `model` is asked where a rubric names none; `slots` is how many conversations run side by side.
+    `folder` holds what judges may read (`trees`, with `after` and `before` in it) and the agents' homes; `read` gives
+    the content of a side; `model` is asked if a rubric names none; `slots` is how many conversations run at once.
     """
 
     run: RunContext
     change: Change
+    surroundings: Surroundings
     read: Callable[[FileVersion], bytes]
     wire: agent.ModelAccess
     folder: Path
@@ -73,7 +78,7 @@ class _Reply:
 async def cast_votes(question: RubricQuestion, context: VoteContext) -> RubricVotes:
     """Ask a rubric's judge criteria about the change, vote by vote, until their outcomes are settled."""
     rubric = question.rubric
-    parts, unshown = brief.parts(context.change, rubric)
+    parts, unshown = brief.parts(context.change, rubric, context.surroundings.hunks)
     nodes = [node_id(rubric, index) for index in range(2 * len(parts))]
     if question.message:  # the nodes before are those of the same rubric asked without the message
         parts, nodes = tuple(replace(part, message=question.message) for part in parts), nodes[len(parts) :]
@@ -142,12 +147,13 @@ def node_id(rubric: Rubric, index: int) -> str:
 
 
 async def _ask(rubric: Rubric, part: BriefPart, node: str, context: VoteContext) -> _Reply:
+    facts = context.surroundings.facts({piece.path for piece in part.pieces})
     turn = agent.Turn(
         node=node,
-        prompt=brief.prompt(context.change, part, context.nonce),
+        prompt=brief.prompt(context.change, part, facts, context.nonce),
         system_prompt=brief.system_prompt(context.nonce),
         schema=brief.answer_schema(part.criteria),
-        cwd=context.folder / "tree",
+        cwd=context.folder / TREES,
         tools=TOOLS,
         model=rubric.model or context.model,
         max_turns=context.max_turns,
@@ -194,21 +200,23 @@ def _vote(criterion: Criterion, answers: list[CriterionAnswer], turn: str, conte
     if len(answers) != 1:
         why = "the answer leaves this criterion out" if not answers else "the answer speaks of this criterion twice"
         return Vote(outcome="abstain", said=None, reason=why, turn=turn)
-    answer = answers[0]
+    answer, redact = answers[0], context.run.redactor.text
+    said = f"{answer.reason} Missing: {answer.missing}" if isinstance(answer, AbstainAnswer) else answer.reason
+    evidence = answer.evidence if isinstance(answer, FailAnswer) else ()
     return check_vote(
         Vote(
             outcome=answer.outcome,
             said=answer.outcome,
             # Redacted before it is cut: what a limit leaves of a secret may not be known as one any more.
-            reason=short(context.run.redactor.text(answer.reason)),
-            counterexample=answer.counterexample,
-            evidence=tuple(_check(criterion, evidence, context) for evidence in answer.evidence),
+            reason=short(redact(said)),
+            counterexample=short(redact(answer.counterexample)) if isinstance(answer, FailAnswer) else None,
+            evidence=tuple(_check(criterion, quoted, context) for quoted in evidence),
             turn=turn,
         )
     )
 
 
-def _check(criterion: Criterion, evidence: Evidence, context: VoteContext) -> CheckedEvidence:
+def _check(criterion: Criterion, evidence: QuotedLine, context: VoteContext) -> CheckedEvidence:
     file = _file_of(evidence, context.change)
     if file is None or not criterion.concerns(file):
         return check_evidence(evidence, None, b"")
@@ -216,9 +224,9 @@ def _check(criterion: Criterion, evidence: Evidence, context: VoteContext) -> Ch
     return check_evidence(evidence, file, context.read(version) if version else b"")
 
 
-def _file_of(evidence: Evidence, change: Change) -> FileDiff | None:
+def _file_of(evidence: QuotedLine, change: Change) -> FileDiff | None:
     path = paths.unquote(evidence.path)
-    file = change.file(path)
+    file = change.file(path) or change.file(path.removeprefix(f"{evidence.side}/"))  # as the judge's tools name it
     if file is None and evidence.side == "before":
         file = next((renamed for renamed in change.files if renamed.old_path == path), None)
     return file

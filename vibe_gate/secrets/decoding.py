@@ -128,7 +128,8 @@ def _joined(parts: Iterable[DecodedPart], below: DecodedView | None) -> Iterator
 _ESCAPE = expression(
     r"[\\%=&\x1b\xad\xc2\xe2\xef\xf3](?:"
     r"(?<=\\)(?:[nrtbfe\"'/\\`$_.:=+-]|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|u\{[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[0-3][0-7]{2}|"
-    r"\r?\n(?:[ \t]{0,20}[0-9]{1,7}(?:[ \t]?[ +-]?\||\xe2\x86\x92|\t))?[ \t]{0,200}[+-]?[ \t]{0,200})"
+    r"\r?\n(?:[ \t]{0,20}[0-9]{1,7}(?:(?:[ \t]{1,9}[0-9]{1,7})?[ \t]{0,9}[ +-]?\||\xe2\x86\x92|\t))?"
+    r"[ \t]{0,200}[+-]?[ \t]{0,200})"
     r"|(?<=%)(?:[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4})"
     r"|(?<==)(?:\r?\n|3[Dd]|20|2[1-9A-F]|3[A-CEF]|40|5[B-F]|60|7[B-E])"
     r"|(?<=&)(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|quot|apos|amp|lt|gt|sol|num|equals|colon|nbsp|lowbar|hyphen|dash|period|plus);"

@@ -1,0 +1,41 @@
+"""A judge's answers, as a model fills them in: one form for each outcome."""
+
+from __future__ import annotations
+
+from typing import Any
+
+HANDLER = {"path": "src/load.py", "line": 4, "quote": "    except OSError:", "side": "after"}
+"""The line of `repos.SWALLOWS` that drops an error."""
+
+
+def answers(*given: dict[str, Any]) -> dict[str, Any]:
+    """The whole answer."""
+    return {"answers": list(given)}
+
+
+def passes(*criteria: str) -> dict[str, Any]:
+    """The whole answer that passes these."""
+    return answers(*map(said, criteria))
+
+
+def said(criterion: str, outcome: str = "pass", reason: str = "So it is.", **more: Any) -> dict[str, Any]:
+    """An answer without evidence; an abstention needs `missing`."""
+    return {"criterion": criterion, "outcome": outcome, "reason": reason} | more
+
+
+def fails(
+    *evidence: dict[str, Any],
+    criterion: str = "errors-not-swallowed",
+    reason: str = "The error is dropped.",
+    counterexample: str = "a missing file -> load returns None",
+    changes: str = "load gives None for a file that is not there",
+) -> dict[str, Any]:
+    """A fail at these lines, without any at the handler."""
+    return {
+        "criterion": criterion,
+        "changes": changes,
+        "outcome": "fail",
+        "reason": reason,
+        "counterexample": counterexample,
+        "evidence": list(evidence) or [HANDLER],
+    }
