@@ -133,7 +133,7 @@ def test_the_answer_schema_admits_only_the_criteria_that_were_asked():
     assert "evidence" not in forms["pass", "not_applicable"]["properties"]
 
 
-WORDS = {3: "311593456df432848b2b5b3f757b8e99be2eb249ebed1de4f914a2e23efce796"}
+WORDS = {3: "43ba0bf5a30a4e39b274eb116e3297be1efd73c581aeacb1be103489531dd426"}
 """Template version -> digest of all that a judge is told in our words. One version more for every other wording."""
 
 

@@ -42,9 +42,9 @@ def test_the_head_of_a_long_function_is_shown_and_what_is_far_from_the_change_is
     found, _ = around(repo)
     lines = shown(found, "src/pay.py")
     assert lines[0] == "def pay(order):"
-    assert "    step_50 = 50" in lines
-    assert not {"    step_40 = 40", "def check(order):"} & set(lines)
-    assert [hunk.new_start for hunk in found.hunks["src/pay.py"]] == [8, 59]
+    assert "    step_40 = 40" in lines
+    assert not {"    step_39 = 39", "def check(order):"} & set(lines)
+    assert [hunk.new_start for hunk in found.hunks["src/pay.py"]] == [8, 49]
 
 
 def test_ten_lines_are_shown_where_no_function_encloses_the_change(repo):
@@ -64,10 +64,12 @@ def test_callers_and_tests_are_named(repo):
     _, facts = around(repo)
     assert facts == [
         "test files in the tree, by their names: 1",
-        "pay: no test names it; 2 other lines with it",
+        "pay: no line of tests and 2 lines elsewhere name it",
         "    src/shop.py:1: from pay import pay",
         "    src/shop.py:4: return pay(order) or None  # pays at once",
-        "buy: named in tests: tests/test_shop.py; no other line has it",
+        "buy: 2 lines of tests and no line elsewhere name it",
+        "    tests/test_shop.py:1: from shop import buy",
+        "    tests/test_shop.py:4: assert buy(1)",
     ]
 
 

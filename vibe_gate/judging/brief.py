@@ -51,13 +51,14 @@ that show it. Without a counterexample and evidence it is no fail.
 One piece of evidence is one line, quoted letter by letter as shown after the `|`, without numbers and signs; of a \
 long line that goes on in further rows, quote from one row. Name the path as shown, from the root of the tree \
 (`src/a.py`), and the number of the left column with "side": "before" for a line marked -, of the right column with \
-"side": "after" for any other. At least one quoted line is marked + or -. Text like ⟦U+200B⟧ or ⟦0xFF⟧ stands for an \
-invisible character or a byte that is not UTF-8. Reasons are one plain sentence of at most 280 characters.
+"side": "after" for any other. At least one quoted line is marked + or -: if something is missing, or an unchanged \
+line became wrong, quote the changed line that makes it so and say the rest in the reason. Text like ⟦U+200B⟧ or \
+⟦0xFF⟧ stands for an invisible character or a byte that is not UTF-8. Reasons are one plain sentence of at most 280 characters.
 
 Judge the change, not the code around it; do not propose fixes. Lines without a sign are there to be understood. The \
 facts below the change were computed from the whole tree; a name is looked for as a word, so rely on them as far as a \
-search goes. Where all this leaves a question open, Read, Grep and Glob look into `after/` (the whole tree after the \
-change) and `before/` (the changed files as they were), both in the current directory."""
+search goes. If all this leaves a question open, look with Read, Grep and Glob into `after/` (the whole tree after the \
+change) and `before/` (the changed files as they were), both in your working directory."""
 
 
 MAX_QUOTE = MAX_ROW

@@ -19,7 +19,7 @@ from vibe_gate.domain.escape import counted, expression
 if TYPE_CHECKING:
     from vibe_gate.git import Repository
 
-AROUND_IN_FUNCTION = 40
+AROUND_IN_FUNCTION = 50
 """Lines of the enclosing function that are shown before and after a changed line; its first line always is."""
 
 AROUND = 10
@@ -28,14 +28,14 @@ AROUND = 10
 MAX_NAMES = 24
 """Names that are looked for, of one change."""
 
-MAX_LINES = 5
-"""Lines that are shown of those that name one name, tests aside."""
+MAX_TESTS = 4
+"""Lines of tests that are shown of those that name one name."""
+
+MAX_OTHERS = 5
+"""Other lines."""
 
 MANY = 60
-"""Lines of a name that so many things have; none of them is shown."""
-
-MAX_TEST_FILES = 6
-"""Test files that are shown of those that name one name."""
+"""Lines of a name that so many things have; such a name is left out."""
 
 _MAX_TEXT = 160  # characters of a line that names something
 _MAX_CODE_LINE = 300  # bytes; a longer line is data
@@ -81,18 +81,20 @@ class Surroundings:
             yield from self._about(name)
 
     def _about(self, name: str) -> Iterator[str]:
-        mentions = self.mentions.get(name, ())
-        tests = dict.fromkeys(mention.path for mention in mentions if is_test(mention.path))
-        others = [mention for mention in mentions if mention.path not in tests and not _defines(mention, name)]
-        more = f" and {len(tests) - MAX_TEST_FILES} more" if len(tests) > MAX_TEST_FILES else ""
-        files = ", ".join(paths.quote(path) for path in list(tests)[:MAX_TEST_FILES])
-        yield f"{name}: {f'named in tests: {files}{more}' if tests else 'no test names it'}; " + (
-            f"{counted(len(others), 'other line')} with it" if others else "no other line has it"
-        )
+        mentions = [mention for mention in self.mentions.get(name, ()) if not _defines(mention, name)]
+        if len(mentions) > MANY:
+            return
+        tests = [mention for mention in mentions if is_test(mention.path)]
+        others = [mention for mention in mentions if not is_test(mention.path)]
         others.sort(key=lambda mention: not paths.matches(mention.path, _CODE))  # callers before prose
-        for mention in others[: MAX_LINES if len(others) <= MANY else 0]:
+        yield f"{name}: {_lines(len(tests))} of tests and {_lines(len(others))} elsewhere name it"
+        for mention in (*tests[:MAX_TESTS], *others[:MAX_OTHERS]):
             text = escape.show(mention.text.strip())[:_MAX_TEXT]
             yield f"    {paths.quote(mention.path)}:{mention.line}: {text}"
+
+
+def _lines(count: int) -> str:
+    return counted(count, "line") if count else "no line"
 
 
 def surroundings(change: Change, repository: Repository, files: Iterable[str]) -> Surroundings:
