@@ -53,7 +53,8 @@ long line that goes on in further rows, quote from one row. Name the path as sho
 (`src/a.py`), and the number of the left column with "side": "before" for a line marked -, of the right column with \
 "side": "after" for any other. At least one quoted line is marked + or -: if something is missing, or an unchanged \
 line became wrong, quote the changed line that makes it so and say the rest in the reason. Text like ⟦U+200B⟧ or \
-⟦0xFF⟧ stands for an invisible character or a byte that is not UTF-8. Reasons are one plain sentence of at most 280 characters.
+⟦0xFF⟧ stands for an invisible character or a byte that is not UTF-8. Reasons are one plain sentence of at most 280 \
+characters.
 
 Judge the change, not the code around it; do not propose fixes. Lines without a sign are there to be understood. The \
 facts below the change were computed from the whole tree; a name is looked for as a word, so rely on them as far as a \
