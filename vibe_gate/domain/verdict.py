@@ -15,21 +15,12 @@ MAX_REASON = 280
 Standing = Literal["holds", "relocated", "void"]
 
 
-class Evidence(Model):
-    """Lines `line`..`end_line` of a file, counted from 1, and the text said to stand there.
-
-    `path` is as shown (`paths.quote`); `side` "before" is for what was removed.
-    """
-
-    path: str
-    line: int = Field(ge=1)
-    end_line: int = Field(ge=1)
-    quote: str
-    side: Side = "after"
-
-
 class CheckedEvidence(Model):
-    """Evidence after our own look: where it stands, and why it is void if it is."""
+    """A quoted line after our own look: where it stands, and why it is void if it is.
+
+    Lines `line`..`end_line` (one, but for bundles of older versions) count from 1. `path` is as shown
+    (`paths.quote`); `side` "before" is for what was removed.
+    """
 
     path: str
     line: int
