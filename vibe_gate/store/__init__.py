@@ -11,6 +11,7 @@
     archive      runs into one tar.gz, and out of one, trusting nothing
     state        what processes share: run index, records of git's hooks, overrides, answers, spending
     captures     sessions of a coding agent, folded from what its hooks left
+    captured     which of these sessions are whole, and which nobody needs any more
 
 The format, file by file: docs/bundles.md.
 """

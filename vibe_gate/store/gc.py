@@ -93,7 +93,7 @@ def clean(
             if not dry_run:
                 _empty_trash(store)
             plan = _planned(store, root, rules, now, provenance or Provenance(now))
-            return _told(plan) if dry_run else _carried_out(store, plan)
+            return _carried_out(store, plan, dry_run)
     except OSError as error:
         raise StorageError(f"{STORE} cannot be cleaned: {error.strerror}.") from error
 
@@ -137,27 +137,22 @@ def _planned(store: Folder, root: Path, rules: Retention, now: datetime, known: 
     return plan
 
 
-def _told(plan: _Plan) -> Cleaned:
-    freed = sum(size for _, size in plan.runs) + sum(session.size for session in plan.sessions)
-    deleted = tuple(entry.run_id for entry, _ in plan.runs)
-    return Cleaned(deleted, _mb(freed), tuple(plan.errors), tuple(session.name for session in plan.sessions))
-
-
-def _carried_out(store: Folder, plan: _Plan) -> Cleaned:
+def _carried_out(store: Folder, plan: _Plan, dry_run: bool) -> Cleaned:
     deleted: list[str] = []
     gone: list[str] = []
     freed = 0
     for entry, size in plan.runs:
         with _noting(plan, entry.run_id):
-            if _into_trash(store, entry):
+            if dry_run or _into_trash(store, entry):
                 deleted.append(entry.run_id)
                 freed += size
     for session in plan.sessions:
         with _noting(plan, f"{names.CAPTURES}/{session.name}"):
-            _trash(store, store.folder(names.CAPTURES), session.name)
+            if not dry_run:
+                _trash(store, store.folder(names.CAPTURES), session.name)
             gone.append(session.name)
             freed += session.size
-    for key in {entry.key for entry, _ in plan.runs}:
+    for key in set() if dry_run else {entry.key for entry, _ in plan.runs}:
         with contextlib.suppress(OSError):  # other runs are in it
             os.rmdir(key, dir_fd=store.fileno())
     return Cleaned(tuple(deleted), _mb(freed), tuple(plan.errors), tuple(gone))

@@ -228,9 +228,14 @@ def _claim_run(store: Folder, key: str, now: datetime, seed: bytes) -> tuple[str
     """A new run's folder under its lock. OSError."""
     for attempt in range(_IDS_TRIED):
         run_id = names.run_id(now, key.encode() + b" " + seed, attempt)
-        with contextlib.suppress(FileExistsError, FileNotFoundError):  # another run's; a cleaner has removed the key
-            folder = store.folder(key, create=True).make(run_id)
-            return run_id, folder, Lock(folder)
+        # Another run has that id, or a cleaner takes the folder, or the key's, before it is locked.
+        with contextlib.suppress(FileExistsError, FileNotFoundError, BlockingIOError):
+            runs = store.folder(key, create=True)
+            folder = runs.make(run_id)
+            lock = Lock(folder)
+            if runs.has(run_id):
+                return run_id, folder, lock
+            lock.release()
     raise OSError(f"{_IDS_TRIED} runs of {key} began in one millisecond")
 
 
