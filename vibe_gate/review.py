@@ -153,13 +153,16 @@ async def _carry_out(
 
 
 def _keep_contents(repository: Repository, change: Change, run: RunContext) -> None:
-    """The change itself goes into the bundle first: whatever happens later, it says what was reviewed."""
-    run.record.patch(repository.patch(change))
+    """The change itself goes into the bundle first: whatever happens later, it says what was reviewed.
+
+    Contents come before the patch: of a secret whose name is on another line they alone teach the redactor.
+    """
     for file in change.files:
         if file.before is not None:
             run.record.content("before", repository.read(file.before), paths.quote(file.old_name))
         if file.after is not None:
             run.record.content("after", repository.read(file.after), file.shown_path)
+    run.record.patch(repository.patch(change))
 
 
 def _reused(

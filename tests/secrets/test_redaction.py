@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 import threading
 from collections.abc import Callable
 from pathlib import PurePath
@@ -249,6 +250,16 @@ def test_parts_count_for_themselves_and_for_the_whole() -> None:
     assert (one.found, two.found) == ({"github-token": 1, "environment": 1}, {"github-token": 1})
     assert whole.found == {"github-token": 2, "environment": 1}
     assert sum(whole.found.values()) == 3
+
+
+def test_a_value_that_only_its_file_tells_is_known_afterwards() -> None:
+    value = "E4lBYOvfZ8Uz19QwErTyUiOpBs"
+    whole = Redactor({})
+    told = whole.part().data(f'{{\n "api_key":\n "{value}"}}'.encode()).decode()
+    assert value not in told
+    (placeholder,) = re.findall(r"\[redacted:[^]]*\]", told)
+    assert whole.text(f'+ "api_key":\n+ "{value}"') == f'+ "api_key":\n+ "{placeholder}"'
+    assert whole.text(f"    25     26 +|  {value}") == f"    25     26 +|  {placeholder}"
 
 
 def test_threads_lose_no_count() -> None:

@@ -195,6 +195,23 @@ def test_a_binary_file_without_a_secret_keeps_its_place_in_the_patch(tmp_path: P
     assert_clean(repo.path / ".vibe-artifacts")
 
 
+def test_a_secret_below_its_name_is_left_neither_in_the_patch_nor_in_what_a_judge_is_shown(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    values = [[f"E4lBYOvfZ8Uz19Q{number}wErTyUi{side}pBs" for number in range(3)] for side in ("Old", "New")]
+    repo = planted_repo(tmp_path / "repo", environ)
+    for in_json, in_python, behind_colon in values:
+        repo.write("src/a.json", f'{{\n  "api_key":\n    "{in_json}"\n}}\n')
+        repo.write("src/b.py", f'key = foo(\n  password=\n    "{in_python}",\n)\n')
+        repo.write("src/c.json", f'{{\n  "token"\n  :\n  "{behind_colon}"\n}}\n')
+        repo.commit("Set keys")
+    with answering(*script(), repeat_last=True) as model:
+        told = walk(repo, environ | model.environ, wire="record", cassette=tmp_path / "cassette")
+    assert "src/a.json" in (repo.path / told.summary.bundle / "change.patch").read_text()
+    kept = [data for folder in (repo.path / ".vibe-artifacts", tmp_path / "cassette") for _, data in written(folder)]
+    assert [value for value in sum(values, []) for data in kept if value.encode() in data] == []
+
+
 def test_the_search_of_these_tests_finds_every_carrier(tmp_path: Path) -> None:
     for secret in BOTH:
         for number, form in enumerate(carriers(secret)):

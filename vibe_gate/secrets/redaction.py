@@ -7,6 +7,9 @@ A secret becomes `[redacted:KIND:TAG]`, the same in every run and on every machi
 contents still deduplicate and cassettes still match. TAG is 8 hex digits of a sha-256, which tells
 nothing about a random value of 20 characters or more; a shorter one could be guessed against it, so
 there the TAG is that of the KIND alone.
+
+A value whose name stands on a line above is told by its file alone: a patch, a report, a judge's rows put marks
+between the two. So what `data` finds that way is a known value afterwards.
 """
 
 from __future__ import annotations
@@ -32,6 +35,11 @@ MIN_TAGGED = 20
 MAX_NAMED = 500
 """Characters of a JSON value up to which its name is considered together with it."""
 
+MAX_LEARNED = 200
+"""Values of contents that are looked for afterwards: each costs a search of every text."""
+MAX_LEAD = 400
+"""Characters before a value in which a name on its own line is looked for."""
+
 
 class Redactor:
     """Replaces secrets; keeps every other character and byte as it is. Safe for several threads."""
@@ -45,6 +53,7 @@ class Redactor:
         # What is left of one that is no text may be too short to be searched for, or nothing.
         plain = [_plain(secret) for secret in known]
         self._beginnings = {text[: max(MIN_VALUE, len(text) // 2)]: text for text in plain if len(text) >= MIN_VALUE}
+        self._learned: dict[str, SecretMatch] = {}
         self._found: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._whole: Redactor | None = None
@@ -58,6 +67,7 @@ class Redactor:
         """A redactor of the same secrets with a count of its own; what it finds counts here too."""
         part = Redactor({})
         part._forms, part._beginnings, part._whole = self._forms, self._beginnings, self
+        part._learned = self._learned
         return part
 
     def text(self, text: str) -> str:
@@ -68,9 +78,12 @@ class Redactor:
         return self._redact(text) if text.isascii() else as_characters(self._redact(as_bytes(text)))
 
     def data(self, data: bytes) -> bytes:
-        """`data` with placeholders for its secrets; bytes of any encoding, the very object if nothing is found."""
+        """`data` with placeholders for its secrets; bytes of any encoding, the very object if nothing is found.
+
+        A value whose name stands on a line above is replaced in every later text, too.
+        """
         text = data.decode("latin-1")
-        redacted = self._redact(text)
+        redacted = self._redact(text, learns=True)
         return data if redacted is text else redacted.encode("latin-1")
 
     def value(self, value: Any) -> Any:  # noqa: ANN401 - JSON, as json.loads gives it
@@ -118,11 +131,22 @@ class Redactor:
                 return placeholder(match.kind, seen)
         return self.text(item)
 
-    def _redact(self, text: str) -> str:
-        matches = scan.find_seen(text, self._known if self._forms else None)
+    def _redact(self, text: str, *, learns: bool = False) -> str:
+        matches = scan.find_seen(text, self._known if self._forms or self._learned else None)
         for match in matches:
             self._count(match.kind)
+            if learns:
+                self._learn(text, match)
         return _replaced(text, matches)
+
+    def _learn(self, text: str, match: SecretMatch) -> None:
+        written = text[match.start : match.end]
+        lead = text[max(0, match.start - MAX_LEAD) : match.start].rpartition("\n")
+        if match.kind not in scan.BY_NAME or scan.has_name(lead[2]) or "\n" in written or len(written) < MIN_VALUE:
+            return
+        with self._lock:
+            if len(self._learned) < MAX_LEARNED:
+                self._learned[written] = match
 
     def _known(self, text: str) -> Iterator[SecretMatch]:
         """Where a known value stands, in whatever form."""
@@ -136,6 +160,9 @@ class Redactor:
                     end += 1
                 if scan.CUTS.match(text, end):
                     yield SecretMatch("environment", start, end, secret)
+        for written, match in tuple(self._learned.items()):
+            for start in _places(text, written):
+                yield SecretMatch(match.kind, start, start + len(written), match.value)
 
     def _count(self, kind: str) -> None:
         with self._lock:

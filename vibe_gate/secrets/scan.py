@@ -388,6 +388,8 @@ def _is_whole_line(run: str) -> bool:
 
 _NAMES = ("pass", "pwd", "secret", "token", "credential", "key")
 _NAME = expression(r"pass|pwd|secret|token|credential|key")
+BY_NAME = frozenset({"secret-assignment", "aws-secret-key", "heroku-key"})
+"""Kinds of values that only the name before them tells from any other text."""
 _KEY_OF = expression(r"(?:api|access|auth|private|client|encryption|signing|master|account|service|secret)[-_]?key\Z")
 """A key that is secret; others open dictionaries."""
 
@@ -484,6 +486,11 @@ _QUOTED_BITS = 3.0
 """Shannon bits a character from which a quoted assigned value counts as random; English words in one case lie below."""
 _BARE_BITS = 3.5
 """The same without quotes, where identifiers are the usual case."""
+
+
+def has_name(text: str) -> bool:
+    """Whether a secret's name stands in `text`."""
+    return _NAME.search(text.lower()) is not None
 
 
 def _assigned(text: str) -> Iterator[SecretMatch]:
