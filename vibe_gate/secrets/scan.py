@@ -235,7 +235,8 @@ def _is_proved(rule: Rule, match: re.Match[str], value: str) -> bool:
         return False
     groups = match.groupdict()
     return not rule.proof or not (
-        _is_sample(groups.get("user") or "", value) or ("host" in groups and _is_nowhere(groups["host"].lower()))
+        _is_sample(groups.get("user") or "", value)
+        or ("host" in groups and _is_nowhere(groups["host"].lower()) and not _is_real(value))
     )
 
 
@@ -258,12 +259,18 @@ _PASSWORD_PARTS = expression(r"(?:%[0-9a-f]{2}|[^a-z0-9])+|[0-9]+\Z")
 _SAFE_PASSWORDS = frozenset(
     {"password", "foo", "bar", "baz", "foobar", "pass", "passwd", "pwd", "secret", "user", "token", "test", "pw", "key"}
 )
+_RANDOM_LENGTH = 16
 _SAMPLE_WORDS = frozenset({"a", "an", "another", "my", "new", "old", "other", "some", "the", "username", "wrong"})
 """Words beside those of `_SAFE_PASSWORDS`, as in `other-password`."""
 
 
 def _is_nowhere(host: str) -> bool:
     return len(host) < 2 or host in _SAFE_HOSTS or host.endswith(_SAFE_DOMAINS)
+
+
+def _is_real(password: str) -> bool:
+    """Whether a password is one although its host is none."""
+    return len(password) >= _RANDOM_LENGTH and looks_random(password)
 
 
 def _is_sample(user: str, password: str) -> bool:
