@@ -221,6 +221,29 @@ def test_a_failing_must_check_binds_and_spares_the_judge(walk, tmp_path, environ
     assert "no-marker" in summary.unreviewed[0].reason
 
 
+@pytest.mark.slow
+def test_a_check_that_the_deadline_leaves_no_time_is_an_error_that_says_so(walk, tmp_path, environ):
+    late = '''
+[[criterion]]
+id = "sleeps"
+kind = "check"
+command = ["sleep", "60"]
+[[criterion]]
+id = "no-secret"
+kind = "check"
+check = "no-secrets"
+must = true
+'''
+    walk.repo = gated(tmp_path / "late", environ, rubric=RUBRIC + late)
+    walk.repo.write("src/load.py", SWALLOWS)
+    walk.repo.commit("Load robustly")
+    summary = walk(judge=False, deadline_s=3).summary
+    checks = {criterion.id: criterion for criterion in summary.rubrics[0].criteria}
+    assert checks["no-secret"].outcome == "error"
+    assert "deadline" in checks["no-secret"].reason
+    assert summary.exit_code == 3
+
+
 def test_nothing_to_review_records_nothing_and_passes(walk):
     summary = walk(Selection("staged")).summary
     assert (summary.run_id, summary.exit_code) == ("", 0)

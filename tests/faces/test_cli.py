@@ -110,6 +110,16 @@ def test_help_names_every_command_and_no_other():
     assert listed == list(dispatch.COMMANDS)
 
 
+@pytest.mark.parametrize("words", ["bundles list", "bundles list --json", "doctor", "review"])
+def test_a_current_directory_that_was_deleted_is_one_sentence_and_usage(tmp_path, environ, words):
+    command = f"mkdir gone; cd gone; rmdir ../gone; exec {sys.executable} -m vibe_gate {words}"
+    env = {**environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "the current directory no longer exists" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_reader_that_leaves_early_is_no_error(tmp_path, environ):
     read, write = os.pipe()
     os.close(read)

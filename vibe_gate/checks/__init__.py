@@ -63,6 +63,7 @@ def run_check(input: CheckInput) -> CheckResult:
     return check.function(input, check.options.model_validate(input.criterion.options))
 
 
+_TOO_LATE = CheckResult("error", "The deadline was reached before this check began.")
 _NO_WALL = "Commands ran code of the change without a whole wall around it"
 
 
@@ -80,6 +81,8 @@ def run_checks(
 ) -> CheckResults:
     """Every check of the rubrics; the same question in two rubrics is worked out once.
 
+    A check that the deadline leaves no time is an error; one that has begun may end later.
+
     `policy` holds the globs of the gate's block list.
     """
     known: dict[str, CheckResult] = {}
@@ -92,16 +95,15 @@ def run_checks(
             question = criterion.model_dump_json(exclude={"id", "weight"})
             if question not in known:
                 command = partial(_command, criterion, change, repository, run, lacks.append)
-                known[question] = run_check(
-                    CheckInput(
-                        change=change,
-                        criterion=criterion,
-                        read=repository.read,
-                        run_command=command,
-                        policy=policy,
-                        redact=run.redactor.text,
-                    )
+                input = CheckInput(
+                    change=change,
+                    criterion=criterion,
+                    read=repository.read,
+                    run_command=command,
+                    policy=policy,
+                    redact=run.redactor.text,
                 )
+                known[question] = run_check(input) if run.deadline.left() else _TOO_LATE
             results[rubric.id, criterion.id] = _result(criterion, known[question])
     run.record.event("node.status", CHECKS_NODE, status="DONE")
     findings = tuple(finding for answer in known.values() for finding in answer.findings)

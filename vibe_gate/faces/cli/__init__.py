@@ -68,7 +68,7 @@ def _answer(argv: list[str]) -> int:
 
         try:
             text = listed(argv[2:])
-        except StorageError:
+        except (StorageError, OSError):
             text = None  # the whole command says what is wrong
         if text is not None:
             return _print(text)

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from vibe_gate import __version__
 from vibe_gate.domain.escape import safe
-from vibe_gate.errors import INCONCLUSIVE, INTERRUPTED, GateError, StorageError, UsageError
+from vibe_gate.errors import INCONCLUSIVE, INTERRUPTED, USAGE, GateError, StorageError, UsageError
 from vibe_gate.faces.cli.output import complain, drop_stdout, emit, wrapped
 
 COMMANDS = (
@@ -44,6 +44,8 @@ are never garbage, and once more when it ends: together a sixth of the processor
 PLUGINS = "pydantic.plugin._loader"
 """Where pydantic looks for plugins: it would read the record of every installed package to find none, which costs a
 twentieth of a review at a commit; and a plugin could change what definitions mean. In this process there are none."""
+
+NO_FOLDER = "the current directory no longer exists; change to another one."
 
 HELP_COLUMNS = 80
 """The widest line of a `--help` text."""
@@ -185,10 +187,19 @@ def run(argv: Sequence[str], find: Callable[[str], Command] = command) -> int:
         drop_stdout()
         return PIPE_CLOSED
     except Exception as error:  # noqa: BLE001  a bug, whatever it is, must not look like a verdict
-        code = _report(bug(error), INCONCLUSIVE, as_json)
+        code = _report(NO_FOLDER, USAGE, as_json) if _has_no_folder() else _report(bug(error), INCONCLUSIVE, as_json)
         return _commit_goes_through() if argv[0] == "hook" and not _blocks(argv) else code
     finally:
         gc.freeze()  # nothing is left to be freed: the process ends
+
+
+def _has_no_folder() -> bool:
+    """Whether the current directory was deleted: every command that looks around fails there."""
+    try:
+        os.getcwd()  # noqa: PTH109  pathlib's would do the same
+    except OSError:
+        return True
+    return False
 
 
 def _run(argv: Sequence[str], find: Callable[[str], Command]) -> int:
