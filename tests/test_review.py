@@ -223,7 +223,7 @@ def test_a_failing_must_check_binds_and_spares_the_judge(walk, tmp_path, environ
 
 @pytest.mark.slow
 def test_a_check_that_the_deadline_leaves_no_time_is_an_error_that_says_so(walk, tmp_path, environ):
-    late = '''
+    late = """
 [[criterion]]
 id = "sleeps"
 kind = "check"
@@ -233,7 +233,7 @@ id = "no-secret"
 kind = "check"
 check = "no-secrets"
 must = true
-'''
+"""
     walk.repo = gated(tmp_path / "late", environ, rubric=RUBRIC + late)
     walk.repo.write("src/load.py", SWALLOWS)
     walk.repo.commit("Load robustly")

@@ -209,7 +209,7 @@ def test_a_secret_below_its_name_is_left_neither_in_the_patch_nor_in_what_a_judg
         told = walk(repo, environ | model.environ, wire="record", cassette=tmp_path / "cassette")
     assert "src/a.json" in (repo.path / told.summary.bundle / "change.patch").read_text()
     kept = [data for folder in (repo.path / ".vibe-artifacts", tmp_path / "cassette") for _, data in written(folder)]
-    assert [value for value in sum(values, []) for data in kept if value.encode() in data] == []
+    assert [value for side in values for value in side for data in kept if value.encode() in data] == []
 
 
 def test_the_search_of_these_tests_finds_every_carrier(tmp_path: Path) -> None:

@@ -85,11 +85,29 @@ def refused(root: Path, path: Path, why: str, provenance: Provenance = NOW) -> N
 def test_runs_come_back_byte_for_byte(tmp_path: Path, store: Store, run: RunRecorder, other: Path) -> None:
     sealed(store, "q")
     left_off(store)
-    (run.directory / ".vibe-keep").touch()
     done = import_bundles(other, exported(tmp_path), NOW)
     assert len(done.runs) == 3
     assert bundles(other) == bundles(tmp_path)
     assert verify_bundles(other, NOW).is_sound
+
+
+def test_whether_a_run_is_kept_is_not_part_of_an_archive(tmp_path: Path, run: RunRecorder, other: Path) -> None:
+    (run.directory / ".vibe-keep").touch()
+    members = unpacked(exported(tmp_path))
+    assert not [info for info, _ in members if info.name.endswith(".vibe-keep")]
+    keep = entry(f"{KEY}/{run.run_id}/.vibe-keep")
+    import_bundles(other, packed(tmp_path / "b.tar.gz", [*members, keep]), NOW)
+    assert list_runs(other)
+    assert not list(other.rglob(".vibe-keep"))
+
+
+def test_folders_count_as_entries(
+    tmp_path: Path, run: RunRecorder, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = unpacked(exported(tmp_path))
+    monkeypatch.setattr("vibe_gate.store.archive.MAX_MEMBERS", len(members) + 1)
+    folders = [entry(f"{KEY}/{number}", kind=tarfile.DIRTYPE) for number in range(2)]
+    refused(other, packed(tmp_path / "b.tar.gz", [*members, *folders]), "files and folders")
 
 
 def test_tar_opens_it_and_what_tar_packed_comes_in(tmp_path: Path, run: RunRecorder, other: Path) -> None:
@@ -188,7 +206,6 @@ RUN_ID = "20260102T030405678Z-00000000"
         (entry(f"captures/{RUN_ID}/run.json"), "is not a file of a bundle"),
         (entry(f"TRASH/{RUN_ID}/run.json"), "is not a file of a bundle"),
         (entry(f"{KEY}/latest/run.json"), "is not a file of a bundle"),
-        (entry(f"{KEY}/{RUN_ID}/.vibe-keep", b"full"), "larger than 0 bytes"),
         (entry("x" * 600), "too long"),
     ],
 )

@@ -124,7 +124,7 @@ def _pack(store: Folder, runs: Collection[RunEntry], file: BinaryIO) -> None:
     ):
         for run in runs:
             for entry in walk(store.below(run.place)):
-                if entry.is_temporary or entry.part is None or entry.base == LOCK:
+                if entry.is_temporary or entry.part is None or entry.base in (LOCK, names.KEEP):
                     continue
                 with open(entry.folder.reading(entry.base), "rb") as content:
                     info = tarfile.TarInfo(f"{run.place}/{entry.name}")
@@ -196,6 +196,8 @@ class _Unpacking:
         part = part_of(inside)
         if not names.is_key(key) or not is_run_id(run_id) or part is None or inside == LOCK:
             raise _refused(f"{paths.quote(name)} is not a file of a bundle")
+        if inside == names.KEEP:
+            return  # what stays here is decided here
         limit = 0 if part == "mark" else _LIMITS.get(part, MAX_LOG_BYTES)
         if size > limit:
             raise _refused(f"{name} is larger than {limit:,} bytes")
@@ -216,6 +218,7 @@ def _members(file: BinaryIO) -> Iterator[tuple[str, int, Iterator[bytes]]]:
     """
     stream = _Stream(file)
     long_name = ""
+    entries = 0
     for _ in range(2 * MAX_MEMBERS):
         header = stream.read(_BLOCK)
         if not any(header):
@@ -230,6 +233,9 @@ def _members(file: BinaryIO) -> Iterator[tuple[str, int, Iterator[bytes]]]:
             stream.read(-info.size % _BLOCK)
             continue
         name, long_name = long_name or info.name, ""
+        entries += 1
+        if entries > MAX_MEMBERS:
+            break
         _require_plain(name)
         if info.type == tarfile.DIRTYPE and info.size == 0:
             continue
@@ -240,7 +246,7 @@ def _members(file: BinaryIO) -> Iterator[tuple[str, int, Iterator[bytes]]]:
         for _ in chunks:
             pass
         stream.read(-info.size % _BLOCK)
-    raise _refused(f"it holds more than {MAX_MEMBERS:,} files")
+    raise _refused(f"it holds more than {MAX_MEMBERS:,} files and folders")
 
 
 def _require_plain(name: str) -> None:
