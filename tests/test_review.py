@@ -205,7 +205,7 @@ def test_without_a_key_judge_criteria_are_inconclusive_with_one_line_of_advice(w
 def test_no_judge_asks_nobody_and_says_what_was_not_reviewed(walk):
     summary = walk(judge=False).summary
     assert (summary.outcome, summary.exit_code) == ("pass", 0)
-    assert summary.unreviewed[0].reason == "not asked (--no-judge)"
+    assert summary.unreviewed[0].reason == "not asked: --no-judge"
 
 
 def test_a_failing_must_check_binds_and_spares_the_judge(walk, tmp_path, environ):

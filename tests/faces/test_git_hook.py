@@ -589,7 +589,7 @@ def test_what_was_let_pass_and_what_is_unused_is_said_of_a_pass(plain):
     plain.git("commit", "-q", "--no-verify", "-m", "gate")
     plain.write(a="TODO\n", b="fine\n")
     said = plain.git("commit", "-a", "-m", "x")
-    assert "vibe-gate: passed " in said
+    assert "vibe-gate: PASS" in said
     assert "known for long" in said
     assert "suppressed nothing here" in said
 
@@ -598,7 +598,7 @@ def test_a_run_that_is_not_written_down_is_said_of_a_pass(plain):
     (plain.path / ".vibe-artifacts").write_text("in the way\n")
     plain.write(a="x\n")
     said = plain.git("commit", "-m", "x", "a")
-    assert "vibe-gate: passed " in said
+    assert "vibe-gate: PASS" in said
     assert "vibe-gate: note: Unrecorded: " in said
 
 

@@ -73,7 +73,7 @@ def test_colours_can_be_refused(repo, environ, setting):
 def test_off_a_terminal_there_is_plain_text_and_one_line_of_progress_a_step(repo, environ):
     done = vibe_gate("review", "HEAD~1", "--no-judge", cwd=repo, environ=environ)
     assert done.returncode == 1
-    assert done.stdout.startswith("✗ FAIL  safety: no-invisible-unicode failed (must)")
+    assert done.stdout.startswith("✗ FAIL · safety: no-invisible-unicode failed (must)")
     assert done.stderr.splitlines()[0] == "change: reading the change"
     assert "checks: 2 files, " in done.stderr
     assert not set(done.stdout + done.stderr) & {"\x1b", "\u202e", "\x07"}

@@ -34,15 +34,15 @@ def test_nothing_to_review_promises_no_gate_and_no_bundle():
 @pytest.mark.parametrize(
     ("made", "line"),
     [
-        (summary(), "✓ PASS  quality"),
-        (failed(), "✗ FAIL  quality: errors-not-swallowed failed (must)"),
+        (summary(), "✓ PASS · quality"),
+        (failed(), "✗ FAIL · quality: errors-not-swallowed failed (must)"),
         (
             summary(
                 outcome="fail",
                 exit_code=1,
                 rubrics=(rubric(criterion("x", "fail", must=False), outcome="fail", score=0.25),),
             ),
-            "✗ FAIL  quality: score 0.25 is under the threshold",
+            "✗ FAIL · quality: score 0.25 is under the threshold",
         ),
         (
             summary(
@@ -50,22 +50,22 @@ def test_nothing_to_review_promises_no_gate_and_no_bundle():
                 exit_code=3,
                 rubrics=(rubric(criterion("x", "abstain"), outcome="inconclusive"),),
             ),
-            "? NOT REVIEWED (inconclusive)  quality: x undecided (must)",
+            "? NOT REVIEWED (inconclusive) · quality: x undecided (must)",
         ),
         (
             summary(outcome="inconclusive", exit_code=3, rubrics=(rubric(outcome="inconclusive", coverage=0.25),)),
-            "? NOT REVIEWED (inconclusive)  quality: only 25% could be decided",
+            "? NOT REVIEWED (inconclusive) · quality: only 25% could be decided",
         ),
         (
             summary(outcome="error", exit_code=3, rubrics=(rubric(criterion("x", "error"), outcome="error"),)),
-            "! ERROR  quality: x could not be decided (must)",
+            "! ERROR · quality: x could not be decided (must)",
         ),
         (
             summary(exit_code=4),
-            '! NEEDS APPROVAL  this change edits .vibe-gate, which controls the gate; the verdict "pass" is advisory',
+            '! NEEDS APPROVAL · this change edits .vibe-gate, which controls the gate; the verdict "pass" is advisory',
         ),
-        (summary(exit_code=5), "! INTEGRITY  the files changed during the review"),
-        (summary(rubrics=()), "✓ PASS  nothing in this change to judge"),
+        (summary(exit_code=5), "! INTEGRITY · the files changed during the review"),
+        (summary(rubrics=()), "✓ PASS · nothing in this change to judge"),
     ],
 )
 def test_the_first_line_is_the_verdict_and_its_reason(made, line):
@@ -75,7 +75,7 @@ def test_the_first_line_is_the_verdict_and_its_reason(made, line):
 def test_a_whole_screen():
     made = failed(2, 1, policy_changes=(policy(),), unreviewed=(unseen(),))
     assert screen(made, ("The first note.",)) == (
-        "✗ FAIL  quality: errors-not-swallowed failed (must)\n"
+        "✗ FAIL · quality: errors-not-swallowed failed (must)\n"
         "  change  abcdef012345 · 1 file +4 −1 · src/a.py\n"
         "  gate    .vibe-gate at 5d401b900000\n"
         "\n"
@@ -198,12 +198,14 @@ def test_the_gravest_finding_is_the_one_that_gets_the_lines():
 
 
 def test_what_no_judge_saw_stands_in_the_first_line_of_a_pass():
-    assert first_line(summary(unreviewed=(unseen(), unseen()))) == "✓ PASS  quality; 2 places not judged"
+    asks = rubric(criterion(kind="judge"))
+    made = summary(unreviewed=(unseen(), unseen()), rubrics=(asks,))
+    assert first_line(made) == "✓ PASS · quality; 2 places not judged"
 
 
 def test_a_rubric_of_which_nothing_applies_is_not_said_to_have_passed():
     made = summary(rubrics=(rubric(criterion()), rubric(criterion("x", "not_applicable"), id="other")))
-    assert first_line(made) == "✓ PASS  quality"
+    assert first_line(made) == "✓ PASS · quality"
     assert "· other  skipped" in screen(made)
 
 

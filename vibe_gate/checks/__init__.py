@@ -17,7 +17,7 @@ from vibe_gate.checks.contract import Check, CheckInput, CheckResult, Excluding,
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import CHECKS_NODE, RunContext
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import CriterionResult, Finding, short
+from vibe_gate.domain.verdict import CriterionResult, Finding, short, whole_change
 
 if TYPE_CHECKING:
     from vibe_gate.git import Repository
@@ -106,12 +106,15 @@ def run_checks(
                 known[question] = run_check(input) if run.deadline.left() else _TOO_LATE
             results[rubric.id, criterion.id] = _result(criterion, known[question])
     run.record.event("node.status", CHECKS_NODE, status="DONE")
-    findings = tuple(finding for answer in known.values() for finding in answer.findings)
+    findings = [finding for answer in known.values() for finding in answer.findings]
+    named = {finding.criterion for finding in findings}
+    failed = {one.id: one for one in results.values() if one.outcome == "fail" and one.id not in named}
+    findings += [whole_change(one) for one in failed.values()]
     # Each sentence once: several commands lack the same.
     notes = tuple(
         f"{_NO_WALL}: {lack}. docs/checks.md (Commands) says what that means." for lack in dict.fromkeys(lacks)
     )
-    return CheckResults(results, findings, notes)
+    return CheckResults(results, tuple(findings), notes)
 
 
 def _command(

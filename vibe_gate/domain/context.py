@@ -13,6 +13,7 @@ from vibe_gate.domain.gate import Gate, HookName, HookRule, JudgeWhen
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored
+from vibe_gate.domain.verdict import NO_JUDGE
 
 if TYPE_CHECKING:
     from vibe_gate.judging.deadline import Deadline
@@ -64,7 +65,7 @@ class ReviewRequest:
     def why_no_judge(self, gate: Gate, *, by_agent: bool) -> str:
         """Why no judge is wanted, or "". `by_agent`: there are signs that an agent wrote the change."""
         if not self.judge:
-            return "not asked (--no-judge)"
+            return NO_JUDGE
         if self.stage is None:
             return ""
         stages = (self.stage, self.called or self.stage)

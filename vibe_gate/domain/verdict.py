@@ -9,6 +9,10 @@ from pydantic import Field
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.model import Many, Model
 
+NO_KEY = "not asked: no API key"
+NO_JUDGE = "not asked: --no-judge"
+"""Reasons of a question that nobody was asked and that is left out of the verdict."""
+
 MAX_REASON = 280
 """Characters of a reason or message: one comment line (PRODUCT 5)."""
 
@@ -94,6 +98,13 @@ class CriterionResult(Model):
     decided_by: DecidedBy
     votes: Many[Vote] = ()
     reason: str = ""
+
+
+def whole_change(failed: CriterionResult) -> Finding:
+    """The finding of a failed criterion that points at no line."""
+    level: Level = "failure" if failed.must else "warning"
+    message = failed.reason or "Failed without a reason."
+    return Finding(path="", line=0, end_line=0, level=level, criterion=failed.id, message=message)
 
 
 class RubricResult(Model):

@@ -25,9 +25,9 @@ from vibe_gate.domain.summary import (
     Trusted,
     Unreviewed,
 )
-from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
+from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome, whole_change
 from vibe_gate.gate import trust
-from vibe_gate.judging.decide import apply_overrides, decide, exit_code, judged, run_outcome, spares, worst
+from vibe_gate.judging.decide import apply_overrides, decide, exit_code, judged, levelled, run_outcome, spares, worst
 
 if TYPE_CHECKING:
     from vibe_gate.judging.question import RubricVotes
@@ -109,10 +109,11 @@ def assemble_verdict(
     results = tuple(_rubric_result(rubric, change, checks, answers) for rubric in rubrics)
     findings = fingerprinted(_findings(rubrics, results, checks, impact))
     waived = apply_overrides(rubrics, results, findings, waivers)
+    shown = _ordered(levelled(rubrics, waived.rubrics, waived.findings))
     approved = tuple(filter(None, [waivers.of_policy(impact.fingerprint)]))
     return RunVerdict(
         rubrics=waived.rubrics,
-        findings=(*waived.findings, *(trust.policy_approval(waiver.sentence) for waiver in approved)),
+        findings=(*shown, *(trust.policy_approval(waiver.sentence) for waiver in approved)),
         waivers=(*waived.effective, *approved),
         intact=intact,
         needs_approval=not approved and impact.needs_approval,
@@ -237,8 +238,6 @@ def notes(
         yield "Files changed during the review, so the verdict is not about what is there now. Review again."
     if gate.origin == "bootstrap":
         yield "The base branch has no .vibe-gate/ yet, so this branch's was used. Merge it to make it binding."
-    if gate.origin == "built-in":
-        yield "No .vibe-gate/ here, so the built-in gate was used. `vibe-gate init` writes starters."
     if run.record.lost:
         yield f"Unrecorded: {run.record.lost}"
     if run.state.problem:
@@ -324,8 +323,8 @@ def not_asked(criterion: Criterion, why: str, *, chosen: bool) -> CriterionResul
 
 
 def findings_of(criterion: Criterion, result: CriterionResult) -> list[Finding]:
-    """What a failed judge criterion points at: every piece of evidence that stands."""
-    if result.outcome != "fail":
+    """What a failed judge criterion points at: every piece of evidence that stands, or else the change."""
+    if criterion.kind != "judge" or result.outcome != "fail":
         return []
     found = [
         Finding(
@@ -342,7 +341,8 @@ def findings_of(criterion: Criterion, result: CriterionResult) -> list[Finding]:
         for evidence in vote.evidence
         if evidence.standing != "void"
     ]
-    return list({(f.path, f.line, f.end_line): f for f in reversed(found)}.values())[::-1]
+    once = list({(f.path, f.line, f.end_line): f for f in reversed(found)}.values())[::-1]
+    return once or [whole_change(result)]
 
 
 def fingerprinted(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -129,6 +129,27 @@ def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
     )
 
 
+def levelled(
+    rubrics: Sequence[Rubric], results: Sequence[RubricResult], findings: Sequence[Finding]
+) -> tuple[Finding, ...]:
+    """The findings by what they do: a failure blocks, a warning is a confirmed fail that does not; notices stay."""
+    failed = {one.id for result in results for one in result.criteria if one.outcome == "fail"}
+    blocking = {name for rubric, result in zip(rubrics, results, strict=True) for name in _blocking(rubric, result)}
+    return tuple(
+        finding.model_copy(update={"level": "failure" if finding.criterion in blocking else "warning"})
+        if finding.level != "notice" and finding.criterion in failed
+        else finding
+        for finding in findings
+    )
+
+
+def _blocking(rubric: Rubric, result: RubricResult) -> set[str]:
+    """The failed criteria that make the rubric fail: its musts, and all of them if its score is under the threshold."""
+    failed = [one for one in result.criteria if one.outcome == "fail"] if result.outcome == "fail" else []
+    musts = {one.id for one in failed if one.must}
+    return musts if musts and result.score >= rubric.pass_threshold else {one.id for one in failed}
+
+
 def run_outcome(rubrics: Sequence[RubricResult]) -> RunOutcome:
     """The first of fail, error, inconclusive, pass that any rubric has; without rubrics, pass."""
     found = {rubric.outcome for rubric in rubrics}

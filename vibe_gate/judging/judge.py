@@ -26,6 +26,7 @@ from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
 from vibe_gate.domain.gate import Budget
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost
+from vibe_gate.domain.verdict import NO_KEY
 from vibe_gate.gateway import Gateway, Spending, Upstream, Wire, find_upstream, wire_from
 from vibe_gate.git import Export, Repository
 from vibe_gate.judging.assemble import JudgeResult
@@ -36,7 +37,6 @@ from vibe_gate.judging.votes import SESSIONS_AT_ONCE, TOOLS, TREES, VoteContext,
 if TYPE_CHECKING:
     from vibe_gate.store.state import AnswerCache, DaySpending
 
-NO_KEY = "no API key"
 ADVICE = (
     "No API key: {count} judge questions skipped. Set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or "
     "CLAUDE_CODE_OAUTH_TOKEN (or ANTHROPIC_BASE_URL for a local model), or use --no-judge."
@@ -48,7 +48,10 @@ POLL_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class JudgeContext:
-    """What judges are asked about, and within which limits. `model` is asked where a rubric names none."""
+    """What judges are asked about, and within which limits. `model` is asked where a rubric names none.
+
+    `optional`: nobody demanded the answers (the built-in gate outside CI), so without a key they are left out.
+    """
 
     run: RunContext
     repository: Repository
@@ -56,6 +59,7 @@ class JudgeContext:
     message: str
     model: str
     budget: Budget
+    optional: bool
 
     @classmethod
     def of(
@@ -63,10 +67,19 @@ class JudgeContext:
     ) -> JudgeContext:
         """What judges need of a review; ANTHROPIC_MODEL chooses the model if there are no definitions at all."""
         file = subject.gate.file
-        own = run.environ.get("ANTHROPIC_MODEL") if subject.gate.origin == "built-in" else None
+        built_in = subject.gate.origin == "built-in"
+        own = run.environ.get("ANTHROPIC_MODEL") if built_in else None
         limit = request.max_cost_usd or file.budget.max_cost_usd
         budget = file.budget.model_copy(update={"max_cost_usd": limit})
-        return cls(run, repository, subject.change, subject.message, own or file.model.default, budget)
+        return cls(
+            run,
+            repository,
+            subject.change,
+            subject.message,
+            own or file.model.default,
+            budget,
+            built_in and "CI" not in run.environ,
+        )
 
     def questions(self, rubrics: Iterable[Rubric]) -> tuple[RubricQuestion, ...]:
         """What is asked about the change: of a rubric that sees the message two questions, without it and with it."""
@@ -121,6 +134,8 @@ async def judge(
     known = _known(answers, questions, run.clock()) if reads else {}
     missing = [question for question in questions if question.key not in known]
     upstream = find_upstream(run.environ) if missing else None
+    if missing and upstream is None and wire.mode != "replay" and context.optional:
+        return replace(_result(questions, known), silence=NO_KEY, chosen=True)
     if missing and upstream is None and wire.mode != "replay":
         count = sum(
             len(rubric.judged) for rubric in {question.rubric.id: question.rubric for question in missing}.values()

@@ -219,6 +219,7 @@ class _Case:
     type: str = ""
     message: str = ""
     details: str = ""
+    output: str = ""
 
 
 def junit(summary: Summary) -> str:
@@ -243,7 +244,8 @@ def _suite(name: str, cases: Sequence[_Case]) -> list[str]:
     for case in cases:
         opened = f'  <testcase name="{_xml(case.name)}" classname="vibe-gate.{_xml(name)}"'
         if not case.kind:
-            lines.append(f"{opened}/>")
+            told = f"><system-out>{_xml(case.output)}</system-out></testcase>" if case.output else "/>"
+            lines.append(opened + told)
             continue
         said = f'<{case.kind} type="{_xml(case.type)}" message="{_xml(case.message)}"'
         lines += [f"{opened}>", f"   {said}>{_lines(case.details)}</{case.kind}>", "  </testcase>"]
@@ -252,7 +254,7 @@ def _suite(name: str, cases: Sequence[_Case]) -> list[str]:
 
 def _verdict_case(summary: Summary) -> _Case:
     if summary.exit_code == PASS:
-        return _Case("verdict")
+        return _Case("verdict", output=words.headline(summary))
     whole = "\n".join(_told(finding) for finding in summary.findings if not finding.path)
     return _Case(
         "verdict", "failure" if summary.exit_code == FAIL else "error", summary.outcome, words.headline(summary), whole
@@ -274,6 +276,8 @@ def _kind(one: CriterionResult, rubric: RubricResult, own: Sequence[Finding]) ->
         return "skipped", "not applicable"
     if words.is_waived(one.id, own):
         return "skipped", "let pass"
+    if one.outcome == "fail" and own and all(finding.level != "failure" for finding in own):
+        return "skipped", "warning"
     if rubric.outcome == "pass":
         return "skipped", "advisory"
     return ("failure", "fail") if one.outcome == "fail" else ("error", one.outcome)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
+from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import words
 
@@ -158,8 +158,8 @@ def render(summary: Summary, notes: Sequence[str], width: int, height: int | Non
 
 def _head(summary: Summary) -> list[Text]:
     word, style = _verdict(summary)
-    verdict = Text.assemble((word, style), "  ", safe(words.why(summary)))
-    return [verdict, _fact("change", _change(summary)), _fact("gate", safe(words.gate(summary)))]
+    line = Text.assemble((word, style), safe(words.headline(summary).removeprefix(words.verdict(summary))))
+    return [line, _fact("change", _change(summary)), _fact("gate", safe(words.gate(summary)))]
 
 
 def _verdict(summary: Summary) -> tuple[str, str]:
@@ -192,8 +192,15 @@ def _rubric(rubric: RubricResult) -> list[Row]:
     widest = max((cell_len(safe(c.id)) for c in rubric.criteria), default=0)
     reasons = [criterion.reason for criterion in rubric.criteria]
     told = ["as above" if reason and reason == before else reason for before, reason in pairwise(["", *reasons])]
+    if rubric.outcome == "pass" and all(_is_plain(criterion) for criterion in rubric.criteria):
+        return [Row(0, header)]
     rows = [_criterion(c, min(widest, 28), reason) for c, reason in zip(rubric.criteria, told, strict=True)]
     return [Row(0, header), *rows]
+
+
+def _is_plain(criterion: CriterionResult) -> bool:
+    """Whether nothing is to be told of it: a check that passed, or what does not apply."""
+    return criterion.outcome == "not_applicable" or (criterion.kind == "check" and criterion.outcome == "pass")
 
 
 def _criterion(criterion: CriterionResult, widest: int, told: str) -> Row:
@@ -223,9 +230,11 @@ def _finding(finding: Finding) -> Row:
 
 def _tail(summary: Summary, notes: Sequence[str]) -> list[Row]:
     facts = [_fact("policy", text, "yellow") for text in _policy(summary)]
-    if summary.unreviewed:
+    unasked = summary.exit_code == PASS and words.unasked(summary)
+    if summary.unreviewed and words.judges(summary) and not unasked:
         facts.append(_fact("judge", _unreviewed(summary), "yellow"))
-    facts.append(_fact("cost", words.cost(summary)))
+    if not unasked:
+        facts.append(_fact("cost", words.cost(summary)))
     bundle = _fact("bundle", safe(summary.bundle) or "none: not recorded")
     last = [*(_fact("note", safe(note)) for note in notes), _fact("next", _next(summary))]
     rows = [Row(0, fact, LABEL) for fact in (*facts, *last)]
@@ -264,6 +273,9 @@ def _plain(reason: str) -> str:
 
 def _next(summary: Summary) -> str:
     if summary.exit_code == PASS:
+        left = words.unasked(summary)
+        if left and left[0].reason == NO_KEY:
+            return "set ANTHROPIC_API_KEY and review again to ask them"
         if summary.key.startswith("tree-") and summary.run_id:
             return "git commit"
         return "nothing to do; the votes are in the bundle" if summary.bundle else "nothing to do"

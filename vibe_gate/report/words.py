@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import Finding, RubricResult, Vote
+from vibe_gate.domain.verdict import NO_JUDGE, NO_KEY, CriterionResult, Finding, RubricResult, Vote
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
 
 SHORT_ID = 12
@@ -21,9 +21,11 @@ _WAIVED = re.compile(r"(?:overridden|suppressed) by ")
 
 
 def verdict(summary: Summary) -> str:
-    """One or two words in capitals."""
+    """A few words, the first in capitals: `PASS with 2 warnings`. A confirmed fail that does not block is a warning."""
     if summary.exit_code == PASS:
-        return "PASS"
+        warnings = sum(finding.level == "warning" for finding in summary.findings)
+        only = " (checks only)" if unasked(summary) else ""
+        return f"PASS{only}" + (f" with {counted(warnings, 'warning')}" if warnings else "")
     if summary.exit_code == FAIL:
         return "FAIL"
     if summary.exit_code == POLICY_CHANGED:
@@ -34,8 +36,15 @@ def verdict(summary: Summary) -> str:
 
 
 def headline(summary: Summary) -> str:
-    """The verdict and what decided, as one line."""
-    return f"{verdict(summary)}: {why(summary)}".removesuffix(": ")
+    """The verdict line that the terminal, hooks, check runs and files share: the verdict and what decided."""
+    return f"{verdict(summary)} · {why(summary)}".removesuffix(" · ")
+
+
+def unasked(summary: Summary) -> list[CriterionResult]:
+    """The questions that no judge was asked because there is no way to ask one, or on request."""
+    criteria = [criterion for rubric in summary.rubrics for criterion in rubric.criteria]
+    asked = any(criterion.votes or criterion.decided_by == "cache" for criterion in criteria)
+    return [] if asked else [one for one in criteria if one.reason in (NO_KEY, NO_JUDGE)]
 
 
 def why(summary: Summary) -> str:
@@ -49,10 +58,18 @@ def why(summary: Summary) -> str:
     if not decisive:
         return {"pass": "nothing in this change to judge", "fail": "a finding blocks"}.get(summary.outcome, "")
     if summary.outcome == "pass":
-        skipped = f"; {counted(len(summary.unreviewed), 'place')} not judged" if summary.unreviewed else ""
+        if left := unasked(summary):
+            return f"{counted(len(left), 'question')} {left[0].reason}"
+        places = len(summary.unreviewed) if judges(summary) else 0
+        skipped = f"; {counted(places, 'place')} not judged" if places else ""
         names = [rubric.id for rubric in decisive if applies(rubric)]
         return (joined(names) or "no criterion applies to this change") + skipped
     return "; ".join(f"{rubric.id}: {_cause(rubric)}" for rubric in decisive)
+
+
+def judges(summary: Summary) -> bool:
+    """Whether any criterion asks a judge."""
+    return any(criterion.kind == "judge" for rubric in summary.rubrics for criterion in rubric.criteria)
 
 
 def joined(names: Sequence[str]) -> str:
@@ -75,7 +92,8 @@ def _cause(rubric: RubricResult) -> str:
     ids = [c.id for c in rubric.criteria if c.outcome == wanted and c.must]
     verb = {"fail": "failed", "abstain": "undecided", "error": "could not be decided"}[wanted]
     if ids:
-        return f"{', '.join(ids)} {verb} (must)"
+        more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
+        return f"{', '.join(ids[:3])}{more} {verb} (must)"
     if rubric.outcome == "fail":
         return f"score {rubric.score:.2f} is under the threshold"
     return f"only {rubric.coverage:.0%} could be decided"

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
+from vibe_gate.domain.provenance import provenance
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress, running
 from vibe_gate.faces.cli.dispatch import Command
@@ -32,6 +33,8 @@ STDOUT = "-"
 
 PIPE_WIDTH = 1000
 """Columns if stdout is not a terminal: a log has no width, so no reason (280 characters) is cut."""
+
+NO_GATE = "Built-in checks and questions. `vibe-gate init` writes a .vibe-gate/ of your own."
 
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
 
@@ -219,12 +222,19 @@ def _now() -> datetime:
 
 
 def _print(done: Review, environ: Mapping[str, str]) -> None:
+    notes = (*done.notes, *_advice(done, environ))
     if sys.stdout is None or not sys.stdout.isatty():
-        emit(terminal.render(done.summary, done.notes, PIPE_WIDTH, None).plain + "\n")
+        emit(terminal.render(done.summary, notes, PIPE_WIDTH, None).plain + "\n")
         return
     size = shutil.get_terminal_size()
-    screen = terminal.render(done.summary, done.notes, size.columns, size.lines)
+    screen = terminal.render(done.summary, notes, size.columns, size.lines)
     emit(_coloured(screen, size.columns, environ) + "\n")
+
+
+def _advice(done: Review, environ: Mapping[str, str]) -> list[str]:
+    """What a person who has no gate of their own should know."""
+    own = done.gate is None or done.gate.origin != "built-in"
+    return [] if own or "CI" in environ or provenance(environ, (), uncommitted=True).decision else [NO_GATE]
 
 
 def _coloured(screen: Text, width: int, environ: Mapping[str, str]) -> str:

@@ -19,7 +19,9 @@ def review_message(hook: Hook) -> int:
         before = let_through(hook.state(repository.common_dir).hook_records.about(tree), tree)
         hinted = provenance({}, (repository.pending_commit(text),), uncommitted=False).decision
         settled = before is not None and (
-            _was_reported(hook, before, hinted) or not (before.judged or before.again or hinted)
+            _was_reported(hook, before, hinted)
+            or not (before.judged or before.again or hinted)
+            or (bool(before.hints) and not (before.judged or before.again))  # known as an agent's; no judge to ask
         )
     if settled:
         return PASS

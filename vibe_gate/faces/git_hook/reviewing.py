@@ -12,12 +12,14 @@ from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import HookRule
 from vibe_gate.domain.provenance import Record, RecordKind
 from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import NO_KEY
 from vibe_gate.errors import PASS
 from vibe_gate.faces import running
 from vibe_gate.faces.git_hook.call import Effect, Hook, effect, loud, record_or_say
 from vibe_gate.faces.git_hook.scripts import PASSED
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.receipts.notes import is_wanted
+from vibe_gate.report import words
 from vibe_gate.review import Review, ReviewRequest, review_in
 
 _BEFORE_COMMITS = ("pre-commit", "pre-merge-commit")
@@ -88,21 +90,29 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
     summary = done.summary
     if not summary.run_id:
         return hook.say("vibe-gate: nothing to review.")
-    if summary.exit_code != PASS and (what.blocks or what.warning):
+    keyless = _lacks_only_a_key(summary) and not what.blocks
+    if summary.exit_code != PASS and (what.blocks or what.warning) and not keyless:
         # rich takes longer to load than most of a review takes.
         from vibe_gate.report.terminal import render
 
         hook.say(render(summary, done.notes, PIPE_WIDTH, None).plain)
     else:
-        outcome = "passed" if summary.outcome == "pass" else f"{summary.outcome}:"
-        rubrics = ", ".join(rubric.id for rubric in summary.rubrics) or "without a rubric"
-        hook.say(f"vibe-gate: {outcome} {rubrics} ({counted(len(summary.change.files), 'file')})")
+        warned = any(finding.level == "warning" for finding in summary.findings) and summary.bundle
+        more = "; `vibe-gate bundles show` lists the findings" if warned else ""
+        size = counted(len(summary.change.files), "file")
+        hook.say(f"vibe-gate: {safe(words.headline(summary))} ({size}){more}")
         for note in done.notes if not again else ():
             hook.say(f"vibe-gate: note: {safe(note)}")
     hook.say("\n".join(_why(summary)))
     if what.warning:
-        hook.say(loud(what.warning))
+        hook.say(f"vibe-gate: {what.warning}" if keyless else loud(what.warning))
     return None
+
+
+def _lacks_only_a_key(summary: Summary) -> bool:
+    """Whether the judge's questions are all that is open, for want of an API key: a screen would say no more."""
+    criteria = [one for rubric in summary.rubrics for one in rubric.criteria if one.outcome in ("abstain", "error")]
+    return summary.outcome == "inconclusive" and not summary.findings and all(one.reason == NO_KEY for one in criteria)
 
 
 def _why(summary: Summary) -> list[str]:
@@ -114,7 +124,8 @@ def _why(summary: Summary) -> list[str]:
     unanswered = (one.reason for rubric in summary.rubrics for one in rubric.criteria if one.decided_by == "none")
     if why := next((reason for reason in unanswered if reason.startswith(SETTLED)), ""):
         return [why, *(["written by an agent. Signs:", *hints] if hints else [])]
-    return ["written by an agent, not judged. Signs:", *hints] if hints else ["no judge: no sign of an AI agent"]
+    signs = "; ".join(hint.strip() for hint in hints)
+    return [f"written by an agent, not judged. Signs: {signs}" if hints else "no judge: no sign of an AI agent"]
 
 
 def _judged(summary: Summary) -> bool:

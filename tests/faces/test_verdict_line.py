@@ -1,0 +1,118 @@
+"""The verdict line is the same on every face, and no confirmed fail is lost in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command import vibe_gate
+from hooked import Hooked
+from repos import GATE, Repo, gated
+from test_review_screen import on_a_terminal
+
+from vibe_gate.domain.summary import Summary
+from vibe_gate.report import annotations, comment, words
+from vibe_gate.report.report import report_of
+
+RUBRIC = """\
+schema = 1
+id = "quality"
+pass_threshold = {threshold}
+[[criterion]]
+id = "no-todo"
+kind = "check"
+check = "forbidden-pattern"
+options = {{ pattern = "TODO" }}
+[[criterion]]
+id = "no-secrets"
+kind = "check"
+check = "no-secrets"
+[[criterion]]
+id = "small"
+kind = "check"
+check = "max-changed-lines"
+options = {{ max = {lines} }}
+"""
+"""Without a must: only the score blocks."""
+
+
+def changed(path: Path, environ: dict[str, str], threshold: float, lines: int = 9) -> Repo:
+    repo = gated(path, environ, rubric=RUBRIC.format(threshold=threshold, lines=lines))
+    repo.commit(a="TODO\n")
+    return repo
+
+
+@pytest.mark.parametrize(
+    ("threshold", "lines", "expected"),
+    [
+        (0.5, 9, "PASS with 1 warning · quality"),
+        (0.3, 0, "PASS with 2 warnings · quality"),
+        (0.7, 9, "FAIL · quality: score 0.67 is under the threshold"),
+    ],
+)
+def test_a_confirmed_fail_is_a_warning_or_a_failure_on_every_face(tmp_path, environ, threshold, lines, expected):
+    repo = changed(tmp_path / "r", environ, threshold, lines)
+    asked = ("--json", "--sarif", "../s", "--junit", "../j", "--markdown", "../m")
+    done = vibe_gate("review", "HEAD~1", *asked, cwd=repo.path, environ=environ)
+    summary = Summary.model_validate_json(done.stdout)
+    blocks = expected.startswith("FAIL")
+    assert {finding.level for finding in summary.findings} == {"failure" if blocks else "warning"}
+    assert {finding.criterion for finding in summary.findings} == {
+        one.id for one in summary.rubrics[0].criteria if one.outcome == "fail"
+    }
+    assert words.headline(summary) == annotations.title(summary) == expected
+    screen = on_a_terminal(repo.path, {**environ, "TERM": "dumb"}, "review", "HEAD~1")[1]
+    assert screen.splitlines()[0][2:].rstrip() == expected
+    run = json.loads((tmp_path / "s").read_text())["runs"][0]
+    assert run["invocations"][0]["exitCodeDescription"] == expected
+    assert {one["level"] for one in run["results"]} == {"error" if blocks else "warning"}
+    junit = (tmp_path / "j").read_text()
+    assert expected in junit
+    assert ('failures="0"' in junit.splitlines()[1]) is not blocks
+    verdict = expected.partition(" · ")[0]
+    assert comment.comment(report_of(summary)).splitlines()[1].startswith(f"### vibe-gate: {verdict} · ")
+    assert (tmp_path / "m").read_text().startswith(f"### vibe-gate: {verdict} · ")
+
+
+def test_a_hook_lets_a_warning_through_and_says_it(plain):
+    rubrics = plain.path / ".vibe-gate" / "rubrics"
+    rubrics.mkdir(parents=True)
+    (rubrics.parent / "gate.toml").write_text(GATE)
+    (rubrics / "quality.toml").write_text(RUBRIC.format(threshold=0.5, lines=99))
+    plain.git("add", "-A")
+    plain.git("commit", "-q", "--no-verify", "-m", "gate")
+    plain.write(a="TODO\n")
+    said = plain.git("commit", "-a", "-m", "x")
+    assert "vibe-gate: PASS with 1 warning | quality (1 file); `vibe-gate bundles show` lists the findings" in said
+
+
+@pytest.fixture
+def keyless(tmp_path, environ) -> Repo:
+    repo = Repo(tmp_path / "r", environ)
+    repo.commit(a="one\n")
+    repo.commit(a="two\n")
+    return repo
+
+
+def test_without_a_key_the_built_in_questions_are_left_out_on_one_short_screen(keyless, environ):
+    done = vibe_gate("review", "HEAD~1", cwd=keyless.path, environ=environ)
+    assert done.stdout.startswith("✓ PASS (checks only) · 6 questions not asked: no API key\n")
+    assert (done.returncode, done.stdout.count("\n") <= 12) == (0, True)
+    assert done.stdout.count("vibe-gate init") == 1
+
+
+def test_a_gate_of_ones_own_and_ci_demand_the_answers(keyless, environ, tmp_path):
+    done = vibe_gate("review", "HEAD~1", "--json", cwd=keyless.path, environ={**environ, "CI": "1"})
+    assert (done.returncode, json.loads(done.stdout)["outcome"]) == (3, "inconclusive")
+    own = gated(tmp_path / "own", environ)
+    own.commit(a="x\n")
+    assert vibe_gate("review", "HEAD~1", cwd=own.path, environ=environ).returncode == 3
+
+
+def test_a_keyless_commit_of_an_agent_takes_four_lines(plain: Hooked):
+    plain.write(a="x\n")
+    message = "x\n\nCo-authored-by: Claude <noreply@anthropic.com>\n"
+    said = plain.git("commit", "-q", "-a", "-m", message, CLAUDECODE="1")
+    assert "vibe-gate: PASS (checks only) | 6 questions not asked: no API key (1 file)" in said
+    assert (len(said.splitlines()) <= 4, "vibe-gate init" in said) == (True, False)
