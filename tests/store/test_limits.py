@@ -25,13 +25,14 @@ from bundle_words import (
     summary_of,
     verify_bundles,
 )
+from pydantic import ValidationError
 from test_verify import NOW, left_off, sealed
 
 from vibe_gate import clean_bundles, find_bundles
 from vibe_gate.domain import receipt
 from vibe_gate.domain.change import Side
-from vibe_gate.domain.model import MAX_VALUES, require_few
-from vibe_gate.domain.summary import ChangedFile
+from vibe_gate.domain.model import MAX_VALUES, read, require_few
+from vibe_gate.domain.summary import ChangedFile, Cost
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import Attachment, RunRecorder, Store, open_store, read_bundle
 from vibe_gate.store.checking import MAX_PROBLEMS
@@ -164,6 +165,13 @@ def test_a_summary_of_millions_of_values_takes_little_memory(store: Store, kind:
         timeout=60,
     )
     assert done.returncode == 0, done.stderr.decode()
+
+
+def test_an_object_of_too_many_wrong_values_is_one_mistake() -> None:
+    document = {"by_node": {str(number): "x" for number in range(100_001)}}
+    with pytest.raises(ValidationError, match="more than 100,000 members") as caught:
+        read(Cost, document)
+    assert caught.value.error_count() == 1
 
 
 def test_of_a_run_with_thousands_of_problems_the_first_are_named(store: Store, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 from itertools import islice
 from typing import Annotated, Any, NoReturn, TypeVar
 
-from pydantic import BaseModel, ConfigDict, FailFast
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast
 
 from vibe_gate.domain.escape import expression
 
@@ -23,6 +23,19 @@ class Model(BaseModel):
 T = TypeVar("T")
 Many = Annotated[tuple[T, ...], FailFast()]
 """Items of a document, read until the first that is wrong: a million errors would take gigabytes."""
+
+MAX_NAMES = 100_000
+"""Of an object whose names a document chooses itself."""
+
+
+def _require_few_members(value: object) -> object:
+    if isinstance(value, dict) and len(value) > MAX_NAMES:
+        raise ValueError(f"it has more than {MAX_NAMES:,} members")
+    return value
+
+
+Named = Annotated[dict[str, T], BeforeValidator(_require_few_members)]
+"""Values of a document by name; of a dict pydantic names every wrong value, so that a million are never read."""
 
 
 MAX_VALUES = 1_000_000

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vibe_gate.domain.model import Many, Model
+from vibe_gate.domain.model import Many, Model, Named
 from vibe_gate.domain.verdict import Finding, RubricResult, RunOutcome
 
 CostBasis = Literal["known", "unknown", "none"]
@@ -75,8 +75,8 @@ class Cost(Model):
     basis: CostBasis = "none"
     input_tokens: int = 0
     output_tokens: int = 0
-    by_node: dict[str, float] = Field(default_factory=dict)
-    by_model: dict[str, float] = Field(default_factory=dict)
+    by_node: Named[float] = Field(default_factory=dict)
+    by_model: Named[float] = Field(default_factory=dict)
 
 
 class CacheUse(Model):

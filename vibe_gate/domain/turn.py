@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from vibe_gate.domain import escape
-from vibe_gate.domain.model import Many, Model
+from vibe_gate.domain.model import Many, Model, Named
 
 TodoStatus = Literal["pending", "in_progress", "completed"]
 TODO_STATUSES: tuple[TodoStatus, ...] = ("pending", "in_progress", "completed")
@@ -118,7 +118,7 @@ class Redacted(_Seed):
     """How many secrets were replaced in what the turn wrote, in all and by kind."""
 
     count: int = 0
-    kinds: dict[str, int] = Field(default_factory=dict)
+    kinds: Named[int] = Field(default_factory=dict)
 
 
 class TurnSummary(_Seed):
