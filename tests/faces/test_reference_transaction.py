@@ -8,6 +8,9 @@ from hooked import Hooked, again, at, put_in, started
 AGENT = {"CLAUDECODE": "1"}
 PERSON: dict[str, str] = {}
 
+BYPASS = "git checkout -q --detach; git commit -qanm bad"
+REVIEWED = "echo g >g; git add g; git commit -qm good"
+
 FAILS = {"a": "<<<<<<< ours\n=======\n>>>>>>> theirs\n"}
 """A change that the built-in gate stops."""
 
@@ -104,6 +107,29 @@ def branched(here: Hooked, who: dict[str, str]) -> None:
     here.git("branch", "-D", "two", **who)
 
 
+def squashed(here: Hooked, who: dict[str, str]) -> None:
+    here.git("checkout", "-q", "--detach", **who)
+    commit(here, environ=who, g="g\n")
+    commit(here, environ=who, h="h\n")
+    here.git("reset", "-q", "--soft", "HEAD~2", **who)
+    here.git("commit", "-q", "-n", "-m", "both", **who)
+    here.git("branch", "-f", "main", "HEAD", **who)
+
+
+def picked_and_amended(here: Hooked, who: dict[str, str]) -> None:
+    here.git("checkout", "-q", "--detach", **who)
+    here.git("cherry-pick", "topic", **who)
+    here.write(b="more\n")
+    here.git("commit", "-q", "-a", "--amend", "--no-edit", **who)
+    here.git("branch", "-f", "main", "HEAD", **who)
+
+
+def pulled_and_amended(here: Hooked, who: dict[str, str]) -> None:
+    here.git("pull", "-q", "origin", "main", **who)
+    here.write(e="more\n")
+    here.git("commit", "-q", "-a", "--amend", "--no-edit", **who)
+
+
 def reworded(here: Hooked, who: dict[str, str]) -> None:
     words = ("--msg-filter", "sed s/x/y/", "--", "main~1..topic")
     here.git("filter-branch", "-f", *words, FILTER_BRANCH_SQUELCH_WARNING="1", **who)
@@ -117,6 +143,9 @@ HARMLESS = {
     "a commit": lambda here, who: commit(here, environ=who, g="g\n"),
     "an empty commit": lambda here, who: here.git("commit", "-q", "--allow-empty", "-n", "-m", "empty", **who),
     "amends": amended,
+    "a squash of reviewed commits": squashed,
+    "an amended pick without a branch": picked_and_amended,
+    "an amend of a pulled commit": pulled_and_amended,
     "a fast-forward pull": lambda here, who: here.git("pull", "-q", "origin", "main", **who),
     "a fetch into a branch": lambda here, who: here.git("fetch", "-q", "origin", "new:new", **who),
     "a pull by address": pulled_by_url,
@@ -186,13 +215,21 @@ def test_an_agent_moves_no_branch_to_a_tree_that_no_hook_let_through(here):
         "git add -A; git merge -q $(git commit-tree -m x -p HEAD $(git write-tree))",
         "git add -A; git fetch -q . $(git commit-tree -m x -p HEAD $(git write-tree)):refs/heads/new",
         "git symbolic-ref HEAD refs/heads/new; git commit -qanm x",
+        f"{BYPASS}; git fetch -q . HEAD:main",
+        f"{BYPASS}; git fetch -q $PWD HEAD:main",
+        f"{BYPASS}; git fetch -q . HEAD; git checkout -q main; git merge -q --ff-only FETCH_HEAD",
+        f"{BYPASS}; {REVIEWED} --amend; git branch -f main HEAD",
+        f"{BYPASS}; {REVIEWED}; git symbolic-ref HEAD refs/heads/main; git commit -qnm one",
+        f"{BYPASS}; c=$(git rev-parse HEAD); git replace main $c; git branch -f main $c",
+        f"{BYPASS}; c=$(git rev-parse HEAD); echo $(git rev-parse main) $c >.git/g; "
+        "GIT_GRAFT_FILE=.git/g git branch -f main $c",
     ],
 )  # fmt: skip
 def test_no_indirect_way_makes_an_agents_commit_past_the_hooks(here, way):
     known = set(here.git("log", "--all", "--format=%T").split())
     here.write(**FAILS)
     here.run("sh", "-c", way, **AGENT)
-    assert set(here.git("log", "--branches", "--format=%T").split()) <= known
+    assert set(here.git("--no-replace-objects", "log", "--branches", "--format=%T").split()) <= known
 
 
 @pytest.mark.slow

@@ -133,8 +133,8 @@ class Record(Model):
     """One line.
 
     `ts` is ISO, UTC. `commit` is "" while there is none (the index was reviewed);
-    `tree` is that of the commit, or of the index. `run` is the run id in
-    `.vibe-artifacts`, "" without one. `exit_code` is the CLI's code for the verdict
+    `tree` is that of the commit, or of the index, `before` the tree that it was compared with. `run` is the run id
+    in `.vibe-artifacts`, "" without one. `exit_code` is the CLI's code for the verdict
     and `blocked` whether the hook stopped git. `judged`: a model's answer took part.
     `hints` say why the change was held for an agent's. `old` is the commit that was
     rewritten. `reason` says why there is no verdict, or what a bypass claimed to be. `again`: the gate wants
@@ -147,6 +147,7 @@ class Record(Model):
     stage: RecordStage
     commit: str = ""
     tree: str = ""
+    before: str = ""
     run: str = ""
     exit_code: int = 0
     blocked: bool = False
@@ -173,4 +174,28 @@ def let_through(records: Iterable[Record], tree: str) -> Record | None:
     for record in records:
         if record.tree == tree and record.kind in ("reviewed", "not-reviewed") and record.stage != "pre-push":
             found = None if record.blocked else record
+    return found
+
+
+def changes_let_through(records: Iterable[Record]) -> dict[str, set[str]]:
+    """Tree -> the trees from which a hook let a change lead to it, or git made it by itself (`during`).
+
+    `records` are oldest first; a record that stopped git takes back what earlier ones say of the tree.
+    """
+    changes: dict[str, set[str]] = {}
+    for record in records:
+        is_hook = record.kind in ("reviewed", "not-reviewed") and record.stage != "pre-push"
+        if is_hook and record.blocked:
+            changes.pop(record.tree, None)
+        elif record.before and (is_hook or (record.kind == "bypassed" and record.during)):
+            changes.setdefault(record.tree, set()).add(record.before)
+    return changes
+
+
+def trees_before(changes: Mapping[str, set[str]], tree: str) -> set[str]:
+    """The trees from which `changes` lead to `tree`, in one step or in several; the tree itself is one."""
+    found, left = set[str](), {tree}
+    while left:
+        found |= left
+        left = {before for tree in left for before in changes.get(tree, ())} - found
     return found

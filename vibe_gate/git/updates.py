@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.errors import InfrastructureError
-from vibe_gate.git.program import Program
+from vibe_gate.git.program import LOCAL, Program
 
 MAX_NEW = 1_000
 """New commits of one update that are read, the newest first."""
@@ -23,8 +23,8 @@ MAX_NEW = 1_000
 MAX_KNOWN = 20_000
 """Known commits that are searched for the source of a rebased or picked commit, the newest first."""
 
-_REFS = ("--exclude=refs/stash", "--exclude=refs/notes/*", "--glob=refs/*")
-"""Refs whose commits are known. A stash is not a commit of the user's; a detached HEAD is on no branch yet."""
+_REFS = ("--exclude=refs/stash", "--exclude=refs/notes/*", "--exclude=refs/replace/*", "--glob=refs/*")
+"""Refs whose commits are known. Stashes and replacements are not the user's commits; a detached HEAD has no branch."""
 
 _FIELDS = "%H%n%T%n%P%n%ae %at%n%B%x00"
 _BY_ITSELF = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in
@@ -35,10 +35,14 @@ _REVERTED = re.compile(r"^This reverts commit ([0-9a-f]{40})\b", re.M)
 
 @dataclass(frozen=True, slots=True)
 class NewCommit:
-    """A commit that an update brings. `author`: address and time, which a rebase and a pick keep."""
+    """A commit that an update brings. `before`: the tree of its first parent, the empty tree of a first commit.
+
+    `author`: address and time, which a rebase and a pick keep.
+    """
 
     id: str
     tree: str
+    before: str
     parents: tuple[str, ...]
     author: str
     message: str
@@ -59,7 +63,17 @@ class Updates:
     def new(self, commit: str) -> list[NewCommit]:
         """The commits that `commit` has and no ref, no reflog of a branch and no fetch knows, newest first."""
         listed = self._log(f"--max-count={MAX_NEW}", f"--format={_FIELDS}", commit, "--not", *_REFS, mark="^")
-        return [_parsed(part) for part in listed.split("\0") if part.strip()]
+        return self._parsed(listed)
+
+    def _parsed(self, listed: str) -> list[NewCommit]:
+        rows = [part.lstrip("\n").split("\n", 4) for part in listed.split("\0") if part.strip()]
+        parents = [tuple(row[2].split()) for row in rows]
+        asked = "".join(f"{first[0]}^{{tree}}\n" if first else f"{EMPTY_TREE}\n" for first in parents)
+        trees = self._asked("cat-file", "--batch-check=%(objectname)", stdin=asked).split("\n")
+        return [
+            NewCommit(name, tree, before, above, author, message)
+            for (name, tree, _, author, message), above, before in zip(rows, parents, trees, strict=True)
+        ]
 
     def known(self) -> dict[str, tuple[str, str]]:
         """The newest known commits: id -> (tree, author)."""
@@ -76,9 +90,20 @@ class Updates:
         """Commits that a branch was at, or that were fetched from another repository."""
         logs = (self.common_dir / "logs" / "refs" / "heads").rglob("*")
         found = [line[41:81] for log in logs if log.is_file() for line in _lines(log)]
-        fetched = [line for line in _lines(self.git_dir / "FETCH_HEAD") if not line.endswith(" of .")]
-        found += [line[:40] for line in fetched]
+        lines = _lines(self.git_dir / "FETCH_HEAD")
+        fetched = [(line[:40], line.rpartition("\t")[2].rpartition(" of ")[2]) for line in lines]
+        own = {source for _, source in set(fetched) if self._is_own(source.removeprefix("file://"))}
+        found += [name for name, source in fetched if source not in own]
         return [name for name in dict.fromkeys(found) if _ID.fullmatch(name) and name.strip("0")]
+
+    def _is_own(self, source: str) -> bool:
+        """Whether a source that git fetched from is a path of this very repository, or of a worktree of it."""
+        folder = self._git.folder / source
+        if not source or not folder.is_dir():
+            return False
+        environ = {name: value for name, value in self._git.environ.items() if name not in LOCAL}
+        asked = Program(folder, environ).run("rev-parse", "--path-format=absolute", "--git-common-dir")
+        return asked.line == str(self.common_dir)
 
     def is_applying(self) -> bool:
         """Whether `git am` is running."""
@@ -87,10 +112,15 @@ class Updates:
     def is_made_by_git(self, commit: str) -> bool:
         """Whether git made a commit, which refs may know by now, by itself of the other known commits."""
         shown = self._asked("-c", "log.showSignature=false", "log", "--max-count=1", f"--format={_FIELDS}", commit)
-        return commit in self.by_itself([_parsed(shown.rstrip("\0"))])
+        return commit in self.by_itself(self._parsed(shown))
 
-    def by_itself(self, new: list[NewCommit]) -> set[str]:
-        """Those that git made of known commits by itself: clean merges, rebased, picked and reverted commits."""
+    def by_itself(
+        self, new: list[NewCommit], trees_before: Callable[[str], set[str]] = lambda tree: {tree}
+    ) -> set[str]:
+        """Those that git made of known commits by itself: clean merges, rebased, picked and reverted commits.
+
+        `trees_before`: the trees from which reviewed changes lead to a commit's tree; one of them may be known, too.
+        """
         made_now = {commit.id for commit in new}
         known = {name: found for name, found in self.known().items() if name not in made_now}
         by_author: dict[str, list[str]] = {}
@@ -102,7 +132,7 @@ class Updates:
             for commit in reversed(new):
                 sources = by_author.get(commit.author, [])
                 reverted = [name for name in _REVERTED.findall(commit.message) if name in known]
-                if commit.tree in trees or scratch.makes(commit, sources, reverted):
+                if trees & trees_before(commit.tree) or scratch.makes(commit, sources, reverted):
                     made.add(commit.id)
                     trees.add(commit.tree)
         return made
@@ -142,11 +172,10 @@ class _Scratch:
 
     def makes(self, commit: NewCommit, sources: list[str], reverted: list[str]) -> bool:
         """Whether git makes the commit's tree by merging its parents, by replaying a source, or by reverting one."""
-        before = f"{commit.parents[0]}^{{tree}}" if commit.parents else EMPTY_TREE
         return (
             self.merged(commit.parents) == commit.tree
-            or any(self.replayed(source, before) == commit.tree for source in sources)
-            or any(self.replayed(source, before, back=True) == commit.tree for source in reverted)
+            or any(self.replayed(source, commit.before) == commit.tree for source in sources)
+            or any(self.replayed(source, commit.before, back=True) == commit.tree for source in reverted)
         )
 
     def merged(self, parents: tuple[str, ...]) -> str:
@@ -174,11 +203,6 @@ class _Scratch:
     def _run(self, *arguments: str) -> str:
         done = self._git.run(*arguments, environ=self._environ)
         return "" if done.code else done.line.partition("\n")[0]
-
-
-def _parsed(text: str) -> NewCommit:
-    name, tree, parents, author, message = text.lstrip("\n").split("\n", 4)
-    return NewCommit(name, tree, tuple(parents.split()), author, message)
 
 
 def _lines(file: Path) -> list[str]:

@@ -93,6 +93,7 @@ def not_reviewed(hook: Hook, error: GateError) -> int:
             kind="not-reviewed",
             stage=hook.stage,
             tree="" if hook.stage == "pre-push" else repository.index_tree(),
+            before="" if hook.stage == "pre-push" else repository.tree_of(repository.head()),
             exit_code=error.exit_code,
             blocked=what.blocks,
             hints=() if hook.stage == "pre-push" else _hints(hook, repository),

@@ -120,6 +120,7 @@ def _unreviewed(hook: Hook, made: HeadCommit, repository: Repository) -> Record 
         stage="post-commit",
         commit=made.commit,
         tree=made.tree,
+        before=made.before,
         during=made.during if alone else "",
         hints=_hints(hook, made, repository, alone=alone),
         reason=f"in a {made.during}, but not what git makes there by itself" if made.during and not alone else "",

@@ -142,6 +142,7 @@ def _record_of(hook: Hook, done: Review, what: Effect) -> Record:
         stage=hook.stage,
         commit=summary.change.head_commit,
         tree=summary.change.after,
+        before=summary.change.before,
         run=summary.run_id,
         exit_code=summary.exit_code,
         blocked=what.blocks,

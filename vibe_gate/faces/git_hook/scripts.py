@@ -122,17 +122,18 @@ if [ -x "$before" ]; then
   feed | "$before" "$@" || exit $?
 fi
 if [ "$1" != prepared ] || [ -z "{agents}" ]; then exit 0; fi
-fresh() {{
-  ! found=$(git --no-replace-objects rev-list --max-count=1 "$1" --not --exclude=refs/stash '--exclude=refs/notes/*' \\
-    '--glob=refs/*' 2>/dev/null) || [ "$found" ]
-}}
 moved() {{
   while read -r old new ref; do
-    case "$ref $new" in refs/heads/*" "*[!0]*) if fresh "$new"; then echo "$old $new $ref"; fi; esac
+    case "$ref $new" in refs/heads/*" "*[!0]*) echo "$old $new $ref" ;; esac
   done
 }}
 if [ -x "$before" ]; then moves=$(feed | moved); else moves=$(moved); fi
 if [ -z "$moves" ]; then exit 0; fi
+unset GIT_GRAFT_FILE GIT_SHALLOW_FILE
+if found=$(printf '%s\\n' "$moves" | while read -r old new ref; do echo "$new"; done |
+  git --no-replace-objects rev-list --max-count=1 --stdin --not --exclude=refs/stash '--exclude=refs/notes/*' \\
+    '--exclude=refs/replace/*' '--glob=refs/*' 2>/dev/null) && [ -z "$found" ]
+then exit 0; fi
 printf '%s\\n' "$moves" | {python} {flags} -m vibe_gate hook {name} -- "$@" >&2
 case $? in
   0) exit 0 ;;
@@ -140,7 +141,8 @@ case $? in
   *) echo "vibe-gate: not checked whether a hook let this commit through: run 'vibe-gate install git' again" >&2 ;;
 esac
 """
-"""A person's git ends at the first test. Of an agent's only new commits on branches are looked at."""
+"""A person's git ends at the first test. Of an agent's only new commits on branches are looked at: git is asked once
+for all branches of one call, and without the variables by which it would believe in other parents."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.provenance import Record, let_through
+from vibe_gate.domain.provenance import Record, changes_let_through, trees_before
 from vibe_gate.errors import PASS, GateError
 from vibe_gate.faces.git_hook.call import Hook
 from vibe_gate.faces.git_hook.scripts import REFUSED
@@ -60,8 +61,9 @@ def _unreviewed(hook: Hook, updates: Updates, tip: str) -> list[NewCommit]:
     if updates.is_applying():
         _note_unseen(hook, updates.common_dir, [commit.id for commit in new])
         return []
-    left = [commit for commit in new if let_through(records, commit.tree) is None]
-    made = updates.by_itself(left) if left else set()
+    reviewed = partial(trees_before, changes_let_through(records))
+    left = [commit for commit in new if commit.before not in reviewed(commit.tree)]
+    made = updates.by_itself(left, reviewed) if left else set()
     left = [commit for commit in left if commit.id not in made]
     return [commit for commit in left if not _is_reviewed(hook, commit)]
 
