@@ -432,6 +432,16 @@ def test_a_program_without_a_terminal_and_a_path_commits(here):
     assert here.judged() == {here.tree()}
 
 
+def test_a_linked_worktree_that_a_relative_path_leaves_without_hooks_is_named(here, tmp_path):
+    here.git("config", "core.hooksPath", "hooks")
+    here.git("worktree", "add", "-q", str(tmp_path / "linked"))
+    assert f"The worktree {tmp_path / 'linked'} has no hooks of vibe-gate" in gate(here, "install", "git").text
+    linked = installed(Hooked(tmp_path / "linked", here.environ, here.more))
+    linked.write(a="x\n")
+    linked.git("commit", "-a", "-m", "x")
+    assert linked.judged() == {linked.tree()}
+
+
 def test_from_a_subfolder_and_a_linked_worktree_the_same_hooks_are_meant(here, tmp_path):
     (here.path / "deep").mkdir()
     done = Hooked(here.path / "deep", here.environ, here.more)

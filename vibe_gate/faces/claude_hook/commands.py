@@ -180,8 +180,8 @@ def _git(words: list[str], given: dict[str, str], cwd: str, elsewhere: Elsewhere
 def _other_folder(given: dict[str, str], cwd: str, elsewhere: Elsewhere) -> str:
     """The option or variable by which git would use another git folder for this working tree; "" if none does."""
     tree = given.get("--work-tree", given.get("GIT_WORK_TREE", "."))
-    for name in ("--git-dir", "GIT_DIR", "GIT_COMMON_DIR", "--exec-path"):
-        if name in given and (name == "--exec-path" or elsewhere(_joined(cwd, given[name]))):
+    for name in ("--git-dir", "GIT_DIR", "GIT_COMMON_DIR", "--exec-path", "GIT_EXEC_PATH"):
+        if name in given and ("EXEC" in name.upper() or elsewhere(_joined(cwd, given[name]))):
             return "" if elsewhere(_joined(cwd, tree)) else name
     return ""
 
@@ -192,7 +192,7 @@ def _is_free(folder: str, elsewhere: Elsewhere) -> bool:
 
 
 def _is_hooks_path(name: str) -> bool:
-    return name.lower() in ("core.hookspath", "include.path")
+    return name.lower() in ("core.hookspath", "include.path") or name.lower().startswith("includeif.")
 
 
 def _config(words: list[str]) -> str:
@@ -236,7 +236,7 @@ def _writes(words: list[str], program: str, rest: list[str], cwd: str, elsewhere
     elif program == "find" and {"-delete", "-exec", "-execdir"} & set(rest):
         targets += rest[:1]
     for target in targets:
-        full = _joined(cwd, target)
+        full = _joined(cwd, target.removeprefix("of="))
         removed = program in ("rm", "mv", "chmod", "find") or "/.git/" in full
         if removed and (match := _HOOK_PATH.search(full)) and not _is_free(full[: match.start()] or "/", elsewhere):
             return HOOK_FILES.format(target)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from vibe_gate.domain.escape import safe
-from vibe_gate.errors import StorageError, UsageError
+from vibe_gate.errors import GateError, StorageError, UsageError
 from vibe_gate.faces.git_hook.scripts import END, HEAD, HOOKS, KEPT, PASSED, Home, script
 from vibe_gate.git import Repository
 
@@ -75,6 +75,11 @@ def install(repository: Repository, version: str, names: tuple[str, ...] = HOOKS
             lines.append(f"Your hook {name} is kept as {name}{KEPT} and runs first.")
     if folder.is_relative_to(repository.root) and not folder.is_relative_to(repository.common_dir):
         lines.append("They are in the working tree (core.hooksPath) and name this machine's paths: do not commit them.")
+    for root in repository.other_worktrees():
+        with contextlib.suppress(GateError):
+            if not has_gate(repository.open_worktree(root)):
+                where = "its core.hooksPath is another folder. Run `vibe-gate install git` there, too."
+                lines.append(f"The worktree {safe(str(root))} has no hooks of vibe-gate: {where}")
     return lines
 
 
@@ -123,7 +128,8 @@ def _folder(repository: Repository) -> Path:
     if not any(real.is_relative_to(own.resolve()) for own in (repository.common_dir, repository.root)):
         raise UsageError(
             f"git takes its hooks from {safe(str(folder))} (core.hooksPath), outside of this repository: hooks there "
-            "would run in others too. Use a folder of its own, `git config --local core.hooksPath .git/hooks`, or add "
+            "would run in others too. Use a folder of its own, `git config --local core.hooksPath "
+            f"{safe(shlex.quote(str(repository.common_dir / 'hooks')))}`, or add "
             'this line to each hook there: vibe-gate hook NAME -- "$@"'
         )
     return folder
