@@ -130,7 +130,7 @@ async def _carry_out(
         progress("checks", f"{counted(len(change.files), 'file')}, {criteria}")
         _keep_contents(repository, change, run)
         checks = run_checks(subject.rubrics, change, gate.file.policy.block, repository, run)
-        impact = trust.policy_impact(change, gate, run.environ)
+        impact = trust.policy_impact(change, gate, run.environ, repository.read)
         waivers = trust.waivers(run.state, gate, run.environ, run.clock().date())
         waivers = trust.approved(waivers, impact, request.approval)
         answers = assemble.without_asking(request, subject, checks, waivers)

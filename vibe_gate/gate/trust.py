@@ -16,7 +16,7 @@ from datetime import date
 from typing import Literal
 
 from vibe_gate.domain import escape, paths
-from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff
+from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion
 from vibe_gate.domain.gate import POLICY, Gate, Waivers
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
@@ -123,10 +123,11 @@ FINGERPRINT = 16
 
 @dataclass(frozen=True, slots=True)
 class PolicyFile:
-    """A changed file that is policy, and what its change means."""
+    """A changed file that is policy, and what its change means. `adopted`: one of the first definitions of all."""
 
     file: FileDiff
     level: Literal["block", "warn"]
+    adopted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +154,14 @@ class PolicyImpact:
         return self.first_gate or any(item.level == "block" for item in self.files)
 
 
-def policy_impact(change: Change, gate: Gate, environ: Mapping[str, str]) -> PolicyImpact:
-    """What the change does to the gate; the first definitions of all need a person's approval only in CI."""
-    return PolicyImpact(policy_files(change, gate), gate.origin == "bootstrap" and "CI" in environ)
+def policy_impact(
+    change: Change, gate: Gate, environ: Mapping[str, str], read: Callable[[FileVersion], bytes]
+) -> PolicyImpact:
+    """What the change does to the gate; the first definitions of all need a person's approval only in CI.
+
+    `read` gives the content of one side of a changed file.
+    """
+    return PolicyImpact(policy_files(change, gate, read), gate.origin == "bootstrap" and "CI" in environ)
 
 
 def policy_changes(impact: PolicyImpact, file_patch: Callable[[FileDiff], str]) -> tuple[PolicyChange, ...]:
@@ -171,21 +177,36 @@ def policy_changes(impact: PolicyImpact, file_patch: Callable[[FileDiff], str]) 
     )
 
 
-def policy_files(change: Change, gate: Gate) -> tuple[PolicyFile, ...]:
+def policy_files(change: Change, gate: Gate, read: Callable[[FileVersion], bytes]) -> tuple[PolicyFile, ...]:
     """The files of a change that the gate's policy speaks of, or that move what its paths speak of.
+
+    Nobody chose the built-in gate, so nothing is its policy. Unless gate.toml lists what blocks, a file outside of
+    `.vibe-gate/` (a workflow, pre-commit's settings) is policy only if it names vibe-gate before or after the change.
 
     The first definitions of all (origin "bootstrap") are to be looked at, but need no
     approval here: there is nothing yet that they could weaken.
     """
+    if gate.origin == "built-in":
+        return ()
     found: list[PolicyFile] = []
     for file in change.files:
         first = gate.origin == "bootstrap" and file.change_type == "added" and file.touches((".vibe-gate/**",))
-        if first or not (file.touches(gate.file.policy.block) or _diverts(file, gate)):
-            if first or file.touches(gate.file.policy.warn):
+        if first:
+            found.append(PolicyFile(file, "warn", adopted=True))
+        elif not (_blocks(file, gate, read) or _diverts(file, gate)):
+            if file.touches(gate.file.policy.warn):
                 found.append(PolicyFile(file, "warn"))
         else:
             found.append(PolicyFile(file, "block"))
     return tuple(found)
+
+
+def _blocks(file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]) -> bool:
+    """Whether a change of this file changes the gate."""
+    listed = "block" in gate.file.policy.model_fields_set
+    if not file.touches(gate.file.policy.block) or listed or file.touches((".vibe-gate/**",)):
+        return file.touches(gate.file.policy.block)
+    return any(b"vibe-gate" in read(side) for side in (file.before, file.after) if side is not None)
 
 
 def _diverts(file: FileDiff, gate: Gate) -> bool:

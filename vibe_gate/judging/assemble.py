@@ -182,7 +182,7 @@ def _findings(
     for rubric, result in zip(rubrics, results, strict=True):
         for criterion, outcome in zip(rubric.criterion, result.criteria, strict=True):
             findings += findings_of(criterion, outcome)
-    findings += [trust.policy_warning(item.file) for item in impact.files if item.level == "warn"]
+    findings += [trust.policy_warning(item.file) for item in impact.files if item.level == "warn" and not item.adopted]
     return _ordered(findings)
 
 
