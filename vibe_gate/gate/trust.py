@@ -55,7 +55,7 @@ def gate_for(repository: Repository, change: Change, *, base: str | None, defini
 
 
 def _trusted_gate(repository: Repository, change: Change, *, base: str | None, definitions: str | None) -> Gate | None:
-    revision = trusted_revision(repository, change, base=base, definitions=definitions)
+    revision = trusted_revision(repository, change.base_commit, base=base, definitions=definitions)
     tree = repository.tree(repository.snapshot() if revision == WORKTREE else revision or change.before)
     gate = load_gate(tree, revision=revision, origin="trusted")
     default = repository.remote_default() if gate is None and definitions is None else None
@@ -74,15 +74,17 @@ def _mistakes_made(repository: Repository, change: Change) -> list[str]:
     return mistakes(repository.tree(change.after)) if _touches_definitions(change) else []
 
 
-def trusted_revision(repository: Repository, change: Change, *, base: str | None, definitions: str | None) -> str:
-    """The commit id to read definitions at, "worktree", or "" where there is no commit before the change."""
+def trusted_revision(
+    repository: Repository, before: str, *, base: str | None = None, definitions: str | None = None
+) -> str:
+    """The commit id to read definitions at, "worktree", or "" if there is none; `before` is the commit before the change."""
     if definitions == WORKTREE:
         return WORKTREE
     if named := definitions or base:
         return repository.resolve(named)
     if named := repository.config("vibe-gate.trust"):
         return repository.resolve_shared(named)
-    return repository.upstream_base() or change.base_commit
+    return repository.upstream_base() or before
 
 
 def waivers(state: State, gate: Gate, environ: Mapping[str, str], today: date) -> Waivers:

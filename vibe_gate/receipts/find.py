@@ -42,7 +42,7 @@ def allowed_signers(
     repository: Repository, change: Change, environ: Mapping[str, str], *, base: str | None, definitions: str | None
 ) -> AllowedSigners:
     """Read the list at the trusted revision, else the one that git's configuration names; never the change's own."""
-    revision = trust.trusted_revision(repository, change, base=base, definitions=definitions)
+    revision = trust.trusted_revision(repository, change.base_commit, base=base, definitions=definitions)
     if revision:
         treeish = repository.snapshot() if revision == trust.WORKTREE else revision
         own = repository.tree(treeish).read(SIGNERS)

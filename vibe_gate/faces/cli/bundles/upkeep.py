@@ -21,6 +21,7 @@ from vibe_gate.faces.cli.bundles.runs import RUN_HELP, bundles_of, entries, name
 from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.gate.loading import load_gate
+from vibe_gate.gate.trust import trusted_revision
 from vibe_gate.git import Repository, open_repository
 
 ARCHIVE = "bundles.tar.gz"
@@ -163,11 +164,8 @@ def _retention(root: Path, environ: Mapping[str, str]) -> Retention:
 
 
 def _trusted(repository: Repository) -> str | None:
-    configured = repository.config("vibe-gate.trust")
-    if configured:
-        return repository.resolve(configured)
     try:
-        return repository.upstream_base() or repository.resolve("HEAD")
+        return trusted_revision(repository, repository.resolve("HEAD"))
     except RevisionError:
         return None  # no commits yet
 
