@@ -275,14 +275,3 @@ def test_a_rebase_that_applies_patches_by_itself_is_no_bypass_by_hand(here):
     here.git("checkout", "-q", "topic")
     assert "not what git makes" not in here.git("rebase", "--apply", "@{-1}")
     assert [record for record in here.records() if record["kind"] == "bypassed" and "during" not in record] == []
-
-
-def test_an_agents_merge_that_takes_nothing_is_noted_where_the_tree_was_reviewed(here):
-    here.git("checkout", "-q", "-b", "side")
-    here.write(b="side\n")
-    here.git("commit", "-q", "-a", "--no-verify", "-m", "side")
-    here.git("checkout", "-q", "-")
-    here.write(a="reviewed\n")
-    here.git("commit", "-q", "-a", "-m", "main")
-    here.git("merge", "-q", "-s", "ours", "-m", "merge", "side", CLAUDECODE="1")
-    assert [record["kind"] for record in here.records()].count("unseen") == 1
