@@ -77,7 +77,7 @@ def _mistakes_made(repository: Repository, change: Change) -> list[str]:
 def trusted_revision(
     repository: Repository, before: str, *, base: str | None = None, definitions: str | None = None
 ) -> str:
-    """The commit id to read definitions at, "worktree", or "" if there is none; `before` is the commit before the change."""
+    """The commit to read definitions at, "worktree", or "" if there is none; `before`: the commit before the change."""
     if definitions == WORKTREE:
         return WORKTREE
     if named := definitions or base:
