@@ -520,6 +520,11 @@ def test_a_hook_line_of_ones_own_stops_git_too(tmp_path, environ):
     hook = here.path / ".git" / "hooks" / "pre-commit"
     hook.write_text('#!/bin/sh\nvibe-gate hook pre-commit --strict -- "$@"\n')
     hook.chmod(0o755)
+    (here.path / ".vibe-gate" / "rubrics").mkdir(parents=True)
+    (here.path / ".vibe-gate" / "gate.toml").write_text(GATE)
+    (here.path / ".vibe-gate" / "rubrics" / "quality.toml").write_text(JUDGED)
+    here.git("add", "-A")
+    here.git("commit", "-q", "--no-verify", "-m", "gate")
     here.write(a="x\n")
     done = here.run("git", "commit", "-a", "-m", "x", CLAUDECODE="1")
     assert done.code == 1
