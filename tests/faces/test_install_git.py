@@ -76,7 +76,7 @@ def test_uninstalling_says_what_stays(here):
     done = gate(here, "uninstall", "git")
     assert done.code == 0, done.text
     assert (here.path / ".git" / "vibe-gate" / "state.db").exists()
-    assert f"Review records kept in {here.path}/.git/vibe-gate" in done.text
+    assert f"paid answers and spending stay in {here.path}/.git/vibe-gate" in done.text
 
 
 def test_twice_is_once(here):

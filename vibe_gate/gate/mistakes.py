@@ -241,7 +241,10 @@ def _wrong_kind(kind: str, location: Location, model: type[BaseModel], value: ob
         return said
     if _model_within(_fields(_table_of(model, location))[str(location[-1])].annotation):
         return f"{said}; write [[{_dotted(location)}]] with two brackets"
-    return f"{said}; write [{quoted(value)}]" if isinstance(value, str) else said
+    if not isinstance(value, str):
+        return said
+    words = value.split() if location[-1] == "command" else [value]
+    return f"{said}; write [{', '.join(map(quoted, words))}]"
 
 
 def _either(words: list[str]) -> str:

@@ -31,6 +31,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.target == "claude":
         return install_claude.install(args, environ)
+    _require_target(args)
     with open_repository(Path.cwd(), environ) as repository:
         emit("\n".join(hooks.install(repository, __version__)) + "\n")
     return PASS
@@ -42,13 +43,20 @@ def _uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         raise UsageError(f"{name} is set: an agent may not remove the gate. Ask the user to run `vibe-gate uninstall`.")
     if args.target == "claude":
         return install_claude.uninstall(args, environ)
+    _require_target(args)
     with open_repository(Path.cwd(), environ) as repository:
         lines = hooks.uninstall(repository)
         records = repository.common_dir / "vibe-gate"
     if records.is_dir() and any(records.iterdir()):
-        lines.append(f"Review records kept in {paths.quote(str(records))} for `vibe-gate verify` (safe to delete)")
+        kept = "Review records, overrides, paid answers and spending"
+        lines.append(f"{kept} stay in {paths.quote(str(records))} (safe to delete).")
     emit("\n".join(lines) + "\n")
     return PASS
+
+
+def _require_target(args: argparse.Namespace) -> None:
+    if args.target is None:
+        raise UsageError("Name what: `git` for git's hooks, or `claude` for Claude Code's settings.")
 
 
 INSTALL = Command(

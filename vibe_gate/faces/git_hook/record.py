@@ -49,9 +49,8 @@ def _settle(hook: Hook, repository: Repository, made: HeadCommit) -> None:
     records.append(record)
     if unshared := share_run(repository, record.run, made.tree, made.commit):
         hook.say(f"vibe-gate: its receipt was not added to git notes: {safe(unshared)}")
-    if record.kind == "bypassed":
-        own = f"git ran no pre-commit hook during its {record.during}" if record.during else ""
-        how = own or record.reason or "no hook let its tree through"
+    if record.kind == "bypassed" and not record.during:  # of git's own picks and reverts `verify` speaks, once
+        how = record.reason or "no hook let its tree through"
         says = "`vibe-gate verify` says whether its change was reviewed"
         hook.say(f"vibe-gate: commit {made.commit[:12]} went past the hooks ({how}); {says}.")
 

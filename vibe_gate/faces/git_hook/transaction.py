@@ -30,7 +30,8 @@ _FRAMEWORK_FILES = (".pre-commit-config.yaml", "prek.toml", "lefthook.yml", ".hu
 
 ADVICE = """\
 vibe-gate: Make the commit with `git commit` and without --no-verify, so that the pre-commit hook reviews it.
-vibe-gate: After a conflict in a rebase run `git commit` before `git rebase --continue`.
+vibe-gate: After a conflict in a rebase run `git commit` before `git rebase --continue`; if it is too late for that:
+vibe-gate:   git reset --soft HEAD~1; git commit; git rebase --continue
 vibe-gate: Or review it with `vibe-gate review --commit {commit}` and repeat the command."""
 
 
