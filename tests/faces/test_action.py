@@ -112,7 +112,9 @@ def test_three_pushes_say_what_is_fixed_open_new_and_held(made):
     lines = {"VIBE_GATE_INPUT_REVIEW_COMMENTS": "true"}
     assert made.review_pull(first, **lines).code == 1
     # The base asks for more from now on: what stood there before is held back where it is no blocker.
-    made.origin.commit("Ask for more", **{".vibe-gate/rubrics/quality.toml": FORBIDDEN + MAYBE})
+    made.origin.commit(
+        "Ask for more", **{".vibe-gate/rubrics/quality.toml": FORBIDDEN.replace("[[", "pass_threshold = 0\n[[") + MAYBE}
+    )
     second = made.push("topic", **{"src/a.py": todos(1) + "# FIXME old\n", "src/b.py": todos(1, 7) + "# FIXME new\n"})
     made.pull(second)
     done = made.review_pull(second, **lines)

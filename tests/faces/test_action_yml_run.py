@@ -159,7 +159,7 @@ def test_the_strict_example_comments_at_the_lines_and_hands_sarif_on(runner, swa
         pull_on(github, swallowing)
         job = reviewed(runner, swallowing, github, "strict.yml", model=FAILS, cached=True)
         assert job.code == 1, job.log
-        assert [(c.path, c.line) for c in github.review_comments] == [("src/load.py", 5)], job.log
+        assert [(c.path, c.line) for c in github.review_comments] == [("src/load.py", 4)], job.log
     (sarif,) = job.given("upload-sarif")
     assert sarif["sarif_file"].endswith("vibe-gate.sarif")
 

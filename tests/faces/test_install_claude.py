@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 from command import vibe_gate
+from faces.jobs import FORBIDDEN
 from program import git, repository
 
 
@@ -68,8 +69,12 @@ def test_settings_that_are_no_json_are_left_alone(tmp_path, environ):
     assert (where / ".claude" / "settings.json").read_text() == "{ // mine\n}"
 
 
-def test_the_installation_is_a_warning_in_the_next_review(tmp_path, environ):
+def test_the_installation_is_a_warning_in_the_next_review_of_a_repository_with_a_gate(tmp_path, environ):
     where = repository(tmp_path / "r")
+    (where / ".vibe-gate" / "rubrics").mkdir(parents=True)
+    (where / ".vibe-gate" / "rubrics" / "quality.toml").write_text(FORBIDDEN)
+    git(where, "add", "-A")
+    git(where, "commit", "-q", "-m", "gate")
     vibe_gate("install", "claude", cwd=where, environ=environ)
     git(where, "add", "-A")
     done = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=where, environ=environ)
