@@ -178,7 +178,7 @@ def test_an_archive_is_never_written_over_a_file(tmp_path: Path, run: RunRecorde
     with pytest.raises(UsageError, match="exists already"):
         exported(tmp_path)
     assert (tmp_path / "all.tar.gz").read_text() == "mine"
-    with pytest.raises(StorageError, match="was not written"):
+    with pytest.raises(UsageError, match="there is no folder"):
         export_bundles(tmp_path, list_runs(tmp_path), tmp_path / "missing" / "a.tar.gz", NOW)
 
 
