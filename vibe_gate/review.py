@@ -29,9 +29,8 @@ from vibe_gate.errors import GateError, InfrastructureError
 from vibe_gate.gate import trust
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.judging import assemble
+from vibe_gate.judging import Deadline, assemble
 from vibe_gate.judging.assemble import JudgeResult, RunVerdict, assemble_verdict
-from vibe_gate.judging.deadline import Deadline
 from vibe_gate.receipts.issue import ReceiptIssuer, version_of
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import STORE, State, captures, open_state, open_store

@@ -8,7 +8,6 @@ from domain.changes import change, read
 
 from vibe_gate.checks import CHECKS, run_check
 from vibe_gate.checks.contract import CheckInput, CheckResult
-from vibe_gate.checks.execution import Execution
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.sandbox import CommandResult
@@ -23,7 +22,6 @@ def ask(
     *files: FileDiff,
     only: tuple[str, ...] = (),
     must: bool = True,
-    execution: Execution | None = None,
     policy: tuple[str, ...] = (),
     command: tuple[str, ...] | None = None,
     run_command: Callable[[tuple[str, ...], float], CommandResult] = _no_command,
@@ -38,7 +36,7 @@ def ask(
     CHECKS[check].options.model_validate(options)
     result = run_check(
         CheckInput(
-            change=change(*files), criterion=criterion, read=read, run_command=run_command, execution=execution,
+            change=change(*files), criterion=criterion, read=read, run_command=run_command,
             policy=policy, redact=redact,
         )
     )  # fmt: skip

@@ -11,10 +11,8 @@ from domain.changes import added
 from pydantic import ValidationError
 
 from vibe_gate.checks import CHECKS
-from vibe_gate.checks.execution import Execution, Todo, ToolUse
 from vibe_gate.sandbox import CommandResult
 
-TOOLS = (ToolUse("Read", True), ToolUse("Edit", True), ToolUse("Edit", False), ToolUse("mcp__db__query", False))
 CONDUCT: dict[str, dict[str, Any]] = {
     "tools-only": {"tools": ["Read"]}, "tool-used": {"tool": "Read"}, "cost-under": {"max_usd": 1.0},
     "todos-completed": {}, "no-errors-in-logs": {},
@@ -24,90 +22,6 @@ CONDUCT: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("check", CONDUCT)
 def test_without_an_agent_of_ours_there_is_nothing_to_look_at(check: str) -> None:
     assert ask(check, added("a", b"x"), **CONDUCT[check]).outcome == "not_applicable"
-
-
-@pytest.mark.parametrize(
-    ("tools", "outcome"),
-    [
-        (["Read", "Edit", "mcp__*"], "pass"),
-        (["Read", "Edit"], "fail"),
-        (["*"], "pass"),
-        (["read", "edit", "mcp__*"], "fail"),
-        ([], "fail"),
-        (["Read", "Edit", "mcp__db"], "fail"),
-    ],
-)
-def test_only_these_tools(tools: list[str], outcome: str) -> None:
-    assert ask("tools-only", execution=Execution(tools=TOOLS), tools=tools).outcome == outcome
-
-
-def test_no_tool_at_all_is_within_any_list() -> None:
-    assert ask("tools-only", execution=Execution(), tools=[]).outcome == "pass"
-
-
-@pytest.mark.parametrize(
-    ("options", "outcome"),
-    [
-        ({"tool": "Read"}, "pass"),
-        ({"tool": "Edit", "min": 2}, "fail"),
-        ({"tool": "mcp__db__query"}, "fail"),
-        ({"tool": "Bash"}, "fail"),
-        ({"tool": "*", "min": 2}, "pass"),
-        ({"tool": "read"}, "fail"),
-    ],
-)
-def test_a_tool_was_used_when_a_call_succeeded(options: dict[str, Any], outcome: str) -> None:
-    assert ask("tool-used", execution=Execution(tools=TOOLS), **options).outcome == outcome
-
-
-@pytest.mark.parametrize(
-    ("cost", "ceiling", "outcome"),
-    [
-        (0.1, 0.2, "pass"),
-        (0.2, 0.2, "pass"),
-        (0.21, 0.2, "fail"),
-        (None, 0.2, "abstain"),
-        (0.0, 0, "pass"),
-        (9e9, 1, "fail"),
-    ],
-)
-def test_cost_is_held_against_the_ceiling(cost: float | None, ceiling: float, outcome: str) -> None:
-    assert ask("cost-under", execution=Execution(cost_usd=cost), max_usd=ceiling).outcome == outcome
-
-
-@pytest.mark.parametrize(
-    ("statuses", "outcome"),
-    [
-        ((), "not_applicable"),
-        (("completed",), "pass"),
-        (("completed", "pending"), "fail"),
-        (("in_progress",), "fail"),
-        (("completed",) * 200, "pass"),
-        (("pending",) * 200, "fail"),
-    ],
-)
-def test_todos_are_all_completed(statuses: tuple[Any, ...], outcome: str) -> None:
-    todos = tuple(Todo(f"do \x1b[31m{n}\u202e" + "x" * 500, status) for n, status in enumerate(statuses))
-    assert ask("todos-completed", execution=Execution(todos=todos)).outcome == outcome
-
-
-@pytest.mark.parametrize(
-    ("log", "options", "outcome"),
-    [
-        ("", {}, "pass"),
-        ("all fine, 0 errors\n", {}, "pass"),
-        ("2026-01-01 ERROR x\n", {}, "fail"),
-        ("Traceback (most recent call last):\n  x\n", {}, "fail"),
-        ("panic: nil\n", {}, "fail"),
-        ("no panic: here\n", {}, "pass"),
-        ("ERROR x\n", {"ignore": ["x$"]}, "pass"),
-        ("oops\n", {"patterns": ["oops"]}, "fail"),
-        ("ERROR\x1b[31m\u202e" + "x" * 100_000, {}, "fail"),
-        ("x" * 5_000_000 + " ERROR", {}, "pass"),
-    ],
-)
-def test_a_log_is_read_for_errors(log: str, options: dict[str, Any], outcome: str) -> None:
-    assert ask("no-errors-in-logs", execution=Execution(log=log), **options).outcome == outcome
 
 
 # command

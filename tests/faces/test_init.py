@@ -10,7 +10,7 @@ import pytest
 from command import vibe_gate
 from program import ROOT, git, repository
 
-from vibe_gate.gate.starters import STARTERS
+from vibe_gate.faces.cli.definitions import STARTERS
 
 NOTHING = "Nothing to write: this repository has definitions. Check them with `vibe-gate config check`.\n"
 

@@ -79,7 +79,7 @@ def test_a_persons_token_posts_as_that_person(run):
 UNCLEAR = [
     ([], {"GITHUB_TOKEN": ""}, "No token: set GITHUB_TOKEN or GH_TOKEN"),
     (["nonsense"], {}, "No run found for nonsense"),
-    (["--pr", "x"], {}, "'x' is not a pull request number"),
+    (["--pr", "x"], {}, "'x' is not a whole number above zero"),
     (["--repo", "x"], {}, "Unknown repository"),
     (["--repo", "../.."], {}, "named owner/name"),
     (["--from-artifact", "d", "--pr", "7"], {}, "omit them"),

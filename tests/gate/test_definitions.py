@@ -21,9 +21,9 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.gate import Gate, GateFile
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.errors import DefinitionError
+from vibe_gate.faces.cli.definitions import STARTERS
 from vibe_gate.gate.effective import effective_toml
 from vibe_gate.gate.loading import built_in_gate, load_gate, mistakes
-from vibe_gate.gate.starters import STARTERS
 
 ROOT = Path(__file__).parents[2]
 CASES = sorted(path.name for path in (ROOT / "tests/gates").iterdir())

@@ -6,16 +6,35 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vibe_gate.checks import execution, files, tests_kept, text
-from vibe_gate.checks.contract import Check, CheckInput, CheckResult, Excluding, NoOptions
+from pydantic import Field, StrictInt
+
+from vibe_gate.checks import files, tests_kept, text
+from vibe_gate.checks.contract import (
+    Check,
+    CheckInput,
+    CheckResult,
+    Excluding,
+    NoOptions,
+    RegularExpression,
+    failed,
+    finding,
+    not_applicable,
+    nothing_selected,
+    passed,
+    sentence,
+    text_of,
+)
+from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import CHECKS_NODE, RunContext
+from vibe_gate.domain.escape import expression
+from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, Finding, short, whole_change
 
@@ -24,6 +43,100 @@ if TYPE_CHECKING:
     from vibe_gate.sandbox import CommandResult
 
 __all__ = ["CHECKS", "Check", "CheckInput", "CheckResult", "CheckResults", "run_check", "run_checks"]
+
+DEFAULT_TIMEOUT_S = 300.0
+
+_POINTER = expression(r"(?:\./)?(?P<path>[^:]{1,4096}):(?P<line>[0-9]{1,7})(?::[0-9]{1,7})?:?\s+(?P<message>\S.*)")
+"""`src/a.py:3:1: F401 unused`, as compilers and linters write it."""
+
+
+class CommandOptions(Model):
+    """`timeout_s`: seconds of wall clock after which the command is killed. `unix_sockets`: it may open them."""
+
+    timeout_s: float = Field(default=DEFAULT_TIMEOUT_S, gt=0, le=86_400)
+    unix_sockets: bool = False
+
+
+def command(input: CheckInput, options: CommandOptions) -> CheckResult:
+    """The command exits with 0. One that could not run or did not finish says nothing about the change: error."""
+    argv = input.criterion.command
+    if not argv:
+        return CheckResult("error", 'The check "command" needs a command = ["program", "argument"].')
+    if input.criterion.paths and not input.files:
+        return nothing_selected(input)
+    ended = input.run_command(argv, options.timeout_s)
+    shown = " ".join(argv)[:120]
+    if ended.exit_code is None:
+        return CheckResult("error", sentence(f"{shown} gave no answer: {ended.failure}."))
+    if ended.exit_code == 0:
+        return passed(f"{shown} exited with 0.")
+    how = f"exited with {ended.exit_code}" if ended.exit_code > 0 else f"was ended by signal {-ended.exit_code}"
+    last = next((line.strip() for line in reversed(ended.output.splitlines()) if line.strip()), "no output")
+    findings = [finding(input, f"{shown} {how}: {last}"), *_pointed_at(input, ended.output)]
+    return failed(input, f"{shown} {how}.", findings)
+
+
+def _pointed_at(input: CheckInput, output: str) -> Iterator[Finding]:
+    """A finding for each line of output that points at a line of a changed file, once each."""
+    files = {paths.encode(file.path).decode("utf-8", "replace"): file for file in input.files if file.after}
+    contents: dict[str, list[str]] = {}
+    seen: set[tuple[str, int, str]] = set()
+    for line in output.splitlines():
+        match = _POINTER.match(line)
+        file = files.get(match["path"]) if match else None
+        if match is None or file is None or file.after is None:
+            continue
+        if file.path not in contents:
+            contents[file.path] = [text_of(content) for content in input.read(file.after).split(b"\n")]
+        number, message = int(match["line"]), match["message"]
+        if (file.path, number, message) in seen or not 0 < number <= len(contents[file.path]):
+            continue
+        seen.add((file.path, number, message))
+        quote = contents[file.path][number - 1]
+        yield finding(input, message, path=file.shown_path, line=number, quote=quote)
+
+
+LOG_ERRORS = (
+    r"\bERROR\b", r"\bFATAL\b", r"\bCRITICAL\b", r"Traceback \(most recent call last\)", r"^panic: ", r"Unhandled\w* ",
+    r"\bSegmentation fault\b", r"\bUncaught \w+",
+)  # fmt: skip
+"""What programs write when something broke, in the spellings of common loggers and runtimes."""
+
+
+class ToolsOnlyOptions(Model):
+    """`tools`: names of the tools that the agent may use; `*` and `?` as in file names (`mcp__github__*`)."""
+
+    tools: tuple[str, ...]
+
+
+class ToolUsedOptions(Model):
+    """`tool`: the tool that must have been used with success, at least `min` times."""
+
+    tool: str = Field(min_length=1)
+    min: StrictInt = Field(default=1, ge=1)
+
+
+class CostOptions(Model):
+    """`max_usd`: the most that the agent's run may cost, in US dollars."""
+
+    max_usd: float = Field(ge=0)
+
+
+class LogOptions(Model):
+    """`patterns`: regular expressions of what counts as an error; `ignore`: lines that do not count."""
+
+    patterns: tuple[RegularExpression, ...] = Field(default=LOG_ERRORS, min_length=1)
+    ignore: tuple[RegularExpression, ...] = ()
+
+
+NOT_YET = "decides nothing in this version: no workflow runs an agent yet"
+"""Why the checks of an agent's conduct do not apply to any change."""
+
+
+def no_agent(input: CheckInput, options: Model) -> CheckResult:
+    """Not applicable: no run of this version has an agent that writes the change."""
+    return not_applicable("No agent of this run made the change, so there is nothing to look at.")
+
 
 CHECKS: dict[str, Check[Any]] = {
     "no-secrets": Check("No secret is added", text.SecretOptions, text.no_secrets),
@@ -43,16 +156,12 @@ CHECKS: dict[str, Check[Any]] = {
     "no-invisible-unicode": Check("No character hides or reorders text", Excluding, text.no_invisible_unicode),
     "no-escaping-symlinks": Check("No symbolic link leaves the tree", Excluding, files.no_escaping_symlinks),
     "no-policy-change": Check("The gate's own policy does not change", NoOptions, files.no_policy_change),
-    "tools-only": Check(
-        "The agent used only these tools", execution.ToolsOnlyOptions, execution.tools_only, execution.NOT_YET
-    ),
-    "tool-used": Check("The agent used this tool", execution.ToolUsedOptions, execution.tool_used, execution.NOT_YET),
-    "cost-under": Check("The agent's run cost no more", execution.CostOptions, execution.cost_under, execution.NOT_YET),
-    "todos-completed": Check("The agent completed its todos", NoOptions, execution.todos_completed, execution.NOT_YET),
-    "no-errors-in-logs": Check(
-        "The run's log has no errors", execution.LogOptions, execution.no_errors_in_logs, execution.NOT_YET
-    ),
-    "command": Check("A command succeeds in an export of the head tree", execution.CommandOptions, execution.command),
+    "tools-only": Check("The agent used only these tools", ToolsOnlyOptions, no_agent, NOT_YET),
+    "tool-used": Check("The agent used this tool", ToolUsedOptions, no_agent, NOT_YET),
+    "cost-under": Check("The agent's run cost no more", CostOptions, no_agent, NOT_YET),
+    "todos-completed": Check("The agent completed its todos", NoOptions, no_agent, NOT_YET),
+    "no-errors-in-logs": Check("The run's log has no errors", LogOptions, no_agent, NOT_YET),
+    "command": Check("A command succeeds in an export of the head tree", CommandOptions, command),
 }
 """Each check's name, what passing says, its options and its function."""
 

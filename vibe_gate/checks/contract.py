@@ -16,7 +16,6 @@ from vibe_gate.domain.rubric import Criterion, Glob
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, Finding, Outcome, short
 
 if TYPE_CHECKING:
-    from vibe_gate.checks.execution import Execution
     from vibe_gate.sandbox import CommandResult
 
 
@@ -26,8 +25,7 @@ class CheckInput:
 
     `read` gives the content of one side of a changed file (a symlink's target text;
     b"" for a submodule). `run_command(argv, timeout_s)` runs in a fresh export of
-    the head tree. `execution` is what an agent of this run did; None in a review of a change that
-    no agent of ours wrote. `policy` holds the globs of the gate's block list. `redact` takes secrets out of a
+    the head tree. `policy` holds the globs of the gate's block list. `redact` takes secrets out of a
     text that is going to be cut: what a limit leaves of one may not be known as a secret any more.
     """
 
@@ -35,7 +33,6 @@ class CheckInput:
     criterion: Criterion
     read: Callable[[FileVersion], bytes]
     run_command: Callable[[tuple[str, ...], float], CommandResult]
-    execution: Execution | None = None
     policy: tuple[str, ...] = ()
     redact: Callable[[str], str] = str
 

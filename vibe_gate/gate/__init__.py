@@ -2,6 +2,5 @@
 
 loading    the gate in force; the built-in gate          mistakes   errors in plain sentences
 trust      whose definitions bind, policy changes        authorship who wrote a change
-waive      override and suppress                         starters   what `vibe-gate init` writes
-effective  the gate as one TOML document
+waive      override and suppress                         effective  the gate as one TOML document
 """

@@ -124,7 +124,7 @@ async def judge(
     If another review asks the same at this moment, its answer is waited for; `tell` hears of it.
     Raises GatewayError for a wire that is set up wrongly (a cassette that is not there).
     """
-    await asyncio.sleep(0)  # from here on an event loop is needed (faces.running)
+    await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
     run = context.run
     wire = wire_from(run.environ, request.wire, request.cassette)
     questions = context.questions(rubrics)

@@ -36,7 +36,6 @@ def lines(rows: Rows, trusted: str, signers: str, strict: bool, remark: str = ""
 def document(rows: Rows, trusted: str, signers: str, strict: bool, remark: str, exit_code: int) -> dict[str, Any]:
     """The same as one JSON document."""
     return {
-        "schema": 1,
         "exit_code": exit_code,
         "trusted": trusted,
         "signers": signers or None,

@@ -14,7 +14,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.errors import PASS, USAGE, GateError, IntegrityError, UsageError
-from vibe_gate.faces import progress, running
+from vibe_gate.faces import progress
 from vibe_gate.faces.action import artifact
 from vibe_gate.faces.action.approval import Approvals
 from vibe_gate.faces.action.event import Trigger, read_event
@@ -136,7 +136,7 @@ def _review(job: _Job, approvals: Approvals) -> Review:
     )
     with progress.shown(job.environ) as show:
         walk = review(request, start=job.runner.start, environ=job.environ, clock=job.runner.clock, progress=show)
-        return running.run(walk)
+        return progress.run(walk)
 
 
 def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> str:

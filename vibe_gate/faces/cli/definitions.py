@@ -10,16 +10,21 @@ from pathlib import Path
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Gate
-from vibe_gate.errors import PASS, DefinitionError
+from vibe_gate.errors import PASS, DefinitionError, InfrastructureError, UsageError
 from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.gate.effective import effective_toml
 from vibe_gate.gate.loading import DefinitionTree, built_in_gate, load_gate, mistakes, without_effect
-from vibe_gate.gate.mistakes import GATE_PATH
-from vibe_gate.gate.starters import STARTERS, plan_starters, write_starter
+from vibe_gate.gate.mistakes import FOLDER, GATE_PATH
 from vibe_gate.git import Repository, open_repository
 
 WORKTREE = "worktree"
+
+STARTERS = {
+    f"{FOLDER}/{name}": Path(__file__).with_name("starters").joinpath(name).read_text()
+    for name in ("gate.toml", "rubrics/quality.toml")
+}
+"""Path in the repository -> TOML with every key explained. Both parse and hold no mistake."""
 
 _NEXT = """\
 Next:
@@ -36,22 +41,51 @@ def _init(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Write the starters that are missing; name the definitions that are there already."""
     with open_repository(Path.cwd(), environ) as repository:
         root = repository.root
-    plan = plan_starters(root)
-    if args.dry_run:
-        for path in plan.missing:
-            emit(f"# ---- {path}\n{STARTERS[path]}\n")
-    for path in plan.present:
+    present = _present(root)
+    # Where a gate of one's own has begun, a starter more would change what it demands.
+    missing = [path for path in STARTERS if path not in present] if _are_starters(root, present) else []
+    for path in missing if args.dry_run else []:
+        emit(f"# ---- {path}\n{STARTERS[path]}\n")
+    for path in present:
         emit(f"kept   {paths.quote(path)} (already there)\n")
     if args.dry_run:
         return PASS
-    for path in plan.missing:
-        write_starter(root, path)
+    for path in missing:
+        _write_starter(root, path)
         emit(f"wrote  {path}\n")
-    if plan.missing:
-        complain(_NEXT)
-    else:
-        complain("Nothing to write: this repository has definitions. Check them with `vibe-gate config check`.")
+    nothing = "Nothing to write: this repository has definitions. Check them with `vibe-gate config check`."
+    complain(_NEXT if missing else nothing)
     return PASS
+
+
+def _present(root: Path) -> list[str]:
+    """gate.toml and the rubrics that are there, paths from the root. UsageError if a link or file is in the way."""
+    for folder in (FOLDER, f"{FOLDER}/rubrics"):
+        place = root / folder
+        if place.is_symlink() or (place.exists() and not place.is_dir()):
+            raise UsageError(f"{folder}: a symbolic link or a file stands where a folder belongs; move it away.")
+    rubrics = sorted(f"{FOLDER}/rubrics/{path.name}" for path in (root / FOLDER / "rubrics").glob("*.toml"))
+    return [path for path in (GATE_PATH, *rubrics) if os.path.lexists(root / path)]
+
+
+def _are_starters(root: Path, present: list[str]) -> bool:
+    gate = root / GATE_PATH
+    own_gate = GATE_PATH in present and not (gate.is_file() and gate.read_bytes() == STARTERS[GATE_PATH].encode())
+    return not own_gate and set(present) <= STARTERS.keys()
+
+
+def _write_starter(root: Path, path: str) -> None:
+    """Write one starter, never over a file or through a link at its place."""
+    place = root / path
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("x") as file:
+            file.write(STARTERS[path])
+    except FileExistsError:
+        raise UsageError(f"{path} has just appeared; it is left as it is.") from None
+    except OSError as error:
+        place.unlink(missing_ok=True)  # half a starter would look like one that the user cut
+        raise InfrastructureError(f"{path} could not be written: {error.strerror}.") from error
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import UsageError
-from vibe_gate.faces import progress, running
+from vibe_gate.faces import progress
 from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.cli.review import present
@@ -46,7 +46,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if not args.json:
         emit(f"{RECORDING}\n\n$ cd {folder}\n$ vibe-gate review --commit HEAD\n\n")
     with progress.shown(environ) as show:
-        done = running.run(demo(folder, environ, show))
+        done = progress.run(demo(folder, environ, show))
     present(done, REQUEST, environ, as_json=args.json)
     if not args.json:
         emit(f"\nThe repository stays at {folder}; delete it when you are done.\n")

@@ -239,6 +239,13 @@ def group(summary: str, examples: str, subcommands: Mapping[str, Command]) -> Co
     )
 
 
+def whole_number(text: str) -> int:
+    """The value of an option that counts something."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above zero")
+    return int(text)
+
+
 def _folded(text: str) -> str:
     return wrapped(text, HELP_COLUMNS, "")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import json
 import os
 import shutil
 import subprocess
@@ -25,7 +24,7 @@ from vibe_gate.domain.escape import counted, safe
 from vibe_gate.errors import PASS, USAGE, AgentError, GateError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.dispatch import Command
-from vibe_gate.faces.cli.output import COLUMNS, emit, wrapped
+from vibe_gate.faces.cli.output import COLUMNS, emit_result, wrapped
 from vibe_gate.faces.git_hook.install import outdated
 from vibe_gate.gate.loading import mistakes
 from vibe_gate.gate.mistakes import FOLDER
@@ -64,11 +63,8 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Check everything and print it; 2 if something that every review needs is broken."""
     points = list(examine(Path.cwd(), environ))
     exit_code = USAGE if any(point.state == "broken" for point in points) else PASS
-    if args.json:
-        document = {"schema": 1, "exit_code": exit_code, "points": [asdict(point) for point in points]}
-        emit(json.dumps(document, indent=2) + "\n")
-    else:
-        emit("\n".join(line for point in points for line in _lines(point)) + "\n")
+    document = {"exit_code": exit_code, "points": [asdict(point) for point in points]}
+    emit_result(args, document, (line for point in points for line in _lines(point)))
     return exit_code
 
 
@@ -87,7 +83,7 @@ def _lines(point: Point) -> list[str]:
     indent = " " * 14
     first = f"{MARKS[point.state]} {point.name:<12}{safe(point.what)}"
     texts = [first, *(f"{indent}→ {safe(line)}" for line in point.advice.splitlines())]
-    return [wrapped(text, COLUMNS, indent + "  " * (text is not first)) for text in texts]
+    return [line for text in texts for line in wrapped(text, COLUMNS, indent + "  " * (text is not first)).split("\n")]
 
 
 def _git(environ: Mapping[str, str]) -> Point:

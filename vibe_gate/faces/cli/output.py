@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import re
 import sys
 import textwrap
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TextIO
 
+from vibe_gate.domain.escape import safe
 from vibe_gate.errors import StorageError
 
 ASCII = str.maketrans({"✓": "+", "✗": "x", "·": "|", "…": "~", "−": "-", "→": ">"})
@@ -27,6 +31,14 @@ def emit(text: str) -> None:
     if the result cannot be written for another reason, such as a full disk.
     """
     emit_to_runner(disarmed(text) if os.environ.get("GITHUB_ACTIONS") else text)
+
+
+def emit_result(args: argparse.Namespace, document: Mapping[str, object], lines: Iterable[str]) -> None:
+    """Write the document if `--json` was given, otherwise the lines, made safe to print."""
+    if args.json:
+        emit(json.dumps({"schema": 1, **document}, indent=2) + "\n")
+    else:
+        emit("".join(f"{safe(line)}\n" for line in lines))
 
 
 def emit_to_runner(text: str) -> None:

@@ -20,7 +20,7 @@ from vibe_gate.faces.action.relay import relay
 from vibe_gate.faces.action.reporting import report_of_run, touched_since
 from vibe_gate.faces.action.runner import API_URL, SERVER_URL, Runner
 from vibe_gate.faces.cli.bundles.runs import bundles_of, named, root_of
-from vibe_gate.faces.cli.dispatch import Command
+from vibe_gate.faces.cli.dispatch import Command, whole_number
 from vibe_gate.faces.cli.output import complain, emit, emit_to_runner
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.git import Credentials, Repository, open_repository
@@ -35,7 +35,7 @@ _REMOTE = re.compile(r"(?:[^@/\s]+@)?(?P<host>[A-Za-z0-9.-]+):(?P<path>[^\s]+)\Z
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", metavar="RUN", help="run id, prefix of one or revision (default: newest)")
     parser.add_argument("--repo", metavar="OWNER/NAME", help="default: GITHUB_REPOSITORY, else the remote origin")
-    parser.add_argument("--pr", type=_number, metavar="N", help="default: the open pull request of the commit")
+    parser.add_argument("--pr", type=whole_number, metavar="N", help="default: the open pull request of the commit")
     parser.add_argument("--review-comments", action="store_true", help="also comment on the lines of new findings")
     parser.add_argument("--from-artifact", metavar="DIR", help="post what the triggering job uploaded (workflow_run)")
 
@@ -147,12 +147,6 @@ def _pull(forge: Forge, number: int | None, head: str) -> Pull:
         some = ", ".join(f"#{pull.number}" for pull in pulls) or "none"
         raise UsageError(f"Open pull requests with commit {head[:12]}: {some}. Choose one with --pr.")
     return pulls[0]
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 31):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a pull request number")
-    return int(text)
 
 
 def _runner(environ: Mapping[str, str]) -> Runner:

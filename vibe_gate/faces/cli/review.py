@@ -19,7 +19,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import provenance
 from vibe_gate.errors import PASS, StorageError, UsageError
-from vibe_gate.faces import progress, running
+from vibe_gate.faces import progress
 from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.report import terminal
@@ -74,7 +74,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     request = request_of(args, environ)
     write = _writer(args, environ)
     with progress.shown(environ) as show:
-        done = running.run(review(request, start=Path.cwd(), environ=environ, clock=_now, progress=show))
+        done = progress.run(review(request, start=Path.cwd(), environ=environ, clock=_now, progress=show))
     failed = write(done)
     try:
         if STDOUT not in (args.sarif, args.junit, args.gitlab, args.markdown):

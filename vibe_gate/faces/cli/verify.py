@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from vibe_gate.faces.cli.dispatch import Command
-from vibe_gate.faces.cli.output import emit
+from vibe_gate.faces.cli.output import emit_result
 from vibe_gate.receipts.verify import VerifyRequest, verify
 from vibe_gate.report import verified
 
@@ -30,10 +29,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     )
     found = verify(request, start=Path.cwd(), environ=environ, now=datetime.now(UTC))
     shown = (found.commits, found.trusted, found.signers, found.strict, found.remark)
-    if args.json:
-        emit(json.dumps(verified.document(*shown, found.exit_code), indent=2) + "\n")
-    else:
-        emit("".join(f"{line}\n" for line in verified.lines(*shown)))
+    emit_result(args, verified.document(*shown, found.exit_code), verified.lines(*shown))
     return found.exit_code
 
 

@@ -14,7 +14,7 @@ from vibe_gate.domain.provenance import Record, RecordKind
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY
 from vibe_gate.errors import PASS
-from vibe_gate.faces import running
+from vibe_gate.faces import progress
 from vibe_gate.faces.git_hook.call import Effect, Hook, effect, loud, record_or_say
 from vibe_gate.faces.git_hook.scripts import PASSED
 from vibe_gate.git import Repository, open_repository
@@ -69,7 +69,7 @@ def review_change(
             progress=lambda stage, what: hook.say(f"vibe-gate: {what} ...") if stage == "judge" else None,
             state=hook.state(repository.common_dir),
         )
-        done = running.run(walk)
+        done = progress.run(walk)
         rule = done.gate.file.on.inconclusive if done.gate else "warn"
         what = effect(done.summary.exit_code, rule, hook.environ, strict=hook.strict)
         if not _is_reported(done, what, reported):

@@ -1,28 +1,41 @@
-"""`vibe-gate bundles`: the table of subcommands, and those that only look: list, show, du."""
+"""`vibe-gate bundles`: stored runs listed, shown, measured, verified, repaired, kept, cleaned, exported, imported."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from vibe_gate.domain.bundles import OUTCOMES, STATES, RunEntry, Wanted
+from vibe_gate.domain import paths
+from vibe_gate.domain.bundles import OUTCOMES, STATES, STORE, RunEntry, Wanted
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import counted, safe
+from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.upkeep import StoreUsage
-from vibe_gate.errors import PASS, GateError, IntegrityError, StorageError
-from vibe_gate.faces.cli.bundles import upkeep
+from vibe_gate.domain.upkeep import Cleaned, Problem, Repaired, StoreUsage, Verified
+from vibe_gate.errors import (
+    INCONCLUSIVE,
+    INTEGRITY,
+    PASS,
+    GateError,
+    IntegrityError,
+    RevisionError,
+    StorageError,
+)
 from vibe_gate.faces.cli.bundles.quick import columns
-from vibe_gate.faces.cli.bundles.runs import RUN_HELP, Named, bundles_of, named, root_of
-from vibe_gate.faces.cli.dispatch import Command, group
-from vibe_gate.faces.cli.output import emit
+from vibe_gate.faces.cli.bundles.runs import RUN_HELP, Named, bundles_of, entries, named, root_of
+from vibe_gate.faces.cli.dispatch import Command, group, whole_number
+from vibe_gate.faces.cli.output import complain, emit, emit_result
 from vibe_gate.faces.cli.review import present
+from vibe_gate.gate.loading import load_gate
+from vibe_gate.gate.trust import trusted_revision
+from vibe_gate.git import Repository, open_repository
 from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, documents, lines
 from vibe_gate.review import Review, ReviewRequest
 from vibe_gate.store import RunResult, read_bundle
@@ -30,7 +43,6 @@ from vibe_gate.store import RunResult, read_bundle
 _AGO = re.compile(r"([0-9]{1,6})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _FILTERS = ("outcome", "rubric", "author", "path", "since")
-_DIGITS = 9
 
 
 def _add_list(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +56,7 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--author", choices=("agent", "human"), help="only changes written by one")
     parser.add_argument("--path", metavar="GLOB", help="only runs in which a changed path matches")
     parser.add_argument("--since", type=_since, metavar="WHEN", help="30d, 12h, 2w, or an ISO date (UTC)")
-    parser.add_argument("--limit", type=_limit, metavar="N", help="at most the newest N")
+    parser.add_argument("--limit", type=whole_number, metavar="N", help="at most the newest N")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
@@ -70,12 +82,6 @@ def _since(text: str) -> datetime:
     return then if then.tzinfo else then.replace(tzinfo=UTC)
 
 
-def _limit(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number above zero")
-    return int(text)
-
-
 def _add_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP} (default: the newest)")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -89,10 +95,8 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         raise IntegrityError(f"Run {meant.entry.run_id} is foreign: {meant.foreign}. Its outcome is not shown.")
     result, summary = _read(root, meant.entry)
     kept = bundles_of(root, environ).is_kept(meant.entry)
-    if args.json:
-        emit(json.dumps(_document(meant, result.state, kept, summary), indent=2) + "\n")
-    elif summary is None:
-        emit("".join(f"{line}\n" for line in _unsealed(meant, result, kept)))
+    if args.json or summary is None:
+        emit_result(args, _document(meant, result.state, kept, summary), _unsealed(meant, result, kept))
     else:
         present(Review(summary, _notes(meant, kept)), ReviewRequest(Selection("worktree")), environ, as_json=False)
     return PASS
@@ -112,7 +116,6 @@ def _read(root: Path, entry: RunEntry) -> tuple[RunResult, Summary | None]:
 def _document(meant: Named, state: str, kept: bool, summary: Summary | None) -> dict[str, Any]:
     entry = meant.entry
     return {
-        "schema": 1,
         "run_id": entry.run_id,
         "key": entry.key,
         "created_at": entry.created_at,
@@ -137,7 +140,7 @@ def _unsealed(meant: Named, result: RunResult, kept: bool) -> list[str]:
     for node in result.graph().nodes:
         text.append(f"  {node.id:<24} {node.status}{f' ({node.reason})' if node.reason else ''}")
     text += [f"bundle: {meant.entry.bundle}", *(f"note: {note}" for note in _notes(meant, kept))]
-    return [safe(line) for line in text]
+    return text
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:
@@ -146,10 +149,7 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
 
 def _du(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     used = bundles_of(root_of(environ), environ).usage()
-    if args.json:
-        emit(json.dumps({"schema": 1, **asdict(used)}, indent=2) + "\n")
-    else:
-        emit("".join(f"{safe(line)}\n" for line in _sizes(used)))
+    emit_result(args, asdict(used), _sizes(used))
     return PASS
 
 
@@ -164,16 +164,221 @@ def _mb(size: int) -> str:
     return f"{size / 1_000_000:>11,.3f} MB"
 
 
+ARCHIVE = "bundles.tar.gz"
+
+MAX_DAYS = 1_000_000
+"""Of `--older-than`: a date so far back still exists."""
+
+MARKS = {"corrupt": "✗", "foreign": "✗", "untidy": "!", "incomplete": "·", "running": "·"}
+
+
+def _add_runs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"{RUN_HELP} (default: all runs)")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Check and print; 0 or 5."""
+    root = root_of(environ)
+    checked = bundles_of(root, environ).verify(entries(root, args.runs, environ))
+    exit_code = PASS if checked.is_sound else INTEGRITY
+    document = {"exit_code": exit_code, **_checked(checked)}
+    emit_result(args, document, [*map(_line, checked.problems), *_conclusion(checked)])
+    return exit_code
+
+
+def _checked(checked: Verified) -> dict[str, Any]:
+    problems = [_as_json(problem) for problem in checked.problems]
+    return {"runs": checked.runs, "contents": checked.contents, "flaws": problems}
+
+
+def _as_json(problem: Problem) -> dict[str, str | None]:
+    return {
+        "state": problem.state,
+        "what": problem.what,
+        "place": paths.quote(problem.place),
+        "run_id": problem.run.partition("/")[2] or None,
+        "why": safe(problem.why),
+    }
+
+
+def _line(problem: Problem) -> str:
+    return f"{MARKS[problem.state]} {problem.state:<11}{paths.quote(problem.place) or '.'}: {problem.why}"
+
+
+def _conclusion(checked: Verified) -> list[str]:
+    states = Counter[str](problem.state for problem in checked.problems)
+    counts = ", ".join(f"{states[state]} {state}" for state in MARKS if states[state])
+    whole = f"Checked {counted(checked.runs, 'run')}, {counted(checked.contents, 'file')}: "
+    whole += f"{counts or 'all hashes match'}."
+    if checked.is_sound and checked.runs:
+        whole += " Signatures are checked by `vibe-gate verify`."
+    if not any(states[state] for state in ("corrupt", "foreign", "untidy")):
+        return [whole]
+    return [whole, "`vibe-gate bundles repair` repairs what it can and moves the rest aside; it deletes nothing."]
+
+
+def _repair(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Repair and print; 0, or 5 if a problem is left."""
+    root = root_of(environ)
+    done = bundles_of(root, environ).repair(entries(root, args.runs, environ))
+    exit_code = PASS if done.left.is_sound else INTEGRITY
+    document = {
+        "exit_code": exit_code,
+        "mended": [{**_as_json(mended.problem), "done": mended.done} for mended in done.mended],
+        "quarantine": _quarantine(done) or None,
+        "left": _checked(done.left),
+    }
+    emit_result(args, document, _repaired(done))
+    return exit_code
+
+
+def _quarantine(done: Repaired) -> str:
+    return f"{STORE}/{done.quarantine}" if done.quarantine else ""
+
+
+def _repaired(done: Repaired) -> list[str]:
+    lines = [f"✓ {paths.quote(one.problem.place)}: {one.problem.why}; {one.done}" for one in done.mended]
+    left = [problem for problem in done.left.problems if problem.state not in {"incomplete", "running"}]
+    lines += [f"{_line(problem)} (not repaired)" for problem in left]
+    if done.quarantine:
+        lines.append(f"Moved files are in {_quarantine(done)}.")
+    return lines or ["Nothing to repair."]
+
+
+def _add_keep(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("--off", action="store_true", help="do not protect it any more")
+
+
+def _keep(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Write or remove the run's `.vibe-keep`."""
+    root = root_of(environ)
+    meant = named(root, args.run, environ)
+    bundles = bundles_of(root, environ)
+    bundles.keep(meant.entry, off=args.off)
+    emit(f"{meant.entry.run_id} is {'no longer kept' if args.off else 'kept'} (matched by {meant.matched}).\n")
+    if args.off and bundles.is_kept(meant.entry):
+        complain(f"note: a .vibe-keep beside it keeps every run of {meant.entry.key}.")
+    return PASS
+
+
+def _add_clean(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--older-than", type=days, metavar="DAYS", help="instead of [retention] max_age_days")
+    parser.add_argument("--dry-run", action="store_true", help="only print what would be deleted")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def _clean(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Delete; 3 if something could not be deleted."""
+    root = root_of(environ)
+    rules = _retention(root, environ)
+    if args.older_than is not None:
+        rules = rules.model_copy(update={"max_age_days": args.older_than})
+    done = bundles_of(root, environ).clean(rules, args.dry_run)
+    emit_result(args, {"dry_run": args.dry_run, **asdict(done)}, _cleaned(done, args.dry_run))
+    for error in () if args.json else done.errors:
+        complain(f"vibe-gate: {safe(error)}")
+    return INCONCLUSIVE if done.errors else PASS
+
+
+def _retention(root: Path, environ: Mapping[str, str]) -> Retention:
+    """[retention] of the gate at the trusted revision, so that a change under review cannot empty the store."""
+    if not (root / ".git").exists():
+        return Retention()
+    with open_repository(root, environ) as repository:
+        revision = _trusted(repository)
+        gate = None if revision is None else load_gate(repository.tree(revision), revision=revision, origin="trusted")
+    return Retention() if gate is None else gate.file.retention
+
+
+def _trusted(repository: Repository) -> str | None:
+    try:
+        return trusted_revision(repository, repository.resolve("HEAD"))
+    except RevisionError:
+        return None  # no commits yet
+
+
+def _cleaned(done: Cleaned, dry_run: bool) -> list[str]:
+    verb, freed = ("would be deleted", "would be freed") if dry_run else ("deleted", "freed")
+    text = [f"{run_id} {verb}" for run_id in done.deleted]
+    text += [f"session {name} {verb}" for name in done.sessions]
+    return [*text, f"{counted(len(done.deleted), 'run')} {verb}, {done.freed_mb:,.3f} MB {freed}."]
+
+
+def days(text: str) -> float:
+    """The value of `--older-than`."""
+    days = float(text)
+    if not 0 <= days < MAX_DAYS:
+        raise ValueError
+    return days
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"{RUN_HELP} (default: the newest)")
+    parser.add_argument("--all", action="store_true", help="every run that has ended")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", default=ARCHIVE, help=f"the archive, a new file (default: {ARCHIVE})"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    root = root_of(environ)
+    bundles = bundles_of(root, environ)
+    if args.all:
+        chosen = [run for run in bundles.runs() if run.state not in {"running", "foreign"}]
+    else:
+        chosen = entries(root, args.runs, environ) or [named(root, None, environ).entry]
+    done = bundles.export(chosen, Path(args.output))
+    target = paths.quote(args.output)
+    emit_result(
+        args, {"file": target, **asdict(done)}, [f"{target}: {counted(done.runs, 'run')}, {done.size:,} bytes."]
+    )
+    if _is_reviewed(Path(args.output), root):
+        complain(f"vibe-gate: {target} is in the working tree: it will be reviewed unless git ignores it.")
+    return PASS
+
+
+def _is_reviewed(target: Path, root: Path) -> bool:
+    """True if a review of uncommitted work would take the archive for a part of the change."""
+    file, top = target.resolve(), root.resolve()
+    return (top / ".git").exists() and file.is_relative_to(top) and not file.is_relative_to(top / STORE)
+
+
+def _add_import(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="an archive that `bundles export` wrote")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def _import(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    done = bundles_of(root_of(environ), environ).import_archive(Path(args.file))
+    new, already = [_pair(place) for place in done.runs], [_pair(place) for place in done.already]
+    text = [f"{run['run_id']} imported, about {run['key']}" for run in new]
+    text += [f"{run['run_id']} already here, with the same content" for run in already]
+    emit_result(args, {"imported": new, "already": already}, text)
+    return PASS
+
+
+def _pair(place: str) -> dict[str, str]:
+    key, _, run_id = place.partition("/")
+    return {"run_id": run_id, "key": key}
+
+
 SUBCOMMANDS = {
     "list": Command("List runs, newest first.", _add_list, _list),
     "show": Command("Show one run: the newest, or RUN.", _add_show, _show),
-    "keep": upkeep.KEEP,
-    "clean": upkeep.CLEAN,
+    "keep": Command("Protect a run from cleaning.", _add_keep, _keep),
+    "clean": Command("Delete runs that are too old, or the oldest while the disk is too full.", _add_clean, _clean),
     "du": Command("Show the disk usage of bundles by key, largest first.", _add_json, _du),
-    "verify": upkeep.VERIFY,
-    "repair": upkeep.REPAIR,
-    "export": upkeep.EXPORT,
-    "import": upkeep.IMPORT,
+    "verify": Command("Check stored runs; exit 5 if anything is wrong.", _add_runs, _verify),
+    "repair": Command(
+        "Repair stored runs; move what cannot be repaired to quarantine. Deletes nothing.", _add_runs, _repair
+    ),
+    "export": Command("Write runs to one compressed archive; each is verified first.", _add_export, _export),
+    "import": Command(
+        "Import the runs of an archive: all, or none if anything is wrong (exit 5).", _add_import, _import
+    ),
 }
 
 BUNDLES = group(
