@@ -72,7 +72,7 @@ async def review(
     GatewayError for a wire that is set up wrongly. A model that cannot be reached
     is no error but an outcome.
     """
-    with open_repository(start, environ, walk=request.selection.kind == "worktree") as repository:
+    with open_repository(start, environ) as repository:
         return await review_in(repository, request, environ=environ, clock=clock, progress=progress)
 
 

@@ -135,10 +135,6 @@ def reworded(here: Hooked, who: dict[str, str]) -> None:
     here.git("filter-branch", "-f", *words, FILTER_BRANCH_SQUELCH_WARNING="1", **who)
 
 
-def merged_by_three(here: Hooked, who: dict[str, str]) -> None:
-    here.git("merge", "-q", "--no-verify", "-m", "octopus", "topic", "other", **who)
-
-
 HARMLESS = {
     "a commit": lambda here, who: commit(here, environ=who, g="g\n"),
     "an empty commit": lambda here, who: here.git("commit", "-q", "--allow-empty", "-n", "-m", "empty", **who),
@@ -153,7 +149,6 @@ HARMLESS = {
                                               here.git("pull", "-q", "--rebase", "origin", "main", **who)),
     "a merge": lambda here, who: here.git("merge", "-q", "--no-edit", "topic", **who),
     "a merge without hooks": lambda here, who: here.git("merge", "-q", "--no-verify", "--no-edit", "topic", **who),
-    "a merge of three": merged_by_three,
     "a rebase": lambda here, who: here.git("rebase", "-q", "main", "topic", **who),
     "a rebase by mails": lambda here, who: here.git("rebase", "-q", "--apply", "main", "topic", **who),
     "a rebase with edits": rebased_with_edits,

@@ -46,11 +46,11 @@ class Bench:
         self.git("commit", "-q", "--allow-empty", "-m", message)
         return self.git("rev-parse", "HEAD")
 
-    def open(self, start: Path | None = None, walk: bool = False, **environ: str) -> Repository:
-        return open_repository(start or self.root, {**self.environ, **environ}, walk=walk)
+    def open(self, start: Path | None = None, **environ: str) -> Repository:
+        return open_repository(start or self.root, {**self.environ, **environ})
 
     def snapshot(self) -> str:
-        with self.open(walk=True) as repository:
+        with self.open() as repository:
             return repository.snapshot()
 
 

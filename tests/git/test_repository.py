@@ -84,7 +84,7 @@ def test_another_owners_repository_is_one_sentence(seeded: Bench) -> None:
 
 def unsupported(bench: Bench) -> str:
     with pytest.raises(UnsupportedRepository) as caught:
-        bench.open(walk=True)
+        bench.open()
     assert caught.value.exit_code == 2
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -392,14 +392,14 @@ def test_nothing_is_left_behind(seeded: Bench, tmp_path: Path) -> None:
     seeded.write("a.txt", "edited\n")
     seeded.write(".gitattributes", "* text\n")
     before = fingerprint(seeded.root)
-    with seeded.open(walk=True, TMPDIR=str(scratch)) as repository:
+    with seeded.open(TMPDIR=str(scratch)) as repository:
         change = repository.change(Selection("worktree"))
         assert repository.patch(change)
         repository.export(change.after, tmp_path / "export")
         assert list(scratch.iterdir())
     assert list(scratch.iterdir()) == []
     assert fingerprint(seeded.root) == before
-    repository = seeded.open(walk=True, TMPDIR=str(scratch))
+    repository = seeded.open(TMPDIR=str(scratch))
     repository.close()
     assert list(scratch.iterdir()) == []
     shutil.rmtree(tmp_path / "export")

@@ -302,7 +302,10 @@ def test_a_sparse_index(seeded: Bench, holds: Holds) -> None:
     assert holds(seeded) == seeded.git("rev-parse", "HEAD^{tree}")
     seeded.write("src/app.py", "edited\n")
     seeded.write("docs/b.md", "there all the same\n")
-    holds(seeded)
+    with seeded.open() as repository:
+        tree = repository.tree(repository.snapshot())
+        assert tree.list("docs") == ["docs/a.md", "docs/b.md"]
+        assert tree.read("docs/b.md") == b"there all the same\n"
 
 
 def test_edits_behind_flags_are_seen(seeded: Bench, holds: Holds) -> None:
@@ -487,7 +490,7 @@ def test_a_bad_index_is_one_sentence(seeded: Bench) -> None:
 
 
 def test_a_snapshot_can_be_taken_again_and_again(seeded: Bench) -> None:
-    with seeded.open(walk=True) as repository:
+    with seeded.open() as repository:
         first = repository.snapshot()
         seeded.write("a.txt", "edited\n")
         second = repository.snapshot()

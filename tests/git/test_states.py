@@ -227,7 +227,7 @@ def test_nothing_that_a_repository_plants_is_run(seeded: Bench, tmp_path: Path) 
     seeded.write("src/app.py", "edited\n")
     seeded.write("new.txt", "new\n")
     before = fingerprint(seeded.root)
-    with seeded.open(walk=True) as repository:
+    with seeded.open() as repository:
         change = repository.change(Selection("worktree"))
         repository.change(Selection("staged"))
         repository.change(Selection("commit", "HEAD"))
@@ -298,7 +298,7 @@ def test_a_change_of_text_loads_no_libgit2(seeded: Bench) -> None:
     program = (
         "import os, sys; from pathlib import Path; from vibe_gate.git import open_repository\n"
         "from vibe_gate.domain.change import Selection\n"
-        "with open_repository(Path('.'), os.environ, walk=True) as r:\n"
+        "with open_repository(Path('.'), os.environ) as r:\n"
         "    r.change(Selection('worktree'))\n"
         "assert 'pygit2' not in sys.modules"
     )
@@ -308,7 +308,7 @@ def test_a_change_of_text_loads_no_libgit2(seeded: Bench) -> None:
 
 def test_two_at_once_do_not_meet(seeded: Bench) -> None:
     seeded.write("a.txt", "edited\n")
-    with seeded.open(walk=True) as one, seeded.open() as two:
+    with seeded.open() as one, seeded.open() as two:
         first = one.snapshot()
         seeded.write("a.txt", "again\n")
         assert two.snapshot() != first

@@ -28,16 +28,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-def open_repository(start: Path, environ: Mapping[str, str], *, walk: bool = False) -> Repository:
+def open_repository(start: Path, environ: Mapping[str, str]) -> Repository:
     """The repository around `start`, as git would find it there with this environment.
-
-    `walk` says that a snapshot will be asked for next: git starts looking at the working tree
-    at once, while the rest of the program is still being loaded.
 
     UsageError: no repository, a bare one, another owner's. UnsupportedRepository: a format
     that vibe-gate cannot read. One sentence each.
     """
-    return Repository(place.find(start, environ), walk=walk)
+    return Repository(place.find(start, environ))
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)

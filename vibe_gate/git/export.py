@@ -1,31 +1,34 @@
-"""An export: a tree written out as plain files, for judges and checks to read.
+"""An export: a tree written out as plain files by `git checkout-index`, for judges and checks to read.
 
-Content is the blobs' own, without any conversion. A link is made only where it stays inside
-the tree, whatever other links it passes; any other becomes a regular file that holds its
-target. A submodule is an empty folder. Names that some system takes for `.git` are refused.
+Content is the blobs' own, without any conversion. A link is made only if it leads, through whatever other links, to
+somewhere in the tree; any other is a regular file that holds its target. A submodule is an empty folder. Git refuses
+names that some system takes for `.git`.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import stat
 from collections.abc import Collection, Iterator
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import EXECUTABLE_MODE, REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE
+from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError, UsageError
-from vibe_gate.git.objects import Objects, Tree, TreeEntry
+from vibe_gate.git.objects import Objects, Tree
 
 _MAX_TARGET = 4095  # bytes; Linux takes no longer path
-_MAX_LINKS = 40  # on one way, as Linux counts; more is a loop
-_MAX_DEPTH = 500  # folders, as for a snapshot
 _CHUNK = 1 << 20
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_IGNORED_BY_HFS = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
+_PLAIN = ("-c", "core.symlinks=false", "-c", "core.protectHFS=true", "-c", "core.protectNTFS=true")
+"""Links are written as files with their target, and no name may be `.git` to any system."""
+
+_ATTRIBUTES = "* -text -ident !filter !working-tree-encoding\n"  # in info/attributes they win over those of the tree
+_INVALID = expression(r"invalid path '(.*)'")
+_numbers = count()
 
 
 class _Written(NamedTuple):
@@ -74,133 +77,82 @@ def _raise(error: OSError) -> None:
 
 
 def export(objects: Objects, tree: Tree, destination: Path, only: Collection[str] | None = None) -> Export:
-    """Write the tree below `destination`, which must be empty or not there yet; its root is private (0700).
+    """Write the tree, or `only` these of its paths, below `destination`, an empty folder or a new one (made 0700).
 
-    `only` are the paths that are wanted, all without it; of these, names that no checkout may hold are left out.
-
-    UsageError, with the path, for a tree that no checkout may hold. InfrastructureError when
-    the disk refuses.
+    UsageError, with the path, for a tree that no checkout may hold. InfrastructureError if the disk refuses.
     """
-    writer = _Writer(objects, tree, destination)
+    modes = _modes(tree, only)
     try:
         destination.mkdir(mode=0o700, parents=True, exist_ok=True)
         destination.chmod(0o700)
         if any(destination.iterdir()):
             raise InfrastructureError(f"the folder {destination} is not empty: an export needs one of its own.")
-        for path, entry in tree.walk(tree.id) if only is None else _selected(tree, only):
-            writer.write(path, entry)
+        _check_out(objects, tree, destination, modes)
+        links = [path for path, written in modes.items() if written.mode == SYMLINK_MODE]
+        files = _make_links(os.fsencode(destination.resolve()), links)
     except OSError as error:
         raise InfrastructureError(f"the tree cannot be written to {destination}: {error.strerror}.") from error
-    return Export(destination, writer.written, writer.folders)
+    written = modes | {path: _Written(REGULAR_MODE, modes[path].id) for path in files}
+    submodules = {path for path, entry in written.items() if entry.mode == SUBMODULE_MODE}
+    kept = {path: entry for path, entry in written.items() if path not in submodules}
+    return Export(destination, kept, submodules.union(*map(_parents, written)))
 
 
-def _selected(tree: Tree, only: Collection[str]) -> Iterator[tuple[bytes, TreeEntry]]:
-    for path in sorted(map(paths.encode, only)):
-        entry = tree.entry(path)
-        if entry is not None and not any(_is_dangerous(name) for name in path.split(b"/")):
-            yield path, entry
+def _modes(tree: Tree, only: Collection[str] | None) -> dict[bytes, _Written]:
+    """What will stand at each path."""
+    wanted = (paths.encode(path) for path in only or ())
+    entries = tree.walk(tree.id) if only is None else ((path, tree.entry(path)) for path in wanted)
+    modes = {}
+    for path, entry in entries:
+        if entry is not None:
+            executable = entry.is_regular and entry.mode & stat.S_IXUSR
+            mode = EXECUTABLE_MODE if executable else REGULAR_MODE if entry.is_regular else entry.mode
+            modes[path] = _Written(mode, entry.id)
+    return modes
 
 
-class _Writer:
-    def __init__(self, objects: Objects, tree: Tree, destination: Path) -> None:
-        self.written: dict[bytes, _Written] = {}
-        self.folders: set[bytes] = set()
-        self._objects = objects
-        self._tree = tree
-        self._root = os.fsencode(destination)
-
-    def write(self, path: bytes, entry: TreeEntry) -> None:
-        """Write one file, link or submodule, with the folders above it."""
-        folder, _, name = path.rpartition(b"/")
-        self._make(folder)
-        _refuse_dangerous(name, path)
-        if entry.mode == SUBMODULE_MODE:
-            self._make(path)
-            return
-        mode = entry.mode
-        if mode == SYMLINK_MODE:
-            target = self._target(entry)
-            if target is not None and stays_inside(self._tree, self._objects, path, target):
-                os.symlink(target, self._root + b"/" + path)  # noqa: PTH211 (bytes)
-            else:
-                mode = REGULAR_MODE
-                self._file(path, entry, mode)
-        else:
-            mode = EXECUTABLE_MODE if mode & stat.S_IXUSR else REGULAR_MODE
-            self._file(path, entry, mode)
-        self.written[path] = _Written(mode, entry.id)
-
-    def _make(self, folder: bytes) -> None:
-        if not folder or folder in self.folders:
-            return
-        above, _, name = folder.rpartition(b"/")
-        if folder.count(b"/") >= _MAX_DEPTH:
-            raise UsageError(f"{_shown(folder[:200])}... is nested deeper than {_MAX_DEPTH} folders.")
-        self._make(above)
-        _refuse_dangerous(name, folder)
-        os.mkdir(self._root + b"/" + folder, 0o700)  # noqa: PTH102 (bytes)
-        self.folders.add(folder)
-
-    def _target(self, entry: TreeEntry) -> bytes | None:
-        found = io.BytesIO()
-        return found.getvalue() if self._objects.copy(entry.id, found, limit=_MAX_TARGET) else None
-
-    def _file(self, path: bytes, entry: TreeEntry, mode: int) -> None:
-        descriptor = os.open(self._root + b"/" + path, _CREATE, mode & 0o777)
-        with open(descriptor, "wb", buffering=0) as out:
-            os.fchmod(descriptor, mode & 0o777)  # whatever the umask
-            self._objects.copy(entry.id, out)
+def _check_out(objects: Objects, tree: Tree, destination: Path, wanted: Collection[bytes]) -> None:
+    attributes = objects.folder / "info" / "attributes"
+    attributes.parent.mkdir(exist_ok=True)
+    attributes.write_text(_ATTRIBUTES)
+    index = objects.folder / f"export-{next(_numbers)}"
+    environ = {"GIT_INDEX_FILE": os.fspath(index), "GIT_WORK_TREE": os.fspath(destination.absolute())}
+    done = objects.bare.run(*_PLAIN, "read-tree", tree.id, environ=environ)
+    if invalid := _INVALID.search(done.err):
+        raise UsageError(
+            f"the tree holds {paths.quote(invalid[1])}, a name that no checkout may hold: it is not exported."
+        )
+    if not done.code:
+        names = b"".join(path + b"\0" for path in wanted)
+        done = objects.bare.run(*_PLAIN, "checkout-index", "-z", "--stdin", stdin=names, environ=environ)
+    if done.code:
+        raise InfrastructureError(f"the tree cannot be written to {destination}: {paths.quote(done.err)}.")
 
 
-def stays_inside(tree: Tree, objects: Objects, path: bytes, target: bytes) -> bool:
-    """Whether a link at `path` leads to somewhere in the tree, through whatever links it passes.
-
-    What is not there counts as inside; a loop, or what no system would follow, as outside.
-    """
-    here = path.split(b"/")[:-1]
-    waiting = target.split(b"/")[::-1]
-    if not _is_relative(target):
-        return False
-    links = 0
-    while waiting:
-        name = waiting.pop()
-        if name in (b"", b"."):
-            continue
-        if name == b"..":
-            if not here:
-                return False
-            here.pop()
-            continue
-        entry = tree.entry(b"/".join([*here, name]))
-        if entry is None or entry.mode != SYMLINK_MODE:
-            here.append(name)
-            continue
-        links += 1
-        further = objects.read(entry.id).data
-        if links > _MAX_LINKS or not _is_relative(further):
-            return False
-        waiting += further.split(b"/")[::-1]
-    return True
+def _make_links(root: bytes, links: list[bytes]) -> list[bytes]:
+    """Turn the files of links into links; returns those that stay files because they lead outside."""
+    targets = {}
+    for path in links:
+        file = root + b"/" + path
+        with open(file, "rb") as opened:
+            target = opened.read(_MAX_TARGET + 1)
+        if target and len(target) <= _MAX_TARGET and b"\0" not in target and target[:1] != b"/":
+            targets[path] = target
+            os.unlink(file)  # noqa: PTH108 (bytes)
+            os.symlink(target, file)  # noqa: PTH211
+    real = {path: os.path.realpath(root + b"/" + path) for path in targets}
+    outside = [path for path, place in real.items() if not (place + b"/").startswith(root + b"/")]
+    for path in outside:
+        file = root + b"/" + path
+        os.unlink(file)  # noqa: PTH108
+        with open(file, "xb") as opened:
+            opened.write(targets[path])
+    return [*(path for path in links if path not in targets), *outside]
 
 
-def _is_relative(target: bytes) -> bool:
-    return 0 < len(target) <= _MAX_TARGET and not target.startswith(b"/") and b"\0" not in target
-
-
-def _refuse_dangerous(name: bytes, path: bytes) -> None:
-    """UsageError for a name that could leave the export, or make some system see a repository in it."""
-    if _is_dangerous(name):
-        raise UsageError(f"the tree holds {_shown(path)}, a name that no checkout may hold: it is not exported.")
-
-
-def _is_dangerous(name: bytes) -> bool:
-    return name in (b"", b".", b"..") or any(_is_dot_git(part) for part in name.split(b"\\"))
-
-
-def _is_dot_git(name: bytes) -> bool:
-    text = name.decode("utf-8", "surrogateescape")
-    on_ntfs = text.partition(":")[0].rstrip(" .").lower()
-    return on_ntfs in {".git", "git~1"} or text.translate(_IGNORED_BY_HFS).lower() == ".git"
+def _parents(path: bytes) -> Iterator[bytes]:
+    while path := path.rpartition(b"/")[0]:
+        yield path
 
 
 def _on_disk(name: bytes, folder: int) -> _Written | None:
@@ -217,7 +169,3 @@ def _on_disk(name: bytes, folder: int) -> _Written | None:
         while chunk := stream.read(_CHUNK):
             digest.update(chunk)
     return _Written(EXECUTABLE_MODE if about.st_mode & stat.S_IXUSR else REGULAR_MODE, digest.hexdigest())
-
-
-def _shown(path: bytes) -> str:
-    return paths.quote(paths.decode(path))

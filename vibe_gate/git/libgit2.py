@@ -6,7 +6,7 @@ takes longer than most commands need altogether, so this module is imported wher
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -16,7 +16,6 @@ from pygit2.enums import CheckoutStrategy, ConfigLevel, DiffOption, FileMode, Ob
 
 from vibe_gate.domain.change import Hunk, HunkLine, Origin
 from vibe_gate.git.objects import Objects
-from vibe_gate.git.revisions import Revisions
 
 _CONTEXT_LINES = 3  # git's default
 _USER_LEVELS = (ConfigLevel.PROGRAMDATA, ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL)
@@ -43,33 +42,43 @@ def compare_as_text(old: bytes, new: bytes) -> tuple[Hunk, ...]:
 
 
 class Merging:
-    """Whether merges have exactly the tree that git makes of their parents."""
+    """The trees that merging gives by itself, without attributes and merge drivers.
 
-    def __init__(self, revisions: Revisions, objects: Objects) -> None:
+    What libgit2 merges in another way than git, or not at all, is not taken for git's own work: "" then.
+    """
+
+    def __init__(self, objects: Objects) -> None:
         for level in _USER_LEVELS:
             pygit2.settings.search_path[level] = ""
-        self._revisions = revisions
         self._repository = pygit2.Repository(str(objects.folder))
-        self._repository.write(ObjectType.TREE, b"")  # the empty tree, which git knows without having it
+        self._empty = str(self._repository.write(ObjectType.TREE, b""))  # which git knows without having it
         for path in objects.alternates:
             self._repository.odb.add_disk_alternate(path)
 
-    def is_clean_merge(self, commit: str) -> bool:
-        """Whether the merge has exactly the tree that its two parents give by themselves, without a conflict.
-
-        Asked without attributes and merge drivers; what libgit2 merges in another way than git is not clean. So is a
-        merge of more than two, and one whose parents are not all here.
-        """
-        parents = self._revisions.parents(commit)
+    def merged(self, parents: Sequence[str]) -> str:
+        """The tree that two commits make together; "" of more than two."""
         if len(parents) != 2:
-            return False
-        try:
-            return self._tree(self._repository.merge_commits(parents[0], parents[1])) == self._revisions.tree_of(commit)
-        except (pygit2.GitError, KeyError, ValueError):
-            return False
+            return ""
+        ours, theirs = parents
+        return self._tree(lambda: self._repository.merge_commits(ours, theirs))
 
-    def _tree(self, merged: pygit2.Index) -> str | None:
-        return None if merged.conflicts is not None else str(merged.write_tree(self._repository))
+    def replayed(self, source: str, before: str, *, back: bool = False) -> str:
+        """The tree after `source`'s change is applied to the tree `before`, or reverted (`back`)."""
+
+        def merge() -> pygit2.Index:
+            commit = self._repository[source].peel(pygit2.Commit)
+            old = str(commit.parents[0].tree_id) if commit.parents else self._empty
+            base, other = (str(commit.tree_id), old) if back else (old, str(commit.tree_id))
+            return self._repository.merge_trees(base, before, other)
+
+        return self._tree(merge)
+
+    def _tree(self, merge: Callable[[], pygit2.Index]) -> str:
+        try:
+            merged = merge()
+            return "" if merged.conflicts is not None else str(merged.write_tree(self._repository))
+        except (pygit2.GitError, KeyError, ValueError):
+            return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,8 @@ from typing import IO, NamedTuple
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, TREE_MODE
 from vibe_gate.errors import InfrastructureError, IntegrityError, RevisionError
-from vibe_gate.git.place import Place
+from vibe_gate.git.program import Program
 
-_CHUNK = 1 << 20
 _ID_BYTES = 20
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
@@ -34,25 +33,25 @@ class Object(NamedTuple):
 
 
 class Objects:
-    """The objects of one place. `folder` is the scratch folder, deleted by `close`."""
+    """The objects of one repository (its own are in `objects`). `folder` is the scratch folder, deleted by `close`."""
 
-    def __init__(self, place: Place) -> None:
-        environ = place.git.environ
+    def __init__(self, git: Program, objects: Path) -> None:
+        environ = git.environ
         self.folder = _make_private(Path(environ.get("TMPDIR") or "/tmp"))  # noqa: S108 (made with a random name)
         for name in ("objects/info", "objects/pack", "refs"):
             (self.folder / name).mkdir(parents=True)
         (self.folder / "HEAD").write_text("ref: refs/heads/none\n")
         (self.folder / "config").write_text(_CONFIG)
         self.alternates = [
-            os.fspath(place.objects),
+            os.fspath(objects),
             *_alternates(environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")),
         ]
         self.environ = {
             "GIT_OBJECT_DIRECTORY": os.fspath(self.folder / "objects"),
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(_quoted(path) for path in self.alternates),
         }
-        self.bare = place.git.bare(self.folder, self.environ)
-        self._git = place.git
+        self.bare = git.bare(self.folder, self.environ)
+        self._git = git
         self._reader: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
@@ -93,23 +92,6 @@ class Objects:
         if _id(found.kind, data) != found.id:  # git believes a file by its name
             raise IntegrityError(f"The object {found.id} is damaged; run `git fsck`.")
         return found
-
-    def copy(self, name: str, target: IO[bytes], limit: int | None = None) -> bool:
-        """Write an object's content to a file without holding it; nothing and False if it exceeds `limit` bytes."""
-        with self._lock:
-            fields, out = self._answer(name)
-            if len(fields) != 3:
-                raise _missing(name)
-            size = int(fields[2])
-            wanted = limit is None or size <= limit
-            try:
-                for chunk in _chunks(out, size):
-                    if wanted:
-                        target.write(chunk)
-            except OSError:
-                self._stop()  # the rest of the content is still in the pipe
-                raise
-        return wanted
 
     def sizes(self, names: Iterable[str]) -> dict[str, int]:
         """Sizes of objects in bytes, by id. RevisionError if one is missing."""
@@ -152,17 +134,6 @@ def _id(kind: str, data: bytes) -> str:
 
 def _missing(name: str) -> InfrastructureError:
     return InfrastructureError(f"the object {name} is missing or damaged in this repository: run `git fsck`.")
-
-
-def _chunks(source: IO[bytes], size: int) -> Iterator[bytes]:
-    """`size` bytes in pieces; the newline that git adds is read and dropped."""
-    while size > 0:
-        chunk = source.read(min(size, _CHUNK))
-        if not chunk:
-            raise InfrastructureError("git stopped in the middle of an object: run `git fsck`.")
-        size -= len(chunk)
-        yield chunk
-    source.read(1)
 
 
 def _make_private(parent: Path) -> Path:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from vibe_gate.git.fetch import Credentials
     from vibe_gate.git.hooks import HeadCommit
     from vibe_gate.git.libgit2 import Merging
-    from vibe_gate.git.snapshot import Snapshot
 
 _FULL_ID = expression(r"[0-9a-f]{40}\Z")
 
@@ -42,12 +41,11 @@ class Repository(Revisions):
     needs is imported by it: a snapshot must be quick, and most commands ask for little.
     """
 
-    def __init__(self, found: Place, *, walk: bool = False) -> None:
-        super().__init__(found, Objects(found))
+    def __init__(self, found: Place) -> None:
+        super().__init__(found, Objects(found.git, found.objects))
         self.root: Path = found.root
         self.git_dir: Path = found.git_dir
         self.common_dir: Path = found.common_dir
-        self._early = self._start_snapshot() if walk else None
 
     def __enter__(self) -> Repository:
         return self
@@ -59,9 +57,6 @@ class Repository(Revisions):
 
     def close(self) -> None:
         """Delete what was written aside. Objects of this repository cannot be read any more."""
-        if self._early is not None:
-            self._early.stop()
-            self._early = None
         self._objects.close()
 
     # What differs
@@ -99,11 +94,9 @@ class Repository(Revisions):
 
     def snapshot(self) -> str:
         """Tree id of the working tree, untracked files that are not ignored included (see `snapshot`)."""
-        if self._early is None:
-            self._early = self._start_snapshot()
-        base = self.tree_of(self.head())
-        started, self._early = self._early, None  # good for one snapshot; later ones look anew
-        return started.tree(base)
+        from vibe_gate.git import snapshot
+
+        return snapshot.snapshot(self._place, self._objects)
 
     def index_tree(self) -> str:
         """Tree id that `git commit` would make of the index that git means here (GIT_INDEX_FILE in a hook)."""
@@ -146,7 +139,7 @@ class Repository(Revisions):
 
     def is_clean_merge(self, commit: str) -> bool:
         """Whether a merge has the very tree that its two parents give by themselves, without a conflict."""
-        return self._merging.is_clean_merge(commit)
+        return self._merging.merged(self.parents(commit)) == self.tree_of(commit)
 
     # Git's own hooks
 
@@ -230,11 +223,6 @@ class Repository(Revisions):
             raise UsageError(f"{paths.quote(str(root))} is not a working tree of this repository.")
         return Repository(found)
 
-    def _start_snapshot(self) -> Snapshot:
-        from vibe_gate.git.snapshot import Snapshot
-
-        return Snapshot(self._place, self._objects)
-
     @cached_property
     def _changes(self) -> Changes:
         from vibe_gate.git.diff import Changes
@@ -245,4 +233,4 @@ class Repository(Revisions):
     def _merging(self) -> Merging:
         from vibe_gate.git.libgit2 import Merging
 
-        return Merging(self, self._objects)
+        return Merging(self._objects)

@@ -6,15 +6,13 @@ other commits than those that are pushed, and could hide a change from its revie
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.domain.escape import expression
-from vibe_gate.errors import InfrastructureError, IntegrityError, RevisionError, StorageError, UsageError
+from vibe_gate.errors import IntegrityError, RevisionError, StorageError, UsageError
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.place import Place
 from vibe_gate.git.program import finish
@@ -338,17 +336,11 @@ class Revisions:
     # Notes
 
     def notes(self, ref: str) -> dict[str, bytes]:
-        """The git notes of `refs/notes/<ref>` by the id of what they are on."""
+        """The git notes of `refs/notes/<ref>`, by the id of what they are on, but for those over `MAX_NOTE_BYTES`."""
         listed = self._git.run("notes", f"--ref={ref}", "list")
         pairs = [line.split() for line in listed.line.split("\n")[:MAX_NOTES] if line and not listed.code]
-        return {about: text for note, about in pairs if (text := self._note(note)) is not None}
-
-    def _note(self, name: str) -> bytes | None:
-        """A note's text; None if it is missing, or larger than `MAX_NOTE_BYTES`: anybody may have written it."""
-        text = io.BytesIO()
-        with suppress(InfrastructureError):
-            return text.getvalue() if self._objects.copy(name, text, MAX_NOTE_BYTES) else None
-        return None
+        sizes = self._objects.sizes(note for note, _ in pairs)
+        return {about: self._objects.read(note).data for note, about in pairs if sizes[note] <= MAX_NOTE_BYTES}
 
     def note(self, ref: str, about: str) -> bytes:
         """The note of `refs/notes/<ref>` on one object, b"" without one."""

@@ -1,21 +1,25 @@
 """New commits of a branch, and which of them git made by itself: clean merges, rebases, picks and reverts.
 
 Asks the git program alone, in the folder and the environment in which git runs its hooks: that may be inside
-`.git`. Merges are recomputed with `git merge-tree` (git 2.38 or newer) into a scratch object store.
+`.git`. Merges are made again in a scratch object store.
 """
 
 from __future__ import annotations
 
 import re
-import tempfile
-from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.errors import InfrastructureError
+from vibe_gate.git.objects import Objects
 from vibe_gate.git.program import LOCAL, Program
+
+if TYPE_CHECKING:
+    from vibe_gate.git.libgit2 import Merging
 
 MAX_NEW = 1_000
 """New commits of one update that are read, the newest first."""
@@ -27,8 +31,6 @@ _REFS = ("--exclude=refs/stash", "--exclude=refs/notes/*", "--exclude=refs/repla
 """Refs whose commits are known. Stashes and replacements are not the user's commits; a detached HEAD has no branch."""
 
 _FIELDS = "%H%n%T%n%P%n%ae %at%n%B%x00"
-_BY_ITSELF = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in
-              (("NAME", "vibe-gate"), ("EMAIL", "vibe-gate@localhost"), ("DATE", "@1 +0000"))}  # fmt: skip
 _ID = re.compile(r"\b[0-9a-f]{40}\b")
 _REVERTED = re.compile(r"^This reverts commit ([0-9a-f]{40})\b", re.M)
 
@@ -57,7 +59,7 @@ class Updates:
         lines = self._asked("rev-parse", "--path-format=absolute", *asked).split("\n")
         if len(lines) != 3:
             raise InfrastructureError("git could not say where the repository is.")
-        self.git_dir, self.common_dir, self._objects = map(Path, lines)
+        self.git_dir, self.common_dir, self._folder = map(Path, lines)
         self.hooks = self.common_dir / "hooks"
 
     def new(self, commit: str) -> list[NewCommit]:
@@ -126,83 +128,46 @@ class Updates:
         by_author: dict[str, list[str]] = {}
         for name, (_, author) in known.items():
             by_author.setdefault(author, []).append(name)
-        with self._scratch() as scratch:
-            trees = {tree for tree, _ in known.values()} | set(self._rebased(scratch, known))
+        from vibe_gate.git.libgit2 import Merging  # loading it takes longer than most hooks
+
+        with closing(Objects(self._git, self._folder)) as objects:
+            merging = Merging(objects)
+            trees = {tree for tree, _ in known.values()} | set(self._rebased(merging, known))
             made = set()
             for commit in reversed(new):
                 sources = by_author.get(commit.author, [])
                 reverted = [name for name in _REVERTED.findall(commit.message) if name in known]
-                if trees & trees_before(commit.tree) or scratch.makes(commit, sources, reverted):
+                if trees & trees_before(commit.tree) or _makes(merging, commit, sources, reverted):
                     made.add(commit.id)
                     trees.add(commit.tree)
         return made
 
-    def _rebased(self, scratch: _Scratch, known: Container[str]) -> Iterator[str]:
+    def _rebased(self, merging: Merging, known: Mapping[str, tuple[str, str]]) -> Iterator[str]:
         """The trees of the current rebase's steps while all are of known commits; a squash keeps no author."""
         state = self.git_dir / "rebase-merge"
         base = _lines(state / "onto")[:1]
         if not base or base[0] not in known:
             return
-        tree = f"{base[0]}^{{tree}}"
+        tree, _ = known[base[0]]
         for line in _lines(state / "done"):
             step = _ID.search(line)
-            if step and step[0] in known and (tree := scratch.replayed(step[0], tree)):
+            if step and step[0] in known and (tree := merging.replayed(step[0], tree)):
                 yield tree
             else:
                 return
-
-    @contextmanager
-    def _scratch(self) -> Iterator[_Scratch]:
-        with tempfile.TemporaryDirectory(prefix="vibe-gate-") as folder:
-            others = [str(self._objects), *filter(None, [self._git.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES")])]
-            ties = {"GIT_OBJECT_DIRECTORY": folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(others)}
-            yield _Scratch(self._git, {**_BY_ITSELF, **ties})
 
     def _asked(self, *arguments: str, stdin: str | None = None) -> str:
         done = self._git.run(*arguments, stdin=None if stdin is None else stdin.encode())
         return done.out.decode("utf-8", "surrogateescape").removesuffix("\n")
 
 
-class _Scratch:
-    """Merges in an object store that is deleted afterwards."""
-
-    def __init__(self, git: Program, environ: Mapping[str, str]) -> None:
-        self._git = git
-        self._environ = environ
-
-    def makes(self, commit: NewCommit, sources: list[str], reverted: list[str]) -> bool:
-        """Whether git makes the commit's tree by merging its parents, by replaying a source, or by reverting one."""
-        return (
-            self.merged(commit.parents) == commit.tree
-            or any(self.replayed(source, commit.before) == commit.tree for source in sources)
-            or any(self.replayed(source, commit.before, back=True) == commit.tree for source in reverted)
-        )
-
-    def merged(self, parents: tuple[str, ...]) -> str:
-        """The tree that git makes of two parents or more, one after the other; "" if they conflict."""
-        head, tree = parents[:1], ""
-        for parent in parents[1:]:
-            tree = self._run("merge-tree", "--write-tree", *head, parent)
-            if not tree:
-                return ""
-            head = (self._commit(tree, *head, parent),)
-        return tree
-
-    def replayed(self, source: str, before: str, *, back: bool = False) -> str:
-        """The tree after `source`'s change is applied to tree `before`, or reverted (`back`); "" on a conflict."""
-        own = self._commit(f"{source}^{{tree}}")
-        parent = self._commit(f"{source}^1^{{tree}}") or self._commit(EMPTY_TREE)
-        base, other = (own, parent) if back else (parent, own)
-        ours, theirs = self._commit(before, base), self._commit(f"{other}^{{tree}}", base)
-        return self._run("merge-tree", "--write-tree", ours, theirs)
-
-    def _commit(self, tree: str, *parents: str) -> str:
-        name = self._run("rev-parse", "--verify", "--quiet", tree)
-        return self._run("commit-tree", "-m", "x", *(f"-p{parent}" for parent in parents), name) if name else ""
-
-    def _run(self, *arguments: str) -> str:
-        done = self._git.run(*arguments, environ=self._environ)
-        return "" if done.code else done.line.partition("\n")[0]
+def _makes(merging: Merging, commit: NewCommit, sources: list[str], reverted: list[str]) -> bool:
+    """Whether git makes the commit's tree by merging its parents, by replaying a source, or by reverting one."""
+    return (
+        merging.merged(commit.parents) == commit.tree
+        or any(merging.replayed(source, commit.before) == commit.tree for source in sources)
+        or any(merging.replayed(source, commit.before, back=True) == commit.tree for source in reverted)
+    )
 
 
 def _lines(file: Path) -> list[str]:
