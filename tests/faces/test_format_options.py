@@ -62,7 +62,6 @@ def test_several_formats_are_written_at_once_and_the_screen_stays(where, environ
     assert etree.fromstring(files["gate.xml"].encode()).get("failures") == "2"
     assert json.loads(files["quality.json"])[1]["location"]["path"] == "a.py"
     assert files["r.md"].startswith("### vibe-gate: FAIL")
-    assert "+<<<<<<< HEAD" in files["r.md"]
 
 
 def test_where_there_is_nothing_to_review_they_are_written_all_the_same(where, environ):

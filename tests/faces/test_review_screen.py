@@ -52,12 +52,11 @@ def on_a_terminal(
     return process.wait(), text.decode()
 
 
-def test_the_screen_fits_a_page_and_is_coloured(repo, environ):
+def test_the_screen_is_coloured(repo, environ):
     environ = {**environ, "TERM": "xterm-256color"}
     code, text = on_a_terminal(repo, environ, "review", "HEAD~1", "--no-judge")
     assert code == 1
     assert text.startswith("\x1b[1;31m✗ FAIL\x1b[0m")
-    assert text.count("\n") <= 23
     assert "\x1b[2J" not in text
     assert "\x1b]0;" not in text
     assert "\u202e" not in text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import json
 from pathlib import Path
 
@@ -16,7 +14,6 @@ from summaries import criterion, failed, finding, policy, rubric, summary, unsee
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.verdict import CheckedEvidence
-from vibe_gate.report import formats as sarif_room
 from vibe_gate.report.formats import gitlab, junit, sarif
 from vibe_gate.report.report import Links
 
@@ -24,7 +21,6 @@ SCHEMAS = Path(__file__).parent / "schemas"
 SARIF = Draft4Validator(json.loads((SCHEMAS / "sarif-schema-2.1.0.json").read_text()))
 JUNIT = etree.XMLSchema(etree.parse(SCHEMAS / "junit-10.xsd"))
 HEAD = "abcdef0123456789abcdef0123456789abcdef01"
-PATCH = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1,2 @@\n x\n+a\u202e𐐀b\n"
 HIDDEN = finding("The line 2 of this file holds a character.", line=2, path="a.py")
 
 
@@ -90,7 +86,7 @@ def test_any_text_is_valid_in_every_format(text, line, level):
     made = failed(
         0, 0, found=(found,), rubrics=(rubric(bad, outcome="fail", id=text),), unreviewed=(unseen(text, text),)
     )
-    log(made, None, text)
+    log(made)
     cases(made)
     entries(made)
 
@@ -112,13 +108,6 @@ def test_sarif_names_repository_and_commit_where_they_are_known():
     (provenance,) = run["versionControlProvenance"]
     assert (provenance["repositoryUri"], provenance["revisionId"]) == ("https://github.com/o/r", HEAD)
     assert "versionControlProvenance" not in log(failed())
-
-
-def test_a_sarif_fix_replaces_the_whole_line_counted_in_utf_16():
-    (result,) = log(failed(0, 0, found=(HIDDEN,)), None, PATCH)["results"]
-    (replacement,) = result["fixes"][0]["artifactChanges"][0]["replacements"]
-    assert replacement["deletedRegion"] == {"startLine": 2, "startColumn": 1, "endLine": 2, "endColumn": 6}
-    assert replacement["insertedContent"] == {"text": "a𐐀b"}
 
 
 def test_what_was_let_pass_is_suppressed_with_the_sentence_of_whoever_did():
@@ -148,18 +137,13 @@ def test_no_link_is_embedded_in_a_sarif_message():
     assert "](" not in run["results"][0]["message"]["text"]
 
 
-def test_sarif_stays_below_what_can_be_uploaded_and_keeps_the_gravest():
-    def noise(index):
-        return "".join(hashlib.sha256(f"{index} {part}".encode()).hexdigest() for part in range(4))
-
-    found = [finding(noise(n), line=n + 1, level="warning", path=noise(n)[:99]) for n in range(40_000)]
-    text = sarif(failed(0, 0, found=(*found, finding("the grave one"))))
-    run = json.loads(text)["runs"][0]
-    assert len(gzip.compress(text.encode())) <= 10_000_000
+def test_sarif_keeps_the_gravest_and_counts_the_rest():
+    found = [finding("a warning", line=n + 1, level="warning") for n in range(5_000)]
+    run = log(failed(0, 0, found=(*found, finding("the grave one"))))
     assert run["results"][0]["message"]["text"] == "the grave one"
-    assert 5_000 < len(run["results"]) <= sarif_room.MAX_RESULTS
-    left = f"{40_001 - len(run['results']):,} more results are left out"
-    assert left in run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
+    assert len(run["results"]) == 5_000
+    told = run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
+    assert told.startswith("1 more results are left out")
 
 
 def test_a_junit_case_fails_exactly_where_the_run_does():

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 from contract.github import LoopbackGitHub, loopback_github
 
-from vibe_gate.domain import paths
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.forge import open_forge
@@ -259,25 +258,6 @@ def test_a_refused_line_leaves_the_finding_in_the_comment(github, environ):
     assert "Line 1 is untidy" in ours(github)[0]
     assert len(posted.downgrades) == 1
     assert github.writes == 2
-
-
-def test_a_file_with_an_odd_name_takes_the_comments_of_the_others_not_away(github, environ):
-    patch = PATCH + PATCH.replace("a/src/a.py", r'"a/src/a\tb.py"').replace("b/src/a.py", r'"b/src/a\tb.py"')
-    github.fail("POST", REVIEWS, 422, times=1, message="Pull request review thread path is invalid")
-    told = report([finding(1), finding(2, path=paths.quote("src/a\tb.py"))], HEADS[0])
-    posting = Posting(head=HEADS[0], number=7, review_comments=True)
-    with open_forge(github.url, github.token, "octo/hello", environ=environ, pause=Pauses()) as forge:
-        posted = post(posting, forge, replace(told, patch=patch))
-    assert [(one.path, one.line) for one in github.review_comments] == [("src/a.py", 1)]
-    assert len(posted.downgrades) == 1
-    assert "without the 1 in files with odd names it took the other 1" in ours(github)[0]
-    assert "Line 2 is untidy" in ours(github)[0]
-
-
-def test_where_every_path_is_plain_a_refused_review_is_not_sent_again(github, environ):
-    github.fail("POST", REVIEWS, 422, times=1)
-    say(github, environ, [finding(1)])
-    assert github.review_comments == []
 
 
 def test_a_finding_off_the_diff_stands_in_the_comment_only(github, environ):

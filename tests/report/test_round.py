@@ -88,8 +88,8 @@ def test_what_nobody_could_look_for_is_not_fixed():
 
 def test_the_same_commit_again_fixes_nothing_and_is_no_further_round():
     told = follow(first_round([found("1"), found("2")], A), [found("2")], A)
-    assert (told.number, told.fixed, names(told.withdrawn), names(told.open)) == (1, (), "1", "2")
-    assert names(follow(told, [found("1"), found("2")], B).new) == "1"
+    assert (told.number, told.fixed, names(told.unanswered), names(told.open)) == (1, (), "1", "2")
+    assert names(follow(told, [found("1"), found("2")], B).open) == "12"
 
 
 def test_findings_without_a_fingerprint_are_told_apart_by_their_words():

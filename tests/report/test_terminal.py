@@ -16,8 +16,8 @@ from vibe_gate.report.terminal import render
 UNANSWERED = Vote(outcome="error", said=None, reason="HTTP 400", turn="nodes/judge-quality/turn-001")
 
 
-def screen(made, notes=(), width=80, height=None) -> str:
-    return render(made, notes, width, height).plain
+def screen(made, notes=(), width=80, every=True) -> str:
+    return render(made, notes, width, every=every).plain
 
 
 def first_line(made) -> str:
@@ -96,32 +96,21 @@ def test_a_whole_screen():
     )
 
 
-@pytest.mark.parametrize("findings", [0, 1, 5, 100])
-@pytest.mark.parametrize("criteria", [0, 5, 100])
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (60, 30)])
-def test_it_fits_the_screen_whatever_was_found(findings, criteria, size):
-    width, height = size
-    made = failed(findings, criteria, policy_changes=(policy(),), unreviewed=(unseen(),))
-    lines = screen(made, ("One note.",), width, height).splitlines()
-    shown = sum(-(-max(cell_len(line), 1) // width) for line in lines)
-    assert shown <= height - 1
-
-
 def test_what_failed_stays_when_passed_criteria_are_left_out():
-    text = screen(failed(1, 50), (), 80, 24)
+    text = screen(failed(1, 50), every=False)
     assert "errors-not-swallowed  must  fail" in text
-    assert "more criteria: see summary.json in the bundle" in text
+    assert "… and 32 more criteria: see summary.json in the bundle" in text
     assert "src/a.py:1  the handler" in text
 
 
 def test_the_gravest_findings_stay_and_the_rest_is_counted():
     notices = tuple(finding("only a notice", level="notice") for _ in range(50))
-    text = screen(failed(0, 0, found=(*notices, finding("the grave one"))), (), 80, 24)
+    text = screen(failed(0, 0, found=(*notices, finding("the grave one"))), every=False)
     assert "✗ src/a.py:41  the grave one" in text
-    assert "more findings: see summary.json in the bundle" in text
+    assert "… and 31 more findings: see summary.json in the bundle" in text
 
 
-def test_without_a_height_nothing_is_left_out():
+def test_in_a_pipe_nothing_is_left_out():
     text = screen(failed(200, 100))
     assert "more" not in text
     assert text.count("the handler hides the error") == 200
@@ -182,19 +171,8 @@ def test_it_says(made, line):
 LONG = "after a time-out the transfer is sent once more although the bank may have booked it already; " * 2
 
 
-def test_a_finding_is_wrapped_while_there_is_room_and_cut_when_there_is_none():
-    one = failed(0, 0, found=(finding(LONG),))
-    many = failed(0, 0, found=tuple(finding(LONG) for _ in range(6)))
-    assert LONG.strip() in " ".join(screen(one, (), 80, 24).split())
-    assert screen(many, (), 80, 24).count("…") >= 3
-    assert len(screen(many, (), 80, 24).splitlines()) <= 23
-    assert "…" not in screen(many)
-
-
-def test_the_gravest_finding_is_the_one_that_gets_the_lines():
-    found = (*(finding(LONG, level="notice") for _ in range(6)), finding(LONG, path="grave.py"))
-    text = screen(failed(0, 0, found=found), (), 80, 24)
-    assert LONG.split(";")[0] in " ".join(text[text.index("grave.py") :].split())
+def test_a_finding_is_wrapped_and_not_cut():
+    assert LONG.strip() in " ".join(screen(failed(0, 0, found=(finding(LONG),))).split())
 
 
 def test_what_no_judge_saw_stands_in_the_first_line_of_a_pass():
@@ -219,7 +197,7 @@ def test_a_reason_that_repeats_is_told_once():
 
 def test_what_is_undecided_stays_longer_than_what_passed():
     rows = [*(criterion(f"p{n}") for n in range(30)), criterion("open", "abstain", must=False)]
-    text = screen(summary(rubrics=(rubric(*rows),)), (), 80, 24)
+    text = screen(summary(rubrics=(rubric(*rows),)), every=False)
     assert "? open" in text
 
 
@@ -241,10 +219,10 @@ def test_markup_and_escapes_of_others_are_shown_and_never_obeyed():
 @given(
     st.text(max_size=280),
     st.integers(1, 200),
-    st.one_of(st.none(), st.integers(1, 60)),
+    st.booleans(),
 )
-def test_any_text_fits_the_width_and_stays_on_its_line(text, width, height):
+def test_any_text_fits_the_width_and_stays_on_its_line(text, width, every):
     made = failed(0, 0, found=(finding(text, path=text),), bundle="", files=(changed(text),))
-    lines = screen(made, (), width, height).split("\n")
+    lines = screen(made, (), width, every).split("\n")
     assert all(cell_len(line) <= max(width, 40) for line in lines)
     assert all(line == safe(line) for line in lines)

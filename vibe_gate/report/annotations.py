@@ -13,8 +13,8 @@ from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import PASS, POLICY_CHANGED
 from vibe_gate.forge import CheckAnnotation, CheckRun, Conclusion, DiffSide, LineComment
 from vibe_gate.report import comment, words
-from vibe_gate.report.markdown import Block, code, fence, fit, prose
-from vibe_gate.report.report import Anchors, Links, Report, suggest
+from vibe_gate.report.markdown import Block, code, fit, prose
+from vibe_gate.report.report import Anchors, Links, Report
 from vibe_gate.report.round import identity
 
 MAX_TEXT = 65_000
@@ -96,7 +96,7 @@ def own_path(shown: str) -> str:
 def _blocks(report: Report, downgrades: Sequence[str], made: dict[Finding, CheckAnnotation | None]) -> list[Block]:
     summary = report.summary
     unplaced = [finding for finding in report.round.shown if made.get(finding) is None]
-    items = (comment.item(finding, report, Anchors()) for finding in unplaced)
+    items = (comment.item(finding, report) for finding in unplaced)
     return [
         comment.opening(report),
         comment.downgrade_list(downgrades),
@@ -170,7 +170,7 @@ def _comment(finding: Finding, report: Report, anchors: Anchors) -> LineComment 
     several = end > finding.line
     return LineComment(
         path=path,
-        body=_body(finding, report, anchors),
+        body=_body(finding, report),
         line=end,
         side=side,
         start_line=finding.line if several else None,
@@ -179,15 +179,12 @@ def _comment(finding: Finding, report: Report, anchors: Anchors) -> LineComment 
     )
 
 
-def _body(finding: Finding, report: Report, anchors: Anchors) -> str:
+def _body(finding: Finding, report: Report) -> str:
     name = f" · {code(finding.fingerprint[: words.SHORT_FINGERPRINT])}" if finding.fingerprint else ""
     parts = [f"**{finding.level}** · {code(finding.criterion, 64)}{name}", prose(finding.message)]
     against = comment.counterexample(finding, report.summary)
     if against:
         parts.append(f"Counterexample: {prose(against, 500)}")
-    change = suggest(finding, anchors)
-    if change is not None:
-        parts.append(fence(change.after, "suggestion", whole=True))
     return f"{FINDING_MARKER}{identity(finding)} -->\n" + "\n\n".join(filter(None, parts)) + "\n"
 
 

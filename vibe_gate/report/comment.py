@@ -14,7 +14,7 @@ from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, POLICY_CHANGED
 from vibe_gate.report import words
 from vibe_gate.report.markdown import Block, code, cut_lines, fence, fit, fold, html, link, prose, table
-from vibe_gate.report.report import Anchors, Links, Report, suggest
+from vibe_gate.report.report import Links, Report
 from vibe_gate.report.round import ReportedFinding, Round, RoundState, dump, identity, load
 
 MAX_SENTENCES = 20
@@ -25,9 +25,6 @@ MAX_ROWS = 40
 
 MAX_POLICY_DIFF = 6_000
 """Characters of one policy change's diff."""
-
-MAX_FILE_DIFF = 6_000
-"""Characters of one file's diff in a fold: what somebody still reads in a comment."""
 
 MAX_UNREVIEWED = 100
 """Places that no judge saw that are told one by one."""
@@ -82,11 +79,10 @@ def _sentences(texts: Sequence[str]) -> str:
 
 def _round_line(told: Round) -> str:
     """What this round brings, in one line; "" in the first."""
-    if told.number == 1 and not (told.held or told.unanswered or told.withdrawn):
+    if told.number == 1 and not (told.held or told.unanswered):
         return ""
     parts = [f"{len(told.new)} new", f"{len(told.open)} still open", f"{_fixed_now(told)} fixed"]
-    parts += [f"{len(told.unanswered)} not checked again"] if told.unanswered else []
-    parts += [f"{len(told.withdrawn)} not found again"] if told.withdrawn else []
+    parts += [f"{len(told.unanswered)} not found again"] if told.unanswered else []
     held = counted(len(told.held), "finding")
     quiet = f" Held back: {held} on lines that did not change since the last round; none blocks." if told.held else ""
     return f"Round {told.number}: {', '.join(parts)}.{quiet}"
@@ -126,8 +122,8 @@ def _criterion(one: CriterionResult) -> tuple[str, str, str]:
     )
 
 
-def findings(report: Report, anchors: Anchors, *, held: bool = False) -> Iterator[Block]:
-    """The findings of this round, the gravest first, each with its place and what should stand there instead.
+def findings(report: Report, *, held: bool = False) -> Iterator[Block]:
+    """The findings of this round, the gravest first, each with its place.
 
     `held`: those too that are otherwise only counted.
     """
@@ -140,11 +136,11 @@ def findings(report: Report, anchors: Anchors, *, held: bool = False) -> Iterato
         for index, finding in enumerate(ordered):
             head = f"#### {title} ({len(group):,})\n\n" if index == 0 else ""
             rank = 2 if finding.level == "failure" else 3
-            yield Block(head + item(finding, report, anchors), rank, "findings", joins=index > 0)
+            yield Block(head + item(finding, report), rank, "findings", joins=index > 0)
 
 
-def item(finding: Finding, report: Report, anchors: Anchors) -> str:
-    """One finding as an item of a list, what should stand there instead below it."""
+def item(finding: Finding, report: Report) -> str:
+    """One finding as an item of a list."""
     back = " (back)" if identity(finding) in report.round.back else ""
     name = f", {code(finding.fingerprint[: words.SHORT_FINGERPRINT])}" if finding.fingerprint else ""
     asked = f"({code(finding.criterion, 64)}{name})"
@@ -154,9 +150,6 @@ def item(finding: Finding, report: Report, anchors: Anchors) -> str:
     against = counterexample(finding, report.summary)
     if against:
         told += f"\n  Counterexample: {prose(against, 500)}"
-    change = suggest(finding, anchors)
-    if change is not None:
-        told += "\n\n" + fence(f"-{change.before}\n+{change.after}", "diff", whole=True)
     return told
 
 
@@ -191,10 +184,8 @@ def fixed(report: Report) -> Iterator[Block]:
     """What was said before and is gone, and since which commit; what nobody could look for."""
     told = report.round
     yield from _seen("Fixed", told.fixed, report.links, lambda seen: f"fixed at {commit(seen.fixed, report.links)}")
-    could_not = "reported before; this run could not check it"
-    yield from _seen("Not checked again", told.unanswered, report.links, lambda _: could_not)
-    again = "reported for this commit before; not found this time"
-    yield from _seen("Not found again", told.withdrawn, report.links, lambda _: again)
+    again = "reported before, not found this time, and not known to be fixed"
+    yield from _seen("Not found again", told.unanswered, report.links, lambda _: again)
 
 
 def _seen(
@@ -257,23 +248,6 @@ def costs(summary: Summary) -> Iterator[Block]:
     ]
     if tables:
         yield Block(fold("Cost by stage and model", "\n\n".join(tables)), 4, "tables")
-
-
-def diffs(report: Report) -> Iterator[Block]:
-    """Before and after of each changed file, in a fold of its own."""
-    parts = [part for part in re.split(r"(?m)^(?=diff --git )", report.patch) if part.startswith("diff --git ")]
-    for index, part in enumerate(parts):
-        head = "#### Before and after\n\n" if index == 0 else ""
-        text, more = cut_lines(part, MAX_FILE_DIFF)
-        cut = f"\n\n{counted(more, 'more line')} of this diff." if more else ""
-        title = html(_both_names(text.partition("\n")[0].removeprefix("diff --git ")))
-        yield Block(head + fold(title, fence(text, "diff") + cut), 6, "files' diffs")
-
-
-def _both_names(header: str) -> str:
-    """`a/x b/x` as x; the two names of a renamed file as they are."""
-    half = header[2 : len(header) // 2]
-    return half if header == f"a/{half} b/{half}" else header
 
 
 def again(report: Report) -> Block:
@@ -370,12 +344,11 @@ def blocks(report: Report, downgrades: Sequence[str], *, held: bool = False) -> 
         opening(report),
         downgrade_list(downgrades),
         *criteria(summary),
-        *findings(report, report.anchors, held=held),
+        *findings(report, held=held),
         *fixed(report),
         *policy(summary.policy_changes),
         *unreviewed(summary),
         *costs(summary),
-        *diffs(report),
         notes(report.notes),
         provenance(report),
         again(report),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote
+from xml.etree import ElementTree
 
 from vibe_gate import __version__
 from vibe_gate.domain import paths
@@ -19,16 +18,13 @@ from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, PASS, POLICY_CHANGED
 from vibe_gate.report import comment, words
 from vibe_gate.report.annotations import own_path
-from vibe_gate.report.report import Anchors, Links, anchors, suggest
+from vibe_gate.report.report import Links
 from vibe_gate.report.round import identity
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
-MAX_GZIPPED = 9_500_000
-"""Bytes; GitHub takes 10 MB after gzip."""
-
-MAX_RESULTS = 25_000
-"""Of a run; GitHub refuses more, and shows the gravest 5,000."""
+MAX_RESULTS = 5_000
+"""Of a run; GitHub shows no more."""
 
 MAX_RULES = 25_000
 """Of a run; GitHub refuses more."""
@@ -43,31 +39,16 @@ _LEVELS = {"failure": "error", "warning": "warning", "notice": "note"}
 _POLICY_RULE = "Changes of the gate itself, and of what steers agents, diffs or test runs."
 
 
-def sarif(summary: Summary, links: Links | None = None, patch: str = "") -> str:
-    """The log as indented JSON with a final newline; `patch` (redacted) is where fixes are taken from.
-
-    What GitHub would refuse is left out from the least grave on, and a notification
-    says how many results that are.
-    """
+def sarif(summary: Summary, links: Links | None = None) -> str:
+    """The log as indented JSON with a final newline: the gravest `MAX_RESULTS`, and how many there are besides."""
     placed = [finding for finding in summary.findings if finding.path]
-    ordered = sorted(placed, key=lambda finding: comment.GRAVITY[finding.level])
-    lines = anchors(patch.encode("utf-8", "surrogateescape"))
-    keep = min(len(ordered), MAX_RESULTS)
-    while True:
-        text = _log(summary, links, ordered[:keep], lines)
-        size = len(text)
-        if size <= MAX_GZIPPED or keep == 0:
-            return text
-        size = len(gzip.compress(text.encode(), 6, mtime=0))
-        if size <= MAX_GZIPPED:
-            return text
-        keep = keep * MAX_GZIPPED * 9 // (size * 10)
+    return _log(summary, links, sorted(placed, key=lambda finding: comment.GRAVITY[finding.level])[:MAX_RESULTS])
 
 
-def _log(summary: Summary, links: Links | None, findings: Sequence[Finding], lines: Anchors) -> str:
+def _log(summary: Summary, links: Links | None, findings: Sequence[Finding]) -> str:
     rules = _rules(summary)
     index = {name: number for number, name in enumerate(rules)}
-    results = [_result(finding, index, lines) for finding in findings]
+    results = [_result(finding, index) for finding in findings]
     left_out = sum(bool(finding.path) for finding in summary.findings) - len(findings)
     run: dict[str, Any] = {
         "tool": {
@@ -132,7 +113,7 @@ def _id(criterion: str) -> str:
     return safe(criterion) or "unnamed"
 
 
-def _result(finding: Finding, rules: Mapping[str, int], lines: Anchors) -> dict[str, Any]:
+def _result(finding: Finding, rules: Mapping[str, int]) -> dict[str, Any]:
     name = identity(finding)
     waived = words.waiver(finding)
     result: dict[str, Any] = {
@@ -146,13 +127,6 @@ def _result(finding: Finding, rules: Mapping[str, int], lines: Anchors) -> dict[
         result["ruleIndex"] = rules[_id(finding.criterion)]
     if waived:
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": _plain(waived)}]
-    change = suggest(finding, lines)
-    if change is not None:
-        deleted = {"startLine": change.line, "startColumn": 1, "endLine": change.line}
-        deleted["endColumn"] = len(change.before.encode("utf-16-le")) // 2 + 1
-        replacement = {"deletedRegion": deleted, "insertedContent": {"text": change.after}}
-        changes = [{"artifactLocation": _artifact(finding.path), "replacements": [replacement]}]
-        result["fixes"] = [{"description": {"text": "Without the invisible characters."}, "artifactChanges": changes}]
     return result
 
 
@@ -189,7 +163,7 @@ def _invocation(summary: Summary, left_out: int) -> dict[str, Any]:
 
 def _notifications(summary: Summary, left_out: int) -> Iterable[dict[str, Any]]:
     if left_out:
-        text = f"{left_out:,} more results are left out: they would make the log larger than can be uploaded."
+        text = f"{left_out:,} more results are left out: code scanning shows no more."
         yield _notification("left-out", "error", text)
     for finding in summary.findings:
         if not finding.path:
@@ -209,67 +183,56 @@ def _notification(name: str, level: str, text: str) -> dict[str, Any]:
     return {"descriptor": {"id": name}, "level": level, "message": {"text": text}}
 
 
-Kind = Literal["failure", "error", "skipped", ""]
-
-
-@dataclass(frozen=True, slots=True)
-class _Case:
-    name: str
-    kind: Kind = ""
-    type: str = ""
-    message: str = ""
-    details: str = ""
-    output: str = ""
-
-
 def junit(summary: Summary) -> str:
     """The report as XML with a final newline."""
-    suites = [("verdict", [_verdict_case(summary)])]
-    suites += [(rubric.id, [_case(one, rubric, summary) for one in rubric.criteria]) for rubric in summary.rubrics]
-    counts = Counter(case.kind for _, cases in suites for case in cases)
-    total = sum(len(cases) for _, cases in suites)
-    seconds = f"{summary.duration_ms / 1000:.3f}"
-    head = (
-        f'<testsuites name="vibe-gate" tests="{total}" failures="{counts["failure"]}" errors="{counts["error"]}" '
-        f'time="{seconds}">'
-    )
-    body = [line for name, cases in suites for line in _suite(name, cases)]
-    return "\n".join(('<?xml version="1.0" encoding="UTF-8"?>', head, *body, "</testsuites>")) + "\n"
+    suites = [_suite("verdict", [_verdict_case(summary)])]
+    for rubric in summary.rubrics:
+        suites.append(_suite(rubric.id, [_case(one, rubric, summary) for one in rubric.criteria]))
+    root = ElementTree.Element("testsuites", name="vibe-gate", time=f"{summary.duration_ms / 1000:.3f}")
+    for name in ("tests", "failures", "errors"):
+        root.set(name, str(sum(int(suite.get(name, "0")) for suite in suites)))
+    root.extend(suites)
+    ElementTree.indent(root, " ")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
 
-def _suite(name: str, cases: Sequence[_Case]) -> list[str]:
-    counts = Counter(case.kind for case in cases)
-    numbers = f'failures="{counts["failure"]}" errors="{counts["error"]}" skipped="{counts["skipped"]}"'
-    lines = [f' <testsuite name="{_xml(name)}" tests="{len(cases)}" {numbers}>']
+def _suite(name: str, cases: Sequence[ElementTree.Element]) -> ElementTree.Element:
+    kinds = Counter(child.tag for case in cases for child in case)
+    suite = ElementTree.Element("testsuite", name=safe(name), tests=str(len(cases)))
+    for kind, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+        suite.set(attribute, str(kinds[kind]))
     for case in cases:
-        opened = f'  <testcase name="{_xml(case.name)}" classname="vibe-gate.{_xml(name)}"'
-        if not case.kind:
-            told = f"><system-out>{_xml(case.output)}</system-out></testcase>" if case.output else "/>"
-            lines.append(opened + told)
-            continue
-        said = f'<{case.kind} type="{_xml(case.type)}" message="{_xml(case.message)}"'
-        lines += [f"{opened}>", f"   {said}>{_lines(case.details)}</{case.kind}>", "  </testcase>"]
-    return [*lines, " </testsuite>"]
+        case.set("classname", f"vibe-gate.{safe(name)}")
+    suite.extend(cases)
+    return suite
 
 
-def _verdict_case(summary: Summary) -> _Case:
+def _testcase(name: str, kind: str = "", type_: str = "", message: str = "", details: str = "") -> ElementTree.Element:
+    case = ElementTree.Element("testcase", name=safe(name))
+    if kind:
+        said = ElementTree.SubElement(case, kind, type=safe(type_), message=safe(message))
+        said.text = "\n".join(map(safe, details.split("\n")))
+    return case
+
+
+def _verdict_case(summary: Summary) -> ElementTree.Element:
+    said = words.headline(summary)
     if summary.exit_code == PASS:
-        return _Case("verdict", output=words.headline(summary))
+        case = _testcase("verdict")
+        ElementTree.SubElement(case, "system-out").text = safe(said)
+        return case
     whole = "\n".join(_told(finding) for finding in summary.findings if not finding.path)
-    return _Case(
-        "verdict", "failure" if summary.exit_code == FAIL else "error", summary.outcome, words.headline(summary), whole
-    )
+    return _testcase("verdict", "failure" if summary.exit_code == FAIL else "error", summary.outcome, said, whole)
 
 
-def _case(one: CriterionResult, rubric: RubricResult, summary: Summary) -> _Case:
+def _case(one: CriterionResult, rubric: RubricResult, summary: Summary) -> ElementTree.Element:
     own = [finding for finding in summary.findings if finding.criterion == one.id]
     kind, type_ = _kind(one, rubric, own)
-    return (
-        _Case(one.id, kind, type_, one.reason, "\n".join(_told(finding) for finding in own)) if kind else _Case(one.id)
-    )
+    return _testcase(one.id, kind, type_, one.reason, "\n".join(_told(finding) for finding in own))
 
 
-def _kind(one: CriterionResult, rubric: RubricResult, own: Sequence[Finding]) -> tuple[Kind, str]:
+def _kind(one: CriterionResult, rubric: RubricResult, own: Sequence[Finding]) -> tuple[str, str]:
+    """The element that a case has, and its type; "" and "" of one that passed."""
     if one.outcome == "pass":
         return "", ""
     if one.outcome == "not_applicable":
@@ -285,16 +248,6 @@ def _kind(one: CriterionResult, rubric: RubricResult, own: Sequence[Finding]) ->
 
 def _told(finding: Finding) -> str:
     return f"{finding.level} {words.place(finding.path, finding.line, finding.end_line)} {finding.message}"
-
-
-def _lines(text: str) -> str:
-    return "\n".join(_xml(line) for line in text.split("\n"))
-
-
-def _xml(text: str) -> str:
-    """Text in XML 1.0; characters that may not stand there are written out, as everything invisible is."""
-    shown = safe(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return shown.replace('"', "&quot;")
 
 
 _SEVERITIES = {"failure": "critical", "warning": "minor", "notice": "info"}

@@ -8,7 +8,6 @@ in the job's own summary. Nothing is said twice, and nothing is written that sta
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -31,11 +30,6 @@ CHECK_NAME = "vibe-gate"
 """Of the check run; the thing to require is the job itself, which fails with it."""
 
 SHORT = 12
-
-UNPROCESSABLE = 422
-"""A forge's refusal of what was sent, not of who sent it."""
-
-_PLAIN = re.compile(r"[A-Za-z0-9._@+-]+(?:/[A-Za-z0-9._@+-]+)*\Z")
 
 Touched = Callable[[Finding], bool]
 
@@ -183,27 +177,10 @@ class _Telling:
     def _review(self, number: int, wanted: list[LineComment]) -> None:
         if len(wanted) == MAX_COMMENTS < len(self._posted.report.round.new):
             self._posted.downgrades.append(f"Only {MAX_COMMENTS} of the new findings got a comment at their lines.")
-        head = self._posting.head
         try:
-            self._posted.review_url = self._forge.review(number, head, "", tuple(wanted))
-        except ForgeError as error:
-            plain = tuple(one for one in wanted if is_plain(one.path))
-            if error.status != UNPROCESSABLE or not plain or len(plain) == len(wanted):
-                self._downgrade("The comments at lines were refused, so their findings stand here only", error)
-                return
-            self._review_plain(number, plain, len(wanted) - len(plain))
-
-    def _review_plain(self, number: int, plain: tuple[LineComment, ...], odd: int) -> None:
-        """Once more without the files of odd names: the forge refuses a whole review for one of them."""
-        try:
-            self._posted.review_url = self._forge.review(number, self._posting.head, "", plain)
+            self._posted.review_url = self._forge.review(number, self._posting.head, "", tuple(wanted))
         except ForgeError as error:
             self._downgrade("The comments at lines were refused, so their findings stand here only", error)
-            return
-        self._posted.downgrades.append(
-            f"GitHub refused comments at lines; without the {odd} in files with odd names it took the other "
-            f"{len(plain)}. The findings of those {odd} stand here only."
-        )
 
     def _check(self) -> None:
         report = self._posted.report
@@ -235,8 +212,3 @@ class _Telling:
     def _downgrade(self, what: str, error: ForgeError) -> None:
         hint = " (the token of a pull request from a fork may only read)" if error.status == 403 else ""
         self._posted.downgrades.append(f"{what}{hint}: {error}")
-
-
-def is_plain(path: str) -> bool:
-    """Whether a path has nothing that a forge is known to read in another way: letters, digits and `._@+-` only."""
-    return bool(_PLAIN.match(path))

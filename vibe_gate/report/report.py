@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import quote
 
-from vibe_gate.domain import escape, paths
+from vibe_gate.domain import paths
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import Finding
 from vibe_gate.report.round import Round, first_round
 
 
@@ -60,8 +59,8 @@ class Anchors:
 
     _places: dict[tuple[str, DiffSide], dict[int, int]] = field(default_factory=dict)
     """Line number -> number of its hunk."""
-    _texts: dict[tuple[str, int], bytes] = field(default_factory=dict)
-    """Lines that the change added, without their LF."""
+    _added: set[tuple[str, int]] = field(default_factory=set)
+    """Lines that the change added."""
 
     def holds(self, path: str, start: int, end: int, side: DiffSide = "RIGHT") -> bool:
         """Whether a comment may stand at lines `start`..`end`: all within one hunk."""
@@ -74,18 +73,12 @@ class Anchors:
     def touches(self, path: str, start: int, end: int) -> bool:
         """Whether any of the lines `start`..`end` of the after side was added by the change."""
         held = paths.unquote(path)
-        if end - start > len(self._texts):
-            return any(name == held and start <= line <= end for name, line in self._texts)
-        return any((held, line) in self._texts for line in range(start, end + 1))
+        return any(name == held and start <= line <= end for name, line in self._added)
 
     def names(self, path: str) -> bool:
         """Whether the change has hunks of this file."""
         held = paths.unquote(path)
         return any((held, side) in self._places for side in ("LEFT", "RIGHT"))
-
-    def added(self, path: str, line: int) -> bytes | None:
-        """The text of an added line, without its LF; None for any other line."""
-        return self._texts.get((paths.unquote(path), line))
 
 
 def anchors(patch: bytes) -> Anchors:
@@ -116,20 +109,23 @@ def _read_hunk(
 ) -> bytes | None:
     """Take the hunk's lines; returns the line after them."""
     start, removed, at, added = (int(group) if group is not None else 1 for group in header.groups())
-    right: list[tuple[int, bytes | None]] = []
+    right: list[int] = []
     left: list[int] = []
+    new: set[int] = set()
     line = next(lines, None)
     while line is not None and (line[:1] in (b" ", b"+", b"-", b"\\")):
+        if line[:1] == b"+":
+            new.add(at + len(right))
         if line[:1] in (b" ", b"+"):
-            right.append((at + len(right), line[1:] if line[:1] == b"+" else None))
+            right.append(at + len(right))
         if line[:1] in (b" ", b"-"):
             left.append(start + len(left))
         line = next(lines, None)
     if len(right) == added and len(left) == removed:
         name = names[1] or names[0]  # of a renamed file both sides go by the new name, as with findings
-        found._places.setdefault((name, "RIGHT"), {}).update((place, number) for place, _ in right)
+        found._places.setdefault((name, "RIGHT"), {}).update((place, number) for place in right)
         found._places.setdefault((name, "LEFT"), {}).update((place, number) for place in left)
-        found._texts.update(((name, place), text) for place, text in right if text is not None)
+        found._added.update((name, place) for place in new)
     return line
 
 
@@ -138,46 +134,6 @@ def _path(raw: bytes, prefix: bytes) -> str:
     text = paths.unquote(paths.decode(raw.removesuffix(b"\t")))
     start = paths.decode(prefix)
     return text[len(start) :] if text.startswith(start) else ""
-
-
-MAX_LINE = 1000
-"""Characters of a line that somebody can still compare by eye with the suggested one."""
-
-_HOLDS = re.compile(r"The line ([1-9][0-9]{0,8}) of this file (?:holds|contains) ")
-"""How the check no-invisible-unicode begins its message (domain.checks.text)."""
-
-_REDACTED = "[redacted:"
-"""Begins a placeholder: it must never be suggested as code."""
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """One line of the after side, as it is and as it should be; `path` as shown, no line endings."""
-
-    path: str
-    line: int
-    before: str
-    after: str
-
-
-def suggest(finding: Finding, anchors: Anchors) -> Suggestion | None:
-    """The finding's line without its invisible characters; None where nothing certain can be said."""
-    said = _HOLDS.match(finding.message)
-    if said is None or finding.line == 0 or finding.end_line != finding.line or int(said[1]) != finding.line:
-        return None
-    raw = anchors.added(finding.path, finding.line)
-    if raw is None or len(raw) > 4 * MAX_LINE:
-        return None
-    try:
-        before = raw.decode()
-    except UnicodeDecodeError:
-        return None
-    hidden = {found.position for found in escape.find(before, file_start=finding.line == 1)}
-    after = "".join(char for position, char in enumerate(before) if position not in hidden)
-    legible = not any(escape.is_hidden(char) for char in after)
-    if after == before or not legible or len(after) > MAX_LINE or _REDACTED in after:
-        return None
-    return Suggestion(finding.path, finding.line, before, after)
 
 
 @dataclass(frozen=True)

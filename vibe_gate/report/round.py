@@ -78,8 +78,7 @@ class Round:
     """What is to be said of a run, given what was said before.
 
     `back` are fingerprints among `new` that were called fixed before. `unanswered`
-    was said before, and this time nobody could tell; `withdrawn` was said of this
-    very commit and not found again, so nothing was fixed.
+    was said before and not found this time, but nobody could tell, or of this very commit: nothing was fixed.
     """
 
     number: int
@@ -90,7 +89,6 @@ class Round:
     held: tuple[Finding, ...] = ()
     back: frozenset[str] = frozenset()
     unanswered: tuple[ReportedFinding, ...] = ()
-    withdrawn: tuple[ReportedFinding, ...] = ()
     since: tuple[ReportedFinding, ...] = ()
     """What was said before of those in `open`."""
 
@@ -133,22 +131,21 @@ def next_round(
     gone = [seen for name, seen in known.items() if not seen.fixed and name not in here]
     fresh = {name: finding for name, finding in here.items() if name not in still}
     said = {name: found for name, found in fresh.items() if previous is None or blocking(found) or touched(found)}
-    unanswered = tuple(seen for seen in gone if not answered(seen))
-    missing = tuple(seen for seen in gone if answered(seen))
     same = previous is not None and previous.head == head
+    unanswered = tuple(seen for seen in gone if same or not answered(seen))
+    missing = [seen for seen in gone if seen not in unanswered]
     return Round(
         number=min(previous.number + (not same), MAX_NUMBER) if previous else 1,
         head=head,
         new=tuple(said.values()),
         open=tuple(found for name, found in here.items() if name in still),
         fixed=(
-            *(() if same else (seen.model_copy(update={"fixed": head}) for seen in missing)),
+            *(seen.model_copy(update={"fixed": head}) for seen in missing),
             *(seen for name, seen in known.items() if seen.fixed and name not in here),
         ),
         held=tuple(found for name, found in fresh.items() if name not in said),
         back=frozenset(said.keys() & known.keys()),
         unanswered=unanswered,
-        withdrawn=missing if same else (),
         since=tuple(known[name] for name in here if name in still),
     )
 
@@ -196,14 +193,15 @@ def identity(finding: Finding) -> str:
 def dump(state: RoundState) -> str:
     """The state as one line of base64, `MAX_STATE` characters at most.
 
-    What does not fit is left out: the oldest fixed ones first, then the ends of
-    messages, then messages, then the last findings.
+    What does not fit is left out: the ends of messages first, then findings, the fixed ones before the others.
     """
-    for kept in _shorter(state):
-        text = _packed(kept)
-        if len(text) <= MAX_STATE:
-            return text
-    return _packed(state.model_copy(update={"findings": ()}))
+    text = _packed(state)
+    there, fixed = ([seen for seen in state.findings if bool(seen.fixed) is gone] for gone in (False, True))
+    kept = [seen.model_copy(update={"message": seen.message[:_SHORT_MESSAGE]}) for seen in (*there, *fixed)]
+    while len(text) > MAX_STATE:
+        text = _packed(state.model_copy(update={"findings": tuple(kept)}))
+        kept = kept[: len(kept) * 3 // 4]
+    return text
 
 
 def load(text: str) -> RoundState | None:
@@ -220,22 +218,6 @@ def load(text: str) -> RoundState | None:
     except (binascii.Error, zlib.error, ValueError, ValidationError, RecursionError):
         return None
     return state if len({seen.fingerprint for seen in state.findings}) == len(state.findings) else None
-
-
-def _shorter(state: RoundState) -> Iterable[RoundState]:
-    """The state, and what is left of it when less and less of it is kept."""
-    yield state
-    there = [seen for seen in state.findings if not seen.fixed]
-    fixed = [seen for seen in state.findings if seen.fixed]
-    while fixed:
-        fixed = fixed[: len(fixed) // 2]  # the newest stand first
-        yield state.model_copy(update={"findings": (*there, *fixed)})
-    for length in (_SHORT_MESSAGE, 0):
-        there = [seen.model_copy(update={"message": seen.message[:length]}) for seen in there]
-        yield state.model_copy(update={"findings": tuple(there)})
-    while there:
-        there = there[: len(there) * 3 // 4]
-        yield state.model_copy(update={"findings": tuple(there)})
 
 
 def _packed(state: RoundState) -> str:

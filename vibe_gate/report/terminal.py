@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,12 +16,15 @@ from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, RubricRes
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import words
 
+MOST = 20
+"""Criteria, and findings, that a terminal shows: the verdict line stays in sight."""
+
 
 class Row(NamedTuple):
     """One row of a page.
 
-    `rank`: how soon it is left out, or stays on one line, where lines are short (0 last). `indent`: columns before
-    its second and further lines. `whole`: never cut; the terminal breaks it (a path that is to be copied).
+    `rank`: how soon it is left out (0 last). `indent`: columns before its second and further lines. `whole`: never
+    cut; the terminal breaks it (a path that is to be copied).
     """
 
     rank: int
@@ -30,36 +33,13 @@ class Row(NamedTuple):
     whole: bool = False
 
 
-def _screen_lines(lines: Iterable[Text], columns: int) -> int:
-    """Lines of the terminal that these take, those included that the terminal breaks itself."""
-    return sum(max(1, -(-cell_len(line.plain) // columns)) for line in lines)
-
-
-def keep(rows: Sequence[Row], room: int, what: str) -> list[Row]:
-    """The rows of the lowest ranks that fit `room` lines, in their order, and a last row that counts the others."""
-    if len(rows) <= room:
+def keep(rows: Sequence[Row], what: str) -> list[Row]:
+    """The `MOST` rows of the lowest ranks, in their order, and a last row that counts the others."""
+    if len(rows) <= MOST:
         return list(rows)
-    kept = sorted(sorted(range(len(rows)), key=lambda index: (rows[index].rank, index))[: max(room - 1, 0)])
-    missing = Text(f"  … and {len(rows) - len(kept)} more {what}: see summary.json in the bundle", "dim")
+    kept = sorted(sorted(range(len(rows)), key=lambda index: (rows[index].rank, index))[:MOST])
+    missing = Text(f"  … and {len(rows) - MOST} more {what}: see summary.json in the bundle", "dim")
     return [*(rows[index] for index in kept), Row(0, missing)]
-
-
-def lay_out(rows: Sequence[Row], columns: int, spare: int | None) -> list[Text]:
-    """The rows as lines of at most `columns`.
-
-    The lowest ranks are wrapped as long as `spare` lines are left for that (None: without end); what does not fit
-    then is cut at its end.
-    """
-    laid: dict[int, list[Text]] = {}
-    for index in sorted(range(len(rows)), key=lambda index: (rows[index].rank, index)):
-        row = rows[index]
-        lines = [row.line] if row.whole else wrap(row.line, columns, row.indent)
-        more = len(lines) - 1
-        if spare is not None and more > spare:
-            lines, more = [fit(row.line, columns)], 0
-        spare = None if spare is None else spare - more
-        laid[index] = lines
-    return [line for index in range(len(rows)) for line in laid[index]]
 
 
 def fit(line: Text, columns: int) -> Text:
@@ -105,9 +85,6 @@ def _breaks(text: str, columns: int, indent: int) -> list[int]:
 MIN_WIDTH = 40
 """The least width that lines are cut to."""
 
-LEAST_FINDINGS = 4
-"""Findings that get their lines before passed criteria do."""
-
 LABEL = 10
 """Columns of a label such as "change" before its text."""
 
@@ -127,39 +104,28 @@ _URGENCY = {"fail": 0, "error": 0, "abstain": 2, "pass": 4, "not_applicable": 6}
 _GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
 
 
-def render(summary: Summary, notes: Sequence[str], width: int, height: int | None) -> Text:
+def render(summary: Summary, notes: Sequence[str], width: int, *, every: bool = True) -> Text:
     """The screen, without a final newline.
 
-    `width` in columns; `height` in lines, of which one is left for the prompt;
-    None: show everything. If there are too few lines, passed criteria are left out
-    first and the gravest findings last, and a line says how many are missing.
+    `width` in columns. Without `every`, passed criteria and the least grave findings beyond `MOST` are only counted.
     """
     columns = max(width, MIN_WIDTH)
-    first, *facts = _head(summary)
-    head = [*wrap(first, columns, 4), *(fit(line, columns) for line in facts)]
-    tail = lay_out(_tail(summary, notes), columns, None)
     criteria = [row for rubric in summary.rubrics for row in _rubric(rubric)]
     findings = [_finding(finding) for finding in sorted(summary.findings, key=lambda finding: _GRAVITY[finding.level])]
-    spare = None
-    if height is not None:
-        blanks = 1 + bool(criteria) + bool(findings)
-        room = max(height - 1 - len(head) - _screen_lines(tail, columns) - blanks, 4)
-        urgent = min(len(criteria), 1 + sum(row.rank < _URGENCY["pass"] for row in criteria))
-        for_findings = min(len(findings), max(LEAST_FINDINGS, room - urgent), room - 2)
-        criteria = keep(criteria, room - for_findings, "criteria")
-        findings = keep(findings, for_findings, "findings")
-        spare = max(room - len(criteria) - len(findings), 0)
-    lower = lay_out(findings, columns, spare)
-    if spare is not None:
-        spare -= len(lower) - len(findings)
-    parts = [head, lay_out(criteria, columns, spare), lower, tail]
+    if not every:
+        criteria, findings = keep(criteria, "criteria"), keep(findings, "findings")
+    parts = [
+        [line for row in rows for line in ([row.line] if row.whole else wrap(row.line, columns, row.indent))]
+        for rows in (_head(summary), criteria, findings, _tail(summary, notes))
+    ]
     return Text("\n\n").join(Text("\n").join(part) for part in parts if part)
 
 
-def _head(summary: Summary) -> list[Text]:
+def _head(summary: Summary) -> list[Row]:
     word, style = _verdict(summary)
     line = Text.assemble((word, style), safe(words.headline(summary).removeprefix(words.verdict(summary))))
-    return [line, _fact("change", _change(summary)), _fact("gate", safe(words.gate(summary)))]
+    facts = (_fact("change", _change(summary)), _fact("gate", safe(words.gate(summary))))
+    return [Row(0, line), *(Row(0, fact, LABEL) for fact in facts)]
 
 
 def _verdict(summary: Summary) -> tuple[str, str]:

@@ -165,7 +165,7 @@ def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> str:
 
 def _log(job: _Job, posted: Posted, notes: tuple[str, ...]) -> None:
     """The verdict in the job's log, which is what people open first when a job is red."""
-    screen = terminal.render(posted.report.summary, notes, LOG_WIDTH, None).plain
+    screen = terminal.render(posted.report.summary, notes, LOG_WIDTH).plain
     where = [f"  posted  {url}" for url in (posted.comment_url, posted.check_run_url) if url]
     job.runner.say("\n".join(["", screen, *where, ""]))
 
@@ -232,7 +232,7 @@ def _write_sarif(job: _Job, report: Report) -> str:
     temporary = job.sarif.with_name(f".{job.sarif.name}.{secrets.token_hex(4)}")
     try:
         job.sarif.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(sarif(report.summary, report.links, report.patch), encoding="utf-8", errors="replace")
+        temporary.write_text(sarif(report.summary, report.links), encoding="utf-8", errors="replace")
         os.replace(temporary, job.sarif)  # noqa: PTH105  a link of that name is replaced, not followed
     except OSError as error:
         with contextlib.suppress(OSError):

@@ -23,7 +23,7 @@ from vibe_gate.review import Review
 STDOUT = "-"
 
 FORMATS: dict[str, Callable[[Report], str]] = {
-    "sarif": lambda report: sarif(report.summary, report.links, report.patch),
+    "sarif": lambda report: sarif(report.summary, report.links),
     "junit": lambda report: junit(report.summary),
     "gitlab": lambda report: gitlab(report.summary),
     "markdown": job_summary,

@@ -224,11 +224,11 @@ def _now() -> datetime:
 def _print(done: Review, environ: Mapping[str, str]) -> None:
     notes = (*done.notes, *_advice(done, environ))
     if sys.stdout is None or not sys.stdout.isatty():
-        emit(terminal.render(done.summary, notes, PIPE_WIDTH, None).plain + "\n")
+        emit(terminal.render(done.summary, notes, PIPE_WIDTH).plain + "\n")
         return
-    size = shutil.get_terminal_size()
-    screen = terminal.render(done.summary, notes, size.columns, size.lines)
-    emit(_coloured(screen, size.columns, environ) + "\n")
+    columns = shutil.get_terminal_size().columns
+    screen = terminal.render(done.summary, notes, columns, every=False)
+    emit(_coloured(screen, columns, environ) + "\n")
 
 
 def _advice(done: Review, environ: Mapping[str, str]) -> list[str]:

@@ -95,7 +95,7 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
         # rich takes longer to load than most of a review takes.
         from vibe_gate.report.terminal import render
 
-        hook.say(render(summary, done.notes, PIPE_WIDTH, None).plain)
+        hook.say(render(summary, done.notes, PIPE_WIDTH).plain)
     else:
         warned = any(finding.level == "warning" for finding in summary.findings) and summary.bundle
         more = "; `vibe-gate bundles show` lists the findings" if warned else ""
