@@ -169,7 +169,7 @@ def explode(args, environ):
 def exploding():
     """Run a command that breaks, and restore the process' signals afterwards."""
     before = signal.getsignal(signal.SIGTERM)
-    broken = dispatch.Command("x", lambda parser: parser.add_argument("how"), explode)
+    broken = dispatch.Command("x", (dispatch.argument("how"),), explode)
     yield lambda how: dispatch.run(["explode", how], lambda name: broken)
     signal.signal(signal.SIGTERM, before)
 

@@ -98,7 +98,7 @@ def test_json_and_files_go_together(where, environ):
         (("--junit", "a.py/x"), "folder a.py does not exist"),
         (("--gitlab", "."), "is a folder; name a file in it"),
         (("--sarif", ""), "needs the name of a file"),
-        (("--sarif", "y" * 255), "the name is too long"),
+        (("--sarif", "y" * 256), "File name too long"),
         (("--sarif", "-", "--markdown", "-"), "--sarif - and --markdown - would mix"),
         (("--sarif", "-", "--json"), "--sarif - and --json would mix"),
         (("--sarif", "x", "--junit", "./x"), "name the same file"),

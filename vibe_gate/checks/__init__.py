@@ -20,12 +20,12 @@ from vibe_gate.checks.contract import (
     CheckInput,
     CheckResult,
     Excluding,
+    Files,
     NoOptions,
     RegularExpression,
     failed,
     finding,
     not_applicable,
-    nothing_selected,
     passed,
     sentence,
     text_of,
@@ -57,13 +57,11 @@ class CommandOptions(Model):
     unix_sockets: bool = False
 
 
-def command(input: CheckInput, options: CommandOptions) -> CheckResult:
+def command(input: CheckInput, options: CommandOptions, files: Files) -> CheckResult:
     """The command exits with 0. One that could not run or did not finish says nothing about the change: error."""
     argv = input.criterion.command
     if not argv:
         return CheckResult("error", 'The check "command" needs a command = ["program", "argument"].')
-    if input.criterion.paths and not input.files:
-        return nothing_selected(input)
     ended = input.run_command(argv, options.timeout_s)
     shown = " ".join(argv)[:120]
     if ended.exit_code is None:
@@ -72,13 +70,13 @@ def command(input: CheckInput, options: CommandOptions) -> CheckResult:
         return passed(f"{shown} exited with 0.")
     how = f"exited with {ended.exit_code}" if ended.exit_code > 0 else f"was ended by signal {-ended.exit_code}"
     last = next((line.strip() for line in reversed(ended.output.splitlines()) if line.strip()), "no output")
-    findings = [finding(input, f"{shown} {how}: {last}"), *_pointed_at(input, ended.output)]
+    findings = [finding(input, f"{shown} {how}: {last}"), *_pointed_at(input, files, ended.output)]
     return failed(input, f"{shown} {how}.", findings)
 
 
-def _pointed_at(input: CheckInput, output: str) -> Iterator[Finding]:
+def _pointed_at(input: CheckInput, changed: Files, output: str) -> Iterator[Finding]:
     """A finding for each line of output that points at a line of a changed file, once each."""
-    files = {paths.encode(file.path).decode("utf-8", "replace"): file for file in input.files if file.after}
+    files = {paths.encode(file.path).decode("utf-8", "replace"): file for file in changed if file.after}
     contents: dict[str, list[str]] = {}
     seen: set[tuple[str, int, str]] = set()
     for line in output.splitlines():
@@ -133,7 +131,7 @@ NOT_YET = "decides nothing in this version: no workflow runs an agent yet"
 """Why the checks of an agent's conduct do not apply to any change."""
 
 
-def no_agent(input: CheckInput, options: Model) -> CheckResult:
+def no_agent(input: CheckInput, options: Model, files: Files) -> CheckResult:
     """Not applicable: no run of this version has an agent that writes the change."""
     return not_applicable("No agent of this run made the change, so there is nothing to look at.")
 
@@ -156,12 +154,12 @@ CHECKS: dict[str, Check[Any]] = {
     "no-invisible-unicode": Check("No character hides or reorders text", Excluding, text.no_invisible_unicode),
     "no-escaping-symlinks": Check("No symbolic link leaves the tree", Excluding, files.no_escaping_symlinks),
     "no-policy-change": Check("The gate's own policy does not change", NoOptions, files.no_policy_change),
-    "tools-only": Check("The agent used only these tools", ToolsOnlyOptions, no_agent, NOT_YET),
-    "tool-used": Check("The agent used this tool", ToolUsedOptions, no_agent, NOT_YET),
-    "cost-under": Check("The agent's run cost no more", CostOptions, no_agent, NOT_YET),
-    "todos-completed": Check("The agent completed its todos", NoOptions, no_agent, NOT_YET),
-    "no-errors-in-logs": Check("The run's log has no errors", LogOptions, no_agent, NOT_YET),
-    "command": Check("A command succeeds in an export of the head tree", CommandOptions, command),
+    "tools-only": Check("The agent used only these tools", ToolsOnlyOptions, no_agent, True, NOT_YET),
+    "tool-used": Check("The agent used this tool", ToolUsedOptions, no_agent, True, NOT_YET),
+    "cost-under": Check("The agent's run cost no more", CostOptions, no_agent, True, NOT_YET),
+    "todos-completed": Check("The agent completed its todos", NoOptions, no_agent, True, NOT_YET),
+    "no-errors-in-logs": Check("The run's log has no errors", LogOptions, no_agent, True, NOT_YET),
+    "command": Check("A command succeeds in an export of the head tree", CommandOptions, command, True),
 }
 """Each check's name, what passing says, its options and its function."""
 
@@ -169,7 +167,13 @@ CHECKS: dict[str, Check[Any]] = {
 def run_check(input: CheckInput) -> CheckResult:
     """The answer of the check that the criterion names; its name and options were validated with the definitions."""
     check = CHECKS[input.criterion.check_name]
-    return check.function(input, check.options.model_validate(input.criterion.options))
+    options = check.options.model_validate(input.criterion.options)
+    files = input.selected(options.exclude if isinstance(options, Excluding) else ())
+    if files or (check.of_run and not input.criterion.paths):
+        return check.function(input, options, files)
+    if input.change.files:
+        return not_applicable("No changed file matches the criterion's paths.")
+    return not_applicable("The change has no files.")
 
 
 _TOO_LATE = CheckResult("error", "The deadline was reached before this check began.")

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from vibe_gate.sandbox import CommandResult
 
 
+Files = tuple[FileDiff, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class CheckInput:
     """Everything a check may look at.
@@ -36,14 +39,14 @@ class CheckInput:
     policy: tuple[str, ...] = ()
     redact: Callable[[str], str] = str
 
-    @property
-    def files(self) -> tuple[FileDiff, ...]:
-        """The changed files that the criterion's `paths` select (all without `paths`).
+    def selected(self, excluded: tuple[str, ...]) -> Files:
+        """The changed files that the criterion's `paths` select (all without `paths`), without the excluded ones.
 
-        A rename is selected by either of its names, so that moving a file out of
-        the way does not take it out of a check.
+        A rename is selected by either of its names, and left out only if both are excluded: moving a file out of the
+        way does not take it out of a check.
         """
-        return tuple(file for file in self.change.files if self.criterion.concerns(file))
+        files = (file for file in self.change.files if self.criterion.concerns(file))
+        return tuple(file for file in files if not (excluded and all(paths.matches(n, excluded) for n in file.names)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +69,14 @@ Options = TypeVar("Options", bound=Model)
 class Check(Generic[Options]):
     """An entry of CHECKS: what passing says, what a criterion may set, and the function.
 
-    `not_yet` says why the check cannot decide anything in this version, "" for a check that can.
+    The function gets the files that it looks at, at least one unless the check is `of_run`. `not_yet` says why the
+    check cannot decide anything in this version, "" for a check that can.
     """
 
     summary: str
     options: type[Options]
-    function: Callable[[CheckInput, Options], CheckResult]
+    function: Callable[[CheckInput, Options, Files], CheckResult]
+    of_run: bool = False
     not_yet: str = ""
 
 
@@ -99,15 +104,6 @@ class Excluding(Model):
     """Options of a check that looks at files. `exclude`: globs of files that it leaves alone."""
 
     exclude: tuple[Glob, ...] = ()
-
-
-def selected(input: CheckInput, options: Excluding) -> tuple[FileDiff, ...]:
-    """The criterion's files without the excluded ones; a rename is left out only if both its names are excluded."""
-    return tuple(file for file in input.files if not _is_excluded(file, options.exclude))
-
-
-def _is_excluded(file: FileDiff, globs: tuple[str, ...]) -> bool:
-    return bool(globs) and all(paths.matches(name, globs) for name in file.names)
 
 
 def sentence(text: str, redact: Callable[[str], str] = str) -> str:
@@ -149,13 +145,6 @@ def passed(reason: str) -> CheckResult:
 def not_applicable(reason: str) -> CheckResult:
     """Nothing here that the check is about."""
     return CheckResult("not_applicable", sentence(reason))
-
-
-def nothing_selected(input: CheckInput) -> CheckResult:
-    """No changed file that the check looks at."""
-    if input.change.files:
-        return not_applicable("No changed file matches the criterion's paths.")
-    return not_applicable("The change has no files.")
 
 
 MAX_SCANNED_LINE = 10_000

@@ -11,13 +11,12 @@ from vibe_gate.checks.contract import (
     CheckInput,
     CheckResult,
     Excluding,
+    Files,
     NoOptions,
     failed,
     finding,
     not_applicable,
-    nothing_selected,
     passed,
-    selected,
 )
 from vibe_gate.checks.tests_kept import TEST_FILES
 from vibe_gate.domain import paths
@@ -66,11 +65,8 @@ class LargeFileOptions(Excluding):
     max_kb: StrictInt = Field(default=500, ge=0)
 
 
-def no_deleted_files(input: CheckInput, options: Excluding) -> CheckResult:
+def no_deleted_files(input: CheckInput, options: Excluding, files: Files) -> CheckResult:
     """No file is deleted, or moved out of the criterion's paths."""
-    files = selected(input, options)
-    if not files:
-        return nothing_selected(input)
     findings = [found for file in files if (found := _deletion(input, file))]
     if not findings:
         return passed(f"None of {counted(len(files), 'changed file')} was deleted.")
@@ -87,38 +83,46 @@ def _deletion(input: CheckInput, file: FileDiff) -> Finding | None:
     return None
 
 
-def only_paths(input: CheckInput, options: OnlyPathsOptions) -> CheckResult:
+def only_paths(input: CheckInput, options: OnlyPathsOptions, files: Files) -> CheckResult:
     """Every changed name, old and new, matches one of the globs."""
-    if not input.files:
-        return nothing_selected(input)
-    outside = [name for file in input.files for name in file.names if not paths.matches(name, options.paths)]
+    outside = [name for file in files for name in file.names if not paths.matches(name, options.paths)]
     if not outside:
-        return passed(f"All of {counted(len(input.files), 'changed file')} lie in the allowed paths.")
+        return passed(f"All of {counted(len(files), 'changed file')} lie in the allowed paths.")
     allowed = listed(options.paths)
     findings = [finding(input, f"Only {allowed} may change here.", path=paths.quote(name)) for name in outside]
     shown = listed(paths.quote(name) for name in outside)
     return failed(input, f"{counted(len(outside), 'path')} outside {allowed}: {shown}.", findings)
 
 
-def forbidden_paths(input: CheckInput, options: ForbiddenPathsOptions) -> CheckResult:
+def forbidden_paths(input: CheckInput, options: ForbiddenPathsOptions, files: Files) -> CheckResult:
     """No changed name, old or new, matches one of the globs."""
-    files = selected(input, options)
-    if not files:
-        return nothing_selected(input)
-    hits = [name for file in files for name in file.names if paths.matches(name, options.paths)]
-    if not hits:
-        return passed(f"None of {counted(len(files), 'changed file')} lies in a forbidden path.")
     message = options.message or f"This path must not change ({listed(options.paths)})."
-    findings = [finding(input, message, path=paths.quote(name)) for name in hits]
-    return failed(
-        input, f"{counted(len(hits), 'forbidden path')} changed: {listed(paths.quote(n) for n in hits)}.", findings
-    )
+    passing = f"None of {counted(len(files), 'changed file')} lies in a forbidden path."
+    return _untouched(input, files, options.paths, "forbidden path", message, passing)
 
 
-def required_companion(input: CheckInput, options: CompanionOptions) -> CheckResult:
+def no_policy_change(input: CheckInput, options: NoOptions, files: Files) -> CheckResult:
+    """Nothing changes that the gate's policy blocks until a human approves."""
+    message = "This file is part of the gate's policy; a human must approve its change."
+    passing = "The change leaves the gate's own definitions alone."
+    return _untouched(input, files, input.policy, "policy file", message, passing)
+
+
+def _untouched(
+    input: CheckInput, files: Files, globs: tuple[str, ...], what: str, message: str, passing: str
+) -> CheckResult:
+    """No changed name, old or new, matches one of the globs."""
+    hits = [paths.quote(name) for file in files for name in file.names if paths.matches(name, globs)]
+    if not hits:
+        return passed(passing)
+    findings = [finding(input, message, path=shown) for shown in hits]
+    return failed(input, f"{counted(len(hits), what)} changed: {listed(hits)}.", findings)
+
+
+def required_companion(input: CheckInput, options: CompanionOptions, files: Files) -> CheckResult:
     """Where one set of files changes, the other gains something too; a companion's deletion is no companion."""
     companions = [file for file in input.change.files if paths.matches(file.path, options.companion)]
-    changed = [file for file in input.files if file not in companions and file.touches(options.changed)]
+    changed = [file for file in files if file not in companions and file.touches(options.changed)]
     if not changed:
         return not_applicable(f"No changed file matches {listed(options.changed)}.")
     grown = [file for file in companions if file.after is not None and (file.added or file.binary)]
@@ -134,11 +138,8 @@ def required_companion(input: CheckInput, options: CompanionOptions) -> CheckRes
     )
 
 
-def max_changed_lines(input: CheckInput, options: MaxLinesOptions) -> CheckResult:
+def max_changed_lines(input: CheckInput, options: MaxLinesOptions, files: Files) -> CheckResult:
     """Added and deleted lines stay under the ceiling."""
-    files = selected(input, options)
-    if not files:
-        return nothing_selected(input)
     texts = [file for file in files if not file.binary]
     added, deleted = sum(file.added for file in texts), sum(file.deleted for file in texts)
     told = f"{added + deleted:,} changed lines ({added:,} added, {deleted:,} deleted) in {counted(len(files), 'file')}"
@@ -150,11 +151,8 @@ def max_changed_lines(input: CheckInput, options: MaxLinesOptions) -> CheckResul
     return failed(input, f"{told}; at most {options.max:,} allowed.", [finding(input, message)])
 
 
-def no_binary(input: CheckInput, options: Excluding) -> CheckResult:
+def no_binary(input: CheckInput, options: Excluding, files: Files) -> CheckResult:
     """No file with binary content is added or changed."""
-    files = selected(input, options)
-    if not files:
-        return nothing_selected(input)
     hits = [
         file
         for file in files
@@ -170,11 +168,8 @@ def no_binary(input: CheckInput, options: Excluding) -> CheckResult:
     return failed(input, f"{counted(len(hits), 'binary file')}: {listed(file.shown_path for file in hits)}.", findings)
 
 
-def no_large_files(input: CheckInput, options: LargeFileOptions) -> CheckResult:
+def no_large_files(input: CheckInput, options: LargeFileOptions, files: Files) -> CheckResult:
     """No added or changed file is larger than the ceiling."""
-    files = selected(input, options)
-    if not files:
-        return nothing_selected(input)
     hits = [
         (file, file.after.size)
         for file in files
@@ -200,11 +195,8 @@ def _has_content_change(file: FileDiff) -> bool:
     return file.before is None or file.after is None or file.before.blob != file.after.blob
 
 
-def no_escaping_symlinks(input: CheckInput, options: Excluding) -> CheckResult:
+def no_escaping_symlinks(input: CheckInput, options: Excluding, files: Files) -> CheckResult:
     """No symbolic link leads out of the tree or into git's own folder."""
-    files = selected(input, options)
-    if not files:
-        return nothing_selected(input)
     links = [(file, file.after) for file in files if file.after is not None and file.after.mode == SYMLINK_MODE]
     if not links:
         return passed("No symbolic link was added or changed.")
@@ -245,19 +237,3 @@ def _escape(path: str, target: str) -> str:
         elif part not in {"", "."}:
             stack.append(part)
     return ""
-
-
-def no_policy_change(input: CheckInput, options: NoOptions) -> CheckResult:
-    """Nothing changes that the gate's policy blocks until a human approves."""
-    if not input.files:
-        return nothing_selected(input)
-    hits = [name for file in input.files for name in file.names if paths.matches(name, input.policy)]
-    if not hits:
-        return passed("The change leaves the gate's own definitions alone.")
-    findings = [
-        finding(input, "This file is part of the gate's policy; a human must approve its change.", path=shown)
-        for shown in map(paths.quote, hits)
-    ]
-    return failed(
-        input, f"{counted(len(hits), 'policy file')} changed: {listed(paths.quote(n) for n in hits)}.", findings
-    )

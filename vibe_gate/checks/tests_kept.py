@@ -15,13 +15,13 @@ from vibe_gate.checks.contract import (
     CheckInput,
     CheckResult,
     Excluding,
+    Files,
     RegularExpression,
     added_lines,
     failed,
     finding,
     not_applicable,
     passed,
-    selected,
     text_of,
 )
 from vibe_gate.domain import paths
@@ -183,15 +183,15 @@ class SkipOptions(TestOptions):
     allow: tuple[RegularExpression, ...] = ()
 
 
-def no_deleted_tests(input: CheckInput, options: TestOptions) -> CheckResult:
+def no_deleted_tests(input: CheckInput, options: TestOptions, files: Files) -> CheckResult:
     """No test file and no test goes, unless the test stands elsewhere in the change's test files."""
-    files = [file for file in selected(input, options) if _held_tests(file, options)]
-    if not files:
+    held = [file for file in files if _held_tests(file, options)]
+    if not held:
         return not_applicable("No test file changed.")
     gained = _gained(input, options)
     findings: list[Finding] = []
     gone = 0
-    for file in files:
+    for file in held:
         before = _tests_of(input, file, options, "before")
         missing = _missing(before, _tests_of(input, file, options, "after"), gained)
         if _left_the_tests(file, options) and (missing or not before):
@@ -201,7 +201,7 @@ def no_deleted_tests(input: CheckInput, options: TestOptions) -> CheckResult:
             findings += [_test_finding(input, file, test) for test in missing[:MAX_FINDINGS]]
             gone += len(missing)
     if not findings:
-        return passed(f"No test removed from {counted(len(files), 'changed test file')}.")
+        return passed(f"No test removed from {counted(len(held), 'changed test file')}.")
     lost = listed(dict.fromkeys(found.path for found in findings))
     return failed(input, f"{counted(gone, 'test')} removed from {lost}.", findings)
 
@@ -273,16 +273,16 @@ def _test_finding(input: CheckInput, file: FileDiff, test: DeclaredTest) -> Find
     return finding(input, f"Test {test.name} was removed.", path=shown, line=test.line, quote=test.text, side="before")
 
 
-def no_skipped_tests(input: CheckInput, options: SkipOptions) -> CheckResult:
+def no_skipped_tests(input: CheckInput, options: SkipOptions, files: Files) -> CheckResult:
     """No added line skips a test or narrows the run to some."""
-    files = [file for file in selected(input, options) if file.after and _is_test_file(file.path, options)]
-    if not files:
+    tests = [file for file in files if file.after and _is_test_file(file.path, options)]
+    if not tests:
         return not_applicable("No test file was added or changed.")
     allowed = [re.compile(source) for source in options.allow]
     hits = 0
     touched: dict[str, None] = {}
     findings: list[Finding] = []
-    for line in added_lines(files):
+    for line in added_lines(tests):
         seen = line.text[:MAX_SCANNED_LINE]
         marker = disabling_marker(line.file.path, seen)
         if not marker or any(pattern.search(seen) for pattern in allowed):
@@ -293,5 +293,5 @@ def no_skipped_tests(input: CheckInput, options: SkipOptions) -> CheckResult:
             message = f"Disables a test ({marker})."
             findings.append(finding(input, message, path=line.file.shown_path, line=line.number, quote=line.text))
     if not hits:
-        return passed(f"No test disabled in {counted(len(files), 'changed test file')}.")
+        return passed(f"No test disabled in {counted(len(tests), 'changed test file')}.")
     return failed(input, f"Tests are disabled by {counted(hits, 'added line')} in {listed(touched)}.", findings)

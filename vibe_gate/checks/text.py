@@ -18,14 +18,13 @@ from vibe_gate.checks.contract import (
     CheckInput,
     CheckResult,
     Excluding,
+    Files,
     RegularExpression,
     added_blocks,
     added_lines,
     failed,
     finding,
-    nothing_selected,
     passed,
-    selected,
 )
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import FileDiff
@@ -50,11 +49,8 @@ class PatternOptions(Excluding):
     message: str = ""
 
 
-def no_secrets(input: CheckInput, options: SecretOptions) -> CheckResult:
+def no_secrets(input: CheckInput, options: SecretOptions, files: Files) -> CheckResult:
     """No known secret format and no random-looking assignment among the added lines."""
-    files = selected(input, options)
-    if not files:
-        return nothing_selected(input)
     allowed = [re.compile(source) for source in options.allow]
     kinds: Counter[str] = Counter()
     findings: list[Finding] = []
@@ -118,11 +114,8 @@ def _not_shown(files: tuple[FileDiff, ...]) -> str:
 _MARKER = expression(r"(?:<{7}|>{7}|\|{7})(?: |\Z)")
 
 
-def no_conflict_markers(input: CheckInput, options: Excluding) -> CheckResult:
+def no_conflict_markers(input: CheckInput, options: Excluding, files: Files) -> CheckResult:
     """No line that a merge left behind. `=======` counts only beside another marker: it also underlines headings."""
-    files = selected(input, options)
-    if not files:
-        return nothing_selected(input)
     lines = [line for line in added_lines(files) if line.text[:7] in {"<<<<<<<", ">>>>>>>", "|||||||", "======="}]
     marked = {line.file.path for line in lines if _MARKER.match(line.text)}
     hits = [
@@ -142,11 +135,8 @@ def no_conflict_markers(input: CheckInput, options: Excluding) -> CheckResult:
     return failed(input, f"{counted(len(hits), 'conflict marker')} in {counted(len(marked), 'file')}.", findings)
 
 
-def forbidden_pattern(input: CheckInput, options: PatternOptions) -> CheckResult:
+def forbidden_pattern(input: CheckInput, options: PatternOptions, files: Files) -> CheckResult:
     """No added line that the pattern matches."""
-    files = selected(input, options)
-    if not files:
-        return nothing_selected(input)
     pattern = re.compile(options.pattern, re.IGNORECASE if options.ignore_case else 0)
     message = options.message or f"Matches the forbidden pattern {options.pattern}"
     hits = long = 0
@@ -175,11 +165,8 @@ def forbidden_pattern(input: CheckInput, options: PatternOptions) -> CheckResult
     )
 
 
-def no_invisible_unicode(input: CheckInput, options: Excluding) -> CheckResult:
+def no_invisible_unicode(input: CheckInput, options: Excluding, files: Files) -> CheckResult:
     """No character that hides or reorders text, in added lines or in the names of files."""
-    files = selected(input, options)
-    if not files:
-        return nothing_selected(input)
     hits = 0
     more = ""
     findings: list[Finding] = []

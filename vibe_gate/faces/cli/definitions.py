@@ -11,7 +11,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Gate
 from vibe_gate.errors import PASS, DefinitionError, InfrastructureError, UsageError
-from vibe_gate.faces.cli.dispatch import Command
+from vibe_gate.faces.cli.dispatch import Command, argument
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.gate.effective import effective_toml
 from vibe_gate.gate.loading import DefinitionTree, built_in_gate, load_gate, mistakes, without_effect
@@ -31,10 +31,6 @@ Next:
   vibe-gate config check                          every mistake at once
   vibe-gate review HEAD~1 --definitions worktree  try the gate before committing
   git add .vibe-gate && git commit                then it is in force"""
-
-
-def _add_init(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="print the files instead of writing them")
 
 
 def _init(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -86,16 +82,6 @@ def _write_starter(root: Path, path: str) -> None:
     except OSError as error:
         place.unlink(missing_ok=True)  # half a starter would look like one that the user cut
         raise InfrastructureError(f"{path} could not be written: {error.strerror}.") from error
-
-
-def _add_config(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("show", "check"), help="show: print the gate as TOML; check: list mistakes")
-    parser.add_argument(
-        "--definitions",
-        metavar="REV|worktree",
-        default=WORKTREE,
-        help="read .vibe-gate/ at a revision, or in the working tree (default: worktree)",
-    )
 
 
 def _config(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -154,7 +140,7 @@ def _unused(gate: Gate | None) -> list[str]:
 
 INIT = Command(
     "Write starter definitions into .vibe-gate/: a gate and one rubric, every key explained. Never overwrites.",
-    _add_init,
+    (argument("--dry-run", action="store_true", help="print the files instead of writing them"),),
     _init,
     examples="""\
 examples:
@@ -165,7 +151,15 @@ examples:
 
 CONFIG = Command(
     "Show the gate that .vibe-gate/ defines, defaults filled in, or check it for mistakes.",
-    _add_config,
+    (
+        argument("action", choices=("show", "check"), help="show: print the gate as TOML; check: list mistakes"),
+        argument(
+            "--definitions",
+            metavar="REV|worktree",
+            default=WORKTREE,
+            help="read .vibe-gate/ at a revision, or in the working tree (default: worktree)",
+        ),
+    ),
     _config,
     examples="""\
 examples:

@@ -14,7 +14,7 @@ from pathlib import Path
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import UsageError
 from vibe_gate.faces import progress
-from vibe_gate.faces.cli.dispatch import Command
+from vibe_gate.faces.cli.dispatch import Command, argument
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.cli.review import present
 from vibe_gate.git import Draft, make_repository
@@ -30,11 +30,6 @@ RECORDING = """\
 The model's answers are a recording that ships with vibe-gate. Git, the checks,
 the agent's CLI, the evidence check and the verdict are real. Nothing leaves
 this machine."""
-
-
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--in", dest="folder", metavar="DIR", type=Path, help="make the repository in this new folder")
-    parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -89,6 +84,9 @@ def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]
 
 DEMO = Command(
     "Review a small example repository, offline and free: the real CLI with recorded model answers.",
-    _add_arguments,
+    (
+        argument("--in", dest="folder", metavar="DIR", type=Path, help="make the repository in this new folder"),
+        argument("--json", action="store_true", help="print the summary as one JSON document"),
+    ),
     _run,
 )

@@ -12,6 +12,8 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import methodcaller
 from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
@@ -53,13 +55,22 @@ HELP_COLUMNS = 80
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command, or a subcommand: `run` returns the exit code or raises GateError. `form` is its usage line."""
+    """A command, or a subcommand: `run` returns the exit code or raises GateError. `form` is its usage line.
+
+    `arguments` are declared by `argument`, or are functions that declare several on the parser.
+    """
 
     summary: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
+    arguments: Sequence[Callable[[argparse.ArgumentParser], object]]
     run: Callable[[argparse.Namespace, Mapping[str, str]], int]
     form: str | None = None
     examples: str | None = None
+
+
+argument: Callable[..., Callable[[argparse.ArgumentParser], object]] = partial(methodcaller, "add_argument")
+"""Declares an argument, with the words of `ArgumentParser.add_argument`."""
+
+JSON = argument("--json", action="store_true", help="print one JSON document")
 
 
 class Parser(argparse.ArgumentParser):
@@ -104,61 +115,46 @@ def command(name: str) -> Command:
     """The command of that name. Each loads no more than it needs. UsageError with the nearest name for any other."""
     match name:
         case "review":
-            from vibe_gate.faces.cli.review import REVIEW
-
-            return REVIEW
+            from vibe_gate.faces.cli.review import REVIEW as found
         case "bundles":
-            from vibe_gate.faces.cli.bundles.command import BUNDLES
-
-            return BUNDLES
-        case "init" | "config":
-            from vibe_gate.faces.cli import definitions
-
-            return definitions.INIT if name == "init" else definitions.CONFIG
-        case "override" | "suppress":
-            from vibe_gate.faces.cli import waivers
-
-            return waivers.OVERRIDE if name == "override" else waivers.SUPPRESS
-        case "doctor":
-            from vibe_gate.faces.cli.doctor import DOCTOR
-
-            return DOCTOR
-        case "demo":
-            from vibe_gate.faces.cli.demo import DEMO
-
-            return DEMO
-        case "post" | "action":
-            from vibe_gate.faces.cli import post
-
-            return post.POST if name == "post" else post.ACTION
+            from vibe_gate.faces.cli.bundles.command import BUNDLES as found
+        case "init":
+            from vibe_gate.faces.cli.definitions import INIT as found
+        case "config":
+            from vibe_gate.faces.cli.definitions import CONFIG as found
+        case "override":
+            from vibe_gate.faces.cli.verdicts import OVERRIDE as found
+        case "suppress":
+            from vibe_gate.faces.cli.verdicts import SUPPRESS as found
         case "verify":
-            from vibe_gate.faces.cli.verify import VERIFY
-
-            return VERIFY
-        case "install" | "uninstall":
-            from vibe_gate.faces.cli import install
-
-            return install.INSTALL if name == "install" else install.UNINSTALL
-    return _machine_command(name)
-
-
-def _machine_command(name: str) -> Command:
-    match name:
+            from vibe_gate.faces.cli.verdicts import VERIFY as found
+        case "doctor":
+            from vibe_gate.faces.cli.doctor import DOCTOR as found
+        case "demo":
+            from vibe_gate.faces.cli.demo import DEMO as found
+        case "post":
+            from vibe_gate.faces.cli.post import POST as found
+        case "action":
+            from vibe_gate.faces.cli.post import ACTION as found
+        case "install":
+            from vibe_gate.faces.cli.install import INSTALL as found
+        case "uninstall":
+            from vibe_gate.faces.cli.install import UNINSTALL as found
         case "hook":
-            from vibe_gate.faces.cli.hook import HOOK
-
-            return HOOK
+            from vibe_gate.faces.cli.hook import HOOK as found
         case "capture":
             from vibe_gate.faces.claude_hook import capture
 
             summary = "Keep the hook event of Claude Code that comes on stdin. Says nothing, always exits 0."
-            return Command(f"For machines: {summary}", lambda parser: None, lambda args, environ: capture.main())
+            found = Command(f"For machines: {summary}", (), lambda args, environ: capture.main())
         case "guard":
             from vibe_gate.faces.claude_hook import guard
 
             summary = "Refuse, before a tool of Claude Code runs, what would go around the gate. Always exits 0."
-            return Command(f"For machines: {summary}", lambda parser: None, lambda args, environ: guard.main())
-    raise _unknown(name)
+            found = Command(f"For machines: {summary}", (), lambda args, environ: guard.main())
+        case _:
+            raise _unknown(name)
+    return found
 
 
 def _unknown(name: str) -> UsageError:
@@ -222,7 +218,8 @@ def parser(name: str, found: Command) -> Parser:
         description=_folded(found.summary),
         epilog=found.examples,
     )
-    found.add_arguments(made)
+    for declare in found.arguments:
+        declare(made)
     return made
 
 
@@ -232,10 +229,12 @@ def group(summary: str, examples: str, subcommands: Mapping[str, Command]) -> Co
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="subcommand", metavar="SUBCOMMAND", required=True)
         for name, one in subcommands.items():
-            one.add_arguments(actions.add_parser(name, help=one.summary, description=_folded(one.summary)))
+            made = actions.add_parser(name, help=one.summary, description=_folded(one.summary))
+            for declare in one.arguments:
+                declare(made)
 
     return Command(
-        summary, add_arguments, lambda args, environ: subcommands[args.subcommand].run(args, environ), None, examples
+        summary, (add_arguments,), lambda args, environ: subcommands[args.subcommand].run(args, environ), None, examples
     )
 
 

@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -22,8 +21,7 @@ from vibe_gate.agent import find_cli
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.errors import PASS, USAGE, AgentError, GateError
-from vibe_gate.faces import progress
-from vibe_gate.faces.cli.dispatch import Command
+from vibe_gate.faces.cli.dispatch import JSON, Command
 from vibe_gate.faces.cli.output import COLUMNS, emit_result, wrapped
 from vibe_gate.faces.git_hook.install import outdated
 from vibe_gate.gate.loading import mistakes
@@ -41,9 +39,6 @@ ANSWER_S = 10.0
 LEAST_FREE_MB = 1000
 """Free disk below which bundles are at risk; the default of `[retention] min_free_disk_mb`."""
 
-MOST_REASONS = 3
-"""Reasons for missing agent events that are shown."""
-
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -53,10 +48,6 @@ class Point:
     state: State
     what: str
     advice: str = ""
-
-
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -72,10 +63,9 @@ def examine(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
     """Check everything, in the order in which a review needs it."""
     yield Point("vibe-gate", "ok", f"{__version__}, Python {sys.version.split()[0]}")
     yield _git(environ)
-    yield _libgit2()
+    yield Point("libgit2", "ok", f"pygit2 {importlib.metadata.version('pygit2')}")
     yield _agent(environ)
     yield _key(environ)
-    yield _terminal(environ)
     yield from _here(start, environ)
 
 
@@ -95,10 +85,6 @@ def _git(environ: Mapping[str, str]) -> Point:
     except (OSError, subprocess.SubprocessError) as error:
         return Point("git", "broken", f"{program} does not run ({type(error).__name__})", "Reinstall git.")
     return Point("git", "ok", f"{said.stdout.decode('utf-8', 'replace').strip()} ({program})")
-
-
-def _libgit2() -> Point:
-    return Point("libgit2", "ok", f"pygit2 {importlib.metadata.version('pygit2')}")
 
 
 def _agent(environ: Mapping[str, str]) -> Point:
@@ -133,15 +119,6 @@ def _key(environ: Mapping[str, str]) -> Point:
     where = f" to {address.hostname}" if address.hostname else ""  # the host only: a URL may carry a password
     metered = "; the cloud's own credentials, not metered here" if upstream.passed_through else ""
     return Point("key", "ok", f"{upstream.source}{where}{metered}")
-
-
-def _terminal(environ: Mapping[str, str]) -> Point:
-    if sys.stdout is None or not sys.stdout.isatty():
-        return Point("terminal", "ok", "stdout is not a terminal: plain lines, nothing is cut")
-    size = shutil.get_terminal_size()
-    plain = bool(environ.get("NO_COLOR")) or environ.get("TERM", "") in ("", "dumb")
-    moving = "a moving progress line" if progress.is_lively(environ) else "plain progress lines"
-    return Point("terminal", "ok", f"{size.columns}x{size.lines}, {'no colours' if plain else 'colours'}, {moving}")
 
 
 def _here(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
@@ -211,22 +188,18 @@ def _sessions(common_dir: Path) -> Iterator[Point]:
     if not found:
         yield Point("sessions", "ok", "captured; no missing events known")
         return
-    reasons = Counter(why for _, why in found).most_common()
-    rest = len(reasons) - MOST_REASONS
-    advice = [
-        *(f"{count} x {why}" for why, count in reasons[:MOST_REASONS]),
-        *([f"... and {rest} other reasons"] if rest > 0 else []),
-        "An agent's work from then may look like a person's: commit it with a Co-authored-by trailer.",
-        f"Their times are in {place / 'gaps'}; delete that file once the cause is fixed.",
-    ]
-    last = max(moment for moment, _ in found)
-    what = f"{len(found)} gap{'' if len(found) == 1 else 's'} in the capture, the last {last:%Y-%m-%d %H:%M}Z"
-    yield Point("sessions", "warning", what, "\n".join(advice))
+    last, why = max(found)
+    advice = (
+        "An agent's work from then may look like a person's: commit it with a Co-authored-by trailer.\n"
+        f"All times and reasons are in {place / 'gaps'}; delete that file once the cause is fixed."
+    )
+    what = f"{counted(len(found), 'gap')} in the capture, the last {last:%Y-%m-%d %H:%M}Z: {why}"
+    yield Point("sessions", "warning", what, advice)
 
 
 DOCTOR = Command(
     "Check what a review needs here, and say how to fix what is missing.",
-    _add_arguments,
+    (JSON,),
     _run,
     examples="""\
 examples:

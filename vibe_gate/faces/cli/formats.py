@@ -46,15 +46,11 @@ def targets(args: argparse.Namespace) -> tuple[OutputFile, ...]:
     on_stdout += ["--json"] if args.json else []
     if len(on_stdout) > 1:
         raise UsageError(f"{on_stdout[0]} and {on_stdout[1]} would mix on stdout; write one to a file.")
-    places: dict[str, str] = {}
-    for target in wanted:
-        if target.file == STDOUT:
-            continue
+    files = [target for target in wanted if target.file != STDOUT]
+    for target in files:
         _check(target)
-        place = os.path.realpath(target.file)
-        if place in places and not _is_device(Path(target.file)):
-            raise UsageError(f"--{places[place]} and --{target.format} name the same file; give each its own.")
-        places[place] = target.format
+    if len({os.path.realpath(target.file) for target in files}) < len(files):
+        raise UsageError("Two formats name the same file; give each its own.")
     return tuple(wanted)
 
 
@@ -77,51 +73,30 @@ def write(targets: tuple[OutputFile, ...], done: Review, start: Path, environ: M
 
 
 def _check(target: OutputFile) -> None:
-    shown = f"--{target.format} {paths.quote(target.file)}"
-    if not target.file or "\0" in target.file:
-        raise UsageError(f"--{target.format} needs the name of a file, or - for stdout.")
-    path = Path(target.file)
+    path, shown = Path(target.file), f"--{target.format} {paths.quote(target.file)}"
     try:
-        if path.is_dir() or target.file.endswith("/"):
+        if not target.file:
+            raise UsageError(f"--{target.format} needs the name of a file, or - for stdout.")
+        if path.is_dir():
             raise UsageError(f"{shown}: is a folder; name a file in it.")
         if not path.parent.is_dir():
             raise UsageError(f"{shown}: folder {paths.quote(str(path.parent))} does not exist; create it first.")
-        if not os.access(path if _is_device(path) else path.parent, os.W_OK):
-            raise UsageError(f"{shown}: not writable.")
-        if len(os.fsencode(path.name)) > os.pathconf(path.parent, "PC_NAME_MAX") - len(_temporary("")):
-            raise UsageError(f"{shown}: the name is too long.")
     except OSError as error:
         raise UsageError(f"{shown}: {error.strerror}.") from error
 
 
-def _is_device(path: Path) -> bool:
-    """True for /dev/stderr, a pipe: something to write to, not to replace."""
-    return str(path.absolute()).startswith(("/dev/", "/proc/")) or (path.exists() and not path.is_file())
-
-
-def _temporary(name: str) -> str:
-    return f".{name}.{secrets.token_hex(4)}.part"
-
-
 def _put(path: Path, content: bytes) -> None:
     """Write atomically through a temporary file; a symbolic link of that name is replaced, not followed."""
-    if _is_device(path):
-        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        os.set_blocking(descriptor, True)
-        with open(descriptor, "wb") as device:
+    if path.parent == Path("/dev") or (path.exists() and not path.is_file()):
+        with path.open("ab") as device:
             device.write(content)
         return
-    temporary = path.parent / _temporary(path.name)
+    temporary = path.parent / f".{secrets.token_hex(8)}.part"
     try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        temporary.write_bytes(content)
         temporary.replace(path)
-    except OSError:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _report(done: Review, start: Path, environ: Mapping[str, str]) -> Report:

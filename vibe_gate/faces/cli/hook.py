@@ -12,18 +12,12 @@ from typing import cast
 
 from vibe_gate.domain.gate import HookName
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
-from vibe_gate.faces.cli.dispatch import Command, bug
+from vibe_gate.faces.cli.dispatch import Command, argument, bug
 from vibe_gate.faces.cli.output import ASCII, emit
 from vibe_gate.faces.git_hook.call import Hook, not_reviewed
 
 STAGES = ("pre-commit", "pre-merge-commit", "manual", "commit-msg", "pre-push", "post-commit", "post-rewrite",
           "reference-transaction")  # fmt: skip
-
-
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("stage", choices=STAGES, metavar="STAGE", help=", ".join(STAGES))
-    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what git passes to the hook")
-    parser.add_argument("--strict", action="store_true", help="block where the hook would only warn")
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -107,7 +101,11 @@ def _stdin() -> str:
 
 HOOK = Command(
     "Called by git at STAGE (vibe-gate install git, pre-commit, prek): reviews what git is about to do.",
-    _add_arguments,
+    (
+        argument("stage", choices=STAGES, metavar="STAGE", help=", ".join(STAGES)),
+        argument("words", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what git passes to the hook"),
+        argument("--strict", action="store_true", help="block where the hook would only warn"),
+    ),
     _run,
     "vibe-gate hook STAGE [--strict] [--] [ARGUMENTS OF GIT]",
 )

@@ -11,7 +11,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.provenance import AGENT_COMMANDS
 from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces.cli import install_claude
-from vibe_gate.faces.cli.dispatch import Command
+from vibe_gate.faces.cli.dispatch import Command, group
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.git_hook import install as hooks
 from vibe_gate.git import open_repository
@@ -19,19 +19,7 @@ from vibe_gate.git import open_repository
 GIT = "git's own hooks, for repositories without a hook framework; those that are there are kept and run first."
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    targets = parser.add_subparsers(dest="target", metavar="TARGET", required=False)
-    targets.add_parser("git", help=GIT, description=GIT, allow_abbrev=False)
-    claude = targets.add_parser(
-        "claude", help=install_claude.SUMMARY, description=install_claude.SUMMARY, allow_abbrev=False
-    )
-    install_claude.add_arguments(claude)
-
-
 def _install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    if args.target == "claude":
-        return install_claude.install(args, environ)
-    _require_target(args)
     with open_repository(Path.cwd(), environ) as repository:
         emit("\n".join(hooks.install(repository, __version__)) + "\n")
     return PASS
@@ -41,9 +29,8 @@ def _uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """UsageError for an agent: a person decides about the gate."""
     if name := next((name for name in AGENT_COMMANDS if environ.get(name)), ""):
         raise UsageError(f"{name} is set: an agent may not remove the gate. Ask the user to run `vibe-gate uninstall`.")
-    if args.target == "claude":
+    if args.subcommand == "claude":
         return install_claude.uninstall(args, environ)
-    _require_target(args)
     with open_repository(Path.cwd(), environ) as repository:
         lines = hooks.uninstall(repository)
         records = repository.common_dir / "vibe-gate"
@@ -54,30 +41,29 @@ def _uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return PASS
 
 
-def _require_target(args: argparse.Namespace) -> None:
-    if args.target is None:
-        raise UsageError("Name what: `git` for git's hooks, or `claude` for Claude Code's settings.")
-
-
-INSTALL = Command(
+INSTALL = group(
     "Put the gate where work happens: into git's hooks, or into Claude Code's.",
-    _add_arguments,
-    _install,
-    examples="""\
+    """\
 examples:
   vibe-gate install git               hooks for commit, merge and push
   vibe-gate install claude            capture and guard in .claude/settings.json
   vibe-gate install claude --local    for you alone, in settings.local.json
 """,
+    {
+        "git": Command(GIT, (), _install),
+        "claude": Command(install_claude.SUMMARY, (install_claude.add_arguments,), install_claude.install),
+    },
 )
 
-UNINSTALL = Command(
+UNINSTALL = group(
     "Take the gate away again from where `install` put it; everything else stays as it is.",
-    _add_arguments,
-    _uninstall,
-    examples="""\
+    """\
 examples:
   vibe-gate uninstall git             git's hooks as they were before
   vibe-gate uninstall claude          our hooks out of .claude/settings.json
 """,
+    {
+        "git": Command(GIT, (), _uninstall),
+        "claude": Command(install_claude.SUMMARY, (install_claude.add_arguments,), _uninstall),
+    },
 )

@@ -20,7 +20,7 @@ from vibe_gate.faces.action.relay import relay
 from vibe_gate.faces.action.reporting import report_of_run, touched_since
 from vibe_gate.faces.action.runner import API_URL, SERVER_URL, Runner
 from vibe_gate.faces.cli.bundles.runs import bundles_of, named, root_of
-from vibe_gate.faces.cli.dispatch import Command, whole_number
+from vibe_gate.faces.cli.dispatch import Command, argument, whole_number
 from vibe_gate.faces.cli.output import complain, emit, emit_to_runner
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.git import Credentials, Repository, open_repository
@@ -30,14 +30,6 @@ from vibe_gate.store import read_bundle
 
 _REMOTE = re.compile(r"(?:[^@/\s]+@)?(?P<host>[A-Za-z0-9.-]+):(?P<path>[^\s]+)\Z")
 """`git@github.com:owner/name.git`."""
-
-
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", metavar="RUN", help="run id, prefix of one or revision (default: newest)")
-    parser.add_argument("--repo", metavar="OWNER/NAME", help="default: GITHUB_REPOSITORY, else the remote origin")
-    parser.add_argument("--pr", type=whole_number, metavar="N", help="default: the open pull request of the commit")
-    parser.add_argument("--review-comments", action="store_true", help="also comment on the lines of new findings")
-    parser.add_argument("--from-artifact", metavar="DIR", help="post what the triggering job uploaded (workflow_run)")
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -155,7 +147,13 @@ def _runner(environ: Mapping[str, str]) -> Runner:
 
 POST = Command(
     "Post a recorded run to its pull request, or in a workflow_run job what another job uploaded.",
-    _add_arguments,
+    (
+        argument("run", nargs="?", metavar="RUN", help="run id, prefix of one or revision (default: newest)"),
+        argument("--repo", metavar="OWNER/NAME", help="default: GITHUB_REPOSITORY, else the remote origin"),
+        argument("--pr", type=whole_number, metavar="N", help="default: the open pull request of the commit"),
+        argument("--review-comments", action="store_true", help="also comment on the lines of new findings"),
+        argument("--from-artifact", metavar="DIR", help="post what the triggering job uploaded (workflow_run)"),
+    ),
     _run,
     "vibe-gate post [RUN] [--repo OWNER/NAME] [--pr N] | --from-artifact DIR",
     """\
@@ -169,7 +167,7 @@ examples:
 
 ACTION = Command(
     "Called by the GitHub Action: review the event's change and post the result on the pull request.",
-    lambda parser: None,  # everything it reads is in the environment (docs/cli.md)
+    (),  # everything it reads is in the environment (docs/cli.md)
     lambda args, environ: run_job(_runner(environ)),
     "vibe-gate action",
 )

@@ -248,7 +248,7 @@ def _coloured(screen: Text, width: int, environ: Mapping[str, str]) -> str:
 
 REVIEW = Command(
     "Review a change against the repository's rubrics: checks first, then the judge.",
-    _add_arguments,
+    (_add_arguments,),
     _run,
     "vibe-gate review [REV | A..B | A...B | --staged | --commit REV] [options]",
     """\

@@ -30,7 +30,7 @@ from vibe_gate.errors import (
 )
 from vibe_gate.faces.cli.bundles.quick import columns
 from vibe_gate.faces.cli.bundles.runs import RUN_HELP, Named, bundles_of, entries, named, root_of
-from vibe_gate.faces.cli.dispatch import Command, group, whole_number
+from vibe_gate.faces.cli.dispatch import JSON, Command, argument, group, whole_number
 from vibe_gate.faces.cli.output import complain, emit, emit_result
 from vibe_gate.faces.cli.review import present
 from vibe_gate.gate.loading import load_gate
@@ -43,21 +43,6 @@ from vibe_gate.store import RunResult, read_bundle
 _AGO = re.compile(r"([0-9]{1,6})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _FILTERS = ("outcome", "rubric", "author", "path", "since")
-
-
-def _add_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--outcome",
-        choices=(*OUTCOMES, *STATES),
-        metavar="WORD",
-        help=f"only runs with this outcome or state: {', '.join((*OUTCOMES, *STATES))}",
-    )
-    parser.add_argument("--rubric", metavar="ID", help="only runs that used this rubric")
-    parser.add_argument("--author", choices=("agent", "human"), help="only changes written by one")
-    parser.add_argument("--path", metavar="GLOB", help="only runs in which a changed path matches")
-    parser.add_argument("--since", type=_since, metavar="WHEN", help="30d, 12h, 2w, or an ISO date (UTC)")
-    parser.add_argument("--limit", type=whole_number, metavar="N", help="at most the newest N")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -80,11 +65,6 @@ def _since(text: str) -> datetime:
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f"'{text}' is neither an age (30d, 12h, 2w) nor an ISO date") from None
     return then if then.tzinfo else then.replace(tzinfo=UTC)
-
-
-def _add_show(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP} (default: the newest)")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -143,10 +123,6 @@ def _unsealed(meant: Named, result: RunResult, kept: bool) -> list[str]:
     return text
 
 
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one JSON document, in bytes")
-
-
 def _du(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     used = bundles_of(root_of(environ), environ).usage()
     emit_result(args, asdict(used), _sizes(used))
@@ -172,9 +148,10 @@ MAX_DAYS = 1_000_000
 MARKS = {"corrupt": "✗", "foreign": "✗", "untidy": "!", "incomplete": "·", "running": "·"}
 
 
-def _add_runs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"{RUN_HELP} (default: all runs)")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+_RUNS_ARGUMENTS = (
+    argument("runs", nargs="*", metavar="RUN", help=f"{RUN_HELP} (default: all runs)"),
+    JSON,
+)
 
 
 def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -246,11 +223,6 @@ def _repaired(done: Repaired) -> list[str]:
     return lines or ["Nothing to repair."]
 
 
-def _add_keep(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
-    parser.add_argument("--off", action="store_true", help="do not protect it any more")
-
-
 def _keep(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Write or remove the run's `.vibe-keep`."""
     root = root_of(environ)
@@ -261,12 +233,6 @@ def _keep(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.off and bundles.is_kept(meant.entry):
         complain(f"note: a .vibe-keep beside it keeps every run of {meant.entry.key}.")
     return PASS
-
-
-def _add_clean(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--older-than", type=days, metavar="DAYS", help="instead of [retention] max_age_days")
-    parser.add_argument("--dry-run", action="store_true", help="only print what would be deleted")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def _clean(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -314,15 +280,6 @@ def days(text: str) -> float:
     return days
 
 
-def _add_export(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"{RUN_HELP} (default: the newest)")
-    parser.add_argument("--all", action="store_true", help="every run that has ended")
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", default=ARCHIVE, help=f"the archive, a new file (default: {ARCHIVE})"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-
-
 def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     root = root_of(environ)
     bundles = bundles_of(root, environ)
@@ -346,11 +303,6 @@ def _is_reviewed(target: Path, root: Path) -> bool:
     return (top / ".git").exists() and file.is_relative_to(top) and not file.is_relative_to(top / STORE)
 
 
-def _add_import(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="an archive that `bundles export` wrote")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-
-
 def _import(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     done = bundles_of(root_of(environ), environ).import_archive(Path(args.file))
     new, already = [_pair(place) for place in done.runs], [_pair(place) for place in done.already]
@@ -366,18 +318,77 @@ def _pair(place: str) -> dict[str, str]:
 
 
 SUBCOMMANDS = {
-    "list": Command("List runs, newest first.", _add_list, _list),
-    "show": Command("Show one run: the newest, or RUN.", _add_show, _show),
-    "keep": Command("Protect a run from cleaning.", _add_keep, _keep),
-    "clean": Command("Delete runs that are too old, or the oldest while the disk is too full.", _add_clean, _clean),
-    "du": Command("Show the disk usage of bundles by key, largest first.", _add_json, _du),
-    "verify": Command("Check stored runs; exit 5 if anything is wrong.", _add_runs, _verify),
-    "repair": Command(
-        "Repair stored runs; move what cannot be repaired to quarantine. Deletes nothing.", _add_runs, _repair
+    "list": Command(
+        "List runs, newest first.",
+        (
+            argument(
+                "--outcome",
+                choices=(*OUTCOMES, *STATES),
+                metavar="WORD",
+                help=f"only runs with this outcome or state: {', '.join((*OUTCOMES, *STATES))}",
+            ),
+            argument("--rubric", metavar="ID", help="only runs that used this rubric"),
+            argument("--author", choices=("agent", "human"), help="only changes written by one"),
+            argument("--path", metavar="GLOB", help="only runs in which a changed path matches"),
+            argument("--since", type=_since, metavar="WHEN", help="30d, 12h, 2w, or an ISO date (UTC)"),
+            argument("--limit", type=whole_number, metavar="N", help="at most the newest N"),
+            JSON,
+        ),
+        _list,
     ),
-    "export": Command("Write runs to one compressed archive; each is verified first.", _add_export, _export),
+    "show": Command(
+        "Show one run: the newest, or RUN.",
+        (
+            argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP} (default: the newest)"),
+            JSON,
+        ),
+        _show,
+    ),
+    "keep": Command(
+        "Protect a run from cleaning.",
+        (
+            argument("run", metavar="RUN", help=RUN_HELP),
+            argument("--off", action="store_true", help="do not protect it any more"),
+        ),
+        _keep,
+    ),
+    "clean": Command(
+        "Delete runs that are too old, or the oldest while the disk is too full.",
+        (
+            argument("--older-than", type=days, metavar="DAYS", help="instead of [retention] max_age_days"),
+            argument("--dry-run", action="store_true", help="only print what would be deleted"),
+            JSON,
+        ),
+        _clean,
+    ),
+    "du": Command(
+        "Show the disk usage of bundles by key, largest first.",
+        (argument("--json", action="store_true", help="print one JSON document, in bytes"),),
+        _du,
+    ),
+    "verify": Command("Check stored runs; exit 5 if anything is wrong.", _RUNS_ARGUMENTS, _verify),
+    "repair": Command(
+        "Repair stored runs; move what cannot be repaired to quarantine. Deletes nothing.", _RUNS_ARGUMENTS, _repair
+    ),
+    "export": Command(
+        "Write runs to one compressed archive; each is verified first.",
+        (
+            argument("runs", nargs="*", metavar="RUN", help=f"{RUN_HELP} (default: the newest)"),
+            argument("--all", action="store_true", help="every run that has ended"),
+            argument(
+                "-o", "--output", metavar="FILE", default=ARCHIVE, help=f"the archive, a new file (default: {ARCHIVE})"
+            ),
+            JSON,
+        ),
+        _export,
+    ),
     "import": Command(
-        "Import the runs of an archive: all, or none if anything is wrong (exit 5).", _add_import, _import
+        "Import the runs of an archive: all, or none if anything is wrong (exit 5).",
+        (
+            argument("file", metavar="FILE", help="an archive that `bundles export` wrote"),
+            JSON,
+        ),
+        _import,
     ),
 }
 

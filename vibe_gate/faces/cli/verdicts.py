@@ -1,0 +1,116 @@
+"""`vibe-gate verify`, `override` and `suppress`: which commits were reviewed, and what people accept all the same."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from vibe_gate.domain.escape import safe
+from vibe_gate.errors import PASS
+from vibe_gate.faces.cli.dispatch import JSON, Command, argument
+from vibe_gate.faces.cli.output import emit, emit_result
+from vibe_gate.gate.waive import Plea, override, suppress
+from vibe_gate.receipts.verify import VerifyRequest, verify
+from vibe_gate.report import verified
+
+
+def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Verify, print, and return 0, 1 or 5."""
+    request = VerifyRequest(
+        range=args.range, base=args.base, definitions=args.definitions, strict=args.strict, notes=args.from_notes
+    )
+    found = verify(request, start=Path.cwd(), environ=environ, now=datetime.now(UTC))
+    shown = (found.commits, found.trusted, found.signers, found.strict, found.remark)
+    emit_result(args, verified.document(*shown, found.exit_code), verified.lines(*shown))
+    return found.exit_code
+
+
+VERIFY = Command(
+    "Show for every commit of a range whether it was reviewed.",
+    (
+        argument("range", nargs="?", default="", metavar="RANGE", help="default: upstream..HEAD, else HEAD"),
+        argument("--strict", action="store_true", help="as in CI: a pass needs a listed signer, not the author"),
+        argument("--from-notes", action="store_true", help="also use receipts in refs/notes/vibe-gate"),
+        argument("--base", metavar="REV", help="read definitions and signers at this revision"),
+        argument("--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk"),
+        JSON,
+    ),
+    _verify,
+    "vibe-gate verify [A..B | A...B | REV] [options]",
+    """\
+examples:
+  vibe-gate verify                      commits that the upstream does not have
+  vibe-gate verify main..HEAD           every commit since main
+  vibe-gate verify --strict main..HEAD  as in CI: passes need a listed signer
+""",
+)
+
+
+def _date(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a date; write it as 2027-01-31") from None
+
+
+def _override(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    plea = Plea(args.finding, args.reason, args.expires, args.run or "")
+    made, what = override(plea, start=Path.cwd(), environ=environ, now=datetime.now(UTC))
+    _print(
+        f"{made.finding} is overridden by {made.by} until {made.expires}: {made.reason}",
+        f"  {what}",
+        "This holds in this clone only. Review again to see the verdict with it.",
+    )
+    return PASS
+
+
+def _suppress(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    plea = Plea(args.what, args.reason, args.expires)
+    rule, path = suppress(plea, start=Path.cwd(), environ=environ, now=datetime.now(UTC))
+    _print(
+        f"{path} now suppresses {rule.name}: {rule.reason}",
+        "It takes effect once it is merged, and the change of the file needs approval.",
+    )
+    return PASS
+
+
+def _print(*lines: str) -> None:
+    emit("".join(f"{safe(line)}\n" for line in lines))
+
+
+OVERRIDE = Command(
+    "Temporarily accept a finding, or a change of the gate itself, in this clone. Refused to agents.",
+    (
+        argument("finding", metavar="FINDING", help="a fingerprint, an unambiguous prefix of one, or: policy"),
+        argument("--reason", required=True, metavar="TEXT", help="why; shown with the verdict"),
+        argument("--expires", type=_date, metavar="DATE", help="the last day it holds (default: in 30 days)"),
+        argument("--run", metavar="RUN", help="the run with the finding (default: the newest that has it)"),
+    ),
+    _override,
+    "vibe-gate override FINDING --reason TEXT [--expires DATE]",
+    """\
+examples:
+  vibe-gate override 3f9a1c --reason "the fixture needs the key"
+  vibe-gate override policy --reason "agreed with Ada" --expires 2027-01-31
+                       the change of the gate itself, after exit code 4
+""",
+)
+
+SUPPRESS = Command(
+    "Permanently ignore a finding: write it to .vibe-gate/suppressions.toml, for everybody, once it is merged.",
+    (
+        argument("what", metavar="FINGERPRINT|CRITERION:GLOB", help="one finding, or a criterion at some paths"),
+        argument("--reason", required=True, metavar="TEXT", help="why; shown with the verdict"),
+        argument("--expires", type=_date, metavar="DATE", help="the last day it holds (default: for ever)"),
+    ),
+    _suppress,
+    "vibe-gate suppress FINGERPRINT | CRITERION:GLOB --reason TEXT\n                          [--expires DATE]",
+    """\
+examples:
+  vibe-gate suppress 3f9a1c --reason "a test vector"
+                       one finding of the newest run that has it
+  vibe-gate suppress 'no-secrets:tests/fixtures/**' --reason "no real keys"
+""",
+)
