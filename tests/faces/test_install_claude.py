@@ -82,24 +82,6 @@ def test_the_installation_is_a_warning_in_the_next_review_of_a_repository_with_a
     assert [(finding["path"], finding["level"]) for finding in findings] == [(".claude/settings.json", "warning")]
 
 
-@pytest.mark.parametrize(
-    "text", ["{}", "{}\n", "{ }", '{"hooks": {}}', '{\n    "hooks": {"Stop": []},\n    "model": "opus"\n}\n']
-)
-@pytest.mark.parametrize("again", [False, True])
-def test_settings_that_were_there_have_every_byte_again(tmp_path, environ, text, again):
-    where = repository(tmp_path / "r")
-    path = where / ".claude" / "settings.json"
-    path.parent.mkdir()
-    path.write_text(text)
-    vibe_gate("install", "claude", cwd=where, environ=environ)
-    if again:  # as after a move of vibe-gate: hooks of an older installation are replaced
-        path.write_text(path.read_text().replace('"-S"', '"-E"'))
-        path.write_text(path.read_text().replace('"-E"', '"-S"'))
-        vibe_gate("install", "claude", cwd=where, environ=environ)
-    assert vibe_gate("uninstall", "claude", cwd=where, environ=environ).stdout.startswith("cleaned")
-    assert path.read_text() == text
-
-
 def test_a_file_of_ours_with_settings_of_somebody_else_stays(tmp_path, environ):
     where = repository(tmp_path / "r")
     path = where / ".claude" / "settings.json"
@@ -109,14 +91,12 @@ def test_a_file_of_ours_with_settings_of_somebody_else_stays(tmp_path, environ):
     assert json.loads(path.read_text()) == {"model": "opus"}
 
 
-@pytest.mark.parametrize("place", [".git/vibe-gate/claude-settings.json", ".claude/settings.json"])
-def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(tmp_path, environ, place):
+def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(tmp_path, environ):
     where = repository(tmp_path / "r")
-    (where / place).parent.mkdir(parents=True)
-    os.mkfifo(where / place)
+    (where / ".claude").mkdir()
+    os.mkfifo(where / ".claude" / "settings.json")
     for command in ("install", "uninstall"):
-        done = vibe_gate(command, "claude", cwd=where, environ=environ)
-        assert done.returncode == (2 if place.startswith(".claude") else 0), done.stderr
+        assert vibe_gate(command, "claude", cwd=where, environ=environ).returncode == 2
 
 
 def test_a_folder_with_other_files_stays(tmp_path, environ):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from vibe_gate import __version__
 from vibe_gate.domain import paths
 from vibe_gate.errors import PASS, GateError, UsageError
 from vibe_gate.faces.claude_hook import capture, guard
-from vibe_gate.faces.claude_hook.settings import Undo, Undos, add_hooks, drop_hooks, read_settings, write_settings
+from vibe_gate.faces.claude_hook.settings import add_hooks, drop_hooks, read_settings, write_settings
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.faces.git_hook.install import has_gate, owner
 from vibe_gate.faces.git_hook.install import install as install_hooks
@@ -37,9 +36,6 @@ LAST = frozenset({"Stop", "SessionEnd"})
 GUARDED_TOOLS = ("Bash|Edit|MultiEdit|Write|NotebookEdit",)
 """Matchers. Names alone are compared whole; in a pattern "Edit" would stand for other tools as well."""
 
-UNDO = "claude-settings.json"
-"""Where it is remembered how to give every byte back."""
-
 CAPTURE_TIMEOUT_S = 10
 GUARD_TIMEOUT_S = 5  # it takes a hundredth of a second; when time is up, Claude Code goes on without it
 
@@ -60,9 +56,7 @@ def install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if after == before:
         emit(f"unchanged  {shown} (capture and guard are there already)\n")
     else:
-        undo = Undo.between(*_original(place, before, after))
         write_settings(path, place.below, after)
-        place.undos.keep(path, undo)
         emit(f"{'wrote' if before is None else 'merged'}  capture and guard into {shown}\n")
         if not args.user and not args.local:
             complain("This file is shared and names this machine's Python; `--local` installs for you alone.")
@@ -95,32 +89,15 @@ def _uninstall_transaction(environ: Mapping[str, str], *, user: bool) -> None:
             emit("\n".join(uninstall_hooks(repository, (TRANSACTION,))) + "\n")
 
 
-def _original(place: _Place, before: str | None, after: str) -> tuple[str | None, str, bool]:
-    """What was there before vibe-gate was, also where an older installation is replaced; the arguments of an Undo."""
-    known = place.undos.of(place.path)
-    if before is None:
-        return None, after, not place.path.parent.exists()
-    if known is not None and known.fits(before):
-        return known.before(before), after, known.folder
-    return drop_hooks(before, paths.quote(str(place.path))), after, False
-
-
 def uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Take our hooks out of the settings: every byte that was there before is there again."""
+    """Take our hooks out of the settings; a file that holds nothing else goes, and its folder if it is empty then."""
     place = _place(args, environ)
     path, shown = place.path, paths.quote(str(place.path))
-    text, undo = read_settings(path, place.below), place.undos.of(path)
-    if text is None or drop_hooks(text, shown) == text:
-        place.undos.forget(path)
+    text = read_settings(path, place.below)
+    if text is None or (after := drop_hooks(text, shown)) == text:
         emit(f"unchanged  {shown} (no hooks of vibe-gate there)\n")
     else:
-        after: str | None = drop_hooks(text, shown)
-        if undo is not None and (undo.fits(text) or (undo.middle is None and json.loads(after or "") == {})):
-            after = undo.before(text)
         write_settings(path, place.below, after)
-        place.undos.forget(path)
-        if after is None and undo is not None and undo.folder and not any(path.parent.iterdir()):
-            path.parent.rmdir()
         emit(f"{'removed' if after is None else 'cleaned'}  {shown}\n")
     _uninstall_transaction(environ, user=args.user)
     return PASS
@@ -147,11 +124,10 @@ def _in_background(event: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The settings file, the folder from which on no link may lead to it, and how earlier installations are undone."""
+    """The settings file, and the folder from which on no link may lead to it."""
 
     path: Path
     below: Path
-    undos: Undos
 
 
 def _place(args: argparse.Namespace, environ: Mapping[str, str]) -> _Place:
@@ -160,8 +136,8 @@ def _place(args: argparse.Namespace, environ: Mapping[str, str]) -> _Place:
         if not home:
             raise UsageError("neither HOME nor CLAUDE_CONFIG_DIR is set: there is no place for your own settings.")
         folder = Path(os.path.abspath(home))  # noqa: PTH100
-        return _Place(folder / "settings.json", folder, Undos(folder / ".vibe-gate" / UNDO))
+        return _Place(folder / "settings.json", folder)
     with open_repository(Path.cwd(), environ) as repository:
-        root, common_dir = repository.root, repository.common_dir
+        root = repository.root
     name = "settings.local.json" if args.local else "settings.json"
-    return _Place(root / ".claude" / name, root, Undos(common_dir / "vibe-gate" / UNDO))
+    return _Place(root / ".claude" / name, root)

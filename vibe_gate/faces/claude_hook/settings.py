@@ -1,0 +1,151 @@
+"""Claude Code's settings files: our hooks go in and out, everything else stays in its order, with its indentation."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vibe_gate.domain import paths
+from vibe_gate.errors import StorageError, UsageError
+
+SCRIPTS = ("vibe_gate/faces/claude_hook/capture.py", "vibe_gate/faces/claude_hook/guard.py")
+"""How the last argument of our own hooks ends, wherever vibe-gate is installed."""
+
+Groups = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Event -> groups of hooks, as the settings hold them."""
+
+_INDENTED = re.compile(r"\n([ \t]+)\S")
+
+
+def read_settings(path: Path, below: Path) -> str | None:
+    """The text of a settings file; None where there is none. UsageError where it leads elsewhere or cannot be read."""
+    _no_links(path, below)
+    try:
+        if path.exists() and not path.is_file():
+            raise OSError("it is no ordinary file")
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{_shown(path)} cannot be read: {error}. Nothing was changed.") from error
+
+
+def write_settings(path: Path, below: Path, text: str | None) -> None:
+    """Put the text there, whole or not at all; None removes the file, and its folder if it is empty. StorageError."""
+    _no_links(path, below)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        if text is None:
+            path.unlink(missing_ok=True)
+            if not any(path.parent.iterdir()):
+                path.parent.rmdir()
+            return
+        path.parent.mkdir(exist_ok=True)
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, mode)  # whatever the umask takes away: the file keeps who may read and write it
+            file.write(text.encode("utf-8"))
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StorageError(f"{_shown(path)} cannot be written: {error.strerror or error}.") from error
+
+
+def add_hooks(text: str | None, wanted: Groups, name: str) -> str:
+    """The settings with our hooks as `wanted` in place of those that are there. UsageError, naming the file `name`."""
+    if text is None:
+        return json.dumps({"hooks": wanted}, indent=2) + "\n"
+    if hooks_of(text, name) == wanted:
+        return text
+    document = _document(drop_hooks(text, name) or "{}", name)
+    hooks = document.setdefault("hooks", {})
+    for event, groups in wanted.items():
+        hooks[event] = [*hooks.get(event, []), *groups]
+    return _laid_out(document, text)
+
+
+def drop_hooks(text: str, name: str) -> str | None:
+    """The settings without our hooks; None if nothing else is in them. UsageError, naming the file `name`."""
+    if not hooks_of(text, name):
+        return text
+    document = _document(text, name)
+    left = {event: _without_ours(groups) for event, groups in document["hooks"].items()}
+    document["hooks"] = {event: groups for event, groups in left.items() if groups}
+    if not document["hooks"]:
+        del document["hooks"]
+    return _laid_out(document, text) if document else None
+
+
+def hooks_of(text: str, name: str) -> dict[str, list[Any]]:
+    """Our own groups by event, in the order of the text. UsageError, naming the file `name`."""
+    hooks = _document(text, name).get("hooks", {})
+    ours = {event: [group for group in groups if any(map(_is_ours, _hooks(group)))] for event, groups in hooks.items()}
+    return {event: groups for event, groups in ours.items() if groups}
+
+
+def _without_ours(groups: list[Any]) -> list[Any]:
+    left = []
+    for group in groups:
+        others = [hook for hook in _hooks(group) if not _is_ours(hook)]
+        if len(others) == len(_hooks(group)):
+            left.append(group)
+        elif others:
+            left.append({**group, "hooks": others})
+    return left
+
+
+def _document(text: str, name: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{name} is no valid JSON ({error}); mend it first. Nothing was changed.") from error
+    if not isinstance(document, dict):
+        raise UsageError(f"{name} is no JSON object; mend it first. Nothing was changed.")
+    hooks = document.get("hooks", {})
+    if not isinstance(hooks, dict) or not all(isinstance(groups, list) for groups in hooks.values()):
+        raise UsageError(f'"hooks" in {name} is not what Claude Code reads (event -> list). Nothing was changed.')
+    return document
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
+
+
+def _laid_out(document: dict[str, Any], like: str) -> str:
+    """The document with the indentation, the line ends and the last line feed of a text."""
+    indented = _INDENTED.search(like)
+    text = json.dumps(document, ensure_ascii=False, indent=indented[1] if indented else 2)
+    text += "\n" if like.endswith("\n") else ""
+    return text.replace("\n", "\r\n") if "\r\n" in like else text
+
+
+def _hooks(group: object) -> list[Any]:
+    hooks = group.get("hooks") if isinstance(group, dict) else None
+    return hooks if isinstance(hooks, list) else []
+
+
+def _is_ours(hook: object) -> bool:
+    arguments = hook.get("args") if isinstance(hook, dict) else None
+    return isinstance(arguments, list) and any(str(argument).endswith(SCRIPTS) for argument in arguments)
+
+
+def _no_links(path: Path, below: Path) -> None:
+    for place in (path, *path.parents):
+        if place == below:
+            return
+        if place.is_symlink():
+            raise UsageError(f"{_shown(place)} is a symbolic link and may lead anywhere; nothing was changed.")
+
+
+def _shown(path: Path) -> str:
+    return paths.quote(str(path))
