@@ -193,32 +193,6 @@ def test_a_rebased_commit_that_keeps_its_verdict_is_pushed_without_a_question(re
     assert len(model.script.requests) == 1
 
 
-@pytest.mark.parametrize("agent", [{}, {"CLAUDECODE": "1"}])
-def test_a_forced_push_names_what_it_takes_away(remote, agent):
-    remote.write(b="fix\n")
-    remote.git("commit", "-q", "-a", "-m", "the fix")
-    remote.git("push", "-q", "--no-verify", "origin", "main")
-    remote.git("reset", "-q", "--hard", "HEAD~1")
-    remote.write(c="c\n")
-    remote.git("commit", "-q", "--allow-empty", "-m", "instead")
-    said = remote.git("push", "-f", "origin", "main", **agent)
-    assert "this push drops from the remote, unreviewed:" in said
-    assert "the fix" in said
-    assert ("!!!!" in said) == bool(agent)
-
-
-def test_a_forced_push_of_what_was_only_rebased_takes_nothing_away(remote):
-    remote.git("checkout", "-q", "-b", "topic")
-    remote.write(b="x\n")
-    remote.git("commit", "-q", "-a", "-m", "x")
-    remote.git("push", "-q", "--no-verify", "origin", "topic")
-    remote.git("checkout", "-q", "main")
-    remote.write(c="y\n")
-    remote.git("commit", "-q", "-a", "-m", "y")
-    remote.git("rebase", "-q", "main", "topic")
-    assert "this push drops" not in remote.git("push", "-f", "origin", "topic")
-
-
 @pytest.mark.parametrize("variable", [{"PREK_HOOK_STAGE": "pre-merge-commit"}, {"GIT_REFLOG_ACTION": "merge"}])
 def test_no_variable_chooses_a_laxer_rule(judging, variable):
     gate = judging.path / ".vibe-gate" / "gate.toml"

@@ -286,12 +286,13 @@ def test_a_squash_whose_message_names_nothing_is_an_agents_by_its_contents(here)
     assert "hints" not in here.records()[-1]
 
 
-def test_a_message_that_names_an_agent_since_an_amend_is_told(here):
-    trailer = ("-m", "y", "-m", "Co-authored-by: Claude <noreply@anthropic.com>")
-    commit(here, "b", "x\n")
-    said = here.git("commit", "-q", "--amend", *trailer)
-    assert "trailer Co-authored-by: Claude; no judge was asked. Run `vibe-gate review --commit" in said
-    assert "no judge was asked" not in here.git("commit", "-q", "--amend", *trailer, "-m", "z")
+def test_a_review_afterwards_counts_for_an_agent_as_the_hook_would_have(here):
+    agent = {"CLAUDECODE": "1"}
+    here.git("checkout", "-q", "--detach")
+    commit(here, "b", "x\n", "--no-verify", **agent)
+    assert here.run("git", "branch", "-f", "main", **agent).code != 0
+    here.run("vibe-gate", "review", "--commit", "HEAD", **agent)  # no model can be reached: a warning in a hook
+    here.git("branch", "-f", "main", **agent)
 
 
 def test_a_bypass_in_a_reviewed_range_is_noted(here):

@@ -12,15 +12,12 @@ SEEN = Record(ts="2026-01-02T03:04:05.000+00:00", kind="reviewed", stage="pre-co
 
 def test_a_line_comes_back_as_it_was():
     record = SEEN.model_copy(update={"hints": ("trailer: \u2028 x\ny",), "exit_code": 1, "blocked": True})
-    line = record.to_line()
-    assert line.endswith(b"\n")
-    assert line.count(b"\n") == 1
-    assert Record.model_validate_json(line) == record
+    assert Record.model_validate_json(record.to_line()) == record
 
 
-def test_a_line_says_its_schema_and_leaves_out_what_is_not_there():
+def test_a_line_leaves_out_what_is_not_there():
     assert SEEN.to_line() == (
-        b'{"schema":1,"ts":"2026-01-02T03:04:05.000+00:00","kind":"reviewed","stage":"pre-commit","tree":"t","run":"r"}\n'
+        '{"ts":"2026-01-02T03:04:05.000+00:00","kind":"reviewed","stage":"pre-commit","tree":"t","run":"r"}'
     )
 
 

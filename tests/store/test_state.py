@@ -26,7 +26,6 @@ KEY, OTHER = "ab" * 32, "cd" * 32
 TREE, COMMIT = "7" * 40, "c" * 40
 SEEN = Record(ts="2026-01-02T03:04:05.000+00:00", kind="reviewed", stage="pre-commit", tree=TREE)
 ALLOWED = Override(ts="2026", finding="0" * 16, reason="why", by="A <a@b>", email="a@b", expires=date(2026, 4, 1))
-LINKED = f'{{"schema":1,"kind":"linked","commit":"{COMMIT}","tree":"{TREE}"}}\n'
 
 
 @pytest.fixture
@@ -87,37 +86,6 @@ def test_only_the_user_may_read_it_and_looking_alone_makes_none(tmp_path, state)
     assert not list(tmp_path.iterdir())
     state.spending.add(1.0, "run", NOW)
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "vibe-gate").iterdir()} == {0o600}
-
-
-# What the hooks append
-
-
-def test_lines_that_sh_appends_are_records_once_and_in_order(tmp_path, folder, state):
-    spool = folder / "records.ndjson"
-    for number in range(3):
-        with spool.open("ab") as file:
-            file.write(SEEN.model_copy(update={"run": str(number)}).to_line())
-        state.hook_records.append(SEEN.model_copy(update={"run": f"{number}, written"}))
-    found = [record.run for record in open_state(tmp_path).hook_records.all()]
-    assert found == ["0", "0, written", "1", "1, written", "2", "2, written"]
-    spool.unlink()
-    spool.write_bytes(SEEN.to_line())
-    assert len(state.hook_records.all()) == 7
-
-
-def test_a_line_that_links_a_commit_is_the_review_of_its_tree_with_the_commit(folder, state):
-    state.hook_records.append(SEEN.model_copy(update={"run": "r1"}))
-    (folder / "records.ndjson").write_text(f"\n{LINKED}" + LINKED.replace(TREE, "8" * 40))
-    assert [(record.commit, record.run) for record in state.hook_records.about(COMMIT)] == [(COMMIT, "r1")]
-
-
-def test_damaged_and_torn_lines_cost_no_other(folder, state):
-    with (folder / "records.ndjson").open("wb") as file:
-        file.write(SEEN.to_line() + b'{"schema":1}\n\xff\xfe\n[]\n{"schema":1,"kind":"linked",[\n' + b"x" * 70_000)
-    assert state.hook_records.all() == [SEEN]
-    with (folder / "records.ndjson").open("ab") as file:
-        file.write(b"\n" + SEEN.to_line())
-    assert state.hook_records.all() == [SEEN, SEEN]
 
 
 # Answers and money
@@ -205,25 +173,23 @@ def test_writers_at_the_same_time_lose_nothing_from_the_first_on(tmp_path, state
     assert [writer.wait(60) for writer in writers] == [0] * 6
     assert {record.run for record in state.hook_records.all()} == {f"{w}-{n}" for w in range(6) for n in range(50)}
     assert state.spending.spent(NOW) == 75
-    assert not (tmp_path / "vibe-gate" / "records.ndjson").exists()
 
 
 @pytest.mark.slow
-def test_a_lock_that_is_never_let_go_is_waited_for_once_and_keeps_no_record_back(tmp_path, state):
+def test_a_lock_that_is_never_let_go_is_waited_for_once_and_what_is_not_written_is_said(tmp_path, state):
     state.hook_records.append(SEEN)
     holder = sqlite3.connect(tmp_path / "vibe-gate" / "state.db", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     began = time.monotonic()
     waiting = open_state(tmp_path)
-    waiting.hook_records.append(SEEN)
+    with pytest.raises(StorageError, match=r"The pre-commit hook was not recorded: .* is locked"):
+        waiting.hook_records.append(SEEN)
     use(waiting)
     assert PATIENCE_S <= time.monotonic() - began < PATIENCE_S + 2
     assert "is locked" in waiting.problem
-    assert waiting.hook_records.all() == [SEEN, SEEN]
+    assert waiting.hook_records.all() == [SEEN]
     with pytest.raises(StorageError, match="is locked"):
         waiting.overrides.append(ALLOWED)
-    holder.close()
-    assert state.hook_records.all() == [SEEN, SEEN]
 
 
 # A file that is not as it should be
@@ -231,11 +197,6 @@ def test_a_lock_that_is_never_let_go_is_waited_for_once_and_keeps_no_record_back
 
 def garbage(path: Path) -> None:
     path.write_bytes(b"no database\n" * 1000)
-
-
-def foreign(path: Path) -> None:
-    with sqlite3.connect(path) as theirs:
-        theirs.execute("CREATE TABLE theirs (x)")
 
 
 def half(path: Path) -> None:
@@ -249,8 +210,8 @@ def without_a_table(path: Path) -> None:
         database.execute("DROP TABLE answers")
 
 
-@pytest.mark.parametrize("spoil", [garbage, foreign, half, without_a_table])
-def test_a_damaged_or_foreign_file_is_put_aside_and_begun_anew(folder, spoil):
+@pytest.mark.parametrize("spoil", [garbage, half, without_a_table])
+def test_a_damaged_file_is_put_aside_and_begun_anew(folder, spoil):
     path = folder / "state.db"
     spoil(path)
     with open_state(folder.parent) as state:
@@ -265,7 +226,7 @@ def test_a_damaged_or_foreign_file_is_put_aside_and_begun_anew(folder, spoil):
         assert (state.hook_records.all(), state.problem) == ([SEEN], "")
 
 
-def newer(path: Path) -> None:
+def of_another_version(path: Path) -> None:
     open_state(path.parents[1]).hook_records.append(SEEN)
     with sqlite3.connect(path) as database:
         database.execute("PRAGMA user_version = 99")
@@ -288,7 +249,7 @@ def linked_folder(path: Path) -> None:
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("spoil", [newer, link, Path.mkdir, os.mkfifo, no_folder, linked_folder])
+@pytest.mark.parametrize("spoil", [of_another_version, link, Path.mkdir, os.mkfifo, no_folder, linked_folder])
 def test_a_file_that_cannot_be_used_stays_as_it_is_and_blocks_nothing(folder, spoil):
     path = folder / "state.db"
     spoil(path)
@@ -297,22 +258,11 @@ def test_a_file_that_cannot_be_used_stays_as_it_is_and_blocks_nothing(folder, sp
     assert state.problem.startswith(f"{path} ")
     assert state.problem.endswith("; nothing of this run is kept there.")
     assert state.answers.put(KEY, {}, NOW) == state.spending.add(1.0, "run", NOW) == state.problem
-    if spoil in (no_folder, linked_folder):
-        with pytest.raises(StorageError):
-            state.hook_records.append(SEEN)
-    else:
+    with pytest.raises(StorageError):
         state.hook_records.append(SEEN)
-        assert state.hook_records.all() == [SEEN]
     assert not list(folder.parent.rglob("*.damaged-*"))
     for theirs in (folder.parent / "theirs", folder.parent / "elsewhere"):
         assert not theirs.exists() or not (theirs.read_bytes() if theirs.is_file() else list(theirs.iterdir()))
-
-
-@pytest.mark.parametrize("lie", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
-def test_whatever_lies_in_the_place_of_the_spool_is_not_read(folder, lie, state):
-    lie(folder / "records.ndjson")
-    state.hook_records.append(SEEN)
-    assert state.hook_records.all() == [SEEN]
 
 
 def test_a_full_disk_stops_nothing_and_loses_nothing_from_before(tmp_path, state):

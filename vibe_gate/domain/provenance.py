@@ -130,7 +130,7 @@ by itself, as its content shows; "" is `--no-verify`, a hook that was switched o
 
 
 class Record(Model):
-    """One line.
+    """One row of `hook_records`.
 
     `ts` is ISO, UTC. `commit` is "" while there is none (the index was reviewed);
     `tree` is that of the commit, or of the index, `before` the tree that it was compared with. `run` is the run id
@@ -158,10 +158,9 @@ class Record(Model):
     reason: str = ""
     again: bool = False
 
-    def to_line(self) -> bytes:
-        """The record as one line of JSON; what is left at its default is left out."""
-        said = self.model_dump_json(by_alias=True, exclude_defaults=True, exclude={"schema_"})
-        return b'{"schema":1,' + said.removeprefix("{").encode() + b"\n"
+    def to_line(self) -> str:
+        """The record as JSON; what is left at its default is left out."""
+        return self.model_dump_json(by_alias=True, exclude_defaults=True)
 
 
 def let_through(records: Iterable[Record], tree: str) -> Record | None:

@@ -97,16 +97,6 @@ def unpushed(git: Program, local: str, known: str, remote: str) -> Selection | N
     return Selection("range", bases[0] or EMPTY_TREE, local)
 
 
-def lost_commits(git: Program, local: str, known: str) -> list[str] | None:
-    """The commits, each as id and title, that a ref at `known` loses when it is set to `local`; None: not to be told.
-
-    Those that `local` has as the same patch (rebased), and merges, are left out.
-    """
-    listed = git.run("-c", "log.showSignature=false", "log", "--format=%h %s", "--cherry-pick", "--right-only",
-                     "--no-merges", f"--max-count={MAX_REFS}", f"{local}...{known}")  # fmt: skip
-    return None if listed.code else [line for line in listed.line.split("\n") if line]
-
-
 def hooks_folder(place: Place) -> Path:
     """The folder of hooks that git uses here.
 

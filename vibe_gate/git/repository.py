@@ -170,12 +170,6 @@ class Repository(Revisions):
 
         return hooks.unpushed(self._git, local, known, remote)
 
-    def lost_commits(self, local: str, known: str) -> list[str] | None:
-        """What a ref at `known` loses when it is set to `local`: each as id and title; None if it cannot be told."""
-        from vibe_gate.git import hooks
-
-        return hooks.lost_commits(self._git, local, known)
-
     # Remotes, in CI
 
     def fetch(self, commits: Sequence[str], enough: Callable[[], bool], credentials: Credentials) -> str:

@@ -71,6 +71,7 @@ class Verification:
 
     `trusted`: the revision at which the gate was read; `signers`: where the list of signers comes from, or "";
     `strict`: whether only signatures of others counted; `remark`: what else people must know, or "".
+    `blocks_inconclusive`: whether the gate's `[on] inconclusive` stops a commit.
     """
 
     commits: tuple[tuple[ChangeIdentity, CommitStatus], ...]
@@ -78,6 +79,7 @@ class Verification:
     signers: str
     strict: bool
     remark: str = ""
+    blocks_inconclusive: bool = False
 
     @property
     def exit_code(self) -> int:
@@ -98,7 +100,9 @@ def verify(request: VerifyRequest, *, start: Path, environ: Mapping[str, str], n
         verifier = _Verifier(repository, environ, now, request, span)
         commits = verifier.verified()
         remark = " ".join(filter(None, (verifier.finder.remark, *repository.remarks)))
-        return Verification(commits, verifier.gate.revision, verifier.signers.source, verifier.strict, remark)
+        gate, signers = verifier.gate, verifier.signers
+        blocks = gate.file.on.inconclusive == "block"
+        return Verification(commits, gate.revision, signers.source, verifier.strict, remark, blocks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@
     answers        what a model answered
     spending       USD by day
 
-No method raises because of the file. A damaged or foreign file is put aside and begun anew; one that is
-locked, read-only, on a full disk or written by a newer version is left as it is, and `State.problem` says that
-this process writes nothing there. A commit is never blocked by it.
+A damaged file is put aside, and the next use begins a new one; one that is locked, read-only, on a full disk or
+written by another version is left as it is, and `State.problem` says that this process writes nothing there. Only
+records and overrides that are not written raise. A commit is never blocked by it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from vibe_gate.domain.gate import Override
     from vibe_gate.domain.model import Model
     from vibe_gate.domain.provenance import Record
-    from vibe_gate.store.folder import Folder
     from vibe_gate.store.log import Lock
 
     M = TypeVar("M", bound=Model)
@@ -37,12 +36,6 @@ FOLDER = "vibe-gate"
 """Of everything that vibe-gate keeps in the common git directory."""
 
 NAME = "state.db"
-
-SPOOL = "records.ndjson"
-"""Records of the hooks, a line each, as sh appends them, and Python where the database takes none."""
-
-MAX_LINE = 64_000
-"""Bytes. A longer record is not ours: hints and reasons are sentences."""
 
 CLAIMS = "asking"
 """Folder of the questions that are being asked just now, a locked file each."""
@@ -56,8 +49,8 @@ MAX_ANSWER_AGE_S = 90 * 86_400
 MAX_ANSWERS = 5_000
 """Answers beyond this go, oldest first; at a few KB each, some tens of MB at most."""
 
-_APPLICATION = 0x76626774  # "vbgt", in the file's header
 _SCHEMA = 2
+"""In the file's header; 0 of an empty file."""
 
 _TABLES = """
 CREATE TABLE run_keys (store TEXT, key TEXT, ctime INTEGER, data TEXT, PRIMARY KEY (store, key)) WITHOUT ROWID;
@@ -65,7 +58,6 @@ CREATE TABLE hook_records (id INTEGER PRIMARY KEY, commit_id TEXT, tree TEXT, ol
 CREATE INDEX hook_records_commit ON hook_records (commit_id);
 CREATE INDEX hook_records_tree ON hook_records (tree);
 CREATE INDEX hook_records_old ON hook_records (old);
-CREATE TABLE spool (folded INTEGER);
 CREATE TABLE overrides (id INTEGER PRIMARY KEY, line TEXT);
 CREATE TABLE answers (key TEXT PRIMARY KEY, created_at REAL, answer TEXT) WITHOUT ROWID;
 CREATE TABLE spending (day TEXT, run_id TEXT, usd REAL, PRIMARY KEY (day, run_id)) WITHOUT ROWID;
@@ -75,7 +67,7 @@ CREATE TABLE captured_blobs (session TEXT, blob TEXT, path TEXT, id INTEGER PRIM
 
 _CAREFUL = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
-"""Error codes of a file that is none of ours; the last is a table or column that is missing."""
+"""Error codes of a file that cannot be read; the last is a table or column that is missing."""
 
 
 def open_state(common_dir: str | os.PathLike[str]) -> State:
@@ -137,10 +129,6 @@ class State:
         self.close()
 
 
-class _Damaged(sqlite3.Error):
-    """Another program or version wrote the file."""
-
-
 class StateFile:
     """One connection to the file. Reads that fail find nothing; writes that fail say so in `problem`."""
 
@@ -155,25 +143,25 @@ class StateFile:
     def read(self, sql: str, *values: object) -> list[Any]:
         """The rows of a query; [] if the file cannot be read, or is not there yet."""
         with self._lock:
-            if self._connection is None and not os.path.lexists(self.path):
+            if self._connection is None and (self._unwritten or not os.path.lexists(self.path)):
                 return []
             try:
                 return self._connected().execute(sql, values).fetchall()
-            except sqlite3.Error as error:
+            except (OSError, sqlite3.Error) as error:
                 self._note(error)
                 return []
 
     def change(self, action: Callable[[sqlite3.Connection], object]) -> bool:
         """Carry out `action` in one transaction; whether it is in the file now."""
         with self._lock:
+            if self._unwritten:
+                return False
             try:
                 connection = self._connected()
-                if self._unwritten:
-                    return False
                 connection.execute("BEGIN IMMEDIATE")
                 action(connection)
                 connection.execute("COMMIT")
-            except sqlite3.Error as error:
+            except (OSError, sqlite3.Error) as error:
                 self._note(error)
                 return False
             except BaseException:
@@ -193,27 +181,23 @@ class StateFile:
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
-            try:
-                self._connection = _opened(self.folder, self.path)
-            except (OSError, sqlite3.Error) as error:
-                if _is_damage(error):
-                    return self._begun_anew(error)
-                return self._without(f"cannot be used ({_reason(error)})")
+            self._connection = _opened(self.folder, self.path)
         return self._connection
 
-    def _note(self, error: sqlite3.Error) -> None:
+    def _note(self, error: OSError | sqlite3.Error) -> None:
         """After a failure: a damaged file is put aside, any other is only read from now on."""
         if self._connection is not None and self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
-        if _is_damage(error):
-            self.close()
-            self._begun_anew(error)
+        why = str(getattr(error, "strerror", None) or error)
+        if _is_damage(error) and (aside := self._put_aside()):
+            self.problem = f"{self.path} was damaged ({why}); it is kept as {aside}, and a new one was begun."
         else:
             self._unwritten = True
-            self.problem = f"{self.path} cannot be written ({error}); nothing of this run is kept there."
+            self.problem = f"{self.path} cannot be used ({why}); nothing of this run is kept there."
 
-    def _begun_anew(self, why: Exception) -> sqlite3.Connection:
-        """Put the file aside with what belongs to it, and begin a new one."""
+    def _put_aside(self) -> str:
+        """Rename the file with what belongs to it; the new name, "" if that cannot be done."""
+        self.close()
         number = 1
         while os.path.lexists(aside := f"{self.path}.damaged-{number}"):
             number += 1
@@ -221,32 +205,18 @@ class StateFile:
             for part in ("-wal", "-shm", "-journal", ""):  # the file last: a stray log would be read into the new one
                 if os.path.lexists(self.path + part):
                     os.rename(self.path + part, aside + part)
-            self._connection = _opened(self.folder, self.path)
-        except (OSError, sqlite3.Error) as error:
-            return self._without(f"is damaged ({why}), and could not be put aside ({_reason(error)})")
-        self.problem = f"{self.path} was damaged ({why}); it is kept as {aside}, and a new one was begun."
-        return self._connection
-
-    def _without(self, why: str) -> sqlite3.Connection:
-        """Go on with a database in memory, which is empty."""
-        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        self._connection.executescript(_TABLES)
-        self._unwritten = True
-        self.problem = f"{self.path} {why}; nothing of this run is kept there."
-        return self._connection
+        except OSError:
+            return ""
+        return aside
 
 
-def _is_damage(error: Exception) -> bool:
-    """Whether the file is not a database of ours; False for one that only cannot be used now."""
-    if isinstance(error, (OSError, _Damaged)):
-        return isinstance(error, _Damaged)
+def _is_damage(error: OSError | sqlite3.Error) -> bool:
+    """Whether the file is not a whole database; False for one that only cannot be used now."""
+    if isinstance(error, OSError):
+        return False
     if not hasattr(error, "sqlite_errorcode"):
         raise error  # a mistake of ours: SQLite never saw it
     return error.sqlite_errorcode & 0xFF in _DAMAGED
-
-
-def _reason(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error)
 
 
 def _opened(folder: str, path: str) -> sqlite3.Connection:
@@ -260,7 +230,7 @@ def _opened(folder: str, path: str) -> sqlite3.Connection:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | _CAREFUL, 0o600))
     connection = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
     try:
-        if _version(connection) != (_APPLICATION, _SCHEMA):
+        if _version(connection) != _SCHEMA:
             _make(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
     except BaseException:
@@ -269,25 +239,21 @@ def _opened(folder: str, path: str) -> sqlite3.Connection:
     return connection
 
 
-def _version(connection: sqlite3.Connection) -> tuple[int, int]:
-    ((application,),) = connection.execute("PRAGMA application_id")
-    ((schema,),) = connection.execute("PRAGMA user_version")
-    return application, schema
+def _version(connection: sqlite3.Connection) -> int:
+    ((version,),) = connection.execute("PRAGMA user_version")
+    return int(version)
 
 
 def _make(connection: sqlite3.Connection) -> None:
     """Create the tables in an empty file, unless another process just does. OSError, sqlite3.Error."""
     connection.execute("PRAGMA journal_mode = WAL")  # stays as it was where the file system shares no memory
     connection.execute("BEGIN IMMEDIATE")
-    application, schema = _version(connection)
-    if application == _APPLICATION and schema > _SCHEMA:
-        raise OSError(0, "a newer vibe-gate wrote it: upgrade this one, or move the file away")
-    if (application, schema) != (_APPLICATION, _SCHEMA):
-        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
-            raise _Damaged("another program or version wrote it")
+    version = _version(connection)
+    if version not in (0, _SCHEMA):
+        raise OSError(0, "another version of vibe-gate wrote it: upgrade this one, or move the file away")
+    if version == 0:
         for statement in _TABLES.split(";"):
             connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         connection.execute(f"PRAGMA user_version = {_SCHEMA}")
     connection.execute("COMMIT")
 
@@ -297,6 +263,13 @@ class _Table:
 
     def __init__(self, file: StateFile) -> None:
         self._file = file
+
+    def _add(self, what: str, into: str, *values: str) -> None:
+        """Insert a row. StorageError, beginning with `what` it is."""
+        if not self._file.change(lambda db: db.execute(f"INSERT INTO {into}", values)):
+            from vibe_gate.errors import StorageError
+
+            raise StorageError(f"{what} was not recorded: {self._file.problem}")
 
 
 class RunIndex(_Table):
@@ -325,112 +298,33 @@ class RunIndex(_Table):
 
 
 class HookRecords(_Table):
-    """What git's hooks saw, oldest first. Damaged and foreign lines are skipped."""
+    """What git's hooks saw, oldest first. Damaged records are skipped."""
 
     def append(self, record: Record) -> None:
-        """Add a record; to the spool if the database does not take it. StorageError if neither can be written."""
-        self._fold()
-        if not self._file.change(lambda db: _insert(db, [record])):
-            _append(self._file.folder, record.to_line())
+        """Add a record. StorageError."""
+        row = (record.commit, record.tree, record.old, record.to_line())
+        self._add(f"The {record.stage} hook", "hook_records (commit_id, tree, old, line) VALUES (?, ?, ?, ?)", *row)
 
     def all(self) -> list[Record]:
         """Every record."""
-        waiting = self._fold()
-        return self._select("SELECT line FROM hook_records ORDER BY id") + waiting
+        return self._select("SELECT line FROM hook_records ORDER BY id")
 
     def about(self, name: str) -> list[Record]:
         """The records that name this tree or commit id."""
-        if not name:
-            return []
-        waiting = [record for record in self._fold() if name in (record.commit, record.tree, record.old)]
         sql = "SELECT line FROM hook_records WHERE commit_id = ?1 OR tree = ?1 OR old = ?1 ORDER BY id"
-        return self._select(sql, name) + waiting
+        return self._select(sql, name) if name else []
 
     def _select(self, sql: str, *values: str) -> list[Record]:
         from vibe_gate.domain.provenance import Record
 
-        return list(_parsed(Record, (line for (line,) in self._file.read(sql, *values))))
-
-    def _fold(self) -> list[Record]:
-        """Take in what was appended to the spool since the last time; what the database did not take comes back."""
-        ((folded,),) = self._file.read("SELECT folded FROM spool") or [(0,)]
-        data, start = _tail(self._file.folder, folded)
-        if not data:
-            return []
-        records: list[Record] = []
-        for line in data.split(b"\n"):
-            if len(line) <= MAX_LINE:
-                records += self._spooled(line, records)
-
-        def action(connection: sqlite3.Connection) -> None:
-            if connection.execute("SELECT folded FROM spool").fetchall() not in ([], [(folded,)]):
-                return  # another process has just done it
-            _insert(connection, records)
-            connection.execute("DELETE FROM spool")
-            connection.execute("INSERT INTO spool VALUES (?)", (start + len(data),))
-
-        return [] if self._file.change(action) else records
-
-    def _spooled(self, line: bytes, newer: list[Record]) -> list[Record]:
-        """The record of a line; of one that says which commit a reviewed tree became, its review with that commit."""
-        import json
-
-        from vibe_gate.domain.provenance import Record, let_through
-
-        if not line.startswith(b'{"schema":1,"kind":"linked",'):
-            return list(_parsed(Record, [line]))
-        try:
-            linked = json.loads(line)
-            tree, commit = str(linked["tree"]), str(linked["commit"])
-        except (ValueError, KeyError, RecursionError):
-            return []
-        known = self._select("SELECT line FROM hook_records WHERE tree = ? ORDER BY id", tree)
-        seen = let_through([*known, *newer], tree)
-        return [] if seen is None else [seen.model_copy(update={"commit": commit})]
+        return list(_parsed(Record, self._file.read(sql, *values)))
 
 
-def _insert(connection: sqlite3.Connection, records: Iterable[Record]) -> None:
-    rows = [(record.commit, record.tree, record.old, record.to_line().decode()) for record in records]
-    connection.executemany("INSERT INTO hook_records (commit_id, tree, old, line) VALUES (?, ?, ?, ?)", rows)
-
-
-def _parsed(kind: type[M], lines: Iterable[str | bytes]) -> Iterator[M]:
+def _parsed(kind: type[M], rows: Iterable[tuple[str]]) -> Iterator[M]:
     """What the lines say; one that is damaged, or of another version, is skipped."""
-    for line in lines:
+    for (line,) in rows:
         with suppress(ValueError):
             yield kind.model_validate_json(line)
-
-
-def _folder(path: str, create: bool = False) -> Folder:
-    """The state's folder; no link is followed in it, and a pipe in the place of a file keeps nobody waiting."""
-    from pathlib import Path
-
-    from vibe_gate.store.folder import Folder
-
-    return Folder.at(Path(path).parent).folder(FOLDER, create)
-
-
-def _tail(folder: str, folded: int) -> tuple[bytes, int]:
-    """Whole lines of the spool from `folded` on (of a shorter file from its beginning), and where they start."""
-    try:
-        with open(_folder(folder).reading(SPOOL), "rb") as file:
-            start = folded if folded <= os.fstat(file.fileno()).st_size else 0
-            file.seek(start)
-            data = file.read()
-    except OSError:
-        return b"", 0
-    return data[: data.rfind(b"\n") + 1], start
-
-
-def _append(folder: str, line: bytes) -> None:
-    """Append a line by one write. StorageError."""
-    from vibe_gate.errors import StorageError
-
-    try:
-        with open(_folder(folder).appending(SPOOL), "ab") as file:
-            file.write(b"\n" + line)  # a line that was torn must not take this one with it
-    except OSError as error:
-        raise StorageError(f"{folder}/{SPOOL} could not be written: {error.strerror}.") from error
 
 
 class Overrides(_Table):
@@ -438,17 +332,13 @@ class Overrides(_Table):
 
     def append(self, override: Override) -> None:
         """Add an override. StorageError."""
-        from vibe_gate.errors import StorageError
-
-        line = override.model_dump_json(by_alias=True)
-        if not self._file.change(lambda db: db.execute("INSERT INTO overrides (line) VALUES (?)", (line,))):
-            raise StorageError(f"The override was not recorded: {self._file.problem}")
+        self._add("The override", "overrides (line) VALUES (?)", override.model_dump_json(by_alias=True))
 
     def all(self) -> tuple[Override, ...]:
         """Every override, oldest first; damaged ones are skipped: nothing passes by them."""
         from vibe_gate.domain.gate import Override
 
-        return tuple(_parsed(Override, (line for (line,) in self._file.read("SELECT line FROM overrides ORDER BY id"))))
+        return tuple(_parsed(Override, self._file.read("SELECT line FROM overrides ORDER BY id")))
 
 
 class AnswerCache(_Table):
@@ -487,11 +377,14 @@ class AnswerCache(_Table):
         A claim is a locked file, so it ends with the process. Does not wait. True also if no file can be made: then
         a question may be paid for twice.
         """
+        from pathlib import Path
+
+        from vibe_gate.store.folder import Folder
         from vibe_gate.store.log import Lock
 
         wanted = sorted(set(keys))
         try:
-            folder = _folder(self._file.folder, create=True).folder(CLAIMS, create=True)
+            folder = Folder.at(Path(self._file.folder).parent).folder(FOLDER, create=True).folder(CLAIMS, create=True)
             for key in wanted:
                 self._claims[key] = Lock(folder, key)
         except BlockingIOError:

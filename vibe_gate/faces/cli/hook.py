@@ -51,13 +51,13 @@ def _action(stage: str) -> Callable[[Hook], int]:
         case "commit-msg":
             from vibe_gate.faces.git_hook.message import review_message as action
         case "pre-push":
-            from vibe_gate.faces.git_hook.push import push as action
+            from vibe_gate.faces.git_hook.reviewing import push as action
         case "post-commit":
             from vibe_gate.faces.git_hook.record import after_commit as action
         case "post-rewrite":
             from vibe_gate.faces.git_hook.record import after_rewrite as action
         case "reference-transaction":
-            from vibe_gate.faces.git_hook.transaction import move as action
+            from vibe_gate.faces.git_hook.record import move as action
         case _:
             from vibe_gate.faces.git_hook.reviewing import review_staged as action
     return action

@@ -16,10 +16,9 @@ from vibe_gate.errors import PASS, GateError, UsageError
 from vibe_gate.faces.claude_hook import capture, guard
 from vibe_gate.faces.claude_hook.settings import add_hooks, drop_hooks, read_settings, write_settings
 from vibe_gate.faces.cli.output import complain, emit
-from vibe_gate.faces.git_hook.install import has_gate, owner
+from vibe_gate.faces.git_hook.install import TRANSACTION, has_gate, owner
 from vibe_gate.faces.git_hook.install import install as install_hooks
 from vibe_gate.faces.git_hook.install import uninstall as uninstall_hooks
-from vibe_gate.faces.git_hook.scripts import TRANSACTION
 from vibe_gate.git import open_repository
 
 SUMMARY = "Claude Code: capture its sessions, and refuse commits that go around the gate."

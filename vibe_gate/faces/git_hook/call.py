@@ -18,6 +18,12 @@ from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, GateError, Stor
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.store import State, open_state
 
+PASSED = "vibe-gate/passed"
+"""In the common git directory: the git process whose pre-commit hook passed without a judge, and the tree."""
+
+REFUSED = 10
+"""The exit code by which Python refuses: it ends with 1 or 2 when it cannot start, and that must not stop git."""
+
 
 @dataclass(frozen=True, slots=True)
 class Effect:

@@ -1,4 +1,10 @@
-"""`install git` and `uninstall git`: hooks for repositories without a framework."""
+"""`install git` and `uninstall git`: hooks for repositories without a framework.
+
+They are small sh scripts, because sh starts in a tenth of Python's time. With nothing staged git and sh answer alone;
+settings that could hide a staged change are switched off for that look. After a review without a judge Python leaves
+`passed` for the next hooks of the same git process (`reviewing.py`): commit-msg then only looks for words that name an
+agent, and post-commit whether the commit has the tree that was reviewed. Every other commit is looked at by Python.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +19,121 @@ from pathlib import Path
 from typing import Literal
 
 from vibe_gate.domain.escape import safe
-from vibe_gate.errors import GateError, StorageError, UsageError
-from vibe_gate.faces.git_hook.scripts import END, HEAD, HOOKS, KEPT, PASSED, Home, script
+from vibe_gate.domain.provenance import AGENT_COMMANDS
+from vibe_gate.errors import StorageError, UsageError
+from vibe_gate.faces.git_hook.call import REFUSED
 from vibe_gate.git import Repository
+
+HEAD = """\
+#!/bin/sh
+# vibe-gate: written by `vibe-gate install git`; `vibe-gate uninstall git` takes it away again.
+"""
+"""First lines of every hook that vibe-gate wrote, in any version."""
+
+END = "# end of the hook of vibe-gate\n"
+"""Last line of each; what follows was added by another tool."""
+
+KEPT = ".before-vibe-gate"
+"""Suffix of a hook that was there before; vibe-gate's runs it first."""
+
+TRANSACTION = "reference-transaction"
+
+HOOKS = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite",
+         TRANSACTION)  # fmt: skip
+"""The hooks that are installed."""
+
+HINTS = "co-authored-by|assisted-by|generated-by|entire-checkpoint|claude-session|agent-session|generated with"
+"""Words without which no message hints at an agent (`domain/provenance.py`), as `grep -iE` reads them."""
+
+_CHAIN = """\
+before="${{0%/*}}/{name}{kept}"
+if [ -x "$before" ]; then "$before" "$@" || exit $?; fi
+"""
+
+_CHAIN_WITH_INPUT = """\
+before="${{0%/*}}/{name}{kept}"
+feed() {{ if [ -n "$input" ]; then printf '%s\\n' "$input"; fi; }}
+"""
+
+_IDLE = """\
+if GIT_NO_LAZY_FETCH=1 git --no-optional-locks --no-replace-objects -c core.fsmonitor=false diff --cached --quiet \\
+  --no-relative --ignore-submodules=none --no-ext-diff --no-textconv 2>/dev/null
+then exit 0; fi
+"""
+
+_PASSED = """\
+state={state}
+pid= tree=
+if [ -f "$state/passed" ] && [ ! -h "$state/passed" ]; then read -r pid tree <"$state/passed"; fi
+if [ "$pid" != "$PPID" ]; then tree=; fi
+"""
+"""`tree`: what the pre-commit hook of this very git process let through without a judge, else empty."""
+
+_MESSAGE = """\
+if [ "$tree" ]; then
+  grep -aqiE {words} "$1"
+  if [ $? -eq 1 ]; then exit 0; fi
+fi
+"""
+
+_SETTLED = """\
+set -- $(git --no-replace-objects rev-parse 'HEAD^{{tree}}' 'HEAD@{{1}}^{{tree}}' 'HEAD^@' 2>/dev/null)
+if [ "$tree" ] && [ "$1" = "$tree" ]; then exit 0; fi
+if [ $# -eq 3 ] && [ "$1" = "$2" ]; then exit 0; fi
+"""
+"""Git says whether the commit has the tree that was reviewed, or that of the commit before it; if it has neither, no
+hook looked at it, and Python records that."""
+
+_FIND = """\
+python={python}
+if [ ! -x "$python" ] || [ ! -f {package}/__main__.py ]; then
+  echo "vibe-gate: it is not at $python any more, so nothing was reviewed.{stopped}" >&2
+  echo "vibe-gate: repair: run 'vibe-gate install git' where vibe-gate is now, or delete the hook $0" >&2
+  exit 1
+fi
+"""
+
+_RUN = """\
+exec "$python" {flags} -m vibe_gate hook {name} -- "$@"
+"""
+
+_RUN_WITH_INPUT = """\
+if [ -x "$before" ]; then
+  input=$(cat)
+  feed | "$before" "$@" || exit $?
+  feed | "$python" {flags} -m vibe_gate hook {name} -- "$@"
+  exit $?
+fi
+exec "$python" {flags} -m vibe_gate hook {name} -- "$@"
+"""
+
+_TRANSACTION = """\
+if [ -x "$before" ]; then
+  input=$(cat)
+  feed | "$before" "$@" || exit $?
+fi
+if [ "$1" != prepared ] || [ -z "{agents}" ]; then exit 0; fi
+moved() {{
+  while read -r old new ref; do
+    case "$ref $new" in refs/heads/*" "*[!0]*) echo "$old $new $ref" ;; esac
+  done
+}}
+if [ -x "$before" ]; then moves=$(feed | moved); else moves=$(moved); fi
+if [ -z "$moves" ]; then exit 0; fi
+unset GIT_GRAFT_FILE GIT_SHALLOW_FILE
+if found=$(printf '%s\\n' "$moves" | while read -r old new ref; do echo "$new"; done |
+  git --no-replace-objects rev-list --max-count=1 --stdin --not --exclude=refs/stash '--exclude=refs/notes/*' \\
+    '--exclude=refs/replace/*' '--glob=refs/*' 2>/dev/null) && [ -z "$found" ]
+then exit 0; fi
+printf '%s\\n' "$moves" | {python} {flags} -m vibe_gate hook {name} -- "$@" >&2
+case $? in
+  0) exit 0 ;;
+  {refused}) exit 1 ;;
+  *) echo "vibe-gate: not checked whether a hook let this commit through: run 'vibe-gate install git' again" >&2 ;;
+esac
+"""
+"""A person's git ends at the first test. Of an agent's only new commits on branches are looked at: git is asked once
+for all branches of one call, and without the variables by which it would believe in other parents."""
 
 PACKAGE = Path(__file__).resolve().parents[2]
 
@@ -24,13 +142,12 @@ CONFIG = """\
     rev: v{version}
     hooks: [{{id: vibe-gate}}, {{id: vibe-gate-msg}}, {{id: vibe-gate-push}}, {{id: vibe-gate-record}}]"""
 
-_MOVED = ".legacy"
-"""Suffix that pre-commit and prek give a hook that was there before theirs."""
-
-Owner = Literal["nobody", "vibe-gate", "pre-commit", "prek", "husky", "lefthook", "other"]
+Owner = Literal["nobody", "vibe-gate", "pre-commit", "prek", "husky", "lefthook", "edited", "other"]
+"""Of a hook. "edited": vibe-gate's with lines added or removed; kept beside the new one it would run itself."""
 
 _SIGNS: tuple[tuple[re.Pattern[bytes], Owner], ...] = (
     (re.compile(b"(?s)" + re.escape(HEAD.encode()) + b".*\n" + re.escape(END.encode()) + rb"\Z"), "vibe-gate"),
+    (re.compile(re.escape(HEAD.encode())), "edited"),
     (re.compile(rb"#![^\n]*\n# File generated by prek"), "prek"),
     (re.compile(rb"#![^\n]*\n# File generated by pre-commit"), "pre-commit"),
     (re.compile(rb"(?s).*?(^# husky$|^[^#\n]*husky\.sh\b)", re.MULTILINE), "husky"),
@@ -61,11 +178,6 @@ def install(repository: Repository, version: str, names: tuple[str, ...] = HOOKS
         if whose in ADVICE:
             advice = ADVICE[whose].format(name=name, config=CONFIG.format(version=version))
             raise UsageError(f"{whose} owns the hook {name} here. Instead of installing it, {advice}")
-    state = repository.common_dir / "vibe-gate"
-    try:
-        state.mkdir(exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"{state} could not be created: {error.strerror}.") from error
     scripts = _scripts(repository, folder)
     if all(stands(folder, name, scripts[name]) for name in names):
         return [f"unchanged: hooks in {safe(str(folder))}: {', '.join(names)}"]
@@ -75,11 +187,6 @@ def install(repository: Repository, version: str, names: tuple[str, ...] = HOOKS
             lines.append(f"Your hook {name} is kept as {name}{KEPT} and runs first.")
     if folder.is_relative_to(repository.root) and not folder.is_relative_to(repository.common_dir):
         lines.append("They are in the working tree (core.hooksPath) and name this machine's paths: do not commit them.")
-    for root in repository.other_worktrees():
-        with contextlib.suppress(GateError):
-            if not has_gate(repository.open_worktree(root)):
-                where = "its core.hooksPath is another folder. Run `vibe-gate install git` there, too."
-                lines.append(f"The worktree {safe(str(root))} has no hooks of vibe-gate: {where}")
     return lines
 
 
@@ -92,9 +199,11 @@ def outdated(repository: Repository) -> tuple[str, ...] | None:
 
 
 def _scripts(repository: Repository, folder: Path) -> dict[str, bytes]:
-    state = _as_sh(repository.common_dir / "vibe-gate", folder, repository.common_dir)
-    home = Home(sys.executable, _flags(), PACKAGE, state)
-    return {name: script(name, home) for name in HOOKS}
+    state = repository.common_dir / "vibe-gate"
+    # Beside the hooks where they are in their usual place, so that it moves with them.
+    moves = folder == repository.common_dir / "hooks"
+    in_sh = '"${0%/*}/../vibe-gate"' if moves else shlex.quote(str(state))
+    return {name: script(name, in_sh) for name in HOOKS}
 
 
 def has_gate(repository: Repository) -> bool:
@@ -107,16 +216,9 @@ def uninstall(repository: Repository, names: tuple[str, ...] = HOOKS) -> list[st
     folder = _folder(repository)
     done = {name: take_away(folder, name) for name in names}
     foreign = [name for name in names if done[name] == "foreign"]
-    moved = [name for name in foreign if take_away(folder, name, _MOVED) in ("removed", "restored")]
-    state = repository.common_dir / "vibe-gate"
-    with contextlib.suppress(OSError):
-        (repository.common_dir / PASSED).unlink()
-    with contextlib.suppress(OSError):  # records stay, and the folder with them
-        state.rmdir()
     lines = [f"Your hook {name} is back." for name, how in done.items() if how == "restored"]
     lines += [f"The hook {name} is not vibe-gate's; kept." for name in foreign]
-    lines += [f"Removed vibe-gate's part, which ran before the hook {name}." for name in moved]
-    gone = [name for name, how in done.items() if how in ("removed", "restored")] + moved
+    gone = [name for name, how in done.items() if how in ("removed", "restored")]
     first = f"Removed from {safe(str(folder))}: {', '.join(gone)}" if gone else "No hooks of vibe-gate are installed."
     return [first, *lines]
 
@@ -135,17 +237,6 @@ def _folder(repository: Repository) -> Path:
     return folder
 
 
-def _flags() -> str:
-    user = site.getusersitepackages()
-    return "-EP" if PACKAGE.is_relative_to(user) else "-I"
-
-
-def _as_sh(state: Path, folder: Path, common_dir: Path) -> str:
-    """The folder of records as sh reads it: beside the hooks where they are in their usual place, so that it moves
-    with them."""
-    return '"${0%/*}/../vibe-gate"' if folder == common_dir / "hooks" else shlex.quote(str(state))
-
-
 def owner(hook: Path) -> Owner:
     """The tool that wrote a hook file; "nobody" if there is no file."""
     try:
@@ -156,13 +247,7 @@ def owner(hook: Path) -> Owner:
     except OSError:
         return "other"
     tool: Owner = next((name for sign, name in _SIGNS if sign.match(beginning)), "other")
-    return "other" if tool == "vibe-gate" and hook.is_symlink() else tool  # vibe-gate writes no links
-
-
-def _begins_as_ours(hook: Path) -> bool:
-    with contextlib.suppress(OSError), hook.open("rb") as file:
-        return file.read(len(HEAD)) == HEAD.encode()
-    return False
+    return "edited" if tool == "vibe-gate" and hook.is_symlink() else tool  # vibe-gate writes no links
 
 
 def put(folder: Path, name: str, script: bytes) -> bool:
@@ -199,19 +284,15 @@ def stands(folder: Path, name: str, script: bytes) -> bool:
 def check_room(folder: Path, name: str) -> None:
     """StorageError if another tool's hook could not be kept beside vibe-gate's."""
     hook, kept = folder / name, folder / (name + KEPT)
-    if owner(hook) == "other" and _begins_as_ours(hook):
-        # Kept beside vibe-gate's it would run itself: it runs the hook that is kept.
+    if owner(hook) == "edited":
         raise StorageError(f"{hook} is vibe-gate's with lines added or removed. Move your lines into another file.")
     if owner(hook) not in ("nobody", "vibe-gate") and os.path.lexists(kept):
         raise StorageError(f"{kept} exists, and {hook} is not vibe-gate's. Move one of them away.")
 
 
-def take_away(folder: Path, name: str, moved: str = "") -> Literal["removed", "restored", "absent", "foreign"]:
-    """Remove vibe-gate's hook `name` and restore the one before it; another tool's hook stays. StorageError.
-
-    `moved`: the suffix that a framework, installed later, gave to vibe-gate's hook.
-    """
-    hook, kept = folder / (name + moved), folder / (name + KEPT)
+def take_away(folder: Path, name: str) -> Literal["removed", "restored", "absent", "foreign"]:
+    """Remove vibe-gate's hook `name` and restore the one before it; another tool's hook stays. StorageError."""
+    hook, kept = folder / name, folder / (name + KEPT)
     if owner(hook) != "vibe-gate":
         return "foreign" if os.path.lexists(hook) else "absent"
     try:
@@ -222,3 +303,33 @@ def take_away(folder: Path, name: str, moved: str = "") -> Literal["removed", "r
     except OSError as error:
         raise StorageError(f"{hook} could not be removed: {error.strerror}.") from error
     return "removed"
+
+
+def script(name: str, state: str) -> bytes:
+    """The text of one hook; `state` is the folder of the shared state as sh reads it.
+
+    It names the interpreter, and `-I` (nothing of the current folder or the environment is imported), or `-EP` if the
+    package is in the user's own site-packages, which `-I` hides.
+    """
+    parts = {
+        "pre-commit": [_CHAIN, _IDLE, _FIND, _RUN],
+        "pre-merge-commit": [_CHAIN, _FIND, _RUN],
+        "commit-msg": [_CHAIN, _PASSED, _MESSAGE, _IDLE, _FIND, _RUN],
+        "post-commit": [_CHAIN, _PASSED, _SETTLED, _FIND, _RUN],
+        "pre-push": [_CHAIN_WITH_INPUT, _FIND, _RUN_WITH_INPUT],
+        "post-rewrite": [_CHAIN_WITH_INPUT, _FIND, _RUN_WITH_INPUT],
+        TRANSACTION: [_CHAIN_WITH_INPUT, _TRANSACTION],
+    }[name]
+    text = "".join([HEAD, *parts, END]).format(
+        name=name,
+        kept=KEPT,
+        state=state,
+        words=shlex.quote(HINTS),
+        agents="".join(f"${name}" for name in AGENT_COMMANDS),
+        refused=REFUSED,
+        python=shlex.quote(sys.executable),
+        package=shlex.quote(str(PACKAGE)),
+        flags="-EP" if PACKAGE.is_relative_to(site.getusersitepackages()) else "-I",
+        stopped=" Git was stopped." if not name.startswith("post-") else "",
+    )
+    return text.encode("utf-8", "surrogateescape")

@@ -1,34 +1,71 @@
-"""post-commit, post-rewrite: record which commit a reviewed tree became, and which commit no hook let through.
+"""What happens after pre-commit: which commit a reviewed tree became, and which commits no hook let through.
 
-Git runs post-commit for every commit that it makes itself, also with `--no-verify` and if it runs no pre-commit
-hook. Nothing can be stopped any more: the hook reports the bypass, and `verify` and CI act on the record.
+post-commit, post-rewrite: git runs them for every commit that it makes itself, also with `--no-verify`. Nothing can be
+stopped any more: the hook reports a bypass, and `verify` and CI act on the record.
+
+reference-transaction: git calls it for every change of a ref, plumbing included, and the script (`install.py`) calls
+Python only where an agent moves a branch to a commit that no ref has yet. It must be one that a hook let through.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.provenance import Record, let_through, provenance
+from vibe_gate.domain.provenance import Record, RecordStage, changes_let_through, let_through, trees_before
 from vibe_gate.errors import PASS, GateError
-from vibe_gate.faces.git_hook.call import Hook
+from vibe_gate.faces.git_hook.call import REFUSED, Hook, record_or_say
 from vibe_gate.git import HeadCommit, Repository, Updates, open_repository
 from vibe_gate.receipts.notes import share_run
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from vibe_gate.git import NewCommit
     from vibe_gate.store.state import HookRecords
 
+MAX_UNSEEN = 1_000
+"""Commits, the first ones, that are recorded as an agent's at once."""
 
-def seen_commits(records: Iterable[Record]) -> set[str]:
-    """The commits that a hook saw being made, and what such commits were rewritten to; `records`: the oldest first."""
-    seen: set[str] = set()
-    for record in records:
-        is_seen = record.old in seen if record.kind == "rewritten" else record.stage != "pre-push"
-        if is_seen or record.kind == "unseen":
-            seen.add(record.commit)
-    return seen
+MAX_NAMED = 5
+"""Commits that a refusal names."""
+
+_FRAMEWORK_FILES = (".pre-commit-config.yaml", "prek.toml", "lefthook.yml", ".husky/pre-commit")
+
+ADVICE = """\
+vibe-gate: Make the commit with `git commit` and without --no-verify, so that the pre-commit hook reviews it.
+vibe-gate: After a conflict in a rebase run `git commit` before `git rebase --continue`; if it is too late for that:
+vibe-gate:   git reset --soft HEAD~1; git commit; git rebase --continue
+vibe-gate: Or review it with `vibe-gate review --commit {commit}` and repeat the command."""
+
+
+def note_unseen(hook: Hook, repository: Repository, stage: RecordStage, commits: Iterable[str]) -> None:
+    """Record that an agent pushes or rewrites commits that no hook saw being made (`git am`, then an amend)."""
+    if not hook.hints:
+        return
+    records = hook.state(repository.common_dir).hook_records.all()
+    before = {record.commit: record.old for record in records if record.kind == "rewritten"}
+    made = (record for record in records if record.kind == "unseen" or (record.stage != "pre-push" and not record.old))
+    seen = changes_let_through(records).keys() | {record.commit for record in made}
+    for commit in list(commits)[:MAX_UNSEEN]:
+        record = Record(ts=hook.now, kind="unseen", stage=stage, commit=commit, hints=hook.hints)
+        if not _forms(repository, commit, before) & seen and not record_or_say(hook, repository, record):
+            return
+
+
+def _forms(repository: Repository, commit: str, before: Mapping[str, str]) -> set[str]:
+    """The ids of a commit and its tree, and those of what it was rewritten from."""
+    names: set[str] = set()
+    while commit and commit not in names:
+        names.add(commit)
+        with suppress(GateError):  # gone since
+            names.add(repository.tree(commit).id)
+        commit = before.get(commit, "")
+    return names
 
 
 def after_commit(hook: Hook) -> int:
@@ -69,34 +106,10 @@ def after_rewrite(hook: Hook) -> int:
             pairs = _pairs(hook, repository)
             for old, new in pairs:
                 records.append(_rewritten(hook, old, new, repository.tree(new).id))
-            _note_unseen(hook, records, [new for _, new in pairs])
-            _report_named(hook, repository, records, pairs)
+            note_unseen(hook, repository, "post-rewrite", [new for _, new in pairs])
     except GateError as error:
         return _only_say(hook, error)
     return PASS
-
-
-def _note_unseen(hook: Hook, records: HookRecords, rewritten: list[str]) -> None:
-    """Record that an agent rewrote a commit that no hook saw being made (`git am`, then an amend)."""
-    if not hook.hints:
-        return
-    seen = seen_commits(records.all())
-    for commit in rewritten:
-        if commit not in seen:
-            records.append(Record(ts=hook.now, kind="unseen", stage="post-rewrite", commit=commit, hints=hook.hints))
-
-
-def _report_named(hook: Hook, repository: Repository, records: HookRecords, pairs: list[tuple[str, str]]) -> None:
-    """Report messages that name an agent now and did not before: with the same tree no hook had asked a judge."""
-    for old, new in pairs:
-        before, hints = (provenance({}, (repository.commit(name),), uncommitted=False).hints for name in (old, new))
-        if before or not hints:
-            continue
-        tree = repository.tree(new).id
-        seen = let_through(records.about(tree), tree)
-        if seen is not None and not seen.judged:
-            again = f"Run `vibe-gate review --commit {new[:12]}`."
-            hook.say(f"vibe-gate: {safe(hints[0])}; no judge was asked. {again}")
 
 
 def _linked(hook: Hook, made: HeadCommit, records: HookRecords) -> Record | None:
@@ -172,3 +185,89 @@ def _command(hook: Hook) -> str:
 def _only_say(hook: Hook, error: GateError) -> int:
     hook.say(f"vibe-gate: not recorded: {safe(str(error))}")
     return PASS
+
+
+def move(hook: Hook) -> int:
+    """Read `OLD NEW REF` lines of branches from stdin; REFUSED if one brings a commit that no hook let through.
+
+    A failure of vibe-gate itself does not stop git: it is reported and recorded.
+    """
+    moves = [line.split(" ", 2) for line in hook.stdin().split("\n") if line.count(" ") >= 2]
+    try:
+        updates = Updates(hook.start, hook.environ)
+        refused = [(ref, bad) for _, new, ref in moves if (bad := _not_let_through(hook, updates, new))]
+    except Exception as error:  # noqa: BLE001  a broken state of vibe-gate must not stop git
+        return _not_checked(hook, [new for _, new, _ in moves], error)
+    for ref, commits in refused:
+        hook.say(f"vibe-gate: {safe(ref)} was not moved: no hook let these commits through:")
+        titles = [(commit.id[:12], commit.message.partition("\n")[0][:72]) for commit in commits[:MAX_NAMED]]
+        hook.say("\n".join(f"    {name} {safe(title)}" for name, title in titles))
+        hook.say(ADVICE.format(commit=commits[0].id[:12]))
+    return REFUSED if refused else PASS
+
+
+def _not_let_through(hook: Hook, updates: Updates, tip: str) -> list[NewCommit]:
+    """The new commits of a branch that no hook, no review and no work of git itself accounts for, newest first."""
+    new = updates.new(tip)
+    records = hook.state(updates.common_dir).hook_records.all() if new else []
+    if not new or not _is_gated(updates, records):
+        return []
+    if updates.is_applying():
+        _note_made(hook, updates, [commit.id for commit in new])
+        return []
+    reviewed = partial(trees_before, changes_let_through(records))
+    left = [commit for commit in new if commit.before not in reviewed(commit.tree)]
+    made = updates.by_itself(left, reviewed) if left else set()
+    left = [commit for commit in left if commit.id not in made]
+    return [commit for commit in left if not _is_reviewed(hook, commit)]
+
+
+def _is_gated(updates: Updates, records: list[Record]) -> bool:
+    """Whether this repository's commits are reviewed: a hook names vibe-gate, or one has recorded a commit here."""
+    if any(record.stage in ("pre-commit", "commit-msg", "pre-merge-commit") for record in records):
+        return True
+    root = updates.common_dir.parent
+    return any(
+        b"vibe-gate" in _bytes(file)
+        for file in (updates.hooks / "pre-commit", *(root / name for name in _FRAMEWORK_FILES))
+    )
+
+
+def _is_reviewed(hook: Hook, commit: NewCommit) -> bool:
+    """Whether `verify` knows a review of the commit, its tree or its patch that would have let pre-commit pass.
+
+    Asked last, because it loads much.
+    """
+    from vibe_gate.receipts.verify import VerifyRequest, verify
+
+    try:
+        found = verify(VerifyRequest(commit.id), start=hook.start, environ=hook.environ, now=hook.clock())
+    except GateError:
+        return False
+    passing = {"reviewed", "overridden", "incomplete", "approval"}
+    if not found.blocks_inconclusive:
+        passing.add("inconclusive")
+    return any(status.status in passing for _, status in found.commits)
+
+
+def _note_made(hook: Hook, updates: Updates, commits: Iterable[str], reason: str = "") -> None:
+    """Record who makes the commits: git runs no other hook for `git am`."""
+    for commit in commits:
+        record = Record(
+            ts=hook.now, kind="unseen", stage="reference-transaction", commit=commit, hints=hook.hints, reason=reason
+        )
+        hook.state(updates.common_dir).hook_records.append(record)
+
+
+def _not_checked(hook: Hook, commits: list[str], error: Exception) -> int:
+    what = safe(str(error) or type(error).__name__)
+    hook.say(f"vibe-gate: not checked whether a hook let the commit through: {what}")
+    with suppress(Exception):  # the failure is already reported
+        _note_made(hook, Updates(hook.start, hook.environ), commits, f"not checked: {error}"[:2000])
+    return PASS
+
+
+def _bytes(file: Path) -> bytes:
+    with suppress(OSError):
+        return file.read_bytes()
+    return b""

@@ -1,24 +1,28 @@
-"""pre-commit, pre-merge-commit, manual: review a change, report the result, and record it."""
+"""Review a change, report the result, and record it: pre-commit, pre-merge-commit, manual; pre-push.
+
+pre-push reviews the commits that each pushed ref brings as one change; never the working tree.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
-from vibe_gate.domain.change import Selection
+from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import HookRule
 from vibe_gate.domain.provenance import Record, RecordKind
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY
-from vibe_gate.errors import PASS
+from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, RevisionError, UsageError
 from vibe_gate.faces import progress
-from vibe_gate.faces.git_hook.call import Effect, Hook, effect, loud, record_or_say
-from vibe_gate.faces.git_hook.scripts import PASSED
+from vibe_gate.faces.git_hook.call import PASSED, Effect, Hook, effect, loud, record_or_say
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.receipts.notes import is_wanted
+from vibe_gate.receipts.notes import NOTES, is_wanted
 from vibe_gate.report import words
 from vibe_gate.review import Review, ReviewRequest, review_in
 
@@ -29,6 +33,20 @@ SETTLED = "not asked again: "
 
 PIPE_WIDTH = 1000
 """Columns of a verdict in a hook's output: wide enough that no line is cut."""
+
+_GRAVITY = {PASS: 0, POLICY_CHANGED: 1, INTEGRITY: 3}
+"""Of several pushed refs the gravest exit code is returned; codes not listed here count as 2."""
+
+_NO_COMMIT = "0" * 40
+
+_RECEIPTS = f"refs/notes/{NOTES}"
+"""Pushed receipts are not reviewed."""
+
+_LINE = re.compile(r".+ ([0-9a-f]{40}) (\S+) ([0-9a-f]{40})")
+"""What git writes of each ref: its name here, the commit, its name there, and the commit that is there now.
+
+The name here is the source as it was typed, which may have spaces: `main^{/some words}`.
+"""
 
 
 def review_staged(hook: Hook) -> int:
@@ -177,3 +195,93 @@ def _mark_passed(file: Path, line: str) -> None:
         with part.open("x", encoding="ascii") as new:
             new.write(line)
         part.replace(file)
+
+
+def push(hook: Hook) -> int:
+    """Review what each pushed ref adds to the remote. Deletions and receipts add nothing."""
+    # What was recorded of earlier commits is loaded for a push alone.
+    from vibe_gate.faces.git_hook.record import note_unseen
+
+    with open_repository(hook.start, hook.environ) as repository:
+        wanted = list(dict.fromkeys(_pushed(hook, repository)))
+        for one in wanted:
+            base = "" if one.left == EMPTY_TREE else one.left
+            note_unseen(hook, repository, "pre-push", repository.span(base, one.right))
+    if not wanted:
+        hook.say("vibe-gate: nothing new is pushed.")
+    codes = [review_change(hook, one, settled=partial(_one_by_one, hook, one)).code for one in wanted]
+    return max(codes, key=lambda code: _GRAVITY.get(code, 2), default=PASS)
+
+
+def _one_by_one(hook: Hook, selection: Selection) -> str:
+    """Why no judge has to be asked about the push as a whole, or "": each of its commits was reviewed and passed.
+
+    Each line of the push was then shown to a judge with the tree around it: each commit against its parent, a merge
+    against every parent unless git made it by itself (`verify`).
+    """
+    dots = "..." if selection.kind == "merge_base" else ".."
+    from vibe_gate.receipts.verify import VerifyRequest, verify
+
+    request = VerifyRequest(f"{selection.left}{dots}{selection.right}", stage="pre-push")
+    try:
+        found = verify(request, start=hook.start, environ=hook.environ, now=hook.clock())
+    except GateError:  # for example too many commits
+        return ""
+    if not found.commits or any(one.status not in ("reviewed", "empty") for _, one in found.commits):
+        return ""
+    count = len(found.commits)
+    if count == 1 and found.commits[0][1].match in ("commit", "tree"):
+        return ""  # the same question: its answer is in the cache
+    each = "its one commit was" if count == 1 else f"each of its {count} commits was"
+    return f"{SETTLED}{each} reviewed and passed"
+
+
+def _pushed(hook: Hook, repository: Repository) -> list[Selection]:
+    found = []
+    remote = _remote(hook)
+    for local, known in dict.fromkeys(_refs(hook)):  # hundreds of tags may name one commit
+        try:
+            commit = repository.resolve(local)
+        except RevisionError:
+            hook.say(f"vibe-gate: {safe(local)} is not a commit; nothing to review.")
+            continue
+        selection = repository.unpushed(commit, known, remote)
+        if selection is not None:
+            found.append(selection)
+    return found
+
+
+def _refs(hook: Hook) -> list[tuple[str, str]]:
+    """Pushed commits with what the remote has there ("": nothing): git's lines, or else a framework's variables.
+
+    Git's lines come first, since whoever pushes can set the variables. UsageError for a line in another form.
+    """
+    lines = [line for line in hook.stdin().split("\n") if line]
+    if not lines and ("PRE_COMMIT" in hook.environ or "PREK_HOOK_STAGE" in hook.environ):
+        return _framework_refs(hook.environ)
+    found = [(_LINE.fullmatch(line), line) for line in lines]
+    for match, line in found:
+        if match is None:
+            raise UsageError(
+                f"cannot be read as a line of git for pre-push: {line!r}. Nothing was pushed; run `git push` again."
+            )
+    pairs = [match.groups() for match, _ in found if match is not None]
+    return [
+        (new, "" if old == _NO_COMMIT else old) for new, there, old in pairs if new != _NO_COMMIT and there != _RECEIPTS
+    ]
+
+
+def _framework_refs(environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The one ref of which pre-commit and prek tell: they keep git's lines to themselves."""
+    if environ.get("PRE_COMMIT_REMOTE_BRANCH") == _RECEIPTS:
+        return []
+    pushed = environ.get("PRE_COMMIT_TO_REF") or environ.get("PRE_COMMIT_LOCAL_BRANCH") or "HEAD"
+    return [(pushed, environ.get("PRE_COMMIT_FROM_REF", ""))]
+
+
+def _remote(hook: Hook) -> str:
+    """The remote's name; "" of one that is pushed to by its address alone, which git passes twice then."""
+    if len(hook.words) > 1:
+        return "" if hook.words[0] == hook.words[1] else hook.words[0]
+    name = hook.environ.get("PRE_COMMIT_REMOTE_NAME", "")
+    return "" if name == hook.environ.get("PRE_COMMIT_REMOTE_URL") else name
