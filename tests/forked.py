@@ -1,86 +1,114 @@
 """The command in a process of its own that was forked, not started: loading takes ten times as long as most commands.
 
 One process for each worker of pytest, started with the first command, has loaded the program and nothing else. For
-each command it forks a child with the command's own arguments, folder, environment and outputs. Where the interpreter
-itself is the subject (`-I`, `-X importtime`, PYTHON* variables, modules that a folder would slip in) a test starts it.
+each command it forks a child with the command's own arguments, folder, environment, umask, process group and outputs.
+`programs()` holds what asks for one from a shell, a search path or a hook. Where the interpreter itself is the subject
+(`-X importtime`, PYTHON* variables, a terminal, limits, signals, modules that a folder would slip in) a test starts it.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import importlib
-import json
 import os
 import pkgutil
+import select
+import shlex
+import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import asking
+
 import vibe_gate
 from vibe_gate.domain.model import Model
 from vibe_gate.faces.cli import main
 
-_LENGTH = struct.Struct("!I")
-_server: tuple[subprocess.Popen[bytes], socket.socket] | None = None
+_PYTHON = ("-I", "-m", "vibe_gate")
+_CLIENT = """\
+#!/bin/sh
+exec {python} -I -S {client} {address} {words} "$@"
+"""
+_SERVER = f"""\
+import sys
+sys.path.append({str(Path(__file__).parent)!r})  # last, so that nothing of the tests hides a module
+import forked
+forked.serve(*sys.argv[1:])
+"""
+_folder: Path | None = None
 
 
 def run(argv: Sequence[str], cwd: Path, environ: Mapping[str, str], files: Sequence[int], timeout: float) -> int:
     """Run `vibe-gate ARGV` with these three files as stdin, stdout and stderr; the exit code, or minus the signal."""
+    folder = os.open(cwd, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.settimeout(timeout)
+            server.connect(os.fspath(programs() / "server"))
+            words = [os.fsencode(word) for word in argv]
+            variables = [os.fsencode(f"{name}={value}") for name, value in environ.items()]
+            asking.ask(server, [*files, folder], os.getpid(), words, variables)
+            return asking.answer(server)
+    finally:
+        os.close(folder)
+
+
+def programs() -> Path:
+    """The folder with `vibe-gate` and `python` for tests: with `-I -m vibe_gate` a fork, else the interpreter."""
+    global _folder
+    if _folder is None:
+        _folder = Path(tempfile.mkdtemp(prefix="vibe-gate-"))
+        for name, words in (("python", ()), ("vibe-gate", _PYTHON)):
+            places = {"python": sys.executable, "client": asking.__file__, "address": str(_folder / "server")}
+            program = _folder / name
+            quoted = {name: shlex.quote(place) for name, place in places.items()}
+            program.write_text(_CLIENT.format(**quoted, words=" ".join(words)))
+            program.chmod(0o755)
+        _start(_folder)
+    return _folder
+
+
+def _start(folder: Path) -> None:
     ours, theirs = socket.socketpair()
-    with ours:
-        with theirs:
-            request = json.dumps([list(argv), os.fspath(cwd), dict(environ)]).encode()
-            socket.send_fds(_listening(), [_LENGTH.pack(len(request))], [theirs.fileno(), *files])
-        ours.sendall(request)
-        ours.settimeout(timeout)
-        with ours.makefile() as answers:
-            child = int(answers.readline())
-            try:
-                return int(answers.readline())
-            except TimeoutError:
-                os.kill(child, signal.SIGKILL)
-                raise
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "VIBE_GATE_"))}
+    with theirs, socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.fspath(folder / "server"))
+        listening.listen(128)
+        subprocess.Popen(
+            [sys.executable, "-P", "-c", _SERVER, str(folder), str(listening.fileno()), str(theirs.fileno())],
+            pass_fds=[listening.fileno(), theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            env=kept,
+            cwd="/",
+        )
+    atexit.register(ours.close)
 
 
-def _listening() -> socket.socket:
-    global _server
-    if _server is None:
-        ours, theirs = socket.socketpair()
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "VIBE_GATE_"))}
-        with theirs:
-            started = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                env=kept,
-                cwd="/",
-            )
-        _server = (started, ours)
-        atexit.register(ours.close)
-    return _server[1]
-
-
-def serve(listening: socket.socket) -> None:
-    """Fork a child for each request, until the worker is gone."""
+def serve(place: str, *descriptors: str) -> None:
+    """Fork a child for each request at the first of two sockets, until the worker at the other is gone."""
+    folder = Path(place)
+    listening, worker = (socket.socket(fileno=int(number)) for number in descriptors)
     _load()
     gc.freeze()  # no child looks through it for garbage
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children
-    while True:
-        head, files, _, _ = socket.recv_fds(listening, _LENGTH.size, 4)
-        if not head:
-            return
+    while worker not in select.select([listening, worker], [], [])[0]:
+        client, _ = listening.accept()
         if os.fork() == 0:
             listening.close()
-            _watch(socket.socket(fileno=files[0]), files[1:], _LENGTH.unpack(head)[0])
-        for file in files:
-            os.close(file)
+            worker.close()
+            _watch(folder, client)
+        client.close()
+    shutil.rmtree(folder)
 
 
 def _load() -> None:
@@ -97,32 +125,47 @@ def _build(model: type[Model]) -> None:
         _build(kind)
 
 
-def _watch(asking: socket.socket, files: list[int], length: int) -> None:
-    """Fork once more; say which process it is, wait for it, say how it ended."""
+def _watch(folder: Path, client: socket.socket) -> None:
+    """Fork once more; wait for that process, and say how it ended. A client that goes away takes it with it."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    argv, cwd, environ = json.loads(asking.recv(length, socket.MSG_WAITALL))
+    head, files, _, _ = socket.recv_fds(client, 12, 4)
+    words = client.recv(int(head), socket.MSG_WAITALL).split(b"\0")
     child = os.fork()
     if child == 0:
-        asking.close()
-        for number, file in enumerate(files):
-            os.dup2(file, number)
-            os.close(file)
-        os._exit(_main(argv, cwd, environ))
-    for file in files:
-        os.close(file)
-    asking.sendall(b"%d\n" % child)
+        client.close()
+        os._exit(_main(folder, files, words))
+
+    def end() -> None:
+        with contextlib.suppress(OSError):
+            client.recv(1)
+            os.kill(child, signal.SIGTERM)
+
+    threading.Thread(target=end, daemon=True).start()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    asking.sendall(b"%d\n" % code)
+    with contextlib.suppress(OSError):
+        client.sendall(b"%d" % code)
     os._exit(0)
 
 
-def _main(argv: list[str], cwd: str, environ: dict[str, str]) -> int:
+def _main(folder: Path, files: list[int], words: list[bytes]) -> int:
     """As the interpreter does it: the command, what was to happen at the end, the outputs."""
-    os.chdir(cwd)
-    os.environ.clear()
-    os.environ.update(environ)
+    umask, parent, group, length = map(int, words[:4])
+    argv, variables = words[4:][:length], words[4:][length:]
+    os.fchdir(files[3])
+    for number, file in enumerate(files):
+        if number < 3:
+            os.dup2(file, number)
+        os.close(file)
+    os.umask(umask)
+    with contextlib.suppress(PermissionError):  # a group of another session
+        os.setpgid(0, group)
+    os.environb.clear()
+    os.environb.update(variable.split(b"=", 1) for variable in variables)
+    os.getppid = lambda: parent
     time.tzset()
-    sys.argv[1:] = argv
+    sys.argv[1:] = map(os.fsdecode, argv)
+    if sys.argv[1:3] == ["install", "git"] or sys.argv[1:2] == ["doctor"]:
+        sys.executable = str(folder / "python")  # the hooks are to ask for forks, too
     try:
         code = main()
     except BaseException:
@@ -133,6 +176,3 @@ def _main(argv: list[str], cwd: str, environ: dict[str, str]) -> int:
     sys.stderr.flush()
     return code
 
-
-if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import forked
 from answers import passes
 from command import vibe_gate
 
@@ -97,8 +98,9 @@ class Hooked:
 
 
 def at(path: Path, environ: dict[str, str]) -> Hooked:
-    """The working tree at `path`, with this installation's programs on the search path."""
-    here = Hooked(path, {**environ, "PATH": f"{BIN}{os.pathsep}{environ['PATH']}", "GIT_EDITOR": "true"})
+    """The working tree at `path`, with this installation's programs on the search path; `vibe-gate` is forked."""
+    programs = os.pathsep.join([str(forked.programs()), str(BIN), environ["PATH"]])
+    here = Hooked(path, {**environ, "PATH": programs, "GIT_EDITOR": "true"})
     here.more["PRE_COMMIT_HOME"] = here.more["PREK_HOME"] = str(path.parent / "frameworks")
     return here
 
