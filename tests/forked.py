@@ -175,4 +175,3 @@ def _main(folder: Path, files: list[int], words: list[bytes]) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     return code
-

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command import started as fresh
 from command import vibe_gate
 from hooked import BIN, STAGES, Done, Hooked, started
 
@@ -36,6 +37,13 @@ def gate(here: Hooked, *argv: str) -> Done:
 def installed(here: Hooked) -> Hooked:
     done = gate(here, "install", "git")
     assert done.code == 0, done.text
+    return here
+
+
+def installed_for_real(here: Hooked) -> Hooked:
+    """The same by a Python that was started: the hooks name the interpreter itself."""
+    done = fresh("install", "git", cwd=here.path, environ=here.environ | here.more)
+    assert done.code == 0, done.err
     return here
 
 
@@ -361,7 +369,7 @@ def test_a_hook_that_someone_put_in_our_place_stays(here):
 
 
 def test_a_vibe_gate_that_moved_stops_the_commit_and_says_how_to_go_on(here):
-    installed(here)
+    installed_for_real(here)
     for name in STAGES:
         hook = here.path / ".git" / "hooks" / name
         hook.write_text(hook.read_text().replace(sys.executable, "/gone/bin/python"))
@@ -375,7 +383,7 @@ def test_a_vibe_gate_that_moved_stops_the_commit_and_says_how_to_go_on(here):
 
 
 def test_with_nothing_staged_no_python_is_started(here):
-    installed(here)
+    installed_for_real(here)
     for name in STAGES:
         hook = here.path / ".git" / "hooks" / name
         hook.write_text(hook.read_text().replace(sys.executable, "/gone/bin/python"))
@@ -441,7 +449,7 @@ def test_a_repository_that_was_moved_keeps_its_gate(here, tmp_path):
 
 
 def test_code_of_the_reviewed_repository_is_never_imported(here):
-    installed(here)
+    installed_for_real(here)
     for name in ("json", "argparse", "pydantic", "vibe_gate"):
         (here.path / f"{name}.py").write_text("raise SystemExit('hostile')")
     here.git("add", "-A")
@@ -450,7 +458,7 @@ def test_code_of_the_reviewed_repository_is_never_imported(here):
 
 
 def test_after_a_human_change_no_python_is_started_again(here):
-    installed(here)
+    installed_for_real(here)
     for name in ("commit-msg", "post-commit"):
         hook = here.path / ".git" / "hooks" / name
         hook.write_text(hook.read_text().replace(sys.executable, "/gone/bin/python"))
