@@ -79,13 +79,12 @@ class StorageError(InfrastructureError):
 class ForgeError(InfrastructureError):
     """The forge refused something, or gave no answer that can be read; it never changes a verdict.
 
-    `status` is HTTP's, 0 where there was no answer. `uncertain`: what was asked may have been done all the same.
+    `status` is HTTP's, 0 where there was no answer: then, and at a 5xx, it may have been done all the same.
     """
 
-    def __init__(self, sentence: str, status: int = 0, *, uncertain: bool = False) -> None:
+    def __init__(self, sentence: str, status: int = 0) -> None:
         super().__init__(sentence)
         self.status = status
-        self.uncertain = uncertain
 
 
 class IntegrityError(GateError):

@@ -52,7 +52,7 @@ def test_everything_stands_once_and_whole_or_is_refused(
         acts: dict[str, Callable[[Forge], object]] = {
             "comment": lambda forge: forge.put_comment(7, f"{MARKER} words", marker=MARKER),
             "check run": lambda forge: forge.check_run(HEAD, "gate", run(120)),
-            "review": lambda forge: forge.review(7, HEAD, "Round", [LineComment("a.py", "finding", 2, "RIGHT")]),
+            "review": lambda forge: forge.review(7, HEAD, [LineComment("a.py", "finding", 2, "RIGHT")]),
         }
         went_well = [told(github, acts[what]) for _ in range(pushes)]
         well = sum(went_well)

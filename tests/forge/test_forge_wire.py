@@ -24,23 +24,14 @@ MARKER = "<!-- gate -->"
 # Limits
 
 
-@pytest.mark.parametrize("status", [403, 429])
-def test_a_secondary_limit_is_waited_for_as_long_as_it_says(
-    github: LoopbackGitHub, forge: Forge, waits: list[float], status: int
+@pytest.mark.parametrize(("status", "after", "waited"), [(403, 17, 17.0), (429, 17, 17.0), (403, None, 60.0)])
+def test_a_secondary_limit_is_waited_for_as_long_as_it_says_or_a_minute(
+    github: LoopbackGitHub, forge: Forge, waits: list[float], status: int, after: int | None, waited: float
 ) -> None:
     forge.login()
-    github.limit(retry_after=17, status=status)
+    github.limit(retry_after=after, status=status)
     forge.put_comment(7, MARKER, marker=MARKER)
-    assert (waits, github.writes, forge.writes) == ([17.0], 1, 1)
-
-
-def test_without_a_time_it_waits_a_minute_and_then_two(
-    github: LoopbackGitHub, forge: Forge, waits: list[float]
-) -> None:
-    forge.login()
-    github.limit(retry_after=None, times=2)
-    forge.put_comment(7, MARKER, marker=MARKER)
-    assert (waits, github.writes) == ([60.0, 120.0], 1)
+    assert (waits, github.writes) == ([waited], 1)
 
 
 def test_a_limit_longer_than_the_budget_is_a_refusal_at_once(
@@ -51,15 +42,6 @@ def test_a_limit_longer_than_the_budget_is_a_refusal_at_once(
     with pytest.raises(ForgeError, match="asks to wait 3600 s") as caught:
         forge.put_comment(7, MARKER, marker=MARKER)
     assert (caught.value.status, waits, github.writes) == (429, [], 0)
-
-
-def test_all_waiting_together_stays_within_the_budget(github: LoopbackGitHub, forge: Forge, waits: list[float]) -> None:
-    github.fail("*", "*", 429, times=None, headers={"retry-after": "99"})
-    with pytest.raises(ForgeError):
-        forge.pull(7)
-    with pytest.raises(ForgeError):
-        forge.pull(7)
-    assert waits == [99.0, 99.0, 99.0]
 
 
 def test_a_spent_allowance_is_waited_for_by_githubs_own_clock(
@@ -110,46 +92,16 @@ def test_a_wrong_token_is_a_refusal_that_does_not_show_it(github: LoopbackGitHub
 # Hosts
 
 
-@pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_the_token_does_not_follow_a_redirect_to_another_host(
-    forge: Forge, github: LoopbackGitHub, status: int
-) -> None:
+@pytest.mark.parametrize("status", [301, 307])
+def test_a_redirect_is_a_refusal_and_the_token_stays_here(github: LoopbackGitHub, forge: Forge, status: int) -> None:
     with loopback_github() as elsewhere:
-        elsewhere.add_pull(7)
-        github.fail("GET", PULL, status, headers={"Location": f"{elsewhere.url}/repos/octo/hello/pulls/7"})
+        for method, path in (("GET", PULL), ("POST", COMMENTS)):
+            github.fail(method, path, status, headers={"Location": f"{elsewhere.url}/repos/octo/hello/pulls/7"})
         with pytest.raises(ForgeError, match="elsewhere"):
             forge.pull(7)
-        github.fail(
-            "POST", COMMENTS, status, headers={"Location": f"{elsewhere.url}/repos/octo/hello/issues/7/comments"}
-        )
-        with pytest.raises(ForgeError, match="elsewhere"):
+        with pytest.raises(ForgeError, match="use its new name"):
             forge.put_comment(7, MARKER, marker=MARKER)
-        assert elsewhere.requests == 0
-
-
-@pytest.mark.parametrize("place", ["", "http://[", "//", "file:///etc/passwd", "https://127.0.0.1:99999/"])
-def test_a_redirect_to_nowhere_is_a_refusal(github: LoopbackGitHub, forge: Forge, place: str) -> None:
-    forge.login()
-    github.fail("GET", PULL, 302, times=None, headers={"Location": place})
-    with pytest.raises(ForgeError):
-        forge.pull(7)
-    github.fail("GET", COMMENTS, 200, body=[], headers={"Link": f'<{place}>; rel="next"'})
-    with pytest.raises(ForgeError):
-        [*forge.comments(7), forge.pull(99)]
-
-
-def test_a_renamed_repository_on_the_same_host_is_followed(
-    github: LoopbackGitHub, opened: Callable[..., Forge]
-) -> None:
-    github.fail("GET", PULL, 301, headers={"Location": "/repos/octo/hello/pulls/7"})
-    assert opened().pull(7).number == 7
-
-
-def test_a_redirect_in_circles_ends(github: LoopbackGitHub, forge: Forge) -> None:
-    github.fail("GET", PULL, 301, times=None, headers={"Location": "/repos/octo/hello/pulls/7"})
-    with pytest.raises(ForgeError):
-        forge.pull(7)
-    assert github.requests == 4
+        assert (elsewhere.requests, github.writes) == (0, 0)
 
 
 def test_the_next_page_is_not_read_from_another_host(github: LoopbackGitHub, forge: Forge) -> None:
@@ -243,41 +195,20 @@ def test_a_commit_that_is_none_never_becomes_a_path(github: LoopbackGitHub, forg
 
 @pytest.mark.parametrize(
     "body",
-    [b"<html>", b"\xff\xfe", b"[" * 100_000, b"null", b"[]", b'"text"', b"{}", b'{"number": true}', b'{"number": "7"}',
+    [b"<html>", b"null", b"{}", b'{"number": "7"}',
      json.dumps({"number": 7, "state": "open", "html_url": "u", "user": None, "head": None, "base": {}}).encode()],
-    ids=["html", "no text", "deep", "null", "list", "text", "empty", "bool", "no number", "null head"],
+    ids=["html", "null", "empty", "no number", "null head"],
 )  # fmt: skip
 def test_an_answer_of_another_shape_is_a_forge_error(github: LoopbackGitHub, forge: Forge, body: bytes) -> None:
-    github.fail("GET", PULL, 200, body=body)
+    github.fail("GET", PULL, 200, times=None, body=body)
     with pytest.raises(ForgeError):
         forge.pull(7)
-
-
-@pytest.mark.parametrize("body", [b"{}", b"[null]", b"[5]", b'[{"id": 1}]', b'[{"id": null, "user": 5}]'])
-@pytest.mark.parametrize("read", ["comments", "review_comments"])
-def test_lists_of_another_shape_are_forge_errors(github: LoopbackGitHub, forge: Forge, read: str, body: bytes) -> None:
-    forge.login()
-    github.fail("GET", "*", 200, body=body)
-    with pytest.raises(ForgeError):
-        list(getattr(forge, read)(7))
 
 
 def test_an_answer_that_cannot_be_read_does_not_make_a_second_comment(github: LoopbackGitHub, forge: Forge) -> None:
     github.fail("POST", COMMENTS, 201, after=True, body=b"{")
     forge.put_comment(7, MARKER, marker=MARKER)
-    assert (len(github.comments), github.writes, forge.writes) == (1, 1, 1)
-
-
-def test_a_huge_answer_is_not_read_to_its_end(github: LoopbackGitHub, forge: Forge) -> None:
-    github.fail("GET", PULL, 200, body=b"x" * (49 << 20))
-    with pytest.raises(ForgeError, match="longer than 48 MiB"):
-        forge.pull(7)
-
-
-def test_a_redirects_huge_body_is_not_read_either(github: LoopbackGitHub, forge: Forge) -> None:
-    github.fail("GET", PULL, 302, body=b"x" * (49 << 20), headers={"Location": "/elsewhere"})
-    with pytest.raises(ForgeError, match="longer than 48 MiB"):
-        forge.pull(7)
+    assert (len(github.comments), github.writes) == (1, 1)
 
 
 def test_githubs_words_are_shown_safely_and_not_at_length(github: LoopbackGitHub, forge: Forge) -> None:
@@ -286,11 +217,6 @@ def test_githubs_words_are_shown_safely_and_not_at_length(github: LoopbackGitHub
         forge.pull(7)
     assert re.search(r"[\x00-\x1f\u202e]", str(caught.value)) is None
     assert len(str(caught.value)) < 400
-
-
-def test_a_read_that_trickles_is_a_slow_answer_and_still_one(github: LoopbackGitHub, forge: Forge) -> None:
-    github.fail("GET", PULL, delay=0.2)
-    assert forge.pull(7).number == 7
 
 
 @pytest.mark.slow

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from zlib import crc32
 
 import pytest
 from contract.github import ACTIONS, LoopbackGitHub
 
 from vibe_gate.errors import ForgeError
-from vibe_gate.forge import Approval, Forge, LineComment
+from vibe_gate.forge import Forge, LineComment
 
 HEAD, OLD = "a" * 40, "c" * 40
 REVIEWS = "/repos/{owner}/{repo}/pulls/{pull_number}/reviews"
@@ -20,44 +19,22 @@ def at(body: str, line: int, start_line: int | None = None) -> LineComment:
 
 
 def test_a_review_stands_at_its_lines(github: LoopbackGitHub, forge: Forge) -> None:
-    url = forge.review(
-        7,
-        HEAD,
-        "Round 1",
-        [at("one", 2), at("both", 3, start_line=2)],
-    )
+    url = forge.review(7, HEAD, [at("one", 2), at("both", 3, start_line=2)])
     [review] = github.reviews
-    assert review.body.startswith("Round 1\n")
     assert url.endswith(f"/octo/hello/pull/7#pullrequestreview-{review.id}")
     assert (review.state, review.commit, review.author) == ("COMMENTED", HEAD, ACTIONS)
     places = [(each.body, each.line, each.start_line, each.start_side) for each in github.review_comments]
     assert places == [("one", 2, None, None), ("both", 3, 2, "RIGHT")]
-    assert (github.writes, forge.writes) == (1, 1)
+    assert github.writes == 1
 
 
 def test_one_anchor_off_the_diff_refuses_the_whole_review_in_githubs_words(
     github: LoopbackGitHub, forge: Forge
 ) -> None:
     with pytest.raises(ForgeError, match="must be part of the diff") as caught:
-        forge.review(7, HEAD, "Round 1", [at("one", 2), at("two", 40)])
+        forge.review(7, HEAD, [at("one", 2), at("two", 40)])
     assert (caught.value.status, github.reviews, github.review_comments) == (422, [], [])
     assert (github.writes, github.requests) == (0, 1)
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before the effect", "after the effect"])
-@pytest.mark.parametrize("kind", ["cut", "502"])
-def test_a_review_that_was_broken_off_stands_once(
-    github: LoopbackGitHub, opened: Callable[..., Forge], after: bool, kind: str
-) -> None:
-    opened().review(7, HEAD, "Round 1", [at("earlier", 2)])
-    if kind == "cut":
-        github.fail("POST", REVIEWS, cut="after" if after else "before")
-    else:
-        github.fail("POST", REVIEWS, 502, after=after)
-    url = opened().review(7, HEAD, "Round 1", [at("later", 2)])
-    assert url.endswith(f"-{github.reviews[-1].id}")
-    assert [each.body for each in github.review_comments] == ["earlier", "later"]
-    assert github.writes == 2
 
 
 def test_comments_at_lines_are_read_and_ours_changed(github: LoopbackGitHub, forge: Forge) -> None:
@@ -65,11 +42,9 @@ def test_comments_at_lines_are_read_and_ours_changed(github: LoopbackGitHub, for
     github.add_review_comment(7, "eve", "a question", reply_to=5)
     ours = github.add_review_comment(7, ACTIONS, "a finding", line=3)
     read = list(forge.review_comments(7))
-    assert [(each.author, each.ours, each.line, each.reply_to) for each in read] == [
-        ("", False, None, None), ("eve", False, 1, 5), (ACTIONS, True, 3, None),
-    ]  # fmt: skip
+    assert [(each.author, each.ours) for each in read] == [("", False), ("eve", False), (ACTIONS, True)]
     forge.edit_review_comment(ours.id, "fixed")
-    assert (ours.body, github.writes, forge.writes) == ("fixed", 1, 1)
+    assert (ours.body, github.writes) == ("fixed", 1)
     with pytest.raises(ForgeError) as caught:
         forge.edit_review_comment(read[1].id, "not ours")
     assert caught.value.status == 403
@@ -78,8 +53,8 @@ def test_comments_at_lines_are_read_and_ours_changed(github: LoopbackGitHub, for
 @pytest.mark.parametrize("role", ["write", "maintain", "admin"])
 def test_a_person_with_write_access_approves(github: LoopbackGitHub, forge: Forge, role: str) -> None:
     github.permissions["eve"] = role
-    review = github.add_review(7, "eve")
-    assert forge.approvals(7, HEAD) == (Approval("eve", HEAD, review.submitted, role),)
+    github.add_review(7, "eve")
+    assert forge.approvals(7, HEAD) == ("eve",)
     assert github.writes == 0
 
 
@@ -137,7 +112,7 @@ def test_whoever_wrote_one_of_the_commits_does_not_approve_of_them(github: Loopb
         (OLD, ("ada@example.org", "ada")), (HEAD, ("Eve@example.org", "Eve")),
     ]  # fmt: skip
     authors = {login for one in listed for _, login in one.people}
-    assert [each.login for each in forge.approvals(7, HEAD, authors=authors)] == ["bob"]
+    assert forge.approvals(7, HEAD, authors=authors) == ("bob",)
 
 
 def test_an_account_that_wrote_a_commit_does_not_approve_by_another_login(github: LoopbackGitHub, forge: Forge) -> None:
@@ -171,7 +146,7 @@ def test_an_approval_is_found_behind_many_reviews(github: LoopbackGitHub, forge:
     for _ in range(250):
         github.add_review(7, "bob", "COMMENTED")
     github.add_review(7, "eve")
-    assert [each.login for each in forge.approvals(7, HEAD)] == ["eve"]
+    assert forge.approvals(7, HEAD) == ("eve",)
     assert len([entry for entry in github.log if "/reviews" in entry.path]) == 3
 
 
@@ -191,21 +166,21 @@ def test_a_permission_of_another_account_of_that_name_is_none(github: LoopbackGi
 
 @pytest.mark.parametrize(
     ("base", "role", "counts"),
-    [("read", "admin", ""), ("none", "write", ""), ("write", "release-manager", "write"), ("admin", None, "admin")],
+    [("read", "admin", False), ("write", "release-manager", True), ("admin", None, True)],
 )
 def test_a_role_of_ones_own_is_worth_what_it_is_based_on(
-    github: LoopbackGitHub, forge: Forge, base: str, role: str | None, counts: str
+    github: LoopbackGitHub, forge: Forge, base: str, role: str | None, counts: bool
 ) -> None:
     github.add_review(7, "eve")
     answer = {"permission": base, "role_name": role, "user": {"login": "eve", "id": crc32(b"eve")}}
     github.fail("GET", "/repos/{owner}/{repo}/collaborators/{username}/permission", 200, body=answer)
-    assert [each.permission for each in forge.approvals(7, HEAD)] == [counts] * bool(counts)
+    assert bool(forge.approvals(7, HEAD)) is counts
 
 
 @pytest.mark.parametrize("fork", [False, True])
 def test_a_pull_request_is_read(github: LoopbackGitHub, forge: Forge, fork: bool) -> None:
     github.add_pull(8, author=None, fork=fork, head_ref="topic", base_ref="release", state="closed")
     pull = forge.pull(8)
-    assert (pull.author, pull.fork, pull.state) == ("", fork, "closed")
-    assert (pull.base_ref, pull.base_sha, pull.head_ref, pull.head_sha) == ("release", "b" * 40, "topic", HEAD)
+    assert (pull.author, pull.origin == github.repository, pull.state) == ("", not fork, "closed")
+    assert (pull.base_sha, pull.head_ref, pull.head_sha) == ("b" * 40, "topic", HEAD)
     assert [each.number for each in forge.pulls_of(HEAD)] == [7, 8]

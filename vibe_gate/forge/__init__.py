@@ -4,11 +4,10 @@
         before = forge.sticky(7, MARKER)                     # our comment: by marker and by author
         forge.put_comment(7, body, marker=MARKER)            # updates it, or creates it once
         forge.check_run(head, "vibe-gate", run)              # annotations in batches
-        forge.review(7, head, body, comments)
+        forge.review(7, head, comments)
         forge.approvals(7, head)                             # by people who may write and are not its authors
 
-Every refusal is a ForgeError. The forge waits for GitHub's limits and checks whether a request that was cut off
-took effect (docs/decisions/0009).
+Every refusal is a ForgeError. The forge waits for GitHub's limits; nothing is made twice (docs/decisions/0009).
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from vibe_gate.forge.payloads import CheckAnnotation, CheckRun, Conclusion, Diff
 
 if TYPE_CHECKING:
     from vibe_gate.forge.forge import Forge, PostedCheckRun, open_forge
-    from vibe_gate.forge.shapes import Approval, Comment, Pull, PullCommit, ReviewComment
+    from vibe_gate.forge.shapes import Comment, Pull, PullCommit
 
 __all__ = [
-    "Approval", "CheckAnnotation", "CheckRun", "Comment", "Conclusion", "DiffSide", "Forge", "LineComment",
-    "PostedCheckRun", "Pull", "PullCommit", "ReviewComment", "open_forge",
+    "CheckAnnotation", "CheckRun", "Comment", "Conclusion", "DiffSide", "Forge", "LineComment", "PostedCheckRun",
+    "Pull", "PullCommit", "open_forge",
 ]  # fmt: skip
 
 

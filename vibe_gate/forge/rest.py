@@ -1,21 +1,18 @@
-"""One way to GitHub and back: whose hosts may have the token, how long is waited, how much is read.
+"""One way to GitHub and back: whose hosts may have the token, how long is waited, what is tried again.
 
-Nothing in here knows what a comment is. Requests that only read, or that may be sent
-twice without harm, are repeated where there was no answer; others raise an *uncertain*
-ForgeError, and whoever sent them looks first.
+Nothing in here knows what a comment is.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Any, NamedTuple
-from urllib.parse import urlencode, urljoin, urlsplit
+from typing import TypeVar
+from urllib.parse import urlsplit
 
 import requests
 from github3.session import GitHubSession
@@ -24,14 +21,15 @@ from urllib3.exceptions import HTTPError
 from vibe_gate.domain.escape import show_text
 from vibe_gate.domain.proxies import LOOPBACK, certificates, proxies_for
 from vibe_gate.errors import ForgeError, UsageError
+from vibe_gate.forge.shapes import Json, at
 
-Json = Any
+T = TypeVar("T")
 
-CONNECT_S, READ_S = 10, 30
+CONNECT_S, READ_S = 10.0, 30.0
 """Seconds for a connection, and without a byte."""
 
-MAX_BYTES = 48 << 20
-"""One answer. A page of 100 comments, each of 65,536 four-byte characters, is 26 MB."""
+BUDGET_S = 300.0
+"""For all requests and waits of one client: a runner is paid by the minute, and the verdict waits too."""
 
 PER_PAGE = 100
 MAX_PAGES = 50
@@ -41,24 +39,7 @@ REPEATS_S = (1.0, 3.0, 9.0)
 """Before each further try where there was no answer, or a 5xx."""
 
 SECONDARY_S = 60.0
-"""GitHub's own advice where a secondary limit names no time; twice as long at each further one."""
-
-
-class Patience(NamedTuple):
-    """Seconds that one `RestClient` waits. A runner is paid by the minute, and the verdict waits too."""
-
-    answer: float = 60.0
-    """For one answer, from the first look for the host to the last byte, however steadily it trickles."""
-    silence: float = 120.0
-    """For all that is never answered; then nothing more is asked."""
-    whole: float = 300.0
-    """For everything: requests, whatever becomes of them, and the waits that GitHub asks for."""
-
-
-PATIENCE = Patience()
-
-MAX_REDIRECTS = 3
-"""Of a repository that was renamed; always on the same host."""
+"""GitHub's own advice where a secondary limit names no time."""
 
 _HEADERS = {
     "Accept": "application/vnd.github+json",
@@ -67,23 +48,9 @@ _HEADERS = {
 }
 _LIMITS = ("secondary rate limit", "abuse detection")  # the second is what older Enterprise Servers say
 _LONGEST_MESSAGE = 300
+_API_URL = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9._/-]*)?\Z")
 _TOKEN = re.compile(r"[!-~]{1,4096}\Z")
 _NEVER = "2099-01-01T00:00:00Z"  # the real end is not known here; GitHub says 401 then
-
-
-class HttpAnswer(NamedTuple):
-    """One answer, read to its end."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
-class _Session(GitHubSession):  # type: ignore[misc]  # github3 has no types
-    """Looks at no redirect by itself: requests would read all of its body, and trip over an odd address."""
-
-    def get_redirect_target(self, resp: requests.Response) -> None:
-        """None: that is `RestClient`'s to decide."""
 
 
 class RestClient:
@@ -96,20 +63,16 @@ class RestClient:
         *,
         environ: Mapping[str, str],
         pause: Callable[[float], None],
-        patience: Patience = PATIENCE,
+        budget_s: float = BUDGET_S,
     ) -> None:
         self.api_url = _checked(api_url)
         if not _TOKEN.match(token):
             raise UsageError("The token for GitHub is empty, or holds characters that no token has.")
         self._token = token
         self._pause = pause
-        self._patience = patience
-        self._left_s = patience.whole
-        self._silent_s = 0.0
-        self._limited = 0
-        self._session = _Session(default_connect_timeout=CONNECT_S, default_read_timeout=READ_S)
+        self._budget_s = self._left_s = budget_s
+        self._session = GitHubSession()
         self._session.trust_env = False  # the environment is an argument, and .netrc has other people's credentials
-        self._session.base_url = self.api_url
         self._session.headers.update(_HEADERS)
         self._session.proxies.update(proxies_for(self.api_url, environ))
         self._session.verify = certificates(environ)
@@ -120,263 +83,150 @@ class RestClient:
         """Drop the connections."""
         self._session.close()
 
-    def get(self, path: str, doing: str, **query: str | int) -> Json:
+    def get(self, path: str, doing: str) -> Json:
         """What stands at a path below the API's address; `doing` completes "GitHub refused to ..."."""
-        return self._json(self._repeated("GET", self._url(path, query), None, doing), doing)
+        return self.again(doing, lambda: self.send("GET", path, None, doing))
 
-    def pages(self, path: str, doing: str, **query: str | int) -> Iterator[Json]:
+    def pages(self, path: str, doing: str) -> Iterator[Json]:
         """The same, page by page."""
-        url: str | None = self._url(path, {"per_page": PER_PAGE, **query})
+        url = f"{self.api_url}{path}?per_page={PER_PAGE}"
         for _ in range(MAX_PAGES):
-            if url is None:
+            answer = self.again(doing, lambda url=url: self._patiently("GET", url, None, doing))  # type: ignore[misc]
+            yield _json(answer, doing)
+            url = answer.links.get("next", {}).get("url", "")
+            if not url:
                 return
-            answer = self._repeated("GET", url, None, doing)
-            yield self._json(answer, doing)
-            url = self._next(answer, url)
-        if url is not None:
-            raise ForgeError(
-                f"GitHub has more than {MAX_PAGES} pages where vibe-gate tried to {doing}; it read no more."
-            )
-
-    def put(self, method: str, path: str, body: Json, doing: str) -> Json:
-        """Send what may be sent twice without harm."""
-        return self._json(self._repeated(method, self._url(path), body, doing), doing)
-
-    def drop(self, path: str, doing: str) -> None:
-        """Delete what may be gone already."""
-        try:
-            self._repeated("DELETE", self._url(path), None, doing)
-        except ForgeError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
+            if not url.startswith(self.api_url + "/"):
+                raise ForgeError("GitHub names another host for the next page; not followed.", answer.status_code)
+        raise ForgeError(f"GitHub has more than {MAX_PAGES} pages where vibe-gate tried to {doing}; it read no more.")
 
     def send(self, method: str, path: str, body: Json, doing: str) -> Json:
-        """Send what must not happen twice: an `uncertain` ForgeError where nobody knows whether it did."""
-        answer = self._patiently(method, self._url(path), body, doing)
-        try:
-            return self._json(answer, doing)
-        except ForgeError as error:
-            raise ForgeError(str(error), answer.status, uncertain=True) from error
+        """Send once: whether it took effect is unknown if there is no answer (status 0), or a 5xx."""
+        return _json(self._patiently(method, self.api_url + path, body, doing), doing)
+
+    def drop(self, path: str, doing: str) -> None:
+        """Delete what stands there."""
+        self._patiently("DELETE", self.api_url + path, None, doing)
 
     def ask(self, url: str, body: Json, doing: str) -> Json:
         """POST a question to another address of the same host (GraphQL); it changes nothing."""
-        return self._json(self._repeated("POST", url, body, doing), doing)
+        return self.again(doing, lambda: _json(self._patiently("POST", url, body, doing), doing))
 
-    def tries(self, doing: str) -> Iterator[None]:
-        """As often as something may be tried, after waiting, and as long as the budget lasts."""
-        yield
+    def again(self, doing: str, act: Callable[[], T]) -> T:
+        """What `act` gives; where there was no answer, or a 5xx, it waits and acts again."""
         for seconds in REPEATS_S:
-            if seconds > self._left_s or self._silent_s >= self._patience.silence:
-                return
-            self._wait(seconds, doing)
-            yield
-
-    # One request, with more and more patience
-
-    def _repeated(self, method: str, url: str, body: Json, doing: str) -> HttpAnswer:
-        failed: ForgeError | None = None
-        for _ in self.tries(doing):
             try:
-                return self._patiently(method, url, body, doing)
+                return act()
             except ForgeError as error:
-                if not error.uncertain:
+                if 0 < error.status < HTTPStatus.INTERNAL_SERVER_ERROR or seconds > self._left_s:
                     raise
-                failed = error
-        assert failed is not None
-        raise failed
+            self._wait(seconds, doing)
+        return act()
 
-    def _patiently(self, method: str, url: str, body: Json, doing: str) -> HttpAnswer:
+    def _patiently(self, method: str, url: str, body: Json, doing: str) -> requests.Response:
         """One request, again after each limit: a limited request has done nothing."""
         while True:
-            answer = self._redirected(method, url, body, doing)
-            if answer.status < HTTPStatus.BAD_REQUEST:
-                self._limited = 0
+            answer = self._once(method, url, body, doing)
+            if answer.ok and not answer.is_redirect:
                 return answer
-            seconds = self._asked_to_wait(answer)
+            seconds = _asked_to_wait(answer)
             if seconds is None:
                 raise self._refusal(answer, doing)
             self._wait(seconds, doing)
 
-    def _redirected(self, method: str, url: str, body: Json, doing: str) -> HttpAnswer:
-        for _ in range(MAX_REDIRECTS + 1):
-            answer = self._once(method, url, body, doing)
-            if answer.status not in {301, 302, 307, 308}:
-                return answer
-            url = _joined(url, answer.headers.get("Location", ""))
-            if _origin(url) != _origin(self.api_url):
-                break  # the token is for one host
-            if method != "GET" and answer.status in {301, 302}:
-                break
-        raise ForgeError(f"GitHub sent vibe-gate elsewhere when it tried to {doing}; not followed.", answer.status)
-
-    def _once(self, method: str, url: str, body: Json, doing: str) -> HttpAnswer:
-        data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        patience = min(self._patience.answer, self._left_s, self._patience.silence - self._silent_s)
-        if patience <= 0:
+    def _once(self, method: str, url: str, body: Json, doing: str) -> requests.Response:
+        if self._left_s <= 0:
             raise ForgeError(f"GitHub took too long before; vibe-gate did not try to {doing} any more.")
-        asking = _Asking(lambda: self._whole(method, url, data, doing))
+        data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        limits = (min(CONNECT_S, self._left_s), min(READ_S, self._left_s))
         started = time.monotonic()
-        asking.start()
-        asking.join(patience)
-        took = time.monotonic() - started
-        self._left_s -= took
-        if asking.answer is not None:
-            return asking.answer
-        self._silent_s += took
-        if isinstance(asking.failure, ForgeError):
-            raise asking.failure
-        why = type(asking.failure).__name__ if asking.failure else f"not whole after {took:.0f} s"
-        # Not chained: the cause's text may hold a proxy's password.
-        raise ForgeError(f"GitHub gave no answer when vibe-gate tried to {doing} ({why}).", 0, uncertain=True)
-
-    def _whole(self, method: str, url: str, data: bytes | None, doing: str) -> HttpAnswer:
-        with self._session.request(method, url, data=data, stream=True, allow_redirects=False) as response:
-            return HttpAnswer(response.status_code, response.headers, _bounded(response, doing))
-
-    # What an answer means
-
-    def _asked_to_wait(self, answer: HttpAnswer) -> float | None:
-        """Seconds, where the answer is a limit; None where it is a refusal."""
-        if answer.status not in {403, 429}:
-            return None
-        after = answer.headers.get("retry-after", "")
-        if after.isdecimal() and len(after) < 10:
-            return max(1.0, float(after))
-        if answer.headers.get("x-ratelimit-remaining") == "0":
-            return _until_reset(answer.headers)
-        said = _message(answer.body).lower()
-        if answer.status == HTTPStatus.TOO_MANY_REQUESTS or any(words in said for words in _LIMITS):
-            self._limited += 1
-            return float(SECONDARY_S * 2 ** (self._limited - 1))
-        return None
+        try:
+            # A redirect is refused: the token and the text are for one host.
+            answer: requests.Response = self._session.request(
+                method, url, data=data, timeout=limits, allow_redirects=False
+            )
+            return answer
+        except (OSError, ValueError, HTTPError) as error:
+            # Not chained: the cause's text may hold a proxy's password.
+            why = type(error).__name__
+            raise ForgeError(f"GitHub gave no answer when vibe-gate tried to {doing} ({why}).") from None
+        finally:
+            self._left_s -= time.monotonic() - started
 
     def _wait(self, seconds: float, doing: str) -> None:
         if seconds > self._left_s:
             # A limit may come as 403 too; nobody must take it for a refusal of the token.
             raise ForgeError(
                 f"GitHub asks to wait {seconds:.0f} s before vibe-gate may {doing}; it waits "
-                f"{self._patience.whole:.0f} s in all.",
+                f"{self._budget_s:.0f} s in all.",
                 HTTPStatus.TOO_MANY_REQUESTS,
             )
         self._left_s -= seconds
         self._pause(seconds)
 
-    def _refusal(self, answer: HttpAnswer, doing: str) -> ForgeError:
-        message = _message(answer.body).replace(self._token, "***")
-        shown = show_text(message)[:_LONGEST_MESSAGE]
-        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            sentence = f"GitHub failed when vibe-gate tried to {doing} ({answer.status})."
-            return ForgeError(sentence, answer.status, uncertain=True)
-        return ForgeError(f"GitHub refused to {doing} ({answer.status}{': ' if shown else ''}{shown}).", answer.status)
-
-    def _json(self, answer: HttpAnswer, doing: str) -> Json:
-        try:
-            return json.loads(answer.body)
-        except (ValueError, RecursionError) as error:
-            raise ForgeError(
-                f"What GitHub answered when vibe-gate tried to {doing} is no JSON.", answer.status
-            ) from error
-
-    # Addresses
-
-    def _url(self, path: str, query: Mapping[str, str | int] | None = None) -> str:
-        url = str(self._session.build_url(path.lstrip("/")))
-        return f"{url}?{urlencode(query)}" if query else url
-
-    def _next(self, answer: HttpAnswer, url: str) -> str | None:
-        links = requests.utils.parse_header_links(answer.headers.get("Link", ""))
-        found = next((link["url"] for link in links if link.get("rel") == "next"), None)
-        if found is None:
-            return None
-        following = _joined(url, found)
-        if _origin(following) != _origin(self.api_url):
-            raise ForgeError("GitHub names another host for the next page; not followed.", answer.status)
-        return following
+    def _refusal(self, answer: requests.Response, doing: str) -> ForgeError:
+        status = answer.status_code
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return ForgeError(f"GitHub failed when vibe-gate tried to {doing} ({status}).", status)
+        if answer.is_redirect:
+            return ForgeError(
+                f"GitHub sent vibe-gate elsewhere when it tried to {doing} ({status}). If the repository was renamed, "
+                "use its new name.",
+                status,
+            )
+        shown = show_text(_message(answer).replace(self._token, "***"))[:_LONGEST_MESSAGE]
+        return ForgeError(f"GitHub refused to {doing} ({status}{': ' if shown else ''}{shown}).", status)
 
 
-class _Asking(threading.Thread):
-    """One request on a thread of its own: a timeout of a socket begins anew with each byte, a `join` ends.
-
-    Left alone when its time is over; as a daemon it holds no process back.
-    """
-
-    def __init__(self, ask: Callable[[], HttpAnswer]) -> None:
-        super().__init__(name="vibe-gate-forge", daemon=True)
-        self._ask = ask
-        self.answer: HttpAnswer | None = None
-        self.failure: Exception | None = None
-
-    def run(self) -> None:
-        """Ask; `answer` or `failure` says what came of it."""
-        try:
-            self.answer = self._ask()
-        except (requests.RequestException, HTTPError, OSError, ValueError, ForgeError) as error:
-            self.failure = error
-
-
-def _bounded(response: requests.Response, doing: str) -> bytes:
-    parts, size = [], 0
-    for part in response.iter_content(1 << 16):
-        parts.append(part)
-        size += len(part)
-        if size > MAX_BYTES:
-            raise ForgeError(f"GitHub's answer is longer than {MAX_BYTES >> 20} MiB when vibe-gate tried to {doing}.")
-    return b"".join(parts)
-
-
-def _message(body: bytes) -> str:
-    """GitHub's words for a refusal; "" where there are none that can be read."""
+def _json(answer: requests.Response, doing: str) -> Json:
     try:
-        said = json.loads(body[:1_000_000])
-    except (ValueError, RecursionError):
-        return ""
-    if not isinstance(said, dict):
-        return ""
-    errors = said.get("errors")
-    each = errors if isinstance(errors, list) else []
-    words = [said.get("message"), *(one.get("message") if isinstance(one, dict) else one for one in each[:10])]
-    return "; ".join(word for word in words if isinstance(word, str))
+        return answer.json()
+    except ValueError as error:
+        raise ForgeError(f"What GitHub answered when vibe-gate tried to {doing} is not JSON.") from error
+
+
+def _asked_to_wait(answer: requests.Response) -> float | None:
+    """Seconds, if the answer is a limit; None if it is a refusal."""
+    if answer.status_code not in {403, 429}:
+        return None
+    after = answer.headers.get("retry-after", "")
+    if after.isdecimal():
+        return max(1.0, float(after))
+    if answer.headers.get("x-ratelimit-remaining") == "0":
+        return _until_reset(answer.headers)
+    said = _message(answer).lower()
+    limited = answer.status_code == HTTPStatus.TOO_MANY_REQUESTS or any(words in said for words in _LIMITS)
+    return SECONDARY_S if limited else None
 
 
 def _until_reset(headers: Mapping[str, str]) -> float:
     """Seconds until the limit is lifted, by GitHub's own clock, and one for its roundings."""
-    reset = headers.get("x-ratelimit-reset", "")
     try:
         now = parsedate_to_datetime(headers.get("Date", "")).timestamp()
-    except (TypeError, ValueError, OverflowError):
+        return max(1.0, int(headers.get("x-ratelimit-reset", "")) - now + 1)
+    except (TypeError, ValueError):
         return SECONDARY_S
-    return max(1.0, int(reset) - now + 1) if reset.isdecimal() and len(reset) < 12 else SECONDARY_S
+
+
+def _message(answer: requests.Response) -> str:
+    """GitHub's words for a refusal; "" if there are none that can be read."""
+    try:
+        said = answer.json()
+    except ValueError:
+        return ""
+    errors = at(said, "errors")
+    each = errors if isinstance(errors, list) else []
+    words = [at(said, "message"), *(at(one, "message") or one for one in each[:10])]
+    return "; ".join(word for word in words if isinstance(word, str))
 
 
 def _checked(api_url: str) -> str:
     """The API's address without a slash at its end. UsageError."""
     url = api_url.strip().rstrip("/")
-    try:
-        parts = urlsplit(url)
-        odd = parts.username is not None or parts.query or parts.fragment or not parts.hostname or parts.port == 0
-    except ValueError:
-        odd = True
-    if odd or parts.scheme not in {"http", "https"} or not url.isascii() or not url.isprintable():
+    if not _API_URL.match(url):
         raise UsageError("GitHub's API has no address like this; it looks like https://api.github.com.")
-    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+    if url.startswith("http:") and urlsplit(url).hostname not in LOOPBACK:
         raise UsageError(
             "GitHub's API is addressed by http://, and the token would go there for all to read; use https://."
         )
     return url
-
-
-def _joined(url: str, reference: str) -> str:
-    """Where a reference in an answer leads; "" where it is no address."""
-    try:
-        return urljoin(url, reference)
-    except ValueError:
-        return ""
-
-
-def _origin(url: str) -> tuple[str, str, int | None]:
-    try:
-        parts = urlsplit(url)
-        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
-    except ValueError:
-        return "", "", None
-    return parts.scheme, parts.hostname or "", port

@@ -178,7 +178,7 @@ class _Telling:
         if len(wanted) == MAX_COMMENTS < len(self._posted.report.round.new):
             self._posted.downgrades.append(f"Only {MAX_COMMENTS} of the new findings got a comment at their lines.")
         try:
-            self._posted.review_url = self._forge.review(number, self._posting.head, "", tuple(wanted))
+            self._posted.review_url = self._forge.review(number, self._posting.head, tuple(wanted))
         except ForgeError as error:
             self._downgrade("The comments at lines were refused, so their findings stand here only", error)
 

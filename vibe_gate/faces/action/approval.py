@@ -68,7 +68,7 @@ class Approvals:
             self.notes.append(f"An approval of the change of the gate does not count while {names} asks for changes.")
             return None
         reason = f"their review of {head[:12]} approves it"
-        return Waiver(finding="policy-", reason=reason, by=f"@{found[0].login}", expires=None)
+        return Waiver(finding="policy-", reason=reason, by=f"@{found[0]}", expires=None)
 
 
 def _known(listed: Sequence[PullCommit]) -> dict[str, str]:
