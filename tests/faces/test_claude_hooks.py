@@ -142,8 +142,6 @@ def test_the_review_says_which_session_wrote_the_files(installed, tmp_path, envi
     (folder,) = (installed / ".vibe-artifacts" / "captures").iterdir()
     assert json.loads((folder / "meta.json").read_text())["session_id"] == session
     assert events(installed) == []  # nothing that is not redacted stays
-    status = json.loads((folder / "meta.json").read_text())["hookCaptureStatus"]
-    assert (status["missingEvents"], [word for word in status["warnings"] if "cannot be read" in word]) == ([], [])
 
     git(installed, "commit", "-q", "-m", "Both of us")
     again = vibe_gate("review", "--commit", "HEAD", "--no-judge", "--json", cwd=installed, environ=environ)
@@ -181,5 +179,3 @@ def test_what_a_subagent_writes_is_the_sessions(installed, tmp_path, environ):
     assert json.loads(done.stdout)["agent_authored"]["hints"] == [
         f"Claude Code session {write['session_id'][:8]} wrote 1 of 1 file"
     ]
-    (folder,) = (installed / ".vibe-artifacts" / "captures").iterdir()
-    assert json.loads((folder / "meta.json").read_text())["hookCaptureStatus"]["missingEvents"] == []

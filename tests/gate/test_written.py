@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vibe_gate.domain.change import FileDiff, FileVersion
-from vibe_gate.domain.provenance import Written, provenance
+from vibe_gate.domain.provenance import provenance
 from vibe_gate.gate.authorship import written_hints
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
@@ -16,29 +16,25 @@ def file(path: str, after: str | None, before: str | None = None) -> FileDiff:
     return FileDiff(path, None, "modified", sides[0], sides[1], False, 1, 0, ())
 
 
-def by(session: str) -> Written:
-    return Written("claude", session, "/r/x")
-
-
 @pytest.mark.parametrize(
     ("files", "blobs", "hints"),
     [
         ([file("a", A)], {}, ()),
-        ([file("a", A)], {A: by("0f3c9a1e-1111")}, ("Claude Code session 0f3c9a1e wrote 1 of 1 file",)),
+        ([file("a", A)], {A: "0f3c9a1e-1111"}, ("Claude Code session 0f3c9a1e wrote 1 of 1 file",)),
         (
             [file("a", A), file("b", B), file("c", C)],
-            {A: by("s"), C: by("s")},
+            {A: "s", C: "s"},
             ("Claude Code session s wrote 2 of 3 files",),
         ),
         (
             [file("a", A), file("b", B)],
-            {A: by("s"), B: by("t")},
+            {A: "s", B: "t"},
             ("Claude Code session s wrote 1 of 2 files", "Claude Code session t wrote 1 of 2 files"),
         ),
-        ([file("moved", A, before=A)], {A: by("s")}, ()),
-        ([file("deleted", None, before=A)], {A: by("s")}, ()),
-        ([file("reverted", B, before=A)], {A: by("s")}, ()),
-        ([file("a", A)], {A: by("\x1b[31m")}, ("Claude Code session ⟦U+001B⟧[31m wrote 1 of 1 file",)),
+        ([file("moved", A, before=A)], {A: "s"}, ()),
+        ([file("deleted", None, before=A)], {A: "s"}, ()),
+        ([file("reverted", B, before=A)], {A: "s"}, ()),
+        ([file("a", A)], {A: "\x1b[31m"}, ("Claude Code session ⟦U+001B⟧[31m wrote 1 of 1 file",)),
     ],
 )
 def test_a_session_is_named_with_what_it_wrote(files, blobs, hints):

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from bundle_words import START
-from recorded import Kind, recorded
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.gate import Retention
@@ -33,10 +32,6 @@ def session(root: Path, days_old: float, session_id: str = ONE, **more: Any) -> 
             "updated_at": updated, "bytes": len(line) * 3}  # fmt: skip
     (folder / "meta.json").write_text(json.dumps(meta | more))
     return folder
-
-
-def wrote(session_id: str) -> Kind:
-    return Kind(agent=True, hints=(f"Claude Code session {session_id[:8]} wrote 1 of 1 file",))
 
 
 def bundles(root: Path) -> Bundles:
@@ -65,25 +60,13 @@ def test_what_the_capture_writes_is_sound(tmp_path: Path) -> None:
     assert flaws(tmp_path) == []
 
 
-def test_a_tail_that_was_not_finished_is_untidy_and_left_to_the_next_capture(tmp_path: Path) -> None:
-    folder = session(tmp_path, 1)
-    with (folder / "events.jsonl").open("a") as file:
-        file.write('{"ts": "20')
-    ((state, place, _),) = flaws(tmp_path)
-    assert (state, place) == ("untidy", f"{folder.name}/events.jsonl")
-    bundles(tmp_path).repair()
-    assert (folder / "events.jsonl").read_text().endswith('{"ts": "20')
-
-
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
         ("meta.json", "{", "meta.json: it is not JSON"),
         ("meta.json", '{"schema": 1, "schema": 1}', "meta.json: it has a name twice in one object"),
-        ("meta.json", '{"schema": 2}', "meta.json: schema: Input should be 1"),
         ("meta.json", '{"schema": 1}', "meta.json: session_id: Field required"),
-        ("events.jsonl", "", "events.jsonl is shorter than meta.json says, or its line 1 has no end there"),
-        ("events.jsonl", "x\n" * 500, "events.jsonl: line 1: it is not JSON"),
+        ("events.jsonl", "", "events.jsonl is shorter than meta.json says"),
     ],
 )
 def test_a_damaged_session_is_corrupt_and_repair_puts_it_aside_whole(
@@ -98,41 +81,14 @@ def test_a_damaged_session_is_corrupt_and_repair_puts_it_aside_whole(
     assert (next((tmp_path / ".vibe-artifacts/quarantine").rglob(folder.name)) / name).read_text() == content
 
 
-def test_links_and_strange_names_are_corrupt(tmp_path: Path) -> None:
-    folder = session(tmp_path, 1)
-    (folder / "events.jsonl").unlink()
-    (folder / "events.jsonl").symlink_to("/etc/passwd")
-    (folder.parent / "what").mkdir()
-    assert flaws(tmp_path) == [
-        ("corrupt", folder.name, "events.jsonl is not a regular file"),
-        ("corrupt", "what", "it is not a captured session"),
-    ]
-
-
-def test_a_session_goes_by_its_recorded_age_with_the_last_run_that_tells_of_it(tmp_path: Path) -> None:
-    old = recorded(tmp_path, NOW - 10 * DAY, wrote(ONE))
-    session(tmp_path, 11)
-    session(tmp_path, 5, TWO)
+def test_a_session_goes_by_its_recorded_age_a_month_after_the_runs_that_may_name_it(tmp_path: Path) -> None:
+    session(tmp_path, 38)
+    session(tmp_path, 36, TWO)
     planned = clean(tmp_path, dry_run=True)
     assert left(tmp_path) == [TWO[:8], ONE[:8]]
     done = clean(tmp_path)
-    assert (done.deleted, done.sessions) == ((old,), (f"claude_20260102_030405_{ONE[:8]}",))
-    assert (planned.deleted, planned.sessions) == (done.deleted, done.sessions)
-    assert planned.freed_mb == done.freed_mb > 0
+    assert done.sessions == planned.sessions == (f"claude_20260102_030405_{ONE[:8]}",)
     assert left(tmp_path) == [TWO[:8]]
-
-
-def test_a_session_that_a_younger_run_tells_of_stays(tmp_path: Path) -> None:
-    recorded(tmp_path, NOW - 10 * DAY, wrote(ONE))
-    recorded(tmp_path, NOW - 1 * DAY, wrote(ONE))
-    session(tmp_path, 40)
-    assert clean(tmp_path).sessions == ()
-
-
-def test_a_session_that_no_run_tells_of_stays_as_long_as_a_change_may_hold_its_work(tmp_path: Path) -> None:
-    session(tmp_path, 29)
-    session(tmp_path, 31, TWO)
-    assert clean(tmp_path).sessions == (f"claude_20260102_030405_{TWO[:8]}",)
 
 
 def test_a_session_stays_that_is_kept(tmp_path: Path) -> None:

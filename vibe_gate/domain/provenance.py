@@ -61,15 +61,6 @@ _AGENT_TRAILERS = frozenset({"assisted-by", "generated-by", "entire-checkpoint",
 _GENERATED = expression(r"Generated with \[?(Claude Code|Codex|Cursor|opencode|Gemini CLI)", re.I)
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """Who wrote a blob, and where: a captured session of a coding agent."""
-
-    agent: str
-    session: str
-    path: str
-
-
 def provenance(
     environ: Mapping[str, str], commits: Iterable[Commit], uncommitted: bool, written: Iterable[str] = ()
 ) -> AgentAuthored:

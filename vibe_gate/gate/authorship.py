@@ -7,12 +7,13 @@ wrote down when the commit, or the one it was rewritten from, was made.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from vibe_gate.domain.change import Change, FileDiff, Selection
 from vibe_gate.domain.escape import show_text
-from vibe_gate.domain.provenance import AGENT_ADDRESSES, AGENT_VARIABLES, Commit, Record, Written, provenance
+from vibe_gate.domain.provenance import AGENT_ADDRESSES, AGENT_VARIABLES, Commit, Record, provenance
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.errors import GateError
 from vibe_gate.git import Repository
@@ -20,9 +21,6 @@ from vibe_gate.store import State, captures
 
 MAX_LOOKED_AT = 50
 """Recorded commits of agents that are compared with one that no hook saw: each costs a diff."""
-
-AGENTS = {"claude": "Claude Code"}
-"""Agents whose sessions are captured, as people call them."""
 
 
 class Authorship:
@@ -119,19 +117,15 @@ def agent_behind(environ: Mapping[str, str], emails: Iterable[str]) -> str:
     return ""
 
 
-def written_hints(files: Sequence[FileDiff], blobs: Mapping[str, Written]) -> tuple[str, ...]:
+def written_hints(files: Sequence[FileDiff], blobs: Mapping[str, str]) -> tuple[str, ...]:
     """What captured sessions say about the files: a hint for each session whose blobs (by id) the change brings."""
-    counts: dict[tuple[str, str], int] = {}
+    counts: Counter[str] = Counter()
     for file in files:
-        if file.after is None or (file.before is not None and file.before.blob == file.after.blob):
-            continue  # only moved, or given another mode
-        if by := blobs.get(file.after.blob):
-            counts[by.agent, by.session] = counts.get((by.agent, by.session), 0) + 1
+        moved = file.after is not None and file.before is not None and file.before.blob == file.after.blob
+        if file.after is not None and not moved and (session := blobs.get(file.after.blob)):
+            counts[session] += 1
     of = f"of {len(files)} files" if len(files) != 1 else "of 1 file"
-    return tuple(
-        f"{AGENTS.get(agent, agent)} session {show_text(session[:8])} wrote {count} {of}"
-        for (agent, session), count in counts.items()
-    )
+    return tuple(f"Claude Code session {show_text(name[:8])} wrote {count} {of}" for name, count in counts.items())
 
 
 MAX_HINTS = 20

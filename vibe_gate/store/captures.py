@@ -22,7 +22,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,9 +31,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 from pydantic import AwareDatetime, ConfigDict, Field, NonNegativeInt, PlainSerializer
 
 from vibe_gate.domain import model
-from vibe_gate.domain.escape import expression, show_text
-from vibe_gate.domain.provenance import Written
-from vibe_gate.domain.turn import HookCaptureStatus
+from vibe_gate.domain.escape import show_text
 from vibe_gate.errors import GateError
 from vibe_gate.store import names
 from vibe_gate.store.contents import TextRedactor
@@ -55,31 +53,18 @@ EVENTS = "events.jsonl"
 MAX_AGE = timedelta(days=30)
 """After that a session's blobs say nothing about a change any more."""
 
-MAX_TODOS = 1_000
-MAX_TODO = 2_000
-"""Letters of one; no list that anybody works through is longer."""
-
 MAX_GAPS_BYTES = 64 << 10
-MAX_TRANSCRIPT_BYTES = 256 << 20
-MAX_WRITTEN = 200_000
-"""Blobs that a meta.json lists, the newest: readers take no document of more than a million values."""
-
-MAX_MISSING = 100
-"""Missing calls that are named; their number tells of the others."""
 
 MAX_FILE_BYTES = 10 << 20
 """Of a file whose content is read back from disk, and letters that an edit may lead to: a bundle keeps none larger."""
 
 SETTLING_S = 2.0
-"""The event of a call that was done no longer ago may still be on its way; and a file that changed no later than this
-after a call is still the agent's (formatters run as hooks, too)."""
+"""A file that changed no later than this after a call is still the agent's (formatters run as hooks, too)."""
 
 PATIENCE_S = 2.0
 """Another process that folds, or captures, is waited for; one that holds a lock longer does not run."""
 
 _UNREAD = "what captured sessions wrote cannot be read ({0}), so an agent may have made it"
-_ENDS = ("PostToolUse", "PostToolUseFailure")
-_CALL = expression(r"[A-Za-z0-9_-]{1,100}")
 _PATHS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
 
 Timestamp = Annotated[AwareDatetime, PlainSerializer(names.iso)]
@@ -97,12 +82,6 @@ class CapturedEvent:
         """Claude Code's name of the event."""
         return str(self.data.get("hook_event_name", ""))
 
-    @property
-    def call(self) -> str | None:
-        """The id of the tool call that ended."""
-        number = self.data.get("tool_use_id")
-        return number if self.kind in _ENDS and isinstance(number, str) and _CALL.fullmatch(number) else None
-
 
 class CaptureMeta(model.Model):
     """meta.json of a captured session, counted up while its events are folded.
@@ -115,19 +94,13 @@ class CaptureMeta(model.Model):
     schema_: Literal[1] = Field(default=1, alias="schema")
     agent: str = AGENT
     session_id: str
-    parent_session_id: None = None
     started_at: Timestamp
     updated_at: Timestamp
     events: NonNegativeInt = 0
     bytes: NonNegativeInt = 0
-    tool_calls: NonNegativeInt = 0
-    refused: NonNegativeInt = 0
     damaged: NonNegativeInt = 0
     ended: bool = False
     folded: str = ""
-    hook_capture_status: HookCaptureStatus = Field(default=HookCaptureStatus(), alias="hookCaptureStatus")
-    todos: list[dict[str, str]] = Field(default_factory=list)
-    written: list[dict[str, str]] = Field(default_factory=list)
 
     def add(self, event: CapturedEvent, size: int) -> None:
         """Count an event whose line has `size` bytes."""
@@ -135,8 +108,6 @@ class CaptureMeta(model.Model):
         self.updated_at = max(self.updated_at, event.at)
         self.events += 1
         self.bytes += size
-        self.tool_calls += event.kind in _ENDS
-        self.refused += "refused" in event.data
         self.ended = event.kind == "SessionEnd" or (self.ended and event.kind != "SessionStart")
 
 
@@ -148,53 +119,6 @@ def read_meta(folder: Folder) -> CaptureMeta:
     return model.read(CaptureMeta, model.parse_object(data))
 
 
-class CapturedWork:
-    """What the shared state knows of captured sessions: digests of calls, and blobs with their paths."""
-
-    def __init__(self, file: StateFile) -> None:
-        self._file = file
-
-    def note(self, session: str, events: Iterable[CapturedEvent]) -> None:
-        """Note the calls and blobs of events; twice is once. OSError if the state does not take it."""
-        calls, blobs = [], []
-        for event in events:
-            if event.call:
-                calls.append((session, _digest(event.call)))
-            with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):  # one nobody thought of
-                pairs = list(blobs_of(event))
-                blobs += [(session, blob, path.encode("utf-8", "replace").decode()) for blob, path in pairs]
-
-        def action(db: sqlite3.Connection) -> None:
-            db.executemany("INSERT OR IGNORE INTO captured_calls VALUES (?, ?)", calls)
-            db.executemany("INSERT OR IGNORE INTO captured_blobs (session, blob, path) VALUES (?, ?, ?)", blobs)
-
-        if (calls or blobs) and not self._file.change(action):
-            raise OSError(errno.EIO, self._file.problem)
-
-    def missing(self, session: str, calls: Iterable[str]) -> list[str]:
-        """Those of the calls whose events were not seen, sorted."""
-        rows = self._file.read("SELECT call FROM captured_calls WHERE session = ?", session)
-        seen = {call for (call,) in rows}
-        return sorted(call for call in calls if _digest(call) not in seen)
-
-    def blobs(self, session: str | None = None) -> list[tuple[str, str, str]]:
-        """(session, blob, path) of what a session (None: every one) wrote; the oldest first."""
-        sql = "SELECT session, blob, path FROM captured_blobs WHERE ?1 IS NULL OR session = ?1 ORDER BY id"
-        return self._file.read(sql, session)
-
-    def keep_only(self, sessions: Collection[str]) -> None:
-        """Remove everything about other sessions."""
-        rows = self._file.read("SELECT session FROM captured_calls UNION SELECT session FROM captured_blobs")
-        gone = [row for row in rows if row[0] not in sessions]
-
-        def action(db: sqlite3.Connection) -> None:
-            db.executemany("DELETE FROM captured_calls WHERE session = ?", gone)
-            db.executemany("DELETE FROM captured_blobs WHERE session = ?", gone)
-
-        if gone:
-            self._file.change(action)
-
-
 def fold(state: State, shelf: Folder | None, redact: TextRedactor, now: datetime) -> tuple[int, str]:
     """Fold every session with news; how many events that were, and why not all could be read, as a hint, or "".
 
@@ -202,8 +126,7 @@ def fold(state: State, shelf: Folder | None, redact: TextRedactor, now: datetime
     raw events wait. Never raises for what it finds there. Another process that folds at the same time is waited
     for, and after `PATIENCE_S` left to it.
     """
-    work = CapturedWork(state.file)
-    return _fold_all(state, work, None if shelf is None else _Shelf(shelf, redact, work, now), now)
+    return _fold_all(state, None if shelf is None else _Shelf(shelf, redact, now), now)
 
 
 def note_written(state: State, now: datetime) -> str:
@@ -211,12 +134,12 @@ def note_written(state: State, now: datetime) -> str:
 
     Why not all could be read, as a hint, or "".
     """
-    return _fold_all(state, CapturedWork(state.file), None, now)[1]
+    return _fold_all(state, None, now)[1]
 
 
-def written_blobs(state: State) -> dict[str, Written]:
-    """Blob id -> which session wrote it, and where. Empty if nothing was captured."""
-    return {blob: Written(AGENT, session, path) for session, blob, path in CapturedWork(state.file).blobs()}
+def written_blobs(state: State) -> dict[str, str]:
+    """Blob id -> the session that wrote it. Empty if nothing was captured."""
+    return dict(state.file.read("SELECT blob, session FROM captured_blobs ORDER BY rowid"))
 
 
 def gaps(state: State) -> list[tuple[datetime, str]]:
@@ -234,7 +157,7 @@ def gaps(state: State) -> list[tuple[datetime, str]]:
     return found
 
 
-def _fold_all(state: State, work: CapturedWork, shelf: _Shelf | None, now: datetime) -> tuple[int, str]:
+def _fold_all(state: State, shelf: _Shelf | None, now: datetime) -> tuple[int, str]:
     place = Path(state.folder) / SPOOLS
     if not place.is_dir():
         return 0, ""
@@ -244,18 +167,18 @@ def _fold_all(state: State, work: CapturedWork, shelf: _Shelf | None, now: datet
         with _locked(spools.appending(LOCK), until):
             for session in spools.folders():
                 try:
-                    count += _fold(spools.folder(session), session, work, shelf, now, until)
+                    count += _fold(spools.folder(session), session, state.file, shelf, now, until)
                     if now.timestamp() - spools.status(session).st_mtime > MAX_AGE.total_seconds():
                         spools.remove_folder(session)
                 except OSError as error:
                     why = f"session {show_text(session[:8])}: {_reason(error)}"
-            work.keep_only(spools.folders())
+            _forget_others(state.file, spools.folders())
     except OSError as error:
         why = f"all sessions: {_reason(error)}"
     return count, _UNREAD.format(why) if why else ""
 
 
-def _fold(spool: Folder, session: str, work: CapturedWork, shelf: _Shelf | None, now: datetime, until: float) -> int:
+def _fold(spool: Folder, session: str, file: StateFile, shelf: _Shelf | None, now: datetime, until: float) -> int:
     """Fold the raw events of one session; how many. OSError for what waits."""
     if spool.has("events.ndjson"):
         # Who appends looks, under the same lock, whether the file is still there.
@@ -264,11 +187,31 @@ def _fold(spool: Folder, session: str, work: CapturedWork, shelf: _Shelf | None,
     count = 0
     for taken in spool.files():
         if taken.startswith("taken-"):
-            work.note(session, filter(None, _events(spool, taken)))
+            _note_blobs(file, session, filter(None, _events(spool, taken)))
             if shelf is not None:
                 count += shelf.keep(session, spool, taken)
                 spool.remove(taken)
     return count
+
+
+def _note_blobs(file: StateFile, session: str, events: Iterable[CapturedEvent]) -> None:
+    """Note what the events wrote; twice is once. OSError if the state does not take it."""
+    blobs: set[str] = set()
+    for event in events:
+        with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):  # one nobody thought of
+            blobs |= blobs_of(event)
+
+    def action(db: sqlite3.Connection) -> None:
+        db.executemany("INSERT OR IGNORE INTO captured_blobs VALUES (?, ?)", [(session, blob) for blob in blobs])
+
+    if blobs and not file.change(action):
+        raise OSError(errno.EIO, file.problem)
+
+
+def _forget_others(file: StateFile, sessions: Iterable[str]) -> None:
+    known = {session for (session,) in file.read("SELECT DISTINCT session FROM captured_blobs")}
+    if gone := [(session,) for session in known.difference(sessions)]:
+        file.change(lambda db: db.executemany("DELETE FROM captured_blobs WHERE session = ?", gone))
 
 
 def _reason(error: OSError) -> str:
@@ -303,7 +246,6 @@ class _Shelf:
 
     folder: Folder
     redact: TextRedactor
-    work: CapturedWork
     now: datetime
 
     def keep(self, session: str, spool: Folder, taken: str) -> int:
@@ -311,7 +253,7 @@ class _Shelf:
         place, meta = self._place(session, spool, taken)
         if meta.folded == taken:
             return 0
-        before, transcript = meta.events, ""
+        before = meta.events
         with open(place.appending(EVENTS), "ab") as file:
             file.truncate(meta.bytes)
             for event in _events(spool, taken):
@@ -319,11 +261,7 @@ class _Shelf:
                     meta.damaged += 1
                 else:
                     file.write(self._line(meta, event))
-                    transcript = str(event.data.get("transcript_path") or transcript)
         meta.folded = taken
-        meta.hook_capture_status = self._status(meta, transcript)
-        written = self.work.blobs(session)[-MAX_WRITTEN:]
-        meta.written = [{"blob": blob, "path": self._safe(path)} for _, blob, path in written]
         _write(place, meta)
         return meta.events - before
 
@@ -338,16 +276,12 @@ class _Shelf:
                     if meta.session_id == session and (not meta.bytes or place.status(EVENTS).st_size >= meta.bytes):
                         return place, meta
         began = next((event.at for event in _events(spool, taken) if event is not None), self.now)
-        place = self._new(f"{AGENT}_{began:%Y%m%d_%H%M%S}_{short}")
-        meta = CaptureMeta(session_id=session, started_at=began, updated_at=began)
+        name = f"{AGENT}_{began:%Y%m%d_%H%M%S}_{short}"
+        if self.folder.has(name):  # another session's: ids that begin with the time are common
+            name += f"-{secrets.token_hex(4)}"
+        place, meta = self.folder.make(name), CaptureMeta(session_id=session, started_at=began, updated_at=began)
         _write(place, meta)
         return place, meta
-
-    def _new(self, name: str) -> Folder:
-        try:
-            return self.folder.make(name)
-        except FileExistsError:  # another session's: ids that begin with the time are common
-            return self.folder.make(f"{name}-{secrets.token_hex(4)}")
 
     def _line(self, meta: CaptureMeta, event: CapturedEvent) -> bytes:
         """The event as a line, counted; if it cannot be kept, one that says why: it costs no other event."""
@@ -356,7 +290,6 @@ class _Shelf:
             line = encode_line({"ts": names.iso(event.at), "type": self.redact.value(event.kind), "data": data})
             if len(line) > MAX_LINE_BYTES:
                 raise OverflowError
-            meta.todos = _todos(meta.todos, event.kind, data)
         except (OSError, GateError):
             raise
         except Exception as error:  # noqa: BLE001  hostile events may raise anything; a message may quote a secret
@@ -365,34 +298,6 @@ class _Shelf:
             meta.damaged += 1
         meta.add(event, len(line))
         return line
-
-    def _safe(self, text: str) -> str:
-        """Without secrets; the names, ids and numbers around it are ours, and are never redacted."""
-        try:
-            return self.redact.text(text)
-        except (OSError, GateError):
-            raise
-        except Exception as error:  # noqa: BLE001  as of events
-            return f"[left out: {type(error).__name__}]"
-
-    def _status(self, meta: CaptureMeta, transcript: str) -> HookCaptureStatus:
-        """Whether all that the session did was captured.
-
-        The agent's own transcript names the calls that were done. Hooks in the background end with the program
-        that started them: if it is killed, its last events are lost.
-        """
-        warnings = [] if meta.ended else ["the session has not ended yet, or was killed"]
-        done = _done(transcript, self.now)
-        missing = self.work.missing(meta.session_id, done or ())
-        if done is None:
-            warnings.append("the agent's transcript cannot be read: nothing tells which events are missing")
-        if len(missing) > MAX_MISSING:
-            warnings.append(f"{len(missing)} calls have no event")
-        return HookCaptureStatus(
-            complete=done is not None and meta.ended and not (missing or meta.damaged),
-            missing_events=tuple(self._safe(f"PostToolUse {call}") for call in missing[:MAX_MISSING]),
-            warnings=tuple(warnings),
-        )
 
 
 def _write(place: Folder, meta: CaptureMeta) -> None:
@@ -412,77 +317,17 @@ def _events(spool: Folder, taken: str) -> Iterator[CapturedEvent | None]:
                 yield None
 
 
-def _todos(todos: list[dict[str, str]], kind: str, data: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The agent's list after an event, of either kind of todo tool."""
-    tool, asked, answer = (data.get(name) for name in ("tool_name", "tool_input", "tool_response"))
-    if kind != "PostToolUse" or not isinstance(asked, dict):
-        return todos
-    if tool == "TodoWrite" and isinstance(asked.get("todos"), list):
-        new = [todo for todo in asked["todos"][:MAX_TODOS] if isinstance(todo, dict)]
-        return [_todo(n, todo.get("content", ""), todo.get("status", "")) for n, todo in enumerate(new, 1)]
-    if tool == "TaskCreate" and len(todos) < MAX_TODOS:
-        task = answer.get("task") if isinstance(answer, dict) else None
-        number = task.get("id") if isinstance(task, dict) else len(todos) + 1
-        return [*todos, _todo(number, asked.get("subject", ""), "pending")]
-    if tool == "TaskUpdate" and "status" in asked:
-        changed = _todo(asked.get("taskId", asked.get("id", "")), "", asked["status"])
-        return [todo | {"status": changed["status"]} if todo["id"] == changed["id"] else todo for todo in todos]
-    return todos
-
-
-def _todo(number: object, text: object, status: object) -> dict[str, str]:
-    """All of it is as long as who sent the event likes."""
-    return {"id": str(number)[:MAX_TODO], "text": str(text)[:MAX_TODO], "status": str(status)[:MAX_TODO]}
-
-
-def _digest(call: str) -> str:
-    """An id says whatever its sender likes, a secret too, and stays after the redacted events are gone."""
-    return hashlib.sha256(call.encode()).hexdigest()[:32]
-
-
-def _done(transcript: str, now: datetime) -> set[str] | None:
-    """Calls that the transcript says were done without an error; None if it cannot be read."""
-    if not transcript.endswith(".jsonl"):
-        return None
-    found: set[str] = set()
-    try:
-        with _open(Path(transcript)) as file:
-            if os.fstat(file.fileno()).st_size > MAX_TRANSCRIPT_BYTES:
-                return None
-            for line in file:
-                if b'"tool_result"' in line:
-                    with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
-                        found |= _results(json.loads(line), now)
-    except (OSError, ValueError):
-        return None
-    return found
-
-
-def _results(document: Any, now: datetime) -> set[str]:  # noqa: ANN401 - JSON
-    """The calls of one line of the transcript."""
-    told = datetime.fromisoformat(document["timestamp"].replace("Z", "+00:00"))
-    if (now - told).total_seconds() < SETTLING_S:
-        return set()
-    blocks = [block for block in document["message"]["content"] if block["type"] == "tool_result"]
-    done = [block["tool_use_id"] for block in blocks if block.get("is_error") is not True]
-    return {call for call in done if _CALL.fullmatch(call)}
-
-
-def blobs_of(event: CapturedEvent) -> Iterator[tuple[str, str]]:
-    """Git's ids of what a call wrote, with the path; nothing for one that wrote nothing."""
+def blobs_of(event: CapturedEvent) -> set[str]:
+    """Git's ids of what a call wrote; nothing for one that wrote nothing."""
     tool, asked, answer = (event.data.get(name) for name in ("tool_name", "tool_input", "tool_response"))
     if event.kind != "PostToolUse" or not isinstance(tool, str) or not isinstance(asked, dict):
-        return
+        return set()
     path = asked.get(_PATHS.get(tool))
     if not isinstance(path, str):
-        return
+        return set()
     content = _content(tool, asked, answer if isinstance(answer, dict) else {})
-    if content is not None:
-        for data in filter(None, _as_stored(content)):  # whoever makes an empty file makes the same one
-            yield blob_id(data), path
-    on_disk = _on_disk(Path(path), event.at)
-    if on_disk:
-        yield blob_id(on_disk), path
+    every = {_on_disk(Path(path), event.at), *(_as_stored(content) if content else ())}
+    return {blob_id(data) for data in every if data}  # whoever makes an empty file makes the same one
 
 
 def blob_id(data: bytes) -> str:

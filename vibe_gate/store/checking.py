@@ -20,7 +20,7 @@ from vibe_gate.domain.upkeep import Problem, ProblemKind, ProblemState, Verified
 from vibe_gate.errors import StorageError
 from vibe_gate.store import consistency, names
 from vibe_gate.store.bundle import parse_events, read_object, reason
-from vibe_gate.store.captured import problems_of
+from vibe_gate.store.captures import EVENTS, META, read_meta
 from vibe_gate.store.consistency import digest
 from vibe_gate.store.contents import LARGEST_CONTENT, content_fault
 from vibe_gate.store.folder import TEMPORARY, Folder
@@ -41,7 +41,7 @@ def verify(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None
     count = contents = 0
     try:
         if runs is None:
-            found += [*_top(store), *_keys(store), *problems_of(store)]
+            found += [*_top(store), *_keys(store), *_captured(store)]
         for entry in entries(root) if runs is None else runs:
             checked = _checked(store, entry, provenance)
             if checked is not None:
@@ -52,6 +52,35 @@ def verify(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None
     except OSError as error:
         raise StorageError(f"{error.filename or STORE} cannot be read: {error.strerror}.") from error
     return Verified(count, contents, tuple(sorted(found, key=lambda problem: (problem.place, problem.what))))
+
+
+def _captured(store: Folder) -> Iterator[Problem]:
+    """What is wrong with the captured sessions of a store, whole sessions as their place. OSError."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        captures = store.folder(names.CAPTURES)
+        for name, status in captures.entries():
+            place = f"{names.CAPTURES}/{name}"
+            if name.startswith(TEMPORARY):
+                yield Problem("untidy", "temporary", place, "it is temporary, and nobody finished it")
+            elif not stat.S_ISDIR(status.st_mode):
+                yield Problem("corrupt", "entry", place, "it is not a captured session")
+            elif why := _why_unreadable(captures, name):
+                yield Problem("corrupt", "sessions", place, why)
+
+
+def _why_unreadable(captures: Folder, name: str) -> str:
+    """Why a captured session cannot be read; "" if it can. What its writer has not finished yet is none of it."""
+    try:
+        session = captures.folder(name)
+        finished = read_meta(session).bytes if session.has(META) else 0
+        size = session.status(EVENTS).st_size if session.has(EVENTS) else 0
+    except ValueError as error:
+        return f"{META}: {reason(error)}"
+    except FileNotFoundError:
+        return ""  # cleaned meanwhile
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+    return f"{EVENTS} is shorter than {META} says" if size < finished else ""
 
 
 def _checked(store: Folder, entry: RunEntry, provenance: Provenance) -> Audit | None:

@@ -23,7 +23,7 @@ from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.upkeep import Cleaned, KeyUsage, StoreUsage
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
-from vibe_gate.store.captured import CapturedSession, unneeded
+from vibe_gate.store.captures import MAX_AGE, read_meta
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock
 from vibe_gate.store.recorder import require_untracked
@@ -73,7 +73,7 @@ class _Plan:
     """What a cleaning would delete, with sizes in bytes; `errors` are sentences."""
 
     runs: list[tuple[RunEntry, int]] = field(default_factory=list)
-    sessions: list[CapturedSession] = field(default_factory=list)
+    sessions: list[tuple[str, int]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
 
@@ -83,7 +83,7 @@ def clean(
     """Delete the runs below `root` that `rules` give up. With `dry_run` only say which.
 
     Ages are counted from the time in the run id. Of what is left, the oldest go while less than
-    `min_free_disk_mb` is free. Captured sessions go by age, when nobody needs them. StorageError.
+    `min_free_disk_mb` is free. Captured sessions go by age alone, a month later. StorageError.
     """
     store = open_store_folder(root)
     if store is None:
@@ -113,8 +113,7 @@ def _planned(store: Folder, root: Path, rules: Retention, now: datetime, known: 
     oldest = timedelta(days=min(rules.max_age_days, _FOR_EVER))
     disk = os.statvfs(store.fileno())
     free = disk.f_bavail * disk.f_frsize
-    every = entries(root)
-    for entry in reversed(every):
+    for entry in reversed(entries(root)):
         began = names.recorded_at(entry.run_id)
         if began is None:
             plan.errors.append(f"{entry.run_id}: its id holds no date, so its age is not known")
@@ -129,12 +128,20 @@ def _planned(store: Folder, root: Path, rules: Retention, now: datetime, known: 
                 size = store.folder(entry.key).size(entry.run_id)
                 plan.runs.append((entry, size))
                 free += size
-    going = {entry.place for entry, _ in plan.runs}
-    by_agents = [entry for entry in every if entry.author == "agent"]
-    stay = [(entry.run_id, entry.key) for entry in by_agents if entry.place not in going]
-    go = [(entry.run_id, entry.key) for entry in by_agents if entry.place in going]
-    plan.sessions = unneeded(root, now - oldest, now, stay, go)
+    # By then every run that may name the session is too old as well.
+    plan.sessions = list(_captured_before(store, now - oldest - MAX_AGE))
     return plan
+
+
+def _captured_before(store: Folder, before: datetime) -> Iterator[tuple[str, int]]:
+    """Captured sessions that were last added to before then and are not kept, with their sizes in bytes."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        captures = store.folder(names.CAPTURES)
+        for name in captures.folders():
+            with contextlib.suppress(OSError, ValueError):  # `verify` names it; its age is not known
+                session = captures.folder(name)
+                if read_meta(session).updated_at < before and not session.has(names.KEEP):
+                    yield name, captures.size(name)
 
 
 def _carried_out(store: Folder, plan: _Plan, dry_run: bool) -> Cleaned:
@@ -146,12 +153,12 @@ def _carried_out(store: Folder, plan: _Plan, dry_run: bool) -> Cleaned:
             if dry_run or _into_trash(store, entry):
                 deleted.append(entry.run_id)
                 freed += size
-    for session in plan.sessions:
-        with _noting(plan, f"{names.CAPTURES}/{session.name}"):
+    for name, size in plan.sessions:
+        with _noting(plan, f"{names.CAPTURES}/{name}"):
             if not dry_run:
-                _trash(store, store.folder(names.CAPTURES), session.name)
-            gone.append(session.name)
-            freed += session.size
+                _trash(store, store.folder(names.CAPTURES), name)
+            gone.append(name)
+            freed += size
     for key in set() if dry_run else {entry.key for entry, _ in plan.runs}:
         with contextlib.suppress(OSError):  # other runs are in it
             os.rmdir(key, dir_fd=store.fileno())

@@ -49,7 +49,7 @@ MAX_ANSWER_AGE_S = 90 * 86_400
 MAX_ANSWERS = 5_000
 """Answers beyond this go, oldest first; at a few KB each, some tens of MB at most."""
 
-_SCHEMA = 2
+_SCHEMA = 3
 """In the file's header; 0 of an empty file."""
 
 _TABLES = """
@@ -61,8 +61,7 @@ CREATE INDEX hook_records_old ON hook_records (old);
 CREATE TABLE overrides (id INTEGER PRIMARY KEY, line TEXT);
 CREATE TABLE answers (key TEXT PRIMARY KEY, created_at REAL, answer TEXT) WITHOUT ROWID;
 CREATE TABLE spending (day TEXT, run_id TEXT, usd REAL, PRIMARY KEY (day, run_id)) WITHOUT ROWID;
-CREATE TABLE captured_calls (session TEXT, call TEXT, PRIMARY KEY (session, call)) WITHOUT ROWID;
-CREATE TABLE captured_blobs (session TEXT, blob TEXT, path TEXT, id INTEGER PRIMARY KEY, UNIQUE (session, blob, path));
+CREATE TABLE captured_blobs (session TEXT, blob TEXT, UNIQUE (session, blob));
 """
 
 _CAREFUL = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
