@@ -139,18 +139,3 @@ def test_sessions_side_by_side_share_the_budget(tmp_path, environ):
         spent = gateway.spent()
     assert sorted(ending.status for ending in endings) in (["answered", "answered", "budget"], ["answered"] * 3)
     assert spent.usd <= 0.2 and spent.by_node.keys() <= {"judge-0", "judge-1", "judge-2"}
-
-
-def test_closing_the_gateway_ends_a_session_that_waits(tmp_path, environ):
-    async def closing(gateway, task):
-        running = asyncio.create_task(session(task, Notes()))
-        while not model.api.log:
-            await asyncio.sleep(0.02)
-        gateway.close()
-        return await running
-
-    with answering(Hang(), repeat_last=True) as model:
-        gateway = Gateway(find_upstream(model.environ), Wire("live"), 1.0, str)
-        with gateway:
-            ending = asyncio.run(closing(gateway, task_in(tmp_path, gateway.url("judge"), environ, timeout_s=10)))
-    assert ending.status == "api_error"

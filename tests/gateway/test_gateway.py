@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_messages_api import ApiError, DropConnection, Fault, Hang, Text, Thinking, ToolUse, Turn, Usage
+from scripted_messages_api import ApiError, DropConnection, Fault, Text, Thinking, ToolUse, Turn, Usage
 from wire import KEY, answering, costing, hold, task_in
 
 from vibe_gate.domain import proxies, wire
@@ -134,7 +134,7 @@ def test_a_cloud_is_passed_through_with_its_own_variables(tmp_path):
     (tmp_path / ".aws" / "credentials").write_text("[default]")
     environ = {"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_PROFILE": "work", "HOME": str(tmp_path), "EDITOR": "vi"}
     with Gateway(find_upstream(environ), LIVE, 1.0, same) as gateway:
-        assert gateway.passed_through and gateway.url("judge") == ""
+        assert gateway.url("judge") == ""
         assert gateway.cloud == {
             "CLAUDE_CODE_USE_BEDROCK": "1",
             "AWS_PROFILE": "work",
@@ -208,28 +208,14 @@ def test_what_is_not_a_request_is_not_forwarded():
     assert model.api.log == []
 
 
-def test_models_and_token_counts_are_answered_here():
+def test_tokens_are_counted_here():
     with answering() as model, opened(model) as gateway:
         url = gateway.url("judge")
         assert json.loads(ask(url, path="/v1/messages/count_tokens?beta=true")[2])["input_tokens"] > 10
-        parts = urlsplit(url)
-        connection = http.client.HTTPConnection(parts.hostname, parts.port)
-        connection.request("GET", parts.path + "/v1/models")
-        assert json.loads(connection.getresponse().read()) == {"data": [], "has_more": False}
-        connection.close()
     assert model.api.log == []
 
 
 # What passes.
-
-
-def test_a_stream_passes_as_it_comes():
-    with answering(Turn("yes", fault=Fault("hang", after_events=1))) as model, opened(model) as gateway:
-        parts = urlsplit(gateway.url("judge"))
-        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
-        connection.request("POST", parts.path + "/v1/messages", json.dumps(ASK))
-        assert b"message_start" in connection.getresponse().read1(), "the rest never comes"
-        connection.close()
 
 
 def test_an_answer_in_one_piece_is_metered_too():
@@ -376,7 +362,6 @@ def test_a_request_that_the_budget_does_not_pay_for_never_leaves():
         status, _, raw = ask(url)
         assert (status, wire.BUDGET_REACHED in message(raw)) == (wire.REFUSED_STATUS, True)
         assert gateway.spent().budget_reached
-        assert gateway.left() == pytest.approx(0.1 - gateway.spent().usd)
     assert len(model.script.requests) == 1
 
 
@@ -468,51 +453,32 @@ def test_whatever_is_asked_within_its_leave_stays_within_the_budget(budget, aske
             ledger.settle(leave, account, Tokens(cache_write=tokens, output=int(leave.max_tokens * share)))
     spent = ledger.spent()
     assert spent.usd <= budget + 1e-9
-    assert ledger.left() == pytest.approx(budget - spent.usd)
 
 
 # Closing.
 
 
-@pytest.mark.parametrize("step", [Hang(), Turn("x" * 10, fault=Fault("hang"))])
-def test_closing_cuts_what_still_runs(step):
-    with answering(step) as model:
-        gateway = opened(model).__enter__()
-        url = gateway.url("judge")
-        failed = threading.Event()
-
-        def wait():
-            try:
-                ask(url)
-            except (http.client.HTTPException, OSError):
-                failed.set()
-
-        thread = threading.Thread(target=wait)
-        thread.start()
-        while not model.api.log:
-            time.sleep(0.01)
-        time.sleep(0.1)
-        gateway.close()
-        assert failed.wait(60)
+def test_an_answer_ends_with_the_agent_that_asked_for_it():
+    endless = Turn("x" * 10_000, characters_per_delta=1, seconds_between_events=0.02)
+    with answering(endless) as model, opened(model) as gateway:
+        parts = urlsplit(gateway.url("judge"))
+        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+        connection.request("POST", parts.path + "/v1/messages", json.dumps(ASK))
+        assert b"message_start" in connection.getresponse().read1(), "it passes as it comes"
+        connection.sock.close()
+        connection.close()
         deadline = time.monotonic() + 60
-        while not model.script.client_disconnects and time.monotonic() < deadline:
+        while not gateway.spent().usd and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert model.script.client_disconnects == 1, "the model goes on talking to nobody, and is paid for it"
-        thread.join()
-        with pytest.raises(OSError):
-            ask(url)
+    assert model.script.client_disconnects == 1, "the model goes on talking to nobody, and is paid for it"
 
 
 def test_closing_wakes_who_waits_for_budget():
-    with answering(Hang(), repeat_last=True) as model:
-        gateway = opened(model, budget=0.02).__enter__()
-        with ThreadPoolExecutor(2) as pool:
+    with answering(Turn("yes", seconds_before_headers=1)) as model, ThreadPoolExecutor(2) as pool:
+        with opened(model, budget=0.02) as gateway:
             asked = [pool.submit(ask, gateway.url("judge")) for _ in range(2)]
             time.sleep(0.3)
-            gateway.close()
-            for future in asked:
-                assert future.exception() is not None or future.result()[0] == wire.REFUSED_STATUS
-    assert len(model.api.log) == 1
+        assert {future.result()[0] for future in asked} == {200, wire.REFUSED_STATUS}
 
 
 # Cassettes.

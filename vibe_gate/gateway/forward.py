@@ -5,22 +5,19 @@ Loaded only where there is a network to reach: replay never imports this.
 
 from __future__ import annotations
 
-import contextlib
-import socket
 from collections.abc import Iterator, Mapping
-from typing import Any
 from urllib.parse import urlsplit
-from weakref import WeakSet
 
 import requests
 import urllib3
-from urllib3.connection import HTTPConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from vibe_gate.domain.proxies import certificates, proxies_for
 from vibe_gate.gateway.upstream import Cut, Unreachable, Upstream
 
 CONNECT_S = 15.0
+
+SILENCE_S = 600.0
+"""How long the upstream may say nothing; the session's own clock is shorter as a rule."""
 
 _OURS = ("host", "content-length", "transfer-encoding", "connection", "accept-encoding", "authorization", "x-api-key",
          "cookie", "proxy-authorization", "proxy-connection", "te", "trailer", "upgrade", "keep-alive",
@@ -35,17 +32,12 @@ class UpstreamResponse:
         self._response = response
         self.status: int = response.status_code
         self.headers: Mapping[str, str] = response.headers
-
-    @property
-    def streams(self) -> bool:
-        """Whether it is a stream of events."""
-        return "text/event-stream" in self.headers.get("content-type", "")
+        self.streams = "text/event-stream" in response.headers.get("content-type", "")
 
     def chunks(self) -> Iterator[bytes]:
         """The body as it comes. Raises Cut when it does not come to its end."""
-        raw = self._response.raw
         try:
-            while chunk := raw.read1(65_536, decode_content=True):
+            while chunk := self._response.raw.read1(65_536, decode_content=True):
                 yield chunk
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             raise Cut(type(error).__name__) from error
@@ -62,13 +54,10 @@ class Client:
         self._upstream = upstream
         self._session = requests.Session()
         self._session.trust_env = False  # the environment is an argument; .netrc is nobody's business
-        self._connections: WeakSet[HTTPConnection] = WeakSet()
-        for scheme in ("http://", "https://"):
-            self._session.mount(scheme, _Adapter(self._connections))
         self._session.proxies.update(proxies_for(upstream.base_url, upstream.network))
         self._verify = certificates(upstream.network)
 
-    def post(self, path: str, headers: Mapping[str, str], body: bytes, timeout_s: float) -> UpstreamResponse:
+    def post(self, path: str, headers: Mapping[str, str], body: bytes) -> UpstreamResponse:
         """Send it with the real credentials. Raises Unreachable."""
         sent = {name: value for name, value in headers.items() if name.lower() not in _OURS}
         sent |= {"accept-encoding": "identity"}
@@ -82,54 +71,16 @@ class Client:
                 data=body,
                 stream=True,
                 allow_redirects=False,  # a redirect would carry the key elsewhere
-                timeout=(min(CONNECT_S, timeout_s), timeout_s),
+                timeout=(CONNECT_S, SILENCE_S),
                 verify=self._verify,
             )
         except requests.RequestException as error:
             raise Unreachable(_sentence(error, self._upstream.base_url)) from error
         return UpstreamResponse(response)
 
-    def cut(self) -> None:
-        """Break off whatever is under way, also a request that waits for its answer's first byte."""
-        for connection in list(self._connections):
-            if connection.sock is not None:
-                with contextlib.suppress(OSError):
-                    connection.sock.shutdown(socket.SHUT_RDWR)
-
     def close(self) -> None:
-        """Drop every connection."""
+        """Drop every connection that is idle."""
         self._session.close()
-
-
-class _Adapter(requests.adapters.HTTPAdapter):
-    """Keeps track of the connections that it opens, so that they can be cut."""
-
-    def __init__(self, connections: WeakSet[HTTPConnection]) -> None:
-        self._connections = connections
-        super().__init__()
-
-    def init_poolmanager(self, *args: Any, **more: Any) -> None:  # noqa: ANN401 as the base class
-        super().init_poolmanager(*args, **more)
-        self._track(self.poolmanager)
-
-    def proxy_manager_for(self, *args: Any, **more: Any) -> urllib3.PoolManager:  # noqa: ANN401 as the base class
-        manager: urllib3.PoolManager = super().proxy_manager_for(*args, **more)
-        return self._track(manager)
-
-    def _track(self, manager: urllib3.PoolManager) -> urllib3.PoolManager:
-        connections = self._connections
-        pools: dict[str, type[HTTPConnectionPool]] = {}
-        for scheme, pool in (("http", HTTPConnectionPool), ("https", HTTPSConnectionPool)):
-            base: Any = pool.ConnectionCls
-
-            class _TrackedConnection(base):  # type: ignore[misc]
-                def connect(self) -> None:
-                    super().connect()
-                    connections.add(self)
-
-            pools[scheme] = type(pool.__name__, (pool,), {"ConnectionCls": _TrackedConnection})
-        manager.pool_classes_by_scheme = pools
-        return manager
 
 
 def _sentence(error: requests.RequestException, base_url: str) -> str:

@@ -11,15 +11,11 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from vibe_gate.domain.summary import CostBasis
 from vibe_gate.domain.wire import ModelCost, SessionCost
 from vibe_gate.gateway.prices import cost, price_of
 from vibe_gate.gateway.usage import CHARACTERS_PER_TOKEN, Usage
-
-USEFUL_TOKENS = 1024
-"""An answer with less room than this is cut before it says anything; better not to ask."""
 
 FAIR_TOKENS = 16_000
 """Beyond this a request takes at most half of what is left, so that sessions at the same time get their turn."""
@@ -41,33 +37,62 @@ class Spending:
     budget_reached: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reservation:
     """Leave to ask `model` for at most `max_tokens` of output; `usd` is set aside until it is settled."""
 
     model: str
     usd: float
     max_tokens: int
+    settled: bool = False
 
 
 @dataclass(slots=True)
 class Account:
-    """What one session of the node `node_id` has cost until now."""
+    """One session of the node `node_id`: what it has cost until now, and what its next request may cost.
+
+    `ended` is the mark that its further requests are refused with, "" while it goes on.
+    """
 
     node_id: str
     input_tokens: int = 0
     output_tokens: int = 0
     by_model: dict[str, ModelCost] = field(default_factory=dict)
+    ended: str = ""
+    _bytes: int = 0
+    _usage: Usage = field(default_factory=Usage)
 
     @property
     def cost(self) -> SessionCost:
-        """The same, as it is told."""
+        """What it has cost, as it is told."""
         return SessionCost(self.input_tokens, self.output_tokens, dict(self.by_model))
 
-    def add(self, model: str, usd: float, basis: CostBasis) -> None:
-        """Count USD for a model."""
+    def add(self, model: str, usd: float, basis: CostBasis, used: Usage) -> None:
+        """Count an answer of a model."""
         before = self.by_model.get(model)
         self.by_model[model] = ModelCost(usd + (before.usd if before else 0.0), basis)
+        self.input_tokens += used.all_input
+        self.output_tokens += used.output
+
+    def expected(self, size: int) -> Usage:
+        """The input that a request of `size` bytes will be charged.
+
+        Guessed cautiously from its bytes, and from the session's last request once
+        there is one: what that one left in the cache is read from there, as long as
+        the conversation only grows.
+        """
+        known = self._usage.all_input
+        if not known or size < self._bytes:
+            return Usage(cache_write=int(size / CHARACTERS_PER_TOKEN) + OVERHEAD_TOKENS)
+        more = int((size - self._bytes) / CHARACTERS_PER_TOKEN)
+        if self._usage.input < known:
+            return Usage(cache_write=more + self._usage.input, cache_read=known - self._usage.input)
+        return Usage(cache_write=more + known)
+
+    def learn(self, size: int, used: Usage) -> None:
+        """Remember what a request of `size` bytes was charged."""
+        if used.all_input:
+            self._bytes, self._usage = size, used
 
 
 class Ledger:
@@ -81,6 +106,7 @@ class Ledger:
         self._on_settled = on_settled
         self._changed = threading.Condition()
         self._reserved = 0.0
+        self._open = 0  # requests that are not settled yet
         self._accounts: list[Account] = []
         self._usd = 0.0
         self._rates: dict[str, float] = {}  # of models without a listed price: share of the dearest's
@@ -109,8 +135,9 @@ class Ledger:
                     granted = min(wanted, affordable, fair)
                     usd = base + granted * a_token
                     self._reserved += usd
+                    self._open += 1
                     return Reservation(model, usd, granted)
-                if self._reserved <= 0:
+                if not self._open:
                     self._reached = True
                     return None
                 self._changed.wait()
@@ -119,13 +146,14 @@ class Ledger:
     def settle(self, reservation: Reservation, account: Account, used: Usage) -> None:
         """Count what the request used in place of what was set aside for it."""
         with self._changed:
-            self._release(reservation)
+            reservation.settled = True
+            self._open -= 1
+            self._reserved = self._reserved - reservation.usd if self._open else 0.0  # sums of floats leave a rest
             usd, basis = self._cost(reservation.model, used)
             if used != Usage():
-                account.add(reservation.model, usd, basis)
-                account.input_tokens += used.all_input
-                account.output_tokens += used.output
+                account.add(reservation.model, usd, basis, used)
             self._usd += usd
+            self._changed.notify_all()
         if usd:
             self._on_settled(usd, account.node_id)
 
@@ -165,11 +193,6 @@ class Ledger:
         with self._changed:
             self._reached = True
 
-    def left(self) -> float:
-        """USD that nobody has spent or set aside."""
-        with self._changed:
-            return max(0.0, self._budget - self._usd - self._reserved)
-
     def spent(self) -> Spending:
         """What was spent until now."""
         by_node: dict[str, float] = defaultdict(float)
@@ -185,88 +208,13 @@ class Ledger:
             basis: CostBasis = "unknown" if "unknown" in bases else "known" if bases else "none"
             return Spending(sum(by_node.values()), basis, read, written, by_node, by_model, self._reached)
 
-    def close(self) -> None:
-        """Nobody waits any longer."""
+    def close(self, patience_s: float) -> None:
+        """No request waits any longer; for those under way to be settled, this waits so many seconds at most."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._open, patience_s)
 
     def _cost(self, model: str, used: Usage) -> tuple[float, CostBasis]:
         price, basis = price_of(model)
         return cost(used, price) * self._rates.get(model, 1.0), basis
-
-    def _release(self, reservation: Reservation) -> None:
-        self._reserved = max(0.0, self._reserved - reservation.usd)
-        if self._reserved < 1e-12:
-            self._reserved = 0.0  # sums of floats do not come back to nothing by themselves
-        self._changed.notify_all()
-
-
-# One session, and what its requests are expected to cost
-
-
-@dataclass
-class SessionLine:
-    """What the gateway knows of one session. `ended` is the mark that its further requests are refused with."""
-
-    account: Account
-    placeholders: Mapping[str, str]
-    ended: str = ""
-    _bytes: int = 0
-    _usage: Usage = field(default_factory=Usage)
-
-    def expected(self, size: int) -> Usage:
-        """The input that a request of `size` bytes will be charged.
-
-        Guessed cautiously from its bytes, and from the session's last request once
-        there is one: what that one left in the cache is read from there, as long as
-        the conversation only grows.
-        """
-        known = self._usage.all_input
-        if not known or size < self._bytes:
-            return Usage(cache_write=int(size / CHARACTERS_PER_TOKEN) + OVERHEAD_TOKENS)
-        more = int((size - self._bytes) / CHARACTERS_PER_TOKEN)
-        if self._usage.input < known:
-            return Usage(cache_write=more + self._usage.input, cache_read=known - self._usage.input)
-        return Usage(cache_write=more + known)
-
-    @property
-    def node_id(self) -> str:
-        """The node whose session it is."""
-        return self.account.node_id
-
-    def learn(self, size: int, used: Usage) -> None:
-        """Remember what a request of `size` bytes was charged."""
-        if used.all_input:
-            self._bytes, self._usage = size, used
-
-
-class Bill:
-    """What one request costs: settled once, by whoever is first to know."""
-
-    def __init__(self, ledger: Ledger, line: SessionLine, leave: Reservation, size: int) -> None:
-        self.settled = False
-        self._ledger = ledger
-        self._line = line
-        self._leave = leave
-        self._size = size
-
-    def settle(self, used: Usage) -> None:
-        """Count what was used in place of what was set aside."""
-        if not self.settled:
-            self.settled = True
-            self._ledger.settle(self._leave, self._line.account, used)
-            self._line.learn(self._size, used)
-
-
-def useful_tokens(body: Mapping[str, Any]) -> int:
-    """The fewest output tokens with which this request makes sense: thinking must fit in besides the answer."""
-    thinking = body.get("thinking")
-    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
-    return USEFUL_TOKENS + (budget if isinstance(budget, int) else 0)
-
-
-def wanted_tokens(body: Mapping[str, Any]) -> int:
-    """The output that the request asks for; one without a limit is left to the API to refuse."""
-    wanted = body.get("max_tokens")
-    return wanted if isinstance(wanted, int) and not isinstance(wanted, bool) and wanted > 0 else USEFUL_TOKENS

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from vibe_gate.domain.wire import ANSWER_TOOL
@@ -44,8 +44,9 @@ def normal_request(body: Mapping[str, Any], placeholders: Mapping[str, str]) -> 
         "answer": form,
         "messages": [message for message in messages if message["content"]],
     }
-    filled: Json = replace(normal, placeholders)
-    return filled
+    fill = filled(placeholders)
+    result: Json = mapped(normal, lambda text, _: fill(text))
+    return result
 
 
 def digest(normal: Mapping[str, Any]) -> str:
@@ -54,20 +55,18 @@ def digest(normal: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def replace(value: Any, literals: Mapping[str, str]) -> Any:  # noqa: ANN401 any JSON
-    """`value` with every literal in its strings replaced, longer literals first."""
-    if not literals:
-        return value
-    pattern = re.compile("|".join(re.escape(text) for text in sorted(literals, key=len, reverse=True) if text))
-    return mapped(value, lambda text: pattern.sub(lambda match: literals[match[0]], text))
+def filled(literals: Mapping[str, str]) -> Callable[[str], str]:
+    """What replaces every literal in a text, longer literals first."""
+    pattern = re.compile("|".join(re.escape(text) for text in sorted(literals, key=len, reverse=True)) or "(?!)")
+    return lambda text: pattern.sub(lambda match: literals[match[0]], text)
 
 
-def mapped(value: Any, change: Any) -> Any:  # noqa: ANN401 any JSON, and str -> str
-    """`value` with `change` applied to every string in it, keys included."""
+def mapped(value: Any, change: Callable[[str, str], str], field: str = "") -> Any:  # noqa: ANN401 any JSON
+    """`value` with `change(text, name of its member)` in place of every string in it; a name has no name itself."""
     if isinstance(value, str):
-        return change(value)
-    if isinstance(value, Mapping):
-        return {change(str(key)): mapped(item, change) for key, item in value.items()}
+        return change(value, field)
+    if isinstance(value, dict):
+        return {change(name, ""): mapped(item, change, name) for name, item in value.items()}
     if isinstance(value, list):
         return [mapped(item, change) for item in value]
     return value

@@ -1,7 +1,7 @@
 """Commands of a repository's own, run apart: clean environment, own process group, bounded output and time.
 
-What runs here is code of the change: hostile. `launcher` holds the wall (Linux) and ends what is left; `reach` says
-what may be read; docs/checks.md (Commands) says it to users.
+What runs here is code of the change: hostile. `launcher` holds the wall (Linux) and ends what is left;
+docs/checks.md (Commands) says it to users.
 """
 
 from __future__ import annotations
@@ -9,36 +9,54 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import selectors
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
-
-from vibe_gate.sandbox import reach
 
 __all__ = ["CommandResult", "run_command"]
 
 KEPT_OUTPUT = 64 * 1024
 """Bytes of the output's end that are kept: what a person reads of a failed run; the rest is counted and dropped."""
 
-READ_SIZE = 64 * 1024
-"""Bytes of one read: a Linux pipe's capacity."""
-
 PATIENCE_S = 10.0
 """Seconds for the launcher to end everything: its grace (2 s) and its wait for killed processes (5 s), and some."""
 
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
 _SET_DUMPABLE = 4  # prctl(2)
-_TICK_S = 0.05
 _KEPT_NAMES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+# What a command may read and run: the system, the programs of PATH and their libraries; not the user's files.
+# Landlock only allows, it takes nothing back: a folder that is listed is open with all that lies below.
+SYSTEM = (
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/snap", "/gnu/store",
+    "/home/linuxbrew/.linuxbrew", "/var/lib/gems", "/proc", "/sys", "/dev/fd",
+)  # fmt: skip
+"""Programs, libraries, settings of the machine."""
+
+TOOL_HOMES = (
+    ".pyenv", ".rbenv", ".nodenv", ".goenv", ".jenv", ".asdf", ".nvm", ".fnm", ".volta", ".bun", ".deno", ".sdkman",
+    ".rustup", ".cargo/bin", ".dotnet", ".ghcup", ".juliaup", ".linuxbrew", ".local/bin", ".local/lib", ".local/pipx",
+    ".local/share/uv", ".local/share/pipx", ".local/share/mise", ".local/share/fnm", ".local/share/pnpm",
+    "go/bin", "sdk", "miniconda3", "anaconda3", "miniforge3",
+)  # fmt: skip
+"""Folders of a home that hold programs and no credentials (so not all of ~/.cargo, which has a registry's token)."""
+
+BESIDE_PROGRAMS = ("lib", "lib32", "lib64", "libexec", "share", "include", "etc", "pyvenv.cfg", "conda-meta")
+"""What programs of PREFIX/bin read below PREFIX."""
+
+_CLOSED = ("HOME", "GITHUB_WORKSPACE", "RUNNER_TEMP")
+"""Variables that name folders which are never opened as a whole, nor any folder that they lie in."""
+
+_PROGRAM_FOLDERS = ("bin", "sbin", "condabin", "Scripts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +83,7 @@ def run_command(
 
     A name without a slash is looked up in PATH; one with a slash is a file below
     `cwd`. Whatever way this returns or raises, no process that the command started is
-    left (on macOS: none of its group). `duration_ms` is wall clock; `lacks` says what
-    of the wall this system does not have. `unix_sockets` leaves those open that the
+    left (on macOS: none of its group). `unix_sockets` leaves those open that the
     command's user may open, a container daemon's, say.
     """
     started = time.monotonic()
@@ -77,54 +94,47 @@ def run_command(
             return CommandResult(None, "", why, _since(started))
         order = {
             "argv": [program, *argv[1:]],
-            "read": reach.readable(program, env["PATH"], environ),
+            "read": _readable(program, env["PATH"], environ),
             "write": [str(cwd), home],
             "unix_sockets": unix_sockets,
         }
         tail = _Tail()
         try:
-            answer = _carry_out(order, cwd, env, tail, started + timeout_s)
+            answer = _carry_out(order, cwd, env, tail, timeout_s)
         except OSError as error:
             return CommandResult(None, "", f"could not be started: {error}", _since(started))
-    return _result(answer, tail, f"timed out after {timeout_s:g} s", _since(started))
+    failure = str(answer.get("failure", "" if "code" in answer else "it could not be ended"))
+    code = None if failure else int(answer["code"])
+    return CommandResult(code, tail.text(), failure, _since(started), str(answer.get("lacks", "")))
 
 
 def _carry_out(
-    order: dict[str, Any], cwd: Path, env: Mapping[str, str], tail: _Tail, deadline: float
-) -> dict[str, Any] | None:
-    """What the launcher reports; None when the deadline came first."""
+    order: dict[str, Any], cwd: Path, env: Mapping[str, str], tail: _Tail, timeout_s: float
+) -> dict[str, Any]:
+    """What the launcher reports."""
     _hide()
     report, write = os.pipe()
     with open(report, "rb") as reports:
         try:
-            process = _launch(order | {"report": write}, cwd, env)
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", _LAUNCHER, json.dumps(order | {"report": write})], cwd=cwd, env=env,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+                pass_fds=(write,),
+            )  # fmt: skip
         finally:
             os.close(write)
+        reader = threading.Thread(target=tail.read, args=(process.stdout,), daemon=True)
+        reader.start()
+        late = False
         try:
-            finished = _drain(process, tail, deadline)
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            late = True
         finally:
             _end(process)
-        said = reports.read()
-    if not finished:
-        return None
-    answer: dict[str, Any] = json.loads(said) if said else {"failure": "the launcher was ended"}
-    return answer
-
-
-def _launch(order: dict[str, Any], cwd: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-I", "-S", _LAUNCHER, json.dumps(order)], cwd=cwd, env=env, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, pass_fds=(order["report"],),
-    )  # fmt: skip
-
-
-def _result(answer: dict[str, Any] | None, tail: _Tail, late: str, took: int) -> CommandResult:
-    if answer is None:
-        return CommandResult(None, tail.text(), late, took)
-    lacks = str(answer.get("lacks", ""))
-    if "code" not in answer:
-        return CommandResult(None, tail.text(), str(answer.get("failure", "it could not be ended")), took, lacks)
-    return CommandResult(int(answer["code"]), tail.text(), "", took, lacks)
+        reader.join(PATIENCE_S)
+        answer = {name: value for line in reports for name, value in json.loads(line).items()}
+    return answer | ({"failure": f"timed out after {timeout_s:g} s"} if late else {})
 
 
 def _hide() -> None:
@@ -138,25 +148,23 @@ def _hide() -> None:
 
 
 class _Tail:
-    """The last KEPT_OUTPUT bytes of what was added; never more than one read beyond them in memory."""
+    """The last KEPT_OUTPUT bytes of an output."""
 
     def __init__(self) -> None:
-        self._chunks: deque[bytes] = deque()
-        self._size = 0
-        self._total = 0
+        self._kept = b""
+        self._dropped = 0
 
-    def add(self, chunk: bytes) -> None:
-        self._chunks.append(chunk)
-        self._size += len(chunk)
-        self._total += len(chunk)
-        while self._size - len(self._chunks[0]) >= KEPT_OUTPUT:
-            self._size -= len(self._chunks.popleft())
+    def read(self, output: IO[bytes]) -> None:
+        """Read to the end, and close it."""
+        with output:
+            while chunk := os.read(output.fileno(), KEPT_OUTPUT):
+                kept = self._kept + chunk
+                self._dropped += max(0, len(kept) - KEPT_OUTPUT)
+                self._kept = kept[-KEPT_OUTPUT:]
 
     def text(self) -> str:
-        kept = b"".join(self._chunks)[-KEPT_OUTPUT:]
-        dropped = self._total - len(kept)
-        note = f"[{dropped:,} bytes before this were dropped]\n" if dropped else ""
-        return note + kept.decode("utf-8", "replace")
+        note = f"[{self._dropped:,} bytes before this were dropped]\n" if self._dropped else ""
+        return note + self._kept.decode("utf-8", "replace")
 
 
 def _environment(environ: Mapping[str, str], home: Path) -> dict[str, str]:
@@ -179,33 +187,6 @@ def _program(name: str, cwd: Path, path: str) -> tuple[str, str]:
     return (found, "") if found else ("", f"not found: no program {name} in PATH")
 
 
-def _drain(process: subprocess.Popen[bytes], tail: _Tail, deadline: float) -> bool:
-    """Read until the command has ended; False when the deadline came first."""
-    assert process.stdout is not None
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while (left := deadline - time.monotonic()) > 0:
-            if selector.select(min(_TICK_S, left)) and not _read(process.stdout, tail):
-                return _wait(process, deadline)
-    return False
-
-
-def _read(pipe: IO[bytes], tail: _Tail) -> bool:
-    """Take what is there; False at the end of the output."""
-    chunk = os.read(pipe.fileno(), READ_SIZE)
-    tail.add(chunk) if chunk else None
-    return bool(chunk)
-
-
-def _wait(process: subprocess.Popen[bytes], deadline: float) -> bool:
-    """Wait for a command that has closed its output."""
-    try:
-        process.wait(max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Have the launcher end what is left, then itself; it has ended before where all went well."""
     try:
@@ -216,9 +197,46 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     finally:
         process.kill()
         process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
 
 
 def _since(started: float) -> int:
     return round((time.monotonic() - started) * 1000)
+
+
+def _readable(program: str, path: str, environ: Mapping[str, str]) -> list[str]:
+    """Paths, each with all that lies below, sorted. Some may not be there.
+
+    `path` is the command's PATH, `environ` the gate's environment: its HOME is the one to keep closed.
+    """
+    closed = {Path("/")}
+    for name in _CLOSED:
+        for private in _absolute(environ.get(name, "")):
+            closed |= {private, *private.parents, private.resolve(), *private.resolve().parents}
+    found = {*map(Path, SYSTEM), Path("/etc/resolv.conf").resolve(), *_absolute(environ.get("RUNNER_TOOL_CACHE", ""))}
+    found |= {home / one for home in _absolute(environ.get("HOME", "")) for one in TOOL_HOMES}
+    # A command without an interpreter of its own may be a script for the gate's.
+    folders = [Path(program).parent, Path(program).resolve().parent, Path(sys.base_prefix, "bin")]
+    for folder in (*_absolute(path), *folders):
+        found |= set(_programs(folder))
+    return sorted(str(one) for one in found if one not in closed)
+
+
+def _absolute(path: str) -> list[Path]:
+    return [Path(one) for one in path.split(os.pathsep) if Path(one).is_absolute()]
+
+
+def _programs(folder: Path) -> Iterator[Path]:
+    """A folder of programs and what they read; of a virtual environment, that of its interpreter, too."""
+    for one in {folder, folder.resolve()}:
+        yield one
+        if one.name == ".bin":
+            yield one.parent  # node_modules/.bin: the packages
+        if one.name not in _PROGRAM_FOLDERS:
+            continue
+        for beside in BESIDE_PROGRAMS:
+            if beside != "share" or one.parent.name != ".local":
+                yield one.parent / beside
+        if (one.parent / "pyvenv.cfg").is_file():
+            python = (one / "python").resolve()
+            yield python.parent
+            yield from (python.parent.parent / beside for beside in BESIDE_PROGRAMS)

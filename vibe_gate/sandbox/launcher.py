@@ -10,8 +10,8 @@ around itself, which nobody takes down again, and becomes the command. What hold
     seccomp             no sockets of other services (a container daemon's is as good as root), no io_uring, no keyrings
     capabilities        where it runs as root: only those that change files
 
-The last line of FD is JSON: {"code": ...} as in `subprocess` or {"failure": why it was not started}, and
-{"lacks": what this system has no wall for}.
+FD gets lines of JSON: {"lacks": what this system has no wall for}, {"failure": why it was not started}, and at the end
+{"code": ...} as in `subprocess`.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 _FIRST_ABI = (1 << 13) - 1
+_LATER_ABIS = {2: _REFER, 3: _TRUNCATE, 5: _IOCTL_DEV}
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _MAKE_DEVICES = 1 << 6 | 1 << 11
@@ -83,21 +84,17 @@ def main(order: dict[str, Any]) -> int:
     os.set_inheritable(report, False)
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
     abi = _settle_in()
-    told, tell = os.pipe()
     launcher = os.getpid()
     child = os.fork()
     if child == 0:
-        _become(order, abi, tell, launcher)
-    os.close(tell)
+        _become(order, abi, report, launcher)
     quiet = os.open(os.devnull, os.O_RDWR)
     os.dup2(quiet, 1)  # the output's end is the command's end, not ours
     os.dup2(quiet, 2)
-    answer = _lines(told)
     tree = _Tree(child, abi)
     tree.end(SETTLE_S if tree.attend() else 0)
-    if "failure" not in answer and tree.status is not None:
-        answer["code"] = os.waitstatus_to_exitcode(tree.status)
-    os.write(report, json.dumps(answer).encode())
+    if tree.status is not None:
+        _report(report, code=os.waitstatus_to_exitcode(tree.status))
     return 0
 
 
@@ -122,19 +119,19 @@ def _settle_in() -> int:
     return abi
 
 
-def _become(order: dict[str, Any], abi: int, tell: int, launcher: int) -> None:
+def _become(order: dict[str, Any], abi: int, report: int, launcher: int) -> None:
     """In the child: build the wall, say what it lacks, become the command."""
     try:
         os.setsid()
         for number in (signal.SIGPIPE, getattr(signal, "SIGXFSZ", signal.SIGPIPE)):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAITED)
-        _write_line(tell, {"lacks": _wall(order, abi)})
+        _report(report, lacks=_wall(order, abi))
         if os.getppid() != launcher:
             raise OSError("the launcher is gone")
         os.execve(order["argv"][0], order["argv"], dict(os.environ))  # noqa: S606
     except (OSError, ValueError) as error:
-        _write_line(tell, {"failure": f"could not be started: {error}"})
+        _report(report, failure=f"could not be started: {error}")
     finally:
         os._exit(127)
 
@@ -167,9 +164,7 @@ def landlock_abi() -> int:
 
 
 def _enclose(read: list[str], write: list[str], abi: int) -> None:
-    handled = (
-        _FIRST_ABI | (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0) | (_IOCTL_DEV if abi >= 5 else 0)
-    )
+    handled = _FIRST_ABI | sum(bit for first, bit in _LATER_ABIS.items() if abi >= first)
     ruleset = _ruleset(handled, _SCOPED_SOCKETS | _SCOPED_SIGNALS if abi >= SCOPED_ABI else 0)
     for path in read:
         _allow(ruleset, path, _READ)
@@ -350,14 +345,8 @@ def _must(returned: int) -> int:
     return returned
 
 
-def _write_line(fd: int, answer: dict[str, str]) -> None:
+def _report(fd: int, **answer: str | int) -> None:
     os.write(fd, f"{json.dumps(answer)}\n".encode())
-
-
-def _lines(fd: int) -> dict[str, Any]:
-    """What the child said before it became the command; ends when it has."""
-    with open(fd, encoding="utf-8") as file:
-        return {name: value for line in file for name, value in json.loads(line).items()}
 
 
 _libc = ctypes.CDLL(None, use_errno=True)
