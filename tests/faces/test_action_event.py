@@ -9,7 +9,7 @@ import pytest
 from faces import events
 
 from vibe_gate.errors import UsageError
-from vibe_gate.faces.action.event import MAX_BYTES, read_event
+from vibe_gate.faces.action.event import read_event
 
 A, B = "a" * 40, "b" * 40
 
@@ -70,7 +70,7 @@ def test_a_push_says_what_was_there_before_if_anything(read):
 
 def test_a_dispatch_is_about_the_commit_of_the_job(read):
     assert read("workflow_dispatch", events.dispatch(), GITHUB_SHA=A).head == A
-    with pytest.raises(UsageError, match="GITHUB_SHA is no commit id"):
+    with pytest.raises(UsageError, match="GITHUB_SHA"):
         read("workflow_dispatch", events.dispatch())
 
 
@@ -151,11 +151,6 @@ def test_keys_that_nobody_asked_for_may_be_anything(read):
     event["pull_request"]["body"] = "\x00\x1b[2J::error::" + "x" * 1_000_000
     event["pull_request"]["labels"] = {"not": "a list"}
     assert read("pull_request", event).head == A
-
-
-def test_a_file_beyond_what_github_sends_is_not_read(read):
-    with pytest.raises(UsageError, match="larger than 32 MB"):
-        read("push", b" " * (MAX_BYTES + 1))
 
 
 def test_a_missing_file_is_said(tmp_path, environ):

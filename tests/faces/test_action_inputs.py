@@ -13,27 +13,26 @@ def given(**inputs: str) -> dict[str, str]:
 
 
 def test_nothing_and_empty_are_the_defaults():
-    every = ("ANTHROPIC_API_KEY", "GITHUB_TOKEN", "BASE", "RUBRICS", "WORKFLOW", "MODE", "MAX_COST_USD", "COMMENT")
-    every += ("CHECK_RUN", "REVIEW_COMMENTS", "SARIF", "ARTIFACT")
+    every = [name.upper() for name in Inputs.model_fields]
     assert inputs_of({}) == inputs_of(given(**dict.fromkeys(every, " "))) == Inputs()
 
 
 def test_each_input_is_read():
-    found = inputs_of(
+    assert inputs_of(
         given(
             ANTHROPIC_API_KEY="k", GITHUB_TOKEN="t", BASE="main", RUBRICS="quality, pay  docs", WORKFLOW="review",
             MODE="warn", MAX_COST_USD="0.5", COMMENT="false", CHECK_RUN="no", REVIEW_COMMENTS="True",
             SARIF="out/x.sarif", ARTIFACT="full",
         )
+    ) == Inputs(
+        anthropic_api_key="k", github_token="t", base="main", rubrics="quality pay docs", mode="warn", max_cost_usd=0.5,
+        comment=False, check_run=False, review_comments=True, sarif="out/x.sarif", artifact="full",
     )  # fmt: skip
-    assert found == Inputs(
-        "k", "t", "main", ("quality", "pay", "docs"), "review", "warn", 0.5, False, False, True, "out/x.sarif", "full"
-    )
 
 
 def test_the_token_of_the_job_serves_where_none_is_given():
-    assert inputs_of({"GITHUB_TOKEN": "ghs_job"}).token == "ghs_job"
-    assert inputs_of({"GITHUB_TOKEN": "ghs_job"} | given(GITHUB_TOKEN="ghs_own")).token == "ghs_own"
+    assert inputs_of({"GITHUB_TOKEN": "ghs_job"}).github_token == "ghs_job"
+    assert inputs_of({"GITHUB_TOKEN": "ghs_job"} | given(GITHUB_TOKEN="ghs_own")).github_token == "ghs_own"
 
 
 def test_a_gate_that_is_narrowed_has_a_name_of_its_own():

@@ -7,105 +7,36 @@ ids, numbers and names of a known form; what else there is, is ignored.
 from __future__ import annotations
 
 import json
-import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import UsageError
-
-MAX_BYTES = 32 << 20
-"""Of an event file: GitHub's own limit for what it sends is 25 MB."""
 
 NOBODY = "0" * 40
 """GitHub's commit id for a missing commit."""
 
 Kind = Literal["pull_request", "merge_group", "push", "workflow_dispatch", "workflow_run"]
 
-CommitId = Annotated[str, StringConstraints(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")]
+CommitId = Annotated[
+    str,
+    StringConstraints(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$"),
+    AfterValidator(lambda commit: "" if commit == NOBODY else commit),
+]
 Number = Annotated[int, Field(gt=0, lt=1 << 53)]
 FullName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}$")]
 Login = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,100}(?:\[bot\])?$")]
-Ref = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+Ref = Annotated[str, StringConstraints(max_length=1000)]
+
+_QUEUED = re.compile(r"/pr-([1-9][0-9]{0,10})-[^/]*\Z")
+"""The pull request in `gh-readonly-queue/main/pr-104-<id>`."""
 
 
-class _Seen(BaseModel):
-    """A part of an event: what is known is checked, what is not is ignored, for GitHub adds to it all the time."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
-
-
-class _User(_Seen):
-    login: Login
-
-
-class _Repository(_Seen):
-    full_name: FullName
-    default_branch: Ref = ""
-
-
-class _Side(_Seen):
-    sha: CommitId
-    ref: Ref = ""
-    repo: _Repository | None = None
-
-
-class _Pull(_Seen):
-    number: Number
-    base: _Side
-    head: _Side
-    user: _User | None = None
-
-
-class _PullEvent(_Seen):
-    repository: _Repository
-    pull_request: _Pull
-
-
-class _Group(_Seen):
-    base_sha: CommitId
-    head_sha: CommitId
-    head_ref: Ref = ""
-
-
-class _GroupEvent(_Seen):
-    repository: _Repository
-    merge_group: _Group
-
-
-class _PushEvent(_Seen):
-    repository: _Repository
-    ref: Ref
-    before: CommitId
-    after: CommitId
-    deleted: bool = False
-    forced: bool = False
-
-
-class _DispatchEvent(_Seen):
-    repository: _Repository
-    ref: Ref = ""
-
-
-class _OtherRun(_Seen):
-    id: Number
-    event: Ref
-    head_sha: CommitId
-    head_branch: Ref | None = None
-    head_repository: _Repository | None = None
-
-
-class _RunEvent(_Seen):
-    repository: _Repository
-    workflow_run: _OtherRun
-
-
-@dataclass(frozen=True, slots=True)
-class Trigger:
+class Trigger(BaseModel):
     """What the job is about. `base` and `head` are commit ids as the event names them, "" if it does not.
 
     `number`, `author` and `fork` are the pull request's; of a merge group `queued` is
@@ -113,20 +44,61 @@ class Trigger:
     belong to a `workflow_run`: the other run, and the repository its head came from.
     """
 
-    kind: Kind
-    repository: str
-    base: str = ""
-    head: str = ""
-    number: int | None = None
-    author: str = ""
-    fork: bool = False
-    default_branch: str = ""
-    branch: str = ""
-    forced: bool = False
-    queued: int | None = None
-    run: int | None = None
-    origin: str = ""
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
+    kind: Kind
+    repository: FullName
+    default_branch: Ref = ""
+    base: CommitId = ""
+    head: CommitId = ""
+    number: Number | None = None
+    author: Login = ""
+    branch: Ref = ""
+    forced: bool = False
+    run: Number | None = None
+    origin: FullName = ""
+
+    @property
+    def fork(self) -> bool:
+        """Whether the head is another repository's, or one's that is gone."""
+        return self.kind in ("pull_request", "workflow_run") and self.origin.casefold() != self.repository.casefold()
+
+    @property
+    def queued(self) -> int | None:
+        """The pull request that a merge group is about."""
+        found = _QUEUED.search(self.branch) if self.kind == "merge_group" else None
+        return int(found[1]) if found else None
+
+
+_REPOSITORY = {"repository": "repository.full_name", "default_branch": "repository.default_branch"}
+_PULL = {
+    "base": "pull_request.base.sha",
+    "head": "pull_request.head.sha",
+    "number": "pull_request.number",
+    "author": "pull_request.user.login",
+    "branch": "pull_request.base.ref",
+    "origin": "pull_request.head.repo.full_name",  # null if that repository was deleted
+}
+_PLACES: dict[str, dict[str, str]] = {
+    "pull_request": _PULL,
+    "pull_request_review": _PULL,
+    "merge_group": {
+        "base": "merge_group.base_sha",
+        "head": "merge_group.head_sha",
+        "branch": "merge_group.head_ref",
+    },
+    "push": {"base": "before", "head": "after", "branch": "ref", "forced": "forced"},
+    "workflow_dispatch": {"head": "GITHUB_SHA", "branch": "ref"},
+    "workflow_run": {
+        "head": "workflow_run.head_sha",
+        "branch": "workflow_run.head_branch",
+        "run": "workflow_run.id",
+        "origin": "workflow_run.head_repository.full_name",
+    },
+}
+"""Where the fields of a trigger stand, by the event's name."""
+
+_REQUIRED = ("repository", "base", "head", "number", "run")
 
 _REFUSED = {
     "pull_request_target": "it runs with the secrets and the token of the base repository, while commands of the gate "
@@ -139,19 +111,20 @@ _REFUSED = {
 
 def read_event(environ: Mapping[str, str]) -> Trigger:
     """The trigger of this job. UsageError: an unsupported event, or a file that is not what GitHub writes."""
-    name = environ.get("GITHUB_EVENT_NAME", "")
-    if not name:
-        raise UsageError("GITHUB_EVENT_NAME is not set: this command is for a job of GitHub Actions.")
-    if name not in _READERS:
-        why = _REFUSED.get(name, f"it can be {', '.join(sorted(_READERS))}")
+    name, place = environ.get("GITHUB_EVENT_NAME", ""), environ.get("GITHUB_EVENT_PATH", "")
+    if not name or not place:
+        missing = "GITHUB_EVENT_PATH" if name else "GITHUB_EVENT_NAME"
+        raise UsageError(f"{missing} is not set: this command is for a job of GitHub Actions.")
+    if name not in _PLACES:
+        why = _REFUSED.get(name, f"it can be {', '.join(sorted(_PLACES))}")
         raise UsageError(f"The gate does not run on the event {paths.quote(name[:80])}: {why}.")
-    raw = _read(environ.get("GITHUB_EVENT_PATH", ""))
     try:
-        trigger = _READERS[name](raw, environ)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"The event file is not what GitHub writes: {paths.quote(where)}: {first['msg']}.") from None
+        event = json.loads(Path(place).read_bytes())
+    except OSError as error:
+        raise UsageError(f"The event file {paths.quote(place)} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError):
+        raise UsageError("The event file is no JSON, so it is not what GitHub writes.") from None
+    trigger = _trigger(name, event | {"GITHUB_SHA": environ.get("GITHUB_SHA")} if isinstance(event, dict) else {})
     expected = environ.get("GITHUB_REPOSITORY", trigger.repository)
     if expected.casefold() != trigger.repository.casefold():
         raise UsageError(
@@ -160,111 +133,23 @@ def read_event(environ: Mapping[str, str]) -> Trigger:
     return trigger
 
 
-def _read(place: str) -> bytes:
-    if not place:
-        raise UsageError("GITHUB_EVENT_PATH is not set: this command is for a job of GitHub Actions.")
+def _trigger(name: str, event: Mapping[str, object]) -> Trigger:
+    values: dict[str, object] = {"kind": name.removesuffix("_review")}
+    places = _REPOSITORY | _PLACES[name]
+    for field, place in places.items():
+        value = _at(event, place)
+        if value is not None or field in _REQUIRED:
+            values[field] = value
     try:
-        with Path(place).open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            raw = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"The event file {paths.quote(place)} cannot be read: {error.strerror}.") from error
-    if max(size, len(raw)) > MAX_BYTES:
-        raise UsageError(f"The event file is larger than {MAX_BYTES >> 20} MB, more than GitHub sends.")
-    try:
-        if not isinstance(json.loads(raw), dict):
-            raise ValueError("no object")
-    except (ValueError, RecursionError):
-        raise UsageError("The event file is no JSON object, so it is not what GitHub writes.") from None
-    return raw
+        return Trigger.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = places[str(first["loc"][0])]
+        raise UsageError(f"The event file is not what GitHub writes: {where}: {first['msg']}.") from None
 
 
-def _pull_request(raw: bytes, environ: Mapping[str, str]) -> Trigger:
-    event = _PullEvent.model_validate_json(raw)
-    pull = event.pull_request
-    home = pull.base.repo.full_name if pull.base.repo else event.repository.full_name
-    origin = pull.head.repo.full_name if pull.head.repo else ""  # its repository may be deleted
-    return Trigger(
-        kind="pull_request",
-        repository=event.repository.full_name,
-        base=pull.base.sha,
-        head=pull.head.sha,
-        number=pull.number,
-        author=pull.user.login if pull.user else "",
-        fork=origin.casefold() != home.casefold(),
-        default_branch=event.repository.default_branch,
-        branch=pull.base.ref,
-    )
-
-
-def _merge_group(raw: bytes, environ: Mapping[str, str]) -> Trigger:
-    event = _GroupEvent.model_validate_json(raw)
-    group = event.merge_group
-    return Trigger(
-        kind="merge_group",
-        repository=event.repository.full_name,
-        base=group.base_sha,
-        head=group.head_sha,
-        default_branch=event.repository.default_branch,
-        queued=_queued(group.head_ref),
-    )
-
-
-def _queued(ref: str) -> int | None:
-    """The pull request in `gh-readonly-queue/main/pr-104-<id>`."""
-    name, _, commit = ref.rpartition("/")[2].removeprefix("pr-").partition("-")
-    return int(name) if commit and name.isascii() and name.isdecimal() and len(name) < 12 and int(name) else None
-
-
-def _push(raw: bytes, environ: Mapping[str, str]) -> Trigger:
-    event = _PushEvent.model_validate_json(raw)
-    gone = event.deleted or event.after == NOBODY
-    return Trigger(
-        kind="push",
-        repository=event.repository.full_name,
-        base="" if event.before == NOBODY else event.before,
-        head="" if gone else event.after,
-        default_branch=event.repository.default_branch,
-        branch=event.ref,
-        forced=event.forced,
-    )
-
-
-def _dispatch(raw: bytes, environ: Mapping[str, str]) -> Trigger:
-    event = _DispatchEvent.model_validate_json(raw)
-    head = environ.get("GITHUB_SHA", "")
-    if len(head) not in (40, 64) or set(head) - set("0123456789abcdef"):
-        raise UsageError("GITHUB_SHA is no commit id: this command is for a job of GitHub Actions.")
-    return Trigger(
-        kind="workflow_dispatch",
-        repository=event.repository.full_name,
-        head=head,
-        default_branch=event.repository.default_branch,
-        branch=event.ref,
-    )
-
-
-def _workflow_run(raw: bytes, environ: Mapping[str, str]) -> Trigger:
-    event = _RunEvent.model_validate_json(raw)
-    other = event.workflow_run
-    origin = other.head_repository.full_name if other.head_repository else ""
-    return Trigger(
-        kind="workflow_run",
-        repository=event.repository.full_name,
-        head=other.head_sha,
-        fork=origin.casefold() != event.repository.full_name.casefold(),
-        default_branch=event.repository.default_branch,
-        branch=other.head_branch or "",
-        run=other.id,
-        origin=origin,
-    )
-
-
-_READERS = {
-    "pull_request": _pull_request,
-    "pull_request_review": _pull_request,
-    "merge_group": _merge_group,
-    "push": _push,
-    "workflow_dispatch": _dispatch,
-    "workflow_run": _workflow_run,
-}
+def _at(event: object, place: str) -> object:
+    """The value at this path; None if there is none."""
+    for name in place.split("."):
+        event = event.get(name) if isinstance(event, dict) else None
+    return event

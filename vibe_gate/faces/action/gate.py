@@ -87,17 +87,19 @@ def run(runner: Runner) -> int:
 
 def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> tuple[int, str]:
     """Review and post; returns the exit code, and workflow commands to print."""
-    environ = {**runner.environ, "CI": "true"} | ({"ANTHROPIC_API_KEY": inputs.api_key} if inputs.api_key else {})
-    if not inputs.token:
+    environ = {**runner.environ, "CI": "true"} | (
+        {"ANTHROPIC_API_KEY": inputs.anthropic_api_key} if inputs.anthropic_api_key else {}
+    )
+    if not inputs.github_token:
         return _with(None, runner, inputs, trigger, environ)
-    with open_forge(runner.api_url, inputs.token, trigger.repository, environ=runner.environ) as forge:
+    with open_forge(runner.api_url, inputs.github_token, trigger.repository, environ=runner.environ) as forge:
         return _with(forge, runner, inputs, trigger, environ)
 
 
 def _with(
     forge: Forge | None, runner: Runner, inputs: Inputs, trigger: Trigger, environ: Mapping[str, str]
 ) -> tuple[int, str]:
-    credentials = Credentials(runner.server_url, inputs.token)
+    credentials = Credentials(runner.server_url, inputs.github_token)
     with open_repository(runner.start, environ) as repository:
         span = span_of(repository, trigger, inputs.base, credentials)
         if span.head and repository.tree(span.trusted or span.before).read(SIGNERS) is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from vibe_gate.domain.change import Selection
@@ -26,12 +25,12 @@ def relay(runner: Runner, folder: Path) -> int:
     inputs, trigger = inputs_of(runner.environ), read_event(runner.environ)
     if trigger.kind != "workflow_run" or trigger.run is None:
         raise UsageError("--from-artifact is for a job on workflow_run: only there GitHub says whose artifact it is.")
-    if not inputs.token:
+    if not inputs.github_token:
         raise UsageError("There is no token: pass `github-token`, or set GITHUB_TOKEN.")
     code = PASS
     with (
         incoming(folder, runner.environ, runner.clock()) as found,
-        open_forge(runner.api_url, inputs.token, trigger.repository, environ=runner.environ) as forge,
+        open_forge(runner.api_url, inputs.github_token, trigger.repository, environ=runner.environ) as forge,
     ):
         for one in found:
             if one.summary.change.head_commit != trigger.head:
@@ -41,7 +40,7 @@ def relay(runner: Runner, folder: Path) -> int:
                 )
         pull = _pull(runner, inputs, trigger, forge)
         for one in found:
-            named = inputs if len(found) == 1 else replace(inputs, rubrics=_narrowed(one.summary))
+            named = inputs if len(found) == 1 else inputs.model_copy(update={"rubrics": _narrowed(one.summary)})
             posted = _post(runner, named, trigger, forge, pull, one)
             _tell(runner, posted)
             code = code if posted.comment_url or not inputs.comment else INCONCLUSIVE
@@ -62,7 +61,7 @@ def _pull(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge) -> Pul
     numbers = [pull.number for pull in forge.pulls_of(trigger.head)]
     if not numbers and trigger.fork and trigger.origin:
         # GitHub lists a fork's commit only in the fork; each pull request is then looked up here.
-        with open_forge(runner.api_url, inputs.token, trigger.origin, environ=runner.environ) as other:
+        with open_forge(runner.api_url, inputs.github_token, trigger.origin, environ=runner.environ) as other:
             numbers = [pull.number for pull in other.pulls_of(trigger.head)]
     pulls = [pull for number in dict.fromkeys(numbers) if (pull := _known(forge, number)) is not None]
     found = [pull for pull in pulls if pull.state == "open" and pull.head_sha == trigger.head and _is_of(pull, trigger)]
@@ -90,7 +89,7 @@ def _known(forge: Forge, number: int) -> Pull | None:
 
 
 def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: Pull, one: Incoming) -> Posted:
-    credentials = Credentials(runner.server_url, inputs.token)
+    credentials = Credentials(runner.server_url, inputs.github_token)
     span = Selection("merge_base", pull.base_sha, trigger.head)
     verdict = verify_artifact(
         one.claim, span, start=runner.start, environ=runner.environ, credentials=credentials, now=runner.clock()
