@@ -322,7 +322,7 @@ def test_events_that_are_not_for_it_are_exit_two_and_post_nothing(made):
 
 def test_wrong_inputs_are_exit_two_in_both_modes_each_in_one_sentence(made):
     head = made.branch("topic", **{"src/a.py": todos(1)})
-    wrong = {"VIBE_GATE_INPUT_MODE": "warn", "VIBE_GATE_INPUT_ARTIFACT": "x", "VIBE_GATE_INPUT_COMMENT": "y"}
+    wrong = {"VIBE_GATE_INPUT_MODE": "warn", "VIBE_GATE_INPUT_ARTIFACT": "x", "VIBE_GATE_INPUT_COMMENT": "maybe"}
     done = made.review_pull(head, **wrong)
     assert done.code == 2
     assert done.out.count("::error::vibe-gate: The input") == 2

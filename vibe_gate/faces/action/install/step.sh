@@ -69,8 +69,55 @@ find_step() {
   } >>"$GITHUB_OUTPUT"
 }
 
+# Nothing of a cache is believed: every wheel, cached or fetched, is installed only if its SHA-256 stands in
+# requirements.txt, which comes with the Action itself, at the commit the workflow names.
+locked() {
+  "$venv/bin/python" -I -m pip "$1" --quiet --disable-pip-version-check --no-input --require-hashes \
+    --only-binary :all: --no-deps --requirement "$here/requirements.txt" "${@:2}" </dev/null
+}
+
+# Compiling all of it takes longer than compiling what a run imports. Isolated: whatever pip's configuration adds has its
+# say where packages are fetched.
+install_wheels() {
+  locked install --isolated --no-index --find-links "$wheels" --no-compile
+}
+
+install_cached() {
+  [ -n "$(ls -A "$wheels" 2>/dev/null)" ] || return 1
+  install_wheels && return
+  echo "::warning title=vibe-gate::The cached packages are not what the lock names; they are fetched anew."
+  return 1
+}
+
+# The environment reads the package from the Action's path: nothing to build, nothing to fetch for a build.
+use_package() {
+  local link
+  link=$(echo "$venv"/lib/python3.*/site-packages)/vibe-gate.pth
+  rm -f "$link"
+  (cd -P "$here/../../../.." && pwd) >"$link"
+}
+
 build_step() {
-  exec "$VIBE_GATE_PYTHON" -I "$here/environment.py" "$VIBE_GATE_PLACE" "$VIBE_GATE_KEY"
+  local venv="$VIBE_GATE_PLACE/venv" wheels="$VIBE_GATE_PLACE/wheels" whence="from the cache"
+  cd /  # no file of the checkout has a say in what is installed
+  if [ "$(cat "$venv/vibe-gate-ready" 2>/dev/null)" = "$VIBE_GATE_KEY" ]; then
+    use_package
+    echo "The environment of an earlier step of this job is used again."
+    return
+  fi
+  "$VIBE_GATE_PYTHON" -I -m venv --clear "$venv"
+  if ! install_cached; then
+    whence=fetched
+    rm -rf "$wheels"
+    if ! locked download --dest "$wheels" || ! install_wheels; then
+      echo "::error title=vibe-gate::The locked packages could not be installed; the lines above say why."
+      return 1
+    fi
+  fi
+  use_package
+  printf '%s' "$VIBE_GATE_KEY" >"$venv/vibe-gate-ready"
+  echo "Ready after $SECONDS s: packages $whence, every hash checked."
+  [ "$whence" != fetched ] || echo "fetched=true" >>"$GITHUB_OUTPUT"
 }
 
 # -I: neither the current folder nor PYTHON* variables nor the user's packages say what is imported.
