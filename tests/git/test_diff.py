@@ -152,7 +152,7 @@ def test_a_file_that_becomes_a_symlink_of_the_same_bytes_is_a_change_of_type(wor
     trees = [work.git("mktree", given=f"{mode} blob {blob}\ta\n".encode()) for mode in ("100644", "120000")]
     (file,) = work.files(*trees)
     assert file.after
-    assert (file.change_type, file.after.mode, file.added, file.deleted) == ("type_changed", 0o120000, 0, 0)
+    assert (file.change_type, file.after.mode, file.added, file.deleted) == ("type_changed", 0o120000, 1, 1)
     assert lines(file) == [HunkLine("-", b"target"), HunkLine("+", b"target")]
 
 

@@ -52,7 +52,7 @@ def differences(oracle: Oracle, change: Change) -> list[tuple[object, ...]]:
                 continue
             old = [said.old_path] if said.old_path is not None else []
             expected = oracle.text_counts(change.before, change.after, [*old, said.path])
-        if (file.added, file.deleted) != expected:
+        if file.change_type != "type_changed" and (file.added, file.deleted) != expected:
             found.append((file.shown_path, (file.added, file.deleted), expected))
     return found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from vibe_gate.domain import paths
@@ -37,7 +37,7 @@ PAIRS_AT_ONCE = 100  # of trees: their patches are in memory together
 RENAMES = ("-M", "-l0")
 """Renames are found however many there are; git's own limit is 1,000 x 1,000 files."""
 
-_DIFF = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--numstat", "-p", "--full-index", *RENAMES)
+_DIFF = ("diff-tree", "--stdin", "-r", "-z", "--raw", "-p", "--full-index", *RENAMES)
 _HEADER = expression(rb"([0-9a-f]{40}) ([0-9a-f]{40})[\n\0]")
 _ID = expression(r"\b[0-9a-f]{40}\b")
 _DAMAGE = expression(r"corrupt|is empty|inflate|mismatch|malformed|garbage|truncated|too-short|empty filename")
@@ -50,6 +50,7 @@ _ESCAPED = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f
             b'"': b'"', b"\\": b"\\"}  # fmt: skip
 _SECTION = expression(rb"^diff --git ", re.MULTILINE)
 _RENAMED_TO = expression(rb"^rename to (.*)$", re.MULTILINE)
+_BINARY = expression(rb"^Binary files ", re.MULTILINE)
 _HUNK = expression(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@.*$", re.MULTILINE)
 _ESCAPE = expression(rb"\\([0-7]{3}|.)", re.DOTALL)
 
@@ -73,8 +74,8 @@ class Diff:
 def compare(objects: Objects, pairs: Sequence[Trees]) -> dict[Trees, Diff]:
     """What differs in each pair: the files that `git diff --name-status -M -l0` lists, in its order, with their hunks.
 
-    Counts are those of `git diff --numstat`, for binary files those of `git diff --text`. A binary file with a side
-    over `MAX_HUNK_BYTES` has no hunks and counts 0. A type change has the hunks of a deletion and an addition.
+    Counts are those of the hunks; binary files have those of `git diff --text`, but none with a side over
+    `MAX_HUNK_BYTES`. A type change has the hunks of a deletion and an addition.
 
     `patch_id` is what `git diff -l0 --full-index BEFORE AFTER | git patch-id --stable` prints: without `--full-index`
     git hashes the ids of binary files as they are abbreviated in this repository today.
@@ -119,15 +120,13 @@ def _compare(objects: Objects, pairs: Sequence[Trees]) -> dict[Trees, Diff]:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A path that differs, as `--raw` and `--numstat` list it. Counts are None if git takes the file for binary."""
+    """A path that differs, as `--raw` lists it."""
 
     change_type: ChangeType
     modes: tuple[str, str]
     ids: tuple[str, str]
     old_path: bytes
     path: bytes
-    added: int | None = None
-    deleted: int | None = None
 
     @property
     def blobs(self) -> list[str]:
@@ -144,7 +143,7 @@ class _Row:
 
 
 class _Output:
-    """What `_DIFF` prints: for each pair a header, the rows of `--raw`, those of `--numstat`, a NUL, and the patch."""
+    """What `_DIFF` prints: for each pair a header, the rows of `--raw`, a NUL, and the patch."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -159,7 +158,7 @@ class _Output:
         return True
 
     def rows(self) -> list[_Row]:
-        """The rows, each with its counts. IntegrityError if a path stands there twice."""
+        """The rows. IntegrityError if a path stands there twice."""
         rows: list[_Row] = []
         while self._data[self._at : self._at + 1] == b":":
             old_mode, new_mode, old, new, status = self._take().decode()[1:].split(" ")
@@ -168,13 +167,7 @@ class _Output:
             rows.append(_Row(_TYPES[status[:1]], (old_mode, new_mode), (old, new), path, kept))
         if len({row.path for row in rows}) != len(rows):
             raise IntegrityError("A tree of this change is not well formed; run `git fsck`.")
-        return [self._counted(row) for row in rows]
-
-    def _counted(self, row: _Row) -> _Row:
-        added, deleted, path = self._take().split(b"\t", 2)
-        if not path:  # a rename: both paths follow
-            self._take(), self._take()
-        return row if added == b"-" else replace(row, added=int(added), deleted=int(deleted))
+        return rows
 
     def patch(self) -> bytes:
         """The patch, up to the next header: no line of a patch begins with an id."""
@@ -200,31 +193,29 @@ def _files(objects: Objects, rows: list[_Row], patch: bytes, sizes: dict[str, in
 
 def _file(objects: Objects, row: _Row, section: bytes, sizes: dict[str, int]) -> FileDiff:
     before, after = row.versions(sizes)
-    file = FileDiff(
+    binary = _BINARY.search(section) is not None
+    hunks = _hunks_as_text(objects, before, after) if binary else hunks_of(section)
+    origins = [line.origin for hunk in hunks for line in hunk.lines]
+    return FileDiff(
         path=paths.decode(row.path),
         old_path=paths.decode(row.old_path) if row.change_type == "renamed" else None,
         change_type=row.change_type,
         before=before,
         after=after,
-        binary=row.added is None,
-        added=row.added or 0,
-        deleted=row.deleted or 0,
-        hunks=hunks_of(section),
+        binary=binary,
+        added=origins.count("+"),
+        deleted=origins.count("-"),
+        hunks=hunks,
     )
-    return _binary(objects, file) if file.binary else file
 
 
-def _binary(objects: Objects, file: FileDiff) -> FileDiff:
-    """The file with the hunks that it has as text, so that nothing hides behind a NUL byte."""
+def _hunks_as_text(objects: Objects, before: FileVersion | None, after: FileVersion | None) -> tuple[Hunk, ...]:
+    """The hunks that a binary file has as text, so that nothing hides behind a NUL byte."""
     from vibe_gate.git import libgit2  # binary files are rare, and loading it takes as long as a diff
 
-    sides = [side for side in (file.before, file.after) if side]
-    if max(side.size for side in sides) > MAX_HUNK_BYTES:
-        return file
-    old, new = (content_of(objects, side) for side in (file.before, file.after))
-    hunks = libgit2.compare_as_text(old, new)
-    lines = [line.origin for hunk in hunks for line in hunk.lines]
-    return replace(file, hunks=hunks, added=lines.count("+"), deleted=lines.count("-"))
+    if max(side.size for side in (before, after) if side) > MAX_HUNK_BYTES:
+        return ()
+    return libgit2.compare_as_text(content_of(objects, before), content_of(objects, after))
 
 
 def content_of(objects: Objects, version: FileVersion | None) -> bytes:
