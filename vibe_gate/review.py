@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -31,7 +32,7 @@ from vibe_gate.gate.authorship import Authorship
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.judging import Deadline, assemble
 from vibe_gate.judging.assemble import JudgeResult, RunVerdict, assemble_verdict
-from vibe_gate.receipts.issue import ReceiptIssuer, version_of
+from vibe_gate.receipts.issue import ReceiptIssuer
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import STORE, State, captures, open_state, open_store
 
@@ -102,7 +103,7 @@ async def review_in(
         _, unread = captures.fold(state, store.captures(), redactor, clock())
         authored = Authorship(repository, environ, state, unread=unread).of(change, commits)
         message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
-        versions = {name: version_of(name) for name in ("claude-agent-sdk",)} | {"vibe-gate": __version__}
+        versions = {name: version(name) for name in ("claude-agent-sdk",)} | {"vibe-gate": __version__}
         record = store.begin(change.key, clock(), assemble.about(change, gate, rubrics, versions))
     deadline = Deadline(began, request.deadline_s or gate.file.budget.deadline_s)
     run = RunContext(record, redactor, deadline, clock, environ, state)

@@ -6,7 +6,6 @@ other commits than those that are pushed, and could hide a change from its revie
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
@@ -33,15 +32,10 @@ MAX_COMMITS = 10_000
 MAX_SIGNED = 1_000
 """Commits of one change whose authors are looked at, newest first."""
 
-MAX_REFLOG = 2_000
-"""Entries of HEAD's reflog that are looked at: some months of a busy person."""
-
 MAX_NOTES = 10_000
 """Notes of one ref that are read."""
 
 MAX_NOTE_BYTES = 4 << 20
-
-_LOG = ("-c", "log.showSignature=false", "log", "--format=%H%x00%P%x00%s%x00%at %an <%ae>")
 
 _UNCUT = {"GIT_SHALLOW_FILE": "/dev/null"}
 """History as the commits themselves have it: a list of where it ends (.git/shallow) can be written by anybody."""
@@ -222,11 +216,6 @@ class Revisions:
                 f"`git fetch {remote}`, then `git remote set-head {remote} --auto`."
             )
             self._remarks[said] = None
-        elif not self._remotes() and _came_from_elsewhere(self._place):
-            self._remarks[
-                "this repository has commits of another one, and no remote any more, so the gate is the one of before "
-                "the change: `git remote add origin ADDRESS` and fetch, or `git config vibe-gate.trust BRANCH`."
-            ] = None
 
     def _remotes(self) -> set[str]:
         """The remotes that `git remote` lists: those of which the configuration says anything."""
@@ -284,8 +273,7 @@ class Revisions:
     def span(self, base: str, head: str, limit: int = MAX_COMMITS) -> tuple[str, ...]:
         """Ids of the commits that `head` has and `base` ("": nothing) has not, newest first.
 
-        IntegrityError if one is gone. If a shallow clone lacks some, they end where its list says
-        (`shallow_boundaries`).
+        If a shallow clone lacks some, they end where its list says. IntegrityError if one is gone.
         """
         asked = ("rev-list", "--topo-order", f"--max-count={limit}", head, *([f"^{base}"] if base else []))
         listed = self._git.run(*asked, environ=_UNCUT)
@@ -296,42 +284,6 @@ class Revisions:
                 f"The commits of {shown} are not all here, or damaged: run `git fsck`. {listed.err}".strip()
             )
         return tuple(name for name in listed.line.split("\n") if name)
-
-    def shallow_boundaries(self, base: str, commits: Sequence[str]) -> tuple[str, ...]:
-        """Those of a span's commits with a parent that is here, and neither in the span nor in the history of its base.
-
-        There a shallow clone ends by its list alone.
-        """
-        if not self._place.shallow:
-            return ()
-        known = {*commits, base}
-        outside = {
-            parent: commit
-            for commit in commits
-            for parent in self.parents(commit)
-            if parent not in known and self.has(parent)
-        }
-
-        def is_behind(parent: str) -> bool:
-            return self._git.run("merge-base", "--is-ancestor", parent, base, environ=_UNCUT).code != 1
-
-        return tuple(commit for parent, commit in outside.items() if not base or not is_behind(parent))
-
-    def rewritten_from(self, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """For each commit those of HEAD's reflog that became it by amend, rebase or pick, the latest first.
-
-        Git keeps author and time then, and the parent, or else the title. What it comes after is none of them.
-        """
-        logged = self._git.run(*_LOG, f"--max-count={MAX_REFLOG}", "--walk-reflogs", "HEAD").line
-        known = [line.split("\0") for line in logged.split("\n")]
-        asked = "".join(f"{name}\n" for name in commits).encode()
-        found: dict[str, tuple[str, ...]] = dict.fromkeys(commits, ())
-        for line in self._git.run(*_LOG, "--no-walk=unsorted", "--stdin", stdin=asked).line.split("\n"):
-            own = line.split("\0")
-            old = dict.fromkeys(other[0] for other in known if _became(other, own))
-            if old:
-                found[own[0]] = tuple(name for name in old if not self.is_ancestor(name, own[0]))
-        return found
 
     # Notes
 
@@ -358,17 +310,6 @@ class Revisions:
             raise StorageError(f"The note on {about[:12]} was not written: {reason}")
 
 
-def _came_from_elsewhere(place: Place) -> bool:
-    """Whether it was cloned, or fetched into, by what stays when a remote is removed."""
-    if any((folder / "FETCH_HEAD").exists() for folder in (place.git_dir, place.common_dir)):
-        return True
-    try:
-        with (place.common_dir / "logs" / "HEAD").open("rb") as log:
-            return b"\tclone: from " in log.readline(4096)
-    except OSError:
-        return False
-
-
 def _follows(setting: str) -> bool:
     """Whether a setting says which remote a branch follows."""
     return setting.startswith("branch.") and setting.endswith(".remote")
@@ -383,9 +324,3 @@ def _signed(name: str, author: bytes, committer: bytes, message: str) -> Commit:
 def _person(raw: bytes) -> tuple[str, str]:
     name, _, rest = raw.decode("utf-8", "surrogateescape").partition(" <")
     return name, rest.partition(">")[0]
-
-
-def _became(old: list[str], new: list[str]) -> bool:
-    if len(old) != 4 or len(new) != 4 or old[0] == new[0]:
-        return False
-    return old[3] == new[3] and (old[1] == new[1] or old[2] == new[2])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 from vibe_gate import __version__
@@ -96,7 +95,7 @@ class ReceiptIssuer:
             questions=dict(self.answers.questions),
             agent_authored=summary.agent_authored.decision,
             waivers=tuple(self._redacted(waiver) for waiver in self.waivers),
-            versions={"vibe-gate": __version__, "claude-agent-sdk": version_of("claude-agent-sdk")},
+            versions={"vibe-gate": __version__, "claude-agent-sdk": version("claude-agent-sdk")},
             signer=self.repository.config("user.email") or "",
         )
 
@@ -109,20 +108,3 @@ class ReceiptIssuer:
         """A receipt is kept and shared, so it holds no secret that a person typed into a reason."""
         redact = self.run.redactor.text
         return waiver.model_copy(update={"reason": redact(waiver.reason), "by": redact(waiver.by)})
-
-
-def version_of(package: str) -> str:
-    """The installed version of a package, without `importlib.metadata`, whose import costs more than a check."""
-    start = package.replace("-", "_").lower() + "-"
-    for folder in sys.path:
-        try:
-            names = [name for name in os.listdir(folder) if name.lower().startswith(start)]  # noqa: PTH208 (a text)
-            for name in names:
-                if name.endswith(".dist-info"):
-                    with open(f"{folder}/{name}/METADATA", encoding="utf-8") as file:
-                        return next(line[9:].strip() for line in file if line.startswith("Version: "))
-        except (OSError, StopIteration, UnicodeDecodeError):
-            continue
-    from importlib.metadata import version
-
-    return version(package)

@@ -18,7 +18,7 @@ from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
 from vibe_gate.domain.gate import HookName, HookRule
 from vibe_gate.domain.provenance import Commit, Record
 from vibe_gate.domain.receipt import Receipt, places
-from vibe_gate.errors import FAIL, INTEGRITY, PASS, IntegrityError, RevisionError, UsageError
+from vibe_gate.errors import FAIL, INTEGRITY, PASS, RevisionError, UsageError
 from vibe_gate.gate import trust
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.git import MAX_COMMITS, Repository, open_repository
@@ -127,11 +127,6 @@ def _span(repository: Repository, text: str) -> _Span:
         base, head = repository.resolve(left or "HEAD"), repository.resolve(right or "HEAD")
         base = repository.merge_base(base, head, text) if dots == "..." else base
     commits = repository.span(base, head)
-    if ends := repository.shallow_boundaries(base, commits):
-        raise IntegrityError(
-            f".git/shallow ends history at {ends[0][:SHORT_ID]}, whose parents are here: run "
-            f"`git fetch --unshallow`, or delete what was written into that file."
-        )
     return _Span(base, head, commits)
 
 
@@ -329,20 +324,14 @@ class _Verifier:
         return CommitStatus("missing", "never reviewed here")
 
     def _near(self, identity: ChangeIdentity) -> str:
-        """Which review is almost about the commit, and what it lacks, as a clause; "" without one."""
+        """Which review is almost about the commit, as a clause; "" without one."""
         again = f"review --commit {identity.commit[:SHORT_ID]}"
         receipts = [found.receipt for found in self._about(identity) if found.receipt is not None]
         for receipt in receipts:
             if receipt.head_commit == identity.commit:
                 span = f"{receipt.base_commit[:SHORT_ID]}..{receipt.head_commit[:SHORT_ID]}"
                 return f"reviewed only as the end of {span}: verify that range, or {again}"
-        same = [receipt for receipt in receipts if receipt.patch_id and receipt.patch_id == identity.patch_id]
-        if any(receipt.exact == identity.exact for receipt in same):
-            return "a review has the same lines, but perhaps at another place: they occur more than once in their file"
-        if same:
-            return "a review has the same patch-id, but other white space"
-        part = any(receipt.after == identity.after for receipt in receipts)
-        return f"its tree was reviewed, but only part of what it changes: {again}" if part else ""
+        return f"a review has its tree or its patch-id, but not this very change: {again}" if receipts else ""
 
     def _with_bypass(self, status: CommitStatus, commit: str) -> CommitStatus:
         """A note if only a range with the commit was reviewed: what a later commit takes back, nobody saw."""
@@ -353,34 +342,13 @@ class _Verifier:
         return replace(status, notes=(*status.notes, note))
 
     def _changed_since(self, identity: ChangeIdentity) -> str:
-        """Which review is about what this commit was before an amend or rebase, as a clause; "" without one.
-
-        Hooks recorded what a commit was before; git's reflog knows it by author and time, which stay the same.
-        """
-        commit = identity.commit
-        for old in dict.fromkeys((*self._rewritten_from(commit), *self._logged.get(commit, ()))):
-            if run_id := self._runs.get(self._trees_of(old)):
+        """Which review is about what this commit was before an amend or rebase, as a clause; "" without one."""
+        runs = {f"{entry.before}..{entry.after}": entry.run_id for entry in reversed(self.finder.entries)}
+        for old in filter(self._repository.has, self._rewritten_from(identity.commit)):
+            before = self._repository.tree_of((self._repository.parents(old) or [""])[0])
+            if run_id := runs.get(f"{before}..{self._repository.tree_of(old)}"):
                 return f"{old[:SHORT_ID]} was reviewed (run {run_id}), and its changes were edited since"
         return ""
-
-    def _trees_of(self, commit: str) -> str:
-        """The trees before and after a commit as `_runs` has them; "" if git has deleted it since."""
-        try:
-            parents = self._repository.parents(commit)
-            before = self._repository.tree(parents[0]).id if parents else EMPTY_TREE
-            return f"{before}..{self._repository.tree(commit).id}"
-        except RevisionError:
-            return ""
-
-    @cached_property
-    def _logged(self) -> dict[str, tuple[str, ...]]:
-        """What the commits of the range were before a rewrite, by HEAD's reflog."""
-        return self._repository.rewritten_from(list(self._changes))
-
-    @cached_property
-    def _runs(self) -> dict[str, str]:
-        """The newest run about two trees."""
-        return {f"{entry.before}..{entry.after}": entry.run_id for entry in reversed(self.finder.entries)}
 
     @cached_property
     def _bypasses(self) -> dict[str, Record]:
