@@ -41,7 +41,7 @@ def picture() -> str:
     summary = done.summary.model_copy(update={"bundle": bundle})
     console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True, color_system="truecolor")
     console.print(Text("$ vibe-gate review --commit HEAD\n", style="bold"))
-    console.print(terminal.render(summary, done.notes, WIDTH, None))
+    console.print(terminal.render(summary, done.notes, WIDTH))
     return console.export_svg(title="vibe-gate", unique_id="vibe-gate-demo")
 
 

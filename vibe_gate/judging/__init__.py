@@ -1,8 +1,7 @@
 """Judging: ask the open questions, check the answers, decide.
 
 judge     the judges of one review: export, gateway, rubrics   brief     what a judge is told and asked
-votes     one rubric asked vote by vote                        question  the key of a question in the cache
-evidence  a quotation compared with the changed file           assemble  answers -> rubric results, findings, verdict
+votes     one rubric asked vote by vote, evidence checked      assemble  answers -> rubric results, findings, verdict
 
 `Deadline` is the run's, also for work that does not look at the clock itself: a hostile tree, a slow expression.
 """

@@ -30,9 +30,17 @@ from vibe_gate.domain.verdict import NO_KEY
 from vibe_gate.gateway import Gateway, Spending, Upstream, Wire, find_upstream, wire_from
 from vibe_gate.git import Export, Repository
 from vibe_gate.judging.assemble import JudgeResult
-from vibe_gate.judging.question import Question, RubricQuestion, RubricVotes
-from vibe_gate.judging.surroundings import Surroundings, surroundings
-from vibe_gate.judging.votes import SESSIONS_AT_ONCE, TOOLS, TREES, VoteContext, cast_votes, together
+from vibe_gate.judging.surroundings import surroundings
+from vibe_gate.judging.votes import (
+    SESSIONS_AT_ONCE,
+    TREES,
+    RubricQuestion,
+    RubricVotes,
+    VoteContext,
+    cast_votes,
+    question_key,
+    together,
+)
 
 if TYPE_CHECKING:
     from vibe_gate.store.state import AnswerCache, DaySpending
@@ -95,15 +103,14 @@ class JudgeContext:
         return {question.rubric.id: question.key for question in self.questions(rubrics)}
 
     def _key(self, rubric: Rubric, message: str) -> str:
-        return Question(
+        return question_key(
             before=self.change.before,
             after=self.change.after,
             rubric=rubric.digest,
             model=rubric.model or self.model,
-            tools=TOOLS,
             message=message,
             versions={"vibe-gate": __version__, "claude-agent-sdk": metadata.version("claude-agent-sdk")},
-        ).key
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +140,13 @@ async def judge(
     reads, writes = wire.mode == "live" and not request.force, wire.mode == "live"
     known = _known(answers, questions, run.clock()) if reads else {}
     missing = [question for question in questions if question.key not in known]
-    upstream = find_upstream(run.environ) if missing else None
-    if missing and upstream is None and wire.mode != "replay" and context.optional:
-        return replace(_result(questions, known), silence=NO_KEY, chosen=True)
-    if missing and upstream is None and wire.mode != "replay":
-        count = sum(
-            len(rubric.judged) for rubric in {question.rubric.id: question.rubric for question in missing}.values()
-        )
-        return replace(_result(questions, known), silence=NO_KEY, notes=(ADVICE.format(count=count),))
     if not missing:
         return _result(questions, known)
+    upstream = find_upstream(run.environ)
+    if upstream is None and wire.mode != "replay":
+        count = sum({question.rubric.id: len(question.rubric.judged) for question in missing}.values())
+        notes: tuple[str, ...] = () if context.optional else (ADVICE.format(count=count),)
+        return replace(_result(questions, known), silence=NO_KEY, chosen=context.optional, notes=notes)
     async with _claimed(answers, [question.key for question in missing] if reads else [], run, tell):
         if reads:
             known |= _known(answers, missing, run.clock())
@@ -205,11 +209,25 @@ async def _ask(context: JudgeContext, questions: list[RubricQuestion], wire: Wir
         with run.deadline.interrupting():
             after, before = _export(context, Path(folder) / TREES)
             around = surroundings(context.change, context.repository, after.files)
-        nonce = secrets.token_hex(16)
+        nonce, slots = secrets.token_hex(16), asyncio.Semaphore(SESSIONS_AT_ONCE)
         places = {nonce: "{{nonce}}", folder: "{{folder}}"}
         budget = _budget(context, spending)
         with Gateway(upstream, wire, budget, run.redactor.text, placeholders=places, on_settled=count) as gateway:
-            votes = await _all_votes(questions, _vote_context(context, around, gateway, Path(folder), nonce, budget))
+            shared = VoteContext(
+                run=run,
+                change=context.change,
+                surroundings=around,
+                read=functools.cache(context.repository.read),
+                wire=gateway,
+                folder=Path(folder),
+                model=context.model,
+                max_turns=context.budget.max_turns,
+                max_cost_usd=budget,
+                nonce=nonce,
+                slots=slots,
+            )
+            cast = await together(cast_votes(question, shared) for question in questions)
+            votes = dict(zip((question.key for question in questions), cast, strict=True))
             spent, notes = gateway.spent(), tuple(gateway.unmatched)
         with run.deadline.interrupting():
             intact = after.unchanged() and before.unchanged()
@@ -232,29 +250,6 @@ def _budget(context: JudgeContext, spending: DaySpending) -> float:
     a_day = context.budget.per_day_usd
     left = math.inf if a_day is None else max(a_day - spending.spent(context.run.clock()), 0.0)
     return min(context.budget.max_cost_usd, left)
-
-
-def _vote_context(
-    context: JudgeContext, around: Surroundings, gateway: Gateway, folder: Path, nonce: str, budget: float
-) -> VoteContext:
-    return VoteContext(
-        run=context.run,
-        change=context.change,
-        surroundings=around,
-        read=functools.cache(context.repository.read),
-        wire=gateway,
-        folder=folder,
-        model=context.model,
-        max_turns=context.budget.max_turns,
-        max_cost_usd=budget,
-        nonce=nonce,
-        slots=asyncio.Semaphore(SESSIONS_AT_ONCE),
-    )
-
-
-async def _all_votes(questions: list[RubricQuestion], context: VoteContext) -> dict[str, RubricVotes]:
-    votes = await together(cast_votes(question, context) for question in questions)
-    return dict(zip((question.key for question in questions), votes, strict=True))
 
 
 def _tell_budget(run: RunContext, budget: float, spent: Spending, votes: Mapping[str, RubricVotes]) -> None:

@@ -1,4 +1,4 @@
-"""Votes: briefs out, answers in, evidence checked, votes counted.
+"""Votes: questions and their keys, briefs out, answers in, evidence checked, votes counted.
 
 For every question the change is cut into parts (`judging.brief`). A vote asks each
 part in a conversation of its own and takes the worst answer; votes go on until no
@@ -9,7 +9,9 @@ conversation gave no answer is listed as unreviewed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+import hashlib
+import json
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,17 +19,24 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from vibe_gate import agent
-from vibe_gate.domain import paths
-from vibe_gate.domain.change import Change, FileDiff, FileVersion
+from vibe_gate.domain import escape, paths
+from vibe_gate.domain.change import Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.context import CHECKS_NODE, RunContext
+from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
-from vibe_gate.domain.verdict import CheckedEvidence, Outcome, Vote, short
+from vibe_gate.domain.verdict import CheckedEvidence, Outcome, Standing, Vote, short
 from vibe_gate.judging import brief
-from vibe_gate.judging.brief import AbstainAnswer, BriefPart, CriterionAnswer, FailAnswer, QuotedLine
+from vibe_gate.judging.brief import (
+    MAX_QUOTE,
+    TEMPLATE_VERSION,
+    AbstainAnswer,
+    BriefPart,
+    CriterionAnswer,
+    FailAnswer,
+    QuotedLine,
+)
 from vibe_gate.judging.decide import check_vote, combine, settle
-from vibe_gate.judging.evidence import check_evidence
-from vibe_gate.judging.question import RubricQuestion, RubricVotes
 from vibe_gate.judging.surroundings import Surroundings
 
 T = TypeVar("T")
@@ -43,6 +52,65 @@ SESSIONS_AT_ONCE = 4
 
 _INFRASTRUCTURE = frozenset({"api_error", "died"})
 _LIMITS = frozenset({"budget", "timeout"})
+
+
+def question_key(
+    *, before: str, after: str, rubric: str, model: str, message: str, versions: Mapping[str, str],
+    tools: Sequence[str] = TOOLS, template: int = TEMPLATE_VERSION,
+) -> str:  # fmt: skip
+    """The sha-256, in hex, of everything an answer depends on: the same key is never paid for twice.
+
+    `message` is "" unless it is shown; `versions` by program.
+    """
+    plain = {
+        "before": before,
+        "after": after,
+        "rubric": rubric,
+        "template": template,
+        "model": model,
+        "tools": sorted(tools),
+        "message": hashlib.sha256(message.encode("utf-8", "surrogateescape")).hexdigest(),
+        "versions": dict(sorted(versions.items())),
+    }
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class RubricQuestion:
+    """A rubric as it is asked once: with the author's `message`, or without it (""). `key` as of `question_key`."""
+
+    rubric: Rubric
+    message: str
+    key: str
+
+
+class RubricVotes(Model):
+    """The answer to one question: votes by criterion id, why voting stopped early, what no judge was shown."""
+
+    votes: dict[str, tuple[Vote, ...]]
+    stopped: str = ""
+    unreviewed: tuple[Unreviewed, ...] = ()
+
+    @property
+    def is_final(self) -> bool:
+        """Whether asking again could only cost: every vote is an answer, and none is missing.
+
+        A refusal, a lost answer or a fault is not kept: the next run may fare better.
+        """
+        cast = [vote for votes in self.votes.values() for vote in votes]
+        return not self.stopped and bool(cast) and all(vote.said is not None for vote in cast)
+
+    def from_bundle(self, bundle: str) -> RubricVotes:
+        """The same for another run: the votes' turns are named from the repository's root, as those of others are."""
+
+        def moved(turn: str) -> str:
+            return turn if not turn.startswith("nodes/") else f"{bundle}/{turn}" if bundle else ""
+
+        votes = {
+            name: tuple(vote.model_copy(update={"turn": moved(vote.turn)}) for vote in votes)
+            for name, votes in self.votes.items()
+        }
+        return self.model_copy(update={"votes": votes})
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,3 +306,71 @@ def _unreviewed(part: BriefPart, why: str) -> list[Unreviewed]:
         Unreviewed(path=paths.quote(piece.path), line=piece.line, end_line=piece.end_line, reason=why)
         for piece in part.pieces
     ]
+
+
+MIN_RELOCATED = 8
+"""Visible characters that a quote needs to be looked for elsewhere: a lone brace stands on every page."""
+
+
+def check_evidence(evidence: QuotedLine, file: FileDiff | None, content: bytes) -> CheckedEvidence:
+    """Whether the quoted line stands where it is said to stand, and was changed.
+
+    `file` is the changed file that `evidence.path` names (None: not part of the
+    change) and `content` that file's bytes on the evidence's side. Both the quote
+    and the content are compared as shown (`escape.show`), because that is what was
+    read, and any white space counts as one space. The answer's line is the one where the quote really stands.
+    """
+    if file is None:
+        return _checked(evidence, "void", "the file is not part of the change")
+    quote = _folded(evidence.quote)
+    if not quote:
+        return _checked(evidence, "void", "the quote is empty")
+    if "\n" in evidence.quote.strip():
+        return _checked(evidence, "void", "the quote is more than one line")
+    if len(quote) > MAX_QUOTE:
+        return _checked(evidence, "void", f"the quote is longer than {MAX_QUOTE} characters")
+    lines = enumerate(escape.lines(content), start=1)
+    places = [number for number, line in lines if quote in _folded(escape.show(line))]
+    if not places:
+        return _checked(evidence, "void", "the quoted text does not stand in the file")
+    touched = changed_lines(file, evidence.side)
+    touching = [number for number in places if number in touched]
+    if not touching:
+        return _checked(evidence, "void", "the quoted line was not changed")
+    if evidence.line in touching:
+        return _checked(evidence, "holds")
+    if len("".join(quote.split())) < MIN_RELOCATED:
+        return _checked(evidence, "void", "the quote is not at that line, and too short to be looked for elsewhere")
+    nearest = min(touching, key=lambda number: abs(number - evidence.line))
+    return _checked(evidence, "relocated", line=nearest)
+
+
+def changed_lines(file: FileDiff, side: Side) -> frozenset[int]:
+    """Line numbers, from 1, that the change added (after) or removed (before)."""
+    wanted = "+" if side == "after" else "-"
+    skipped = "-" if side == "after" else "+"
+    numbers: set[int] = set()
+    for hunk in file.hunks:
+        number = hunk.new_start if side == "after" else hunk.old_start
+        for line in hunk.lines:
+            if line.origin == wanted:
+                numbers.add(number)
+            if line.origin != skipped:
+                number += 1
+    return frozenset(numbers)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _checked(evidence: QuotedLine, standing: Standing, why: str = "", line: int = 0) -> CheckedEvidence:
+    return CheckedEvidence(
+        path=evidence.path,
+        line=line or evidence.line,
+        end_line=line or evidence.line,
+        quote=evidence.quote.strip()[:MAX_QUOTE],
+        side=evidence.side,
+        standing=standing,
+        why=why,
+    )

@@ -13,7 +13,7 @@ from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import PASS, POLICY_CHANGED
 from vibe_gate.forge import CheckAnnotation, CheckRun, Conclusion, DiffSide, LineComment
 from vibe_gate.report import comment, words
-from vibe_gate.report.markdown import Block, code, fit, prose
+from vibe_gate.report.markdown import code, fit, prose
 from vibe_gate.report.report import Anchors, Links, Report
 from vibe_gate.report.round import identity
 
@@ -28,25 +28,19 @@ MAX_ANNOTATIONS = 1_000
 
 
 def check_run(report: Report, downgrades: Sequence[str] = ()) -> CheckRun:
-    """The check run of the reviewed commit: new and open findings as annotations, the others in the summary.
-
-    `MAX_ANNOTATIONS` of them, the gravest first; where there are more, the summary says so.
-    """
-    summary = report.summary
-    deleted = {file.path for file in summary.change.files if file.change_type == "deleted"}
-    made = {finding: annotation(finding, report) for finding in report.round.shown if finding.path not in deleted}
+    """The check run of the reviewed commit: new and open findings as annotations, the gravest `MAX_ANNOTATIONS`."""
+    deleted = {file.path for file in report.summary.change.files if file.change_type == "deleted"}
+    shown = sorted(report.round.shown, key=lambda finding: comment.GRAVITY[finding.level])
+    made = [each for finding in shown if finding.path not in deleted and (each := annotation(finding, report))]
     if len(made) > MAX_ANNOTATIONS:
-        gravest = sorted(made, key=lambda finding: comment.GRAVITY[finding.level])[:MAX_ANNOTATIONS]
-        kept = set(gravest)
-        made = {finding: one for finding, one in made.items() if finding in kept}
-        said = f"Of {len(report.round.shown):,} findings, {MAX_ANNOTATIONS:,} are annotations: the gravest first."
+        said = f"Of {len(shown):,} findings, {MAX_ANNOTATIONS:,} are annotations: the gravest first."
         downgrades = (*downgrades, said)
     return CheckRun(
-        title=title(summary),
-        summary=fit(_blocks(report, downgrades, made), MAX_TEXT, _missing),
-        text=fit(list(comment.policy(summary.policy_changes)), MAX_TEXT, _missing) if summary.policy_changes else "",
-        conclusion=conclusion(summary.exit_code),
-        annotations=tuple(filter(None, made.values())),
+        title=title(report.summary),
+        summary=fit(comment.blocks(report, downgrades), MAX_TEXT, _missing),
+        text="",
+        conclusion=conclusion(report.summary.exit_code),
+        annotations=tuple(made[:MAX_ANNOTATIONS]),
     )
 
 
@@ -91,24 +85,6 @@ def own_path(shown: str) -> str:
     except UnicodeEncodeError:
         return ""
     return path
-
-
-def _blocks(report: Report, downgrades: Sequence[str], made: dict[Finding, CheckAnnotation | None]) -> list[Block]:
-    summary = report.summary
-    unplaced = [finding for finding in report.round.shown if made.get(finding) is None]
-    items = (comment.item(finding, report) for finding in unplaced)
-    return [
-        comment.opening(report),
-        comment.downgrade_list(downgrades),
-        *comment.criteria(summary),
-        *(Block(item, 2, "findings", joins=index > 0) for index, item in enumerate(items)),
-        *comment.fixed(report),
-        *comment.unreviewed(summary),
-        *comment.costs(summary),
-        comment.notes(report.notes),
-        comment.provenance(report),
-        comment.again(report),
-    ]
 
 
 def _missing(what: str, number: int) -> str:

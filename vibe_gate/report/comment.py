@@ -238,16 +238,8 @@ def unreviewed(summary: Summary) -> Iterator[Block]:
 
 
 def costs(summary: Summary) -> Iterator[Block]:
-    """The cost in all, and by stage and model in a fold."""
+    """The cost in all."""
     yield Block(f"**Cost**: {prose(words.cost(summary))}.", 1)
-    spent = summary.cost
-    tables = [
-        table((title, "USD"), [(code(name), f"{usd:.4f}") for name, usd in sorted(group.items())[:MAX_ROWS]])
-        for title, group in (("Stage", spent.by_node), ("Model", spent.by_model))
-        if group
-    ]
-    if tables:
-        yield Block(fold("Cost by stage and model", "\n\n".join(tables)), 4, "tables")
 
 
 def again(report: Report) -> Block:

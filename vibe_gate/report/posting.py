@@ -197,10 +197,6 @@ class _Telling:
             self._posted.downgrades.append(f"The check run lacks {done.missing} of its annotations: {done.reason}")
 
     def _comment(self, number: int) -> None:
-        stale = self._newer_head(number)  # once more: the other steps took their time
-        if stale:
-            self._posted.downgrades.append(stale)
-            return
         if not self._posted.report.summary.run_id and not self._spoke:
             return  # there is nothing to review, and nothing was said that this would put right
         body = comment(self._posted.report, tuple(self._posted.downgrades))
