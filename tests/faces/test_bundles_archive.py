@@ -54,7 +54,7 @@ def test_corruption_is_exit_5_until_it_is_repaired(repo: Path, run: RunRecorder,
     assert {(flaw["state"], flaw["run_id"]) for flaw in document["flaws"]} == {("corrupt", run.run_id)}
     done = vibe_gate("bundles", "repair", cwd=repo, environ=environ)
     assert done.returncode == 0
-    assert "graph.json: it was changed after sealing; made again from the events" in done.stdout
+    assert "graph.json: it was changed after sealing; moved to quarantine, the whole run" in done.stdout
     assert "Moved files are in .vibe-artifacts/quarantine/" in done.stdout
     assert vibe_gate("bundles", "verify", cwd=repo, environ=environ).returncode == 0
     assert vibe_gate("bundles", "repair", cwd=repo, environ=environ).stdout == "Nothing to repair.\n"

@@ -1,23 +1,20 @@
-"""A summary that contradicts its own log or receipt is corrupt, however right its digests are."""
+"""A summary that contradicts itself or its receipt is corrupt, however right its digests are."""
 
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
-import io
 import json
 import shutil
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bundle_words import START, export_bundles, list_runs, verify_bundles
+from bundle_words import START, verify_bundles
 from command import vibe_gate
 from program import git, repository
-from recorded import Kind, recorded
+from recorded import recorded
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.errors import IntegrityError
@@ -74,15 +71,11 @@ def test_a_real_review_agrees_with_itself(reviewed: tuple[Path, Path], environ: 
     assert vibe_gate("bundles", "verify", cwd=reviewed[0], environ=environ).returncode == 0
 
 
-def test_another_outcome_contradicts_the_log_and_the_receipt(
-    reviewed: tuple[Path, Path], environ: dict[str, str]
-) -> None:
+def test_another_outcome_contradicts_the_receipt(reviewed: tuple[Path, Path], environ: dict[str, str]) -> None:
     root, bundle = reviewed
     outcome = json.loads((bundle / "summary.json").read_bytes())["outcome"]
     changed(bundle, forged(*(("fail", 1) if outcome == "pass" else ("pass", 0))))
-    text = " ".join(whys(root))
-    assert "says another outcome or exit code than the summary" in text
-    assert "the receipt belongs to another run" in text
+    assert whys(root) == ["the receipt belongs to another run"]
     assert vibe_gate("bundles", "verify", cwd=root, environ=environ).returncode == 5
 
 
@@ -117,47 +110,3 @@ def test_an_id_that_no_gate_allows_is_told(reviewed: tuple[Path, Path], place: t
 
     changed(bundle, rename)
     assert "no rubric or criterion can have the id 'Quality=pass,\\n'" in whys(root)
-
-
-@pytest.mark.parametrize("log", [b"", None])
-def test_a_verdict_without_a_log_that_ended_is_told(tmp_path: Path, log: bytes | None) -> None:
-    run = recorded(tmp_path)
-    bundle = next((tmp_path / ".vibe-artifacts").glob(f"*/{run}"))
-    if log is None:
-        (bundle / "events.ndjson").unlink()
-        changed(bundle, lambda document: document["digests"].pop("events.ndjson"))
-    else:
-        (bundle / "events.ndjson").write_bytes(log)
-        resealed(bundle)
-    assert any("verdict" in why for why in whys(tmp_path))
-
-
-def test_an_archive_with_such_a_run_is_refused(tmp_path: Path, environ: dict[str, str]) -> None:
-    here, there = repository(tmp_path / "here"), repository(tmp_path / "there")
-    run = recorded(here, START, Kind(outcome="fail"))
-    archive = tmp_path / "a.tar.gz"
-    export_bundles(here, list_runs(here), archive, NOW)
-    members = unpacked(archive)
-    for number, (info, data) in enumerate(members):
-        if info.name.endswith(f"{run}/summary.json"):
-            document = json.loads(data) | {"outcome": "pass", "exit_code": 0}
-            members[number] = (info, json.dumps(document).encode())
-    done = vibe_gate("bundles", "import", str(packed(tmp_path / "b.tar.zst", members)), cwd=there, environ=environ)
-    assert done.returncode == 5
-    assert "says another outcome" in done.stderr
-    assert not list(there.glob(".vibe-artifacts/*/2*"))
-
-
-def unpacked(path: Path) -> list[tuple[tarfile.TarInfo, bytes]]:
-    with tarfile.open(path) as tar:
-        return [(info, tar.extractfile(info).read()) for info in tar.getmembers()]  # type: ignore[union-attr]
-
-
-def packed(path: Path, members: list[tuple[tarfile.TarInfo, bytes]]) -> Path:
-    raw = io.BytesIO()
-    with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for info, data in members:
-            info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
-    path.write_bytes(gzip.compress(raw.getvalue()))
-    return path

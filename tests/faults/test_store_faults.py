@@ -45,13 +45,15 @@ LATER = START + timedelta(hours=1)
 
 
 def broken(root: Path) -> None:
-    """A store with something for every hand that heals: a bad object with a twin, a graph, a tail, strays."""
+    """A store with something for every hand that heals: a corrupt run, a torn log, a stray, a temporary file."""
+    review(root)
     one = review(root)
     two = open_store(root, Hush(), Clock()).begin(KEY, START, {})
     two.content("after", b"new\n" * 4000, "a")
     two.event("node.added", "judge", kind="judge")
     two.close()
     (one.directory / "graph.json").unlink()
+    (one.directory.parent / "stray").touch()
     with (two.directory / "events.ndjson").open("ab") as log:
         log.write(b'{"seq"')
     (root / ".vibe-artifacts/.tmp-1").write_text("half")

@@ -30,7 +30,6 @@ from test_verify import NOW, left_off, sealed
 
 from vibe_gate import clean_bundles, find_bundles
 from vibe_gate.domain import receipt
-from vibe_gate.domain.change import Side
 from vibe_gate.domain.model import MAX_VALUES, read, require_few
 from vibe_gate.domain.summary import ChangedFile, Cost
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
@@ -94,19 +93,6 @@ def test_two_paths_shown_by_one_placeholder_stay_two_files(store: Store) -> None
     assert [file.after.text() for file in (one, two) if file.after] == ["same\n", "same2\nmore\n"]
     assert [file.stats.added for file in (one, two)] == [1, 2]
     assert ("+same\n" in one.patch(), "+same2\n" in two.patch()) == (True, True)
-
-
-def test_a_deleted_and_an_added_file_of_one_placeholder_are_no_change_of_type(store: Store) -> None:
-    run = store.begin(KEY, START, {})
-    run.patch(
-        b"diff --git a/x.txt b/x.txt\ndeleted file mode 100644\n--- a/x.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
-        b"diff --git a/x.txt b/x.txt\nnew file mode 100644\n--- /dev/null\n+++ b/x.txt\n@@ -0,0 +1 @@\n+b\n"
-    )
-    sides: list[tuple[Side, bytes]] = [("before", b"a\n"), ("after", b"b\n")]
-    for side, data in sides:
-        run.content(side, data, "x.txt")
-    run.abandon("stopped")
-    assert [file.change_type for file in read_bundle(run.directory).files.changed()] == ["deleted", "added"]
 
 
 @pytest.mark.parametrize(
@@ -184,10 +170,7 @@ def test_of_a_run_with_thousands_of_problems_the_first_are_named(store: Store, t
             data = {"artifact": f"files/after/{number:064x}.txt", "sha256": f"{number:064x}", "size": 1}
             log.write(json.dumps({**last, "seq": number, "type": "artifact.written", "data": data}) + "\n")
     flaws = verify_bundles(tmp_path, NOW).problems
-    assert len(flaws) == MAX_PROBLEMS + 1
-    assert [flaw.why for flaw in flaws if flaw.what == "run" and flaw.state == "corrupt"] == [
-        "it has more than 20,000 problems"
-    ]
+    assert len(flaws) == MAX_PROBLEMS
 
 
 def test_a_receipt_that_no_reader_takes_leaves_the_run_unrecorded(store: Store) -> None:

@@ -161,14 +161,6 @@ def test_a_message_that_grows_by_its_placeholder_is_sealed_within_its_limit(tmp_
     assert len(told) <= 280 and secret not in told
 
 
-def test_what_verify_would_reject_is_not_sealed(tmp_path: Path) -> None:
-    run = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {})
-    run.event("verdict.decided", outcome="pass", exit_code=0)
-    run.seal(summary_of(run, "fail", 1))
-    assert run.lost is not None
-    assert find_run(tmp_path).state == "incomplete"
-
-
 class Stumbles(Hush):
     """Fails by some texts as no disk does."""
 

@@ -14,14 +14,13 @@ from vibe_gate.domain.turn import FileStats, GitState, HookCaptureStatus, HookRe
 from vibe_gate.store import Attachment, FileChange, RunResult, read_bundle
 from vibe_gate.store.files import Files, LineStats, StoredContent
 from vibe_gate.store.result import Annotation, Git, NameStatus
-from vibe_gate.store.session import CallState, CapturedCall, Message, Messages, Tools
-from vibe_gate.store.timeline import HookEvent, RunEvent, SdkEvent, Timeline, TimelineEvent
+from vibe_gate.store.session import CallState, CapturedCall, Message, Timeline, TimelineEvent, Tools
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/api.md").read_text()
 
 CLASSES = [
-    RunResult, Message, Messages, Git, NameStatus, Files, FileChange, LineStats, StoredContent, Tools, CapturedCall,
-    Timeline, TimelineEvent, SdkEvent, HookEvent, RunEvent, Annotation, Attachment,
+    RunResult, Message, Git, NameStatus, Files, FileChange, LineStats, StoredContent, Tools, CapturedCall,
+    Timeline, TimelineEvent, Annotation, Attachment,
 ]  # fmt: skip
 NAMED_ONLY = [FileStats, GitState, HookCaptureStatus, HookRef, TurnMetrics, TurnTodo]
 """Whose fields a member's line lists."""

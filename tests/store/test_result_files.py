@@ -19,9 +19,6 @@ from vibe_gate.domain.turn import TurnChange, TurnFile
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.git import open_repository
 from vibe_gate.store import FileChange, RunResult, Store, open_store, read_bundle
-from vibe_gate.store.files import merged, sections
-
-MODE, EXECUTABLE, LINK = 0o100644, 0o100755, 0o120000
 
 
 def git(folder: Path, *arguments: str, stdin: bytes | None = None) -> bytes:
@@ -122,20 +119,8 @@ def test_every_file_of_a_change_is_there_with_its_kind(reviewed: RunResult) -> N
 
 def test_the_patches_of_all_files_give_the_very_tree(reviewed: RunResult, repository: Path) -> None:
     git(repository, "checkout", "-q", "HEAD~1")
-    for file in reviewed.files.changed():
-        git(repository, "apply", "--index", stdin=file.patch().encode("utf-8", "surrogateescape"))
-    assert git(repository, "write-tree") == git(repository, "rev-parse", "main^{tree}")
-
-
-def test_each_patch_applies_backwards_too(reviewed: RunResult, repository: Path) -> None:
-    for file in reversed(reviewed.files.changed()):
-        git(repository, "apply", "--index", "-R", stdin=file.patch().encode("utf-8", "surrogateescape"))
-    assert git(repository, "write-tree") == git(repository, "rev-parse", "main~1^{tree}")
-
-
-def test_the_stored_patch_of_the_whole_change_applies(reviewed: RunResult, repository: Path) -> None:
-    git(repository, "checkout", "-q", "HEAD~1")
-    git(repository, "apply", "--index", str(reviewed.bundle_dir / "change.patch"))
+    patch = "".join(file.patch() for file in reviewed.files.changed())
+    git(repository, "apply", "--index", stdin=patch.encode("utf-8", "surrogateescape"))
     assert git(repository, "write-tree") == git(repository, "rev-parse", "main^{tree}")
 
 
@@ -148,16 +133,6 @@ def test_line_counts_are_those_of_git(reviewed: RunResult, repository: Path) -> 
         assert (file.stats.added, file.stats.deleted) == (int(added), int(deleted)), path
     edited = found(reviewed, "edited.py")
     assert edited.stats.chunks == 3
-
-
-def test_an_unfinished_run_tells_the_same_files(reviewed: RunResult) -> None:
-    whole = {(file.path, file.change_type, file.old_path) for file in reviewed.files.changed()}
-    patch = found(reviewed, "crlf.txt").patch()
-    (reviewed.bundle_dir / "summary.json").unlink()
-    unfinished = read_bundle(reviewed.bundle_dir)
-    assert not unfinished.complete
-    assert {(file.path, file.change_type, file.old_path) for file in unfinished.files.changed()} == whole
-    assert found(unfinished, "crlf.txt").patch() == patch
 
 
 def test_files_are_found_by_path_and_by_glob(reviewed: RunResult) -> None:
@@ -304,79 +279,3 @@ def found(result: RunResult, path: str) -> FileChange:
     file = result.files.get(path)
     assert file is not None, path
     return file
-
-
-def test_the_headers_of_a_patch_are_read_as_a_stream_whatever_their_lines_hold() -> None:
-    patch = b"""diff --git a/x y b/x y
-old mode 100644
-new mode 100755
-index 1111111..2222222
---- a/x y\t
-+++ b/x y\t
-@@ -1,2 +1,2 @@
---- a/not a header
-+diff --git a/no b/no
- new file mode 120000
-@@ -9 +9 @@
-+x
-diff --git a/l b/l
-deleted file mode 100644
---- a/l
-+++ /dev/null
-@@ -1 +0,0 @@
--l
-diff --git a/l b/l
-new file mode 120000
---- /dev/null
-+++ b/l
-@@ -0,0 +1 @@
-+target
-\\ No newline at end of file
-diff --git "a/\\351" b/e
-similarity index 90%
-rename from "\\351"
-rename to e
-diff --git nonsense
-diff --git a/bin b/bin
-index 1111111..2222222 100644
-GIT binary patch
-literal 3
-+cmd
-""".splitlines(keepends=True)
-    hard = paths.decode(b"\xe9")
-    found = [
-        (s.old_path, s.path, s.old_mode, s.mode, (s.added, s.deleted, s.chunks), s.binary)
-        for s in merged(sections((0, line) for line in patch))
-    ]
-    assert found == [
-        ("x y", "x y", MODE, EXECUTABLE, (2, 1, 2), False),
-        ("l", "l", MODE, LINK, (1, 1, 2), False),
-        (hard, "e", MODE, MODE, (0, 0, 0), False),
-        ("bin", "bin", MODE, MODE, (0, 0, 0), True),
-    ]
-
-
-@pytest.mark.parametrize("quoting", ["true", "false"])
-def test_lines_are_counted_whatever_the_paths_are(tmp_path: Path, quoting: str) -> None:
-    odd = ["café", 'q"uote', "tab\there", "new\nline", "b b/x b/y", '"', '"x"', "back\\slash", " lead", "\udcff"]
-    git(tmp_path, "init", "-q")
-    for folder in ("edited", "moved"):
-        for number, name in enumerate(odd):
-            place = tmp_path / folder / name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(b"".join(b"%d %d\n" % (number, line) for line in range(20)))
-    git(tmp_path, "add", "-A")
-    tree = git(tmp_path, "write-tree").decode().strip()
-    (tmp_path / "moved").rename(tmp_path / "elsewhere")
-    for name in odd:
-        for folder in ("edited", "elsewhere"):
-            with (tmp_path / folder / name).open("ab") as file:
-                file.write(b"more\n")
-    git(tmp_path, "add", "-A")
-    patch = git(tmp_path, "-c", f"core.quotePath={quoting}", "diff", "--cached", "-M", tree)
-    found = {
-        section.path: section for section in merged(sections((0, line) for line in patch.splitlines(keepends=True)))
-    }
-    assert set(found) == {f"{folder}/{name}" for folder in ("edited", "elsewhere") for name in odd}
-    assert {(one.added, one.deleted, one.chunks) for one in found.values()} == {(1, 0, 1)}
-    assert {one.change_type for path, one in found.items() if path.startswith("elsewhere")} == {"renamed"}

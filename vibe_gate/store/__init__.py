@@ -3,11 +3,10 @@
     recorder     runs begin and are written             turn      one turn of a session
     contents     files/ of a bundle                     log       NDJSON of whole lines, JSON of both directions
     folder       directories held open, no links        names     which names a bundle may hold
-    bundle       where a bundle is, its seal            result    a run or turn read back: `read_bundle`
-    session      messages and tool calls                files     changed files, contents and patches
-    timeline     logs as one stream by time             consistency  summary, log and receipt say the same
+    bundle       where a bundle is, what its seal says  result    a run or turn read back: `read_bundle`
+    session      messages, tool calls, events by time   files     changed files, contents and patches
     runs         lists, finding, the `Bundles` of a working tree      gc        what is deleted
-    checking     everything that is wrong               repair    what can be mended, or is put aside
+    checking     everything that is wrong               repair    tidies, and puts aside what is corrupt
     archive      runs into one tar.gz, and out of one, trusting nothing
     state        what processes share: run index, records of git's hooks, overrides, answers, spending
     captures     sessions of a coding agent, folded from what its hooks left

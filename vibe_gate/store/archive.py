@@ -1,8 +1,7 @@
 """Runs into one archive and out of one: a tar.gz of run directories that `tar xzf` opens.
 
-Reading trusts nothing. Only regular files with names that a bundle may have are taken (folders are passed over),
-what is unpacked is counted as it comes, and every run is verified aside before it is moved in. The standard
-library's `tarfile` would read extended headers of any size into memory, so its parser of one header is used alone.
+Reading trusts nothing. Only regular files with names that a bundle may have are taken (folders are passed over), what
+is unpacked is counted as it comes, and every run is verified aside before it is moved in.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import secrets
 import tarfile
 import zlib
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,9 +21,8 @@ from vibe_gate.domain.bundles import Provenance, RunEntry, is_run_id
 from vibe_gate.domain.upkeep import WRONG, Exported, Imported, Problem
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import names
-from vibe_gate.store.bundle import parse_events
+from vibe_gate.store.bundle import digest, parse_events
 from vibe_gate.store.checking import Audit, verify
-from vibe_gate.store.consistency import digest
 from vibe_gate.store.contents import GZIP_OVERHEAD, LARGEST_CONTENT
 from vibe_gate.store.folder import LOCK, Folder, let_go, make_durable, temporary_name, write_all
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, lines
@@ -41,17 +38,17 @@ MAX_RATIO = 200
 
 FREE_BYTES = 64 << 20
 MAX_MEMBERS = 500_000
-MAX_NAME = 512
+MAX_HEADER = 1 << 20
+"""Bytes of what stands before a file: its header, and the extended ones that say its name."""
+
 MAX_LOG_BYTES = 2 << 30
 
 _LIMITS = {"document": MAX_DOCUMENT_BYTES, "content": LARGEST_CONTENT + GZIP_OVERHEAD, "attached": LARGEST_CONTENT}
 """Bytes of a file by its part; a mark is empty, logs and texts have at most MAX_LOG_BYTES."""
 
 _LEVEL = 6
-_BLOCK = 512
 _CHUNK = 1 << 17
-_MAX_LONG = 4096  # bytes of a header that holds a long name
-_KINDS = {b"1": "a link", b"2": "a link", b"3": "a device", b"4": "a device", b"6": "a pipe"}
+_NOT_AN_ARCHIVE = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError)
 
 
 def export_runs(root: Path, provenance: Provenance, runs: Collection[RunEntry], target: Path) -> Exported:
@@ -147,7 +144,7 @@ def import_runs(root: Path, provenance: Provenance, archive: Path) -> Imported:
         raise UsageError(f"{paths.quote(str(archive))} cannot be read: {error.strerror}.") from error
     try:
         with file, _aside(store_folder(root, lambda: provenance.tracked)) as (store, stage):
-            runs = _Unpacking(stage).runs(file)
+            runs = _unpack(file, stage)
             _verify(stage, runs, provenance)
             return _move_in(store, stage, runs)
     except OSError as error:
@@ -169,157 +166,98 @@ def _aside(store: Folder) -> Iterator[tuple[Folder, Folder]]:
         lock.release()
 
 
-@dataclass(slots=True)
-class _Unpacking:
-    """The archive's files into the folder aside, at `<key>/<run id>/<name>`."""
-
-    stage: Folder
-    _seen: set[str] = field(default_factory=set)
-    _runs: dict[tuple[str, str], set[str]] = field(default_factory=dict)
-
-    def runs(self, file: BinaryIO) -> list[RunEntry]:
-        """Write everything; the runs that it is. IntegrityError, OSError."""
-        for name, size, chunks in _members(file):
-            self._take(name, size, chunks)
-        if not self._runs:
-            raise _refused("it holds no runs")
-        for (key, run_id), held in self._runs.items():
-            if not {names.RUN, names.EVENTS} <= held or not _has_begun(self.stage.below(f"{key}/{run_id}")):
-                raise _refused(f"the run {key}/{run_id} has no {names.RUN}, or no {names.EVENTS} that begins")
-        return [RunEntry(run_id, key, "incomplete") for key, run_id in sorted(self._runs)]
-
-    def _take(self, name: str, size: int, chunks: Iterator[bytes]) -> None:
-        folded = name.casefold()
-        if folded in self._seen:
-            raise _refused(f"{paths.quote(name)} is in it twice, or differs from another name only in case")
-        self._seen.add(folded)
-        key, _, rest = name.partition("/")
-        run_id, _, inside = rest.partition("/")
-        part = part_of(inside)
-        if not names.is_key(key) or not is_run_id(run_id) or part is None or inside == LOCK:
-            raise _refused(f"{paths.quote(name)} is not a file of a bundle")
-        if inside == names.KEEP:
-            return  # what stays here is decided here
-        limit = 0 if part == "mark" else _LIMITS.get(part, MAX_LOG_BYTES)
-        if size > limit:
-            raise _refused(f"{name} is larger than {limit:,} bytes")
-        self._runs.setdefault((key, run_id), set()).add(inside)
-        parent, _, base = name.rpartition("/")
-        descriptor = self.stage.below(parent, create=True).appending(base)
-        try:
-            for chunk in chunks:
-                write_all(descriptor, chunk)
-        finally:
-            let_go(descriptor)
-
-
-def _members(file: BinaryIO) -> Iterator[tuple[str, int, Iterator[bytes]]]:
-    """Name, size and pieces of each file of an archive, in its order; read the pieces before the next file.
-
-    IntegrityError for whatever is not a whole and ordinary file.
-    """
-    stream = _Stream(file)
-    long_name = ""
-    entries = 0
-    for _ in range(2 * MAX_MEMBERS):
-        header = stream.read(_BLOCK)
-        if not any(header):
-            stream.end()
-            return
-        try:
-            info = tarfile.TarInfo.frombuf(header, "utf-8", "strict")
-        except (tarfile.HeaderError, UnicodeDecodeError):
-            raise _refused("it has a header that is not one of a tar of files") from None
-        if info.type in _LONG_NAMES and 0 <= info.size <= _MAX_LONG:
-            long_name = _LONG_NAMES[info.type](stream.read(info.size))
-            stream.read(-info.size % _BLOCK)
-            continue
-        name, long_name = long_name or info.name, ""
-        entries += 1
-        if entries > MAX_MEMBERS:
-            break
-        _require_plain(name)
-        if info.type == tarfile.DIRTYPE and info.size == 0:
-            continue
-        if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or info.size < 0:
-            raise _refused(f"{paths.quote(name)} is {_KINDS.get(info.type, 'no file')}, and only files are taken")
-        chunks = stream.chunks(info.size)
-        yield name, info.size, chunks
-        for _ in chunks:
-            pass
-        stream.read(-info.size % _BLOCK)
-    raise _refused(f"it holds more than {MAX_MEMBERS:,} files and folders")
-
-
-def _require_plain(name: str) -> None:
-    if len(name) > MAX_NAME:
-        raise _refused("it has a name that is too long")
-    if name.startswith("/") or ".." in name.split("/"):
-        raise _refused(f"{paths.quote(name)} leads out of the archive")
-
-
-def _of_pax(records: bytes) -> str:
-    """The long name in a pax header, which may hold nothing else."""
-    length, _, record = records.partition(b" ")
-    name, equals, value = record.partition(b"=")
-    is_path = length == b"%d" % len(records) and name == b"path" and equals and value.endswith(b"\n")
-    if not is_path or b"\0" in value:  # pax ends a name by its length: a NUL would be part of it
-        raise _refused("it has a header that no export writes")
-    return _decoded(value[:-1])
-
-
-def _of_gnu(name: bytes) -> str:
-    return _decoded(name.partition(b"\0")[0])
-
-
-def _decoded(name: bytes) -> str:
+def _unpack(file: BinaryIO, stage: Folder) -> list[RunEntry]:
+    """Write the archive's files at `<key>/<run id>/<name>` in `stage`; returns the runs. IntegrityError, OSError."""
+    found: dict[tuple[str, str], set[str]] = {}
+    seen: set[str] = set()
     try:
-        return name.decode("utf-8")
-    except UnicodeDecodeError:
-        raise _refused("it has a name that is not UTF-8") from None
+        stream = _Stream(file)
+        for info in _members(stream):
+            key, run_id, inside = _place_of(info)
+            if info.name.casefold() in seen:
+                raise _refused(f"{paths.quote(info.name)} is in it twice, or differs from another name only in case")
+            seen.add(info.name.casefold())
+            if inside != names.KEEP:  # what stays here is decided here
+                found.setdefault((key, run_id), set()).add(inside)
+                _write(stage, info, stream)
+    except _NOT_AN_ARCHIVE:
+        raise _refused("it is not a whole tar.gz") from None
+    if not found:
+        raise _refused("it holds no runs")
+    for (key, run_id), held in found.items():
+        if not {names.RUN, names.EVENTS} <= held or not _has_begun(stage.below(f"{key}/{run_id}")):
+            raise _refused(f"the run {key}/{run_id} has no {names.RUN}, or no {names.EVENTS} that begins")
+    return [RunEntry(run_id, key, "incomplete") for key, run_id in sorted(found)]
 
 
-_LONG_NAMES = {tarfile.XHDTYPE: _of_pax, tarfile.GNUTYPE_LONGNAME: _of_gnu}
+def _place_of(info: tarfile.TarInfo) -> tuple[str, str, str]:
+    """Key, run id and name in the bundle. IntegrityError if it is not a file that a bundle may have."""
+    key, _, rest = info.name.partition("/")
+    run_id, _, inside = rest.partition("/")
+    part = part_of(inside)
+    if not names.is_key(key) or not is_run_id(run_id) or part is None or inside == LOCK:
+        raise _refused(f"{paths.quote(info.name)} is not a file of a bundle")
+    if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or info.issparse():
+        raise _refused(f"{info.name} is not a regular file")
+    limit = 0 if part == "mark" else _LIMITS.get(part, MAX_LOG_BYTES)
+    if not 0 <= info.size <= limit:
+        raise _refused(f"{info.name} is larger than {limit:,} bytes")
+    return key, run_id, inside
 
 
-class _Stream:
-    """The unpacked bytes of an archive, never more than its size allows."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        packed = os.fstat(file.fileno()).st_size
-        self._left = min(MAX_BYTES, max(FREE_BYTES, MAX_RATIO * packed))
-        self._file = gzip.GzipFile(fileobj=file, mode="rb")
-
-    def read(self, size: int) -> bytes:
-        """Exactly `size` bytes."""
-        data = self._some(size)
-        while len(data) < size:
-            more = self._some(size - len(data))
-            if not more:
-                raise _refused("it ends too soon")
-            data += more
-        return data
-
-    def chunks(self, size: int) -> Iterator[bytes]:
-        """The next `size` bytes in pieces."""
-        while size:
-            chunk = self.read(min(size, _CHUNK))
-            size -= len(chunk)
-            yield chunk
-
-    def end(self) -> None:
-        """Nothing may follow but zeros, and the checksum of gzip."""
-        while rest := self._some(_CHUNK):
+def _members(stream: _Stream) -> Iterator[tarfile.TarInfo]:
+    """Everything but folders; `stream` stands before its bytes. Nothing but zeros may follow the last."""
+    stream.expect(MAX_HEADER)
+    with tarfile.open(fileobj=stream, mode="r:", encoding="utf-8", errors="strict") as tar:
+        for _ in range(MAX_MEMBERS):
+            info = tar.next()
+            if info is None:
+                break
+            tar.members = []  # type: ignore[attr-defined]  # it would keep all of them
+            if not info.isdir():
+                yield info
+            stream.expect(MAX_HEADER)
+        else:
+            raise _refused(f"it holds {MAX_MEMBERS:,} files and folders or more")
+        stream.expect(MAX_BYTES)
+        while rest := stream.read(_CHUNK):
             if any(rest):
                 raise _refused("it goes on after its end")
 
-    def _some(self, size: int) -> bytes:
-        try:
-            data = self._file.read(size)
-        except (gzip.BadGzipFile, EOFError, zlib.error):
-            raise _refused("it is not a whole tar.gz") from None
-        self._left -= len(data)
-        if self._left < 0:
+
+def _write(stage: Folder, info: tarfile.TarInfo, stream: _Stream) -> None:
+    parent, _, base = info.name.rpartition("/")
+    descriptor = stage.below(parent, create=True).appending(base)
+    stream.expect(info.size)
+    try:
+        for left in range(info.size, 0, -_CHUNK):
+            size = min(left, _CHUNK)
+            chunk = stream.read(size)
+            if len(chunk) < size:
+                raise EOFError
+            write_all(descriptor, chunk)
+    finally:
+        let_go(descriptor)
+
+
+class _Stream(gzip.GzipFile):
+    """The unpacked bytes of an archive: never more at once than `expect` allows, nor in all than its size allows."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(fileobj=file, mode="rb")
+        self._most = min(MAX_BYTES, max(FREE_BYTES, MAX_RATIO * os.fstat(file.fileno()).st_size))
+        self._expected = 0
+
+    def expect(self, size: int) -> None:
+        """Allow so many bytes from here on."""
+        self._expected = size
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or not 0 <= size <= self._expected:
+            raise _refused(f"it has a header of more than {MAX_HEADER:,} bytes")
+        self._expected -= size
+        data = super().read(size)
+        if self.tell() > self._most:
             raise _refused("it unpacks to more bytes than an archive of its size may")
         return data
 

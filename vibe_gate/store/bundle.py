@@ -1,7 +1,8 @@
 """Where a bundle is that is read, and what its seal vouches for. Every byte of a bundle is somebody else's.
 
-Nothing is followed out of the folder that the user named, documents and lines have a
-largest size, and what a sealed run vouches for is compared while it is read.
+Nothing is followed out of the folder that the user named, documents and lines have a largest size, and what a sealed
+run vouches for is compared while it is read. Digests alone do not tell a forged summary: whoever changes it can compute
+them anew. The receipt does.
 """
 
 from __future__ import annotations
@@ -11,26 +12,33 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
 from vibe_gate.domain import model, paths, receipt
+from vibe_gate.domain.bundles import impossible
+from vibe_gate.domain.escape import expression
 from vibe_gate.domain.event import MAX_EVENTS, Event
-from vibe_gate.domain.model import parse_object, require_few
+from vibe_gate.domain.model import parse_object
+from vibe_gate.domain.rubric import IDENTIFIER
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.errors import IntegrityError, StorageError
-from vibe_gate.store import consistency, names
+from vibe_gate.store import names
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, Lock
 
 T = TypeVar("T")
 
 BundleState = Literal["sealed", "running", "incomplete"]
+Record = dict[str, Any]
+Reload = Callable[[], Record]
+"""Reads a line of a log again, whole. StorageError; IntegrityError if it is another one now."""
 
-_OF_A_VERDICT = (b"verdict.decided", b"run.completed")
+_ID = expression(IDENTIFIER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +117,19 @@ class BundleLocation:
             raise corrupt(self.path(name), f"a line is longer than {MAX_LINE_BYTES:,} bytes")
         self.compare(name, seen.hexdigest())
 
-    def line_at(self, name: str, offset: int, size: int) -> bytes:
-        """One line again. StorageError."""
+    def records(self, name: str) -> Iterator[tuple[Record, Reload]]:
+        """The lines of a log as objects, each with the way to read it again. Errors as of `lines`."""
+        for offset, line in self.lines(name):
+            yield self.parsed(name, line, parse_object), partial(self._again, name, offset, len(line), hash(line))
+
+    def _again(self, name: str, offset: int, size: int, mark: int) -> Record:
+        line = self.read_at(name, offset, size)
+        if hash(line) != mark:
+            raise corrupt(self.path(name), f"the line at byte {offset} changed since it was read")
+        return self.parsed(name, line, parse_object)
+
+    def read_at(self, name: str, offset: int, size: int) -> bytes:
+        """Bytes of a file, not compared with the seal. StorageError."""
         try:
             with open(self.folder().reading(name), "rb") as file:
                 return os.pread(file.fileno(), size, offset)
@@ -135,13 +154,10 @@ class BundleLocation:
         """The run's own folder, with nobody to vouch for what is read."""
         return BundleLocation(self.root, "", None)
 
-    def events(self, having: tuple[bytes, ...] = (b"",)) -> Iterator[Event]:
-        """A run's events of the lines that have one of these words; the others are not parsed.
-
-        StorageError; IntegrityError for a line that is not an event, and for more than any run has.
-        """
+    def events(self) -> Iterator[Event]:
+        """A run's events. StorageError; IntegrityError for a line that is not an event, and for too many of them."""
         try:
-            yield from parse_events((line for _, line in self.lines(names.EVENTS)), having)
+            yield from parse_events(line for _, line in self.lines(names.EVENTS))
         except ValueError as error:
             raise corrupt(self.path(names.EVENTS), str(error)) from error
 
@@ -186,7 +202,7 @@ def _run(root: Path) -> BundleLocation:
 
 
 def _vouched(run: BundleLocation) -> dict[str, str]:
-    return _digests(run, run.bare().document(names.SUMMARY, json_object))
+    return _digests(run, run.bare().document(names.SUMMARY, parse_object))
 
 
 def _digests(run: BundleLocation, document: dict[str, Any]) -> dict[str, str]:
@@ -211,16 +227,14 @@ def read_object(folder: Folder, name: str) -> dict[str, Any]:
     return parse_object(data)
 
 
-def parse_events(lines: Iterable[bytes], having: tuple[bytes, ...] = (b"",)) -> Iterator[Event]:
-    """The events of a run's log, of the lines that have one of these words; the others are not parsed.
+def parse_events(lines: Iterable[bytes]) -> Iterator[Event]:
+    """The events of a run's log.
 
     ValueError, with the number of the line, for one that is not an event, and for more than any run has.
     """
     for number, line in enumerate(lines, start=1):
         if number > MAX_EVENTS:
             raise ValueError(f"it has more than {MAX_EVENTS:,} events")
-        if not any(word in line for word in having):
-            continue
         try:
             event = model.read(Event, parse_object(line))
         except ValueError as error:
@@ -230,38 +244,83 @@ def parse_events(lines: Iterable[bytes], having: tuple[bytes, ...] = (b"",)) -> 
         yield event
 
 
-def json_object(line: bytes) -> dict[str, Any]:
-    """One line of a log. ValueError."""
-    require_few(line)
-    value = json.loads(line.decode())
-    if not isinstance(value, dict):
-        raise ValueError("it is not a JSON object")
-    return value
+def read_summary(document: Mapping[str, Any]) -> Summary:
+    """A run's summary.json as a model. ValueError, also for an outcome or id that no review writes."""
+    known = {name: value for name, value in document.items() if name not in {"digests", "redacted"}}
+    summary = model.read(Summary, known)
+    ids = (name for rubric in summary.rubrics for name in (rubric.id, *(item.id for item in rubric.criteria)))
+    wrong = next((name for name in ids if not _ID.fullmatch(name)), None)
+    if wrong is not None:
+        raise ValueError(f"no rubric or criterion can have the id {wrong[:100]!r}")
+    if why := impossible(summary.outcome, summary.exit_code):
+        raise ValueError(why)
+    return summary
+
+
+def digests(bundle: Folder) -> dict[str, str]:
+    """sha-256 by name relative to the bundle: the run's own files, and every file of every turn but its contents.
+
+    Contents under `files/` are named by their hash. OSError.
+    """
+    present = set(bundle.files())
+    found = {name: digest(bundle, name) for name in names.VOUCHED if name in present}
+    if "nodes" not in bundle.folders():
+        return found
+    nodes = bundle.folder("nodes")
+    for node_id in nodes.folders():
+        node = nodes.folder(node_id)
+        for turn_name in node.folders():
+            turn = node.folder(turn_name)
+            found |= {f"nodes/{node_id}/{turn_name}/{name}": digest(turn, name) for name in turn.files()}
+    return found
+
+
+def digest(folder: Folder, name: str) -> str:
+    """sha-256 in hex of a regular file, streamed. OSError."""
+    with open(folder.reading(name), "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def broken_seals(bundle: Folder, vouched: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Name and flaw of each file that is not as a sealed run vouches for it. OSError."""
+    present = digests(bundle)
+    for name in sorted(vouched.keys() | present.keys()):
+        if name not in present:
+            yield name, "it is missing"
+        elif name not in vouched:
+            yield name, "it was added after sealing"
+        elif vouched[name] != present[name]:
+            yield name, "it was changed after sealing"
+
+
+def receipt_fault(raw: bytes, document: Mapping[str, Any], files: Mapping[str, str]) -> str:
+    """What is wrong with receipt.json; "" if nothing. Signatures are not checked.
+
+    `document` is the summary as it is stored, without `digests`; `files` the digests without the receipt's own.
+    """
+    try:
+        return receipt.contradiction(receipt.parse(raw).receipt, document, files)
+    except (ValueError, RecursionError) as error:
+        return f"it is not a receipt: {str(error).partition(chr(10))[0]}"
+    except (KeyError, TypeError):
+        return "its receipt vouches for another summary"
 
 
 def verdict_of(run: BundleLocation) -> Summary:
-    """The summary of a sealed run, after every file, the log and the receipt were compared.
+    """The summary of a sealed run, after every file and the receipt were compared.
 
     StorageError: the run is not sealed, or cannot be read. IntegrityError.
     """
-    bare = run.bare()
-    documents, summary = _sealed(bare)
-    if names.EVENTS not in documents.digests:
-        raise corrupt(bare.path(names.SUMMARY), f"it has a verdict, and there is no {names.EVENTS}")
-    if why := consistency.contradiction(bare.events(_OF_A_VERDICT), summary):
-        raise corrupt(bare.path(names.EVENTS), why)
-    raw = documents.receipt
-    if raw is not None and (why := consistency.receipt_fault(raw, documents.document, documents.digests)):
+    sealed, bare = documents_of(run), run.bare()
+    raw = sealed.receipt
+    if raw is not None and (why := receipt_fault(raw, sealed.document, sealed.digests)):
         raise corrupt(bare.path(names.RECEIPT), why)
-    return summary
+    return read_summary(sealed.document)
 
 
 def documents_of(run: BundleLocation) -> SealedDocuments:
     """A sealed run's documents as they are stored, after every file was compared. StorageError, IntegrityError."""
-    return _sealed(run.bare())[0]
-
-
-def _sealed(bare: BundleLocation) -> tuple[SealedDocuments, Summary]:
+    bare = run.bare()
     folder = bare.folder()
     if not folder.has(names.SUMMARY):
         state = "is still running" if Lock.is_held(folder) else "is incomplete: it ended before its verdict"
@@ -269,28 +328,18 @@ def _sealed(bare: BundleLocation) -> tuple[SealedDocuments, Summary]:
     document = bare.document(names.SUMMARY, parse_object)
     files = _digests(bare, document)
     try:
-        _compare(bare, folder, files)
-        vouching = folder.read(names.RECEIPT, receipt.MAX_BYTES) if folder.has(names.RECEIPT) else None
+        for name, why in broken_seals(folder, files):
+            raise corrupt(bare.path(name), why)
+        for entry in names.walk(folder):
+            is_known = entry.is_file and (entry.part is not None or entry.name in files)
+            if not is_known and not entry.is_temporary:
+                raise corrupt(bare.path(entry.name), "no bundle has a file of that name")
+        vouching = folder.read(names.RECEIPT, receipt.MAX_BYTES) if names.RECEIPT in files else None
     except OSError as error:
         raise corrupt(Path(error.filename or bare.root), error.strerror or "it cannot be read") from error
-    summary = bare.parsed(names.SUMMARY, b"", lambda _: consistency.read_summary(document))
-    if bare.document(names.RUN, parse_object).get("run_id") != summary.run_id:
-        raise corrupt(bare.path(names.SUMMARY), "it belongs to another run")
+    bare.parsed(names.SUMMARY, b"", lambda _: read_summary(document))
     files.pop(names.RECEIPT, None)
-    return SealedDocuments(document, files, vouching), summary
-
-
-def _compare(bare: BundleLocation, folder: Folder, expected: Mapping[str, str]) -> None:
-    """IntegrityError for a file that is missing, changed or added, or that no bundle has. OSError."""
-    present = consistency.digests(folder)
-    for name in sorted(expected.keys() | present.keys()):
-        if name not in present:
-            raise corrupt(bare.path(name), "it is missing")
-        BundleLocation(bare.root, "", expected).compare(name, present[name])
-    for entry in names.walk(folder):
-        is_known = entry.is_file and (entry.part is not None or entry.name in expected)
-        if not is_known and not entry.is_temporary:
-            raise corrupt(bare.path(entry.name), "no bundle has a file of that name")
+    return SealedDocuments(document, files, vouching)
 
 
 def open_folder(root: Path) -> Folder:

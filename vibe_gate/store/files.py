@@ -1,4 +1,4 @@
-"""The changed files of a run or a turn, by its bundle alone; contents and patches are read on request.
+"""The changed files of a sealed run or turn, by its bundle alone; contents and patches are read on request.
 
 `FileChange` here is what a bundle says of a file: one section of the stored patch, and the two stored
 contents. The domain's `FileChange` is what git says of one, with the hunks that judges see.
@@ -9,26 +9,25 @@ from __future__ import annotations
 import io
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Literal, TypeVar, overload
+from typing import Any, BinaryIO, Literal, overload
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import NO_MODE, REGULAR_MODE, ChangeType, Side
+from vibe_gate.domain.change import ChangeType, Side
 from vibe_gate.domain.summary import ChangedFile
-from vibe_gate.domain.turn import FileStats, TurnFile
+from vibe_gate.domain.turn import Content, FileStats, TurnFile
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
 from vibe_gate.store.bundle import BundleLocation, corrupt, unreadable
 from vibe_gate.store.contents import LARGEST_CONTENT, digest_of, read_content
 
-F = TypeVar("F", TurnFile, ChangedFile, "Section")
-
-BINARY_PREFIX = 8000
-"""A NUL among the first 8,000 bytes makes a content binary, as git says."""
-
 _SUFFIXES = (".txt", ".txt.gz", ".bin", ".bin.gz")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_SECTION = b"diff --git "
+_RENAME = b"rename to "
+_BINARY = re.compile(rb"^(?:GIT binary patch|Binary files .* differ)$", re.MULTILINE)
+_HUNK = re.compile(rb"@@ -([0-9]{1,9})(?:,([0-9]{1,9}))? \+([0-9]{1,9})(?:,([0-9]{1,9}))? @@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,130 +79,58 @@ class StoredContent:
         return io.BytesIO(self.bytes())
 
 
-_SECTION = b"diff --git "
-_INDEX_WITH_MODE = re.compile(rb"index [0-9a-f]+\.\.[0-9a-f]+ [0-7]{6}")
-_SIX_DIGITS = re.compile(rb"[0-7]{6}")
-_HUNK = re.compile(rb"@@ -([0-9]{1,9})(?:,([0-9]{1,9}))? \+([0-9]{1,9})(?:,([0-9]{1,9}))? @@")
-
-
 @dataclass(slots=True)
-class Section:
-    """What a stored patch says about one file, but for its lines. Paths as the program holds them.
+class _Section:
+    """Where one section of a patch is, in bytes. `path` is the one after the change (before it, if deleted)."""
 
-    `start` and `size` say where the section is, in bytes.
-    """
-
-    old_path: str
     path: str
-    start: int = 0
-    old_mode: int = NO_MODE
-    mode: int = NO_MODE
-    added: int = 0
-    deleted: int = 0
-    chunks: int = 0
-    binary: bool = False
+    start: int
     size: int = 0
 
-    @property
-    def change_type(self) -> ChangeType:
-        """A changed type shows as two sections of one path, as in git; `merged` makes one of them."""
-        if self.old_mode == NO_MODE:
-            return "added"
-        if self.mode == NO_MODE:
-            return "deleted"
-        if self.old_mode >> 12 != self.mode >> 12:
-            return "type_changed"
-        return "modified" if self.path == self.old_path else "renamed"
+
+class StoredPatch:
+    """The patch of a bundle, but for its lines: read once, when the first of its files is asked about."""
+
+    __slots__ = ("_bundle", "_found", "_name")
+
+    def __init__(self, bundle: BundleLocation, name: str) -> None:
+        self._bundle = bundle
+        self._name = name
+        self._found: dict[str, list[_Section]] | None = None
+
+    def of(self, file: FileChange) -> bytes:
+        """The file's section; the two halves of a changed type as one. StorageError: there is none. IntegrityError."""
+        if self._found is None:
+            self._found = self._sections()
+        halves = 2 if file.change_type == "type_changed" else 1
+        found = self._found.get(paths.unquote(file.path), [])[file._number * halves :][:halves]
+        if not found:
+            raise StorageError(f"The bundle has no patch of {file.path}.")
+        data = b"".join(self._bundle.read_at(self._name, section.start, section.size) for section in found)
+        if len(data) != sum(section.size for section in found) or not data.startswith(_SECTION):
+            raise corrupt(self._bundle.path(self._name), "it changed since it was read")
+        return data
+
+    def _sections(self) -> dict[str, list[_Section]]:
+        """By path. A line of a file begins with " ", "+" or "-", so nothing in it looks like a header's."""
+        found: list[_Section] = []
+        for offset, line in self._bundle.lines(self._name):
+            if line.startswith(_SECTION):
+                both = line[len(_SECTION) :].rstrip(b"\n")
+                # But for a rename, which says so further down, the names are equal behind "a/" and "b/".
+                found.append(_Section(_path(both[len(both) // 2 + 1 :]).removeprefix("b/"), offset))
+            elif found and line.startswith(_RENAME):
+                found[-1].path = _path(line[len(_RENAME) :].rstrip(b"\n"))
+            if found:
+                found[-1].size += len(line)
+        by_path: dict[str, list[_Section]] = {}
+        for section in found:
+            by_path.setdefault(section.path, []).append(section)
+        return by_path
 
 
-def sections(patch: Iterable[tuple[int, bytes]]) -> Iterator[Section]:
-    """Of a patch by its lines and their offsets; holds one header at a time. Other text gives no sections."""
-    section: Section | None = None
-    in_header = False
-    for offset, line in patch:
-        if line.startswith(_SECTION):
-            if section is not None:
-                yield section
-            section, in_header = _begun(line, offset), True
-        elif section is not None:
-            in_header = _read(section, line, in_header)
-        if section is not None:
-            section.size += len(line)
-    if section is not None:
-        yield section
-
-
-def merged(found: Iterator[Section]) -> Iterator[Section]:
-    """Sections with the two halves of a changed type made one."""
-    held: Section | None = None
-    for section in found:
-        if held and _is_second_half(held, section):
-            held.mode, held.added, held.chunks = section.mode, section.added, held.chunks + section.chunks
-            held.binary = held.binary or section.binary
-            held.size += section.size
-            continue
-        if held is not None:
-            yield held
-        held = section
-    if held is not None:
-        yield held
-
-
-def _is_second_half(held: Section, section: Section) -> bool:
-    """Of two files of one type that are shown by one path neither is half of the other."""
-    gone, came = held.change_type == "deleted", section.change_type == "added"
-    return gone and came and held.path == section.path and held.old_mode >> 12 != section.mode >> 12
-
-
-def _begun(line: bytes, offset: int) -> Section | None:
-    both = line[len(_SECTION) :].rstrip(b"\n")
-    if both.startswith(b'"') or both.endswith(b'"'):
-        halves = re.fullmatch(rb'("(?:[^"\\]|\\.)*"|a/.*?) ("(?:[^"\\]|\\.)*"|b/.*)', both, re.DOTALL)
-        if halves is None:
-            return None
-        old, new = (paths.unquote(paths.decode(half)) for half in halves.groups())
-        return Section(old[2:], new[2:], offset, REGULAR_MODE, REGULAR_MODE)
-    if not both.startswith(b"a/") or b" b/" not in both:
-        return None
-    # Unquoted, the two names are equal unless a rename says otherwise further down, so they part in the middle.
-    name = paths.decode(both[2 : 2 + max(0, len(both) - 5) // 2])
-    return Section(name, name, offset, REGULAR_MODE, REGULAR_MODE)
-
-
-def _read(section: Section, line: bytes, in_header: bool) -> bool:
-    """Take one line in; whether the header goes on."""
-    if line.startswith(b"@@ "):
-        section.chunks += 1
-        return False
-    if not in_header:
-        section.added += line.startswith(b"+")
-        section.deleted += line.startswith(b"-")
-        return False
-    section.binary = section.binary or line.startswith((b"GIT binary patch", b"Binary files "))
-    _read_header(section, line.rstrip(b"\n"))
-    return True  # the lines of a binary patch, too: they are not lines of the file
-
-
-def _read_header(section: Section, line: bytes) -> None:
-    if line.startswith(b"rename from "):
-        section.old_path = paths.unquote(paths.decode(line.removeprefix(b"rename from ")))
-    elif line.startswith(b"rename to "):
-        section.path = paths.unquote(paths.decode(line.removeprefix(b"rename to ")))
-    elif line.startswith(b"new file mode "):
-        section.old_mode, section.mode = NO_MODE, _mode(line)
-    elif line.startswith(b"deleted file mode "):
-        section.old_mode, section.mode = _mode(line), NO_MODE
-    elif line.startswith(b"old mode "):
-        section.old_mode = _mode(line)
-    elif line.startswith(b"new mode "):
-        section.mode = _mode(line)
-    elif _INDEX_WITH_MODE.fullmatch(line):
-        section.old_mode = section.mode = _mode(line)
-
-
-def _mode(line: bytes) -> int:
-    digits = line.rpartition(b" ")[2]
-    return int(digits, 8) if _SIX_DIGITS.fullmatch(digits) else REGULAR_MODE
+def _path(written: bytes) -> str:
+    return paths.unquote(paths.decode(written))
 
 
 def hunks(section: bytes) -> list[dict[str, Any]]:
@@ -229,55 +156,18 @@ def hunks(section: bytes) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class LineStats:
-    """Lines added and deleted, and the number of hunks (`chunks`; 0 for a binary file), as git counted them."""
+    """Lines added and deleted, and the number of hunks (`chunks`; 0 for a binary file)."""
 
     added: int
     deleted: int
     chunks: int
 
 
-class StoredPatch:
-    """The patch of a bundle, but for its lines: read once, when the first of its files is asked about."""
-
-    __slots__ = ("_bundle", "_name", "_sections")
-
-    def __init__(self, bundle: BundleLocation) -> None:
-        self._bundle = bundle
-        self._name = ""
-        self._sections: dict[tuple[str, int], Section] | None = None
-
-    def sections(self) -> dict[tuple[str, int], Section]:
-        """By path after the change (before it, if deleted), and number among those of that path, in the patch's order.
-
-        StorageError, IntegrityError.
-        """
-        if self._sections is None:
-            is_run = names.PATCH in (self._bundle.digests or ()) or self._bundle.has(names.PATCH)
-            self._name = names.PATCH if is_run else names.TURN_PATCH
-            found = merged(sections(self._bundle.lines(self._name)))
-            self._sections = {(section.path, number): section for section, number in _numbered(found)}
-        return self._sections
-
-    def section(self, path: str, number: int) -> Section:
-        """Of one file; of a file that the patch leaves out, one that says nothing."""
-        return self.sections().get((path, number)) or Section(path, path)
-
-    def text(self, section: Section) -> bytes:
-        """The section's bytes. StorageError: the patch has none; IntegrityError: they are something else by now."""
-        if not section.size:
-            raise StorageError(f"The bundle has no patch of {paths.quote(section.path)}.")
-        data = self._bundle.line_at(self._name, section.start, section.size)
-        if len(data) != section.size or not data.startswith(_SECTION):
-            raise corrupt(self._bundle.path(self._name), "it changed since it was read")
-        return data
-
-
 @dataclass(frozen=True, slots=True)
 class FileChange:
     """One changed file. Paths are as shown (`paths.quote`): safe to print, and themselves unless git would quote them.
 
-    `before` is None for an added file, `after` for a deleted one; both may be None
-    if an unfinished bundle does not have them yet. `old_path` is None but for a rename.
+    `before` is None for an added file, `after` for a deleted one. `old_path` is None but for a rename.
     Two files whose paths hold secrets may have one path here: they are two all the same.
     """
 
@@ -287,18 +177,19 @@ class FileChange:
     before: StoredContent | None
     after: StoredContent | None
     _patch: StoredPatch
-    _number: int = 0
+    _number: int
+    """Among the files of this path."""
 
     @property
     def stats(self) -> LineStats:
-        """Counted in the stored patch, which is read for it. StorageError, IntegrityError."""
-        section = self._section()
-        return LineStats(section.added, section.deleted, section.chunks)
+        """Counted in the stored patch. StorageError, IntegrityError."""
+        found = self.patch("json")
+        return LineStats(found["added"], found["deleted"], len(found["hunks"]))
 
     @property
     def binary(self) -> bool:
-        """Whether the stored contents are binary, as git says. StorageError, IntegrityError."""
-        return self._section().binary or any(_is_binary(side) for side in (self.before, self.after) if side is not None)
+        """Whether the stored patch shows the file as binary. StorageError, IntegrityError."""
+        return _BINARY.search(self._patch.of(self)) is not None
 
     @overload
     def patch(self, format: Literal["unified"] = "unified") -> str: ...
@@ -317,140 +208,89 @@ class FileChange:
         """
         if format not in {"unified", "json"}:
             raise UsageError(f'A patch is "unified" or "json", not {format!r:.40}.')
-        section = self._section()
-        data = self._patch.text(section)
+        data = self._patch.of(self)
         if format == "unified":
             return paths.decode(data)
+        found = hunks(data)
+        origins = Counter(line["origin"] for hunk in found for line in hunk["lines"])
         return {
             "path": self.path,
             "old_path": self.old_path,
             "change_type": self.change_type,
-            "binary": section.binary,
-            "added": section.added,
-            "deleted": section.deleted,
-            "hunks": hunks(data),
+            "binary": self.binary,
+            "added": origins["+"],
+            "deleted": origins["-"],
+            "hunks": found,
         }
 
-    def _section(self) -> Section:
-        return self._patch.section(paths.unquote(self.path), self._number)
 
-
-def _is_binary(side: StoredContent) -> bool:
-    return side.kept and b"\0" in side.bytes()[:BINARY_PREFIX]
-
-
+@dataclass(frozen=True, slots=True)
 class Files:
-    """The changed files. Nothing is held: every call reads the bundle, so keep what you use again."""
+    """The changed files; none of a bundle that was not sealed."""
 
-    __slots__ = ("_load", "_stats")
-
-    def __init__(self, load: Callable[[], list[FileChange]], stats: Callable[[], FileStats]) -> None:
-        self._load = load
-        self._stats = stats
+    _all: tuple[FileChange, ...] = ()
 
     def changed(self) -> list[FileChange]:
-        """All of them, in the order of the patch, but that each file's own patch applies after those before it.
-
-        So what is gone from a folder stands before the file that took the folder's place. StorageError, IntegrityError.
-        """
-        return self._load()
+        """All of them, in the order of the patch."""
+        return list(self._all)
 
     def get(self, path: str) -> FileChange | None:
         """The (first) file changed at `path` on its after side (before side, if deleted); as held or as shown."""
-        return next((file for file in self._load() if file.path in {path, paths.quote(path)}), None)
+        return next((file for file in self._all if file.path in {path, paths.quote(path)}), None)
 
     def filter(self, glob: str | Sequence[str]) -> list[FileChange]:
         """Those whose path matches a glob: `src/**`, `*.py`, as in rubrics (`paths.matches`)."""
         globs = (glob,) if isinstance(glob, str) else tuple(glob)
-        return [file for file in self._load() if paths.matches(paths.unquote(file.path), globs)]
+        return [file for file in self._all if paths.matches(paths.unquote(file.path), globs)]
 
     def stats(self) -> FileStats:
-        """Their number, by kind of change."""
-        return self._stats()
+        """Their number, by kind of change; a changed type counts as modified."""
+        kinds = Counter(file.change_type for file in self._all)
+        modified = kinds["modified"] + kinds["type_changed"]
+        counted = {"added": kinds["added"], "deleted": kinds["deleted"], "renamed": kinds["renamed"]}
+        return FileStats(**counted, modified=modified, total=len(self._all))
 
 
-def of_turn(bundle: BundleLocation, files: Iterable[TurnFile]) -> list[FileChange]:
+def of_turn(bundle: BundleLocation, files: Iterable[TurnFile]) -> Files:
     """The files of a sealed turn."""
-    patch = StoredPatch(bundle)
-    found = []
-    for file, number in _numbered(files):
-        before = StoredContent(file.before.sha256, file.before.size, bundle, "before") if file.before else None
-        after = StoredContent(file.after.sha256, file.after.size, bundle, "after") if file.after else None
-        found.append(FileChange(file.path, file.change_type, file.old_path, before, after, patch, number))
-    return _appliable(found)
-
-
-def of_run(bundle: BundleLocation, files: Iterable[ChangedFile]) -> list[FileChange]:
-    """The files of a sealed run's change; its event log says which content each has."""
-    sides, patch = _WrittenSides(bundle), StoredPatch(bundle)
-    return _appliable(
-        [sides.change(file.path, file.change_type, file.old_path, patch, number) for file, number in _numbered(files)]
-    )
-
-
-def of_unfinished(bundle: BundleLocation) -> list[FileChange]:
-    """As far as the patch and the event log of an unfinished bundle tell."""
-    sides, patch = _WrittenSides(bundle), StoredPatch(bundle)
-    found = []
-    for (_, number), section in patch.sections().items():
-        kind = section.change_type
-        old_path = paths.quote(section.old_path) if kind == "renamed" else None
-        found.append(sides.change(paths.quote(section.path), kind, old_path, patch, number))
-    return _appliable(found)
-
-
-def _numbered(files: Iterable[F]) -> Iterator[tuple[F, int]]:
-    """Each file with its number among those of its path: two paths that hold secrets may be shown alike."""
+    patch = StoredPatch(bundle, names.TURN_PATCH)
     seen: Counter[str] = Counter()
+    found = []
     for file in files:
-        yield file, seen[file.path]
+        before, after = _stored(file.before, bundle, "before"), _stored(file.after, bundle, "after")
+        found.append(FileChange(file.path, file.change_type, file.old_path, before, after, patch, seen[file.path]))
         seen[file.path] += 1
+    return Files(tuple(found))
 
 
-class _WrittenSides:
-    """The contents that a run's event log names, by side and shown path, in the order of the files."""
-
-    def __init__(self, bundle: BundleLocation) -> None:
-        """StorageError, IntegrityError."""
-        self._left: dict[tuple[str, str], deque[StoredContent]] = {}
-        for event in bundle.events((b'"artifact.written"',)):
-            match event.data:
-                case {"side": "before" | "after" as side, "path": str(path), "sha256": str(sha256), "size": int(size)}:
-                    content = StoredContent(sha256, size, bundle, side)
-                    self._left.setdefault((side, path), deque()).append(content)
-
-    def change(self, path: str, kind: ChangeType, old_path: str | None, patch: StoredPatch, number: int) -> FileChange:
-        """The next file of that path, with its contents."""
-        before = self._next("before", old_path or path) if kind != "added" else None
-        after = self._next("after", path) if kind != "deleted" else None
-        return FileChange(path, kind, old_path, before, after, patch, number)
-
-    def _next(self, side: Side, path: str) -> StoredContent | None:
-        left = self._left.get((side, path))
-        return left.popleft() if left else None
+def _stored(content: Content | None, bundle: BundleLocation, side: Side) -> StoredContent | None:
+    return None if content is None else StoredContent(content.sha256, content.size, bundle, side)
 
 
-def _appliable(files: list[FileChange]) -> list[FileChange]:
-    """What is gone from below a path first, then what came there."""
-    came = {paths.unquote(file.path) for file in files if file.change_type in {"added", "renamed"}}
-    first: dict[str, list[FileChange]] = {}
-    for file in files if came else ():
-        gone = paths.unquote(file.old_path or file.path) if file.change_type in {"deleted", "renamed"} else ""
-        above = next((folder for folder in _folders_of(gone) if folder in came), None)
-        if above is not None and above != paths.unquote(file.path):
-            first.setdefault(above, []).append(file)
-    if not first:
-        return files
-    early = {id(file) for found in first.values() for file in found}
-    ordered: list[FileChange] = []
+def of_run(bundle: BundleLocation, files: Iterable[ChangedFile]) -> Files:
+    """The files of a sealed run's change; its event log says which content each has. StorageError, IntegrityError."""
+    contents = _written(bundle)
+    patch = StoredPatch(bundle, names.PATCH)
+    seen: Counter[str] = Counter()
+    found = []
     for file in files:
-        if id(file) not in early:
-            ordered += [*first.get(paths.unquote(file.path), ()), file]
-    return ordered if len(ordered) == len(files) else files  # renames in a ring have no such order
+        before = after = None
+        if file.change_type != "added" and (left := contents.get(("before", file.old_path or file.path))):
+            before = left.popleft()
+        if file.change_type != "deleted" and (left := contents.get(("after", file.path))):
+            after = left.popleft()
+        found.append(FileChange(file.path, file.change_type, file.old_path, before, after, patch, seen[file.path]))
+        seen[file.path] += 1
+    return Files(tuple(found))
 
 
-def _folders_of(path: str) -> Iterator[str]:
-    at = path.find("/")
-    while at >= 0:
-        yield path[:at]
-        at = path.find("/", at + 1)
+def _written(bundle: BundleLocation) -> dict[tuple[str, str], deque[StoredContent]]:
+    """The contents that a run's event log names, by side and shown path, in the order of the files."""
+    found: dict[tuple[str, str], deque[StoredContent]] = {}
+    for event in bundle.events():
+        match event.type, event.data:
+            case "artifact.written", {
+                "side": "before" | "after" as side, "path": str(path), "sha256": str(sha256), "size": int(size),
+            }:  # fmt: skip
+                found.setdefault((side, path), deque()).append(StoredContent(sha256, size, bundle, side))
+    return found

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
+import functools
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from vibe_gate.domain import paths, receipt, unredacted_fields
 from vibe_gate.domain.bundles import STORE
@@ -21,7 +21,8 @@ from vibe_gate.domain.event import MAX_EVENTS, Event, EventType, fold
 from vibe_gate.domain.model import require_few
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import StorageError
-from vibe_gate.store import consistency, names
+from vibe_gate.store import names
+from vibe_gate.store.bundle import digests, parse_events, read_summary
 from vibe_gate.store.contents import Contents, CountingRedactor, digest_of, redacted_patch, tally
 from vibe_gate.store.folder import Folder, make_durable
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, Log, encode_document, lines
@@ -36,7 +37,7 @@ Attest = Callable[[Mapping[str, Any], Mapping[str, str]], bytes]
 """Makes receipt.json from the sealed summary (redacted, without its digests) and the digests; must not raise."""
 
 T = TypeVar("T")
-F = TypeVar("F")
+P = ParamSpec("P")
 
 CLEAN_EVERY = timedelta(days=1)
 """How often a store is cleaned after a review."""
@@ -60,16 +61,33 @@ class RecordingStatus:
         self.closed = False
         self.lock = threading.RLock()
 
-    def attempt(self, write: Callable[[F], T], parts: F | None) -> T | None:
-        """What `write` makes of the recorder's open files; None if it fails, and ever after. One thread at a time."""
-        with self.lock:
-            if self.closed or self.lost is not None or parts is None:
+
+class Recorder(Protocol):
+    """What a run's recorder and a turn's have in common; `_parts` is None for one that was never open, or is closed."""
+
+    _status: RecordingStatus
+    _parts: Any
+
+
+R = TypeVar("R", bound=Recorder)
+
+
+def never_fails(write: Callable[Concatenate[R, Any, P], T]) -> Callable[Concatenate[R, P], T | None]:
+    """Hand the recorder's open files to its method; None if that fails, and ever after. One thread at a time."""
+
+    @functools.wraps(write)
+    def attempt(self: R, /, *args: P.args, **kwargs: P.kwargs) -> T | None:
+        status = self._status
+        with status.lock:
+            if status.closed or status.lost is not None or self._parts is None:
                 return None
             try:
-                return write(parts)
+                return write(self, self._parts, *args, **kwargs)
             except Exception as error:  # noqa: BLE001  hostile texts may raise anything; a review must not fail by them
-                self.lost = _sentence(error)
+                status.lost = _sentence(error)
                 return None
+
+    return attempt
 
 
 def _sentence(error: Exception) -> str:
@@ -277,25 +295,34 @@ class RunRecorder:
         """Why the run is not recorded, as a sentence; None while it is."""
         return self._status.lost
 
-    def event(self, type: EventType, node_id: str | None = None, **data: Any) -> None:  # noqa: ANN401
+    @never_fails
+    def event(self, parts: RunParts, /, type: EventType, node_id: str | None = None, **data: Any) -> None:  # noqa: ANN401
         """Append one event to the run's log; node.added only once a node."""
         if type == "node.added":
             if node_id in self._nodes:
                 return
             self._nodes.add(node_id or "")
-        self._attempt(lambda parts: self._append(parts, type, node_id, data))
+        self._append(parts, type, node_id, data)
 
-    def patch(self, data: bytes) -> None:
+    @never_fails
+    def patch(self, parts: RunParts, data: bytes) -> None:
         """Keep the reviewed change as change.patch."""
-        self._attempt(lambda parts: self._patch(parts, data))
+        safe = redacted_patch(data, parts.redact.data)
+        parts.folder.place(names.PATCH, safe)
+        about = {"artifact": names.PATCH, "sha256": digest_of(safe), "size": len(safe)}
+        self._append(parts, "artifact.written", None, about)
 
-    def content(self, side: Side, data: bytes, path: str = "") -> str | None:
+    @never_fails
+    def content(self, parts: RunParts, side: Side, data: bytes, path: str = "") -> str:
         """Keep one side of a changed file; `path` as shown (`paths.quote`) goes into the event log.
 
         Returns the sha-256 of what is stored, of the bytes themselves above the
         size limit (nothing is stored then), or None if the run is not recorded.
         """
-        return self._attempt(lambda parts: self._content(parts, side, data, path))
+        kept = parts.contents.keep(side, data)
+        about = {"artifact": kept.name, "sha256": kept.sha256, "size": kept.size, "side": side, "path": path}
+        self._append(parts, "artifact.written", None, about)
+        return kept.sha256
 
     def turn(self, node_id: str) -> TurnRecorder:
         """Open the node's next turn, `nodes/<node id>/turn-001` and so on; appends turn.started."""
@@ -306,17 +333,17 @@ class RunRecorder:
         self._turns_of[node_id] += 1
         number = self._turns_of[node_id]
         dead = TurnRecorder(self.run_id, node_id, number, None, self._status)
-        return self._attempt(lambda parts: self._turn(parts, node_id, number)) or dead
+        return self._turn(node_id, number) or dead
 
     def seal(self, summary: Summary, attest: Attest | None = None) -> None:
         """Append run.completed, write graph, sessions.json and the receipt, and summary.json last, durably."""
         with self._status.lock:
-            self._attempt(lambda parts: self._seal(parts, summary, attest))
+            self._seal(summary, attest)
             self.close()
 
     def abandon(self, reason: str, status: str = "incomplete") -> None:
         """Mark the run as ended without a verdict: run.completed with `status`, and never a summary."""
-        self._attempt(lambda parts: self._abandon(parts, reason, status))
+        self._abandon(reason, status)
         self.close()
 
     def close(self) -> None:
@@ -340,9 +367,6 @@ class RunRecorder:
             reason = "the review ended without a verdict" if kind is None else f"the review ended by {kind.__name__}"
             self.abandon("interrupted" if kind is KeyboardInterrupt else reason)
 
-    def _attempt(self, write: Callable[[RunParts], T]) -> T | None:
-        return self._status.attempt(write, self._parts)
-
     def _append(self, parts: RunParts, type: EventType, node_id: str | None, data: Mapping[str, Any]) -> None:
         safe = unredacted_fields.redacted(data, unredacted_fields.EVENT.get(type, {}), parts.redact.value)
 
@@ -355,18 +379,7 @@ class RunRecorder:
 
         parts.log.append(line)
 
-    def _patch(self, parts: RunParts, data: bytes) -> None:
-        safe = redacted_patch(data, parts.redact.data)
-        parts.folder.place(names.PATCH, safe)
-        about = {"artifact": names.PATCH, "sha256": digest_of(safe), "size": len(safe)}
-        self._append(parts, "artifact.written", None, about)
-
-    def _content(self, parts: RunParts, side: Side, data: bytes, path: str) -> str:
-        kept = parts.contents.keep(side, data)
-        about = {"artifact": kept.name, "sha256": kept.sha256, "size": kept.size, "side": side, "path": path}
-        self._append(parts, "artifact.written", None, about)
-        return kept.sha256
-
+    @never_fails
     def _turn(self, parts: RunParts, node_id: str, number: int) -> TurnRecorder:
         from vibe_gate.store.turn import TurnParts, TurnRecorder
 
@@ -382,36 +395,37 @@ class RunRecorder:
         self._turns.append(turn)
         return turn
 
+    @never_fails
     def _seal(self, parts: RunParts, summary: Summary, attest: Attest | None) -> None:
         done = {"status": "completed", "outcome": summary.outcome, "exit_code": summary.exit_code}
         self._append(parts, "run.completed", None, done)
         document = unredacted_fields.summary(summary.model_dump(mode="json", by_alias=True), parts.redact.value)
-        parts.folder.place(names.GRAPH, fold(_agreeing(parts.folder, document)).to_json().encode())
-        sessions = consistency.sessions_document((turn.node_id, turn.session_id) for turn in self._turns)
-        safe = unredacted_fields.redacted(sessions, unredacted_fields.SESSIONS, parts.redact.value)
+        read_summary(document)  # what readers would refuse is not sealed
+        graph = fold(parse_events(lines(parts.folder, names.EVENTS)))
+        parts.folder.place(names.GRAPH, graph.to_json().encode())
+        safe = unredacted_fields.redacted(self._sessions(), unredacted_fields.SESSIONS, parts.redact.value)
         parts.folder.place(names.SESSIONS, encode_document(safe))
         document["redacted"] = tally(parts.redact)
         if attest is not None:
-            vouching = attest(document, consistency.digests(parts.folder))
+            vouching = attest(document, digests(parts.folder))
             parts.folder.place(names.RECEIPT, _readable(names.RECEIPT, vouching, receipt.MAX_BYTES))
-        document["digests"] = consistency.digests(parts.folder)
+        document["digests"] = digests(parts.folder)
         whole = _readable(names.SUMMARY, encode_document(document), MAX_DOCUMENT_BYTES)
         parts.folder.place(names.SUMMARY, whole, barrier=lambda: make_durable(parts.folder))
 
+    def _sessions(self) -> dict[str, Any]:
+        """sessions.json: the sessions of each node, in the order of the turns."""
+        nodes: dict[str, list[str]] = {}
+        for turn in self._turns:
+            if turn.session_id:
+                nodes.setdefault(turn.node_id, []).append(turn.session_id)
+        return {"schema": 1, "nodes": nodes}
+
+    @never_fails
     def _abandon(self, parts: RunParts, reason: str, status: str) -> None:
         # An interrupt may come right after the seal: what is sealed must not be written to any more.
         if not parts.folder.has(names.SUMMARY):
             self._append(parts, "run.completed", None, {"status": status, "reason": reason})
-
-
-def _agreeing(folder: Folder, document: Mapping[str, Any]) -> Iterator[Event]:
-    """The run's events as readers take them. ValueError if they contradict the summary."""
-    summary = consistency.read_summary(document)
-    for line in lines(folder, names.EVENTS):
-        event = Event.model_validate(json.loads(line))
-        if why := consistency.contradicted(event, summary):
-            raise ValueError(why)
-        yield event
 
 
 def _readable(name: str, data: bytes, limit: int) -> bytes:

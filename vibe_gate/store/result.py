@@ -1,14 +1,12 @@
 """What an agent's run did, rebuilt from its bundle alone: `read_bundle(directory)` gives a `RunResult`.
 
-A bundle is a whole run's folder (`.vibe-artifacts/<key>/<run id>`) or one turn's in it
-(`nodes/<node id>/turn-001`), sealed or not, here or copied anywhere. Opening reads the
-summary and keeps five numbers of it; everything else is read on request,
-compared with the run's seal and with the hashes of the contents, and not kept.
+A bundle is a whole run's folder (`.vibe-artifacts/<key>/<run id>`) or one turn's in it (`nodes/<node id>/turn-001`),
+sealed or not, here or copied anywhere. Opening looks at the summary; everything is read on request, compared with the
+run's seal and with the hashes of the contents, and not kept.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,9 +17,9 @@ from typing import Any, Literal
 from vibe_gate.domain import model
 from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.event import Graph, fold
+from vibe_gate.domain.model import parse_object
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.turn import (
-    FileStats,
     GitState,
     HookCaptureStatus,
     TurnGit,
@@ -32,23 +30,22 @@ from vibe_gate.domain.turn import (
 )
 from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.errors import StorageError, UsageError
-from vibe_gate.store import consistency, files, names, session
+from vibe_gate.store import files, names
 from vibe_gate.store.bundle import (
     BundleLocation,
     BundleState,
     corrupt,
     documents_of,
-    json_object,
     locate,
     open_folder,
+    read_summary,
     turns_of,
     verdict_of,
 )
 from vibe_gate.store.contents import LARGEST_CONTENT, TextRedactor, digest_of
-from vibe_gate.store.files import FileChange, Files
+from vibe_gate.store.files import Files
 from vibe_gate.store.log import Log
-from vibe_gate.store.session import CapturedCall, Messages, Tools
-from vibe_gate.store.timeline import Timeline
+from vibe_gate.store.session import Message, Timeline, Tools, calls_of, messages_of
 
 Letter = Literal["A", "M", "D", "R", "T"]
 _LETTERS: dict[ChangeType, Letter] = {
@@ -57,9 +54,6 @@ _LETTERS: dict[ChangeType, Letter] = {
 
 MAX_MESSAGE_CHARACTERS = 10_000
 """Of an annotation."""
-
-_MOST_USD = 1e12
-"""A usage event with a larger cost is damaged or hostile, and the cost may be no finite number."""
 
 _NOW = partial(datetime.now, UTC)
 
@@ -92,24 +86,13 @@ class Annotation:
     attachment: Mapping[str, Any] | None
 
 
+@dataclass(frozen=True, slots=True)
 class Git:
-    """The repository before and after, as far as the bundle tells."""
+    """The repository before and after (HEAD, and whether anything was uncommitted); None if it is not known."""
 
-    __slots__ = ("_files", "_states")
-
-    def __init__(self, states: Callable[[], TurnGit], files: Files) -> None:
-        self._states = states
-        self._files = files
-
-    @property
-    def before(self) -> GitState | None:
-        """HEAD and whether anything was uncommitted, None if it is not known."""
-        return self._states().before
-
-    @property
-    def after(self) -> GitState | None:
-        """The same afterwards."""
-        return self._states().after
+    before: GitState | None
+    after: GitState | None
+    _files: Files
 
     @property
     def changed_count(self) -> int:
@@ -141,7 +124,7 @@ class RunResult:
     All texts in a bundle are untrusted: a model, a tool or a repository wrote them.
     """
 
-    __slots__ = ("_bundle", "_clock", "_known", "_redact", "state")
+    __slots__ = ("_bundle", "_clock", "_redact", "state")
 
     def __init__(self, bundle: BundleLocation, redact: TextRedactor | None, clock: Callable[[], datetime]) -> None:
         self._bundle = bundle
@@ -149,9 +132,8 @@ class RunResult:
         self._clock = clock
         self.state: BundleState = bundle.state()
         """`sealed`, `running` (its writer lives) or `incomplete`."""
-        self._known: TurnMetrics | None = None
         if self.complete:
-            self._known = _metrics_of_run(self._run_summary()) if self._is_run else self._turn_summary().metrics
+            _ = self._run_summary() if self._is_run else self._turn_summary()
 
     def __repr__(self) -> str:
         return f"<RunResult {self.state} {str(self.bundle_dir)!r}>"
@@ -168,7 +150,7 @@ class RunResult:
 
     @property
     def summary(self) -> Summary:
-        """The verdict of a sealed run, after every file of it was compared with the seal, the log and the receipt.
+        """The verdict of a sealed run, after every file of it was compared with the seal and the receipt.
 
         StorageError: the run is not finished, so there is no verdict, or this is one turn of a run.
         """
@@ -184,7 +166,7 @@ class RunResult:
     @property
     def about(self) -> dict[str, Any]:
         """run.json: prompt, workflow, mode, change, budgets, versions, definitions."""
-        return self._bundle.bare().document(names.RUN, json_object)
+        return self._bundle.bare().document(names.RUN, parse_object)
 
     def graph(self) -> Graph:
         """The run's graph, folded from its events. IntegrityError also if they give more than any run's."""
@@ -195,52 +177,87 @@ class RunResult:
 
     @property
     def metrics(self) -> TurnMetrics:
-        """Tokens, USD, milliseconds, tool calls, changed files; None is "not known"."""
-        if self._known is None:
-            return self._metrics_so_far()
-        if self._is_run and self._known.tool_calls is None:
-            counts = [turn.metrics.tool_calls or 0 for turn in self.turns()]
-            self._known = self._known.model_copy(update={"tool_calls": sum(counts)})
-        return self._known
+        """Tokens, USD, milliseconds, tool calls, changed files; None is "not known", as most is until the seal."""
+        if self.complete and not self._is_run:
+            return self._turn_summary().metrics
+        calls = len(self.tools.all())
+        if not self.complete:
+            return TurnMetrics(tool_calls=calls)
+        summary = self._run_summary()
+        return TurnMetrics(
+            total_tokens=summary.cost.input_tokens + summary.cost.output_tokens,
+            total_cost_usd=summary.cost.usd,
+            duration_ms=summary.duration_ms,
+            tool_calls=calls,
+            files_changed=len(summary.change.files),
+        )
 
     @property
-    def messages(self) -> Messages:
+    def messages(self) -> tuple[Message, ...]:
         """The conversation, turn after turn: heads with `role`, `summary`, `ts` and `load()`."""
-        return Messages(self._turn_bundles)
+        return tuple(message for turn in self._turn_bundles() for message in messages_of(turn))
 
     @property
     def todos(self) -> list[TurnTodo]:
         """The agents' own lists at the end, turn after turn."""
         if self._is_run:
             return [todo for turn in self.turns() for todo in turn.todos]
-        return list(self._turn_summary().todos) if self.complete else self._todos_so_far()
+        if self.complete:
+            return list(self._turn_summary().todos)
+        todos: list[TurnTodo] = []
+        for event, _ in self._bundle.records(names.EVENTS):
+            if event.get("type") == "todo":
+                todos = todos_after(todos, event)
+        return todos
 
     @property
     def git(self) -> Git:
         """The repository before and after, and what changed between."""
-        return Git(self._states, self.files)
+        if not self.complete:
+            return Git(None, None, Files())
+        if not self._is_run:
+            known = self._turn_summary().git or TurnGit()
+            return Git(known.before, known.after, self.files)
+        change = self._run_summary().change
+        before = GitState(head=change.base_commit, dirty=False)
+        after = GitState(head=change.head_commit or change.base_commit, dirty=not change.head_commit)
+        return Git(before, after, self.files)
 
     @property
     def files(self) -> Files:
-        """A run's reviewed change; what the agent changed during a turn."""
-        return Files(self._changed, self._file_stats)
+        """A run's reviewed change; what the agent changed during a turn. None until the seal."""
+        if not self.complete:
+            return Files()
+        if self._is_run:
+            return files.of_run(self._bundle, self._run_summary().change.files)
+        return files.of_turn(self._bundle, self._turn_summary().files)
 
     @property
     def tools(self) -> Tools:
         """The tool calls that hooks saw."""
-        return Tools(self._calls)
+        if self._is_run:
+            found = [call for turn in self.turns() for call in turn.tools.all()]
+            return Tools(tuple(sorted(found, key=lambda call: call.started_at)))
+        missing = self._turn_summary().hook_capture_status.missing_events if self.complete else None
+        return Tools(tuple(calls_of(self._bundle, missing)))
 
     @property
     def timeline(self) -> Timeline:
         """The run's events, the SDK's and the hooks', merged by time."""
-        return Timeline(self._bundle, self._is_run)
+        return Timeline(self._bundle if self._is_run else None, tuple(self._turn_bundles()))
 
     @property
     def hook_capture_status(self) -> HookCaptureStatus:
         """Whether hooks saw every tool call start and end, and what is missing; of a run, over all its turns."""
-        if self._is_run:
-            return self._capture_of_turns()
-        return self._turn_summary().hook_capture_status if self.complete else session.capture_so_far(self._bundle)
+        if not self._is_run:
+            unfinished = HookCaptureStatus(complete=False, warnings=("the turn is not finished",))
+            return self._turn_summary().hook_capture_status if self.complete else unfinished
+        found = [(turn._bundle.inside, turn.hook_capture_status) for turn in self.turns()]
+        return HookCaptureStatus(
+            complete=self.complete and all(status.complete for _, status in found),
+            missing_events=tuple(f"{turn}: {event}" for turn, status in found for event in status.missing_events),
+            warnings=tuple(f"{turn}: {warning}" for turn, status in found for warning in status.warnings),
+        )
 
     def turns(self) -> list[RunResult]:
         """The turns of a run in the order in which they started; of a turn itself, none."""
@@ -289,107 +306,16 @@ class RunResult:
         if not self._is_run:
             return [self._bundle]
         turn = turns_of(self._bundle)
-        events = self._bundle.events((b'"turn.started"',))
-        started = (event for event in events if event.type == "turn.started")
+        started = [event for event in self._bundle.events() if event.type == "turn.started"]
         return [turn(str(event.node_id), str(event.data["turn"])) for event in started]
-
-    def _states(self) -> TurnGit:
-        if not self.complete:
-            return TurnGit()
-        if not self._is_run:
-            return self._turn_summary().git or TurnGit()
-        change = self._run_summary().change
-        after = GitState(head=change.head_commit or change.base_commit, dirty=not change.head_commit)
-        return TurnGit(before=GitState(head=change.base_commit, dirty=False), after=after)
-
-    def _changed(self) -> list[FileChange]:
-        if not self.complete:
-            return files.of_unfinished(self._bundle)
-        if self._is_run:
-            return files.of_run(self._bundle, self._run_summary().change.files)
-        return files.of_turn(self._bundle, self._turn_summary().files)
-
-    def _file_stats(self) -> FileStats:
-        if self.complete and not self._is_run:
-            return self._turn_summary().file_stats
-        kinds = [file.change_type for file in self._changed()]
-        counted = {kind: kinds.count(kind) for kind in ("added", "deleted", "renamed")}
-        return FileStats(**counted, modified=len(kinds) - sum(counted.values()), total=len(kinds))
-
-    def _calls(self) -> list[CapturedCall]:
-        if self._is_run:
-            found = [call for turn in self.turns() for call in turn._calls()]
-            return sorted(found, key=lambda call: call.started_at)
-        missing = self._turn_summary().hook_capture_status.missing_events if self.complete else None
-        return session.calls_of(self._bundle, missing)
-
-    def _capture_of_turns(self) -> HookCaptureStatus:
-        found = [(turn._bundle.inside, turn.hook_capture_status) for turn in self.turns()]
-        return HookCaptureStatus(
-            complete=self.complete and all(status.complete for _, status in found),
-            missing_events=tuple(f"{turn}: {event}" for turn, status in found for event in status.missing_events),
-            warnings=tuple(f"{turn}: {warning}" for turn, status in found for warning in status.warnings),
-        )
-
-    def _metrics_so_far(self) -> TurnMetrics:
-        if not self._is_run:
-            tokens, usd = _usage(self._bundle)
-            return TurnMetrics(total_tokens=tokens, total_cost_usd=usd, tool_calls=len(self._calls()))
-        turns = [turn.metrics for turn in self.turns()]
-        tokens_known = [turn.total_tokens for turn in turns if turn.total_tokens is not None]
-        usd_known = [turn.total_cost_usd for turn in turns if turn.total_cost_usd is not None]
-        return TurnMetrics(
-            total_tokens=sum(tokens_known) if tokens_known else None,
-            total_cost_usd=sum(usd_known) if usd_known else None,
-            tool_calls=sum(turn.tool_calls or 0 for turn in turns),
-            files_changed=len(self._changed()),
-        )
-
-    def _todos_so_far(self) -> list[TurnTodo]:
-        todos: list[TurnTodo] = []
-        for event in _events(self._bundle, "todo"):
-            todos = todos_after(todos, event)
-        return todos
 
 
 def _parse_run(data: bytes) -> Summary:
-    return consistency.read_summary(json_object(data))
+    return read_summary(parse_object(data))
 
 
 def _parse_turn(data: bytes) -> TurnSummary:
-    return model.read(TurnSummary, json_object(data))
-
-
-def _metrics_of_run(summary: Summary) -> TurnMetrics:
-    """Without the tool calls: they are counted in the turns, on request."""
-    return TurnMetrics(
-        total_tokens=summary.cost.input_tokens + summary.cost.output_tokens,
-        total_cost_usd=summary.cost.usd,
-        duration_ms=summary.duration_ms,
-        files_changed=len(summary.change.files),
-    )
-
-
-def _events(turn: BundleLocation, type: str) -> Iterator[dict[str, Any]]:
-    """A turn's events of one type."""
-    mark = json.dumps(type).encode()
-    for _, line in turn.lines(names.EVENTS):
-        if mark in line:
-            event = turn.parsed(names.EVENTS, line, json_object)
-            if event.get("type") == type:
-                yield event
-
-
-def _usage(turn: BundleLocation) -> tuple[int | None, float | None]:
-    """Tokens and USD as the last usage event has them: each is the total of the session until then."""
-    tokens, usd = None, None
-    for event in _events(turn, "usage"):
-        match event:
-            case {"tokens": {"input": int(used), "output": int(made)}}:
-                tokens = used + made
-        cost = event.get("cost")
-        usd = float(cost) if isinstance(cost, (int, float)) and 0 <= cost < _MOST_USD else usd
-    return tokens, usd
+    return model.read(TurnSummary, parse_object(data))
 
 
 # Annotations are beside the sealed files, those on a turn in its run's folder, too: no seal covers them.
@@ -419,9 +345,7 @@ def _append(
 
 
 def _annotations(bundle: BundleLocation) -> Iterator[Annotation]:
-    beside = bundle.bare()
-    for _, line in beside.lines(names.ANNOTATIONS):
-        record = beside.parsed(names.ANNOTATIONS, line, json_object)
+    for record, _ in bundle.bare().records(names.ANNOTATIONS):
         match record:
             case {"message": str(message), "type": str(type), "ts": int(ts), "turn": str(turn)}:
                 if bundle.inside in {"", turn}:

@@ -1,20 +1,23 @@
-"""What an agent said and did, by a bundle: heads of its messages, and its tool calls.
+"""What an agent said and did, by a bundle: its messages, its tool calls, and all events by time.
 
-Calls are put together from hook events by `tool_use_id` only: parallel calls of one tool
-end in any order, so neither names nor times say which end belongs to which start.
+What is held of a line of a log is a head of it, and the way to read the line again (`load`). Calls are put together
+from hook events by `tool_use_id` only: parallel calls of one tool end in any order, so neither names nor times say
+which end belongs to which start.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from datetime import datetime
+from typing import Any, Literal
 
 from vibe_gate.domain import escape
-from vibe_gate.domain.turn import HookCaptureStatus, HookMark, HookRef, ToolCall, correlate
+from vibe_gate.domain.turn import HookMark, HookRef, ToolCall, correlate
 from vibe_gate.store import names
-from vibe_gate.store.bundle import BundleLocation, corrupt, json_object
+from vibe_gate.store.bundle import BundleLocation, Record, Reload, corrupt
 
 Role = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
@@ -30,27 +33,6 @@ _SUBAGENT_TOOLS = frozenset({"Agent", "Task"})
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line of a log: where it is, and a mark of its bytes, by which a change is noticed. No line has size 0."""
-
-    offset: int = 0
-    size: int = 0
-    mark: int = 0
-
-    @classmethod
-    def of(cls, offset: int, line: bytes) -> Line:
-        """The line that was read at `offset`."""
-        return cls(offset, len(line), hash(line))
-
-    def load(self, bundle: BundleLocation, name: str) -> dict[str, Any]:
-        """The line again, whole. StorageError; IntegrityError if it is another one now."""
-        line = bundle.line_at(name, self.offset, self.size)
-        if hash(line) != self.mark:
-            raise corrupt(bundle.path(name), f"the line at byte {self.offset} changed since it was read")
-        return bundle.parsed(name, line, json_object)
-
-
-@dataclass(frozen=True, slots=True)
 class Message:
     """One message. `summary` is its first 120 characters on one line, or the tool and its input; `ts` in milliseconds.
 
@@ -61,65 +43,22 @@ class Message:
     summary: str
     ts: int
     turn: str
-    _bundle: BundleLocation
-    _line: Line
+    _line: Reload
 
     def load(self) -> dict[str, Any]:
         """The message as it was recorded, whole. StorageError, IntegrityError."""
-        return self._line.load(self._bundle, names.EVENTS)
+        return self._line()
 
 
-class Messages(Sequence[Message]):
-    """The messages in order, turn after turn. Iterating streams the logs and holds nothing.
-
-    `len` and indexing read them once and then keep the heads, so keep the object
-    (`messages = result.messages`) if you ask more than once.
-    """
-
-    __slots__ = ("_bundles", "_heads")
-
-    def __init__(self, bundles: Callable[[], list[BundleLocation]]) -> None:
-        self._bundles = bundles
-        self._heads: list[Message] | None = None
-
-    def __iter__(self) -> Iterator[Message]:
-        """StorageError, IntegrityError (after the last message of a log that was altered)."""
-        if self._heads is not None:
-            yield from self._heads
-            return
-        for bundle in self._bundles():
-            yield from _messages(bundle)
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    @overload
-    def __getitem__(self, index: int) -> Message: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Message]: ...
-    def __getitem__(self, index: int | slice) -> Message | list[Message]:
-        return self._all()[index]
-
-    def _all(self) -> list[Message]:
-        if self._heads is None:
-            self._heads = [head for bundle in self._bundles() for head in _messages(bundle)]
-        return self._heads
+def messages_of(turn: BundleLocation) -> Iterator[Message]:
+    """The messages of one turn. StorageError, IntegrityError."""
+    for event, line in turn.records(names.EVENTS):
+        if event.get("type") == "message":
+            role: Role = next((known for known in ROLES if known == event.get("role")), "system")
+            yield Message(role, _summary(event), _number(event, "ts"), turn.inside, line)
 
 
-def _messages(bundle: BundleLocation) -> Iterator[Message]:
-    for offset, line in bundle.lines(names.EVENTS):
-        if b'"message"' not in line:
-            continue
-        event = bundle.parsed(names.EVENTS, line, json_object)
-        if event.get("type") != "message":
-            continue
-        role: Role = next((known for known in ROLES if known == event.get("role")), "system")
-        ts = event.get("ts")
-        ms = ts if isinstance(ts, int) else 0
-        yield Message(role, _summary(event), ms, bundle.inside, bundle, Line.of(offset, line))
-
-
-def _summary(event: dict[str, Any]) -> str:
+def _summary(event: Record) -> str:
     for name in ("content", "thinking", "result", "block"):
         said = event.get(name)
         match said:
@@ -159,54 +98,49 @@ class CapturedCall:
     agent_id: str
     parent_tool_use_id: str
     turn: str
-    _bundle: BundleLocation
-    _start: Line
-    _end: Line
+    _start: Reload | None
+    _end: Reload | None
 
     def input(self) -> Any:  # noqa: ANN401 - any JSON
         """The tool's input as its hook had it, None if no hook was captured. StorageError, IntegrityError."""
-        line = self._start if self._start.size else self._end
-        return line.load(self._bundle, names.HOOKS).get("tool_input")
+        line = self._start or self._end
+        return line().get("tool_input") if line else None
 
     def response(self) -> Any:  # noqa: ANN401 - any JSON
         """The tool's response, or its error as text; None without an end. StorageError, IntegrityError."""
-        if not self._end.size:
-            return None
-        end = self._end.load(self._bundle, names.HOOKS)
+        end = self._end() if self._end else {}
         return end.get("tool_response", end.get("error"))
 
 
+@dataclass(frozen=True, slots=True)
 class Tools:
-    """The tool calls, in the order in which they started. Every call of a method reads the hooks' log anew."""
+    """The tool calls, in the order in which they started."""
 
-    __slots__ = ("_load",)
-
-    def __init__(self, load: Callable[[], list[CapturedCall]]) -> None:
-        self._load = load
+    _all: tuple[CapturedCall, ...]
 
     def all(self) -> list[CapturedCall]:
-        """Every call. StorageError, IntegrityError."""
-        return self._load()
+        """Every call."""
+        return list(self._all)
 
     def used(self, name: str) -> int:
         """How often the tool was called, whatever became of it."""
-        return sum(call.name == name for call in self._load())
+        return sum(call.name == name for call in self._all)
 
     def find_first(self, name: str) -> CapturedCall | None:
         """The tool's first call."""
-        return next((call for call in self._load() if call.name == name), None)
+        return next((call for call in self._all if call.name == name), None)
 
     def failed(self) -> list[CapturedCall]:
         """Those that are over and did not succeed: failed, denied, or without an end."""
-        return [call for call in self._load() if not call.ok and call.state != "in-progress"]
+        return [call for call in self._all if not call.ok and call.state != "in-progress"]
 
     def succeeded(self) -> list[CapturedCall]:
         """Those that ended well."""
-        return [call for call in self._load() if call.ok]
+        return [call for call in self._all if call.ok]
 
     def in_progress(self) -> list[CapturedCall]:
         """Those without an end yet, in a bundle that is not finished."""
-        return [call for call in self._load() if call.state == "in-progress"]
+        return [call for call in self._all if call.state == "in-progress"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,103 +148,160 @@ class _Hook:
     """A line of hooks.ndjson: its mark for the correlation, and what it says of subagents."""
 
     mark: HookMark
-    line: Line
+    line: Reload
     agent_id: str
     parent: str
     started_agent: str
 
 
-def calls_of(bundle: BundleLocation, missing: Iterable[str] | None) -> list[CapturedCall]:
+def calls_of(turn: BundleLocation, missing: Collection[str] | None) -> list[CapturedCall]:
     """The calls of one turn. `missing` are the events that its summary misses, None while it has no summary."""
-    hooks = list(_hooks(bundle))
-    found, _ = correlate([hook.mark for hook in hooks], frozenset())
+    hooks = list(_hooks(turn))
+    calls, _ = correlate((hook.mark for hook in hooks), ())
     parents = {hook.started_agent: hook.mark.tool_use_id for hook in hooks if hook.started_agent}
-    denied = _denied(bundle) if missing is None else frozenset()
-    unseen = None if missing is None else frozenset(missing)
-    by_seq = {hook.mark.seq: hook for hook in hooks}
+    denied = _denied(turn) if missing is None else frozenset()
+    found = []
+    for call in calls:
+        start, end = (None if seq is None else hooks[seq] for seq in (call.hook_ref.pre, call.hook_ref.post))
+        first = start or end
+        assert first is not None, "a call has a start or an end"
+        used = first.mark.tool_use_id
+        is_denied = used in denied if missing is None else f"PostToolUse {used}" not in missing
+        found.append(
+            CapturedCall(
+                name=call.name,
+                ok=call.ok,
+                state=_state(call, is_denied, missing is not None),
+                started_at=call.started_at,
+                ended_at=call.ended_at,
+                duration_ms=call.duration_ms,
+                hook_ref=call.hook_ref,
+                tool_use_id=used,
+                agent_id=first.agent_id,
+                parent_tool_use_id=first.parent or parents.get(first.agent_id, ""),
+                turn=turn.inside,
+                _start=start.line if start else None,
+                _end=end.line if end else None,
+            )
+        )
+    return found
 
-    def state(call: ToolCall, tool_use_id: str) -> CallState:
-        if call.hook_ref.pre is None:
-            return "orphan-post"
-        if call.hook_ref.post is not None:
-            return "completed" if call.ok else "failed"
-        if tool_use_id in denied:
-            return "denied"
-        if unseen is None:
-            return "in-progress"
-        return "missing-post" if f"PostToolUse {tool_use_id}" in unseen else "denied"
 
-    return [_captured(call, by_seq, parents, state, bundle) for call in found]
+def _state(call: ToolCall, is_denied: bool, is_over: bool) -> CallState:
+    if call.hook_ref.pre is None:
+        return "orphan-post"
+    if call.hook_ref.post is not None:
+        return "completed" if call.ok else "failed"
+    if is_denied:
+        return "denied"
+    return "missing-post" if is_over else "in-progress"
 
 
-def capture_so_far(bundle: BundleLocation) -> HookCaptureStatus:
-    """Of a turn without a summary: never complete, for what comes is not known."""
-    _, status = correlate([hook.mark for hook in _hooks(bundle)], _denied(bundle))
-    warnings = (*status.warnings, "the turn is not finished")
-    return status.model_copy(update={"complete": False, "warnings": warnings})
-
-
-def _denied(bundle: BundleLocation) -> frozenset[str]:
+def _denied(turn: BundleLocation) -> frozenset[str]:
     """Ids of calls that permissions refused, by the session's result; none before there is one."""
     denied: set[str] = set()
-    for _, line in bundle.lines(names.EVENTS):
-        if b'"permission_denials"' not in line:
-            continue
-        event = bundle.parsed(names.EVENTS, line, json_object)
+    for event, _ in turn.records(names.EVENTS):
         denials = event.get("permission_denials") if event.get("type") == "result" else None
         if isinstance(denials, list):
             denied.update(str(denial.get("tool_use_id")) for denial in denials if isinstance(denial, dict))
     return frozenset(denied)
 
 
-def _captured(
-    call: ToolCall,
-    hooks: dict[int, _Hook],
-    parents: dict[str, str],
-    state: Callable[[ToolCall, str], CallState],
-    bundle: BundleLocation,
-) -> CapturedCall:
-    start = hooks[call.hook_ref.pre] if call.hook_ref.pre is not None else None
-    end = hooks[call.hook_ref.post] if call.hook_ref.post is not None else None
-    first = start or end
-    assert first is not None, "a call has a start or an end"
-    return CapturedCall(
-        name=call.name,
-        ok=call.ok,
-        state=state(call, first.mark.tool_use_id),
-        started_at=call.started_at,
-        ended_at=call.ended_at,
-        duration_ms=call.duration_ms,
-        hook_ref=call.hook_ref,
-        tool_use_id=first.mark.tool_use_id,
-        agent_id=first.agent_id,
-        parent_tool_use_id=first.parent or parents.get(first.agent_id, ""),
-        turn=bundle.inside,
-        _bundle=bundle,
-        _start=start.line if start else Line(),
-        _end=end.line if end else Line(),
-    )
+def _hooks(turn: BundleLocation) -> Iterator[_Hook]:
+    for number, (event, line) in enumerate(turn.records(names.HOOKS)):
+        hook, used, tool = (_text(event, name) for name in ("hook", "tool_use_id", "tool_name"))
+        mark = HookMark(number, _number(event, "ts"), hook, used, tool)
+        response = event.get("tool_response") if tool in _SUBAGENT_TOOLS else None
+        started = _text(response, "agentId") if isinstance(response, dict) else ""
+        yield _Hook(mark, line, _text(event, "agent_id"), _text(event, "parent_tool_use_id"), started)
 
 
-def _hooks(bundle: BundleLocation) -> Iterator[_Hook]:
-    for number, (offset, line) in enumerate(bundle.lines(names.HOOKS)):
-        event = bundle.parsed(names.HOOKS, line, json_object)
-        ts = event.get("ts")
-        ms = ts if isinstance(ts, int) else 0
-        hook, tool_use_id, tool = (_text(event, name) for name in ("hook", "tool_use_id", "tool_name"))
-        mark = HookMark(number, ms, hook, tool_use_id, tool)
-        parent = _text(event, "parent_tool_use_id")
-        yield _Hook(mark, Line.of(offset, line), _text(event, "agent_id"), parent, _started(event))
+@dataclass(frozen=True, slots=True)
+class TimelineEvent:
+    """One event. `ts` in milliseconds since 1970, `seq` its number in its log, `type` what it is.
+
+    `source` says which log: "run" (node.status ...), "sdk" (message, usage, todo ...) or "hook" (PreToolUse ...).
+    `turn` is the folder of its turn in the run, "" in a turn's own timeline. A message has a `role`, a hook the
+    `agent_id` of the subagent that it happened in, an event of a run a `node_id`.
+    """
+
+    source: Literal["run", "sdk", "hook"]
+    seq: int
+    ts: int
+    type: str
+    turn: str
+    _line: Reload
+    tool: str = ""
+    tool_use_id: str = ""
+    role: str = ""
+    agent_id: str = ""
+    node_id: str = ""
+
+    def load(self) -> dict[str, Any]:
+        """The whole event. StorageError, IntegrityError."""
+        return self._line()
 
 
-def _started(event: dict[str, Any]) -> str:
-    """The subagent that this call ran, which its response names."""
-    response = event.get("tool_response")
-    if _text(event, "tool_name") in _SUBAGENT_TOOLS and isinstance(response, dict):
-        return _text(response, "agentId")
-    return ""
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The events of a run or a turn, by time. Every iteration reads the logs anew, and holds a head of each event."""
+
+    _run: BundleLocation | None
+    _turns: tuple[BundleLocation, ...]
+
+    async def events(self) -> AsyncIterator[TimelineEvent]:
+        """Every event by `ts`; at the same time run before SDK before hooks; each log in its own order.
+
+        An event that is dated before one above it in its log comes right after that one. StorageError, IntegrityError.
+        """
+        heads: list[tuple[int, TimelineEvent]] = []
+        for log in self._logs():
+            latest = 0
+            for event in log:
+                latest = max(latest, event.ts)
+                heads.append((latest, event))
+            await asyncio.sleep(0)
+        for _, event in sorted(heads, key=lambda head: head[0]):
+            yield event
+
+    def _logs(self) -> Iterator[Iterable[TimelineEvent]]:
+        if self._run is not None:
+            yield _of_run(self._run)
+        for turn in self._turns:
+            yield _of_turn(turn, "sdk")
+        for turn in self._turns:
+            yield _of_turn(turn, "hook")
 
 
-def _text(event: dict[str, Any], name: str) -> str:
+def _of_run(bundle: BundleLocation) -> Iterator[TimelineEvent]:
+    for event, line in bundle.records(names.EVENTS):
+        try:
+            ts = names.milliseconds(datetime.fromisoformat(_text(event, "ts")))
+        except (ValueError, TypeError) as error:
+            why = f"the event {_number(event, 'seq')} has no time with a time zone"
+            raise corrupt(bundle.path(names.EVENTS), why) from error
+        node_id, data = _text(event, "node_id"), event.get("data")
+        turn = _text(data, "turn") if isinstance(data, dict) else ""
+        place = f"nodes/{node_id}/{turn}" if turn else ""
+        yield TimelineEvent("run", _number(event, "seq"), ts, _text(event, "type"), place, line, node_id=node_id)
+
+
+def _of_turn(turn: BundleLocation, source: Literal["sdk", "hook"]) -> Iterator[TimelineEvent]:
+    name, kind, tool = (names.EVENTS, "type", "tool") if source == "sdk" else (names.HOOKS, "hook", "tool_name")
+    for event, line in turn.records(name):
+        seq, ts = event.get("seq"), event.get("ts")
+        if not (isinstance(seq, int) and isinstance(ts, int)):
+            raise corrupt(turn.path(name), "a line is not an event")
+        texts = {other: _text(event, other) for other in ("tool_use_id", "role", "agent_id")}
+        yield TimelineEvent(source, seq, ts, _text(event, kind), turn.inside, line, _text(event, tool), **texts)
+
+
+def _text(event: Record, name: str) -> str:
+    """The text of that name; "" for what is not one: hooks are kept as they came."""
     value = event.get(name)
     return value if isinstance(value, str) else ""
+
+
+def _number(event: Record, name: str) -> int:
+    value = event.get(name)
+    return value if isinstance(value, int) else 0

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from vibe_gate.domain import escape, unredacted_fields
 from vibe_gate.domain.change import Side
@@ -26,12 +26,10 @@ from vibe_gate.store import names
 from vibe_gate.store.contents import Contents, CountingRedactor, TextRedactor, redacted_patch, tally
 from vibe_gate.store.folder import Folder, let_go, write_all
 from vibe_gate.store.log import Log, encode_document
-from vibe_gate.store.recorder import RecordingStatus
+from vibe_gate.store.recorder import RecordingStatus, never_fails
 
 if TYPE_CHECKING:
     from vibe_gate.domain.wire import Ending
-
-T = TypeVar("T")
 
 NOTHING = TurnChange()
 """Of a turn that changed nothing, a judge's for one."""
@@ -86,25 +84,39 @@ class TurnRecorder:
         self._marks: list[HookMark] = []
         self._todos: list[TurnTodo] = []
 
-    def event(self, data: Mapping[str, Any]) -> None:
+    @never_fails
+    def event(self, parts: TurnParts, data: Mapping[str, Any]) -> None:
         """Append one message, usage, todo ... of the SDK's stream; its own `ts` is kept if it has one.
 
         Pieces of a message do not belong here: a secret that is cut in two is not found. Append whole messages.
         """
-        self._attempt(lambda parts: self._event(parts, data))
+        safe = _redacted(parts.redact, data, unredacted_fields.STREAM)
+        ts = _ts(safe, parts.clock)
+        parts.events.append(lambda seq: {"seq": seq, "ts": ts} | safe | {"seq": seq, "ts": ts})
+        write_all(parts.transcript, readable(safe, ts).encode())
+        if safe.get("type") == "todo":
+            self._todos = todos_after(self._todos, safe)
 
-    def hook(self, data: Mapping[str, Any]) -> None:
+    @never_fails
+    def hook(self, parts: TurnParts, data: Mapping[str, Any]) -> None:
         """Append one hook's input as the CLI gave it, `tool_use_id` included."""
-        self._attempt(lambda parts: self._hook(parts, data))
+        safe = _redacted(parts.redact, data, unredacted_fields.of_hook(data))
+        hook = escape.show_text(_text(safe, "hook_event_name") or _text(safe, "hook"))
+        tool_use_id = escape.show_text(_text(safe, "tool_use_id"))
+        ts = _ts(safe, parts.clock)
+        own = {"ts": ts, "hook": hook, "tool_use_id": tool_use_id}
+        seq = parts.hooks.append(lambda seq: {"seq": seq, **own} | safe | {"seq": seq, **own})
+        self._marks.append(HookMark(seq, ts, hook, tool_use_id, escape.show_text(_text(safe, "tool_name"))))
 
-    def content(self, side: Side, data: bytes) -> Content | None:
+    @never_fails
+    def content(self, parts: TurnParts, side: Side, data: bytes) -> Content:
         """Keep one side of a file that the agent changed; hash and size for `TurnFile`, None if not recorded."""
-        kept = self._attempt(lambda parts: parts.contents.keep(side, data))
-        return None if kept is None else Content(sha256=kept.sha256, size=kept.size)
+        kept = parts.contents.keep(side, data)
+        return Content(sha256=kept.sha256, size=kept.size)
 
     def seal(self, ending: Ending, made: TurnChange = NOTHING) -> None:
         """Write turn.patch if anything changed, and the turn's summary last."""
-        self._attempt(lambda parts: self._seal(parts, ending, made))
+        self._seal(ending, made)
         self.close()
 
     def close(self) -> None:
@@ -116,26 +128,7 @@ class TurnRecorder:
                 parts.hooks.close()
                 let_go(parts.transcript)
 
-    def _attempt(self, write: Callable[[TurnParts], T]) -> T | None:
-        return self._status.attempt(write, self._parts)
-
-    def _event(self, parts: TurnParts, data: Mapping[str, Any]) -> None:
-        safe = _redacted(parts.redact, data, unredacted_fields.STREAM)
-        ts = _ts(safe, parts.clock)
-        parts.events.append(lambda seq: {"seq": seq, "ts": ts} | safe | {"seq": seq, "ts": ts})
-        write_all(parts.transcript, readable(safe, ts).encode())
-        if safe.get("type") == "todo":
-            self._todos = todos_after(self._todos, safe)
-
-    def _hook(self, parts: TurnParts, data: Mapping[str, Any]) -> None:
-        safe = _redacted(parts.redact, data, unredacted_fields.of_hook(data))
-        hook = escape.show_text(_text(safe, "hook_event_name") or _text(safe, "hook"))
-        tool_use_id = escape.show_text(_text(safe, "tool_use_id"))
-        ts = _ts(safe, parts.clock)
-        own = {"ts": ts, "hook": hook, "tool_use_id": tool_use_id}
-        seq = parts.hooks.append(lambda seq: {"seq": seq, **own} | safe | {"seq": seq, **own})
-        self._marks.append(HookMark(seq, ts, hook, tool_use_id, escape.show_text(_text(safe, "tool_name"))))
-
+    @never_fails
     def _seal(self, parts: TurnParts, ending: Ending, made: TurnChange) -> None:
         self.session_id = ending.session_id
         if made.patch:
