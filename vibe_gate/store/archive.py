@@ -65,14 +65,14 @@ def export_runs(root: Path, provenance: Provenance, runs: Collection[RunEntry], 
     if os.path.lexists(target):
         raise UsageError(f"{shown} exists already; name another file.")
     try:
+        if not target.parent.is_dir():
+            raise UsageError(f"{shown} cannot be written: there is no folder {paths.quote(str(target.parent))}.")
         _require_sound(verify(root, provenance, chosen).problems)
         unbegun = next((run.place for run in chosen if not _has_begun(store.below(run.place))), None)
     except OSError as error:
         raise StorageError(f"{shown} was not written: {error}.") from error
     if unbegun is not None:
         raise UsageError(f"{unbegun} never began: there is nothing of it to export.")
-    if not target.parent.is_dir():
-        raise UsageError(f"{shown} cannot be written: there is no folder {paths.quote(str(target.parent))}.")
     temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     try:
         with temporary.open("xb") as file:

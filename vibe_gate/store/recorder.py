@@ -62,14 +62,14 @@ class RecordingStatus:
         self.lock = threading.RLock()
 
 
-class Recorder(Protocol):
+class Recording(Protocol):
     """What a run's recorder and a turn's have in common; `_parts` is None for one that was never open, or is closed."""
 
     _status: RecordingStatus
     _parts: Any
 
 
-R = TypeVar("R", bound=Recorder)
+R = TypeVar("R", bound=Recording)
 
 
 def never_fails(write: Callable[Concatenate[R, Any, P], T]) -> Callable[Concatenate[R, P], T | None]:
