@@ -22,12 +22,6 @@ Origin = Literal[" ", "+", "-"]
 Side = Literal["before", "after"]
 ChangeKind = Literal["worktree", "range", "staged", "commit"]
 
-__all__ = [
-    "EMPTY_TREE", "EXECUTABLE_MODE", "NO_MODE", "REGULAR_MODE", "SUBMODULE_MODE", "SYMLINK_MODE", "Change",
-    "ChangeKind", "ChangeType", "FileDiff", "FileVersion", "Hunk", "HunkLine", "NamedLine", "Origin", "Selection",
-    "Side",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class HunkLine:
@@ -61,10 +55,8 @@ class FileVersion:
 class FileDiff:
     """One path that differs. `path` is that of the after side (of the before side if deleted).
 
-    Binary files (a NUL byte in the first 8,000, as git says) carry hunks too, from
-    the forced text diff, so that nothing can hide from a judge behind an attribute
-    or a NUL; `binary` says that they are. Beyond `MAX_HUNK_BYTES` of content a
-    binary file has no hunks.
+    A file that git calls binary carries hunks, too, so that nothing hides from a judge behind an attribute or a NUL;
+    only one of more than `MAX_HUNK_BYTES` has none.
     """
 
     path: str
@@ -101,11 +93,9 @@ class FileDiff:
 class Change:
     """What is under review.
 
-    `before` and `after` are tree ids; `base_commit` and `head_commit` are commit
-    ids, or "" where that side is no commit (nothing yet, the index, the working
-    tree). `patch_id` is the stable patch-id of a single commit's change (also of
-    an uncommitted one against HEAD), `range_patch_id` that of the whole change
-    before..after; "" when the change is empty.
+    `before` and `after` are tree ids; `base_commit` and `head_commit` commit ids, "" where that side is no commit.
+    `patch_id` is the stable patch-id of one commit's change (or of an uncommitted one against HEAD), `range_patch_id`
+    that of before..after; "" of an empty change.
     """
 
     kind: ChangeKind
@@ -141,11 +131,9 @@ class Change:
 class Selection:
     """Which change a user asked for, before any revision is resolved.
 
-    `worktree`: from `left` to the working tree, untracked files included.
-    `range`: `left`..`right`. `merge_base`: from the merge base of both to `right`.
-    `staged`: the index against HEAD. `commit`: `left` against its first parent (the
-    empty tree for a root). An empty side of a range is HEAD, as in git; `left` may be
-    `EMPTY_TREE`: from nothing.
+    `worktree`: from `left` to the working tree, untracked files included. `range`: `left`..`right`. `merge_base`: from
+    the merge base of both to `right`. `staged`: the index against HEAD. `commit`: `left` against its first parent.
+    `left` may be `EMPTY_TREE`: from nothing.
     """
 
     kind: Literal["worktree", "range", "merge_base", "staged", "commit"]

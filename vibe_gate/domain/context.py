@@ -30,18 +30,13 @@ _STRICTEST: tuple[JudgeWhen, ...] = ("always", "agent-authored", "never")
 class ReviewRequest:
     """What a face asks for. USD and seconds; None takes the gate's own setting.
 
-    `base` is the pull request's base: definitions are read there. `definitions` is a
-    revision or "worktree" and overrides it. `wire` and `cassette` choose how the
-    model is reached (None: `VIBE_GATE_WIRE` and `VIBE_GATE_CASSETTE`, else live).
-    `force` asks again what an earlier run has answered. `stage` is the git hook that
-    asks: the gate's `[hooks.STAGE]` then says whether a judge is asked at all, and the
-    author git would name is looked at; `called` is the stage by whose name the hook was
-    called, if only variables say that it is another one: the stricter rule of both counts.
-    `message` is what the commit will say, as far as the hook knows it. `approval` is asked
-    only if the change needs a person's approval: whose word lets it pass (a forge's
-    approving review), or None. `settled` is called just before a judge would be asked, and
-    says why none has to be, or "". `reuse` takes over a pass that somebody who is listed,
-    and is not the author, signed for exactly this question (receipts in bundles and notes).
+    `base`: the pull request's, where definitions are read; `definitions` (a revision or "worktree") overrides it.
+    `wire`, `cassette`: how the model is reached (None: `VIBE_GATE_WIRE`, `VIBE_GATE_CASSETTE`, else live). `force`:
+    ask again what is answered. `stage`: the git hook that asks, whose `[hooks.STAGE]` says whether a judge is asked;
+    `called`: the stage by whose name it was called, where variables say another: the stricter rule counts. `message`:
+    what the commit will say. `approval` gives, if the change needs one, whose word lets it pass, or None. `settled`
+    says just before a judge would be asked why none has to be, or "". `reuse`: take over a pass that somebody who is
+    listed, and is not the author, signed for exactly this question.
     """
 
     selection: Selection

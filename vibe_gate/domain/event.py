@@ -60,9 +60,6 @@ MAX_PARTS = 20_000
 """Nodes and edges that are added, turns that begin and end: a hundred judges of a hundred turns each. A node takes some
 2 KB of memory and two bytes of an archive, so a log without this limit takes what memory its writer likes."""
 
-MAX_TEXT = 4 << 20
-"""Characters of all that a graph is told: hundreds for each of its parts. Reasons are a line long."""
-
 
 class Node(Model):
     """One node: a set of checks, a stage or a judge's conversation."""
@@ -87,21 +84,23 @@ class Graph(Model):
         return json.dumps(self.model_dump(mode="json", by_alias=True), indent=2) + "\n"
 
 
+_COUNTED = frozenset({"node.added", "edge.added", "turn.started", "turn.completed"})
+
+
 def fold(events: Iterable[Event]) -> Graph:
     """The graph after all `events`. An event about a node that is not there changes nothing.
 
-    ValueError: they add more than MAX_PARTS, or tell more than MAX_TEXT; nothing more is held then.
+    ValueError: they add more than MAX_PARTS.
     """
     run_id = ""
     nodes: dict[str, Node] = {}
     edges: dict[tuple[str, str], None] = {}
-    parts = told = 0
+    parts = 0
     for event in events:
         run_id = event.run_id
         parts += event.type in _COUNTED
-        told += _told(event)
-        if parts > MAX_PARTS or told > MAX_TEXT:
-            raise ValueError(f"its graph has more than {MAX_PARTS:,} parts or {MAX_TEXT:,} characters")
+        if parts > MAX_PARTS:
+            raise ValueError(f"its graph has more than {MAX_PARTS:,} parts")
         if event.type == "edge.added":
             edges[(str(event.data["from"]), str(event.data["to"]))] = None
         elif event.node_id is None:
@@ -114,17 +113,6 @@ def fold(events: Iterable[Event]) -> Graph:
             nodes[event.node_id] = _step(nodes[event.node_id], event)
     kept = tuple(edge for edge in edges if edge[0] in nodes and edge[1] in nodes)
     return Graph(run_id=run_id, nodes=tuple(nodes.values()), edges=kept)
-
-
-_COUNTED = frozenset({"node.added", "edge.added", "turn.started", "turn.completed"})
-
-
-def _told(event: Event) -> int:
-    """Characters of what a graph takes from the event."""
-    if not event.type.startswith(("node.", "edge.", "turn.")):
-        return 0
-    said = (event.data.get(name) for name in ("kind", "reason", "from", "to", "turn"))
-    return len(event.node_id or "") + sum(len(str(text)) for text in said if text is not None)
 
 
 def _step(node: Node, event: Event) -> Node:

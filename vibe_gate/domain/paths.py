@@ -1,11 +1,8 @@
 """Repository paths: how they are held, shown and matched.
 
-A path is held as the `str` that `os.fsdecode` makes of git's bytes on a UTF-8
-system: bytes that are not UTF-8 become lone surrogates, and `encode` gives the
-bytes back unchanged. Lone surrogates, control characters and the like must never
-reach JSON, a prompt or a terminal, so whatever leaves the program goes through
-`quote`, which is git's own C-style quoting (`git config core.quotePath false`,
-plus quoting of what is not UTF-8 or not visible).
+A path is held as the `str` that `os.fsdecode` makes of git's bytes: those that are not UTF-8 become lone surrogates,
+which must never reach JSON, a prompt or a terminal. Whatever leaves the program goes through `quote`: git's own C-style
+quoting (`core.quotePath false`), also of what is not UTF-8 or not visible.
 """
 
 from __future__ import annotations
@@ -87,10 +84,8 @@ def _quote_char(char: str) -> str:
 def matches(path: str, patterns: tuple[str, ...]) -> bool:
     """Whether any glob matches the whole path.
 
-    `*` and `?` stop at `/`; `**` as a whole segment crosses it (`src/**` is all
-    below src, `**/test_*.py` any depth); a pattern without `/` matches the last
-    segment at any depth, as in .gitignore; `[a-z]` and `[!a-z]` are sets. Newlines
-    in names are ordinary characters, so no name slips past a pattern.
+    `*` and `?` stop at `/`; `**` as a whole segment crosses it; a pattern without `/` matches the last segment at any
+    depth, as in .gitignore; `[a-z]` and `[!a-z]` are sets. A newline is an ordinary character: no name slips past.
     """
     names = path.split("/")
     return any(_fits(names, _segments(pattern)) for pattern in patterns)
@@ -113,28 +108,11 @@ def _segments(pattern: str) -> tuple[Segment, ...]:
 
 
 def _fits(names: list[str], globs: tuple[Segment, ...]) -> bool:
-    """Whether the names fit, in time that grows with their number times that of the globs.
-
-    What follows a `**` is tried where it fits first: that leaves the most for the next one.
-    """
-    name = at = 0
-    after_stars = tried = 0  # the glob behind the last `**`, and the name that it was last tried at
-    if len(globs) == 2 and globs[0] is None:
-        name, at = len(names) - 1, 1
-    while name < len(names):
-        glob = globs[at] if at < len(globs) else _nothing
-        if glob is None:
-            at += 1
-            after_stars, tried = at, name
-        elif glob(names[name]):
-            name, at = name + 1, at + 1
-        elif after_stars:
-            tried += 1
-            name, at = tried, after_stars
-        else:
-            return False
-    return at == len(globs)
-
-
-def _nothing(name: str) -> bool:
-    return False
+    """Whether the names fit, in time that grows with their number times that of the globs."""
+    reached = {0}  # how many names the globs until now may have taken
+    for glob in globs:
+        if glob is None and reached:
+            reached = set(range(min(reached), len(names) + 1))
+        elif glob is not None:
+            reached = {at + 1 for at in reached if at < len(names) and glob(names[at])}
+    return len(names) in reached

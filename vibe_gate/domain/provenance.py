@@ -64,12 +64,9 @@ _GENERATED = expression(r"Generated with \[?(Claude Code|Codex|Cursor|opencode|G
 def provenance(
     environ: Mapping[str, str], commits: Iterable[Commit], uncommitted: bool, written: Iterable[str] = ()
 ) -> AgentAuthored:
-    """Whether an agent wrote the change, by what its environment, commits and captured sessions say.
+    """Whether an agent wrote the change, by what its environment, its commits and captured sessions (`written`) say.
 
-    `written` is what captured sessions say.
-
-    The environment speaks only of work that is not committed yet: who runs a review
-    later says nothing about who wrote the commit.
+    The environment speaks only of what is not committed yet: who runs a review later did not write the commit.
     """
     hints: list[str] = []
     if uncommitted:
@@ -123,13 +120,10 @@ by itself, as its content shows; "" is `--no-verify`, a hook that was switched o
 class Record(Model):
     """One row of `hook_records`.
 
-    `ts` is ISO, UTC. `commit` is "" while there is none (the index was reviewed);
-    `tree` is that of the commit, or of the index, `before` the tree that it was compared with. `run` is the run id
-    in `.vibe-artifacts`, "" without one. `exit_code` is the CLI's code for the verdict
-    and `blocked` whether the hook stopped git. `judged`: a model's answer took part.
-    `hints` say why the change was held for an agent's. `old` is the commit that was
-    rewritten. `reason` says why there is no verdict, or what a bypass claimed to be. `again`: the gate wants
-    commit-msg to ask a judge whatever the message says.
+    `ts` is ISO, UTC. `commit` is "" while there is none; `tree` is that of the commit, or of the index, `before` the
+    one that it was compared with. `exit_code`: the CLI's for the verdict; `blocked`: the hook stopped git. `judged`: a
+    model's answer took part. `old`: the commit that was rewritten. `reason`: why there is no verdict, or what a bypass
+    claimed to be. `again`: the gate wants commit-msg to ask a judge whatever the message says.
     """
 
     schema_: Literal[1] = Field(default=1, alias="schema")

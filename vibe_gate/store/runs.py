@@ -143,7 +143,7 @@ def find_bundles(
     word.
     """
     _check(wanted)
-    found = _told_apart(entries(root, index)[: None if wanted else limit], provenance)
+    found = _told_apart(entries(root, index, None if wanted else limit), provenance)
     return [entry for entry in found if _is_wanted(entry, wanted)][:limit] if wanted else found
 
 
@@ -222,41 +222,46 @@ def is_kept(store: Folder, entry: RunEntry) -> bool:
     return key.has(names.KEEP) or key.folder(entry.run_id).has(names.KEEP)
 
 
-def entries(root: Path, index: RunIndex | None = None) -> list[RunEntry]:
-    """The runs below `root`, newest first, by a look at the store; the index is brought up to date. StorageError."""
+def entries(root: Path, index: RunIndex | None = None, limit: int | None = None) -> list[RunEntry]:
+    """The newest runs below `root`, the newest first, by a look at the store and its index. StorageError."""
     store = open_store_folder(root)
     if store is None:
         return []
     try:
-        return sorted(_looked_at(store, index), reverse=True)
+        return sorted(_looked_at(store, index, limit), reverse=True)[:limit]
     except OSError as error:
         raise _unreadable(error) from error
 
 
-def _looked_at(store: Folder, index: RunIndex | None) -> list[RunEntry]:
-    """What somebody changes inside a sealed bundle is not seen; whoever reads the bundle compares digests."""
+def _looked_at(store: Folder, index: RunIndex | None, limit: int | None) -> list[RunEntry]:
+    """The newest runs, among others. What somebody changes inside a sealed bundle is not seen; whoever reads the bundle compares digests."""
     known = {} if index is None else index.folders()
     settled = time.time_ns() - _RACY_NS  # the file system's clock is this one
     found: list[RunEntry] = []
+    unchanged: list[tuple[str, str]] = []
     changed: dict[str, tuple[int, str]] = {}
     keys = [key for key in store.folders() if names.is_key(key)]
     for key in keys:
         with suppress(FileNotFoundError, NotADirectoryError):  # cleaned away meanwhile
             ctime = store.status(key).st_ctime_ns
             before, data = known.get(key, (0, ""))
-            runs = _decoded(key, data) if before == ctime else None
-            if runs is None:
-                runs = _read_key(store.folder(key), key)
-                if ctime < settled and all(run.state == "sealed" for run in runs):
-                    changed[key] = ctime, _encoded(runs)
+            if before == ctime:
+                unchanged.append((data, key))
+                continue
+            runs = _read_key(store.folder(key), key)
+            if runs and ctime < settled and all(run.state == "sealed" for run in runs):
+                changed[key] = ctime, _encoded(runs)
             found += runs
+    # What the index says of a key begins with the newest run: the greatest texts have the newest runs.
+    for data, key in sorted(unchanged, reverse=True)[:limit]:
+        found += _decoded(key, data) or _read_key(store.folder(key), key)
     if index is not None and (changed or known.keys() - keys):
         index.update(changed, known.keys() - keys)
     return found
 
 
 def _encoded(runs: list[RunEntry]) -> str:
-    return json.dumps([(run.run_id, *run[3:]) for run in runs], separators=(",", ":"))
+    return json.dumps([(run.run_id, *run[3:]) for run in sorted(runs, reverse=True)], separators=(",", ":"))
 
 
 def _decoded(key: str, data: str) -> list[RunEntry] | None:
