@@ -234,7 +234,10 @@ def entries(root: Path, index: RunIndex | None = None, limit: int | None = None)
 
 
 def _looked_at(store: Folder, index: RunIndex | None, limit: int | None) -> list[RunEntry]:
-    """The newest runs, among others. What somebody changes inside a sealed bundle is not seen; whoever reads the bundle compares digests."""
+    """The newest runs, among others.
+
+    What somebody changes inside a sealed bundle is not seen; whoever reads the bundle compares digests.
+    """
     known = {} if index is None else index.folders()
     settled = time.time_ns() - _RACY_NS  # the file system's clock is this one
     found: list[RunEntry] = []
