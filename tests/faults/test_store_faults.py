@@ -1,7 +1,6 @@
 """Faults while a store is repaired, exported or imported: it stays sound, and doing it again goes through.
 
-Here, too, every call into the system fails once, or the process dies at it once; and
-once the kernel itself injects the fault, under strace.
+Here, too, every call into the system fails once, or the process dies at it once.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import errno
 import itertools
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -30,7 +28,7 @@ from bundle_words import (
     repair_bundles,
     verify_bundles,
 )
-from faults.test_bundle_faults import AtCall, _fail_with, assert_heals, assert_sound, review
+from faults.test_bundle_faults import AtCall, _fail_with, assert_sound, review
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.errors import StorageError
@@ -201,68 +199,3 @@ def test_a_bundle_may_have_more_folders_and_files_than_a_process_may_open(tmp_pa
         make_durable(Folder.at(tmp_path))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-INJECTED = [("write", "error=ENOSPC"), ("renameat", "signal=KILL"), ("fsync", "error=EIO"), ("fsync", "signal=KILL")]
-
-_REVIEW = """
-import os, sys
-from pathlib import Path
-from faults.test_bundle_faults import review
-root = Path(sys.argv[1])
-os.mkdir(root / "begins")  # what strace counts from: the interpreter's own calls are over
-review(root)
-"""
-
-
-@pytest.fixture(scope="module")
-def strace(tmp_path_factory: pytest.TempPathFactory) -> str:
-    program = shutil.which("strace")
-    if program is None:
-        pytest.skip("strace is not installed here")
-    tried = subprocess.run([program, "-o", "/dev/null", "true"], capture_output=True)
-    if tried.returncode != 0:
-        pytest.skip("strace may not trace here: ptrace is forbidden")
-    return program
-
-
-def traced(strace: str, root: Path, call: str, *options: str) -> tuple[int, list[str]]:
-    """A review under strace: its exit code, and what was seen of `call` and of the marker, by thread."""
-    root.mkdir()
-    trace = root.with_suffix(".trace")
-    env = os.environ | {
-        "PYTHONPATH": os.pathsep.join(map(str, (TESTS, TESTS.parent))), "PYTHONDONTWRITEBYTECODE": "1",
-    }  # fmt: skip
-    command = [strace, "-f", "-qq", "-o", str(trace), "-e", f"trace={call},mkdir", *options]
-    command += [sys.executable, "-c", _REVIEW, str(root)]
-    done = subprocess.run(command, capture_output=True, env=env, timeout=60)
-    return done.returncode, trace.read_text().splitlines()
-
-
-@pytest.fixture(scope="module")
-def undisturbed(strace: str, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What is seen of all these calls in the main thread if nothing is injected."""
-    every = ",".join(sorted({call for call, _ in INJECTED}))
-    code, seen = traced(strace, tmp_path_factory.mktemp("undisturbed") / "plain", every)
-    assert code == 0
-    return [line.partition(" ")[2].strip() for line in seen if line.split()[0] == seen[0].split()[0]]
-
-
-@pytest.mark.parametrize(("call", "what"), INJECTED)
-def test_faults_that_the_kernel_injects_leave_no_corrupt_object_and_no_false_seal(
-    tmp_path: Path, strace: str, undisturbed: list[str], call: str, what: str
-) -> None:
-    seen = undisturbed
-    begins = next(number for number, line in enumerate(seen) if "begins" in line)
-    before = sum(line.startswith(f"{call}(") for line in seen[:begins])
-    calls = sum(line.startswith(f"{call}(") for line in seen[begins:])
-    assert calls > 0
-    for number in sorted({1, (calls + 1) // 2, calls}):
-        root = tmp_path / str(number)
-        options = ("-e", f"inject={call}:{what}:when={before + number}")
-        code, seen = traced(strace, root, call, *options)
-        assert any("INJECTED" in line or "killed by SIGKILL" in line for line in seen)
-        assert code == 0 if "error" in what else code in {-signal.SIGKILL, 128 + signal.SIGKILL}
-        assert_sound(root)
-        assert_heals(root)
-        assert verify_bundles(root, NOW).is_sound

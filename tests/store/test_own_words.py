@@ -17,15 +17,12 @@ from bundle_words import (
     Clock,
     Ended,
     Hush,
-    export_bundles,
     find_run,
-    list_runs,
     record_a_review,
     summary_of,
     verify_bundles,
 )
 from golden.write_bundle import _summary, _turns
-from test_archive import packed, refused, unpacked
 from test_verify import NOW
 
 from vibe_gate.domain import unredacted_fields
@@ -205,12 +202,6 @@ def test_no_method_of_a_recorder_fails_whatever_it_fails_by(tmp_path: Path, way:
     assert find_run(tmp_path).state == "incomplete"
 
 
-def test_a_run_that_cannot_begin_is_unrecorded(tmp_path: Path) -> None:
-    run = open_store(tmp_path, Stumbles(), Clock()).begin(KEY, START, {"prompt": "stumble"})
-    run.seal(summary_of(run))
-    assert run.lost is not None and run.relative == ""
-
-
 def test_a_hook_that_cannot_be_looked_at_costs_no_other(tmp_path: Path) -> None:
     run = open_store(tmp_path, Stumbles(), Clock()).begin(KEY, START, {})
     turn = run.turn("a")
@@ -227,44 +218,26 @@ def test_a_hook_that_cannot_be_looked_at_costs_no_other(tmp_path: Path) -> None:
 
 
 NODES = [{"type": "node.added", "node_id": f"n{number}", "data": {"kind": "x"}} for number in range(MAX_PARTS + 1)]
-ODD = [{"type": "turn.started", "node_id": "../..", "data": {"turn": "turn-001"}}]
 
 
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [(NODES, "20,000 parts"), (ODD, "no bundle has")],
-    ids=["nodes", "odd"],
-)
 @pytest.mark.slow
-def test_a_log_that_gives_more_than_any_runs_is_told_and_refused(tmp_path: Path, more: list[Any], why: str) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    run = open_store(tmp_path / "a", Hush(), Clock()).begin(KEY, START, {})
+def test_a_log_that_gives_more_than_any_runs_makes_no_graph(tmp_path: Path) -> None:
+    run = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {})
     run.close()
-    export_bundles(tmp_path / "a", list_runs(tmp_path / "a"), tmp_path / "whole.zst", NOW)
-    log = run.directory / "events.ndjson"
-    with log.open("a") as file:
-        for seq, event in enumerate(more, 2):
+    with (run.directory / "events.ndjson").open("a") as file:
+        for seq, event in enumerate(NODES, 2):
             line = {"seq": seq, "ts": "2026-01-02T03:04:05.678Z", "run_id": run.run_id} | event
             file.write(json.dumps(line) + "\n")
-    (flaw,) = [flaw for flaw in verify_bundles(tmp_path / "a", NOW).problems if flaw.state == "corrupt"]
-    assert why in flaw.why
-    members = [
-        (info, log.read_bytes() if info.name.endswith("/events.ndjson") else data)
-        for info, data in unpacked(tmp_path / "whole.zst")
-    ]
-    refused(tmp_path / "b", packed(tmp_path / "more.zst", members), why)
-    if more is not ODD:
-        with pytest.raises(IntegrityError, match=why):
-            find_run(tmp_path / "a").graph()
+    with pytest.raises(IntegrityError, match="20,000 parts"):
+        find_run(tmp_path).graph()
 
 
-@pytest.mark.parametrize("rules", ["*\n", "*\r\n", "# ours\n*\n!.gitignore\n", "!.gitignore\n*\n", "*"])
+@pytest.mark.parametrize("rules", ["*", "# ours\r\n*\r\n!.gitignore\r\n"])
 def test_an_ignore_file_that_leaves_the_store_out_is_good_enough(tmp_path: Path, rules: str) -> None:
     assert unignored(tmp_path, rules) == (None, False)
 
 
-@pytest.mark.parametrize("rules", ["", "!*\n", "*\n!*.json\n", "objects\n", "* \\\n", "*\n!objects/\n", "#*\n" * 3000])
+@pytest.mark.parametrize("rules", ["", "*\n!*.json\n", "objects\n", "* \\\n"])
 def test_where_git_would_take_up_a_bundle_none_is_written(tmp_path: Path, rules: str) -> None:
     lost, seen = unignored(tmp_path, rules)
     assert lost is not None and "Make it one line, `*`" in lost
