@@ -69,9 +69,8 @@ async def review(
 ) -> Review:
     """Review one change of the repository around `start`.
 
-    Raises GateError: UsageError and its kinds for what cannot be understood,
-    GatewayError for a wire that is set up wrongly. A model that cannot be reached
-    is no error but an outcome.
+    Raises GateError: UsageError and its kinds for what cannot be understood, GatewayError for a wire that is set up
+    wrongly. A model that cannot be reached is no error but an outcome.
     """
     with open_repository(start, environ) as repository:
         return await review_in(repository, request, environ=environ, clock=clock, progress=progress)

@@ -75,7 +75,6 @@ def command(input: CheckInput, options: CommandOptions, files: Files) -> CheckRe
 
 
 def _pointed_at(input: CheckInput, changed: Files, output: str) -> Iterator[Finding]:
-    """A finding for each line of output that points at a line of a changed file, once each."""
     files = {paths.encode(file.path).decode("utf-8", "replace"): file for file in changed if file.after}
     contents: dict[str, list[str]] = {}
     seen: set[tuple[str, int, str]] = set()

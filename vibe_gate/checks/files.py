@@ -111,7 +111,6 @@ def no_policy_change(input: CheckInput, options: NoOptions, files: Files) -> Che
 def _untouched(
     input: CheckInput, files: Files, globs: tuple[str, ...], what: str, message: str, passing: str
 ) -> CheckResult:
-    """No changed name, old or new, matches one of the globs."""
     hits = [paths.quote(name) for file in files for name in file.names if paths.matches(name, globs)]
     if not hits:
         return passed(passing)

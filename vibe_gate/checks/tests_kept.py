@@ -239,7 +239,6 @@ def _names(tests: list[DeclaredTest]) -> Counter[str]:
 
 
 def _gained(input: CheckInput, options: TestOptions) -> Counter[str]:
-    """How many tests of each name the change's files gained, file by file."""
     gained: Counter[str] = Counter()
     for file in input.change.files:
         after = _names(_tests_of(input, file, options, "after"))

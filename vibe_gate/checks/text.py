@@ -96,7 +96,6 @@ def _secret_finding(
 
 
 def _masked(line: str, start: int, matches: list[secrets.SecretMatch]) -> str:
-    """`line`, which begins at `start`, with every secret of it masked."""
     out: list[str] = []
     position = 0
     for match in matches:
@@ -187,7 +186,6 @@ def no_invisible_unicode(input: CheckInput, options: Excluding, files: Files) ->
 
 
 def _new_names(files: tuple[FileDiff, ...]) -> Iterator[tuple[FileDiff, int, str]]:
-    """The names that this change brings, as line 0."""
     for file in files:
         if file.after is not None and (file.before is None or file.old_path is not None):
             yield file, 0, paths.encode(file.path).decode("utf-8", "replace")

@@ -173,10 +173,7 @@ def _judge_result(rubric: Rubric, criterion: Criterion, change: Change, answers:
 
 
 def _findings(
-    rubrics: Sequence[Rubric],
-    results: Sequence[RubricResult],
-    checks: CheckResults,
-    impact: trust.PolicyImpact,
+    rubrics: Sequence[Rubric], results: Sequence[RubricResult], checks: CheckResults, impact: trust.PolicyImpact
 ) -> list[Finding]:
     findings = list(checks.findings)
     for rubric, result in zip(rubrics, results, strict=True):

@@ -1,11 +1,9 @@
 """Briefs: what a judge is asked, and exactly which changed lines it is shown.
 
-A change is cut into pieces (runs of hunk lines, with what stands around them) and the
-pieces into parts that each fit one conversation; nothing is dropped on the way. What no part can show
-(a binary file without a text form) is listed as
-unreviewed instead. All repository text stands between fences that carry a nonce,
-every line of it with a prefix, so that it can neither end its fence nor begin a
-line of the brief.
+A change is cut into pieces (runs of hunk lines, with what stands around them) and the pieces into parts that each
+fit one conversation; nothing is dropped on the way. What no part can show (a binary file without a text form) is
+listed as unreviewed instead. All repository text stands between fences that carry a nonce, every line of it with a
+prefix, so that it can neither end its fence nor begin a line of the brief.
 """
 
 from __future__ import annotations
@@ -168,12 +166,7 @@ def _one_of(*outcomes: str) -> dict[str, Any]:
 
 def _form(**properties: dict[str, Any]) -> dict[str, Any]:
     """An object with these properties, all of them and no others."""
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "required": list(properties),
-        "properties": properties,
-    }
+    return {"type": "object", "additionalProperties": False, "required": list(properties), "properties": properties}
 
 
 def parts(
@@ -231,7 +224,6 @@ def prompt(change: Change, part: BriefPart, facts: Iterable[str], nonce: str) ->
 
 
 def _shown_pieces(change: Change, pieces: Sequence[BriefPiece]) -> Iterator[str]:
-    """The pieces, those of one file below one header."""
     path, files = None, {file.path: file for file in change.files}
     for piece in pieces:
         if piece.path != path:
@@ -337,7 +329,6 @@ def _runs(lines: Iterator[_Row]) -> Iterator[list[_Row]]:
 
 
 def _numbered(hunk: Hunk, keep_cr: bool) -> Iterator[_Row]:
-    """Each line of a hunk with its number on its own side, as shown."""
     old, new = hunk.old_start, hunk.new_start
     for line in hunk.lines:
         body = line.content.removesuffix(b"\n")

@@ -58,9 +58,8 @@ def combine(parts: Sequence[Vote]) -> Vote:
 def settle(votes: Sequence[Vote], planned: int, *, stopped: bool = False) -> tuple[Outcome, DecidedBy] | None:
     """The outcome of a criterion once no further vote can change it, else None.
 
-    More than half of the `planned` votes must agree; without that it abstains. With
-    `stopped` no further vote will come (budget, deadline, infrastructure), and an
-    error among the votes then counts as error.
+    More than half of the `planned` votes must agree; without that it abstains. With `stopped` no further vote will
+    come (budget, deadline, infrastructure), and an error among the votes then counts as error.
     """
     if not votes:
         return ("abstain", "none") if stopped else None

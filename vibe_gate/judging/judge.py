@@ -115,8 +115,6 @@ class JudgeContext:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What asking came to: votes by the question's key."""
-
     votes: Mapping[str, RubricVotes]
     spending: Spending
     notes: tuple[str, ...]
@@ -196,7 +194,6 @@ def _known(answers: AnswerCache, questions: Iterable[RubricQuestion], now: datet
 
 
 async def _ask(context: JudgeContext, questions: list[RubricQuestion], wire: Wire, upstream: Upstream | None) -> _Asked:
-    """Ask all questions side by side, with the tree exported and the gateway open."""
     run, spending = context.run, context.run.state.spending
     uncounted: set[str] = set()
     lock = threading.Lock()
@@ -253,7 +250,6 @@ def _budget(context: JudgeContext, spending: DaySpending) -> float:
 
 
 def _tell_budget(run: RunContext, budget: float, spent: Spending, votes: Mapping[str, RubricVotes]) -> None:
-    """Write down that the budget was reached, and what was not asked because of it."""
     missing = dict.fromkeys(item for cast in votes.values() if cast.stopped for item in cast.unreviewed)
     not_asked = [{"path": item.path, "line": item.line, "end_line": item.end_line} for item in missing]
     run.record.event("budget.reached", limit_usd=budget, usd=round(spent.usd, 6), not_asked=not_asked)

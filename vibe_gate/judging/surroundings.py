@@ -143,13 +143,11 @@ def _near(hunk: Hunk) -> Iterator[Hunk]:
 
 
 def _hunk(old_end: int, new_end: int, lines: list[HunkLine]) -> Hunk:
-    """The hunk of these lines, given the numbers of the lines after it."""
     old, new = (sum(line.origin != sign for line in lines) for sign in "+-")
     return Hunk(old_end - old, old, new_end - new, new, tuple(lines))
 
 
 def _names(hunks: Iterable[Hunk]) -> Iterator[str]:
-    """Names of the functions and types that changed lines begin or stand in."""
     for hunk in hunks:
         name = ""
         for line in hunk.lines:

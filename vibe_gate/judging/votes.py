@@ -1,9 +1,8 @@
 """Votes: questions and their keys, briefs out, answers in, evidence checked, votes counted.
 
-For every question the change is cut into parts (`judging.brief`). A vote asks each
-part in a conversation of its own and takes the worst answer; votes go on until no
-further one can change an outcome. What could not be asked is said: a part whose
-conversation gave no answer is listed as unreviewed.
+For every question the change is cut into parts (`judging.brief`). A vote asks each part in a conversation of its
+own and takes the worst answer; votes go on until no further one can change an outcome. What could not be asked is
+said: a part whose conversation gave no answer is listed as unreviewed.
 """
 
 from __future__ import annotations
@@ -136,8 +135,6 @@ class VoteContext:
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """What one conversation about one part came to."""
-
     status: str
     detail: str
     votes: dict[str, Vote]
@@ -301,7 +298,6 @@ def _file_of(evidence: QuotedLine, change: Change) -> FileDiff | None:
 
 
 def _unreviewed(part: BriefPart, why: str) -> list[Unreviewed]:
-    """The pieces of a part that no judge answered for."""
     return [
         Unreviewed(path=paths.quote(piece.path), line=piece.line, end_line=piece.end_line, reason=why)
         for piece in part.pieces

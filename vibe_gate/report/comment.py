@@ -42,7 +42,6 @@ def opening(report: Report) -> Block:
 
 
 def _headline(report: Report) -> str:
-    """One line: the verdict, the score, the cost."""
     summary = report.summary
     name = f" ({prose(report.name, 100)})" if report.name else ""
     price = words.price(summary).partition(" at most")
@@ -51,7 +50,6 @@ def _headline(report: Report) -> str:
 
 
 def _reason(report: Report) -> str:
-    """A paragraph: what decided, about which change, and what a reader should know first."""
     summary = report.summary
     size = f"{counted(len(summary.change.files), 'file')}, " + (
         f"+{sum(file.added for file in summary.change.files)} "
@@ -71,14 +69,12 @@ def commit(id: str, links: Links | None) -> str:
 
 
 def _sentences(texts: Sequence[str]) -> str:
-    """A list of sentences, each on its line."""
     shown = [f"- {prose(text)}" for text in texts[:MAX_SENTENCES]]
     more = len(texts) - len(shown)
     return "\n".join([*shown, *([f"- and {more:,} more."] if more > 0 else [])])
 
 
 def _round_line(told: Round) -> str:
-    """What this round brings, in one line; "" in the first."""
     if told.number == 1 and not (told.held or told.unanswered):
         return ""
     parts = [f"{len(told.new)} new", f"{len(told.open)} still open", f"{_fixed_now(told)} fixed"]
@@ -136,7 +132,7 @@ def findings(report: Report, *, held: bool = False) -> Iterator[Block]:
         for index, finding in enumerate(ordered):
             head = f"#### {title} ({len(group):,})\n\n" if index == 0 else ""
             rank = 2 if finding.level == "failure" else 3
-            yield Block(head + item(finding, report), rank, "findings", joins=index > 0)
+            yield Block(head + item(finding, report), rank, "findings")
 
 
 def item(finding: Finding, report: Report) -> str:
@@ -154,7 +150,6 @@ def item(finding: Finding, report: Report) -> str:
 
 
 def _where(finding: Finding, links: Links | None) -> str:
-    """The finding's place, linked to its lines at the reviewed commit."""
     if not finding.path:
         return "the change"
     before = is_removed(finding)
@@ -199,7 +194,7 @@ def _seen(
             address = old.permalink(seen.path, seen.line, seen.line)
         place = link(words.place(seen.path, seen.line, seen.line), address) if seen.path else "the change"
         told = f"- {say(seen)}: {place}: {prose(seen.message, 280)} ({code(seen.criterion, 64)})"
-        yield Block(head + told, 4, "earlier findings", joins=index > 0)
+        yield Block(head + told, 4, "earlier findings")
 
 
 def policy(changes: Sequence[PolicyChange]) -> Iterator[Block]:
@@ -255,7 +250,7 @@ def again(report: Report) -> Block:
         steps += [
             "Accept a finding: for everybody with `vibe-gate suppress FINDING --reason TEXT` (it writes "
             "`.vibe-gate/suppressions.toml`, whose change needs approval); temporarily, in one clone, with "
-            "`vibe-gate override FINDING --reason TEXT`.",
+            "`vibe-gate override FINDING --reason TEXT`."
         ]
     if report.summary.exit_code == POLICY_CHANGED or any(one.level == "block" for one in report.summary.policy_changes):
         steps += [

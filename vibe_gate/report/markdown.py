@@ -141,15 +141,13 @@ def cut_lines(text: str, limit: int) -> tuple[str, int]:
 class Block:
     """A part of a document that stands or is left out as a whole; its fences and folds are closed.
 
-    `rank`: how soon it is left out (0 last). `what`: what it is, in the plural, for
-    the sentence that counts what was left out. `joins`: an item of the list that the
-    block before it began.
+    `rank`: how soon it is left out (0 last). `what`: what it is, in the plural, for the sentence that counts what
+    was left out.
     """
 
     text: str
     rank: int = 0
     what: str = "parts"
-    joins: bool = False
 
 
 def fit(blocks: Sequence[Block], limit: int, say: Callable[[str, int], str]) -> str:
@@ -168,7 +166,7 @@ def fit(blocks: Sequence[Block], limit: int, say: Callable[[str, int], str]) -> 
     parts = []
     for index, block in enumerate(blocks):
         if index in kept:
-            parts += ["\n" if block.joins and index - 1 in kept else "\n\n", block.text]
+            parts += ["\n\n", block.text]
         elif block.what not in said:
             said.add(block.what)
             parts += ["\n\n", say(block.what, missing[block.what])]

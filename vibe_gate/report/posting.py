@@ -14,14 +14,7 @@ from dataclasses import dataclass, field, replace
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import ForgeError
 from vibe_gate.forge import Forge, LineComment
-from vibe_gate.report.annotations import (
-    MAX_COMMENTS,
-    check_run,
-    finding_of,
-    fixed_body,
-    is_fixed,
-    review_comments,
-)
+from vibe_gate.report.annotations import MAX_COMMENTS, check_run, finding_of, fixed_body, is_fixed, review_comments
 from vibe_gate.report.comment import comment, marker, state_of
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import RoundState, answered_by, next_round
@@ -38,9 +31,8 @@ Touched = Callable[[Finding], bool]
 class Posting:
     """What is wanted at the commit `head` and, where there is one, the pull request `number`.
 
-    `touched` tells of an earlier head which findings stand on lines that changed since
-    then; None where that cannot be told any more. `limits` are sentences about what is
-    known beforehand to be missing.
+    `touched` tells of an earlier head which findings stand on lines that changed since then; None where that cannot
+    be told any more. `limits` are sentences about what is known beforehand to be missing.
     """
 
     head: str
@@ -73,8 +65,6 @@ def post(posting: Posting, forge: Forge | None, report: Report) -> Posted:
 
 
 class _Telling:
-    """One report on its way to one pull request or commit."""
-
     def __init__(self, posting: Posting, forge: Forge, posted: Posted) -> None:
         self._posting = posting
         self._forge = forge
@@ -112,7 +102,6 @@ class _Telling:
         )
 
     def _read_round(self, number: int) -> None:
-        """What was said before, and so what is new now."""
         report = self._posted.report
         try:
             sticky = self._forge.sticky(number, self._marker)

@@ -140,11 +140,10 @@ def _path(raw: bytes, prefix: bytes) -> str:
 class Report:
     """A run as it is told.
 
-    `notes` are the review's sentences. `patch` is the redacted change.patch as text
-    ("" where there is none), `receipt` one sentence about receipt and signature ("" none),
-    `artifact` whether the bundle is uploaded, `number` the pull request's. `name` tells
-    several gates of one repository apart (a matrix); "" where there is one. `review`
-    is the command that repeats the review here, without `vibe-gate review`.
+    `notes` are the review's sentences. `patch` is the redacted change.patch as text ("" where there is none),
+    `receipt` one sentence about receipt and signature ("" none), `artifact` whether the bundle is uploaded,
+    `number` the pull request's. `name` tells several gates of one repository apart (a matrix); "" where there is
+    one. `review` is the command that repeats the review here, without `vibe-gate review`.
     """
 
     summary: Summary

@@ -153,9 +153,8 @@ def next_round(
 def answered_by(summary: Summary) -> Callable[[ReportedFinding], bool]:
     """Whether the run could tell about what was said before.
 
-    It could where every criterion of that name was decided, with fewer findings than
-    a check keeps, and nothing of the path was left unreviewed, and where the path is
-    no longer part of the change.
+    It could where every criterion of that name was decided, with fewer findings than a check keeps, and nothing of
+    the path was left unreviewed, and where the path is no longer part of the change.
     """
     counts = Counter(finding.criterion for finding in summary.findings)
     cut = {criterion for criterion, count in counts.items() if count >= MAX_FINDINGS}

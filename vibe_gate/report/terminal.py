@@ -69,7 +69,6 @@ def wrap(line: Text, columns: int, indent: int) -> list[Text]:
 
 
 def _breaks(text: str, columns: int, indent: int) -> list[int]:
-    """Offsets of the words that begin a new line."""
     offsets: list[int] = []
     used, position = 0, 0
     for word in text.split(" "):

@@ -144,7 +144,6 @@ def recorded(summary: Summary) -> bool:
 
 
 def _asked(summary: Summary) -> list[Vote]:
-    """The votes of this run's own conversations."""
     criteria = [criterion for rubric in summary.rubrics for criterion in rubric.criteria]
     return [vote for criterion in criteria if criterion.decided_by != "cache" for vote in criterion.votes]
 

@@ -1,8 +1,7 @@
 """The command `vibe-gate`: what can be answered at once, else on to the dispatcher.
 
-Only `sys` and `os` are imported here, because every start passes through:
-`--version` and `--help` are answered in the time of a bare interpreter; everything else
-costs the imports of its own command.
+Only `sys` and `os` are imported here, because every start passes through: `--version` and `--help` are answered in
+the time of a bare interpreter; everything else costs the imports of its own command.
 """
 
 import os

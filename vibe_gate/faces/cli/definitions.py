@@ -34,7 +34,6 @@ Next:
 
 
 def _init(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Write the starters that are missing; name the definitions that are there already."""
     with open_repository(Path.cwd(), environ) as repository:
         root = repository.root
     present = _present(root)
@@ -85,7 +84,6 @@ def _write_starter(root: Path, path: str) -> None:
 
 
 def _config(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Show or check the definitions. DefinitionError with every mistake."""
     with open_repository(Path.cwd(), environ) as repository:
         tree, revision = _tree(repository, args.definitions)
         problems = mistakes(tree)

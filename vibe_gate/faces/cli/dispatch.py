@@ -212,12 +212,7 @@ def _run(argv: Sequence[str], find: Callable[[str], Command]) -> int:
 
 def parser(name: str, found: Command) -> Parser:
     """The argument parser of one command."""
-    made = Parser(
-        prog=f"vibe-gate {name}",
-        usage=found.form,
-        description=_folded(found.summary),
-        epilog=found.examples,
-    )
+    made = Parser(prog=f"vibe-gate {name}", usage=found.form, description=_folded(found.summary), epilog=found.examples)
     for declare in found.arguments:
         declare(made)
     return made

@@ -51,7 +51,6 @@ class Point:
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Check everything and print it; 2 if something that every review needs is broken."""
     points = list(examine(Path.cwd(), environ))
     exit_code = USAGE if any(point.state == "broken" for point in points) else PASS
     document = {"exit_code": exit_code, "points": [asdict(point) for point in points]}

@@ -108,7 +108,6 @@ def _report(done: Review, start: Path, environ: Mapping[str, str]) -> Report:
 
 
 def _links(done: Review, environ: Mapping[str, str]) -> Links | None:
-    """Links to the forge that runs this job; None outside a GitHub Actions job."""
     server, repository = environ.get("GITHUB_SERVER_URL", ""), environ.get("GITHUB_REPOSITORY", "")
     change = done.summary.change
     if not (environ.get("GITHUB_ACTIONS") and server.startswith("https://") and repository and change.head_commit):

@@ -21,7 +21,6 @@ STAGES = ("pre-commit", "pre-merge-commit", "manual", "commit-msg", "pre-push", 
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Run the stage; returns the exit code for git: 0 lets it continue."""
     words, strict = _parted(args.words)
     stage = stage_of(args.stage, environ)
     plain = not _marks_are_read(environ)
@@ -46,7 +45,6 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _action(stage: str) -> Callable[[Hook], int]:
-    """The function for a stage; each import loads no more than that stage needs."""
     match stage:
         case "commit-msg":
             from vibe_gate.faces.git_hook.message import review_message as action

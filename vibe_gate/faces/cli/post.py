@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import RunEntry
@@ -28,12 +27,13 @@ from vibe_gate.report.posting import Posting, post
 from vibe_gate.report.report import Links
 from vibe_gate.store import read_bundle
 
-_REMOTE = re.compile(r"(?:[^@/\s]+@)?(?P<host>[A-Za-z0-9.-]+):(?P<path>[^\s]+)\Z")
-"""`git@github.com:owner/name.git`."""
+_REMOTE = re.compile(
+    r"(?:[a-z+]+://)?(?:[^@/\s]+@)?(?P<host>[A-Za-z0-9.-]+)(?::[0-9]+(?=/))?[:/]+(?P<path>[^\s:]+?)(?:\.git)?/*\Z"
+)
+"""`git@github.com:owner/name.git`, or the address of any scheme."""
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Post the run; 0 if the comment was posted, 3 if not."""
     runner = _runner(environ)
     if args.from_artifact is not None:
         if args.run or args.repo or args.pr:
@@ -98,25 +98,13 @@ def _require_sound(found: Verified, run_id: str) -> None:
 
 
 def _home(repository: Repository, wanted: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Server and name of the repository on GitHub. UsageError if neither option, environment nor origin says."""
-    host, path = _address(repository.config("remote.origin.url") or "")
+    origin = _REMOTE.match(repository.config("remote.origin.url") or "")
+    host, path = (origin["host"], origin["path"]) if origin else ("", "")
     name = wanted or environ.get("GITHUB_REPOSITORY") or path
     server = environ.get("GITHUB_SERVER_URL") or (f"https://{host}" if host and not wanted else SERVER_URL)
     if name.count("/") != 1:
         raise UsageError("Unknown repository: origin is not on GitHub. Use --repo OWNER/NAME.")
     return server.rstrip("/"), name
-
-
-def _address(remote: str) -> tuple[str, str]:
-    """Host and path of a remote's address; "" for what is missing."""
-    if "://" not in remote:
-        match = _REMOTE.match(remote)
-        return (match["host"], match["path"].strip("/").removesuffix(".git")) if match else ("", "")
-    try:
-        parts = urlsplit(remote)
-    except ValueError:  # not a URL
-        return "", ""
-    return parts.hostname or "", parts.path.strip("/").removesuffix(".git")
 
 
 def _api(server: str, environ: Mapping[str, str]) -> str:

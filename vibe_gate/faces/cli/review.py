@@ -70,7 +70,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Review, print, and return the summary's exit code."""
     request = request_of(args, environ)
     write = _writer(args, environ)
     with progress.shown(environ) as show:

@@ -17,7 +17,6 @@ from vibe_gate.report import verified
 
 
 def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Verify, print, and return 0, 1 or 5."""
     request = VerifyRequest(
         range=args.range, base=args.base, definitions=args.definitions, strict=args.strict, notes=args.from_notes
     )

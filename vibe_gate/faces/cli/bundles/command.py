@@ -19,15 +19,7 @@ from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import Cleaned, Problem, Repaired, StoreUsage, Verified
-from vibe_gate.errors import (
-    INCONCLUSIVE,
-    INTEGRITY,
-    PASS,
-    GateError,
-    IntegrityError,
-    RevisionError,
-    StorageError,
-)
+from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, GateError, IntegrityError, RevisionError, StorageError
 from vibe_gate.faces.cli.bundles.quick import columns
 from vibe_gate.faces.cli.bundles.runs import RUN_HELP, Named, bundles_of, entries, named, root_of
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument, group, whole_number
@@ -68,7 +60,6 @@ def _since(text: str) -> datetime:
 
 
 def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Print the run. IntegrityError (5) if it was altered."""
     root = root_of(environ)
     meant = named(root, args.run, environ)
     if meant.foreign:
@@ -148,14 +139,10 @@ MAX_DAYS = 1_000_000
 MARKS = {"corrupt": "✗", "foreign": "✗", "untidy": "!", "incomplete": "·", "running": "·"}
 
 
-_RUNS_ARGUMENTS = (
-    argument("runs", nargs="*", metavar="RUN", help=f"{RUN_HELP} (default: all runs)"),
-    JSON,
-)
+_RUNS_ARGUMENTS = (argument("runs", nargs="*", metavar="RUN", help=f"{RUN_HELP} (default: all runs)"), JSON)
 
 
 def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Check and print; 0 or 5."""
     root = root_of(environ)
     checked = bundles_of(root, environ).verify(entries(root, args.runs, environ))
     exit_code = PASS if checked.is_sound else INTEGRITY
@@ -196,7 +183,6 @@ def _conclusion(checked: Verified) -> list[str]:
 
 
 def _repair(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Repair and print; 0, or 5 if a problem is left."""
     root = root_of(environ)
     done = bundles_of(root, environ).repair(entries(root, args.runs, environ))
     exit_code = PASS if done.left.is_sound else INTEGRITY
@@ -224,7 +210,6 @@ def _repaired(done: Repaired) -> list[str]:
 
 
 def _keep(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Write or remove the run's `.vibe-keep`."""
     root = root_of(environ)
     meant = named(root, args.run, environ)
     bundles = bundles_of(root, environ)
@@ -236,7 +221,6 @@ def _keep(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _clean(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Delete; 3 if something could not be deleted."""
     root = root_of(environ)
     rules = _retention(root, environ)
     if args.older_than is not None:
@@ -338,10 +322,7 @@ SUBCOMMANDS = {
     ),
     "show": Command(
         "Show one run: the newest, or RUN.",
-        (
-            argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP} (default: the newest)"),
-            JSON,
-        ),
+        (argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP} (default: the newest)"), JSON),
         _show,
     ),
     "keep": Command(
@@ -384,10 +365,7 @@ SUBCOMMANDS = {
     ),
     "import": Command(
         "Import the runs of an archive: all, or none if anything is wrong (exit 5).",
-        (
-            argument("file", metavar="FILE", help="an archive that `bundles export` wrote"),
-            JSON,
-        ),
+        (argument("file", metavar="FILE", help="an archive that `bundles export` wrote"), JSON),
         _import,
     ),
 }

@@ -134,6 +134,5 @@ def _ids(repository: Repository, reference: str) -> dict[Match, str]:
 
 
 def _best(found: list[RunEntry], matched: str) -> Named:
-    """The newest run with a verdict; if none has one, the newest."""
     best = next((entry for entry in found if entry.state == "sealed"), found[0])
     return Named(best, matched, len(found) - 1)
