@@ -25,12 +25,14 @@ class Lot:
     """Random choices that are the same everywhere: sha-256 of a seed and a counter."""
 
     def __init__(self, seed: str) -> None:
-        self._seed = seed
+        self._seeded = hashlib.sha256(f"{seed}/".encode())
         self._count = 0
 
     def below(self, bound: int) -> int:
         self._count += 1
-        return int.from_bytes(hashlib.sha256(f"{self._seed}/{self._count}".encode()).digest()[:8], "big") % bound
+        drawn = self._seeded.copy()
+        drawn.update(b"%d" % self._count)
+        return int.from_bytes(drawn.digest()[:8], "big") % bound
 
     def run(self, alphabet: str, length: int) -> str:
         return "".join(alphabet[self.below(len(alphabet))] for _ in range(length))

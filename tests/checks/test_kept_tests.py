@@ -101,7 +101,7 @@ def test_a_huge_test_file_is_read_in_linear_time(path: str) -> None:
     assert_linear(
         read,
         lambda size: (file_change(path, lines(size) + b"\n" * (size // 5), b"\n"), added(path, lines(size))),
-        200_000,
+        80_000,
     )
 
 

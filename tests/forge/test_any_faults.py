@@ -38,7 +38,7 @@ def told(github: LoopbackGitHub, act: Callable[[Forge], object]) -> bool:
         return True
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(faults=st.lists(st.sampled_from(FAULTS + HARMLESS), max_size=9), pushes=st.integers(1, 2))
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["comment", "check run", "review"])

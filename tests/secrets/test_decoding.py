@@ -137,4 +137,4 @@ def test_what_stands_for_a_secret_is_in_the_text_whatever_is_around_it(text: str
     ],
 )  # fmt: skip
 def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
-    assert_linear(find, repeated(unit), 80_000)
+    assert_linear(find, repeated(unit), 40_000)

@@ -136,5 +136,5 @@ def test_any_text_has_an_answer(text: str) -> None:
     "set -x a ", "env a ", "token=&", "&a", "mysql -p ", "key, ", "--a", "...", "ghp_...", "https://u:p@", "default login a password ",
 ])  # fmt: skip
 def test_hostile_text_takes_no_more_than_linear_time(unit: str) -> None:
-    assert_linear(find, repeated(unit), 100_000)
-    assert_linear(find, lambda size: "password=" + repeated(unit.strip() or "a")(size), 70_000)
+    assert_linear(find, repeated(unit), 40_000)
+    assert_linear(find, lambda size: "password=" + repeated(unit.strip() or "a")(size), 30_000)

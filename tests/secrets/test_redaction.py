@@ -275,7 +275,7 @@ def test_threads_lose_no_count() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", ["\\u0041", "\\", "ghp_...", "-----\\n", "vY7-kq4zPm"])
 def test_hostile_text_is_redacted_in_linear_time(unit: str) -> None:
-    assert_linear(Redactor({"A_KEY": "vY7-kq4zPm9.wLt3xRb"}).text, repeated(unit), 150_000)
+    assert_linear(Redactor({"A_KEY": "vY7-kq4zPm9.wLt3xRb"}).text, repeated(unit), 60_000)
 
 
 @pytest.mark.parametrize("between", [":", " ", "-", ",0x", ", 0x", " 0x", ","])

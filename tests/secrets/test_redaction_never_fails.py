@@ -61,6 +61,7 @@ def test_any_bytes_are_redacted_and_utf_8_stays_utf_8(text: str, more: bytes) ->
 
 
 @pytest.mark.slow
+@settings(max_examples=50)
 @given(st.recursive(TEXTS | st.none() | st.floats(), lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner)))
 def test_any_json_is_redacted_and_no_member_is_lost(value: object) -> None:
     def members(one: object) -> int:
