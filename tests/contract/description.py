@@ -96,7 +96,8 @@ class Description:
         _complete(spec)
         self._schemas = spec["components"]["schemas"]
         self._spec = spec
-        self._right: set[tuple[str, str, int, bytes]] = set()
+        self._right: set[tuple[object, ...]] = set()
+        """Requests and responses without a flaw: the same come again and again, and a look at one takes long."""
         self._api = OpenAPI.from_dict(spec, config=Config(spec_validator_cls=None))
         self._paths = [(_expression(path), path, methods) for path, methods in spec["paths"].items()]
 
@@ -111,6 +112,9 @@ class Description:
 
     def flaws_of_request(self, operation: Operation, path: str, query: Mapping[str, str], body: bytes) -> list[str]:
         """What is wrong with a request, in sentences."""
+        looked_at = (operation.method, path, *sorted(query.items()), body)
+        if looked_at in self._right:
+            return []
         request = self._request(operation, path, query, body)
         flaws = [_reason(error) for error in self._api.iter_request_errors(request)]
         known = {self._resolved(each)["name"] for each in operation.described.get("parameters", [])}
@@ -121,6 +125,8 @@ class Description:
         elif body and not flaws:
             schema = self._resolved(described)["content"]["application/json"]["schema"]
             flaws += [f"unknown field {where}" for where in self._unknown(json.loads(body), [schema], "")]
+        if not flaws:
+            self._right.add(looked_at)
         return flaws
 
     def flaws_of_response(self, operation: Operation, path: str, status: int, body: Json) -> list[str]:
@@ -134,7 +140,7 @@ class Description:
             return [] if body is None else ["a body where none is described"]
         raw = json.dumps(body).encode()
         looked_at = (operation.method, operation.path, status, raw)
-        if looked_at in self._right:  # thirty pages are listed again and again, and a look at one takes long
+        if looked_at in self._right:
             return []
         response = MockResponse(raw, status_code=status, content_type="application/json")
         request = self._request(operation, path, {}, b"")
