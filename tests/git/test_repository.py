@@ -47,18 +47,6 @@ def test_core_worktree_is_followed(seeded: Bench, tmp_path: Path) -> None:
         assert repository.tree(repository.snapshot()).list("") == ["only"]
 
 
-def test_a_folder_name_with_a_newline(seeded: Bench, tmp_path: Path) -> None:
-    odd = tmp_path / 'odd\n:"name'
-    seeded.root.rename(odd)
-    moved = Bench(odd, seeded.environ)
-    moved.write("a.txt", "edited\n")
-    moved.write(".gitattributes", "* text\n")
-    with moved.open() as repository:
-        assert repository.root == odd
-        assert repository.tree(repository.snapshot()).read("a.txt") == b"edited\n"
-        assert repository.change(Selection("worktree")).file("a.txt") is not None
-
-
 @pytest.mark.parametrize("inside", [False, True])
 def test_no_repository_is_one_sentence(seeded: Bench, tmp_path: Path, inside: bool) -> None:
     where, said = (seeded.root / ".git", "is inside .git") if inside else (tmp_path, "is not inside a git repository")

@@ -147,16 +147,6 @@ def test_everybody_whom_the_list_names_for_the_key_is_known(tmp_path, environ, l
     assert set(found.principals) <= set(found.holders)
 
 
-def test_everybody_whom_the_list_names_for_a_certificate_is_known(tmp_path, environ):
-    authority, key = signing.key(tmp_path, "authority"), signing.key(tmp_path)
-    certify = ["ssh-keygen", "-q", "-s", str(authority), "-I", "ada", "-n", "ada@old.org,ada@new.org", f"{key}.pub"]
-    subprocess.run(certify, check=True, capture_output=True)
-    signature = sign(DATA, configured(f"{key}-cert.pub"), environ).signature
-    lines = allowed(*(f"*@{host} cert-authority {signing.public(authority)}" for host in ("old.org", "new.org")))
-    found = check(DATA, signature, lines, configured(), environ)
-    assert (found.state, set(found.holders)) == ("listed", {"ada@old.org", "ada@new.org"})
-
-
 def test_a_listed_key_that_may_not_sign_this_today_or_was_revoked_is_unlisted(tmp_path, environ):
     key = signing.key(tmp_path)
     signature = sign(DATA, configured(key), environ).signature

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vibe_gate.git import place
+from vibe_gate.git.hooks import HeadCommit
+from vibe_gate.git.objects import Tree
 from vibe_gate.git.repository import Repository
+from vibe_gate.git.revisions import MAX_COMMITS
 
 if TYPE_CHECKING:
     from vibe_gate.git.export import Export
     from vibe_gate.git.fetch import Credentials
-    from vibe_gate.git.hooks import HeadCommit
     from vibe_gate.git.libgit2 import Draft, make_repository
-    from vibe_gate.git.objects import Tree
-    from vibe_gate.git.revisions import MAX_COMMITS
     from vibe_gate.git.updates import NewCommit, Updates
 
 __all__ = [
@@ -46,14 +46,6 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)
         from vibe_gate.git.fetch import Credentials
 
         return Credentials
-    if name == "MAX_COMMITS":
-        from vibe_gate.git.revisions import MAX_COMMITS
-
-        return MAX_COMMITS
-    if name == "HeadCommit":
-        from vibe_gate.git.hooks import HeadCommit
-
-        return HeadCommit
     if name in ("Draft", "make_repository"):
         from vibe_gate.git import libgit2
 
@@ -62,8 +54,4 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)
         from vibe_gate.git import updates
 
         return getattr(updates, name)
-    if name == "Tree":
-        from vibe_gate.git.objects import Tree
-
-        return Tree
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,7 @@ configuration can hide, shorten or rewrite a change. Any number of changes takes
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -27,9 +27,9 @@ from vibe_gate.domain.change import (
 )
 from vibe_gate.domain.escape import expression
 from vibe_gate.errors import GateError, IntegrityError, RevisionError
+from vibe_gate.git.hooks import HookQueries
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.program import Finished, finish
-from vibe_gate.git.revisions import Revisions
 
 MAX_HUNK_BYTES = 1_000_000  # a binary side above this is for machines: no model and no person reads it line by line
 PAIRS_AT_ONCE = 100  # of trees: their patches are in memory together
@@ -87,14 +87,6 @@ def compare(objects: Objects, pairs: Sequence[Trees]) -> dict[Trees, Diff]:
     for start in range(0, len(differing), PAIRS_AT_ONCE):
         diffs |= _compare(objects, differing[start : start + PAIRS_AT_ONCE])
     return diffs
-
-
-def full_patch(objects: Objects, trees: Trees) -> bytes:
-    """The patch with the contents of binary files; `git apply --index` on the first tree gives exactly the second."""
-    done = objects.bare.run("diff-tree", "-r", "-p", "--binary", "--full-index", *RENAMES, *trees)
-    if done.code:
-        raise _failure(done)
-    return done.out
 
 
 def _compare(objects: Objects, pairs: Sequence[Trees]) -> dict[Trees, Diff]:
@@ -320,41 +312,50 @@ class _Ends(NamedTuple):
     alone: bool
 
 
-class Changes:
-    """Finds changes. `snapshot` gives the working tree's tree, `staged` the index's."""
+class ChangeQueries(HookQueries):
+    """What `Repository` says about changes."""
 
-    def __init__(
-        self, revisions: Revisions, objects: Objects, snapshot: Callable[[], str], staged: Callable[[], str]
-    ) -> None:
-        self._revisions = revisions
-        self._objects = objects
-        self._snapshot = snapshot
-        self._staged = staged
-        self._latest: tuple[Trees, bytes] | None = None
+    _latest: tuple[Trees, bytes] | None = None
 
-    def find(self, selection: Selection) -> Change:
+    def change(self, selection: Selection) -> Change:
         """The change that was asked for, with its files. RevisionError: no such revision, or history cut short."""
         ends = self._ends(selection)
         found = compare(self._objects, [ends.trees])[ends.trees]
         self._latest = ends.trees, found.patch
         return _change(ends, found)
 
-    def of_commits(self, commits: Sequence[str]) -> dict[str, Change]:
-        """The change of each commit against its first parent, in a few processes however many there are."""
-        ends = {commit: self._commit(commit) for commit in commits}
+    def changes_of(self, commits: Sequence[str]) -> dict[str, Change]:
+        """The change of each commit (full ids) against its first parent, in a few processes for all of them."""
+        ends = {commit: self._commit_ends(commit) for commit in commits}
         found = compare(self._objects, [one.trees for one in ends.values()])
         return {commit: _change(one, found[one.trees]) for commit, one in ends.items()}
 
     def patch(self, change: Change) -> bytes:
-        """The change as `git apply` takes it, binary files included."""
+        """The change as a patch that `git apply --index` accepts, binary files included."""
         if not any(file.binary for file in change.files):
             return self._text_patch(change)
-        return full_patch(self._objects, Trees(change.before, change.after))
+        command = ("diff-tree", "-r", "-p", "--binary", "--full-index", *RENAMES, change.before, change.after)
+        done = self._objects.bare.run(*command)
+        if done.code:
+            raise _failure(done)
+        return done.out
 
     def file_patch(self, change: Change, file: FileDiff) -> str:
         """One file's section of the patch for people: what cannot be seen is escaped, binary files are only named."""
         sections = split_patch(self._text_patch(change))
         return _visible(sections.get(paths.encode(file.path), b""))
+
+    def snapshot(self) -> str:
+        """Tree id of the working tree, untracked files that are not ignored included (see `snapshot`)."""
+        from vibe_gate.git import snapshot
+
+        return snapshot.snapshot(self._place, self._objects)
+
+    def index_tree(self) -> str:
+        """Tree id that `git commit` would make of the index that git means here (GIT_INDEX_FILE in a hook)."""
+        from vibe_gate.git import snapshot
+
+        return snapshot.index_tree(self._place, self._objects)
 
     def _text_patch(self, change: Change) -> bytes:
         trees = Trees(change.before, change.after)
@@ -364,37 +365,37 @@ class Changes:
 
     def _ends(self, selection: Selection) -> _Ends:
         if selection.kind == "worktree":
-            return self._worktree(selection.left or "HEAD")
+            return self._worktree_ends(selection.left or "HEAD")
         if selection.kind == "staged":
-            head = self._revisions.head()
-            return _Ends("staged", Trees(self._revisions.tree_of(head), self._staged()), head, "", alone=True)
+            head = self.head()
+            return _Ends("staged", Trees(self.tree_of(head), self.index_tree()), head, "", alone=True)
         if selection.kind == "commit":
-            return self._commit(self._revisions.resolve(selection.left))
-        right = self._revisions.resolve(selection.right)
+            return self._commit_ends(self.resolve(selection.left))
+        right = self.resolve(selection.right)
         if selection.left == EMPTY_TREE:  # from nothing: a first push
-            return self._range("", right)
-        left = self._revisions.resolve(selection.left)
+            return self._range_ends("", right)
+        left = self.resolve(selection.left)
         if selection.kind == "merge_base":
             shown = f"{selection.left or 'HEAD'}...{selection.right or 'HEAD'}"
-            left = self._revisions.merge_base(left, right, shown)
-        return self._range(left, right)
+            left = self.merge_base(left, right, shown)
+        return self._range_ends(left, right)
 
-    def _worktree(self, left: str) -> _Ends:
-        head = self._revisions.head()
-        after = self._snapshot()
-        base = head if left == "HEAD" else self._revisions.resolve(left)
-        clean = bool(head) and after == self._revisions.tree_of(head)
-        alone = base == head or (clean and self._revisions.parents(head)[:1] == [base])
-        return _Ends("worktree", Trees(self._revisions.tree_of(base), after), base, head if clean else "", alone)
+    def _worktree_ends(self, left: str) -> _Ends:
+        head = self.head()
+        after = self.snapshot()
+        base = head if left == "HEAD" else self.resolve(left)
+        clean = bool(head) and after == self.tree_of(head)
+        alone = base == head or (clean and self.parents(head)[:1] == [base])
+        return _Ends("worktree", Trees(self.tree_of(base), after), base, head if clean else "", alone)
 
-    def _commit(self, commit: str) -> _Ends:
-        parent = self._revisions.first_parent(commit)
-        trees = Trees(self._revisions.tree_of(parent), self._revisions.tree_of(commit))
+    def _commit_ends(self, commit: str) -> _Ends:
+        parent = self.first_parent(commit)
+        trees = Trees(self.tree_of(parent), self.tree_of(commit))
         return _Ends("commit", trees, parent, commit, alone=True)
 
-    def _range(self, left: str, right: str) -> _Ends:
-        trees = Trees(self._revisions.tree_of(left), self._revisions.tree_of(right))
-        alone = (self._revisions.parents(right) or [""])[0] == left
+    def _range_ends(self, left: str, right: str) -> _Ends:
+        trees = Trees(self.tree_of(left), self.tree_of(right))
+        alone = (self.parents(right) or [""])[0] == left
         return _Ends("range", trees, left, right, alone)
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.escape import expression
-from vibe_gate.domain.provenance import Operation
 from vibe_gate.errors import InfrastructureError
-from vibe_gate.git.place import Place
-from vibe_gate.git.program import Program
+from vibe_gate.git.revisions import Revisions
+
+if TYPE_CHECKING:
+    from vibe_gate.domain.provenance import Operation
 
 MAX_REFS = 500
 """Refs of a remote that are taken for known to it, the newest first: as many arguments as any system takes."""
@@ -54,76 +55,74 @@ class HeadCommit(NamedTuple):
     during: Operation
 
 
-def head_commit(place: Place, commit: str) -> HeadCommit:
-    """HEAD's commit `commit`, and what HEAD was before, by its reflog; without one, its first parent."""
-    tree = _name(place.git, f"{commit}^{{tree}}")
-    old = _name(place.git, "HEAD@{1}^{commit}") or _name(place.git, f"{commit}^1")
-    before = _name(place.git, f"{old}^{{tree}}") if old else EMPTY_TREE
-    # A clean revert leaves no other trace.
-    said = place.git.run("-c", "log.showSignature=false", "log", "-g", "-1", "--format=%gs", "HEAD").line
-    return HeadCommit(commit, tree, before, old, under_way(place) or _ACTIONS.get(_first_word(said), ""))
+class HookQueries(Revisions):
+    """What `Repository` answers to git's hooks."""
 
+    def hooks_folder(self) -> Path:
+        """Where git looks for this repository's hooks: core.hooksPath, or `hooks` in the common folder.
 
-def under_way(place: Place) -> Operation:
-    """What git is in the middle of, "" of an ordinary commit."""
-    for name, operation in _UNDER_WAY:
-        if (place.git_dir / name).exists():
-            return operation
-    return ""
+        Asked without our own `-c core.hooksPath=/dev/null`; `rev-parse` runs nothing.
+        """
+        asked = ["git", "rev-parse", "--path-format=absolute", "--git-path", "hooks"]
+        place = self._place
+        done = subprocess.run(asked, cwd=place.root, env=place.git.environ, capture_output=True, check=False)
+        if done.returncode:
+            raise InfrastructureError(f"git could not say where its hooks are: {done.stderr.decode(errors='replace')}")
+        return Path(done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n"))
 
+    def head_commit(self) -> HeadCommit:
+        """The commit at HEAD, and what HEAD was before, by its reflog; without one, its first parent. RevisionError."""
+        commit = self.resolve("HEAD")
+        old = self._name("HEAD@{1}^{commit}") or self._name(f"{commit}^1")
+        # A clean revert leaves no other trace.
+        said = self._git.run("-c", "log.showSignature=false", "log", "-g", "-1", "--format=%gs", "HEAD").line
+        action = _ACTIONS.get(said.partition(":")[0].partition(" ")[0], "")
+        under_way = next((does for name, does in _UNDER_WAY if (self._place.git_dir / name).exists()), action)
+        return HeadCommit(commit, self.tree_of(commit), self.tree_of(old), old, under_way)
 
-def _first_word(text: str) -> str:
-    return text.partition(":")[0].partition(" ")[0]
+    def source_commits(self, message: str = "") -> tuple[str, ...]:
+        """Ids of the commits that the next one takes over (a pick's, a squashed branch's), as git notes them.
 
+        `message` is that of a commit that was just made: of a squash git has forgotten all else by then.
+        """
+        found: list[str] = _SOURCES["SQUASH_MSG"].findall(message)
+        for name, pattern in _SOURCES.items():
+            file = self._place.git_dir / name
+            if file.is_file() and file.stat().st_size <= _MAX_BYTES:
+                found += pattern.findall(file.read_bytes().decode("latin-1"))
+        return tuple(dict.fromkeys(found))[:MAX_SOURCES]
 
-def unpushed(git: Program, local: str, known: str, remote: str) -> Selection | None:
-    """What is new to `remote` if it gets commit `local` where it has `known` ("": nothing there).
+    def unpushed(self, local: str, known: str, remote: str) -> Selection | None:
+        """What is new to `remote` if it gets commit `local` where it has `known` ("": nothing there); None: nothing.
 
-    A new ref is compared with all that the remote is known to have, or all remotes
-    where it has no name (""); with none of it in common the whole history is new.
-    """
-    if known and not git.run("merge-base", known, local).code:
-        return Selection("merge_base", known, local)
-    listed = git.run("for-each-ref", f"--count={MAX_REFS}", "--sort=-committerdate", "--format=%(objectname)",
-                     f"refs/remotes/{remote}/" if remote else "refs/remotes/")  # fmt: skip
-    refs = listed.line.split()
-    # Of several commits git takes their (imagined) merge: the bases are the best of all common ancestors.
-    bases = git.run("merge-base", "--all", local, *refs).line.split("\n") if refs else [""]
-    if bases == [local]:
-        return None
-    if len(bases) > 1:  # merges that cross: held against the newest of the remote's that it shares history with
-        tip = next(ref for ref in refs if not git.run("merge-base", ref, local).code)
-        return Selection("merge_base", tip, local)
-    return Selection("range", bases[0] or EMPTY_TREE, local)
+        A new ref is compared with all that the remote is known to have, or all remotes
+        where it has no name (""); with none of it in common the whole history is new.
+        """
+        git = self._git
+        if known and not git.run("merge-base", known, local).code:
+            return Selection("merge_base", known, local)
+        listed = git.run("for-each-ref", f"--count={MAX_REFS}", "--sort=-committerdate", "--format=%(objectname)",
+                         f"refs/remotes/{remote}/" if remote else "refs/remotes/")  # fmt: skip
+        refs = listed.line.split()
+        # Of several commits git takes their (imagined) merge: the bases are the best of all common ancestors.
+        bases = git.run("merge-base", "--all", local, *refs).line.split("\n") if refs else [""]
+        if bases == [local]:
+            return None
+        if len(bases) > 1:  # merges that cross: held against the newest of the remote's that it shares history with
+            tip = next(ref for ref in refs if not git.run("merge-base", ref, local).code)
+            return Selection("merge_base", tip, local)
+        return Selection("range", bases[0] or EMPTY_TREE, local)
 
+    def lost_commits(self, local: str, known: str) -> list[str] | None:
+        """The commits, each as id and title, that a ref at `known` loses when it is set to `local`; None: unknown.
 
-def hooks_folder(place: Place) -> Path:
-    """The folder of hooks that git uses here.
+        Those that `local` has as the same patch (rebased), and merges, are left out.
+        """
+        listed = self._git.run(
+            "-c", "log.showSignature=false", "log", "--format=%h %s", "--cherry-pick", "--right-only", "--no-merges",
+            f"--max-count={MAX_REFS}", f"{local}...{known}",
+        )  # fmt: skip
+        return None if listed.code else [line for line in listed.line.split("\n") if line]
 
-    Asked without our own `-c core.hooksPath=/dev/null`; `rev-parse` runs nothing.
-    """
-    asked = ["git", "rev-parse", "--path-format=absolute", "--git-path", "hooks"]
-    done = subprocess.run(asked, cwd=place.root, env=place.git.environ, capture_output=True, check=False)
-    if done.returncode:
-        raise InfrastructureError(f"git could not say where its hooks are: {done.stderr.decode(errors='replace')}")
-    return Path(done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n"))
-
-
-def _name(git: Program, revision: str) -> str:
-    return git.run("rev-parse", "--verify", "--quiet", "--end-of-options", revision).line
-
-
-def source_commits(git_dir: Path, message: str = "") -> tuple[str, ...]:
-    """Ids of the commits that the next one takes over, as git notes them: a pick's, a squashed branch's; () of none.
-
-    `message` is that of a commit that was just made: of a squash git has forgotten all else by then.
-    """
-    found: list[str] = _SOURCES["SQUASH_MSG"].findall(message)
-    for name, pattern in _SOURCES.items():
-        found += pattern.findall(_text(git_dir / name))
-    return tuple(dict.fromkeys(found))[:MAX_SOURCES]
-
-
-def _text(file: Path) -> str:
-    """What a file of git's says; "" of one that is not there, or too large."""
-    return file.read_bytes().decode("latin-1") if file.is_file() and file.stat().st_size <= _MAX_BYTES else ""
+    def _name(self, revision: str) -> str:
+        return self._git.run("rev-parse", "--verify", "--quiet", "--end-of-options", revision).line

@@ -102,7 +102,7 @@ def find(start: Path, environ: Mapping[str, str]) -> Place:
     if answers.code and len(lines) < len(_QUESTIONS) - 1:
         raise _refusal(start, answers)
     if not answers.code and len(lines) != len(_QUESTIONS):
-        lines = _one_by_one(git)  # a folder's name holds a newline
+        raise UsageError(f"{_shown(os.fspath(start))} has a newline in its path, so git's answers cannot be read.")
     if lines[4] == "true":
         raise UsageError(f"{_shown(lines[0])} is a bare repository: run vibe-gate in a clone that has a working tree.")
     if answers.code:
@@ -117,10 +117,6 @@ def find(start: Path, environ: Mapping[str, str]) -> Place:
 def is_true(value: str) -> bool:
     """A boolean as git writes it."""
     return value.lower() not in {"false", "no", "off", "0", ""}
-
-
-def _one_by_one(git: Program) -> list[str]:
-    return [git.run("rev-parse", "--path-format=absolute", *question.split()).line for question in _QUESTIONS]
 
 
 def _parse_settings(raw: bytes) -> list[Setting]:

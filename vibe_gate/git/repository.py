@@ -14,31 +14,29 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError, RevisionError, UsageError
 from vibe_gate.git import place
+from vibe_gate.git.diff import ChangeQueries, Trees, content_of
 from vibe_gate.git.objects import Objects, Tree
 from vibe_gate.git.place import Place
 from vibe_gate.git.program import LOCAL
-from vibe_gate.git.revisions import Revisions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from types import TracebackType
 
-    from vibe_gate.domain.change import Change, FileDiff, FileVersion, Hunk, NamedLine, Selection
-    from vibe_gate.git.diff import Changes
+    from vibe_gate.domain.change import Change, FileVersion, Hunk, NamedLine
     from vibe_gate.git.export import Export
     from vibe_gate.git.fetch import Credentials
-    from vibe_gate.git.hooks import HeadCommit
     from vibe_gate.git.libgit2 import Merging
 
 _FULL_ID = expression(r"[0-9a-f]{40}\Z")
 
 
-class Repository(Revisions):
+class Repository(ChangeQueries):
     """One repository, open. Use as a context manager, or call `close`.
 
-    Its base class answers about revisions, commits and notes. root: top of the working tree. git_dir: this
-    worktree's own; common_dir: shared between linked worktrees. All absolute. What a method alone
-    needs is imported by it: a snapshot must be quick, and most commands ask for little.
+    Its base classes answer about changes, revisions and notes, and git's hooks. root: top of the working tree.
+    git_dir: this worktree's own; common_dir: shared between linked worktrees. All absolute. What a method alone
+    needs is imported by it: most commands ask for little.
     """
 
     def __init__(self, found: Place) -> None:
@@ -61,26 +59,9 @@ class Repository(Revisions):
 
     # What differs
 
-    def change(self, selection: Selection) -> Change:
-        """The change that was asked for, with its files. RevisionError: no such revision, or history cut short."""
-        return self._changes.find(selection)
-
-    def changes_of(self, commits: Sequence[str]) -> dict[str, Change]:
-        """The change of each commit (full ids) against its first parent, in a few processes for all of them."""
-        return self._changes.of_commits(commits)
-
-    def patch(self, change: Change) -> bytes:
-        """The change as a patch that `git apply` accepts, binary files included."""
-        return self._changes.patch(change)
-
-    def file_patch(self, change: Change, file: FileDiff) -> str:
-        """One file's section of the patch for people: what cannot be seen is escaped, binary files are only named."""
-        return self._changes.file_patch(change, file)
-
     def in_context(self, change: Change) -> dict[str, tuple[Hunk, ...]]:
         """By path, the change's hunks with the whole functions around them, or 10 lines; not of binary files."""
         from vibe_gate.git import context
-        from vibe_gate.git.diff import Trees
 
         return context.in_context(self._objects, Trees(change.before, change.after))
 
@@ -89,20 +70,6 @@ class Repository(Revisions):
         from vibe_gate.git import context
 
         return context.search(self._objects, tree, words)
-
-    # The working tree and the index
-
-    def snapshot(self) -> str:
-        """Tree id of the working tree, untracked files that are not ignored included (see `snapshot`)."""
-        from vibe_gate.git import snapshot
-
-        return snapshot.snapshot(self._place, self._objects)
-
-    def index_tree(self) -> str:
-        """Tree id that `git commit` would make of the index that git means here (GIT_INDEX_FILE in a hook)."""
-        from vibe_gate.git import snapshot
-
-        return snapshot.index_tree(self._place, self._objects)
 
     def tracked(self, folder: str) -> frozenset[str]:
         """What the index has in a folder of the root, or in its place; however its case. InfrastructureError."""
@@ -127,9 +94,7 @@ class Repository(Revisions):
 
     def read(self, version: FileVersion) -> bytes:
         """Content of one side of a file; of a submodule the line that git's diffs show for it."""
-        from vibe_gate.git import diff
-
-        return diff.content_of(self._objects, version)
+        return content_of(self._objects, version)
 
     def export(self, tree: str, destination: Path, only: Collection[str] | None = None) -> Export:
         """Write a tree, or `only` these of its paths, out as plain files below `destination` (empty, or not there)."""
@@ -140,35 +105,6 @@ class Repository(Revisions):
     def is_clean_merge(self, commit: str) -> bool:
         """Whether a merge has the very tree that its two parents give by themselves, without a conflict."""
         return self._merging.merged(self.parents(commit)) == self.tree_of(commit)
-
-    # Git's own hooks
-
-    def hooks_folder(self) -> Path:
-        """Where git looks for this repository's hooks: core.hooksPath, or `hooks` in the common folder."""
-        from vibe_gate.git import hooks
-
-        return hooks.hooks_folder(self._place)
-
-    def head_commit(self) -> HeadCommit:
-        """The commit at HEAD as a hook sees it that git runs after a commit. RevisionError without a commit."""
-        from vibe_gate.git import hooks
-
-        return hooks.head_commit(self._place, self.resolve("HEAD"))
-
-    def source_commits(self, message: str = "") -> tuple[str, ...]:
-        """Ids of the commits that the next one takes over (a pick's, a squashed branch's), as git notes them.
-
-        `message` is that of a commit that was just made: of a squash git has forgotten all else by then.
-        """
-        from vibe_gate.git import hooks
-
-        return hooks.source_commits(self.git_dir, message)
-
-    def unpushed(self, local: str, known: str, remote: str) -> Selection | None:
-        """What a push of `local` brings to `remote`, whose ref is at `known` ("": a new ref); None: nothing new."""
-        from vibe_gate.git import hooks
-
-        return hooks.unpushed(self._git, local, known, remote)
 
     # Remotes, in CI
 
@@ -216,12 +152,6 @@ class Repository(Revisions):
         if found.common_dir.resolve() != self.common_dir.resolve():
             raise UsageError(f"{paths.quote(str(root))} is not a working tree of this repository.")
         return Repository(found)
-
-    @cached_property
-    def _changes(self) -> Changes:
-        from vibe_gate.git.diff import Changes
-
-        return Changes(self, self._objects, self.snapshot, self.index_tree)
 
     @cached_property
     def _merging(self) -> Merging:

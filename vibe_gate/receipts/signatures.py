@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.receipt import NAMESPACE, Signature
@@ -73,8 +73,8 @@ def sign(data: bytes, signing: Signing, environ: Mapping[str, str]) -> Signed:
     with tempfile.TemporaryDirectory(prefix="vibe-gate-sign-") as folder:
         tool = _SshKeygen(signing.program, environ, Path(folder))
         done = tool.run("-Y", "sign", "-f", _key_file(signing, environ, Path(folder)), "-n", NAMESPACE, stdin=data)
-        if done.why or done.code or not done.out.startswith(b"-----BEGIN SSH SIGNATURE-----"):
-            return Signed(note=f"The receipt is unsigned: {done.why or _reason(done.err)}")
+        if done.code or not done.out.startswith(b"-----BEGIN SSH SIGNATURE-----"):
+            return Signed(note=f"The receipt is unsigned: {_reason(done.err)}")
         made = tool.valid(data, done.out)
     if made.state != "valid":
         return Signed(note=f"The receipt is unsigned: {signing.program} made a signature that is not valid.")
@@ -119,10 +119,10 @@ def _listed(tool: _SshKeygen, data: bytes, found: Signature, revoked: tuple[str,
     for principal in holders[:_MAX_PRINCIPALS]:
         asked = ("-Y", "verify", "-f", allowed, "-I", principal, "-n", NAMESPACE, "-s", signature, *revoked)
         done = tool.run(*asked, stdin=data)
-        if done.code == 0 and not done.why:
+        if not done.code:
             accepted.append(principal)
         else:
-            reason = (done.why or _reason(done.err)).replace(f"{allowed}:", "line ")
+            reason = _reason(done.err).replace(f"{allowed}:", "line ")
             whys.append(f"its key is in allowed_signers, but not for this: {reason}")
     if accepted:
         return Signature("listed", found.key, tuple(accepted), holders=holders)
@@ -133,7 +133,7 @@ def _holders(tool: _SshKeygen, key: str) -> tuple[str, ...]:
     """All names that the list has for a key (its fingerprint), on any line, for any purpose and time.
 
     `find-principals` reports only the first line that fits (OpenSSH 9.2), and on another one the key may be the
-    author's; so it is asked only about lines for certificates, one by one.
+    author's. Certificates (`cert-authority`) are not looked at.
     """
     found: list[str] = []
     for line in (tool.folder / "allowed").read_bytes().split(b"\n"):
@@ -142,8 +142,6 @@ def _holders(tool: _SshKeygen, key: str) -> tuple[str, ...]:
             continue
         if any(_fingerprint(word) == key for word in words):
             found += _principals(line)
-        elif b"cert-authority" in line.lower():
-            found += tool.certified(line)
     return tuple(dict.fromkeys(found))
 
 
@@ -163,14 +161,12 @@ def _fingerprint(word: bytes) -> str:
     return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
-    """The result of a call; `why` says that it failed to start or to end, or ""."""
+class _Result(NamedTuple):
+    """The result of a call; a negative code says that it failed to start or to end, and `err` why."""
 
-    code: int = -1
-    out: bytes = b""
-    err: str = ""
-    why: str = ""
+    code: int
+    out: bytes
+    err: str
 
 
 class _SshKeygen:
@@ -195,28 +191,22 @@ class _SshKeygen:
                 start_new_session=True,  # away from the terminal: a passphrase cannot be asked for
             )
         except subprocess.TimeoutExpired:
-            return _Result(why=f"{self._program} did not finish within {TIMEOUT_S:g} seconds")
+            return _Result(-1, b"", f"{self._program} did not finish within {TIMEOUT_S:g} seconds")
         except (OSError, ValueError) as error:
-            return _Result(why=f"{self._program} could not be started: {getattr(error, 'strerror', error)}")
+            why = getattr(error, "strerror", error)
+            return _Result(-1, b"", f"{self._program} could not be started: {why}")
         return _Result(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
 
     def valid(self, data: bytes, signature: bytes) -> Signature:
         """Whether the signature is correct, whoever made it: valid, bad or unchecked."""
         (self.folder / "signature").write_bytes(signature)
         done = self.run("-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(self.folder / "signature"), stdin=data)
-        if done.why:
-            return Signature("unchecked", why=done.why)
+        if done.code < 0:
+            return Signature("unchecked", why=done.err)
         key = _KEY.search(done.out.decode("utf-8", "replace"))
         if done.code or key is None:
             return Signature("bad", why=_reason(done.err))
         return Signature("valid", key[1])
-
-    def certified(self, line: bytes) -> list[str]:
-        """The names that one line of a list, with an authority, has for the signature's certificate."""
-        (self.folder / "line").write_bytes(line + b"\n")
-        signature = str(self.folder / "signature")
-        done = self.run("-Y", "find-principals", "-s", signature, "-f", str(self.folder / "line"))
-        return [name for name in done.out.decode("utf-8", "replace").split("\n") if name]
 
 
 def _key_file(signing: Signing, environ: Mapping[str, str], folder: Path) -> str:
