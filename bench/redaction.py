@@ -2,8 +2,8 @@
 
     python bench/redaction.py [--seeds 10] [FOLDER ...]
 
-Positives and negatives are those of tests/redaction_set.py and tests/redaction_negatives.py, made
-from seeds (the tests assert the same goals on fewer seeds). A planted secret counts as missed if any
+Positives and negatives are those of tests/secrets (samples.py, carriers.py), made from seeds (the tests assert
+the same with one seed). A planted secret counts as missed if any
 ten characters of what stood for it in its carrier are left. FOLDERs are scanned as further text that
 is taken to hold no secret: look at what is listed there. Times are of this process' CPU.
 """
@@ -20,10 +20,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests/secrets")]
 
-import redaction_negatives  # noqa: E402
-from redaction_set import CARRIERS, leaks, planted  # noqa: E402
+from carriers import CARRIERS, leaks  # noqa: E402
+from samples import every_kind, lookalikes  # noqa: E402
 
 from vibe_gate.secrets import Redactor  # noqa: E402
 
@@ -39,9 +39,8 @@ def main() -> None:
     parser.add_argument("folders", nargs="*", type=Path)
     arguments = parser.parse_args()
     recall([f"bench-{number}" for number in range(arguments.seeds)])
-    corpus = redaction_negatives.lines()
-    assert redaction_negatives.digest(corpus) == redaction_negatives.DIGEST, "the negatives are not the frozen ones"
-    false_lines("frozen negatives", corpus, GOAL_FALSE)
+    corpus = lookalikes()
+    false_lines("what looks alike", corpus, GOAL_FALSE)
     for folder in arguments.folders:
         false_lines(str(folder), list(lines_of(folder)), None)
     speed("\n".join(corpus))
@@ -52,7 +51,7 @@ def recall(seeds: list[str]) -> None:
     missed: Counter[tuple[str, str]] = Counter()
     kinds = set()
     for seed in seeds:
-        for one in planted(seed):
+        for one in every_kind(seed):
             kinds.add(one.kind)
             for carrier, carry in CARRIERS.items():
                 carried = carry(one)
@@ -98,7 +97,7 @@ def speed(negatives: str) -> None:
         ("code as JSON", json.dumps([code]), {}),
         ("prose", prose, {}),
         ("hashes", "".join(f"{number:040x}  a.tar.gz\n" for number in range(1000)), {}),
-        ("frozen negatives", negatives, {}),
+        ("what looks alike", negatives, {}),
     ):
         whole = (text * (SIZE // len(text) + 1))[:SIZE]
         redactor = Redactor(held)

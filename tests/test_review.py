@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from answers import HANDLER, answers, fails, passes, said
 from repos import GATE, RUBRIC, SWALLOWS, Repo, gated, swallowing
-from scripted_messages_api import ApiError, DropConnection, Fault, Hang, Text, ToolUse, Turn, Usage
+from scripted_messages_api import ApiError, DropConnection, Fault, Hang, MessagesRequest, Text, ToolUse, Turn, Usage
 from wire import answer, answering
 
 from vibe_gate.domain.change import Selection
@@ -34,6 +34,17 @@ class Walk:
 
     repo: Repo
     environ: dict[str, str]
+    asked: list[MessagesRequest] = field(default_factory=list)
+    """What the model of the last `answered` was asked."""
+
+    @contextmanager
+    def answered(self, *steps: Any, repeat_last: bool = False) -> Iterator[None]:
+        """A model that says these things, for all reviews of the block."""
+        before = self.environ
+        with answering(*steps, repeat_last=repeat_last) as model:
+            self.environ, self.asked = before | model.environ, model.script.requests
+            yield
+        self.environ = before
 
     def __call__(self, selection: Selection = Selection("commit"), **request: Any) -> Review:  # noqa: B008
         return asyncio.run(self.awaited(selection, **request))
@@ -63,9 +74,15 @@ def outcomes(summary: Summary) -> dict[str, str]:
 
 
 def judged(walk: Walk, *steps: Any, **request: Any) -> Summary:
-    with answering(*steps) as model:
-        walk.environ |= model.environ
+    with walk.answered(*steps):
         return walk(**request).summary
+
+
+def change(walk: Walk, path: str = "src/load.py", text: str = SWALLOWS) -> Walk:
+    """The walk, after a commit of one file."""
+    walk.repo.write(path, text)
+    walk.repo.commit("Change")
+    return walk
 
 
 def test_a_good_change_passes(walk):
@@ -138,16 +155,8 @@ def test_no_usable_answer_is_inconclusive_never_a_pass_or_a_fail(walk, steps, re
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "step",
-    [
-        ApiError(401),
-        ApiError(429),
-        ApiError(500),
-        ApiError(529),
-        DropConnection(),
-        answer(PASSES, fault=Fault("drop", 3)),
-        answer(PASSES, fault=Fault("garbage", 3)),
-    ],
-    ids=["401", "429", "500", "529", "reset", "cut stream", "garbage"],
+    [ApiError(500), DropConnection(), answer(PASSES, fault=Fault("drop", 3))],
+    ids=["500", "reset", "cut stream"],
 )
 def test_an_infrastructure_fault_is_an_error_within_the_deadline(walk, step):
     summary = judged(walk, *[step] * 12, deadline_s=60)
@@ -164,34 +173,31 @@ def test_a_model_that_hangs_costs_no_more_than_the_deadline(walk):
 
 
 def test_a_budget_that_does_not_pay_for_the_question_sends_no_request(walk):
-    with answering(PASSES) as model:
-        walk.environ |= model.environ
-        summary = walk(max_cost_usd=0.000001).summary
-    assert model.script.requests == []
+    summary = judged(walk, PASSES, max_cost_usd=0.000001)
+    assert walk.asked == []
     assert (summary.outcome, summary.exit_code) == ("inconclusive", 3)
     assert "budget" in summary.unreviewed[0].reason
 
 
-def test_a_budget_reached_mid_run_names_what_was_not_reviewed(walk):
+def test_a_budget_reached_mid_run_is_an_event_and_both_name_what_was_not_reviewed(walk):
     looks = Turn(ToolUse("Read", {"file_path": "src/load.py"}), usage=Usage(100, 200_000))
-    with answering(looks, PASSES) as model:
-        walk.environ |= model.environ
-        summary = walk(max_cost_usd=0.5).summary
-    assert len(model.script.requests) == 1
+    summary = judged(walk, looks, PASSES, max_cost_usd=0.5)
+    assert len(walk.asked) == 1
     assert (summary.outcome, summary.exit_code) == ("inconclusive", 3)
     assert [(item.path, "budget" in item.reason) for item in summary.unreviewed] == [("src/load.py", True)]
+    (event,) = [event for event in events(walk, summary) if event["type"] == "budget.reached"]
+    assert [item["path"] for item in event["data"]["not_asked"]] == ["src/load.py"]
+    assert event["data"]["limit_usd"] == 0.5
 
 
 @pytest.mark.slow
 def test_a_40000_line_change_is_asked_part_by_part(walk):
-    walk.repo.write("src/table.py", "".join(f"v{i:05d} = {i}\n" for i in range(40_000)))
-    walk.repo.commit("Add a table")
-    with answering(PASSES, repeat_last=True) as model:
-        walk.environ |= model.environ
+    change(walk, "src/table.py", "".join(f"v{i:05d} = {i}\n" for i in range(40_000)))
+    with walk.answered(PASSES, repeat_last=True):
         summary = walk(max_cost_usd=50.0).summary
-    asked = "".join(json.dumps(request.body) for request in model.script.requests)
+    asked = "".join(json.dumps(request.body) for request in walk.asked)
     assert all(f"v{i:05d} = " in asked for i in range(0, 40_000, 997))
-    assert len(model.script.requests) > 5
+    assert len(walk.asked) > 5
     assert (summary.outcome, summary.unreviewed) == ("pass", ())
 
 
@@ -211,12 +217,9 @@ def test_no_judge_asks_nobody_and_says_what_was_not_reviewed(walk):
 def test_a_failing_must_check_binds_and_spares_the_judge(walk, tmp_path, environ):
     check = '[[criterion]]\nid = "no-marker"\nkind = "check"\ncheck = "no-conflict-markers"\nmust = true\n'
     walk.repo = gated(tmp_path / "other", environ, rubric=RUBRIC + check)
-    walk.repo.write("src/load.py", "<<<<<<< ours\na = 1\n=======\na = 2\n>>>>>>> theirs\n")
-    walk.repo.commit("Merge")
-    with answering(PASSES) as model:
-        walk.environ |= model.environ
-        summary = walk().summary
-    assert model.api.log == []
+    change(walk, text="<<<<<<< ours\na = 1\n=======\na = 2\n>>>>>>> theirs\n")
+    summary = judged(walk, PASSES)
+    assert walk.asked == []
     assert (summary.outcome, summary.exit_code) == ("fail", 1)
     assert "no-marker" in summary.unreviewed[0].reason
 
@@ -235,9 +238,7 @@ check = "no-secrets"
 must = true
 """
     walk.repo = gated(tmp_path / "late", environ, rubric=RUBRIC + late)
-    walk.repo.write("src/load.py", SWALLOWS)
-    walk.repo.commit("Load robustly")
-    summary = walk(judge=False, deadline_s=3).summary
+    summary = change(walk)(judge=False, deadline_s=3).summary
     checks = {criterion.id: criterion for criterion in summary.rubrics[0].criteria}
     assert checks["no-secret"].outcome == "error"
     assert "deadline" in checks["no-secret"].reason
@@ -261,30 +262,13 @@ def test_a_change_of_the_gate_needs_a_human(walk):
     assert "-must = true\n+must = false" in change.diff
 
 
-def test_two_commits_one_that_softens_and_one_that_uses_it_do_not_work_with_an_upstream(walk, tmp_path, environ):
-    origin = tmp_path / "origin"
-    walk.repo.git("clone", "-q", "--bare", ".", str(origin))
-    walk.repo.git("remote", "add", "origin", str(origin))
-    walk.repo.git("fetch", "-q", "origin")
-    walk.repo.git("remote", "set-head", "origin", "-a")
-    walk.repo.git("branch", "-q", "-u", "origin/main")
-    walk.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC.replace("must = true", "must = false"))
-    walk.repo.commit("Soften")
-    walk.repo.write("src/more.py", SWALLOWS)
-    walk.repo.commit("Use it")
-    summary = judged(walk, answers(fails(HANDLER | {"path": "src/more.py"}), said("names-are-clear")))
-    assert summary.trusted.revision == walk.repo.git("rev-parse", "origin/main")
-    assert (summary.rubrics[0].criteria[0].must, summary.exit_code) == (True, 1)
-
-
 def test_the_first_definitions_of_all_are_used_and_said_to_be_the_changes_own(tmp_path, environ):
     walk = Walk(Repo(tmp_path / "repo", environ), environ)
     walk.repo.commit("First")
     walk.repo.write(".vibe-gate/gate.toml", GATE)
     walk.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC)
     walk.repo.commit("Add a gate")
-    with answering(PASSES, repeat_last=True) as model:
-        walk.environ |= model.environ
+    with walk.answered(PASSES, repeat_last=True):
         locally = walk()
         walk.environ["CI"] = "true"
         in_ci = walk()
@@ -342,20 +326,16 @@ def test_files_that_change_during_the_review_are_an_integrity_error(walk):
 
 @pytest.mark.slow
 def test_votes_stop_as_soon_as_the_outcome_cannot_change(walk, tmp_path, environ):
-    voting = "votes = 3\n" + RUBRIC.replace("schema = 1\n", "")
-    walk.repo = gated(tmp_path / "voting", environ, rubric="schema = 1\n" + voting)
-    walk.repo.write("src/load.py", SWALLOWS)
-    walk.repo.commit("Load robustly")
+    walk.repo = gated(tmp_path / "voting", environ, rubric=RUBRIC.replace("schema = 1\n", "schema = 1\nvotes = 3\n"))
     first = answers(fails(), said("names-are-clear"))
     second = answers(said("errors-not-swallowed"), said("names-are-clear"))
-    third = answers(fails())
-    with answering(first, second, third) as model:
-        walk.environ |= model.environ
-        summary = walk().summary
+    summary = judged(change(walk), first, second, answers(fails()))
     errors, names = summary.rubrics[0].criteria
     assert (errors.outcome, errors.decided_by, len(errors.votes)) == ("fail", "majority", 3)
     assert (names.outcome, names.decided_by, len(names.votes)) == ("pass", "unanimous", 2)
-    assert len(model.script.requests) == 3
+    assert len(walk.asked) == 3
+    nodes = [event["node_id"] for event in events(walk, summary) if event["type"] == "node.added"]
+    assert nodes == ["checks", "judge-quality"]
 
 
 def test_the_bundle_says_everything_and_is_sealed(walk):
@@ -382,7 +362,6 @@ def test_the_reviewed_change_can_be_applied_from_the_bundle(walk):
     assert walk.repo.git("write-tree") == summary.change.after
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("planted", ["file", "link"])
 def test_a_store_that_cannot_be_written_costs_the_bundle_but_not_the_verdict(walk, tmp_path, planted):
     store = walk.repo.path / ".vibe-artifacts"
@@ -390,33 +369,18 @@ def test_a_store_that_cannot_be_written_costs_the_bundle_but_not_the_verdict(wal
         store.write_text("in the way")
     else:
         store.symlink_to(tmp_path)
-    with answering(FAILS) as model:
-        walk.environ |= model.environ
-        done = walk()
-    assert (done.summary.exit_code, done.summary.bundle) == (1, "")
+    done = walk(judge=False)
+    assert (done.summary.outcome, done.summary.bundle) == ("pass", "")
     assert any(note.startswith("Unrecorded") for note in done.notes)
 
 
-def record(walk: Walk, cassette: Path) -> Summary:
-    with answering(FAILS) as model:
-        walk.environ |= model.environ
-        return walk(wire="record", cassette=cassette).summary
-
-
 @pytest.mark.slow
-def test_a_recorded_review_replays_offline_with_the_same_verdict(walk, tmp_path):
-    live = record(walk, tmp_path / "cassette")
-    for name in [name for name in walk.environ if name.startswith("ANTHROPIC_")]:
-        del walk.environ[name]
+def test_a_recorded_review_replays_offline_and_what_was_not_recorded_is_an_error_that_shows_the_difference(
+    walk, tmp_path
+):
+    live = judged(walk, FAILS, wire="record", cassette=tmp_path / "cassette")
     replayed = walk(wire="replay", cassette=tmp_path / "cassette").summary
-    assert replayed.rubrics == live.rubrics
-    assert replayed.findings == live.findings
-    assert replayed.exit_code == 1
-
-
-@pytest.mark.slow
-def test_a_request_that_was_not_recorded_is_an_error_that_shows_the_difference(walk, tmp_path):
-    record(walk, tmp_path / "cassette")
+    assert (replayed.rubrics, replayed.findings, replayed.exit_code) == (live.rubrics, live.findings, 1)
     walk.repo.write("src/load.py", SWALLOWS.replace("OSError", "ValueError"))
     walk.repo.git("commit", "-qa", "--amend", "-m", "Other")
     done = walk(wire="replay", cassette=tmp_path / "cassette")
@@ -470,17 +434,15 @@ def test_the_document_has_exactly_the_keys_of_the_contract(walk):
 
 
 @pytest.mark.slow
-def test_the_same_question_is_never_paid_twice(walk, tmp_path):
-    with answering(FAILS) as model:
-        walk.environ |= model.environ
+def test_the_same_question_is_never_paid_twice_and_needs_no_key_the_second_time(walk, tmp_path):
+    with walk.answered(FAILS):
         first = walk()
-        again = walk()
-        walk.repo.git("commit", "-q", "--amend", "-m", "Another message")
-        amended = walk()
-        walk.repo.git("worktree", "add", "-q", "--detach", str(tmp_path / "other"))
-        walk.repo.path = tmp_path / "other"
-        elsewhere = walk(Selection("range", "HEAD~1", "HEAD"))
-    assert len(model.script.requests) == 1
+    again = walk()
+    walk.repo.git("commit", "-q", "--amend", "-m", "Another message")
+    amended = walk()
+    walk.repo.git("worktree", "add", "-q", "--detach", str(tmp_path / "other"))
+    walk.repo.path = tmp_path / "other"
+    elsewhere = walk(Selection("range", "HEAD~1", "HEAD"))
     for later in (again, amended, elsewhere):
         assert later.summary.exit_code == 1
         assert later.summary.findings == first.summary.findings
@@ -491,54 +453,31 @@ def test_the_same_question_is_never_paid_twice(walk, tmp_path):
 
 
 @pytest.mark.slow
-def test_force_another_model_or_another_rubric_ask_again(walk):
-    with answering(PASSES, PASSES, PASSES, PASSES) as model:
-        walk.environ |= model.environ
+def test_force_another_model_another_rubric_or_a_damaged_cache_ask_again(walk):
+    with walk.answered(PASSES, repeat_last=True):
         walk()
         walk(force=True)
         walk.repo.write(".vibe-gate/gate.toml", GATE + '[model]\ndefault = "another-model"\n')
         walk(definitions="worktree")
         walk.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC.replace("log it", "report it"))
         walk(definitions="worktree")
-    assert len(model.script.requests) == 4
+        with closing(sqlite3.connect(walk.repo.path / ".git/vibe-gate/state.db", isolation_level=None)) as database:
+            database.execute("UPDATE answers SET answer = substr(answer, 1, 40)")
+        walk(definitions="worktree")
+    assert len(walk.asked) == 5
 
 
 @pytest.mark.slow
 def test_an_answer_that_was_no_answer_is_asked_for_again(walk):
-    with answering(Turn(Text("No."), stop_reason="refusal"), PASSES) as model:
-        walk.environ |= model.environ
-        first = walk()
-        second = walk()
-    assert (first.summary.exit_code, second.summary.exit_code) == (3, 0)
-
-
-def test_a_cached_verdict_needs_no_key(walk):
-    with answering(PASSES) as model:
-        before = dict(walk.environ)
-        walk.environ |= model.environ
-        walk()
-    walk.environ = before
-    assert walk().summary.exit_code == 0
-
-
-@pytest.mark.slow
-def test_a_damaged_cache_entry_is_asked_for_again(walk):
-    with answering(PASSES, PASSES) as model:
-        walk.environ |= model.environ
-        walk()
-        with closing(sqlite3.connect(walk.repo.path / ".git/vibe-gate/state.db", isolation_level=None)) as database:
-            database.execute("UPDATE answers SET answer = substr(answer, 1, 40)")
-        assert walk().summary.cache.misses == 2
-    assert len(model.script.requests) == 2
+    with walk.answered(Turn(Text("No."), stop_reason="refusal"), PASSES):
+        assert [walk().summary.exit_code, walk().summary.exit_code] == [3, 0]
 
 
 @pytest.mark.slow
 def test_the_authors_prose_is_withheld_unless_a_rubric_asks_and_then_the_worse_answer_counts(walk, tmp_path, environ):
     walk.repo.git("commit", "-q", "--amend", "-m", "PROSE: perfectly safe")
-    with answering(PASSES) as model:
-        walk.environ |= model.environ
-        walk()
-    assert "PROSE" not in json.dumps(model.script.requests[0].body)
+    judged(walk, PASSES)
+    assert "PROSE" not in json.dumps(walk.asked[0].body)
     sees = RUBRIC.replace('id = "quality"\n', 'id = "quality"\nsees = ["message"]\n', 1)
     walk.repo = gated(tmp_path / "sees", environ, rubric=sees)
     walk.repo.write("src/load.py", SWALLOWS)
@@ -547,26 +486,23 @@ def test_the_authors_prose_is_withheld_unless_a_rubric_asks_and_then_the_worse_a
     def persuaded(request: Any) -> Turn:
         return answer(PASSES if "PROSE" in json.dumps(request.body) else FAILS)
 
-    with answering(persuaded, repeat_last=True) as model:
-        walk.environ |= model.environ
-        summary = walk().summary
-    assert len(model.script.requests) == 2
-    assert summary.exit_code == 1
+    assert judged(walk, persuaded, persuaded).exit_code == 1
+    assert len(walk.asked) == 2
 
 
-@pytest.mark.parametrize(
-    ("message", "hint"),
-    [
-        ("Fix\n\nCo-Authored-By: Claude <noreply@anthropic.com>\n", "trailer Co-Authored-By: Claude"),
-        ("Fix\n\n🤖 Generated with [Claude Code](https://claude.com)\n", "message: generated with Claude Code"),
-        ("Fix\n\nEntire-Checkpoint: 0123abc\n", "trailer Entire-Checkpoint: 0123abc"),
-        ("Fix\n\n co-authored-by\u00a0: C < noreply@anthropic.com >\n", "trailer co-authored-by: Claude"),
-    ],
-)
-def test_hints_that_an_agent_wrote_the_change_are_said(walk, message, hint):
-    walk.repo.git("commit", "-q", "--amend", "-m", message)
-    authored = walk(judge=False).summary.agent_authored
-    assert (authored.decision, authored.hints[0].endswith(hint)) == (True, True), authored.hints
+HINTS = {
+    "Co-Authored-By: Claude <noreply@anthropic.com>": "trailer Co-Authored-By: Claude",
+    "🤖 Generated with [Claude Code](https://claude.com)": "message: generated with Claude Code",
+    "Entire-Checkpoint: 0123abc": "trailer Entire-Checkpoint: 0123abc",
+    " co-authored-by\u00a0: C < noreply@anthropic.com >": "trailer co-authored-by: Claude",
+}
+
+
+def test_hints_that_an_agent_wrote_the_change_are_said(walk):
+    for line, hint in HINTS.items():
+        walk.repo.git("commit", "-q", "--amend", "-m", f"Fix\n\n{line}\n")
+        authored = walk(judge=False).summary.agent_authored
+        assert (authored.decision, authored.hints[0].endswith(hint)) == (True, True), authored.hints
 
 
 def test_a_change_by_a_person_has_no_hints_and_the_environment_speaks_of_uncommitted_work_only(walk):
@@ -577,7 +513,7 @@ def test_a_change_by_a_person_has_no_hints_and_the_environment_speaks_of_uncommi
     assert authored.hints == ("CLAUDECODE is set: Claude Code runs this",)
 
 
-@pytest.mark.parametrize("name", ["claude-haiku-5-5", "sonnet", "claude-opus-4"])
+@pytest.mark.parametrize("name", ["claude-haiku-5-5", "sonnet"])
 def test_a_session_has_one_cost_also_of_a_model_that_our_table_does_not_know(walk, name):
     walk.repo.write(".vibe-gate/gate.toml", GATE + f'[model]\ndefault = "{name}"\n')
     dear = answer(PASSES, usage=Usage(2_000, 3_000))
@@ -596,8 +532,7 @@ def test_a_days_budget_is_shared_by_all_runs_of_the_day(walk):
     walk.repo.write(".vibe-gate/gate.toml", GATE + "[budget]\nmax_cost_usd = 0.50\nper_day_usd = 0.60\n")
     walk.repo.commit("Set a day's budget")
     dear = answer(PASSES, usage=Usage(1_000, 36_000))
-    with answering(dear, PASSES) as model:
-        walk.environ |= model.environ
+    with walk.answered(dear, PASSES):
         walk.repo.write("a.py", "a = 1\n")
         first = walk(Selection("worktree")).summary
         walk.repo.write("a.py", "a = 2\n")
@@ -612,10 +547,8 @@ def test_a_day_that_is_spent_sends_no_request_and_says_budget(walk):
     walk.repo.write(".vibe-gate/gate.toml", GATE + "[budget]\nper_day_usd = 0.0001\n")
     walk.repo.commit("Set a day's budget")
     walk.repo.write("a.py", "a = 1\n")
-    with answering(PASSES) as model:
-        walk.environ |= model.environ
-        summary = walk(Selection("worktree")).summary
-    assert model.script.requests == []
+    summary = judged(walk, PASSES, selection=Selection("worktree"))
+    assert walk.asked == []
     assert (summary.exit_code, "budget" in summary.unreviewed[0].reason) == (3, True)
 
 
@@ -628,9 +561,7 @@ def test_a_secret_that_a_model_repeats_reaches_neither_the_bundle_nor_the_screen
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "place", ["detached HEAD", "branch without upstream", "branch from before the gate", "orphan branch"]
-)
+@pytest.mark.parametrize("place", ["upstream", "detached HEAD", "branch from before the gate", "orphan branch"])
 def test_what_the_remotes_default_branch_demands_binds_wherever_one_stands(walk, tmp_path, environ, place):
     """Softening the gate in one commit and using that in the next must not work, pushed or not."""
     origin = tmp_path / "origin"
@@ -638,71 +569,45 @@ def test_what_the_remotes_default_branch_demands_binds_wherever_one_stands(walk,
     walk.repo.git("remote", "add", "origin", str(origin))
     walk.repo.git("fetch", "-q", "origin")
     walk.repo.git("remote", "set-head", "origin", "-a")
-    if place == "branch from before the gate":
-        older = walk.repo.git(
-            "commit-tree", walk.repo.git("hash-object", "-t", "tree", "-w", "/dev/null"), "-m", "Older"
-        )
-        walk.repo.git("checkout", "-q", "-b", "fork", older)
-    elif place == "orphan branch":
-        walk.repo.git("checkout", "-q", "--orphan", "own")
+    if place == "upstream":
+        walk.repo.git("branch", "-q", "-u", "origin/main")
+    elif place == "branch from before the gate":
+        empty = walk.repo.git("hash-object", "-t", "tree", "-w", "/dev/null")
+        walk.repo.git("checkout", "-q", "-b", "fork", walk.repo.git("commit-tree", empty, "-m", "Older"))
     else:
-        walk.repo.git("checkout", "-q", *(["--detach"] if place == "detached HEAD" else ["-b", "mine"]))
+        walk.repo.git("checkout", "-q", *(["--detach"] if place == "detached HEAD" else ["--orphan", "own"]))
     walk.repo.write(".vibe-gate/gate.toml", GATE)
     walk.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC.replace("must = true", "must = false"))
     walk.repo.commit("Soften")
-    walk.repo.write("src/more.py", SWALLOWS)
-    walk.repo.commit("Use it")
+    change(walk, "src/more.py")
     summary = judged(walk, answers(fails(HANDLER | {"path": "src/more.py"}), said("names-are-clear")))
     assert summary.trusted.revision == walk.repo.git("rev-parse", "origin/main")
     assert (summary.rubrics[0].criteria[0].must, summary.exit_code) == (True, 1)
 
 
-def test_a_budget_that_is_reached_is_an_event_that_names_what_was_not_asked(walk):
-    looks = Turn(ToolUse("Read", {"file_path": "src/load.py"}), usage=Usage(100, 200_000))
-    summary = judged(walk, looks, PASSES, max_cost_usd=0.5)
-    (event,) = [event for event in events(walk, summary) if event["type"] == "budget.reached"]
-    assert [item["path"] for item in event["data"]["not_asked"]] == ["src/load.py"]
-    assert event["data"]["limit_usd"] == 0.5
-
-
-def test_a_node_is_added_once_however_many_votes_it_takes(walk, tmp_path, environ):
-    walk.repo = gated(tmp_path / "voting", environ, rubric=RUBRIC.replace("schema = 1\n", "schema = 1\nvotes = 3\n"))
-    walk.repo.write("src/load.py", SWALLOWS)
-    walk.repo.commit("Load robustly")
-    summary = judged(walk, PASSES, FAILS, PASSES)
-    nodes = [event["node_id"] for event in events(walk, summary) if event["type"] == "node.added"]
-    assert nodes == ["checks", "judge-quality"]
-
-
 def test_a_review_can_be_awaited_where_a_loop_runs_already(walk):
-    async def beside() -> tuple[Review, int]:
-        ticks = 0
+    ticks = []
 
-        async def tick() -> None:
-            nonlocal ticks
-            while True:
-                ticks += 1
-                await asyncio.sleep(0.01)
+    async def tick() -> None:
+        while True:
+            ticks.append(1)
+            await asyncio.sleep(0.01)
 
+    async def beside() -> Review:
         ticking = asyncio.create_task(tick())
         done = await walk.awaited()
         ticking.cancel()
-        return done, ticks
+        return done
 
-    with answering(PASSES) as model:
-        walk.environ |= model.environ
-        done, ticks = asyncio.run(beside())
-    assert done.summary.outcome == "pass"
-    assert ticks > 10
+    with walk.answered(PASSES):
+        assert asyncio.run(beside()).summary.outcome == "pass"
+    assert len(ticks) > 10
 
 
 def test_nothing_hides_from_a_judge_beyond_a_column(walk):
-    walk.repo.write("src/load.py", "import os;" + " " * 30_000 + "os.system('rm -rf /')\n")
-    walk.repo.commit("Import os")
-    with answering(PASSES) as model:
-        walk.environ |= model.environ
-        summary = walk().summary
-    assert "os.system('rm -rf /')" in json.dumps(model.script.requests[0].body)
+    change(walk, text="import os;" + " " * 30_000 + "os.system('rm -rf /')\n")
+    summary = judged(walk, PASSES)
+    assert "os.system('rm -rf /')" in json.dumps(walk.asked[0].body)
     assert summary.unreviewed == ()
 
 

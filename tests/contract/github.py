@@ -47,7 +47,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from contract.description import Description
 from contract.operations import NOT_BY_INTEGRATION, Answer, Asked, Operations, Refused
-from contract.state import CheckRun, Comment, Pull, Review, ReviewComment, Status, anchors_of
+from contract.state import Comment, Pull, Review, ReviewComment, anchors_of
 
 Json = Any
 
@@ -90,7 +90,6 @@ class Fault:
     delay: float
 
     def meets(self, method: str, template: str) -> bool:
-        """Whether this is one of its requests."""
         return self.times != 0 and self.method in {"*", method} and self.path in {"*", template}
 
 
@@ -104,7 +103,7 @@ class Reply:
     cut: bool = False
 
 
-class LoopbackGitHub:
+class LoopbackGitHub(Operations):
     """The server, what it remembers and what it saw. See the module's docstring."""
 
     def __init__(self, repository: str = "octo/hello", *, ghes: bool = False) -> None:
@@ -114,7 +113,7 @@ class LoopbackGitHub:
         self._base = "/api/v3" if ghes else ""
         self._graphql = "/api/graphql" if ghes else "/graphql"
         self.url = self.server_url + self._base
-        self.repository = repository
+        super().__init__(_DESCRIPTION, self.url, repository)
         self.token = "ghs_" + "L" * 36
         self.tokens = {self.token: ACTIONS}
         self.read_only: set[str] = set()
@@ -123,61 +122,20 @@ class LoopbackGitHub:
         self.violations: list[str] = []
         self._faults: list[Fault] = []
         self._lock = threading.Lock()
-        self._operations = Operations(_DESCRIPTION, self.url, repository)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-
-    # What is there
 
     @property
     def requests(self) -> int:
-        """How many requests there were."""
         return len(self.log)
-
-    @property
-    def pulls(self) -> dict[int, Pull]:
-        """Pull requests by number."""
-        return self._operations.pulls
-
-    @property
-    def comments(self) -> list[Comment]:
-        """Comments of the conversations, oldest first."""
-        return self._operations.comments
-
-    @property
-    def check_runs(self) -> list[CheckRun]:
-        """Check runs, oldest first."""
-        return self._operations.check_runs
-
-    @property
-    def reviews(self) -> list[Review]:
-        """Reviews, oldest first."""
-        return self._operations.reviews
-
-    @property
-    def review_comments(self) -> list[ReviewComment]:
-        """Comments at lines, oldest first."""
-        return self._operations.review_comments
-
-    @property
-    def statuses(self) -> list[Status]:
-        """Commit statuses, oldest first."""
-        return self._operations.statuses
-
-    @property
-    def permissions(self) -> dict[str, str]:
-        """Role by login."""
-        return self._operations.permissions
 
     # What others do
 
     def person(self, login: str) -> str:
-        """A token of a person."""
         token = f"ghp_{login}" + "P" * 30
         self.tokens[token] = login
         return token
 
     def app(self, slug: str) -> str:
-        """An installation token of an app."""
         token = f"ghs_{slug}" + "A" * 30
         self.tokens[token] = f"{slug}[bot]"
         return token
@@ -190,15 +148,15 @@ class LoopbackGitHub:
 
     def add_comment(self, number: int, author: str | None, body: str) -> Comment:
         """A comment by somebody; None: an account that is gone."""
-        now = self._operations.now()
-        comment = Comment(self._operations.new_id(), number, author, body, now, now)
+        now = self.now()
+        comment = Comment(self.new_id(), number, author, body, now, now)
         self.comments.append(comment)
         return comment
 
     def add_review(self, number: int, author: str | None, state: str = "APPROVED", commit: str | None = None) -> Review:
         """A review by somebody, of the pull's head unless another commit is given."""
         commit = commit or self.pulls[number].head_sha
-        review = Review(self._operations.new_id(), number, author, state, commit, "", self._operations.now())
+        review = Review(self.new_id(), number, author, state, commit, "", self.now())
         self.reviews.append(review)
         return review
 
@@ -207,11 +165,11 @@ class LoopbackGitHub:
         values = {"path": "a.py", "line": 1, "side": "RIGHT", "start_line": None, "start_side": None, "review": None,
                   "commit": self.pulls[number].head_sha} | more  # fmt: skip
         comment = ReviewComment(
-            id=self._operations.new_id(),
+            id=self.new_id(),
             number=number,
             author=author,
             body=body,
-            created=self._operations.now(),
+            created=self.now(),
             **values,
         )
         self.review_comments.append(comment)
@@ -242,22 +200,18 @@ class LoopbackGitHub:
         self._faults.append(Fault(method, path, status, times, headers or {}, body, after, cut, delay))
 
     def limit(self, *, retry_after: int | None = 60, status: int = 403, times: int = 1, method: str = "POST") -> None:
-        """A secondary rate limit."""
         headers = {} if retry_after is None else {"retry-after": str(retry_after)}
         self.fail(method, "*", status, times=times, headers=headers, message=SECONDARY_LIMIT)
 
     def heal(self) -> None:
-        """Forget all faults that are still to come."""
         self._faults.clear()
 
     # How it answers
 
     def start(self) -> None:
-        """Begin to answer."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop answering."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -316,7 +270,7 @@ class LoopbackGitHub:
 
     def _described(self, login: str, method: str, path: str, query: Mapping[str, str], body: bytes) -> Reply:
         operation = _DESCRIPTION.operation(method, path)
-        act = self._operations.table.get((method, operation.path)) if operation else None
+        act = self.table.get((method, operation.path)) if operation else None
         if operation is None or act is None:
             self.violations.append(f"{method} {path}: no such operation here")
             raise Refused(404, "Not Found")

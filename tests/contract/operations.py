@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from contract.description import Description, Operation
-from contract.state import CheckRun, Comment, Pull, Review, ReviewComment, Shapes, Status
+from contract.state import CheckRun, Comment, Pull, Review, ReviewComment, Shapes
 
 Json = Any
 
@@ -33,7 +33,6 @@ class Refused(Exception):
         self.status, self.message, self.errors = status, message, errors
 
     def body(self) -> Json:
-        """The JSON of the refusal."""
         body = {"message": self.message, "documentation_url": "https://docs.github.example/rest"}
         return body if self.errors is None else body | {"errors": self.errors}
 
@@ -49,11 +48,9 @@ class Asked:
 
     @property
     def app(self) -> bool:
-        """Whether the token is an app's."""
         return self.login.endswith("[bot]")
 
     def number(self, name: str) -> int:
-        """One of the path's parameters as a number."""
         return int(self.operation.values[name])
 
 
@@ -83,7 +80,6 @@ class Operations:
         self.check_runs: list[CheckRun] = []
         self.reviews: list[Review] = []
         self.review_comments: list[ReviewComment] = []
-        self.statuses: list[Status] = []
         self.permissions: dict[str, str] = {}
         self._moment = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
         self._last_id = 1000
@@ -93,26 +89,18 @@ class Operations:
         repo = "/repos/{owner}/{repo}"
         return {
             ("GET", "/user"): self._user,
-            ("GET", "/rate_limit"): self._rate_limit,
-            ("GET", repo): lambda asked: Answer(200, self.shapes.repository("full-repository", self.repository)),
             ("POST", f"{repo}/check-runs"): self._create_check_run,
             ("GET", f"{repo}/check-runs/{{check_run_id}}"): self._show_check_run,
             ("PATCH", f"{repo}/check-runs/{{check_run_id}}"): self._update_check_run,
-            ("GET", f"{repo}/check-runs/{{check_run_id}}/annotations"): self._annotations,
             ("GET", f"{repo}/commits/{{ref}}/check-runs"): self._check_runs,
-            ("GET", f"{repo}/commits/{{ref}}/statuses"): self._list_statuses,
-            ("POST", f"{repo}/statuses/{{sha}}"): self._create_status,
-            ("GET", f"{repo}/issues/comments/{{comment_id}}"): self._show_comment,
             ("PATCH", f"{repo}/issues/comments/{{comment_id}}"): self._edit_comment,
             ("DELETE", f"{repo}/issues/comments/{{comment_id}}"): self._delete_comment,
             ("GET", f"{repo}/issues/{{issue_number}}/comments"): self._list_comments,
             ("POST", f"{repo}/issues/{{issue_number}}/comments"): self._create_comment,
             ("GET", f"{repo}/pulls/{{pull_number}}"): lambda asked: Answer(200, self.shapes.pull(self._pull(asked))),
             ("GET", f"{repo}/pulls/{{pull_number}}/comments"): self._list_review_comments,
-            ("POST", f"{repo}/pulls/{{pull_number}}/comments"): self._create_review_comment,
             ("PATCH", f"{repo}/pulls/comments/{{comment_id}}"): self._edit_review_comment,
             ("GET", f"{repo}/pulls/{{pull_number}}/commits"): self._commits,
-            ("GET", f"{repo}/pulls/{{pull_number}}/files"): self._files,
             ("GET", f"{repo}/pulls/{{pull_number}}/reviews"): self._list_reviews,
             ("POST", f"{repo}/pulls/{{pull_number}}/reviews"): self._create_review,
             ("GET", f"{repo}/collaborators/{{username}}/permission"): self._permission,
@@ -125,7 +113,6 @@ class Operations:
         return self._moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def new_id(self) -> int:
-        """A number that nothing else has."""
         self._last_id += 1
         return self._last_id
 
@@ -135,10 +122,6 @@ class Operations:
         if asked.app:
             raise Refused(403, NOT_BY_INTEGRATION)
         return Answer(200, self.shapes.user(asked.login, "private-user", user_view_type="private"))
-
-    def _rate_limit(self, asked: Asked) -> Answer:
-        limit = {"limit": 5000, "remaining": 4999, "reset": 1900000000, "used": 1}
-        return Answer(200, {"rate": limit, "resources": {"core": limit, "search": limit}})
 
     def _permission(self, asked: Asked) -> Answer:
         login = unquote(asked.operation.values["username"])
@@ -166,17 +149,10 @@ class Operations:
         commits = pull.commits or [(pull.head_sha, pull.author)]
         return Answer(200, [self.shapes.commit(*each) for each in commits], pages=True)
 
-    def _files(self, asked: Asked) -> Answer:
-        paths = sorted({path for path, _, _ in self._pull(asked).anchors})
-        return Answer(200, [self.shapes.file(path) for path in paths], pages=True)
-
-    # Check runs and statuses
+    # Check runs
 
     def _run(self, asked: Asked) -> CheckRun:
-        found = [run for run in self.check_runs if run.id == asked.number("check_run_id")]
-        if not found:
-            raise Refused(404, "Not Found")
-        return found[0]
+        return _found(self.check_runs, asked.number("check_run_id"))
 
     def _show_check_run(self, asked: Asked) -> Answer:
         return Answer(200, self.shapes.check_run(self._run(asked)))
@@ -208,9 +184,6 @@ class Operations:
             run.sent["output"] = run.output | output
         run.annotations += annotations
 
-    def _annotations(self, asked: Asked) -> Answer:
-        return Answer(200, [self.shapes.annotation(each) for each in self._run(asked).annotations], pages=True)
-
     def _check_runs(self, asked: Asked) -> Answer:
         found = [run for run in self.check_runs if run.sent["head_sha"] == asked.operation.values["ref"]]
         if name := asked.query.get("check_name"):
@@ -219,25 +192,10 @@ class Operations:
             found = list({(run.app, run.sent["name"]): run for run in found}.values())
         return Answer(200, [self.shapes.check_run(run) for run in reversed(found)], pages=True, inside="check_runs")
 
-    def _create_status(self, asked: Asked) -> Answer:
-        status = Status(self.new_id(), asked.operation.values["sha"], asked.login, asked.body, self.now())
-        self.statuses.append(status)
-        return Answer(201, self.shapes.status(status))
-
-    def _list_statuses(self, asked: Asked) -> Answer:
-        found = [each for each in reversed(self.statuses) if each.sha == asked.operation.values["ref"]]
-        return Answer(200, [self.shapes.status(each) for each in found], pages=True)
-
     # Comments of the conversation
 
     def _comment(self, asked: Asked) -> Comment:
-        found = [each for each in self.comments if each.id == asked.number("comment_id")]
-        if not found:
-            raise Refused(404, "Not Found")
-        return found[0]
-
-    def _show_comment(self, asked: Asked) -> Answer:
-        return Answer(200, self.shapes.comment(self._comment(asked)))
+        return _found(self.comments, asked.number("comment_id"))
 
     def _list_comments(self, asked: Asked) -> Answer:
         number = self._pull_of(asked.number("issue_number")).number
@@ -272,22 +230,16 @@ class Operations:
         return Answer(200, [self.shapes.review(each) for each in self.reviews if each.number == number], pages=True)
 
     def _create_review(self, asked: Asked) -> Answer:
-        pull, body = self._pull(asked), asked.body or {}
-        event, comments = body.get("event", "PENDING"), body.get("comments", [])
-        if event in {"COMMENT", "REQUEST_CHANGES"} and not body.get("body"):
+        pull, body = self._pull(asked), asked.body
+        if not body.get("body"):
             raise Refused(422, "Unprocessable Entity", ["Body can't be blank"])
-        if event in {"APPROVE", "REQUEST_CHANGES"} and asked.login == pull.author:
-            raise Refused(422, "Unprocessable Entity", [f"Can not {event.lower()} on your own pull request"])
-        _limit_body("PullRequestReview", body.get("body", ""))
-        for each in comments:
-            self._check_anchor(pull, each, "Unprocessable Entity")
-        states = {"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}
-        commit = body.get("commit_id") or pull.head_sha
-        state, text = states.get(event, event), body.get("body", "")
-        review = Review(self.new_id(), pull.number, asked.login, state, commit, text, self.now())
+        _limit_body("PullRequestReview", body["body"])
+        for each in body["comments"]:
+            self._check_anchor(pull, each)
+        commit = body["commit_id"]
+        review = Review(self.new_id(), pull.number, asked.login, "COMMENTED", commit, body["body"], self.now())
         self.reviews.append(review)
-        for each in comments:
-            self._add_review_comment(asked, pull, each | {"commit_id": commit}, review.id)
+        self.review_comments += [self._review_comment(each, review) for each in body["comments"]]
         return Answer(200, self.shapes.review(review))
 
     def _list_review_comments(self, asked: Asked) -> Answer:
@@ -295,40 +247,31 @@ class Operations:
         found = [self.shapes.review_comment(each) for each in self.review_comments if each.number == number]
         return Answer(200, found, pages=True)
 
-    def _create_review_comment(self, asked: Asked) -> Answer:
-        pull = self._pull(asked)
-        self._check_anchor(pull, asked.body, "Validation Failed")
-        return Answer(201, self.shapes.review_comment(self._add_review_comment(asked, pull, asked.body, None)))
-
-    def _add_review_comment(self, asked: Asked, pull: Pull, sent: Json, review: int | None) -> ReviewComment:
-        comment = ReviewComment(
+    def _review_comment(self, sent: Json, review: Review) -> ReviewComment:
+        side = sent.get("side", "RIGHT")
+        return ReviewComment(
             id=self.new_id(),
-            number=pull.number,
-            author=asked.login,
+            number=review.number,
+            author=review.author,
             body=sent["body"],
             path=sent["path"],
             line=sent.get("line"),
-            side=sent.get("side", "RIGHT"),
+            side=side,
             start_line=sent.get("start_line"),
-            start_side=sent.get("start_side", sent.get("side", "RIGHT")) if "start_line" in sent else None,
-            commit=sent["commit_id"],
-            review=review,
+            start_side=sent.get("start_side", side) if "start_line" in sent else None,
+            commit=review.commit,
+            review=review.id,
             created=self.now(),
-            reply_to=sent.get("in_reply_to"),
         )
-        self.review_comments.append(comment)
-        return comment
 
     def _edit_review_comment(self, asked: Asked) -> Answer:
-        found = [each for each in self.review_comments if each.id == asked.number("comment_id")]
-        if not found:
-            raise Refused(404, "Not Found")
-        _own(asked, found[0].author)
+        comment = _found(self.review_comments, asked.number("comment_id"))
+        _own(asked, comment.author)
         _limit_body("PullRequestReviewComment", asked.body["body"])
-        found[0].body = asked.body["body"]
-        return Answer(200, self.shapes.review_comment(found[0]))
+        comment.body = asked.body["body"]
+        return Answer(200, self.shapes.review_comment(comment))
 
-    def _check_anchor(self, pull: Pull, sent: Json, message: str) -> None:
+    def _check_anchor(self, pull: Pull, sent: Json) -> None:
         _limit_body("PullRequestReviewComment", sent["body"])
         path, side = sent["path"], sent.get("side", "RIGHT")
         errors = []
@@ -344,9 +287,14 @@ class Operations:
             if sent["start_line"] >= (sent.get("line") or 0) and sent.get("start_side", side) == side:
                 errors.append("pull_request_review_thread.start_line must precede the end line.")
         if errors:
-            raise Refused(422, message, errors if message == "Unprocessable Entity" else [
-                {"resource": "PullRequestReviewComment", "code": "custom", "field": each.split(" ")[0], "message": each}
-                for each in errors])  # fmt: skip
+            raise Refused(422, "Unprocessable Entity", errors)
+
+
+def _found(things: list[Any], number: int) -> Any:
+    for thing in things:
+        if thing.id == number:
+            return thing
+    raise Refused(404, "Not Found")
 
 
 def _limit_body(resource: str, body: str) -> None:

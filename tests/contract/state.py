@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,7 +56,6 @@ class CheckRun:
 
     @property
     def output(self) -> dict[str, Json]:
-        """Title, summary and text."""
         return self.sent.get("output", {})
 
 
@@ -91,17 +89,6 @@ class ReviewComment:
     review: int | None
     created: str
     reply_to: int | None = None
-
-
-@dataclass
-class Status:
-    """A commit status."""
-
-    id: int
-    sha: str
-    author: str
-    sent: dict[str, Json]
-    created: str
 
 
 def anchors_of(diff: str) -> dict[tuple[str, str, int], int]:
@@ -168,7 +155,6 @@ class Shapes:
         return self._filled("nullable-integration", values)
 
     def comment(self, comment: Comment) -> Json:
-        """An issue comment."""
         return self._filled(
             "issue-comment",
             {
@@ -186,7 +172,6 @@ class Shapes:
         )
 
     def check_run(self, run: CheckRun) -> Json:
-        """A check run."""
         keys = ("name", "head_sha", "external_id", "details_url", "conclusion", "started_at", "completed_at")
         output = {key: run.output.get(key) for key in ("title", "summary", "text")}
         url = f"{self._api}/check-runs/{run.id}"
@@ -204,10 +189,6 @@ class Shapes:
                 "output": output | {"annotations_count": len(run.annotations), "annotations_url": f"{url}/annotations"},
             },
         )
-
-    def annotation(self, sent: Mapping[str, Json]) -> Json:
-        """A check run's annotation."""
-        return self._filled("check-annotation", {"blob_href": f"{self.site}/blob/{sent['path']}", **sent})
 
     def pull(self, pull: Pull, kind: str = "pull-request") -> Json:
         """A pull request, in full or (`pull-request-simple`) as lists show it."""
@@ -233,7 +214,6 @@ class Shapes:
         return {"label": f"{owner}:{ref}", "ref": ref, "sha": sha, "user": self.user(owner), "repo": repository}
 
     def repository(self, kind: str, full_name: str, fork: bool = False) -> Json:
-        """A repository."""
         owner, _, name = full_name.partition("/")
         url = f"{self._root}/repos/{full_name}"
         values = {"id": zlib.crc32(full_name.encode()), "name": name, "full_name": full_name, "owner": self.user(owner),
@@ -241,7 +221,6 @@ class Shapes:
         return self._filled(kind, values)
 
     def review(self, review: Review) -> Json:
-        """A review."""
         html = f"{self.site}/pull/{review.number}#pullrequestreview-{review.id}"
         url = f"{self._api}/pulls/{review.number}"
         values = {
@@ -260,7 +239,6 @@ class Shapes:
         return self._filled("pull-request-review", values)
 
     def review_comment(self, comment: ReviewComment) -> Json:
-        """A comment at a line."""
         url = f"{self._api}/pulls/comments/{comment.id}"
         html = f"{self.site}/pull/{comment.number}#discussion_r{comment.id}"
         pull = f"{self._api}/pulls/{comment.number}"
@@ -293,7 +271,6 @@ class Shapes:
         )
 
     def commit(self, sha: str, author: str | None) -> Json:
-        """A commit of a pull request."""
         url, html = f"{self._api}/commits/{sha}", f"{self.site}/commit/{sha}"
         person = {
             "name": author or "ghost",
@@ -305,23 +282,3 @@ class Shapes:
         account = self.user(author) or {}
         return self._filled("commit", {"sha": sha, "url": url, "html_url": html, "comments_url": url, "commit": inner,
                                        "author": account, "committer": account, "parents": []})  # fmt: skip
-
-    def file(self, path: str) -> Json:
-        """A file of a pull request."""
-        return self._filled("diff-entry", {"filename": path, "status": "modified", "sha": "0" * 40})
-
-    def status(self, status: Status) -> Json:
-        """A commit status."""
-        values = {key: status.sent.get(key) for key in ("state", "description", "target_url")}
-        return self._filled(
-            "status",
-            {
-                **values,
-                "id": status.id,
-                "context": status.sent.get("context", "default"),
-                "url": f"{self._api}/statuses/{status.sha}",
-                "creator": self.user(status.author),
-                "created_at": status.created,
-                "updated_at": status.created,
-            },
-        )

@@ -1,49 +1,128 @@
-"""Samples of secrets, made at run time from templates, so that no scanner finds one in a file of ours."""
+"""Samples of secrets, and of what only looks like some, made at run time: no scanner finds a secret in a file of ours.
+
+Everything is made from seeds, by arithmetic of our own: the same on every machine and Python.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 import string
+import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
-from redaction_set import HEX, UPPER, URL64, WORD, Lot
+from vibe_gate import secrets
 
 HERE = Path(__file__).parent
-NEWLINE = "⏎"
+NEWLINE, ESCAPE = "⏎", "␛"
+RULES = tomllib.loads((Path(secrets.__file__).parent / "rules.toml").read_text("utf-8"))["rule"]
+
+_WORD = string.ascii_letters + string.digits
 _ALPHABETS = {
-    "word": WORD, "url": URL64, "hex": HEX, "base32": UPPER, "digit": string.digits, "letter": string.ascii_letters,
-    "base64": WORD + "+/",
+    "word": _WORD, "url": _WORD + "-_", "hex": "0123456789abcdef", "base32": string.ascii_uppercase + "234567",
+    "digit": string.digits, "letter": string.ascii_letters, "base64": _WORD + "+/",
 }  # fmt: skip
+_NOUNS = """user order invoice session token password secret key account request cache cursor credential handler
+    registry bucket passport tokenizer keyboard monkey"""
+_VERBS = "load store parse rotate refresh validate hash encode reset fetch compare"
+_PROSE = """The gate reads every token of the password policy before a secret is rotated and keys are kept in vaults
+    which nobody opens without reason authentication requires credentials basic bearer header passes compass"""
 
 
-def filled(template: str) -> str:
-    """`ghp_{word:36}` with 36 random letters and digits, the same in every run; `{plain:text}` is the text."""
-    lot = Lot(template)
+class Lot:
+    """Random choices that are the same everywhere: sha-256 of a seed and a counter."""
 
-    def run(match: re.Match[str]) -> str:
-        return match[2] if match[1] == "plain" else lot.run(_ALPHABETS[match[1]], int(match[2]))
+    def __init__(self, seed: str) -> None:
+        self._seeded = hashlib.sha256(f"{seed}/".encode())
+        self._count = 0
 
-    return re.sub(r"\{(\w+):(\w+)\}", run, template)
+    def below(self, bound: int) -> int:
+        self._count += 1
+        drawn = self._seeded.copy()
+        drawn.update(b"%d" % self._count)
+        return int.from_bytes(drawn.digest()[:8], "big") % bound
+
+    def run(self, alphabet: str, length: int) -> str:
+        return "".join(alphabet[self.below(len(alphabet))] for _ in range(length))
+
+    def one_of(self, words: str) -> str:
+        return words.split()[self.below(len(words.split()))]
+
+
+def filled(template: str, seed: str = "") -> str:
+    """`ghp_{word:36}` with 36 letters and digits that depend on the seed; `{plain:text}` is the text."""
+    lot = Lot(seed + template)
+
+    def part(match: re.Match[str]) -> str:
+        make = _PARTS.get(match[1])
+        return make(lot, match[2]) if make else match[0]
+
+    return re.sub(r"\{(\w+)(?::(\w+))?\}", part, template)
+
+
+def _run(alphabet: str) -> Callable[[Lot, str], str]:
+    return lambda lot, length: lot.run(alphabet, int(length))
+
+
+def _prose(lot: Lot, given: str = "") -> str:
+    return " ".join(lot.one_of(_PROSE) for _ in range(12)).capitalize() + "."
+
+
+_PARTS: dict[str, Callable[[Lot, str], str]] = {
+    **{name: _run(alphabet) for name, alphabet in _ALPHABETS.items()},
+    "plain": lambda lot, text: text,
+    "n": lambda lot, bound: str(lot.below(int(bound))),
+    "b64": lambda lot, size: base64.b64encode(bytes(lot.below(256) for _ in range(int(size)))).decode(),
+    "uuid": lambda lot, _: "-".join(lot.run(_ALPHABETS["hex"], length) for length in (8, 4, 4, 4, 12)),
+    "noun": lambda lot, _: lot.one_of(_NOUNS),
+    "NOUN": lambda lot, _: lot.one_of(_NOUNS).upper(),
+    "name": lambda lot, _: f"{lot.one_of(_VERBS)}_{lot.one_of(_NOUNS)}",
+    "camel": lambda lot, _: lot.one_of(_VERBS) + lot.one_of(_NOUNS).title() + lot.one_of("2 ById V1"),
+    "prose": _prose,
+    "prose64": lambda lot, _: base64.b64encode(_prose(lot).encode()).decode(),
+    "prosehex": lambda lot, _: _prose(lot).encode().hex(),
+    "proseurl": lambda lot, _: quote(_prose(lot)),
+}
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A text with one secret of a kind."""
+    """A secret of a kind, between what stands around it."""
 
     kind: str
-    text: str
+    before: str
     secret: str
+    after: str
+
+    @property
+    def text(self) -> str:
+        return self.before + self.secret + self.after
 
 
-def planted() -> list[Sample]:
+def planted(seed: str = "") -> list[Sample]:
     """The samples of `planted.txt`."""
     told = [line.split("\t", 1) for line in lines("planted.txt")]
-    parts = [(kind, re.split("[«»]", filled(template))) for kind, template in told]
-    return [Sample(kind, "".join(texts), texts[1]) for kind, texts in parts]
+    return [Sample(kind, *re.split("[«»]", filled(template, seed))) for kind, template in told]
+
+
+def every_kind(seed: str) -> list[Sample]:
+    """One secret of each rule that knows it by its form, and one of each other kind."""
+    known = [rule for rule in RULES if rule["positive"].startswith("say ")]
+    others = {one.kind: one for one in reversed(planted(seed))}
+    forms = [Sample(rule["id"], "say ", filled(rule["positive"], seed).removeprefix("say "), "\n") for rule in known]
+    return [*forms, *others.values()]
+
+
+def lookalikes() -> list[str]:
+    """A hundred lines of each template in `lookalikes.txt`."""
+    return [filled(line, f"{number}") for line in lines("lookalikes.txt") for number in range(100)]
 
 
 def lines(name: str) -> list[str]:
     """The texts of a data file of this folder."""
     told = (HERE / name).read_text("utf-8").splitlines()
-    return [line.replace(NEWLINE, "\n") for line in told if line and not line.startswith("# ")]
+    return [line.replace(NEWLINE, "\n").replace(ESCAPE, "\x1b") for line in told if line and not line.startswith("# ")]

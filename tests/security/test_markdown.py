@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import sys
+import tomllib
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,80 +30,17 @@ HEAD = "c0ffee" * 6 + "c0ff"
 OLD = "0ddba11" * 5 + "0ddba"
 LINKS = Links("https://github.com", "o/r", HEAD, "https://github.com/o/r/actions/runs/1", OLD)
 
-HOSTILE = {
-    "user": "@octocat look",
-    "team": "cc @org/team.",
-    "mention-in-brackets": "(@octocat)",
-    "mention-after-entity": "&#64;octocat &commat;octocat",
-    "mention-escaped": "\\@octocat",
-    "issue": "fixes #1 and closes #22",
-    "issue-gh": "GH-1",
-    "issue-elsewhere": "o/r#1 and https://github.com/o/r/issues/1",
+HOSTILE = tomllib.loads((Path(__file__).parent / "hostile.toml").read_text("utf-8")) | {
     "sha": f"reverts {HEAD} and {HEAD[:7]}",
     "sha-elsewhere": f"o/r@{HEAD}",
-    "url": "see https://evil.example/x?y=1.",
-    "url-www": "www.evil.example",
-    "url-ftp": "ftp://evil.example",
-    "url-angle": "<https://evil.example>",
-    "url-javascript": "[x](javascript:alert(1))",
-    "url-xmpp": "xmpp:a@b.example",
-    "email": "mail jo@evil.example now",
-    "email-mailto": "mailto:jo@evil.example",
-    "image": "![x](https://evil.example/p.png)",
-    "image-reference": "![x][r]\n\n[r]: https://evil.example/p.png",
-    "image-html": "<img src=https://evil.example/p.png onerror=alert(1)>",
-    "link": "[click](https://evil.example)",
-    "link-reference": "[click][r]\n\n[r]: https://evil.example",
-    "definition": "[`quality`]: https://evil.example",
-    "html": "<b>bold</b><script>alert(1)</script><iframe src=//evil.example>",
-    "html-split": "<a href='https://evil.example'",
-    "html-close": "</details></summary></code></pre></td></table>",
-    "html-open": "<details><summary><pre><table><textarea>",
-    "html-entity": "&lt;b&gt; &amp; &nbsp; &#x3C;b&#x3E;",
-    "comment-open": "<!-- everything below is gone",
-    "comment-close": "--> visible",
-    "cdata": "<![CDATA[ x",
-    "processing": "<?php x",
-    "fence": "```\nout\n```",
     "fence-long": "`" * 40 + "\nout",
-    "fence-tildes": "~~~~\nout",
-    "fence-suggestion": "```suggestion\nrm -rf /\n```",
-    "fence-mermaid": "```mermaid\ngraph TD; a-->b; click a href \"https://evil.example\"\n```",
-    "code-odd": "a ` b `` c ``` d",
-    "code-edges": "`` ` ``",
-    "backslash": "ends with a backslash \\",
-    "pipe": "a | b \\| c || d",
-    "heading": "# Approved\n\n## APPROVED",
-    "setext": "Approved\n===\n---",
-    "rule": "***\n---\n___",
-    "list": "- a\n* b\n1. c\n+ d",
-    "tasks": "- [x] reviewed by a human\n- [ ] todo",
-    "quote": "> [!IMPORTANT]\n> approved",
-    "footnote": "x[^1]\n\n[^1]: y",
-    "emphasis": "**PASS** __PASS__ *a* ~~b~~",
-    "math": "$\\href{https://evil.example}{x}$ and $$x$$ and $`x`$",
-    "emoji": ":tada: :+1: :octocat:",
-    "workflow-command": "::error file=a,line=1::x\n::set-output name=x::y\n##[error]x",
-    "workflow-stop": "::stop-commands::x\n::add-mask::***",
-    "ansi": "\x1b[2J\x1b]8;;https://evil.example\x07x\x1b]8;;\x07",
-    "bidi": "pass\u202e\u2066 liaf",
-    "zero-width": "@\u200boctocat p\u200bass \ufeff\u00ad",
     "tags": "x" + "".join(chr(0xE0000 + ord(char)) for char in "hidden"),
-    "carriage": "a\rb\r\nc\r# d",
-    "nul": "a\0b\0",
-    "separators": "a\u2028b\u2029c\x85d\x0be",
-    "surrogate": "a\udcffb\udc80",
-    "megabyte": "@a#1`|" * 170_000,
-    "newlines": "\n\n\n\n    indented code\n\n",
-    "tab": "\tindented\t|\t@octocat",
     "marker": f"{MARKER}\n<!-- vibe-gate:state eJyrVspIzUxRslIy0lFQykvMTVWyUkpKVaoFAE -->",
     "finding-marker": f"{FINDING_MARKER}{'a' * 16} -->",
-    "hex-word": "deadbeef",
-    "ticket": "JIRA-1 and SEC-42",
-    "custom": "GHSA-xxxx-xxxx-xxxx CVE-2024-1",
-    "nothing": "",
-    "blank": " \t ",
-}  # fmt: skip
+    "surrogate": "a\udcffb\udc80",
+    "megabyte": "@a#1`|" * 170_000,
+}
+WORDS = [name for name in HOSTILE if name not in ("nothing", "blank", "surrogate", "megabyte")]
 
 
 def told(text: str) -> Report:
@@ -184,31 +124,27 @@ def check(markdown: str, breaks: bool) -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_nothing_of_theirs_is_an_image_a_link_a_mention_or_html(name):
+def test_nothing_of_theirs_is_an_image_a_link_a_mention_or_html_and_every_body_can_be_sent(name):
     text = HOSTILE[name]
+    limits = {"comment": 65_000, "job summary": 1_000_000, "check summary": 65_000, "check text": 65_000}
     for what, markdown in documents(told(text), text).items():
         check(markdown, breaks=what != "job summary")
+        assert len(markdown.encode()) <= limits.get(what, 60_000)
+        assert not {"\r", "\0"} & set(markdown)
+    for note in check_run(told(text)).annotations:
+        assert len(note.message.encode()) < 64_000
+        assert "\x1b" not in note.message + note.title + note.raw_details
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in HOSTILE if name not in ("nothing", "blank", "surrogate", "megabyte")]
-)
-def test_the_document_has_the_same_parts_as_with_plain_words(name):
+@pytest.mark.parametrize("name", WORDS)
+def test_the_document_has_the_same_parts_as_with_plain_words_and_theirs_can_be_read_word_for_word(name):
     text = HOSTILE[name]
     words = "\n".join(["plain words"] * (text.count("\n") + 1))
-    plain = documents(told(words), words)
-    for what, markdown in documents(told(text), text).items():
+    plain, made = documents(told(words), words), documents(told(text), text)
+    for what, markdown in made.items():
         assert skeleton(page(markdown)) == skeleton(page(plain[what])), what
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in HOSTILE if name not in ("nothing", "blank", "megabyte", "surrogate")]
-)
-def test_what_they_wrote_can_be_read_word_for_word(name):
-    text = HOSTILE[name]
     seen = page(comment(told(text))).text_content()
-    words = safe(" ".join(text.split())).split()
-    assert " ".join(words).replace(" ", "") in "".join(seen.split())
+    assert "".join(safe(" ".join(text.split())).split()) in "".join(seen.split())
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -240,20 +176,6 @@ def test_no_workflow_command_of_theirs_is_obeyed(name):
         assert {pair.split("=")[0] for pair in head.split(" ", 1)[1].split(",")} <= {"title", "file", "line", "endLine"}
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_every_body_is_small_enough_and_can_be_sent(name):
-    text = HOSTILE[name]
-    made = documents(told(text), text)
-    limits = {"comment": 65_000, "job summary": 1_000_000, "check summary": 65_000, "check text": 65_000}
-    for what, markdown in made.items():
-        assert len(markdown.encode()) <= limits.get(what, 60_000)
-        assert "\r" not in markdown
-        assert "\0" not in markdown
-    for note in check_run(told(text)).annotations:
-        assert len(note.message.encode()) < 64_000
-        assert "\x1b" not in note.message + note.title + note.raw_details
-
-
 TOKENS = st.sampled_from([
     "@octocat", "#1", "`", "``", "```", "~~~", "|", "\\", "<", ">", "<!--", "-->", "</details>", "<b>", "[", "]", "](",
     "(https://evil.example)", "!", "&", ";", "&#64;", "$", ":", ":tada:", "www.", "https://", "\n", "\r", "\t", " ",
@@ -270,17 +192,14 @@ def test_nor_of_anything_that_can_be_put_together(text):
 
 
 def test_a_state_that_unpacks_to_megabytes_is_not_read():
-    import base64
-    import zlib
-
     bomb = base64.b64encode(zlib.compress(b'{"schema":1,' + b" " * (8 << 20) + b"}", 9)).decode()
     assert len(bomb) < 12_000
     assert load(bomb) is None
 
 
-@pytest.mark.parametrize("path", ["../../../evil", "a/../../b", "/etc/passwd", "a//b", "./a", ""])
-def test_a_path_that_walks_up_is_not_linked(path):
-    assert LINKS.permalink(path, 1) == ""
+def test_a_path_that_walks_up_is_not_linked():
+    for path in ("../../../evil", "a/../../b", "/etc/passwd", "a//b", "./a", ""):
+        assert LINKS.permalink(path, 1) == ""
 
 
 @pytest.mark.parametrize(

@@ -1,116 +1,13 @@
-"""What redaction is measured on: planted secrets of every kind in every carrier, and text that holds none.
-
-Everything is made from a seed, by arithmetic of our own: the same on every machine and
-Python. Secrets are put together at run time, so that no scanner finds one in this file.
-"""
+"""How a secret may be carried: every way in which programs write a text, with the part that stands for the secret."""
 
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
-import string
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from urllib.parse import quote
 
-WORD = string.ascii_letters + string.digits
-URL64 = WORD + "-_"
-HEX = "0123456789abcdef"
-UPPER = string.ascii_uppercase + "234567"
-DIGITS = string.digits
-
-
-class Lot:
-    """Random choices that are the same everywhere: sha-256 of a seed and a counter."""
-
-    def __init__(self, seed: str) -> None:
-        self._seeded = hashlib.sha256(f"{seed}/".encode())
-        self._count = 0
-
-    def below(self, bound: int) -> int:
-        self._count += 1
-        drawn = self._seeded.copy()
-        drawn.update(b"%d" % self._count)
-        return int.from_bytes(drawn.digest()[:8], "big") % bound
-
-    def run(self, alphabet: str, length: int) -> str:
-        return "".join(alphabet[self.below(len(alphabet))] for _ in range(length))
-
-    def one_of(self, *choices: str) -> str:
-        return choices[self.below(len(choices))]
-
-
-@dataclass(frozen=True)
-class Planted:
-    """A secret between what stands around it."""
-
-    kind: str
-    before: str
-    secret: str
-    after: str = "\n"
-
-
-def planted(seed: str) -> Iterator[Planted]:
-    """One secret of every kind."""
-    lot = Lot(seed)
-    run = lot.run
-    name = lot.one_of("say ", "found: ", "  - ", "export X=", "# was ")
-
-    def alone(kind: str, secret: str) -> Planted:
-        return Planted(kind, name, secret)
-
-    yield alone("aws-access-key-id", lot.one_of("AK", "AS") + "IA" + run(UPPER, 16))
-    yield alone("github-token", "gh" + lot.one_of("p", "o", "s") + "_" + run(WORD, 36))
-    yield alone("github-token", "github_" + "pat_" + run(WORD, 22) + "_" + run(WORD, 59))
-    yield alone("gitlab-token", "gl" + "pat-" + run(URL64, 20))
-    yield alone("slack-token", "xo" + "xb-" + run(DIGITS, 12) + "-" + run(WORD, 24))
-    yield Planted(
-        "slack-webhook", "https://", "hooks." + "slack.com/services/T" + run(UPPER, 8) + "/B" + run(UPPER, 8) + "/x"
-    )
-    yield alone("stripe-key", "sk_" + "live_" + run(WORD, 24))
-    yield alone("stripe-webhook-secret", "wh" + "sec_" + run(WORD, 32))
-    yield alone("google-api-key", "AI" + "za" + run(URL64, 35))
-    yield alone("google-oauth-secret", "GOC" + "SPX-" + run(URL64, 28))
-    yield alone("anthropic-key", "sk-" + "ant-api03-" + run(URL64, 93) + "AA")
-    yield alone("openai-key", "sk-" + "proj-" + run(URL64, 48))
-    yield alone("npm-token", "np" + "m_" + run(WORD, 36))
-    yield alone("pypi-token", "pypi-" + "AgEIcHlwaS5vcmc" + run(URL64, 120))
-    yield alone("twilio-key", "S" + "K" + run(HEX, 32))
-    yield alone("sendgrid-key", "S" + "G." + run(URL64, 22) + "." + run(URL64, 43))
-    yield alone("jwt", "ey" + "J" + run(URL64, 30) + ".eyJ" + run(URL64, 90) + "." + run(URL64, 43))
-    yield alone("private-key", _private_key(lot))
-    yield alone("heroku-key", "HR" + "KU-" + run(URL64, 60))
-    yield alone("digitalocean-token", "do" + "p_v1_" + run(HEX, 64))
-    yield alone("telegram-bot-token", run("123456789", 10) + ":A" + "A" + run(URL64, 33))
-    yield alone("discord-bot-token", "M" + run(WORD, 25) + "." + run(WORD, 6) + "." + run(URL64, 38))
-    yield Planted(
-        "discord-webhook", "https://discord.com", "/api/web" + "hooks/" + run(DIGITS, 18) + "/" + run(URL64, 68)
-    )
-    yield alone("hugging-face-token", "h" + "f_" + run(string.ascii_letters, 34))
-    yield alone("databricks-token", "da" + "pi" + run(HEX, 32))
-    yield alone("shopify-token", "shp" + "at_" + run(HEX, 32))
-    yield alone("mailgun-key", "ke" + "y-" + run(HEX, 32))
-    yield alone("vault-token", "hv" + "s." + run(URL64, 24))
-    yield alone("age-secret-key", "AGE-SECRET-" + "KEY-1" + run(string.ascii_uppercase, 58))
-    yield alone("grafana-token", "gl" + "sa_" + run(WORD, 32) + "_" + run(HEX, 8))
-    yield alone("linear-key", "lin_" + "api_" + run(WORD, 40))
-    yield alone("groq-key", "gs" + "k_" + run(WORD, 52))
-    yield Planted("gcp-service-account", '"private_' + 'key_id": "', run(HEX, 40), '",\n')
-    yield Planted("azure-storage-key", "AccountName=a;Account" + "Key=", run(WORD, 86) + "==", ";End=b\n")
-    yield Planted("aws-secret-key", "aws_secret_" + 'access_key = "', run(WORD + "+", 38) + "a7", '"\n')
-    yield Planted("secret-assignment", "DB_PASS" + "WORD='", run(WORD, 18) + "7", "'\n")
-    yield Planted("secret-assignment", '"api_' + 'key": "', run(WORD, 30) + "7", '",\n')
-    yield Planted("url-password", "postgres://app:", run(WORD, 14) + "7", "@db7.internal:5432/app\n")
-    yield Planted("bearer-token", "Authorization: Bearer ", run(WORD, 39) + "7")
-    basic = base64.b64encode(("admin:" + run(WORD, 15)).encode()).decode()
-    yield Planted("basic-auth", "authorization: Basic ", basic)
-
-
-def _private_key(lot: Lot) -> str:
-    body = "\n".join(lot.run(WORD + "+/", 64) for _ in range(12))
-    return "-----BEGIN RSA " + f"PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE " + "KEY-----"
-
+from samples import Sample
 
 Carried = tuple[str, str]
 """The whole text, and the part of it that stands for the secret."""
@@ -120,11 +17,11 @@ def _in(text: str, coded: str, before: str = "") -> Carried:
     return before + text, coded
 
 
-def _plain(p: Planted) -> Carried:
+def _plain(p: Sample) -> Carried:
     return p.before + p.secret + p.after, p.secret
 
 
-def _around(encode: Callable[[str], str], p: Planted, head: str = "", tail: str = "") -> Carried:
+def _around(encode: Callable[[str], str], p: Sample, head: str = "", tail: str = "") -> Carried:
     coded = encode(p.secret)
     return head + encode(p.before) + coded + encode(p.after) + tail, coded
 
@@ -141,12 +38,12 @@ def _percent(text: str) -> str:
     return "".join(f"%{ord(char):02X}" for char in text)
 
 
-def _cut(p: Planted, between: str, at: int = 9) -> Carried:
+def _cut(p: Sample, between: str, at: int = 9) -> Carried:
     coded = p.secret[:at] + between + p.secret[at:]
     return p.before + coded + p.after, coded
 
 
-def _coloured(p: Planted) -> Carried:
+def _coloured(p: Sample) -> Carried:
     coded = _two_colours(p.secret)
     return f"{p.before}\x1b[31m{coded}\x1b[0m{p.after}", coded
 
@@ -155,13 +52,13 @@ def _two_colours(text: str) -> str:
     return text[: len(text) // 2] + "\x1b[0m\x1b[1;32m" + text[len(text) // 2 :]
 
 
-def _base64(p: Planted, encode: Callable[[bytes], bytes], group: int, width: int) -> Carried:
+def _base64(p: Sample, encode: Callable[[bytes], bytes], group: int, width: int) -> Carried:
     full = encode((p.before + p.secret + p.after + "and more of it\n").encode()).decode()
     first, last = -(-len(p.before) // group), (len(p.before) + len(p.secret)) // group
     return f"data: {full}\n", full[first * width : last * width]
 
 
-def _lines(p: Planted, before: str, after: str) -> Carried:
+def _lines(p: Sample, before: str, after: str) -> Carried:
     """Each line with something before and behind it, and a line around them."""
     between = f"{after}\n{before}"
     carried = _around(lambda text: text.rstrip("\n").replace("\n", between), p)
@@ -173,7 +70,7 @@ def _documented(carried: Carried) -> Carried:
 
 
 def _wrapped(
-    p: Planted, between: str = "\n", *, encode: Callable[[bytes], bytes] = base64.b64encode, line: int = 76
+    p: Sample, between: str = "\n", *, encode: Callable[[bytes], bytes] = base64.b64encode, line: int = 76
 ) -> Carried:
     full = encode((p.before + p.secret + p.after + "and more of it\n").encode()).decode()
     group, width = {base64.b64encode: (3, 4), base64.b32encode: (5, 8)}.get(encode, (1, 2))
@@ -185,14 +82,14 @@ def _wrapped(
     return f"data:{between}{lines(0, len(full))}\n", lines(first, last)
 
 
-def _wide_base64(p: Planted) -> Carried:
+def _wide_base64(p: Sample) -> Carried:
     """As PowerShell takes a command: base64 of UTF-16."""
     full = base64.b64encode((p.before + p.secret + p.after + "and more of it\n").encode("utf-16-le")).decode()
     first, last = -(-2 * len(p.before) // 3), 2 * (len(p.before) + len(p.secret)) // 3
     return f"-enc {full}\n", full[first * 4 : last * 4]
 
 
-def _spelled(p: Planted, byte: str, between: str, end: str) -> Carried:
+def _spelled(p: Sample, byte: str, between: str, end: str) -> Carried:
     """Bytes in hex with something between them, twelve in a line: `xxd -i`, `od -An -t x1`."""
     raw = (p.before + p.secret + p.after + "and more of it\n").encode()
     told = [byte.format(code) + (end if number % 12 == 11 else between) for number, code in enumerate(raw)]
@@ -213,7 +110,7 @@ def _full_width(text: str) -> str:
     return "".join(chr(ord(char) + 0xFEE0) if char.isalnum() or char in "_-" else char for char in text)
 
 
-CARRIERS: dict[str, Callable[[Planted], Carried]] = {
+CARRIERS: dict[str, Callable[[Sample], Carried]] = {
     "plain": _plain,
     "JSON": lambda p: _around(_json, p, '{"text": "', '", "n": 1}'),
     "JSON, escaped throughout": lambda p: _around(_unicode, p, '{"text": "', '"}'),
@@ -231,7 +128,7 @@ CARRIERS: dict[str, Callable[[Planted], Carried]] = {
     "HTML": lambda p: _around(lambda text: "".join(f"&#{ord(char)};" for char in text), p, "<td>", "</td>\n"),
     "colour": _coloured,
     "colour in JSON": lambda p: _around(
-        _json, Planted(p.kind, p.before + "\x1b[31m", _two_colours(p.secret), "\x1b[0m" + p.after), '{"out": "', '"}'
+        _json, Sample(p.kind, p.before + "\x1b[31m", _two_colours(p.secret), "\x1b[0m" + p.after), '{"out": "', '"}'
     ),
     "continued line": lambda p: _cut(p, "\\\n"),
     "continued line of a patch": lambda p: _cut(p, "\\\n+"),
