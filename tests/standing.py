@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,6 +51,12 @@ class Gated:
         for name, text in files.items():
             self.write(name, text)
         self.first = self.commit("First")
+
+    def at(self, path: Path) -> Gated:
+        """The same where another working tree or clone stands."""
+        other = copy.copy(self)
+        other.path = path
+        return other
 
     def run(self, *argv: str, **environ: str) -> Done:
         return vibe_gate(*argv, cwd=self.path, environ={**self.environ, **environ})

@@ -20,22 +20,11 @@ from vibe_gate.faces.cli import dispatch
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted(path for path in (ROOT / "vibe_gate").rglob("*.py") if "demo_data" not in path.parts)
-PUBLIC = {
-    *(
-        "review",
-        "ReviewRequest",
-        "Review",
-        "Progress",
-        "Selection",
-        "Summary",
-        "GateError",
-        "UsageError",
-        "DefinitionError",
-    ),
-    *("RevisionError", "UnsupportedRepository", "InfrastructureError", "AgentError", "GatewayError", "StorageError"),
-    *("ForgeError", "IntegrityError", "__version__", "find_bundles", "clean_bundles"),
-    *("read_bundle", "RunResult", "FileChange", "Attachment"),
-}
+NAMES = """
+    review ReviewRequest Review Progress Selection Summary __version__ find_bundles clean_bundles read_bundle RunResult
+    FileChange Attachment GateError UsageError DefinitionError RevisionError UnsupportedRepository InfrastructureError
+    AgentError GatewayError StorageError ForgeError IntegrityError"""
+PUBLIC = set(NAMES.split())
 
 MAX_LINES = 650
 """Of a module; beyond, it is two modules."""
@@ -66,12 +55,6 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
         vibe_gate.reviwe  # noqa: B018
 
 
-def test_every_public_name_stands_in_the_map():
-    assert all(
-        name in (vibe_gate.__doc__ or "") for name in ("review", "ReviewRequest", "Review", "Selection", "Summary")
-    )
-
-
 def section(command: str) -> str:
     """The part of docs/cli.md about one command."""
     text = (ROOT / "docs" / "cli.md").read_text()
@@ -83,11 +66,6 @@ def test_every_command_is_documented_with_all_its_options(command):
     parser = dispatch.parser(command, dispatch.command(command))
     options = {option for action in parser._actions for option in action.option_strings} - {"-h", "--help"}
     assert {option for option in options if f"`{option}" not in section(command)} == set()
-
-
-@pytest.mark.parametrize("command", (*dispatch.COMMANDS, *dispatch.MACHINE_COMMANDS))
-def test_every_command_keeps_the_form_of_a_command(command):
-    assert isinstance(dispatch.command(command), dispatch.Command)
 
 
 def test_the_exit_codes_of_the_documents_are_those_of_the_errors():
@@ -102,13 +80,6 @@ def test_planned_commands_are_not_there_yet_and_documented_as_such():
     assert all(f"`{name}`" in text for name in dispatch.PLANNED)
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_module_has_a_docstring_and_a_readable_size(module):
-    text = module.read_text()
-    assert ast.get_docstring(ast.parse(text))
-    assert text.count("\n") <= MAX_LINES
-
-
 DOORS = ("agent", "forge", "gateway", "git", "sandbox", "secrets", "store")
 
 
@@ -119,12 +90,16 @@ def test_a_door_has_at_most_fifteen_names_and_each_loads(room):
     assert all(getattr(door, name) is not None for name in door.__all__)
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_import_is_by_string(module):
+def test_a_module_has_a_docstring_a_readable_size_and_no_import_by_string():
     """Types and floors do not see what `import_module` and `__import__` load."""
-    called = [node.func for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Call)]
-    names = {call.id if isinstance(call, ast.Name) else getattr(call, "attr", "") for call in called}
-    assert not names & {"import_module", "__import__"}
+    for module in MODULES:
+        text = module.read_text()
+        tree = ast.parse(text)
+        assert ast.get_docstring(tree), module
+        assert text.count("\n") <= MAX_LINES, module
+        called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        names = {call.id if isinstance(call, ast.Name) else getattr(call, "attr", "") for call in called}
+        assert not names & {"import_module", "__import__"}, module
 
 
 def test_no_class_name_stands_twice():

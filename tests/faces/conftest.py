@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from acting import environment
+from command import Done, vibe_gate
 from hooked import Hooked, again, judged_by, put_in
+from program import repository
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -28,6 +31,18 @@ def built(tmp_path_factory: pytest.TempPathFactory, ambient: dict[str, str]) -> 
     """The Action's environment, installed from the lock once for all workers: `wheels`, `venv`, and what was `said`."""
     own = tmp_path_factory.getbasetemp()
     return environment(own.parent if "PYTEST_XDIST_WORKER" in ambient else own, ambient)
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository with one commit."""
+    return repository(tmp_path / "r")
+
+
+@pytest.fixture
+def bundles(environ: dict[str, str]) -> Callable[..., Done]:
+    """Runs `vibe-gate bundles ...` in a folder."""
+    return lambda cwd, *argv, **more: vibe_gate("bundles", *argv, cwd=cwd, environ={**environ, **more})
 
 
 @pytest.fixture(scope="session")

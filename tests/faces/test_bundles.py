@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from bundle_words import KEY, START, summary_of
 from command import Done, started, vibe_gate
-from program import ROOT, git, repository
+from program import ROOT, git
 from recorded import Kind, begun, recorded
 from test_review_screen import on_a_terminal
 
@@ -26,21 +26,6 @@ from vibe_gate.report import listing
 STORE = ".vibe-artifacts"
 HOUR = timedelta(hours=1)
 ENTRY = "import sys; from vibe_gate.faces.cli import main; sys.exit(main())"
-
-
-@pytest.fixture
-def bundles(environ):
-    """Runs `vibe-gate bundles ...` in a folder."""
-
-    def run(cwd: Path, *argv: str, **more: str) -> Done:
-        return vibe_gate("bundles", *argv, cwd=cwd, environ={**environ, **more})
-
-    return run
-
-
-@pytest.fixture
-def repo(tmp_path) -> Path:
-    return repository(tmp_path / "r")
 
 
 def runs(root: Path) -> list[Path]:

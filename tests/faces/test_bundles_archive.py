@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from bundle_words import KEY, START, Clock, Hush, record_a_review, summary_of
-from command import vibe_gate
 from program import git, repository
 
 from vibe_gate.store import RunRecorder, open_store
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    return repository(tmp_path / "repo")
 
 
 @pytest.fixture
@@ -32,94 +25,85 @@ def sealed(repo: Path, prompt: str = "p") -> RunRecorder:
     return run
 
 
-def test_a_whole_store_is_said_to_be_well_and_not_to_be_anybodys(
-    repo: Path, run: RunRecorder, environ: dict[str, str]
-) -> None:
-    done = vibe_gate("bundles", "verify", cwd=repo, environ=environ)
+def test_a_store_that_is_whole_or_not_there_is_well_and_not_said_to_be_anybodys(bundles, repo):
+    assert bundles(repo, "verify").returncode == 0
+    assert (bundles(repo, "repair").returncode, bundles(repo, "repair").stdout) == (0, "Nothing to repair.\n")
+    sealed(repo)
+    done = bundles(repo, "verify")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == ("Checked 1 run, 4 files: all hashes match. Signatures are checked by `vibe-gate verify`.\n")
+    assert done.stdout == "Checked 1 run, 4 files: all hashes match. Signatures are checked by `vibe-gate verify`.\n"
 
 
-def test_a_repository_without_a_store_is_well_too(repo: Path, environ: dict[str, str]) -> None:
-    assert vibe_gate("bundles", "verify", cwd=repo, environ=environ).returncode == 0
-    done = vibe_gate("bundles", "repair", cwd=repo, environ=environ)
-    assert (done.returncode, done.stdout) == (0, "Nothing to repair.\n")
-
-
-def test_corruption_is_exit_5_until_it_is_repaired(repo: Path, run: RunRecorder, environ: dict[str, str]) -> None:
+def test_corruption_is_exit_5_until_it_is_repaired(bundles, repo, run):
     (run.directory / "graph.json").write_text("{}")
-    done = vibe_gate("bundles", "verify", "--json", cwd=repo, environ=environ)
-    document = json.loads(done.stdout)
+    done = bundles(repo, "verify", "--json")
+    document = done.json
     assert (done.returncode, document["exit_code"], document["runs"]) == (5, 5, 1)
     assert {(flaw["state"], flaw["run_id"]) for flaw in document["flaws"]} == {("corrupt", run.run_id)}
-    done = vibe_gate("bundles", "repair", cwd=repo, environ=environ)
+    done = bundles(repo, "repair")
     assert done.returncode == 0
     assert "graph.json: it was changed after sealing; moved to quarantine, the whole run" in done.stdout
     assert "Moved files are in .vibe-artifacts/quarantine/" in done.stdout
-    assert vibe_gate("bundles", "verify", cwd=repo, environ=environ).returncode == 0
-    assert vibe_gate("bundles", "repair", cwd=repo, environ=environ).stdout == "Nothing to repair.\n"
+    assert bundles(repo, "verify").returncode == 0
+    assert bundles(repo, "repair").stdout == "Nothing to repair.\n"
 
 
-def test_one_run_can_be_named_by_the_beginning_of_its_id(repo: Path, run: RunRecorder, environ: dict[str, str]) -> None:
+def test_one_run_can_be_named_by_the_beginning_of_its_id(bundles, repo, run):
     other = sealed(repo, "q")
     (other.directory / "run.json").write_text("{}")
-    assert vibe_gate("bundles", "verify", run.run_id[:22], cwd=repo, environ=environ).returncode == 0
-    assert vibe_gate("bundles", "verify", other.run_id, cwd=repo, environ=environ).returncode == 5
-    assert vibe_gate("bundles", "verify", "20270101", cwd=repo, environ=environ).returncode == 2
+    assert bundles(repo, "verify", run.run_id[:22]).returncode == 0
+    assert bundles(repo, "verify", other.run_id).returncode == 5
+    assert bundles(repo, "verify", "20270101").returncode == 2
 
 
-def test_a_bundle_that_the_repository_committed_is_foreign(
-    repo: Path, run: RunRecorder, environ: dict[str, str]
-) -> None:
+def test_a_bundle_that_the_repository_committed_is_foreign(bundles, repo, run):
     git(repo, "add", "-f", str(run.directory / "summary.json"))
-    done = vibe_gate("bundles", "verify", cwd=repo, environ=environ)
+    done = bundles(repo, "verify")
     assert done.returncode == 5
     assert "git tracks it: it came with the repository, no review here wrote it" in done.stdout
-    assert vibe_gate("bundles", "export", cwd=repo, environ=environ).returncode == 2  # no newest run that is ours
-    assert vibe_gate("bundles", "show", cwd=repo, environ=environ).returncode == 2
-    assert vibe_gate("bundles", "show", run.run_id, cwd=repo, environ=environ).returncode == 5
-    assert vibe_gate("bundles", "export", run.run_id, cwd=repo, environ=environ).returncode == 5
-    done = vibe_gate("bundles", "repair", cwd=repo, environ=environ)
+    assert bundles(repo, "export").returncode == 2  # no newest run that is ours
+    assert bundles(repo, "show").returncode == 2
+    assert bundles(repo, "show", run.run_id).returncode == 5
+    assert bundles(repo, "export", run.run_id).returncode == 5
+    done = bundles(repo, "repair")
     assert (done.returncode, done.stdout) == (3, "")
     assert "Run `git rm -r --cached .vibe-artifacts`" in done.stderr
     assert run.directory.exists()  # repair moves nothing that git tracks
 
 
-def test_a_run_travels_to_another_repository(
-    repo: Path, run: RunRecorder, tmp_path: Path, environ: dict[str, str]
-) -> None:
+def test_a_run_travels_to_another_repository(bundles, repo, run, tmp_path):
     other = repository(tmp_path / "other")
-    done = vibe_gate("bundles", "export", run.run_id, "-o", "../run.tar.gz", cwd=repo, environ=environ)
+    done = bundles(repo, "export", run.run_id, "-o", "../run.tar.gz")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("../run.tar.gz: 1 run, ")
-    done = vibe_gate("bundles", "import", "../run.tar.gz", cwd=other, environ=environ)
+    done = bundles(other, "import", "../run.tar.gz")
     assert (done.returncode, done.stdout) == (0, f"{run.run_id} imported, about {KEY}\n")
-    done = vibe_gate("bundles", "import", "../run.tar.gz", "--json", cwd=other, environ=environ)
-    assert json.loads(done.stdout) == {
+    done = bundles(other, "import", "../run.tar.gz", "--json")
+    assert done.json == {
         "schema": 1, "imported": [], "already": [{"run_id": run.run_id, "key": KEY}],
     }  # fmt: skip
-    assert vibe_gate("bundles", "verify", cwd=other, environ=environ).returncode == 0
+    assert bundles(other, "verify").returncode == 0
     assert git(other, "status", "--porcelain") == ""
 
 
-def test_all_runs_that_ended_go_into_one_archive(repo: Path, run: RunRecorder, environ: dict[str, str]) -> None:
+def test_all_runs_that_ended_go_into_one_archive(bundles, repo, run):
     sealed(repo, "q")
     at_it = open_store(repo, Hush(), Clock()).begin(KEY, START, {"prompt": "still at it"})
-    done = vibe_gate("bundles", "export", "--all", "--json", cwd=repo, environ=environ)
-    document = json.loads(done.stdout)
+    done = bundles(repo, "export", "--all", "--json")
+    document = done.json
     assert (done.returncode, document["file"], document["runs"]) == (0, "bundles.tar.gz", 2)
     assert document["size"] == (repo / "bundles.tar.gz").stat().st_size
     assert "bundles.tar.gz is in the working tree: it will be reviewed unless git ignores it." in done.stderr
     at_it.close()
-    done = vibe_gate("bundles", "export", "--all", cwd=repo, environ=environ)
+    done = bundles(repo, "export", "--all")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "vibe-gate: bundles.tar.gz exists already; name another file.\n"
 
 
-def test_a_hostile_archive_is_one_sentence_and_exit_5(repo: Path, run: RunRecorder, environ: dict[str, str]) -> None:
+def test_a_hostile_archive_is_one_sentence_and_exit_5(bundles, repo, run):
     (repo / "x.tar.gz").write_bytes(b"PK\3\4")
-    done = vibe_gate("bundles", "import", "x.tar.gz", cwd=repo, environ=environ)
+    done = bundles(repo, "import", "x.tar.gz")
     assert (done.returncode, done.stdout) == (5, "")
     assert done.stderr == "vibe-gate: The archive is refused: it is not a whole tar.gz. Nothing was imported.\n"
-    done = vibe_gate("bundles", "import", "none.tar.gz", cwd=repo, environ=environ)
+    done = bundles(repo, "import", "none.tar.gz")
     assert (done.returncode, done.stderr) == (2, "vibe-gate: none.tar.gz cannot be read: No such file or directory.\n")

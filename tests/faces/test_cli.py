@@ -35,51 +35,30 @@ def test_help_teaches_by_example_before_it_lists(tmp_path, environ, argv):
     assert max(map(len, HELP.splitlines())) <= 80
 
 
-def test_the_module_runs_as_the_command_does(tmp_path, environ):
-    done = subprocess.run(
-        [sys.executable, "-m", "vibe_gate", "--version"],
-        cwd=tmp_path,
-        env={**environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout == f"vibe-gate {__version__}\n"
-
-
 def test_modules_of_the_reviewed_repository_are_never_imported(tmp_path, environ):
     for name in ("argparse", "json", "rich", "pydantic"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('hostile')")
-    env = {**environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "vibe_gate", "viz"]
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    done = started("viz", cwd=tmp_path, environ={**environ, "PYTHONPATH": str(ROOT)})
     assert done.returncode == 2
     assert "hostile" not in done.stderr
-
-
-def test_a_command_of_a_later_version_says_so(tmp_path, environ):
-    done = vibe_gate("viz", cwd=tmp_path, environ=environ)
-    assert done.returncode == 2
-    assert done.stderr == f"vibe-gate: 'viz' is not part of this version yet ({__version__}).\n"
-
-
-def test_an_unknown_command_gets_the_nearest_one_suggested(tmp_path, environ):
-    done = vibe_gate("reviev", cwd=tmp_path, environ=environ)
-    assert done.returncode == 2
-    assert done.stderr == "vibe-gate: 'reviev' is not a command; did you mean 'review'?\n"
 
 
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
+        (["viz"], f"'viz' is not part of this version yet ({__version__})."),
+        (["reviev"], "'reviev' is not a command; did you mean 'review'?"),
+        (["\x1b[31mreview"], "\\x1b[31mreview"),
         (["bundles", "lst"], "did you mean 'list'?"),
         (["bundles", "list", "--limt", "3"], "unknown option --limt; did you mean '--limit'?"),
-        (["config", "chek"], "did you mean 'check'?"),
     ],
 )
-def test_a_wrong_word_after_the_command_gets_the_nearest_one_too(tmp_path, environ, argv, sentence):
+def test_a_wrong_word_gets_the_nearest_one_suggested(tmp_path, environ, argv, sentence):
     done = vibe_gate(*argv, cwd=tmp_path, environ=environ)
     assert done.returncode == 2
+    assert done.stderr.startswith("vibe-gate: ")
     assert sentence in done.stderr
+    assert "\x1b" not in done.stderr
 
 
 def test_with_json_an_error_is_exactly_one_document(tmp_path, environ):
@@ -89,12 +68,6 @@ def test_with_json_an_error_is_exactly_one_document(tmp_path, environ):
     assert document["schema"] == 1
     assert document["error"]["exit_code"] == 2
     assert "use one of them" in document["error"]["message"]
-
-
-def test_an_escape_in_an_argument_does_not_reach_the_terminal(tmp_path, environ):
-    done = vibe_gate("\x1b[31mreview", cwd=tmp_path, environ=environ)
-    assert "\x1b" not in done.stderr
-    assert "\\x1b[31mreview" in done.stderr
 
 
 @pytest.mark.parametrize("command", (*dispatch.COMMANDS, *dispatch.MACHINE_COMMANDS))
@@ -110,7 +83,7 @@ def test_help_names_every_command_and_no_other():
     assert listed == list(dispatch.COMMANDS)
 
 
-@pytest.mark.parametrize("words", ["bundles list", "bundles list --json", "doctor", "review"])
+@pytest.mark.parametrize("words", ["bundles list", "review --json"])
 def test_a_current_directory_that_was_deleted_is_one_sentence_and_usage(tmp_path, environ, words):
     command = f"mkdir gone; cd gone; rmdir ../gone; exec {sys.executable} -m vibe_gate {words}"
     env = {**environ, "PYTHONPATH": str(ROOT)}
@@ -120,34 +93,21 @@ def test_a_current_directory_that_was_deleted_is_one_sentence_and_usage(tmp_path
     assert "Traceback" not in done.stderr
 
 
-def test_a_reader_that_leaves_early_is_no_error(tmp_path, environ):
-    read, write = os.pipe()
-    os.close(read)
-    done = subprocess.run(
-        [sys.executable, "-m", "vibe_gate", "--help"],
-        stdout=write,
-        stderr=subprocess.PIPE,
-        env={**environ, "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
-    )
-    os.close(write)
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
 @pytest.mark.parametrize(
     ("command", "code"),
-    [("--version >&-", 0), ("viz >&- 2>&-", 2), ("--version >/dev/full", 3), ("viz --json >/dev/full", 2)],
+    [
+        ("--version >&-", 0),
+        ("viz >&- 2>&-", 2),
+        ("--version >/dev/full", 3),
+        ("viz --json >/dev/full", 2),
+        ("--help | true", 0),
+        ("bundles list | true", 0),
+    ],
 )
 def test_a_stdout_that_cannot_be_written_is_no_traceback(tmp_path, environ, command, code):
-    if not Path("/dev/full").exists():
-        pytest.skip("no /dev/full here")
-    done = subprocess.run(
-        ["sh", "-c", f'"$0" "$1" "$2" {command}', sys.executable, "-m", "vibe_gate"],
-        env={**environ, "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+    where, env = repository(tmp_path / "r"), {**environ, "PYTHONPATH": str(ROOT)}
+    argv = ["bash", "-o", "pipefail", "-c", f'"$0" "$1" "$2" {command}', sys.executable, "-m", "vibe_gate"]
+    done = subprocess.run(argv, env=env, cwd=where, capture_output=True, text=True)
     assert done.returncode == code
     assert "Traceback" not in done.stderr
 
@@ -180,15 +140,12 @@ def test_an_interruption_is_130_with_one_line(exploding, capsys, how):
     assert capsys.readouterr().err == "vibe-gate: interrupted; nothing was decided.\n"
 
 
-def test_a_bug_is_one_line_and_never_looks_like_a_verdict(exploding, capsys):
+def test_a_bug_is_one_line_with_its_traceback_only_when_asked(exploding, capsys, monkeypatch):
     assert exploding("bug") == 3
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert "this is a bug, please report it: KeyError" in err
     assert "\x1b" not in err
-
-
-def test_a_bug_shows_its_traceback_only_when_asked(exploding, capsys, monkeypatch):
     monkeypatch.setenv("VIBE_GATE_TRACEBACK", "1")
     exploding("bug")
     assert "Traceback" in capsys.readouterr().err
@@ -208,15 +165,11 @@ def request(*argv: str, **environ: str):
         ([], Selection("worktree", "HEAD")),
         (["HEAD~1"], Selection("worktree", "HEAD~1")),
         (["A..B"], Selection("range", "A", "B")),
-        (["..B"], Selection("range", "HEAD", "B")),
-        (["A.."], Selection("range", "A", "HEAD")),
         (["A...B"], Selection("merge_base", "A", "B")),
         (["...B"], Selection("merge_base", "HEAD", "B")),
         (["A..."], Selection("merge_base", "A", "HEAD")),
-        (["v1.0..v1.1"], Selection("range", "v1.0", "v1.1")),
         (["--staged"], Selection("staged")),
         (["--commit", "HEAD~3"], Selection("commit", "HEAD~3")),
-        (["--strict", "HEAD~1"], Selection("worktree", "HEAD~1")),
         (["--strict", "HEAD~1", "--no-judge"], Selection("worktree", "HEAD~1")),
         (["--rubric", "a", "b", "HEAD~1"], Selection("worktree", "HEAD~1")),
         (["--rubric", "a", "main..feature"], Selection("range", "main", "feature")),
@@ -234,13 +187,10 @@ def test_a_revision_selects_what_git_diff_would(argv, expected):
         (["--staged", "--commit", "X"], "--staged and --commit select different changes"),
         (["A", "B"], "for a range use A..B"),
         (["--commit", "A..B"], "--commit takes one commit"),
-        ([".."], "is not a range"),
-        (["A..B..C"], "is not a range"),
         (["A....B"], "is not a range"),
         ([""], "the revision is empty"),
         (["--rubric", "Upper"], "is not a rubric id"),
         (["--max-cost-usd", "0"], "not a number above zero"),
-        (["--deadline", "nan"], "not a number above zero"),
         (["--deadline", "soon"], "not a number above zero"),
         (["--wire", "replay"], "needs --cassette DIR"),
         (["--cassette", "x"], "needs --wire record or --wire replay"),
@@ -268,9 +218,6 @@ def test_options_arrive_in_the_request():
 def test_the_wire_may_come_from_the_environment():
     asked = request(VIBE_GATE_WIRE="replay", VIBE_GATE_CASSETTE="tapes")
     assert (asked.wire, asked.cassette) == ("replay", Path("tapes"))
-
-
-def test_a_wire_from_the_environment_that_is_none_is_refused():
     with pytest.raises(UsageError, match="VIBE_GATE_WIRE is 'fax'"):
         request(VIBE_GATE_WIRE="fax")
 

@@ -8,15 +8,10 @@ from pathlib import Path
 
 import pytest
 from command import vibe_gate
-from program import ROOT, git, repository
+from program import ROOT, git
 
 GATES = ROOT / "tests/gates"
 RUBRIC = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "a"\nkind = "judge"\nquestion = "Is it?"\n'
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    return repository(tmp_path / "repo")
 
 
 def put(repo: Path, case: str) -> Path:
@@ -31,6 +26,9 @@ def test_check_tells_every_mistake_at_once(repo: Path, environ: dict[str, str], 
     expected = (GATES / case / "mistakes.txt").read_text().splitlines()
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [f"vibe-gate: {line}" for line in expected]
+    assert all(char.isprintable() or char == "\n" for char in done.stderr)
+    done = vibe_gate("config", "show", cwd=repo, environ=environ)
+    assert (done.returncode, done.stdout) == (2, "")
 
 
 def test_check_counts_what_it_found_right(repo: Path, environ: dict[str, str]) -> None:
@@ -72,11 +70,6 @@ def test_show_without_definitions_prints_the_built_in_gate(repo: Path, environ: 
     assert "vibe-gate init" in done.stderr
 
 
-def test_show_with_mistakes_prints_no_gate(repo: Path, environ: dict[str, str]) -> None:
-    done = vibe_gate("config", "show", cwd=put(repo, "names"), environ=environ)
-    assert (done.returncode, done.stdout) == (2, "")
-
-
 def test_a_rubric_that_nothing_names_is_noted(repo: Path, environ: dict[str, str]) -> None:
     put(repo, "right")
     (repo / ".vibe-gate/gate.toml").write_text('schema = 1\nrubrics = ["quality"]\n')
@@ -115,12 +108,7 @@ def test_a_gate_file_that_git_would_not_record_is_no_silent_default(
     assert ".vibe-gate/gate.toml: git does not record it as a file" in done.stderr
 
 
-def test_no_byte_of_a_definition_reaches_the_terminal_raw(repo: Path, environ: dict[str, str]) -> None:
-    done = vibe_gate("config", "check", cwd=put(repo, "hostile-text"), environ=environ)
-    assert all(char.isprintable() or char == "\n" for char in done.stdout + done.stderr)
-
-
-@pytest.mark.parametrize("argv", [["check", "--definitions", "nowhere"], ["chek"], []])
+@pytest.mark.parametrize("argv", [["check", "--definitions", "nowhere"], []])
 def test_what_cannot_be_understood_is_one_sentence(repo: Path, environ: dict[str, str], argv: list[str]) -> None:
     done = vibe_gate("config", *argv, cwd=repo, environ=environ)
     assert (done.returncode, done.stdout) == (2, "")

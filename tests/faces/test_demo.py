@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 from pathlib import Path
 
 from command import vibe_gate
 from program import git
-
-from vibe_gate.faces.cli.demo import demo, make_demo
 
 
 def test_the_demo_reviews_an_ordinary_repository_with_fixed_ids_and_says_that_it_is_a_recording(tmp_path, environ):
@@ -49,11 +46,3 @@ def test_the_readmes_picture_is_what_the_program_prints_today():
     assert made.picture() == (root / "docs/images/demo.svg").read_text(encoding="utf-8"), (
         "run `python docs/images/make.py`"
     )
-
-
-def test_the_demo_can_be_awaited_where_a_loop_runs_already(tmp_path, environ):
-    async def beside():
-        make_demo(tmp_path / "demo")
-        return await demo(tmp_path / "demo", environ, lambda stage, text: None)
-
-    assert asyncio.run(beside()).summary.outcome == "fail"

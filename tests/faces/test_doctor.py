@@ -6,7 +6,6 @@ import json
 import time
 from pathlib import Path
 
-import pytest
 from command import vibe_gate
 from program import git, repository
 
@@ -21,37 +20,25 @@ def points(cwd: Path, environ: dict[str, str], **more: str) -> dict[str, dict[st
     return {point["name"]: point for point in document["points"]}
 
 
-@pytest.fixture
-def repo(tmp_path) -> Path:
-    return repository(tmp_path / "r")
-
-
 def test_in_a_repository_without_a_key_a_review_can_run_and_the_key_is_a_warning(repo, environ):
     found = points(repo, environ)
     assert [name for name, point in found.items() if point["state"] == "broken"] == []
-    assert list(found) == [
-        "vibe-gate",
-        "git",
-        "libgit2",
-        "claude",
-        "key",
-        "repository",
-        "definitions",
-        "hooks",
-        "store",
-    ]
+    names = "vibe-gate git libgit2 claude key repository definitions hooks store"
+    assert list(found) == names.split()
     assert found["key"]["state"] == "warning"
     assert "ANTHROPIC_API_KEY" in found["key"]["advice"]
     assert found["git"]["what"].startswith("git version ")
     assert "built-in gate" in found["definitions"]["what"]
 
 
-def test_the_lines_say_the_same_for_people(repo, environ):
+def test_the_lines_say_the_same_for_people_and_nothing_is_written(repo, environ):
+    before = sorted(repo.rglob("*"))
     done = vibe_gate("doctor", cwd=repo, environ=environ)
     assert done.returncode == 0, done.stderr
     marks = {line.split()[1]: line[0] for line in done.stdout.splitlines() if not line.startswith(" ")}
     assert marks["git"] == "✓"
     assert marks["key"] == "!"
+    assert sorted(repo.rglob("*")) == before
 
 
 def test_hooks_that_this_version_would_write_otherwise_are_a_warning(repo, environ):
@@ -65,20 +52,13 @@ def test_hooks_that_this_version_would_write_otherwise_are_a_warning(repo, envir
     assert "install git" in found["advice"]
 
 
-@pytest.mark.parametrize("name", ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"])
-def test_it_names_the_variable_that_holds_the_key_and_not_the_key(repo, environ, name):
-    found = points(repo, environ, **{name: KEY})
-    assert found["key"]["state"] == "ok"
-    assert name in found["key"]["what"]
-
-
-def test_it_names_the_host_of_another_endpoint_without_the_password_in_its_address(repo, environ):
+def test_it_names_the_variable_that_holds_the_key_or_the_host_and_not_the_key(repo, environ):
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"):
+        found = points(repo, environ, **{name: KEY})
+        assert (found["key"]["state"], name in found["key"]["what"]) == ("ok", True)
     found = points(repo, environ, ANTHROPIC_BASE_URL=f"http://user:{KEY}@localhost:4000")
     assert found["key"]["state"] == "ok"
     assert "localhost" in found["key"]["what"]
-
-
-def test_an_address_that_is_none_is_a_warning(repo, environ):
     assert points(repo, environ, ANTHROPIC_BASE_URL="gopher://x")["key"]["state"] == "warning"
 
 
@@ -96,17 +76,12 @@ def test_a_repository_format_that_libgit2_cannot_open_is_named(tmp_path, environ
 
 
 def test_mistakes_in_the_definitions_are_listed_and_exit_2(repo, environ):
-    (repo / ".vibe-gate").mkdir()
+    assert vibe_gate("init", cwd=repo, environ=environ).returncode == 0
+    assert points(repo, environ)["definitions"]["state"] == "ok"
     (repo / ".vibe-gate/gate.toml").write_text("schema = 1\nrubric = []\n")
     found = points(repo, environ)
     assert found["definitions"]["state"] == "broken"
     assert "gate.toml" in found["definitions"]["advice"]
-
-
-def test_sound_definitions_are_ok(repo, environ):
-    assert vibe_gate("init", cwd=repo, environ=environ).returncode == 0
-    point = points(repo, environ)["definitions"]
-    assert (point["state"], "(s)" in point["what"]) == ("ok", False)
 
 
 def test_a_store_that_is_a_link_elsewhere_is_broken(repo, environ, tmp_path):
@@ -125,12 +100,6 @@ def test_a_hostile_name_of_the_folder_is_shown_escaped(tmp_path, environ):
     where = repository(tmp_path / "a\x1b[31mb")
     done = vibe_gate("doctor", cwd=where, environ=environ)
     assert "\x1b" not in done.stdout + done.stderr
-
-
-def test_it_leaves_the_repository_as_it_was(repo, environ):
-    before = sorted(path.relative_to(repo) for path in repo.rglob("*"))
-    vibe_gate("doctor", cwd=repo, environ=environ)
-    assert sorted(path.relative_to(repo) for path in repo.rglob("*")) == before
 
 
 def test_gaps_in_captured_sessions_are_a_warning_with_the_last_reason(repo, environ):

@@ -30,6 +30,13 @@ def fail(gated: Gated, text: str = BAD) -> list[str]:
     return [finding["fingerprint"] for finding in summary["findings"] if finding["level"] == "failure"]
 
 
+def overridden(gated: Gated, name: str, reason: str = "the marker is meant") -> dict[str, Any]:
+    """The review after an override until SOON."""
+    done = gated.run("override", name, "--reason", reason, "--expires", SOON)
+    assert done.code == 0, done.err
+    return gated.review("--staged")
+
+
 def criterion(summary, name):
     return next(one for rubric in summary["rubrics"] for one in rubric["criteria"] if one["id"] == name)
 
@@ -37,7 +44,6 @@ def criterion(summary, name):
 def test_an_overridden_finding_no_longer_blocks_and_stays_visible(gated):
     [name] = fail(gated)
     done = gated.run("override", name[:8], "--reason", "the marker is meant", "--expires", SOON)
-    assert done.code == 0, done.err
     assert f"{name} is overridden by Ada <ada@example.org> until {SOON}: the marker is meant" in done.out
     summary = gated.review("--staged")
     assert (summary["exit_code"], summary["outcome"]) == (0, "pass")
@@ -51,10 +57,12 @@ def test_an_overridden_finding_no_longer_blocks_and_stays_visible(gated):
     assert told in screen.out
 
 
-def test_the_receipt_says_who_let_it_pass_and_verify_shows_it(gated):
+def test_the_receipt_says_who_let_it_pass_verify_shows_it_and_the_bundle_carries_a_remark(gated):
     [name] = fail(gated)
-    gated.run("override", name, "--reason", "the marker is meant", "--expires", SOON)
-    gated.review("--staged")
+    [bundle] = gated.bundles()
+    overridden(gated, name)
+    assert "the marker is meant" in (bundle / "annotations.ndjson").read_text()
+    assert gated.run("bundles", "verify").code == 0
     gated.git("commit", "-q", "-m", "Change")
     said = {"finding": name, "reason": "the marker is meant", "by": "Ada <ada@example.org>"}
     assert predicate(gated.bundles()[-1])["waivers"] == [said | {"expires": SOON, "local": True}]
@@ -67,23 +75,13 @@ def test_the_receipt_says_who_let_it_pass_and_verify_shows_it(gated):
 def test_a_secret_in_a_reason_is_in_no_receipt_and_on_no_screen(gated):
     [name] = fail(gated)
     token = "ghp_" + "5FaBzX9qLm" * 3 + "tR2vW8"
-    gated.run("override", name, "--reason", f"as {token} says", "--expires", SOON)
-    gated.review("--staged")
+    overridden(gated, name, f"as {token} says")
     [waiver] = predicate(gated.bundles()[-1])["waivers"]
     assert waiver["reason"].startswith("as [redacted:github-token:")
     assert waiver["reason"].endswith("] says")
     screen = gated.run("review", "--staged").out
     assert "[redacted:github-token:" in screen
     assert token not in screen.replace("\n", "").replace(" ", "")
-    assert gated.run("bundles", "verify").code == 0
-
-
-def test_the_bundle_that_was_overridden_carries_a_remark_and_stays_whole(gated):
-    [name] = fail(gated)
-    gated.run("override", name, "--reason", "the marker is meant")
-    [bundle] = gated.bundles()
-    assert "the marker is meant" in (bundle / "annotations.ndjson").read_text()
-    assert gated.run("bundles", "verify").code == 0
 
 
 def recorded(gated: Gated, name: str, **other: Any) -> None:
@@ -91,12 +89,6 @@ def recorded(gated: Gated, name: str, **other: Any) -> None:
     ada = {"by": "Ada <ada@example.org>", "email": "ada@example.org", "expires": date(2099, 1, 1)}
     override = Override(ts="2026-01-01", finding=name, reason="x", **(ada | other))
     open_state(gated.path / ".git").overrides.append(override)
-
-
-def test_by_default_an_override_holds_for_thirty_days(gated):
-    [name] = fail(gated)
-    until = (datetime.now(UTC) + timedelta(days=30)).date()
-    assert f"until {until}" in gated.run("override", name, "--reason", "x").out
 
 
 def test_an_expired_override_has_no_effect_and_is_told(gated):
@@ -107,19 +99,15 @@ def test_an_expired_override_has_no_effect_and_is_told(gated):
     assert f"The override of {name} by Ada <ada@example.org> expired on 2026-01-01." in done.out
 
 
-def test_one_finding_overridden_leaves_the_others_blocking(gated):
+def test_one_finding_overridden_for_thirty_days_leaves_the_others_blocking_and_ci_as_it_was(gated):
     first, second = fail(gated, ALSO_BAD)
-    gated.run("override", first, "--reason", "x")
+    until = (datetime.now(UTC) + timedelta(days=30)).date()
+    assert f"until {until}" in gated.run("override", first, "--reason", "x").out
     summary = gated.review("--staged")
     assert summary["exit_code"] == 1
     assert sorted(finding["level"] for finding in summary["findings"]) == ["failure", "notice"]
     gated.run("override", second, "--reason", "x")
     assert gated.review("--staged")["exit_code"] == 0
-
-
-def test_an_override_in_ci_has_no_effect(gated):
-    [name] = fail(gated)
-    gated.run("override", name, "--reason", "x")
     assert gated.review("--staged", CI="true")["exit_code"] == 1
 
 
@@ -142,28 +130,18 @@ def test_a_change_of_the_gate_can_be_approved_until_it_changes_again(gated):
     assert gated.review("--staged")["exit_code"] == 4
 
 
-@pytest.mark.parametrize(
-    ("command", "environment", "sign"),
-    [
+def test_an_agent_is_refused_with_a_sentence_and_in_the_state_ignored(gated):
+    [name] = fail(gated)
+    for command, environment, sign in (
         ("override", {"CLAUDECODE": "1"}, "CLAUDECODE is set"),
         ("suppress", {"CODEX_SANDBOX": "seatbelt"}, "CODEX_SANDBOX is set"),
-        ("override", {"GIT_AUTHOR_EMAIL": "noreply@anthropic.com"}, "noreply@anthropic.com is Claude"),
-    ],
-)
-def test_an_agent_is_refused_with_a_sentence(gated, command, environment, sign):
-    [name] = fail(gated)
-    done = gated.run(command, name, "--reason", "trust me", **environment)
-    assert done.code == 2
-    assert f"Only a person can accept a finding, and {sign}" in done.err
-    assert gated.review("--staged")["exit_code"] == 1
-
-
-def test_an_agents_address_in_gits_configuration_is_refused_and_in_the_state_ignored(gated):
-    [name] = fail(gated)
+        ("override", {"GIT_AUTHOR_EMAIL": "cursoragent@cursor.com"}, "cursoragent@cursor.com is Cursor"),
+    ):
+        done = gated.run(command, name, "--reason", "trust me", **environment)
+        assert done.code == 2
+        assert f"Only a person can accept a finding, and {sign}" in done.err
     recorded(gated, name, email="cursoragent@cursor.com")
     assert gated.review("--staged")["exit_code"] == 1
-    gated.git("config", "user.email", "cursoragent@cursor.com")
-    assert "cursoragent@cursor.com is Cursor" in gated.run("override", name, "--reason", "x").err
 
 
 NONSENSE = [
@@ -189,6 +167,8 @@ def suppressed(gated: Gated, *argv: str) -> None:
     """A suppression, merged: on disk and committed, so that it is at the trusted revision."""
     done = gated.run("suppress", *argv)
     assert done.code == 0, done.err
+    gated.git("add", "-A")
+    assert gated.review("--staged")["exit_code"] == 1
     gated.git("reset", "-q")
     gated.git("add", ".vibe-gate")
     gated.git("commit", "-q", "-m", "Suppress")
@@ -197,13 +177,7 @@ def suppressed(gated: Gated, *argv: str) -> None:
 
 def test_a_suppression_has_an_effect_once_it_is_merged_and_is_shown(gated):
     [name] = fail(gated)
-    gated.run("suppress", name, "--reason", "a marker of the format")
-    gated.git("add", "-A")
-    assert gated.review("--staged")["exit_code"] == 1
-    gated.git("reset", "-q")
-    gated.git("add", ".vibe-gate")
-    gated.git("commit", "-q", "-m", "Suppress")
-    gated.git("add", "-A")
+    suppressed(gated, name, "--reason", "a marker of the format")
     summary = gated.review("--staged")
     assert summary["exit_code"] == 0
     assert criterion(summary, "no-todo")["outcome"] == "fail"
@@ -213,7 +187,7 @@ def test_a_suppression_has_an_effect_once_it_is_merged_and_is_shown(gated):
 def test_a_pattern_suppresses_what_a_criterion_finds_at_some_paths_only(gated):
     fail(gated)
     suppressed(gated, "no-todo:src/p*.py", "--reason", "generated")
-    assert gated.review("--staged")["exit_code"] == 0
+    assert gated.review("--staged", CI="true")["exit_code"] == 0
     gated.write("src/log.py", "# TODO\n")
     gated.git("add", "-A")
     assert gated.review("--staged")["exit_code"] == 1
@@ -232,14 +206,6 @@ def test_a_suppression_that_nothing_needs_and_one_that_has_expired_are_told(gate
     assert done.code == 0
     assert "The suppression of no-todo:src/** suppressed nothing here: is it needed any more?" in done.out
     assert "The suppression of no-tabs expired on 2020-01-01 and has no effect." in done.out
-
-
-def test_a_suppression_makes_ci_no_less_sure(gated):
-    fail(gated)
-    suppressed(gated, "no-todo:src/**", "--reason", "generated")
-    assert gated.review("--staged", CI="true")["exit_code"] == 0
-    gated.git("commit", "-q", "-m", "Change")
-    assert gated.stand()[:2] == (0, "reviewed")
 
 
 MISTAKES = [

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,19 +55,15 @@ def run(made) -> Project:
     return recorded(made, head)
 
 
-def test_the_newest_run_goes_to_the_pull_request_with_its_commit(run):
+def test_the_newest_run_goes_to_the_pull_request_with_its_commit_once_and_to_lines_where_asked(run):
     done = post(run)
     assert done.code == 0, done.err
     assert done.out.startswith("http")
-    assert len(run.ours) == 1
     assert "FAIL" in run.ours[0]
     assert run.github.writes == 1
     assert post(run, "--pr", "7").code == 0
-    assert len(run.ours) == 1
-
-
-def test_a_run_is_named_by_revision_and_lines_are_commented_where_asked(run):
     assert post(run, "HEAD", "--review-comments").code == 0
+    assert len(run.ours) == 1
     assert [one.line for one in run.github.review_comments] == [1, 4]
 
 
@@ -119,52 +116,36 @@ def test_a_run_about_uncommitted_work_is_refused(made):
     (made.checkout / "src" / "a.py").write_text(todos(1))
     vibe_gate("review", cwd=made.checkout, environ=made.environ)
     done = post(made)
-    assert done.code == 2
-    assert "reviewed uncommitted work" in done.err
+    assert (done.code, "reviewed uncommitted work" in done.err) == (2, True), done.err
 
 
-def test_an_altered_bundle_is_exit_five(run):
+def test_a_run_that_was_altered_that_has_not_ended_or_that_the_repository_brought_is_refused(run):
     bundle = next((run.checkout / ".vibe-artifacts").rglob("summary.json")).parent
     (bundle / "change.patch").write_bytes(b"nothing\n")
     done = post(run)
-    assert done.code == 5
-    assert "was changed after sealing" in done.err
+    assert (done.code, "was changed after sealing" in done.err) == (5, True), done.err
+    (bundle / "summary.json").unlink()
+    done = post(run, bundle.name)
+    assert (done.code, "no verdict to post" in done.err) == (3, True), done.err
     assert run.github.requests == 0
+    subprocess.run(["git", "add", "-f", ".vibe-artifacts"], cwd=run.checkout, env=run.environ, check=True)
+    done = post(run, bundle.name)
+    assert (done.code, "git tracks it" in done.err) == (5, True), done.err
 
 
-def test_an_unfinished_run_is_refused(run):
-    next((run.checkout / ".vibe-artifacts").rglob("summary.json")).unlink()
-    done = post(run, os.path.basename(next((run.checkout / ".vibe-artifacts").rglob("run.json")).parent))  # noqa: PTH119
-    assert done.code == 3
-    assert "no verdict to post" in done.err
-    assert run.github.requests == 0
-
-
-def test_a_run_that_the_repository_brought_is_refused(run):
-    work = run.checkout
-    (work / ".vibe-artifacts" / ".gitignore").unlink()
-    for argv in (["add", "-A"], ["commit", "-qm", "Bring a verdict"]):
-        assert os.spawnvpe(os.P_WAIT, "git", ["git", "-C", str(work), *argv], run.environ) == 0
-    name = next((work / ".vibe-artifacts").rglob("run.json")).parent.name
-    done = post(run, name)
-    assert done.code == 5
-    assert "git tracks it" in done.err
-
-
-@pytest.mark.parametrize("reseal", [False, True], ids=["summary", "summary-and-log"])
-def test_a_run_whose_verdict_was_rewritten_is_not_posted(run, reseal):
-    """Its receipt and its log still say what the review said."""
+def test_a_run_whose_verdict_was_rewritten_is_not_posted(run):
+    """Its receipt and its log still say what the review said; and its receipt does where the log is rewritten, too."""
     place = next((run.checkout / ".vibe-artifacts").rglob("run.json")).parent
+    log = place / "events.ndjson"
+    before = hashlib.sha256(log.read_bytes()).hexdigest()
     rewrite(place / "summary.json", [('"outcome": "fail"', '"outcome": "pass"'), ('"exit_code": 1', '"exit_code": 0')])
-    if reseal:
-        log = place / "events.ndjson"
-        before = hashlib.sha256(log.read_bytes()).hexdigest()
-        rewrite(log, [('"outcome":"fail"', '"outcome":"pass"'), ('"exit_code":1', '"exit_code":0')])
-        rewrite(place / "summary.json", [(before, hashlib.sha256(log.read_bytes()).hexdigest())])
-    done = post(run, "HEAD", GITHUB_ACTIONS="true")
-    assert done.code == 5, done.out + done.err
-    assert "was not posted" in done.err
-    assert f"vibe-gate bundles verify {place.name}" in done.err
+    for resealed in (False, True):
+        if resealed:
+            rewrite(log, [('"outcome":"fail"', '"outcome":"pass"'), ('"exit_code":1', '"exit_code":0')])
+            rewrite(place / "summary.json", [(before, hashlib.sha256(log.read_bytes()).hexdigest())])
+        done = post(run, "HEAD", GITHUB_ACTIONS="true")
+        assert (done.code, "was not posted" in done.err) == (5, True), done.out + done.err
+        assert f"vibe-gate bundles verify {place.name}" in done.err
     assert run.github.requests == 0
 
 
@@ -178,20 +159,14 @@ def rewrite(place: Path, changes: list[tuple[str, str]]) -> None:
     place.write_text(text)
 
 
-def test_an_older_run_is_not_posted_over_a_newer_head(run):
-    later = run.push("topic", **{"src/b.py": "y = 1\n"})
-    run.pull(later)
-    done = post(run, "--pr", "7")
-    assert done.code == 3
-    assert "left to the run of the newer commit" in done.err
-    assert run.github.writes == 0
-
-
-def test_a_refused_comment_is_exit_three_with_the_reason(run):
+def test_a_refused_comment_and_an_older_run_than_the_head_are_exit_three_with_the_reason(run):
     run.github.read_only.add(run.github.token)
     done = post(run)
-    assert done.code == 3
-    assert "The comment could not be posted" in done.err
+    assert (done.code, "The comment could not be posted" in done.err) == (3, True), done.err
+    run.pull(run.push("topic", **{"src/b.py": "y = 1\n"}))
+    done = post(run, "--pr", "7")
+    assert (done.code, "left to the run of the newer commit" in done.err) == (3, True), done.err
+    assert run.github.writes == 0
 
 
 # What another job uploaded
@@ -235,12 +210,19 @@ def relayed(made: Project, artifact: Path | None = None, head: str = "", **more:
     )
 
 
+def uploaded(made: Project) -> dict[str, Any]:
+    """The summary in the artifact."""
+    return json.loads((artifact_of(made) / "summary.json").read_text())
+
+
 def altered(made: Project, **changes: Any) -> Path:
     """The artifact with other values in its summary."""
-    place = artifact_of(made) / "summary.json"
-    document = json.loads(place.read_text())
-    place.write_text(json.dumps(document | changes))
+    (artifact_of(made) / "summary.json").write_text(json.dumps(uploaded(made) | changes))
     return artifact_of(made)
+
+
+def conclusions(made: Project) -> list[str]:
+    return conclusions(made)
 
 
 def test_a_forks_findings_reach_its_pull_request_as_a_claim(forked):
@@ -250,7 +232,7 @@ def test_a_forks_findings_reach_its_pull_request_as_a_claim(forked):
     assert "that is not verified" in forked.ours[0]
     assert (forked.checkout / "src" / "a.py").read_text() == "x = 1\n"  # the head is never checked out
     assert "FAIL" in forked.ours[0]
-    assert [run.sent["conclusion"] for run in forked.github.check_runs] == ["failure"]
+    assert conclusions(forked) == ["failure"]
     assert forked.outputs["verdict"] == "fail"
     assert forked.outputs["comment-url"]
     assert "runs/99" in forked.ours[0]
@@ -286,29 +268,25 @@ def test_a_forged_pass_is_never_green(forked):
     assert done.code == 0, done.out + done.err
     assert "PASS" not in forked.ours[0]
     assert "claims pass; that is not verified" in forked.ours[0].replace("`", "")
-    assert [run.sent["conclusion"] for run in forked.github.check_runs] == ["failure"]
+    assert conclusions(forked) == ["failure"]
     assert forked.outputs["verdict"] == "inconclusive"
 
 
-def test_a_pass_with_the_exit_code_of_something_else_is_refused(forked):
+def test_an_advisory_pass_of_a_fork_asks_for_a_human_and_one_with_another_exit_code_is_refused(forked):
     done = relayed(forked, altered(forked, outcome="pass", exit_code=2, findings=[], rubrics=[]))
-    assert done.code == 5, done.out + done.err
-    assert "disagree" in done.err
+    assert (done.code, "disagree" in done.err) == (5, True), done.out + done.err
     assert "verdict" not in forked.outputs
     assert forked.github.requests == 0
-
-
-def test_an_advisory_pass_of_a_fork_asks_for_a_human_and_is_no_pass(forked):
-    done = relayed(forked, altered(forked, outcome="pass", exit_code=4, findings=[], rubrics=[]))
+    done = relayed(forked, altered(forked, exit_code=4))
     assert done.code == 0, done.out + done.err
     assert forked.outputs["verdict"] == "inconclusive"
-    assert [run.sent["conclusion"] for run in forked.github.check_runs] == ["action_required"]
+    assert conclusions(forked) == ["action_required"]
 
 
-def signed(made: Project, signer: str, *, listed: str = "bob@example.org") -> tuple[str, Path]:
-    """A pass whose receipt is signed with a key; the base lists the key for `listed`."""
+def signed(made: Project, signer: str) -> None:
+    """A pass whose receipt is signed with a key that the base lists for Bob."""
     key = signing.key(made.place / "keys", signer)
-    made.origin.commit("List", **{".vibe-gate/allowed_signers": f"{listed} {signing.public(key)}\n"})
+    made.origin.commit("List", **{".vibe-gate/allowed_signers": f"bob@example.org {signing.public(key)}\n"})
     head = made.branch("topic", **{"src/b.py": "y = 1\n"})
     made.pull(head, fork=True, author="eve")
     made.environ |= {
@@ -318,22 +296,18 @@ def signed(made: Project, signer: str, *, listed: str = "bob@example.org") -> tu
         "GIT_CONFIG_KEY_1": "user.signingKey",
         "GIT_CONFIG_VALUE_1": str(key),
     }
-    return head, reviewed(made, head)
+    reviewed(made, head)
 
 
-def test_a_pass_that_a_listed_signer_vouches_for_is_green(made):
+def test_a_pass_that_a_listed_signer_vouches_for_is_green_with_its_own_summary_only(made):
     signed(made, "bob")
     done = relayed(made)
     assert done.code == 0, done.out + done.err
-    assert [run.sent["conclusion"] for run in made.github.check_runs] == ["success"], made.ours
+    assert conclusions(made) == ["success"], made.ours
     assert "its verdict counts" in made.ours[0]
-
-
-def test_a_signed_receipt_vouches_for_its_own_summary_only(made):
-    signed(made, "bob")
     altered(made, duration_ms=1)
     assert relayed(made).code == 0
-    assert [run.sent["conclusion"] for run in made.github.check_runs] == ["failure"]
+    assert conclusions(made)[-1] == "failure"
 
 
 def test_a_signer_whom_only_the_change_lists_is_nobody(made):
@@ -343,40 +317,29 @@ def test_a_signer_whom_only_the_change_lists_is_nobody(made):
     made.pull(head, fork=True, author="eve")
     reviewed(made, head)
     relayed(made)
-    assert "success" not in [run.sent["conclusion"] for run in made.github.check_runs]
+    assert "success" not in conclusions(made)
 
 
 def test_a_signed_pass_of_another_change_is_worth_nothing_here(made):
-    _, artifact = signed(made, "bob")
+    signed(made, "bob")
     bad = made.push("topic", **{"src/b.py": todos(1)})
     made.pull(bad)
-    document = json.loads((artifact / "summary.json").read_text())
-    document["change"]["head_commit"] = document["key"] = bad
-    (artifact / "summary.json").write_text(json.dumps(document))
+    altered(made, key=bad, change=uploaded(made)["change"] | {"head_commit": bad})
     assert relayed(made).code == 0
-    assert [run.sent["conclusion"] for run in made.github.check_runs] == ["failure"]
+    assert conclusions(made) == ["failure"]
 
 
-def test_an_artifact_of_another_commit_is_exit_five(forked):
-    other = "c" * 40
-    document = json.loads((artifact_of(forked) / "summary.json").read_text())
-    altered(forked, key=other, change=document["change"] | {"head_commit": other})
-    done = relayed(forked)
-    assert done.code == 5
-    assert "it is not posted" in done.err
-    assert forked.github.requests == 0
-
-
-def test_the_pull_request_is_looked_up_and_never_taken_from_the_artifact(forked):
-    forked.github.pulls[7].head_sha = "d" * 40
-    done = relayed(forked, head=json.loads((artifact_of(forked) / "summary.json").read_text())["key"])
-    assert done.code in (2, 3)
-    assert forked.github.writes == 0
-
-
-def test_a_closed_pull_request_gets_nothing(forked):
-    forked.github.pulls[7].state = "closed"
+def test_the_pull_request_is_looked_up_never_taken_from_the_artifact_and_a_closed_one_gets_nothing(forked):
+    key, pull = uploaded(forked)["key"], forked.github.pulls[7]
+    head, pull.head_sha = pull.head_sha, "d" * 40
+    assert relayed(forked, head=key).code in (2, 3)
+    pull.head_sha, pull.state = head, "closed"
     assert relayed(forked).code == 2
+    pull.state = "open"
+    other = "c" * 40
+    altered(forked, key=other, change=uploaded(forked)["change"] | {"head_commit": other})
+    done = relayed(forked)
+    assert (done.code, "it is not posted" in done.err) == (5, True), done.err
     assert forked.github.writes == 0
 
 
@@ -384,7 +347,7 @@ EVIL = "@octo <img src=x onerror=1> ![x](https://evil.example/x) </details> <!--
 
 
 def test_hostile_text_in_an_artifact_stays_text(forked):
-    document = json.loads((artifact_of(forked) / "summary.json").read_text())
+    document = uploaded(forked)
     finding = document["findings"][0] | {"message": EVIL, "path": "a|b`\n# x", "criterion": "<b>"}
     criterion = document["rubrics"][0]["criteria"][0] | {"reason": EVIL, "id": "<script>"}
     rubric = document["rubrics"][0] | {"criteria": [criterion]}
@@ -399,52 +362,40 @@ def test_hostile_text_in_an_artifact_stays_text(forked):
 
 def test_secrets_in_an_artifact_are_redacted_once_more(forked):
     secret = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
-    document = json.loads((artifact_of(forked) / "summary.json").read_text())
-    altered(forked, findings=[document["findings"][0] | {"message": f"Token {secret} leaks"}])
+    altered(forked, findings=[uploaded(forked)["findings"][0] | {"message": f"Token {secret} leaks"}])
     assert relayed(forked).code == 0
     assert secret not in forked.ours[0] + forked.summary + json.dumps(forked.github.check_runs[0].sent)
 
 
-def _altered(**changes: Any) -> Callable[[Path], object]:
-    def alter(folder: Path) -> None:
+def _special(name: str) -> Callable[[Path], object]:
+    """A link in the place of the summary, a pipe in that of the receipt."""
+
+    def spoil(folder: Path) -> None:
+        (folder / name).unlink()
+        (folder / name).symlink_to("/etc/passwd") if name == "summary.json" else os.mkfifo(folder / name)
+
+    return spoil
+
+
+def _written(content: bytes, name: str = "summary.json") -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_bytes(content)
+
+
+def _changed(**changes: Any) -> Callable[[Path], object]:
+    def spoil(folder: Path) -> None:
         place = folder / "summary.json"
         place.write_text(json.dumps(json.loads(place.read_text()) | changes))
 
-    return alter
-
-
-def _raw(content: bytes) -> Callable[[Path], object]:
-    return lambda folder: (folder / "summary.json").write_bytes(content)
-
-
-def _link(folder: Path) -> None:
-    (folder / "summary.json").unlink()
-    (folder / "summary.json").symlink_to("/etc/passwd")
-
-
-def _pipe(folder: Path) -> None:
-    (folder / "receipt.json").unlink()
-    os.mkfifo(folder / "receipt.json")
-
-
-def _large(folder: Path) -> None:
-    (folder / "summary.json").write_bytes(b" " * (9 << 20))
-
-
-def _archive(folder: Path) -> None:
-    (folder / "bundle.tar.gz").write_bytes(b"\x28\xb5\x2f\xfd" + b"x" * 100)
-
-
-def _named(name: str) -> Callable[[Path], object]:
-    return lambda folder: (folder / name).write_text("")
+    return spoil
 
 
 HOSTILE: list[Callable[[Path], object]] = [
-    _altered(schema=2), _altered(run_id="../../etc"), _altered(exit_code=0), _altered(extra=1), _altered(digests=7),
-    _altered(cost={"usd": 1e999}), _raw(b"{" * 100_000), _raw(b'{"a":1,"a":2}'), _raw(b"\xff"),
-    _link, _pipe, _large, _archive,
-    _named("run.sh"), _named("##[stop-commands]x"), _named("::stop-commands::x"), _named("a\n::error::x"),
-]  # fmt: skip
+    *(_changed(schema=2), _changed(run_id="../../etc"), _changed(exit_code=0), _changed(extra=1), _changed(digests=7)),
+    *(_changed(cost={"usd": 1e999}), _written(b"{" * 100_000), _written(b'{"a":1,"a":2}'), _written(b"\xff")),
+    *(_special("summary.json"), _special("receipt.json"), _written(b" " * (9 << 20))),
+    *(_written(b"\x28\xb5\x2f\xfd" + b"x" * 100, "bundle.tar.gz"), _written(b"", "run.sh")),
+    *(_written(b"", name) for name in ("##[stop-commands]x", "::stop-commands::x", "a\n::error::x")),
+]
 
 
 def test_an_artifact_that_no_review_writes_is_refused_and_the_runner_obeys_no_name_in_it(forked, tmp_path):

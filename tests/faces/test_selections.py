@@ -58,14 +58,10 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
     [
         (["HEAD~1"], ["HEAD~1"]),
         (["HEAD~2..HEAD"], ["HEAD~2..HEAD"]),
-        (["HEAD~2.."], ["HEAD~2.."]),
         (["..side"], ["..side"]),
-        (["HEAD~2...side"], ["HEAD~2...side"]),
         (["main...side"], ["main...side"]),
         (["--commit", "HEAD~1"], ["HEAD~1^1", "HEAD~1"]),
-        (["--commit", ":/^Main"], ["HEAD~2^1", "HEAD~2"]),
         (["--commit", "HEAD^{/Merge}"], ["HEAD~1^1", "HEAD~1"]),
-        (["--commit", "@"], ["HEAD~1", "HEAD"]),
     ],
     ids=lambda argv: " ".join(argv),
 )
@@ -117,9 +113,8 @@ def test_in_a_hook_exactly_the_tree_that_is_committed_is_reviewed(repo, tmp_path
     assert document["change"]["after"] == repo.git("rev-parse", "HEAD^{tree}")
 
 
-@pytest.mark.parametrize("pattern", [".vibe-artifacts", ".vibe-artifacts/"])
-def test_bundles_that_the_users_gitignore_lists_are_no_part_of_the_change(repo, pattern):
-    repo.write(".gitignore", f"{pattern}\n")
+def test_bundles_that_the_users_gitignore_lists_are_no_part_of_the_change(repo):
+    repo.write(".gitignore", ".vibe-artifacts/\n")
     assert reviewed(repo) == reviewed(repo) == [("added", ".gitignore")]
 
 
@@ -127,15 +122,3 @@ def test_a_shallow_clone_says_that_history_ends_there(repo, tmp_path, environ):
     repo.git("clone", "-q", "--depth", "1", f"file://{repo.path}", str(tmp_path / "shallow"))
     done = vibe_gate("review", "--commit", "HEAD", cwd=tmp_path / "shallow", environ=environ)
     assert (done.code, "git fetch --deepen" in done.err) == (2, True)
-
-
-def test_a_range_over_fifty_commits_is_one_change(repo):
-    for number in range(50):
-        repo.write("counter.py", f"n = {number}\n")
-        repo.commit(f"Count {number}")
-    assert reviewed(repo, "HEAD~50..HEAD") == [("added", "counter.py")]
-
-
-def test_two_ranges_or_a_range_and_staged_are_a_usage_error(repo):
-    done = vibe_gate("review", "HEAD~1", "--staged", cwd=repo.path, environ=repo.environ)
-    assert (done.code, done.out) == (2, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 import signing
@@ -45,46 +46,35 @@ def test_a_commit_is_missing_until_it_is_reviewed_keeps_that_with_another_messag
     assert f"{old[:12]} was reviewed (run {gated.bundles()[-1].name})" in row["why"]
 
 
-@pytest.mark.parametrize("how", [("--staged",), ("HEAD",)])
-def test_what_was_reviewed_before_the_commit_is_found_by_its_tree(gated, how):
+def test_what_was_reviewed_before_the_commit_is_found_by_its_tree(gated):
     change(gated)
     gated.git("add", "-A")
-    gated.review(*how)
+    gated.review("HEAD")
     gated.git("commit", "-q", "-m", "Change")
     assert gated.stand() == (0, "reviewed", "tree")
 
 
-def test_a_rebased_commit_keeps_the_verdict_by_its_patch_id(gated):
+def test_a_rebased_commit_keeps_the_verdict_by_its_patch_id_until_the_patch_changes(gated):
     gated.git("checkout", "-q", "-b", "topic")
     gated.reviewed(**{"src/pay.py": CHANGED})
     gated.git("checkout", "-q", "main")
     gated.commit("Elsewhere", README="read\n")
     gated.git("rebase", "-q", "main", "topic")
     assert gated.stand() == (0, "reviewed", "patch-id")
-
-
-def test_a_rebase_that_changes_the_patch_loses_the_verdict(gated):
-    gated.git("checkout", "-q", "-b", "topic")
-    gated.reviewed(**{"src/pay.py": CHANGED})
     gated.git("checkout", "-q", "main")
     gated.commit("Near", **{"src/pay.py": CODE.replace("def pay(amount)", "def pay(sum)")})
     gated.git("-c", "merge.conflictStyle=merge", "rebase", "-q", "-X", "theirs", "main", "topic")
     assert gated.stand()[:2] == (1, "missing")
 
 
-def squashed(gated: Gated) -> None:
-    """Squash the topic onto a branch that went on."""
-    gated.git("checkout", "-q", "main")
-    gated.commit("Elsewhere", README="read\n")
-    gated.git("merge", "-q", "--squash", "topic")
-    gated.git("commit", "-q", "-m", "Both")
-
-
 def test_a_squash_of_a_range_is_found_by_a_review_of_the_range_and_not_by_those_of_its_commits(gated):
     gated.git("checkout", "-q", "-b", "topic")
     gated.reviewed("One", **{"src/pay.py": CHANGED})
     gated.reviewed("Two", **{"src/log.py": "def log(amount):\n    print('paid', amount)\n"})
-    squashed(gated)
+    gated.git("checkout", "-q", "main")
+    gated.commit("Elsewhere", README="read\n")
+    gated.git("merge", "-q", "--squash", "topic")
+    gated.git("commit", "-q", "-m", "Both")
     assert gated.stand() == (1, "missing", None)
     gated.review(f"{gated.first}..topic")
     assert gated.stand() == (0, "reviewed", "range patch-id")
@@ -226,12 +216,6 @@ def test_an_agents_commit_that_was_only_checked_is_incomplete_and_a_humans_is_no
     assert gated.stand()[:2] == (1, "incomplete")
 
 
-def test_a_change_of_the_gate_itself_waits_for_approval(gated):
-    gated.commit("Soften", **{".vibe-gate/rubrics/tidy.toml": TIDY.replace("TODO", "FIXME")})
-    gated.review("--commit", "HEAD")
-    assert gated.stand()[:2] == (1, "approval")
-
-
 def test_the_receipt_is_an_in_toto_statement_about_tree_and_commit(gated):
     commit = gated.commit("Change", **{"src/pay.py": CHANGED})
     summary = gated.review("--commit", "HEAD")
@@ -276,16 +260,6 @@ def test_in_ci_an_unsigned_pass_does_not_count_and_here_it_is_for_display(signed
     assert (code, row["why"]) == (0, "unsigned (CI ignores it)")
 
 
-def test_in_ci_an_authors_own_signature_is_refused_as_forged(signed, tmp_path):
-    signed.write(SIGNERS, f"ada@example.org {signing.public(tmp_path / 'keys' / 'key')}\n")
-    signed.commit("List Ada")
-    signed.reviewed(**{"src/pay.py": CHANGED})
-    code, [row] = signed.verify("--strict")
-    assert (code, row["status"]) == (5, "forged")
-    assert "may be its author, ada@example.org" in row["why"]
-    assert signed.stand()[:2] == (0, "reviewed")
-
-
 def test_a_key_that_is_not_listed_is_forged_everywhere(signed, tmp_path):
     signing.sign_with(signed.repo, signing.key(tmp_path / "keys", "other"))
     signed.reviewed(**{"src/pay.py": CHANGED})
@@ -312,8 +286,7 @@ def test_receipts_travel_by_notes_only_when_signed_by_a_listed_key(signed, tmp_p
     assert before.splitlines()[1] == signed.git("status", "--porcelain=v2", "--branch").splitlines()[1]
     there = tmp_path / "there"
     signed.git("clone", "-q", ".", str(there))
-    clone = Gated.__new__(Gated)
-    clone.environ, clone.path = signed.environ, there
+    clone = signed.at(there)
     assert clone.stand("HEAD")[:2] == (1, "missing")
     signed.git("-C", str(there), "fetch", "-q", "origin", "refs/notes/vibe-gate:refs/notes/vibe-gate")
     assert clone.stand("HEAD")[:2] == (1, "missing")
@@ -326,36 +299,25 @@ def test_an_unsigned_receipt_in_a_note_counts_nowhere(gated):
     gated.review("--commit", "HEAD")
     gated.git("rev-parse", "refs/notes/vibe-gate")
     for bundle in gated.bundles():
-        for file in sorted(bundle.rglob("*"), reverse=True):
-            file.rmdir() if file.is_dir() else file.unlink()
-        bundle.rmdir()
+        shutil.rmtree(bundle)
     assert gated.stand("--from-notes")[:2] == (1, "unsigned")
 
 
 def test_verify_leaves_everything_as_it_is(gated):
     gated.reviewed(**{"src/pay.py": CHANGED})
     gated.write("new.txt", "new\n")
-    before = gated.git("status", "--porcelain=v2", "--branch"), gated.git("for-each-ref"), len(gated.bundles())
+
+    def state() -> tuple[object, ...]:
+        return gated.git("status", "--porcelain=v2", "--branch"), gated.git("for-each-ref"), gated.bundles()
+
+    before = state()
     gated.verify("HEAD~1..HEAD")
-    assert before == (
-        gated.git("status", "--porcelain=v2", "--branch"),
-        gated.git("for-each-ref"),
-        len(gated.bundles()),
-    )
+    assert state() == before
 
 
 def test_a_range_that_names_nothing_is_a_usage_error(gated):
     assert gated.run("verify", "nowhere..HEAD").code == 2
     assert json.loads(gated.run("verify", "--json", "--", "-x..HEAD").out)["error"]["exit_code"] == 2
-
-
-def test_a_receipt_made_before_the_commit_is_noted_by_the_hook_after_it(signed):
-    signed.git("config", "vibe-gate.receipts", "notes")
-    assert signed.run("install", "git").code == 0
-    signed.write("src/pay.py", CHANGED)
-    signed.git("commit", "-q", "-a", "-m", "Change")
-    note = signed.git("notes", "--ref", "vibe-gate", "show", "HEAD")
-    assert note.encode() + b"\n" == (signed.bundles()[-1] / "receipt.json").read_bytes()
 
 
 def test_another_commit_on_the_base_of_a_reviewed_one_is_missing_and_not_stale(gated):
@@ -376,10 +338,9 @@ def test_a_file_in_the_place_of_the_bundles_leaves_the_table_standing(gated):
     assert gated.run("verify", "--json", "HEAD").json["remark"].startswith("bundles ignored")
 
 
-def test_what_was_reviewed_in_one_working_tree_counts_in_all_of_them(gated, tmp_path):
+def test_what_was_reviewed_in_one_working_tree_counts_in_all_of_them_unless_git_tracks_it_there(gated, tmp_path):
     gated.git("worktree", "add", "-q", "-b", "topic", str(tmp_path / "linked"))
-    linked = Gated.__new__(Gated)
-    linked.environ, linked.path = gated.environ, tmp_path / "linked"
+    linked = gated.at(tmp_path / "linked")
     (linked.path / "src" / "pay.py").write_text(CHANGED)
     gated.git("-C", str(linked.path), "add", "-A")
     linked.review("--staged")
@@ -391,12 +352,5 @@ def test_what_was_reviewed_in_one_working_tree_counts_in_all_of_them(gated, tmp_
     gated.review("--staged")
     gated.git("commit", "-q", "-m", "Change here")
     assert linked.stand("main") == (0, "reviewed", "tree")
-
-
-def test_a_bundle_that_git_tracks_in_another_working_tree_is_forged(gated, tmp_path):
-    gated.reviewed(**{"src/pay.py": CHANGED})
-    gated.git("worktree", "add", "-q", "-b", "topic", str(tmp_path / "linked"))
-    gated.git("-C", str(tmp_path / "linked"), "rev-parse")
-    (gated.path / ".vibe-artifacts").rename(tmp_path / "linked" / ".vibe-artifacts")
-    gated.git("-C", str(tmp_path / "linked"), "add", "-f", ".vibe-artifacts")
-    assert gated.stand("main")[:2] == (5, "forged")
+    gated.git("-C", str(linked.path), "add", "-f", ".vibe-artifacts")
+    assert gated.stand("topic")[:2] == (5, "forged")

@@ -67,8 +67,11 @@ def commit_quietly(repo: Repo) -> None:
     (repo.path.parent / "tripped").unlink(missing_ok=True)
 
 
+LEAKS = ("LEAK-CLAUDE-MD", "LEAK-AGENTS-MD", "LEAK-AGENT", "LEAK-SKILL", "LEAK-OUTSIDE", "LEAK-SUBJECT", "root:x:", KEY)
+
+
 @pytest.mark.parametrize("argv", [["HEAD"], ["--commit", "HEAD"], ["HEAD~1"]], ids=" ".join)
-def test_nothing_planted_runs_and_nothing_leaks_into_the_request(hostile, environ, argv):
+def test_nothing_planted_runs_leaks_into_the_request_or_reaches_the_terminal_raw(hostile, environ, argv):
     if argv != ["HEAD"]:
         commit_quietly(hostile)
     with answering(PASSES, repeat_last=True) as model:
@@ -77,25 +80,11 @@ def test_nothing_planted_runs_and_nothing_leaks_into_the_request(hostile, enviro
     assert done.code in (0, 1, 3), done.err
     asked = json.dumps([request.body for request in model.api.log])
     assert model.script.requests, done.out + done.err
-    for leak in (
-        "LEAK-CLAUDE-MD",
-        "LEAK-AGENTS-MD",
-        "LEAK-AGENT",
-        "LEAK-SKILL",
-        "LEAK-OUTSIDE",
-        "LEAK-SUBJECT",
-        "root:x:",
-    ):
-        assert leak not in asked
-    assert KEY not in asked
+    assert [leak for leak in LEAKS if leak in asked] == []
     assert "\\u202e" not in asked and "\\u001b" not in asked
-
-
-def test_no_raw_escape_or_invisible_character_reaches_the_terminal(hostile, environ):
-    with answering(PASSES, repeat_last=True) as model:
-        done = vibe_gate("review", "HEAD", cwd=hostile.path, environ=environ | model.environ)
-    for text in (done.out, done.err):
-        assert all(char == "\n" or char.isprintable() for char in text)
+    assert all(char == "\n" or char.isprintable() for char in done.out + done.err)
+    for path in (hostile.path / ".vibe-artifacts").rglob("*"):
+        assert not path.is_file() or KEY.encode() not in path.read_bytes()
 
 
 def test_json_carries_no_raw_control_character_of_the_repository(hostile, environ):
@@ -117,10 +106,3 @@ def test_a_rubric_that_is_a_symbolic_link_is_not_followed(tmp_path, environ):
     for definitions in ([], ["--definitions", "worktree"]):
         done = vibe_gate("review", "HEAD", *definitions, cwd=repo.path, environ=environ)
         assert (done.code, "symbolic link" in done.err) == (2, True), done.err
-
-
-def test_the_key_is_in_no_file_of_the_bundle(hostile, environ):
-    with answering(PASSES, repeat_last=True) as model:
-        vibe_gate("review", "HEAD", cwd=hostile.path, environ=environ | model.environ)
-    for path in (hostile.path / ".vibe-artifacts").rglob("*"):
-        assert not path.is_file() or KEY.encode() not in path.read_bytes()
