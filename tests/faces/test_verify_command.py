@@ -338,7 +338,7 @@ def test_a_file_in_the_place_of_the_bundles_leaves_the_table_standing(gated):
     assert gated.run("verify", "--json", "HEAD").json["remark"].startswith("bundles ignored")
 
 
-def test_what_was_reviewed_in_one_working_tree_counts_in_all_of_them_unless_git_tracks_it_there(gated, tmp_path):
+def test_what_was_reviewed_in_one_working_tree_counts_in_all_of_them(gated, tmp_path):
     gated.git("worktree", "add", "-q", "-b", "topic", str(tmp_path / "linked"))
     linked = gated.at(tmp_path / "linked")
     (linked.path / "src" / "pay.py").write_text(CHANGED)
@@ -352,5 +352,11 @@ def test_what_was_reviewed_in_one_working_tree_counts_in_all_of_them_unless_git_
     gated.review("--staged")
     gated.git("commit", "-q", "-m", "Change here")
     assert linked.stand("main") == (0, "reviewed", "tree")
-    gated.git("-C", str(linked.path), "add", "-f", ".vibe-artifacts")
-    assert gated.stand("topic")[:2] == (5, "forged")
+
+
+def test_a_bundle_that_git_tracks_in_another_working_tree_is_forged(gated, tmp_path):
+    gated.reviewed(**{"src/pay.py": CHANGED})
+    gated.git("worktree", "add", "-q", "-b", "topic", str(tmp_path / "linked"))
+    (gated.path / ".vibe-artifacts").rename(tmp_path / "linked" / ".vibe-artifacts")
+    gated.git("-C", str(tmp_path / "linked"), "add", "-f", ".vibe-artifacts")
+    assert gated.stand("main")[:2] == (5, "forged")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,33 +20,48 @@ def test_a_clean_tree_is_heads_tree(seeded: Bench, holds: Holds) -> None:
     assert holds(seeded) == seeded.git("rev-parse", "HEAD^{tree}")
 
 
-def test_plain_edits_additions_and_deletions(seeded: Bench, holds: Holds) -> None:
-    seeded.write("a.txt", "two\n")
-    seeded.write("new/untracked.txt", "new\n")
-    (seeded.root / "src/deep/er/file.txt").unlink()
-    holds(seeded)
+STATES = {
+    "edits, additions and deletions": "echo two >a.txt; mkdir new; echo new >new/untracked; rm src/deep/er/file.txt",
+    "staged and edited again": "echo one >b.txt; echo two >a.txt; git add -A; echo three >a.txt; rm b.txt",
+    "only the exec bit": "chmod +x a.txt; chmod -x tool.sh",
+    "exec bits where core.fileMode is false": "git config core.fileMode false; echo x | tee a.txt tool.sh >new.sh; "
+    "chmod +x a.txt new.sh; chmod -x tool.sh",
+    "a folder that became a link": "mv src ../elsewhere; ln -s ../elsewhere src; echo stolen >src/app.py",
+    "links where core.symlinks is false": "git config core.symlinks false; rm link; printf tool.sh >link",
+    "a folder that became a file": "rm -r src; echo file >src",
+    "and a folder again": "rm -r src; echo file >src; git add -A; rm src; mkdir src; echo x >src/app.py",
+    "a file that became a folder": "rm a.txt; mkdir a.txt; echo x >a.txt/x",
+    "and is gone": "rm a.txt; mkdir a.txt; echo x >a.txt/x; git add -A; rm -r a.txt",
+    "core.autocrlf": r"printf 'a\r\n' >kept; git add -A; git commit -qm crlf; git config core.autocrlf true; "
+    r"printf 'one\r\n' | tee a.txt new >>kept; printf 'mixed\r\nends\n' >src/app.py; printf 'a\0b\r\n' >binary",
+    "attributes in a folder, in info and not yet tracked": "echo '*.txt text' >src/.gitattributes; "
+    r"echo '*.py text' >.git/info/attributes; printf 'a\r\n' | tee src/deep/new.txt >src/app.py",
+    "attributes that are only in the index": "echo '*.py text' >src/.gitattributes; git add -A; git commit -qm x; "
+    r"rm src/.gitattributes; printf 'b\r\n' >src/app.py",
+    "tracked and ignored": "echo secret >.gitignore; echo x >secret; git add -f secret .gitignore",
+    "removed from the index, ignored": "echo secret >.gitignore; echo x >secret; git add -f secret; git commit -qm x; "
+    "git rm -q --cached secret a.txt",
+    "a nested repository": "git init -q nested; cd nested; echo x >x; git add x; git commit -qm x; echo y >y",
+    "an embedded bare repository": "git init -q --bare embedded.git",
+    "an index of version 4 with extensions": "git config core.untrackedCache true; git update-index --index-version 4 "
+    "--force-untracked-cache; git status -s; echo new >src/new; git update-index --assume-unchanged src/app.py; "
+    "echo hidden >src/app.py",
+    "a split index": "git update-index --split-index; echo edited >a.txt; "
+    "git update-index --assume-unchanged src/app.py; echo hidden >src/app.py",
+    "a flagged file with a staged change": "echo 1 >a.txt; git add a.txt; git update-index --assume-unchanged a.txt",
+    "and edited": "echo 1 >a.txt; git add a.txt; git update-index --assume-unchanged a.txt; echo 2 >a.txt",
+    "an intent to add": "echo x | tee soon >src/gone; git add -N soon src/gone; rm src/gone",
+    "a conflict": "git checkout -qb side; echo theirs >a.txt; git rm -q tool.sh; git commit -qam theirs; "
+    "git checkout -q main; echo ours | tee a.txt >tool.sh; git commit -qam ours; git merge -q side || true",
+    "empty folders and files": "mkdir -p void/inner; : >empty; : >a.txt",
+    "names of other case": "git config core.ignoreCase true; echo x >A.TXT; mkdir SRC; echo x >SRC/new; echo x >a.txt",
+}
+"""What people do in the working tree of `seeded`."""
 
 
-def test_staged_and_then_edited_again(seeded: Bench, holds: Holds) -> None:
-    seeded.write("a.txt", "staged\n")
-    seeded.write("b.txt", "staged\n")
-    seeded.git("add", "-A")
-    seeded.write("a.txt", "edited\n")
-    (seeded.root / "b.txt").unlink()
-    holds(seeded)
-
-
-def test_only_the_exec_bit(seeded: Bench, holds: Holds) -> None:
-    (seeded.root / "a.txt").chmod(0o755)
-    (seeded.root / "tool.sh").chmod(0o644)
-    holds(seeded)
-
-
-def test_exec_bits_do_not_count_where_core_filemode_is_false(seeded: Bench, holds: Holds) -> None:
-    seeded.git("config", "core.fileMode", "false")
-    seeded.write("a.txt", "edited\n").chmod(0o755)
-    seeded.write("tool.sh", "edited\n").chmod(0o644)
-    seeded.write("new.sh", "new\n").chmod(0o755)
+@pytest.mark.parametrize("state", STATES)
+def test_a_snapshot_is_what_git_would_add_in_every_state(seeded: Bench, holds: Holds, state: str) -> None:
+    subprocess.run(STATES[state], shell=True, check=True, cwd=seeded.root, env=seeded.environ)
     holds(seeded)
 
 
@@ -63,58 +79,6 @@ def test_links_of_every_kind(seeded: Bench, holds: Holds, tmp_path: Path) -> Non
         assert repository.snapshot() == taken
 
 
-def test_a_folder_that_became_a_link_is_not_entered(seeded: Bench, holds: Holds, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    (seeded.root / "src").rename(elsewhere)
-    (seeded.root / "src").symlink_to(elsewhere)
-    (elsewhere / "app.py").write_text("stolen\n")
-    holds(seeded)
-
-
-def test_core_symlinks_false_keeps_links_as_links(seeded: Bench, holds: Holds) -> None:
-    seeded.git("config", "core.symlinks", "false")
-    (seeded.root / "link").unlink()
-    seeded.write("link", "tool.sh")
-    holds(seeded)
-
-
-def test_a_folder_becomes_a_file(seeded: Bench, holds: Holds) -> None:
-    for path in ["src/deep/er/file.txt", "src/app.py"]:
-        (seeded.root / path).unlink()
-    for path in ["src/deep/er", "src/deep", "src"]:
-        (seeded.root / path).rmdir()
-    seeded.write("src", "now a file\n")
-    holds(seeded)
-    seeded.git("add", "-A")
-    (seeded.root / "src").unlink()
-    seeded.write("src/app.py", "a folder again\n")
-    holds(seeded)
-
-
-def test_a_file_becomes_a_folder(seeded: Bench, holds: Holds) -> None:
-    (seeded.root / "a.txt").unlink()
-    seeded.write("a.txt/inner/x", "x\n")
-    holds(seeded)
-    seeded.git("add", "-A")
-    (seeded.root / "a.txt/inner/x").unlink()
-    (seeded.root / "a.txt/inner").rmdir()
-    (seeded.root / "a.txt").rmdir()
-    holds(seeded)
-
-
-@pytest.mark.parametrize("autocrlf", ["true", "input"])
-def test_line_endings_under_autocrlf(seeded: Bench, holds: Holds, autocrlf: str) -> None:
-    seeded.write("kept.txt", "committed\r\nwith crlf\r\n")
-    seeded.commit("crlf in the index")
-    seeded.git("config", "core.autocrlf", autocrlf)
-    seeded.write("a.txt", "one\r\n")
-    seeded.write("kept.txt", "committed\r\nwith crlf\r\nand edited\r\n")
-    seeded.write("new.txt", "new\r\n")
-    seeded.write("src/app.py", "mixed\r\nends\n")
-    seeded.write("binary", b"a\0b\r\n")
-    holds(seeded)
-
-
 def test_only_line_endings_changed_under_a_text_attribute(seeded: Bench, holds: Holds) -> None:
     seeded.commit("attributes", **{".gitattributes": "*.txt text\n"})
     seeded.write("a.txt", "one\r\n")
@@ -125,21 +89,6 @@ def test_ident_and_encodings(seeded: Bench, holds: Holds) -> None:
     seeded.commit("attributes", **{".gitattributes": "*.c ident\n*.u working-tree-encoding=UTF-16LE eol=crlf\n"})
     seeded.write("x.c", "/* $Id: 0123456789 $ */\n")
     seeded.write("y.u", "hello\r\nworld\r\n".encode("utf-16-le"))
-    holds(seeded)
-
-
-def test_attributes_in_a_subfolder_in_info_and_not_yet_tracked(seeded: Bench, holds: Holds) -> None:
-    seeded.write("src/.gitattributes", "*.txt text\n")
-    seeded.write(".git/info/attributes", "*.py text\n")
-    seeded.write("src/deep/er/new.txt", "a\r\n")
-    seeded.write("src/app.py", "b\r\n")
-    holds(seeded)
-
-
-def test_attributes_that_are_only_in_the_index(seeded: Bench, holds: Holds) -> None:
-    seeded.commit("attributes", **{"src/.gitattributes": "*.py text\n"})
-    (seeded.root / "src/.gitattributes").unlink()
-    seeded.write("src/app.py", "b\r\n")
     holds(seeded)
 
 
@@ -178,16 +127,6 @@ def test_ignored_files_are_left_out_unless_tracked(seeded: Bench, holds: Holds, 
     holds(seeded)
 
 
-def test_removed_from_the_index_and_ignored_is_gone(seeded: Bench, holds: Holds) -> None:
-    seeded.commit("ignore", **{".gitignore": "secret\n"})
-    seeded.write("secret", "x")
-    seeded.git("add", "-f", "secret")
-    holds(seeded)
-    seeded.commit("tracked")
-    seeded.git("rm", "-q", "--cached", "secret", "a.txt")
-    holds(seeded)
-
-
 def with_submodule(bench: Bench, tmp_path: Path) -> Bench:
     library = Bench(tmp_path / "library", bench.environ)
     library.root.mkdir()
@@ -219,25 +158,11 @@ def test_submodules_clean_dirty_moved_on_and_gone(seeded: Bench, oracle: Holds, 
         assert repository.snapshot() == inner.git("rev-parse", "HEAD^{tree}")
 
 
-def test_a_nested_repository_is_its_commit(seeded: Bench, holds: Holds) -> None:
-    nested = Bench(seeded.root / "nested", seeded.environ)
-    nested.root.mkdir()
-    nested.git("init", "-q")
-    nested.commit("nested", x="x\n")
-    nested.write("y", "y\n")
-    holds(seeded)
-
-
 def test_a_nested_repository_without_a_commit_is_one_sentence(seeded: Bench) -> None:
     seeded.write("nested/x", "x\n")
     seeded.git("init", "-q", "nested")
     with pytest.raises(UsageError, match=r"^nested is a git repository of its own without a commit"):
         seeded.snapshot()
-
-
-def test_an_embedded_bare_repository_is_plain_files(seeded: Bench, holds: Holds) -> None:
-    seeded.git("init", "-q", "--bare", "embedded.git")
-    holds(seeded)
 
 
 @pytest.mark.parametrize("cone", [True, False])
@@ -275,27 +200,6 @@ def test_racy_edits_of_the_same_size_and_time(seeded: Bench, holds: Holds) -> No
     holds(seeded)
 
 
-@pytest.mark.parametrize("version", ["2", "3", "4"])
-def test_index_versions_and_extensions(seeded: Bench, holds: Holds, version: str) -> None:
-    seeded.git("config", "core.untrackedCache", "true")
-    seeded.git("update-index", "--index-version", version, "--force-untracked-cache")
-    seeded.git("status")
-    seeded.write("src/new", "new\n")
-    seeded.write("a.txt", "edited\n")
-    holds(seeded)
-    seeded.git("update-index", "--assume-unchanged", "src/app.py")
-    seeded.write("src/app.py", "hidden\n")
-    holds(seeded)
-
-
-def test_a_split_index(seeded: Bench, holds: Holds) -> None:
-    seeded.git("update-index", "--split-index")
-    seeded.write("a.txt", "edited\n")
-    seeded.git("update-index", "--assume-unchanged", "src/app.py")
-    seeded.write("src/app.py", "hidden\n")
-    holds(seeded)
-
-
 def test_a_sparse_index(seeded: Bench, holds: Holds) -> None:
     seeded.commit("more", **{"docs/a.md": "a\n", "docs/b.md": "b\n"})
     seeded.git("sparse-checkout", "set", "--sparse-index", "src")
@@ -329,35 +233,6 @@ def test_a_file_with_both_flags_and_not_there_is_not_deleted(seeded: Bench, hold
     seeded.git("update-index", "--skip-worktree", "a.txt")
     (seeded.root / "a.txt").unlink()
     assert holds(seeded) == seeded.git("rev-parse", "HEAD^{tree}")
-
-
-def test_a_flagged_file_with_a_staged_change(seeded: Bench, holds: Holds) -> None:
-    seeded.write("a.txt", "staged\n")
-    seeded.git("add", "a.txt")
-    seeded.git("update-index", "--assume-unchanged", "a.txt")
-    holds(seeded)
-    seeded.write("a.txt", "edited\n")
-    holds(seeded)
-
-
-def test_an_intent_to_add_is_its_file(seeded: Bench, holds: Holds) -> None:
-    seeded.write("soon.txt", "content\n")
-    seeded.write("sub/gone.txt", "content\n")
-    seeded.git("add", "-N", "soon.txt", "sub/gone.txt")
-    (seeded.root / "sub/gone.txt").unlink()
-    holds(seeded)
-
-
-def test_a_conflict_is_the_working_files(seeded: Bench, holds: Holds) -> None:
-    seeded.commit("base", f="base\n", g="base\n")
-    seeded.git("checkout", "-qb", "side")
-    seeded.commit("theirs", f="theirs\n")
-    seeded.git("rm", "-q", "g")
-    seeded.git("commit", "-qm", "gone")
-    seeded.git("checkout", "-q", "main")
-    seeded.commit("ours", f="ours\n", g="ours\n")
-    seeded.git("merge", "side", ok=False)
-    holds(seeded)
 
 
 ODD_NAMES = [
@@ -424,13 +299,6 @@ def test_an_unreadable_file_or_folder_is_one_sentence(seeded: Bench) -> None:
         (seeded.root / "closed").chmod(0o755)
 
 
-def test_empty_folders_and_files(seeded: Bench, holds: Holds) -> None:
-    (seeded.root / "void/inner").mkdir(parents=True)
-    seeded.write("empty")
-    seeded.write("a.txt")
-    holds(seeded)
-
-
 def test_before_the_first_commit(bench: Bench, holds: Holds) -> None:
     holds(bench)
     bench.write("a", "a\n")
@@ -461,14 +329,6 @@ def test_a_huge_untracked_file_is_never_held_whole(seeded: Bench, tmp_path: Path
 def _peak() -> int:
     line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("VmHWM"))
     return int(line.split()[1]) << 10
-
-
-def test_case_collisions(seeded: Bench, holds: Holds) -> None:
-    seeded.git("config", "core.ignoreCase", "true")
-    seeded.write("A.TXT", "other\n")
-    seeded.write("SRC/new.py", "new\n")
-    seeded.write("a.txt", "edited\n")
-    holds(seeded)
 
 
 def test_artifacts_at_the_root_are_never_part_of_it(seeded: Bench) -> None:
