@@ -113,16 +113,5 @@ class HookQueries(Revisions):
             return Selection("merge_base", tip, local)
         return Selection("range", bases[0] or EMPTY_TREE, local)
 
-    def lost_commits(self, local: str, known: str) -> list[str] | None:
-        """The commits, each as id and title, that a ref at `known` loses when it is set to `local`; None: unknown.
-
-        Those that `local` has as the same patch (rebased), and merges, are left out.
-        """
-        listed = self._git.run(
-            "-c", "log.showSignature=false", "log", "--format=%h %s", "--cherry-pick", "--right-only", "--no-merges",
-            f"--max-count={MAX_REFS}", f"{local}...{known}",
-        )  # fmt: skip
-        return None if listed.code else [line for line in listed.line.split("\n") if line]
-
     def _name(self, revision: str) -> str:
         return self._git.run("rev-parse", "--verify", "--quiet", "--end-of-options", revision).line

@@ -51,11 +51,6 @@ class Settings:
         """The same without what the repository's own configuration says."""
         return self._read(self._trusted, name)
 
-    def true(self, name: str, default: bool = False) -> bool:
-        """The value as git reads a boolean; what is no boolean counts as true."""
-        value = self.value(name)
-        return default if value is None else is_true(value)
-
     def own_filters(self) -> dict[str, set[str]]:
         """Content filters that the repository's own configuration says something about: name to keys."""
         names: dict[str, set[str]] = {}

@@ -23,7 +23,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, unquote
 
 from vibe_gate.domain.escape import expression
@@ -45,10 +45,8 @@ class Redactor:
     """Replaces secrets; keeps every other character and byte as it is. Safe for several threads."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        every = known_values(environ)
-        known = [value.text for value in every if not value.is_line]
-        self._forms = {form: value.text for value in every if value.is_line for form in _near_forms(value.text)}
-        self._forms |= {form: secret for secret in known for form in _forms(secret)}
+        known = known_values(environ)
+        self._forms = {form: secret for secret in known for form in _forms(secret)}
         # What a limit has cut: half of a value and more, at the end or before the dots that say so.
         # What is left of one that is no text may be too short to be searched for, or nothing.
         plain = [_plain(secret) for secret in known]
@@ -230,27 +228,18 @@ def _plain(secret: str) -> str:
     return _raw(secret).decode("latin-1")
 
 
-def _long_enough(forms: Iterable[str]) -> set[str]:
-    return {form for form in forms if len(form) >= MIN_VALUE}
-
-
-def _near_forms(secret: str) -> set[str]:
-    """How a secret is written by those who know nothing of it: as it stands, in JSON, in an address."""
-    plain = _plain(secret)
-    escaped = {json.dumps(plain, ensure_ascii=False)[1:-1], json.dumps(secret, ensure_ascii=True)[1:-1]}
-    return _long_enough(
-        {plain, quote(_raw(secret), safe=""), *escaped, *(text.replace("/", "\\/") for text in escaped)}
-    )
-
-
 def _forms(secret: str) -> set[str]:
-    """How a secret may be written at all, but for what `decoding` undoes."""
+    """How a secret may be written, but for what `decoding` undoes."""
     raw, plain = _raw(secret), _plain(secret)
     percent = quote(raw, safe="")
-    forms = {raw.hex(), raw.hex().upper(), base64.b32encode(raw).decode("ascii").rstrip("=")}
-    forms |= {quote(raw, safe="/"), percent.replace("%20", "+"), html.escape(plain), html.escape(plain, quote=False)}
+    escaped = {json.dumps(plain, ensure_ascii=False)[1:-1], json.dumps(secret, ensure_ascii=True)[1:-1]}
+    forms = {plain, *escaped, *(text.replace("/", "\\/") for text in escaped)}
+    forms |= {percent, percent.replace("%20", "+"), quote(raw, safe="/")}
+    forms |= {raw.hex(), raw.hex().upper(), base64.b32encode(raw).decode("ascii").rstrip("=")}
+    forms |= {html.escape(plain), html.escape(plain, quote=False)}
     forms |= {plain.encode(wide).decode("latin-1") for wide in ("utf-16-le", "utf-16-be")}
-    return _long_enough(forms.union(_near_forms(secret), *(_base64_core(raw, shift) for shift in range(3))))
+    forms = forms.union(*(_base64_core(raw, shift) for shift in range(3)))
+    return {form for form in forms if len(form) >= MIN_VALUE}
 
 
 def _base64_core(raw: bytes, shift: int) -> set[str]:
@@ -304,14 +293,7 @@ _SCHEME = expression(r"(?:[A-Za-z-]{1,40}:\s{0,9})?(?:Bearer|Basic|Token|ApiKey)
 _SETTING = expression(r"(?:\A|[;&?,\s])(?:export )?(?P<name>[A-Za-z_][\w.-]{0,60}) ?= ?(?P<value>[^\s;&]{8,4000})")
 
 
-class KnownValue(NamedTuple):
-    """A secret value; a line of one is looked for as it stands only."""
-
-    text: str
-    is_line: bool = False
-
-
-def known_values(environ: Mapping[str, str]) -> list[KnownValue]:
+def known_values(environ: Mapping[str, str]) -> list[str]:
     """The secrets of an environment, each once."""
     held = [part for name, value in environ.items() if _is_secret(name, value) for part in _parts(value)]
     # The password in an address is a secret of its own, as a client's error names it, whatever the variable's name.
@@ -320,11 +302,8 @@ def known_values(environ: Mapping[str, str]) -> list[KnownValue]:
         for value in environ.values()
         if (found := _ADDRESS.search(value)) and not _is_word(found["password"], value)
     ]
-    held += [KnownValue(text) for password in passwords for text in (password, unquote(password))]
-    whole = dict.fromkeys(part.text for part in held if not part.is_line)
-    lines = dict.fromkeys(part.text for part in held if part.is_line and part.text not in whole)
-    every = [KnownValue(text) for text in whole] + [KnownValue(text, is_line=True) for text in lines]
-    return [part for part in every if _is_rare(part.text)]
+    held += [text for password in passwords for text in (password, unquote(password))]
+    return [part for part in dict.fromkeys(held) if _is_rare(part)]
 
 
 def _is_secret(name: str, value: str) -> bool:
@@ -350,18 +329,18 @@ def _is_word(password: str, address: str) -> bool:
     )
 
 
-def _parts(value: str) -> list[KnownValue]:
+def _parts(value: str) -> list[str]:
     """A value without what it is wrapped in, and the secrets that are part of it."""
     plain = value.strip()
     while len(plain) > 1 and plain[0] == plain[-1] and plain[0] in "\"'`":
         plain = plain[1:-1].strip()
     if scheme := _SCHEME.fullmatch(plain):
         plain = scheme["rest"].strip()
-    found = dict.fromkeys([KnownValue(plain), *_coded(plain), *_leaves(plain), *_settings(plain), *_lines(plain)])
+    found = dict.fromkeys([plain, *_coded(plain), *_leaves(plain), *_settings(plain), *_lines(plain)])
     return list(found)[:MAX_PARTS]
 
 
-def _coded(value: str) -> Iterator[KnownValue]:
+def _coded(value: str) -> Iterator[str]:
     """The password in base64 of `user:password`, as in a header, and what a document holds that is kept in base64."""
     if not re.fullmatch(r"[A-Za-z0-9+/_-]{12,100000}={0,2}", value):
         return
@@ -369,11 +348,11 @@ def _coded(value: str) -> Iterator[KnownValue]:
         padded = value.rstrip("=").replace("-", "+").replace("_", "/")
         told = base64.b64decode(padded + "=" * (-len(padded) % 4), validate=True).decode("utf-8")
         if told.isprintable() and (password := told.partition(":")[2]):
-            yield KnownValue(password)
+            yield password
         yield from _leaves(told.strip())
 
 
-def _leaves(value: str) -> Iterator[KnownValue]:
+def _leaves(value: str) -> Iterator[str]:
     """Texts of a JSON document: those under a secret's name, and those that look random."""
     if value[:1] not in ("{", "["):
         return
@@ -390,27 +369,27 @@ def _leaves(value: str) -> Iterator[KnownValue]:
         elif isinstance(one, str):
             is_random = len(one) >= MIN_LEAF and "://" not in one and "@" not in one and scan.looks_random(one)
             if is_random or (_SECRET_NAME.search(name) and not _NOT_SECRET_NAME.match(name) and "://" not in one):
-                yield KnownValue(one.strip())
+                yield one.strip()
             yield from _lines(one)
 
 
-def _settings(value: str) -> Iterator[KnownValue]:
+def _settings(value: str) -> Iterator[str]:
     """What a connection string or a file of settings gives to secrets' names, and secrets of known formats."""
     if value[:1] in ("{", "[") or not ({*value} & {*"=:"}):
         return
     for setting in _SETTING.finditer(value):
         if _SECRET_NAME.search(setting["name"]) or setting["name"].lower() in ("sig", "password", "pwd"):
-            yield KnownValue(setting["value"].strip("\"'"))
+            yield setting["value"].strip("\"'")
     for match in scan.find(value):
         if match.kind != "url-password":  # of which `known_values` knows more
-            yield KnownValue(match.value.strip())
+            yield match.value.strip()
 
 
-def _lines(value: str) -> Iterator[KnownValue]:
+def _lines(value: str) -> Iterator[str]:
     """Lines that nobody else writes: a text may show one of them, or have something between them."""
     lines = value.split("\n")
     if len(lines) < 2:
         return
     for line in map(str.strip, lines):
         if len(line) >= MIN_LINE and not line.startswith("-----") and scan.looks_random(line):
-            yield KnownValue(line, is_line=True)
+            yield line
