@@ -29,10 +29,8 @@ def many(lines: int) -> bytes:
         ("removed line", file_change("a.py", KEY + b"\nx\n", b"x\n"), []),
         ("deleted file", deleted("a.py", KEY + b"\n"), []),
         ("rename with edit", file_change("b.py", KEY + b"\n1\n", KEY + b"\n" + TOKEN, old_path="a.py"), [("b.py", 2)]),
-        ("no newline at the end", added("a", b"\n\n" + TOKEN), [("a", 3)]),
         ("CRLF", added("a", b"a\r\nt = " + TOKEN + b"\r\n"), [("a", 2)]),
         ("NUL hides nothing", added("a.bin", b"\0\n" + TOKEN + b"\n"), [("a.bin", 2)]),
-        ("latin-1 around", added("a", b"\xe9\n\xe9 = '" + TOKEN + b"'\n"), [("a", 2)]),
         ("name with newline", added(b"a\nb", TOKEN), [('"a\\nb"', 1)]),
         ("two on a line", added("a", KEY + b" " + TOKEN), [("a", 1), ("a", 1)]),
         ("minified megabyte", added("a.js", b"x;" * 500_000 + b"'" + TOKEN + b"'"), [("a.js", 1)]),
@@ -99,10 +97,8 @@ def test_a_line_full_of_secrets_is_answered_in_linear_time() -> None:
         (added("a", b"<<<<<<< a\r\n||||||| b\r\n=======\r\n>>>>>>> c\r\n"), [1, 2, 3, 4]),
         (added("a.rst", b"Heading\n=======\n\ntext\n"), []),
         (added("a.rst", b"<<<<<<<< eight\n>>>>>>>quoted\n"), []),
-        (added("a", b" <<<<<<< indented\n"), []),
         (added("a", b"x\n<<<<<<<"), [2]),
         (file_change("a", b"<<<<<<< x\n1\n", b"<<<<<<< x\n2\n"), []),
-        (file_change("a", b"<<<<<<< x\n", b"\n"), []),
         (added("a", b"\0\n>>>>>>> topic\n"), [2]),
     ],
 )
@@ -120,8 +116,6 @@ def test_conflict_markers_are_found_at_the_start_of_added_lines(file: FileDiff, 
         ({"pattern": "todo"}, b"TODO\n", []),
         ({"pattern": "todo", "ignore_case": True}, b"TODO\n", [1]),
         ({"pattern": "^a$"}, b"a\r\nab\n", [1]),
-        ({"pattern": "é"}, "é\n".encode(), [1]),
-        ({"pattern": "b"}, b"\xff\xfeb\n", [1]),
         ({"pattern": "x"}, b"a" * 20_000 + b"x\n", []),
         ({"pattern": "a.b"}, b"a\nb\n", []),
     ],
@@ -136,12 +130,6 @@ def test_the_pattern_is_searched_in_each_added_line(
 def test_only_added_lines_are_held_against_the_pattern() -> None:
     edited = file_change("b", b"bad\nold\n", b"bad\nnew\n", old_path="a")
     assert ask("forbidden-pattern", edited, pattern="bad|old").outcome == "pass"
-
-
-def test_the_message_of_the_rubric_is_shown() -> None:
-    result = ask("forbidden-pattern", added("a", b"eval(x)\n"), pattern="eval", message="Never eval.", must=False)
-    assert result.findings[0].message == "Never eval."
-    assert result.findings[0].evidence[0].quote == "eval(x)"
 
 
 @pytest.mark.slow
@@ -170,24 +158,15 @@ def test_hostile_text_in_messages_is_shown_escaped(content: bytes) -> None:
         ("if x:  # \u202e admin\n", [1]),
         ("\n\u2066x\u2069\n", [2]),
         ("a\u200bb\n", [1]),
-        ("a\u200db\n", [1]),
-        ("a\ufe0fb\n", [1]),
         ("x\U000e0041\U000e0042\n", [1]),
-        ("\U0001f600\ufe0f\U000e0101\U000e0102\n", [1]),
         ("\U0001f3f4\U000e0061\U000e0062\U000e0063\U000e007f\n", [1]),
-        ("a\n\ufeffb\n", [2]),
-        ("a\ufeff\n", [1]),
         ("s = '\u3164'\n", [1]),
-        ("so\u00adft\n", [1]),
         ("a\u2028b\n", [1]),
         ("\ufeffa\n", []),
         ("\U0001f468\u200d\U0001f469\u200d\U0001f467 \u2764\ufe0f\u200d\U0001f525 1\ufe0f\u20e3\n", []),
-        ("\U0001f468\U0001f3fd\u200d\U0001f4bb\n", []),
         ("\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f\n", []),
         ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645\n", []),
-        ("\u0915\u094d\u200d\u0937\n", []),
         ("\u845b\U000e0100\n", []),
-        ("\u2139\ufe0f \u2122\ufe0f \u203c\ufe0f\n", []),
         ("naïve 中文 é \u00a0 ok\n", []),
     ],
 )
@@ -222,7 +201,3 @@ def test_a_hidden_character_in_a_name_counts_when_the_name_is_new() -> None:
     assert ask("no-invisible-unicode", file_change(name, b"1\n", b"2\n")).outcome == "pass"
     assert ask("no-invisible-unicode", file_change(name, b"1\n", b"1\n", old_path="ab")).outcome == "fail"
     assert ask("no-invisible-unicode", deleted(name, b"1\n")).outcome == "pass"
-
-
-def test_a_name_that_is_not_utf8_is_not_invisible() -> None:
-    assert ask("no-invisible-unicode", added(b"caf\xe9.txt", b"x\n")).outcome == "pass"

@@ -115,16 +115,6 @@ def test_what_cannot_be_understood_is_one_sentence(repo: Path, environ: dict[str
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_config_leaves_the_repository_as_it_was(repo: Path, environ: dict[str, str]) -> None:
-    put(repo, "right")
-    index = (repo / ".git/index").read_bytes()
-    status = git(repo, "status", "--porcelain", "-uall")
-    vibe_gate("config", "check", cwd=repo, environ=environ)
-    vibe_gate("config", "show", cwd=repo, environ=environ)
-    assert (repo / ".git/index").read_bytes() == index
-    assert git(repo, "status", "--porcelain", "-uall") == status
-
-
 def test_check_names_what_this_version_does_not_do_yet(repo: Path, environ: dict[str, str]) -> None:
     put(repo, "right")
     criterion = '[[criterion]]\nid = "tools"\nkind = "check"\ncheck = "todos-completed"\n'

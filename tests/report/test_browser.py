@@ -71,10 +71,10 @@ def look(room, tmp_path: Path, markdown: str, width: int) -> dict:
 @pytest.mark.parametrize(
     ("made", "folds"),
     [
-        (lambda: comment(reports.first()), 6),
-        (lambda: comment(reports.second()), 6),
+        (lambda: comment(reports.first()), 3),
+        (lambda: comment(reports.second()), 3),
         (lambda: comment(reports.passed()), 1),
-        (lambda: job_summary(reports.second()), 6),
+        (lambda: job_summary(reports.second()), 3),
     ],
     ids=["first", "second", "passed", "summary"],
 )

@@ -12,7 +12,6 @@ from github_page import page, skeleton
 from summaries import failed, finding, policy, summary, unseen
 
 from vibe_gate.report.annotations import (
-    MAX_COMMENTS,
     check_run,
     commands,
     conclusion,
@@ -175,12 +174,6 @@ def test_review_comments_stand_only_at_lines_of_the_diff_and_only_for_new_findin
     ]
     assert [finding_of(one.body) for one in made] == [one.fingerprint for one in made]
     assert [one.line for one in comments(reports.second())] == [41]
-
-
-def test_at_most_so_many_review_comments_are_made():
-    found = tuple(finding(line=n + 1, path="big.py", fingerprint=f"{n:016x}") for n in range(400))
-    report = Report(failed(found=found), (), first_round(found, reports.FIRST), patch=MEGABYTE)
-    assert len(comments(report)) == MAX_COMMENTS
 
 
 def test_a_fixed_comment_says_so_once_and_keeps_what_it_said():

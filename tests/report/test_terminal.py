@@ -24,13 +24,6 @@ def first_line(made) -> str:
     return screen(made, width=200).splitlines()[0]
 
 
-def test_nothing_to_review_promises_no_gate_and_no_bundle():
-    text = screen(summary(run_id="", bundle="", files=(), trusted=Trusted(revision="", bootstrap=False)))
-    assert "built in" not in text
-    assert "every vote" not in text
-    assert "next    nothing to do" in text
-
-
 @pytest.mark.parametrize(
     ("made", "line"),
     [
@@ -149,10 +142,8 @@ def test_an_uncommitted_change_says_so_and_what_comes_next():
             summary(trusted=Trusted(revision="", bootstrap=True)),
             "gate    this change's .vibe-gate/ (there was none before it; merge it to make it binding)",
         ),
-        (summary(trusted=Trusted(revision="worktree", bootstrap=False)), "gate    .vibe-gate at worktree"),
         (summary(bundle=""), "bundle  none: not recorded"),
         (summary(files=tuple(changed(f"f{n}") for n in range(5))), "5 files +20 −5 · f0, f1, f2, …"),
-        (summary(outcome="error", exit_code=3), "next    vibe-gate doctor"),
         (summary(findings=(finding(path="", line=0),)), "✗ the change  the handler"),
         (
             summary(policy_changes=tuple(policy(f".vibe-gate/{n}") for n in range(3))),
@@ -199,11 +190,6 @@ def test_what_is_undecided_stays_longer_than_what_passed():
     rows = [*(criterion(f"p{n}") for n in range(30)), criterion("open", "abstain", must=False)]
     text = screen(summary(rubrics=(rubric(*rows),)), every=False)
     assert "? open" in text
-
-
-def test_a_long_note_is_wrapped_and_not_cut():
-    words = " ".join(f"word{number}" for number in range(40))
-    assert words in " ".join(screen(summary(), (words,)).split())
 
 
 def test_markup_and_escapes_of_others_are_shown_and_never_obeyed():
