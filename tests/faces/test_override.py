@@ -209,7 +209,7 @@ def test_a_suppression_that_nothing_needs_and_one_that_has_expired_are_told(gate
 
 
 MISTAKES = [
-    ('[[suppression]]\nreason = "x"\n', "schema: is missing"),
+    ('[[suppression]]\nreason = "x"\n', "schema: write schema = 1"),
     ('schema = 1\n[[suppression]]\nreason = "x"\n', "needs a finding, a criterion or paths"),
     ('schema = 1\n[[suppression]]\ncriterion = "a"\n', "suppression[0].reason: is missing"),
     ('schema = 1\n[[suppression]]\ncriterion = "a"\nreasn = "x"\n', 'did you mean "reason"?'),

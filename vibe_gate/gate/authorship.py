@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
+from itertools import chain
 
 from vibe_gate.domain.change import Change, FileDiff, Selection
 from vibe_gate.domain.escape import show_text
@@ -26,8 +28,8 @@ MAX_LOOKED_AT = 50
 class Authorship:
     """The witnesses of one repository, read once for as many changes as are asked about.
 
-    `now`: what sessions wrote until then is looked for first; None where a review has just done so, and `unread`
-    is why not all of it could be read: a hint of its own.
+    `now`: what sessions wrote until then is looked for first; None if a review has just done so, with `unread` why
+    not all of it could be read.
     """
 
     def __init__(
@@ -43,15 +45,15 @@ class Authorship:
         self._records = state.hook_records
         self._unread = unread if now is None else captures.note_written(state, now)
         self._written = captures.written_blobs(state)
-        self._all: list[Record] | None = None
-        self._hints: Hints | None = None
 
-    @property
+    @cached_property
     def records(self) -> list[Record]:
         """Every record of the hooks, oldest first."""
-        if self._all is None:
-            self._all = self._records.all()
-        return self._all
+        return self._records.all()
+
+    @cached_property
+    def _hints(self) -> Hints:
+        return Hints(self.records)
 
     def of(self, change: Change, commits: Sequence[Commit]) -> AgentAuthored:
         """Today's signs, then those that hooks recorded; `commits` are the change's, or the one about to be made."""
@@ -72,7 +74,7 @@ class Authorship:
             except GateError:  # gone since
                 continue
             own = provenance({}, (made,), uncommitted=False).hints
-            for hint in (*own, *self._noted().of(name, tree, own)):
+            for hint in (*own, *self._hints.of(name, tree, own)):
                 found[f"taken from {hint}"] = None
         return tuple(found)[:MAX_HINTS]
 
@@ -88,42 +90,31 @@ class Authorship:
             except GateError:  # gone since
                 continue
             if any(file.after is not None and file.after.blob in brought for file in other.files):
-                found |= dict.fromkeys(f"taken from {hint}" for hint in self._noted().of(name, other.after))
+                found |= dict.fromkeys(f"taken from {hint}" for hint in self._hints.of(name, other.after))
         return tuple(found)[:MAX_HINTS]
-
-    def _noted(self) -> Hints:
-        if self._hints is None:
-            self._hints = Hints(self.records)
-        return self._hints
 
     def _recorded(self, change: Change, commits: Sequence[Commit], seen: tuple[str, ...]) -> tuple[str, ...]:
         if not change.head_commit:
             recorded = Hints(self._records.about(change.after)).of("", change.after, seen)
             return (*recorded, *self.taken_over())
-        hints = self._noted()
-        found = (hints.of(made.id, self._repository.tree(made.id).id, seen) for made in commits)
+        found = (self._hints.of(made.id, self._repository.tree(made.id).id, seen) for made in commits)
         return tuple(hint for some in found for hint in some)
 
 
 def agent_behind(environ: Mapping[str, str], emails: Iterable[str]) -> str:
     """The sign of an agent in the environment or among the addresses, for people; "" where there is none."""
-    for name, agent in AGENT_VARIABLES.items():
-        if environ.get(name):
-            return f"{name} is set, so {agent} runs this"
-    for email in emails:
-        for pattern, agent in AGENT_ADDRESSES:
-            if pattern.search(email):
-                return f"{email} is {agent}"
-    return ""
+    variables = (f"{name} is set, so {agent} runs this" for name, agent in AGENT_VARIABLES.items() if environ.get(name))
+    addresses = (f"{one} is {agent}" for one in emails for pattern, agent in AGENT_ADDRESSES if pattern.search(one))
+    return next(chain(variables, addresses), "")
 
 
 def written_hints(files: Sequence[FileDiff], blobs: Mapping[str, str]) -> tuple[str, ...]:
     """What captured sessions say about the files: a hint for each session whose blobs (by id) the change brings."""
-    counts: Counter[str] = Counter()
-    for file in files:
-        moved = file.after is not None and file.before is not None and file.before.blob == file.after.blob
-        if file.after is not None and not moved and (session := blobs.get(file.after.blob)):
-            counts[session] += 1
+    # A file that is only moved, or given another mode, brings nothing.
+    brought = (
+        file.after.blob for file in files if file.after and (not file.before or file.before.blob != file.after.blob)
+    )
+    counts = Counter(blobs[blob] for blob in brought if blob in blobs)
     of = f"of {len(files)} files" if len(files) != 1 else "of 1 file"
     return tuple(f"Claude Code session {show_text(name[:8])} wrote {count} {of}" for name, count in counts.items())
 

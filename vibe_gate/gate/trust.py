@@ -34,18 +34,18 @@ WORKTREE = "worktree"
 def gate_for(repository: Repository, change: Change, *, base: str | None, definitions: str | None) -> Gate:
     """The gate in force for a change.
 
-    Raises DefinitionError for definitions that do not parse, the change's own included;
-    RevisionError for a revision that names nothing. Without definitions at the trusted
-    revision those of the remote's default branch bind; without these the change's own
-    (origin "bootstrap"); without any the built-in gate.
+    Raises DefinitionError for definitions that do not parse, the change's own included (let in, they would stop every
+    later review); RevisionError for a revision that names nothing. Without definitions at the trusted revision those
+    of the remote's default branch bind; without these the change's own (origin "bootstrap"); without any the built-in
+    gate.
     """
-    own_mistakes = _mistakes_made(repository, change) if definitions is None else []
-    if own_mistakes:
+    redefines = any(file.touches((".vibe-gate/**",)) for file in change.files)
+    if definitions is None and redefines and (own_mistakes := mistakes(repository.tree(change.after))):
         raise DefinitionError(own_mistakes)
     try:
         gate = _trusted_gate(repository, change, base=base, definitions=definitions)
     except DefinitionError:
-        if definitions is not None or not _touches_definitions(change):
+        if definitions is not None or not redefines:
             raise
         gate = None  # the change repairs them: its own are read, and as a change of the gate it needs approval
     if gate is None:
@@ -63,15 +63,6 @@ def _trusted_gate(repository: Repository, change: Change, *, base: str | None, d
         return gate
     # A branch that left before there was a gate, or shares no history at all, does not bring its own.
     return load_gate(repository.tree(default), revision=default, origin="trusted")
-
-
-def _touches_definitions(change: Change) -> bool:
-    return any(file.touches((".vibe-gate/**",)) for file in change.files)
-
-
-def _mistakes_made(repository: Repository, change: Change) -> list[str]:
-    """What a change of the definitions leaves wrong: let in, it would stop every later review."""
-    return mistakes(repository.tree(change.after)) if _touches_definitions(change) else []
 
 
 def trusted_revision(
@@ -159,11 +150,24 @@ class PolicyImpact:
 def policy_impact(
     change: Change, gate: Gate, environ: Mapping[str, str], read: Callable[[FileVersion], bytes]
 ) -> PolicyImpact:
-    """What the change does to the gate; the first definitions of all need a person's approval only in CI.
+    """The files of a change that the gate's policy speaks of, or that move what its paths speak of.
 
-    `read` gives the content of one side of a changed file.
+    `read` gives the content of one side of a changed file. Nobody chose the built-in gate, so nothing is its policy.
+    The first definitions of all (origin "bootstrap") need a person's approval only in CI: there is nothing yet that
+    they could weaken.
     """
-    return PolicyImpact(policy_files(change, gate, read), gate.origin == "bootstrap" and "CI" in environ)
+    if gate.origin == "built-in":
+        return PolicyImpact(())
+    bootstrap = gate.origin == "bootstrap"
+    found: list[PolicyFile] = []
+    for file in change.files:
+        if bootstrap and file.change_type == "added" and file.touches((".vibe-gate/**",)):
+            found.append(PolicyFile(file, "warn", adopted=True))
+        elif _blocks(file, gate, read) or _diverts(file, gate):
+            found.append(PolicyFile(file, "block"))
+        elif file.touches(gate.file.policy.warn):
+            found.append(PolicyFile(file, "warn"))
+    return PolicyImpact(tuple(found), first_gate=bootstrap and "CI" in environ)
 
 
 def policy_changes(impact: PolicyImpact, file_patch: Callable[[FileDiff], str]) -> tuple[PolicyChange, ...]:
@@ -179,35 +183,16 @@ def policy_changes(impact: PolicyImpact, file_patch: Callable[[FileDiff], str]) 
     )
 
 
-def policy_files(change: Change, gate: Gate, read: Callable[[FileVersion], bytes]) -> tuple[PolicyFile, ...]:
-    """The files of a change that the gate's policy speaks of, or that move what its paths speak of.
-
-    Nobody chose the built-in gate, so nothing is its policy. Unless gate.toml lists what blocks, a file outside of
-    `.vibe-gate/` (a workflow, pre-commit's settings) is policy only if it names vibe-gate before or after the change.
-
-    The first definitions of all (origin "bootstrap") are to be looked at, but need no
-    approval here: there is nothing yet that they could weaken.
-    """
-    if gate.origin == "built-in":
-        return ()
-    found: list[PolicyFile] = []
-    for file in change.files:
-        first = gate.origin == "bootstrap" and file.change_type == "added" and file.touches((".vibe-gate/**",))
-        if first:
-            found.append(PolicyFile(file, "warn", adopted=True))
-        elif not (_blocks(file, gate, read) or _diverts(file, gate)):
-            if file.touches(gate.file.policy.warn):
-                found.append(PolicyFile(file, "warn"))
-        else:
-            found.append(PolicyFile(file, "block"))
-    return tuple(found)
-
-
 def _blocks(file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]) -> bool:
-    """Whether a change of this file changes the gate."""
-    listed = "block" in gate.file.policy.model_fields_set
-    if not file.touches(gate.file.policy.block) or listed or file.touches((".vibe-gate/**",)):
-        return file.touches(gate.file.policy.block)
+    """Whether a change of this file changes the gate.
+
+    Unless gate.toml lists what blocks, a file outside of `.vibe-gate/` (a workflow, pre-commit's settings) counts only
+    if it names vibe-gate before or after the change.
+    """
+    if not file.touches(gate.file.policy.block):
+        return False
+    if "block" in gate.file.policy.model_fields_set or file.touches((".vibe-gate/**",)):
+        return True
     return any(b"vibe-gate" in read(side) for side in (file.before, file.after) if side is not None)
 
 
@@ -224,14 +209,8 @@ def _diverts(file: FileDiff, gate: Gate) -> bool:
 
 def policy_warning(file: FileDiff) -> Finding:
     """The finding for a file that steers agents, diffs or test runs."""
-    return Finding(
-        path=file.shown_path,
-        line=0,
-        end_line=0,
-        level="warning",
-        criterion="policy",
-        message="Affects agents, diffs or tests; review by hand.",
-    )
+    message = "Affects agents, diffs or tests; review by hand."
+    return Finding(path=file.shown_path, line=0, end_line=0, level="warning", criterion="policy", message=message)
 
 
 def policy_approval(sentence: str) -> Finding:

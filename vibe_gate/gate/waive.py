@@ -21,17 +21,13 @@ from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import DefinitionError, InfrastructureError, IntegrityError, StorageError, UsageError
 from vibe_gate.gate.authorship import agent_behind
-from vibe_gate.gate.loading import DefinitionFiles, suppressions_of
-from vibe_gate.gate.mistakes import FOLDER, SUPPRESSIONS
+from vibe_gate.gate.loading import FOLDER, SUPPRESSIONS, DefinitionFiles, mistakes
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import STORE, find_bundles, open_state, read_bundle
 
 DEFAULT_TIME = timedelta(days=30)
 """How long an override without a date of its own holds."""
-
-RUNS_AT_MOST = 200
-"""Newest runs that are searched for a finding."""
 
 SHORTEST = 4
 """The least characters of a fingerprint's prefix."""
@@ -162,9 +158,7 @@ def _runs(repository: Repository, plea: Plea, now: datetime) -> Iterator[tuple[R
     known = Provenance(now, repository.tracked(STORE))
     index = open_state(repository.common_dir).run_index(repository.root / STORE)
     sealed = (entry for entry in find_bundles(repository.root, index=index) if entry.state == "sealed")
-    for number, entry in enumerate(sealed):
-        if number >= RUNS_AT_MOST:
-            return
+    for entry in sealed:
         if entry.run_id.startswith(plea.run) and not known.foreign(entry.key, entry.run_id):
             papers = None
             with contextlib.suppress(IntegrityError, StorageError):
@@ -189,11 +183,11 @@ def add_suppression(root: Path, rule: Suppression) -> str:
         raise UsageError(f"{paths.quote(SUPPRESSIONS)}: is a symbolic link; move it away.")
     try:
         old = target.read_bytes() if target.exists() else _HEAD.encode()
-        _refuse_mistakes(old)
         table = rule.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
         text = "\n" + tomli_w.dumps({"suppression": [table]}, multiline_strings=False)
         new = old + (b"" if old.endswith(b"\n") else b"\n") + text.encode()
-        _refuse_mistakes(new)
+        if wrong := mistakes(DefinitionFiles({SUPPRESSIONS: new})):
+            raise DefinitionError(wrong)
         folder.mkdir(exist_ok=True)
         part = folder / f".{secrets.token_hex(8)}"
         part.write_bytes(new)
@@ -201,10 +195,3 @@ def add_suppression(root: Path, rule: Suppression) -> str:
     except OSError as error:
         raise InfrastructureError(f"{SUPPRESSIONS} could not be written: {error.strerror}.") from error
     return SUPPRESSIONS
-
-
-def _refuse_mistakes(raw: bytes) -> None:
-    wrong: list[str] = []
-    suppressions_of(DefinitionFiles({SUPPRESSIONS: raw}), wrong)
-    if wrong:
-        raise DefinitionError(wrong)

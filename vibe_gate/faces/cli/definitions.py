@@ -14,8 +14,7 @@ from vibe_gate.errors import PASS, DefinitionError, InfrastructureError, UsageEr
 from vibe_gate.faces.cli.dispatch import Command, argument
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.gate.effective import effective_toml
-from vibe_gate.gate.loading import DefinitionTree, built_in_gate, load_gate, mistakes, without_effect
-from vibe_gate.gate.mistakes import FOLDER, GATE_PATH
+from vibe_gate.gate.loading import FOLDER, GATE_PATH, DefinitionTree, built_in_gate, load_gate, mistakes, without_effect
 from vibe_gate.git import Repository, open_repository
 
 WORKTREE = "worktree"

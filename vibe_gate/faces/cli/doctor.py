@@ -24,8 +24,7 @@ from vibe_gate.errors import PASS, USAGE, AgentError, GateError
 from vibe_gate.faces.cli.dispatch import JSON, Command
 from vibe_gate.faces.cli.output import COLUMNS, emit_result, wrapped
 from vibe_gate.faces.git_hook.install import outdated
-from vibe_gate.gate.loading import mistakes
-from vibe_gate.gate.mistakes import FOLDER
+from vibe_gate.gate.loading import FOLDER, mistakes
 from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.store import captures, open_state
