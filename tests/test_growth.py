@@ -6,6 +6,7 @@ import pytest
 from growth import assert_linear
 
 
+@pytest.mark.slow
 def test_what_takes_the_square_of_its_size_is_refused() -> None:
     with pytest.raises(AssertionError, match="times the size costs"):
         assert_linear(lambda size: sum(1 for _ in range(size * size)), int, 2_000)

@@ -100,6 +100,7 @@ def test_a_fail_with_evidence_fails_and_points_at_its_lines(walk):
     assert len(finding.fingerprint) == 16
 
 
+@pytest.mark.slow
 def test_an_abstention_of_a_must_is_inconclusive(walk):
     summary = judged(
         walk,
@@ -118,22 +119,26 @@ def test_invented_evidence_turns_a_fail_into_an_abstention(walk):
     assert summary.exit_code == 3
 
 
+@pytest.mark.slow
 def test_evidence_on_a_moved_line_is_relocated(walk):
     summary = judged(walk, answers(fails(HANDLER | {"line": 40}), said("names-are-clear")))
     assert summary.exit_code == 1
     assert (summary.findings[0].line, summary.findings[0].evidence[0].standing) == (4, "relocated")
 
 
+@pytest.mark.slow
 def test_an_answer_that_leaves_a_criterion_out_is_asked_for_again(walk):
     summary = judged(walk, answers(said("errors-not-swallowed")), PASSES)
     assert outcomes(summary) == {"errors-not-swallowed": "pass", "names-are-clear": "pass"}
 
 
+@pytest.mark.slow
 def test_an_answer_that_speaks_of_a_criterion_twice_decides_nothing(walk):
     summary = judged(walk, passes("errors-not-swallowed", "errors-not-swallowed"))
     assert outcomes(summary) == {"errors-not-swallowed": "abstain", "names-are-clear": "abstain"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("steps", "reason"),
     [
@@ -172,6 +177,7 @@ def test_a_model_that_hangs_costs_no_more_than_the_deadline(walk):
     assert summary.unreviewed
 
 
+@pytest.mark.slow
 def test_a_budget_that_does_not_pay_for_the_question_sends_no_request(walk):
     summary = judged(walk, PASSES, max_cost_usd=0.000001)
     assert walk.asked == []
@@ -179,6 +185,7 @@ def test_a_budget_that_does_not_pay_for_the_question_sends_no_request(walk):
     assert "budget" in summary.unreviewed[0].reason
 
 
+@pytest.mark.slow
 def test_a_budget_reached_mid_run_is_an_event_and_both_name_what_was_not_reviewed(walk):
     looks = Turn(ToolUse("Read", {"file_path": "src/load.py"}), usage=Usage(100, 200_000))
     summary = judged(walk, looks, PASSES, max_cost_usd=0.5)
@@ -191,13 +198,13 @@ def test_a_budget_reached_mid_run_is_an_event_and_both_name_what_was_not_reviewe
 
 
 @pytest.mark.slow
-def test_a_40000_line_change_is_asked_part_by_part(walk):
-    change(walk, "src/table.py", "".join(f"v{i:05d} = {i}\n" for i in range(40_000)))
+def test_a_20000_line_change_is_asked_part_by_part(walk):
+    change(walk, "src/table.py", "".join(f"v{i:05d} = {i}\n" for i in range(20_000)))
     with walk.answered(PASSES, repeat_last=True):
         summary = walk(max_cost_usd=50.0).summary
     asked = "".join(json.dumps(request.body) for request in walk.asked)
-    assert all(f"v{i:05d} = " in asked for i in range(0, 40_000, 997))
-    assert len(walk.asked) > 5
+    assert all(f"v{i:05d} = " in asked for i in range(0, 20_000, 997))
+    assert len(walk.asked) > 2
     assert (summary.outcome, summary.unreviewed) == ("pass", ())
 
 
@@ -262,6 +269,7 @@ def test_a_change_of_the_gate_needs_a_human(walk):
     assert "-must = true\n+must = false" in change.diff
 
 
+@pytest.mark.slow
 def test_the_first_definitions_of_all_are_used_and_said_to_be_the_changes_own(tmp_path, environ):
     walk = Walk(Repo(tmp_path / "repo", environ), environ)
     walk.repo.commit("First")
@@ -277,6 +285,7 @@ def test_the_first_definitions_of_all_are_used_and_said_to_be_the_changes_own(tm
     assert in_ci.summary.exit_code == 4
 
 
+@pytest.mark.slow
 def test_definitions_that_do_not_parse_are_not_let_in_and_stop_later_reviews_until_they_are_repaired(walk):
     walk.repo.write(".vibe-gate/gate.toml", 'schema = 1\nrubric = ["quality"]\n')
     walk.repo.commit("Break the gate")
@@ -313,6 +322,7 @@ def test_a_review_leaves_index_head_refs_and_working_tree_as_they_were(walk):
     assert state() == before
 
 
+@pytest.mark.slow
 def test_files_that_change_during_the_review_are_an_integrity_error(walk):
     walk.repo.write("src/load.py", SWALLOWS + "x = 1\n")
 
@@ -425,6 +435,7 @@ def shape(value: Any) -> Any:
     return "list" if isinstance(value, list) else "value"
 
 
+@pytest.mark.slow
 def test_the_document_has_exactly_the_keys_of_the_contract(walk):
     document = json.loads(judged(walk, FAILS).to_json())
     document["findings"] = []
@@ -513,6 +524,7 @@ def test_a_change_by_a_person_has_no_hints_and_the_environment_speaks_of_uncommi
     assert authored.hints == ("CLAUDECODE is set: Claude Code runs this",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["claude-haiku-5-5", "sonnet"])
 def test_a_session_has_one_cost_also_of_a_model_that_our_table_does_not_know(walk, name):
     walk.repo.write(".vibe-gate/gate.toml", GATE + f'[model]\ndefault = "{name}"\n')
@@ -543,6 +555,7 @@ def test_a_days_budget_is_shared_by_all_runs_of_the_day(walk):
     assert first.cost.usd + second.cost.usd <= 0.60
 
 
+@pytest.mark.slow
 def test_a_day_that_is_spent_sends_no_request_and_says_budget(walk):
     walk.repo.write(".vibe-gate/gate.toml", GATE + "[budget]\nper_day_usd = 0.0001\n")
     walk.repo.commit("Set a day's budget")
@@ -585,6 +598,7 @@ def test_what_the_remotes_default_branch_demands_binds_wherever_one_stands(walk,
     assert (summary.rubrics[0].criteria[0].must, summary.exit_code) == (True, 1)
 
 
+@pytest.mark.slow
 def test_a_review_can_be_awaited_where_a_loop_runs_already(walk):
     ticks = []
 
@@ -604,6 +618,7 @@ def test_a_review_can_be_awaited_where_a_loop_runs_already(walk):
     assert len(ticks) > 10
 
 
+@pytest.mark.slow
 def test_nothing_hides_from_a_judge_beyond_a_column(walk):
     change(walk, text="import os;" + " " * 30_000 + "os.system('rm -rf /')\n")
     summary = judged(walk, PASSES)

@@ -20,6 +20,8 @@ from vibe_gate.agent.allowed import refusal
 from vibe_gate.errors import AgentError
 from vibe_gate.gateway import find_upstream
 
+pytestmark = pytest.mark.slow
+
 OK = {"ok": True}
 
 

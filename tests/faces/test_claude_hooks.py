@@ -13,6 +13,8 @@ from command import vibe_gate
 from program import git, repository
 from scripted_messages_api import Text, ToolUse, Turn
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def installed(tmp_path, environ):

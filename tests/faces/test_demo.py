@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import pytest
 from command import vibe_gate
 from program import git
 
 
+@pytest.mark.slow
 def test_the_demo_reviews_an_ordinary_repository_with_fixed_ids_and_says_that_it_is_a_recording(tmp_path, environ):
     one, two = tmp_path / "one", tmp_path / "two"
     done = vibe_gate("demo", "--in", str(one), cwd=tmp_path, environ=environ)
@@ -38,6 +40,7 @@ def test_the_demo_needs_a_folder_that_is_not_there_yet(tmp_path, environ):
     assert (tmp_path / "mine" / "file").read_text() == "precious"
 
 
+@pytest.mark.slow
 def test_the_readmes_picture_is_what_the_program_prints_today():
     root = Path(__file__).parents[2]
     spec = importlib.util.spec_from_file_location("make", root / "docs/images/make.py")

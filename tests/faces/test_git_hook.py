@@ -459,6 +459,7 @@ def test_a_remote_without_a_name_is_taken_to_have_what_any_remote_has(pushing, t
     assert _pushed(pushing) == [good]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way_in", WAYS_IN[1:])
 def test_a_range_given_to_a_framework_is_what_is_judged(tmp_path, environ, way_in):
     if not (BIN / way_in).exists():
@@ -472,6 +473,7 @@ def test_a_range_given_to_a_framework_is_what_is_judged(tmp_path, environ, way_i
     assert [record.get("commit") for record in here.records() if record["stage"] == "pre-commit"] == [bad]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way_in", WAYS_IN[1:])
 def test_a_stage_that_is_run_by_hand_judges_the_index(tmp_path, environ, way_in):
     if not (BIN / way_in).exists():

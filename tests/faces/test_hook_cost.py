@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import pytest
 from hooked import started
 
 NOT_NEEDED = {
@@ -13,6 +14,7 @@ NOT_NEEDED = {
 """What belongs to judges, the forge, screens and cleaning; all of pygit2 but its compiled part."""
 
 
+@pytest.mark.slow
 def test_a_commit_that_asks_no_judge_loads_no_more_than_it_needs(tmp_path, environ):
     here = started(tmp_path / "r", environ)
     here.write(a="changed\n")

@@ -41,6 +41,7 @@ def test_the_command_installs_where_it_is_told(tmp_path, environ, option, place)
     assert vibe_gate("uninstall", "claude", *option, cwd=where, environ=environ).stdout.startswith("unchanged")
 
 
+@pytest.mark.slow
 def test_git_refuses_what_the_guard_cannot_see(tmp_path, environ):
     where = repository(tmp_path / "r")
     done = vibe_gate("install", "claude", "--local", cwd=where, environ=environ)

@@ -179,6 +179,7 @@ def test_a_person_may_do_what_an_agent_may_not(here):
     here.git("update-ref", "refs/heads/main", here.git("commit-tree", "-m", "x", "-p", "HEAD", "HEAD~1^{tree}"))
 
 
+@pytest.mark.slow
 def test_an_agent_moves_no_branch_to_a_tree_that_no_hook_let_through(here):
     before = here.git("rev-parse", "main")
     here.write(**FAILS)
@@ -264,6 +265,7 @@ def test_a_broken_installation_stops_nobody_and_says_so(here):
     assert (done.code, "not checked whether a hook let this commit through" in done.text) == (0, True)
 
 
+@pytest.mark.slow
 def test_a_hook_that_was_there_runs_first_with_the_same_input(here):
     here.run("vibe-gate", "uninstall", "git")
     theirs = here.path / ".git" / "hooks" / "reference-transaction"

@@ -331,6 +331,7 @@ tables = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(known | st.text(max_size=8), tables, max_size=8), st.booleans())
 def test_whatever_the_tables_say_it_is_a_gate_or_visible_mistakes(written: dict[str, object], is_gate: bool) -> None:

@@ -713,6 +713,7 @@ def test_a_session_recorded_is_the_same_session_replayed(tmp_path, environ):
     assert gateway.unmatched == [] and len(list((tmp_path / "c").iterdir())) == 3
 
 
+@pytest.mark.slow
 def test_a_cassette_of_format_1_is_still_replayed(tmp_path, environ):
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "a.py").write_text("x = 1\n")
@@ -724,6 +725,7 @@ def test_a_cassette_of_format_1_is_still_replayed(tmp_path, environ):
     assert [item["tool"] for item in notes.events if "tool" in item] == ["Read", "StructuredOutput"]
 
 
+@pytest.mark.slow
 def test_the_key_stays_in_the_gateway(tmp_path, environ):
     dump = tmp_path / "dump"
     from vibe_gate.agent import find_cli

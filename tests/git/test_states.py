@@ -54,6 +54,7 @@ def said(probe: Path, bench: Bench) -> list[str]:
     return files
 
 
+@pytest.mark.slow
 def test_a_plain_commit_and_its_variants(seeded: Bench, probe: Path) -> None:
     hook(seeded, probe)
     seeded.write("a.txt", "staged\n")
@@ -121,6 +122,7 @@ def test_a_commit_in_a_submodule(seeded: Bench, probe: Path, tmp_path: Path) -> 
     assert said(probe, inner) == ["lib.txt"]
 
 
+@pytest.mark.slow
 def test_merges_conflicts_and_rewrites(seeded: Bench, probe: Path) -> None:
     seeded.git("checkout", "-qb", "side")
     seeded.commit("theirs", **{"a.txt": "theirs\n", "side.txt": "side\n"})

@@ -73,6 +73,7 @@ ONE_LINE = "diff --git a/f b/f\n+" + "y" * 1_000_000 + "\n"
 MEGABYTE = f"diff --git a/big.py b/big.py\n--- /dev/null\n+++ b/big.py\n@@ -0,0 +1,16000 @@\n{LINES}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("findings", "patch"),
     [

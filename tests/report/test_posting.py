@@ -95,6 +95,7 @@ def ours(github: LoopbackGitHub) -> list[str]:
     return [one.body for one in github.comments if one.author == "github-actions[bot]"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "checks"), [(0, 1), (1, 1), (49, 1), (50, 1), (51, 2), (400, 8), (1_000, 20)])
 def test_everything_found_is_said_once_with_few_writes(github, environ, number, checks):
     posted = say(github, environ, [finding(n) for n in range(1, number + 1)])
@@ -110,6 +111,7 @@ def test_everything_found_is_said_once_with_few_writes(github, environ, number, 
     assert posted.downgrades == (more if number > MAX_COMMENTS else [])
 
 
+@pytest.mark.slow
 def test_more_findings_than_a_check_run_shows_are_counted_and_the_gravest_are_shown(github, environ):
     found = [finding(n, level="warning" if n <= 1_200 else "failure") for n in range(1, 2_401)]
     say(github, environ, found, lines=False)
@@ -120,6 +122,7 @@ def test_more_findings_than_a_check_run_shows_are_counted_and_the_gravest_are_sh
     assert len(ours(github)[0]) <= 65_000
 
 
+@pytest.mark.slow
 def test_a_count_of_rounds_that_somebody_drove_to_its_end_stops_nothing(github, environ):
     say(github, environ, [finding(1)], lines=False)
     state = state_of(ours(github)[0]).model_copy(update={"number": 1_000_000})
@@ -139,6 +142,7 @@ def test_the_same_said_again_is_one_new_check_run_and_nothing_else(github, envir
     assert len(ours(github)) == len(github.review_comments) == 1
 
 
+@pytest.mark.slow
 def test_rounds_say_what_is_fixed_open_new_and_back(github, environ):
     say(github, environ, [finding(1), finding(2)])
     posted = say(github, environ, [finding(2), finding(3)], HEADS[1])
@@ -156,6 +160,7 @@ def test_rounds_say_what_is_fixed_open_new_and_back(github, environ):
     assert len(ours(github)) == 1
 
 
+@pytest.mark.slow
 def test_a_fixed_comment_is_marked_once(github, environ):
     say(github, environ, [finding(1)])
     say(github, environ, [], HEADS[1])
@@ -167,6 +172,7 @@ def test_a_fixed_comment_is_marked_once(github, environ):
     assert HEADS[1][:12] in marked
 
 
+@pytest.mark.slow
 def test_what_is_no_blocker_and_stands_on_old_lines_is_held_back(github, environ):
     say(github, environ, [finding(1)])
     new = [finding(1), finding(5, level="warning"), finding(6), finding(7, level="warning")]
@@ -211,6 +217,7 @@ def test_a_review_comment_that_somebody_else_forged_silences_nothing(github, env
     assert [one.author for one in github.review_comments] == ["eve", "github-actions[bot]"]
 
 
+@pytest.mark.slow
 def test_our_comment_is_found_behind_pages_of_others(github, environ):
     for number in range(250):
         github.add_comment(7, "eve", f"No {number}")
@@ -222,6 +229,7 @@ def test_our_comment_is_found_behind_pages_of_others(github, environ):
     assert len(ours(github)) == 1
 
 
+@pytest.mark.slow
 def test_two_gates_of_one_repository_have_a_comment_each(github, environ):
     say(github, environ, [finding(1)], lines=False)
     say(github, environ, [finding(2)], lines=False, name="pay")

@@ -170,6 +170,7 @@ def random_message(index: int) -> str:
     return base64.b64encode(zlib.compress(str(index).encode() * 3) * 12).decode()[:280]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [400, 10_000])
 def test_a_state_that_is_too_large_loses_fixed_ones_then_words_and_the_last_ones_at_the_end(number):
     plain = state(number, fixed=True)

@@ -103,6 +103,7 @@ def test_a_name_with_a_slash_is_a_file_of_the_tree_and_one_without_never_is(tmp_
     assert here.failure.startswith("not found")
 
 
+@pytest.mark.slow
 def test_a_command_over_its_time_is_ended_with_its_children(tmp_path: Path) -> None:
     result = run(tmp_path, "sh", "-c", "sleep 600 & echo $!; sleep 600", timeout_s=1.5)
     assert result.exit_code is None
@@ -110,6 +111,7 @@ def test_a_command_over_its_time_is_ended_with_its_children(tmp_path: Path) -> N
     assert gone(int(result.output))
 
 
+@pytest.mark.slow
 def test_a_command_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     code = "import signal, time, os; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(os.getpid(), flush=True)"
     result = python(tmp_path, code + "; time.sleep(600)", timeout_s=3)
@@ -117,12 +119,14 @@ def test_a_command_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     assert gone(int(result.output))
 
 
+@pytest.mark.slow
 def test_a_child_left_behind_is_ended_though_it_holds_the_output(tmp_path: Path) -> None:
     result = run(tmp_path, "sh", "-c", "sleep 600 & echo $!")
     assert result.exit_code == 0
     assert gone(int(result.output))
 
 
+@pytest.mark.slow
 def test_a_child_that_leaves_the_group_is_ended_too(tmp_path: Path) -> None:
     leaves = "import os, time\nif os.fork() == 0:\n os.setsid(); print(os.getpid(), flush=True); time.sleep(600)\n"
     result = python(tmp_path, leaves + "time.sleep(0.3)")

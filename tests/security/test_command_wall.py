@@ -206,12 +206,14 @@ time.sleep(0.2)
 """
 
 
+@pytest.mark.slow
 @linux
 def test_a_daemon_without_an_environment_does_not_outlive_the_command(tree: Path):
     assert run(tree, DAEMON).exit_code == 0
     assert not Path(f"/proc/{(tree / 'pid').read_text()}").exists()
 
 
+@pytest.mark.slow
 @scoped
 def test_a_process_that_flees_by_forking_does_not_outlive_the_command(tree: Path):
     assert run(tree, RACER).exit_code == 0
@@ -249,6 +251,7 @@ def without_landlock(*argv: str, **how: Any) -> subprocess.CompletedProcess[str]
     return subprocess.run([sys.executable, "-c", WITHOUT, *argv], capture_output=True, text=True, **how)
 
 
+@pytest.mark.slow
 @walled
 def test_a_kernel_without_landlock_runs_the_command_and_ends_what_it_leaves(tree: Path):
     code = (
@@ -265,6 +268,7 @@ def test_a_kernel_without_landlock_runs_the_command_and_ends_what_it_leaves(tree
 RUBRIC = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "tests"\nkind = "check"\ncommand = ["true"]\n'
 
 
+@pytest.mark.slow
 @walled
 def test_a_review_says_that_a_command_ran_without_a_wall(tmp_path: Path, environ: dict[str, str]):
     repo = gated(tmp_path / "repo", environ, rubric=RUBRIC)

@@ -123,6 +123,7 @@ def check(markdown: str, breaks: bool) -> None:
     assert len(ours) <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_nothing_of_theirs_is_an_image_a_link_a_mention_or_html_and_every_body_can_be_sent(name):
     text = HOSTILE[name]
@@ -147,6 +148,7 @@ def test_the_document_has_the_same_parts_as_with_plain_words_and_theirs_can_be_r
     assert "".join(safe(" ".join(text.split())).split()) in "".join(seen.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_marker_and_state_are_ours_alone(name):
     text = HOSTILE[name]
@@ -162,6 +164,7 @@ def test_marker_and_state_are_ours_alone(name):
     assert load(text) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_workflow_command_of_theirs_is_obeyed(name):
     text = HOSTILE[name]
@@ -184,6 +187,7 @@ TOKENS = st.sampled_from([
 ])  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.one_of(TOKENS, st.text(max_size=4)), max_size=12).map("".join))
 def test_nor_of_anything_that_can_be_put_together(text):

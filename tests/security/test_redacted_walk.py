@@ -23,6 +23,8 @@ from wire import answer, answering
 from vibe_gate.domain.change import Selection
 from vibe_gate.review import Review, ReviewRequest, review
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "gh" + "p_" + "Zq8vW3nB5mK7xL2cR9tY4uI6oP1aS0dF3gH5"
 HELD = "vY7-kq4zPm9.wLt3xRb"
 """The value of a variable of the environment; of no known format."""

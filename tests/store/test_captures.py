@@ -143,6 +143,7 @@ def test_sessions_are_forgotten_after_a_month(common):
     assert captures.written_blobs(open_state(common)) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "whose"), [(".lock", "all sessions"), (f"{SESSION}/events.ndjson", f"session {SESSION[:8]}")]
 )
@@ -207,6 +208,7 @@ def test_a_file_that_a_formatter_changed_at_once_is_still_the_agents(tmp_path):
     assert blob_id(b"x = 1\n") not in blobs(wrote(str(path), "x=1\n"), at - 200)
 
 
+@pytest.mark.slow
 def test_a_short_event_that_tells_of_a_huge_content_costs_next_to_nothing(common):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     ten_gigabytes = edited("/r/a", "a" * 100_000, "a", "b" * 100_000, replace_all=True)

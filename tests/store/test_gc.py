@@ -160,6 +160,7 @@ def pressed(root: Path, mb: float) -> Retention:
     return Retention(max_age_days=1_000, min_free_disk_mb=free_mb(root) + mb)
 
 
+@pytest.mark.slow
 def test_on_a_full_disk_the_oldest_go_until_there_is_room(tmp_path):
     runs = [recorded(tmp_path, ago(10 - n), Kind(contents=(os.urandom(9_000_000),))) for n in range(4)]
     keep(tmp_path, entries(tmp_path)[-1])

@@ -65,6 +65,7 @@ def test_its_turns_read(bundle: Path) -> None:
     assert turns["nodes/judge-quality/turn-002"].status == "died"
 
 
+@pytest.mark.slow
 def test_this_version_writes_it_the_same_twice(tmp_path: Path) -> None:
     script = TESTS / "golden/write_bundle.py"
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)])}
