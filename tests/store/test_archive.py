@@ -136,7 +136,7 @@ def test_a_run_that_is_here_with_other_content_is_never_overwritten(
 ) -> None:
     path = exported(tmp_path)
     import_bundles(other, path, NOW)
-    (other / ".vibe-artifacts" / KEY / run.run_id / "turn.log").write_text("mine")
+    (other / ".vibe-artifacts" / KEY / run.run_id / "run.json").write_text("mine")
     refused(other, path, "with other content")
 
 

@@ -305,13 +305,9 @@ def _is_here(store: Folder, stage: Folder, run: RunEntry) -> bool:
     return True
 
 
-def _fingerprint(bundle: Folder) -> dict[str, str]:
-    """sha-256 by name, but for what may come after sealing. Contents have their hash in their names."""
-    return {
-        entry.name: "" if entry.part == "content" else digest(entry.folder, entry.base)
-        for entry in walk(bundle)
-        if entry.name not in names.LATER and entry.part != "attached" and not entry.is_temporary
-    }
+def _fingerprint(bundle: Folder) -> list[str]:
+    """sha-256 of the documents that say what the run is; the summary has the digests of all others."""
+    return [digest(bundle, name) for name in (names.RUN, names.EVENTS, names.SUMMARY) if bundle.has(name)]
 
 
 def _other(run: RunEntry) -> IntegrityError:

@@ -31,6 +31,7 @@ from vibe_gate.store import names
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, Lock
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 BundleState = Literal["sealed", "running", "incomplete"]
@@ -84,8 +85,8 @@ class BundleLocation:
         self.compare(name, hashlib.sha256(data).hexdigest())
         return self.parsed(name, data, parse)
 
-    def parsed(self, name: str, data: bytes, parse: Callable[[bytes], T]) -> T:
-        """What `parse` makes of bytes of the file `name`. IntegrityError if it understands them not."""
+    def parsed(self, name: str, data: S, parse: Callable[[S], T]) -> T:
+        """What `parse` makes of data of the file `name`. IntegrityError if it does not understand them."""
         try:
             return parse(data)
         except (ValueError, RecursionError, AttributeError, TypeError) as error:
@@ -337,7 +338,7 @@ def documents_of(run: BundleLocation) -> SealedDocuments:
         vouching = folder.read(names.RECEIPT, receipt.MAX_BYTES) if names.RECEIPT in files else None
     except OSError as error:
         raise corrupt(Path(error.filename or bare.root), error.strerror or "it cannot be read") from error
-    bare.parsed(names.SUMMARY, b"", lambda _: read_summary(document))
+    bare.parsed(names.SUMMARY, document, read_summary)
     files.pop(names.RECEIPT, None)
     return SealedDocuments(document, files, vouching)
 

@@ -41,9 +41,6 @@ ATTACHED = "annotations"
 VOUCHED = (EVENTS, RUN, GRAPH, SESSIONS, PATCH, RECEIPT)
 """The run's own files whose digests its summary holds."""
 
-LATER = frozenset({ANNOTATIONS, KEEP, LOCK})
-"""Files that may come and go after a run was sealed."""
-
 Part = Literal["document", "log", "text", "content", "attached", "mark"]
 """What a file is: JSON, NDJSON, plain bytes, a content under `files/`, bytes attached to an annotation, or an empty
 file that says something by being there."""

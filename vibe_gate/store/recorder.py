@@ -42,9 +42,7 @@ P = ParamSpec("P")
 CLEAN_EVERY = timedelta(days=1)
 """How often a store is cleaned after a review."""
 
-MAX_IGNORE_BYTES = 4096
-"""Of the store's own .gitignore: one line."""
-
+_IGNORE_BYTES = 64  # of the store's own .gitignore, which has one line
 _IDS_TRIED = 1000  # runs of one change in one millisecond; beyond that something else is wrong
 
 
@@ -162,12 +160,10 @@ def require_untracked(tracked: Collection[str]) -> None:
 def _ignores_itself(folder: Folder) -> bool:
     """Whether git leaves out all of the store; the .gitignore itself may be tracked, as some do."""
     try:
-        data = folder.read(names.IGNORE, MAX_IGNORE_BYTES)
+        data = folder.read(names.IGNORE, _IGNORE_BYTES)
     except OSError:
         return False  # git reads no link, and neither does this
-    rules = {line.strip() for line in data.splitlines() if line.strip() and not line.startswith(b"#")}
-    exceptions = {rule for rule in rules if rule.startswith(b"!")}
-    return len(data) <= MAX_IGNORE_BYTES and b"*" in rules and exceptions <= {b"!.gitignore", b"!/.gitignore"}
+    return len(data) <= _IGNORE_BYTES and set(data.split()) in ({b"*"}, {b"*", b"!.gitignore"})
 
 
 class Store:
