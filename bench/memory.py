@@ -28,7 +28,7 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 from bundle_words import KEY, START, Clock, Ended, Hush, summary_of  # noqa: E402
 
-from vibe_gate.domain.turn import Content, TurnChange, TurnFile  # noqa: E402
+from vibe_gate.domain.turn import TurnChange, TurnFile  # noqa: E402
 from vibe_gate.store import RunRecorder, Store, open_store  # noqa: E402
 from vibe_gate.store.result import read_bundle  # noqa: E402
 
@@ -131,10 +131,7 @@ def turn(run: RunRecorder, node: str, calls: int, files: int) -> None:
 
 def file(recorder: Any, number: int, text: str) -> TurnFile:
     before, after = f"# {number}\n{text * 200}".encode(), f"# {number}\n{text * 201}".encode()
-    sides = {
-        side: Content(sha256=recorder.content(side, data) or "", size=len(data))
-        for side, data in (("before", before), ("after", after))
-    }
+    sides = {"before": recorder.content("before", before), "after": recorder.content("after", after)}
     return TurnFile(path=f"src/module{number}.py", change_type="modified", added=2, deleted=0, **sides)
 
 
