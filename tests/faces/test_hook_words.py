@@ -53,7 +53,6 @@ def test_of_what_git_picks_by_itself_the_hook_says_nothing(waiting):
 
 
 def test_answers_and_spending_that_cannot_be_kept_are_said_once(waiting):
-    (waiting.path / ".git" / "vibe-gate" / "state.db").unlink(missing_ok=True)
     (waiting.path / ".git" / "vibe-gate" / "state.db").mkdir(parents=True)
     with answering(PASSES, repeat_last=True) as model:
         said = waiting.git("commit", "-a", "-m", "x", CLAUDECODE="1", **model.environ)

@@ -146,10 +146,9 @@ Origin = Literal["trusted", "bootstrap", "built-in"]
 class Gate:
     """The gate in force: the file, the rubrics it names, and where both came from.
 
-    `revision` is the commit id they were read at, "worktree", or "" for the
-    built-in gate and for a tree without a commit. `origin` "bootstrap" means that
-    the trusted revision has no definitions yet and the change's own were used.
-    `digests` maps each definition file to the sha-256 of its bytes.
+    `revision` is the commit id they were read at, "worktree", or "" for the built-in gate and a tree without a commit.
+    `origin` "bootstrap": the trusted revision has no definitions yet, and the change's own were used. `digests`:
+    sha-256 of each definition file.
     """
 
     file: GateFile

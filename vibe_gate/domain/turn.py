@@ -1,7 +1,6 @@
 """One turn of an agent's session: `summary.json` of a RunBundle, in the seed's names exactly.
 
-Tool calls are put together from hook events by `tool_use_id` only: parallel calls
-of one tool end in any order, so neither names nor times say which belongs to which.
+Tool calls are put together from hook events by `tool_use_id` only: parallel calls of one tool end in any order.
 """
 
 from __future__ import annotations
@@ -166,8 +165,7 @@ _ENDS = {"PostToolUse": True, "PostToolUseFailure": False}
 def correlate(marks: Iterable[HookMark], denied: Collection[str]) -> tuple[tuple[ToolCall, ...], HookCaptureStatus]:
     """Tool calls in the order in which they started, and what of them is missing.
 
-    A start without an end is a failed call, and a missing event unless it was
-    denied; an end without a start is a call of its own, starting when it ended.
+    A start without an end is a failed call, and a missing event unless it was denied.
     """
     starts: dict[str, HookMark] = {}
     ends: dict[str, HookMark] = {}
@@ -225,8 +223,7 @@ def count(files: Iterable[TurnFile]) -> FileStats:
 def todos_after(todos: Sequence[TurnTodo], event: Mapping[str, Any]) -> list[TurnTodo]:
     """The agent's list after a todo event: {action: add | update | set, text, status}.
 
-    An update names a todo by its text, or by its number (the CLI's task ids count
-    from 1); `set` adds what is not there. Status "deleted" takes a todo off the list.
+    An update names a todo by its text, or by its number from 1; `set` adds what is not there; "deleted" takes it off.
     """
     text, status = escape.show_text(str(event.get("text", ""))), str(event.get("status", ""))
     after = list(todos)

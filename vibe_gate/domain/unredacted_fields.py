@@ -1,9 +1,7 @@
 """Which texts of our documents are our own words: ids, hashes, literals, names of files and fields.
 
-They are never redacted. A build's environment may hold a value that is a date, a commit id
-or a word such as `completed` under a secret's name: replaced in a document it would hide
-nothing, for it is no secret there, and make the document one that no reader takes.
-Everything that is not listed here is somebody's text, and is redacted.
+They are never redacted: an environment may hold a commit id or a word such as `completed` under a secret's name, and
+replaced in a document it would make that one that no reader takes. Everything not listed here is redacted.
 """
 
 from __future__ import annotations
@@ -19,11 +17,10 @@ Redact = Callable[[Any], Any]
 Own: TypeAlias = "bool | Mapping[str, Own]"
 """True: ours as a whole. An object: what of its members is ours, their names always are; lists are looked through.
 
-Of the names in an object some are data. `EACH`: they are ours, and this is what is ours of each member.
-`UNDER`: they are somebody's (a path, a model), and this is what is ours of each member.
+Where an object's names are somebody's (a path, a model), `UNDER` says what is ours of each member.
 """
 
-EACH, UNDER = "*", "**"
+UNDER = "**"
 
 _IDS = dict.fromkeys(("before", "after", "base_commit", "head_commit", "patch_id", "range_patch_id"), True)
 _EVIDENCE = {"side": True, "standing": True}
@@ -61,7 +58,7 @@ ABOUT: Own = {
 }
 """Of run.json."""
 
-SESSIONS: Own = {"nodes": {EACH: {}}}
+SESSIONS: Own = {"nodes": {}}
 """Of sessions.json: the nodes are ours, their sessions' ids an agent's."""
 
 EVENT: Mapping[str, Own] = {
@@ -105,8 +102,6 @@ def redacted(value: Any, own: Own, redact: Redact) -> Any:  # noqa: ANN401 - any
         return redact(value)
     if UNDER in own:
         return {redact(name): redacted(item, own[UNDER], redact) for name, item in value.items()}
-    if EACH in own:
-        return {name: redacted(item, own[EACH], redact) for name, item in value.items()}
     return {
         name: redacted(item, own[name], redact) if name in own else _member(name, item, redact)
         for name, item in value.items()

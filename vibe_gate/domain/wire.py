@@ -1,9 +1,7 @@
 """What the gateway and an agent's session tell each other: marks in refusals, what a session cost, how it ended.
 
-The gateway answers a request that it will not forward with HTTP 403, the one
-status that the agent's program never retries, and puts one of these marks into
-the message; the session reads it back from its result. Neither door knows the
-other: these words are all that they share.
+The gateway answers a request that it will not forward with HTTP 403, which the agent's program never retries, and puts
+one of these marks into the message; the session reads it back from its result. Neither door knows the other.
 """
 
 from __future__ import annotations
@@ -71,9 +69,8 @@ Status = Literal[
 class Ending:
     """How a session ended.
 
-    `answer` fills the schema and is None unless `status` is "answered". `detail` is
-    one sentence for people, without control characters. `cost` is what the CLI counted;
-    after `turns.hold`, what the run counted. USD, tokens, milliseconds.
+    `answer` fills the schema and is None unless `status` is "answered"; `detail` is a sentence for people. `cost` is
+    what the CLI counted; after `turns.hold`, what the run counted.
     """
 
     status: Status

@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.gate import HookName
 from vibe_gate.domain.provenance import Record, provenance
@@ -102,21 +101,11 @@ def not_reviewed(hook: Hook, error: GateError) -> int:
             before="" if hook.stage == "pre-push" else repository.tree_of(repository.head()),
             exit_code=error.exit_code,
             blocked=what.blocks,
-            hints=() if hook.stage == "pre-push" else _hints(hook, repository),
+            hints=() if hook.stage == "pre-push" else hook.hints,
             reason=str(error)[:2000],
         )
         hook.state(repository.common_dir).hook_records.append(record)
     return what.code
-
-
-def _hints(hook: Hook, repository: Repository) -> tuple[str, ...]:
-    """Signs of an agent in what is staged; those of the environment alone if reading the change fails."""
-    with suppress(Exception):  # the same bug may occur here
-        from vibe_gate.gate.authorship import Authorship
-
-        authorship = Authorship(repository, hook.environ, hook.state(repository.common_dir), hook.clock())
-        return authorship.of(repository.change(Selection("staged")), ()).hints
-    return hook.hints
 
 
 def record_or_say(hook: Hook, repository: Repository, record: Record) -> bool:

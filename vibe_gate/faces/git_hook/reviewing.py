@@ -5,12 +5,10 @@ pre-push reviews the commits that each pushed ref brings as one change; never th
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.escape import counted, safe
@@ -183,18 +181,8 @@ def _record(hook: Hook, record: Record, repository: Repository) -> None:
     noted = is_wanted(repository)  # a note needs a commit: post-commit has more to do than sh can
     needs_more = record.exit_code or record.judged or record.hints or record.again or noted
     if hook.stage in _BEFORE_COMMITS and not needs_more:
-        _mark_passed(repository.common_dir / PASSED, f"{hook.parent} {record.tree}\n")
-
-
-def _mark_passed(file: Path, line: str) -> None:
-    """Tell the sh hooks that the same git process runs next; without the file they call Python."""
-    part = file.with_name(f"{file.name}.{os.getpid()}")
-    with suppress(OSError):
-        if file.parent.is_symlink():
-            return
-        with part.open("x", encoding="ascii") as new:
-            new.write(line)
-        part.replace(file)
+        with suppress(OSError):  # the sh hooks of the same git process run next; without the file they call Python
+            (repository.common_dir / PASSED).write_text(f"{hook.parent} {record.tree}\n", encoding="ascii")
 
 
 def push(hook: Hook) -> int:
