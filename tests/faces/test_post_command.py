@@ -392,8 +392,6 @@ HOSTILE: list[Callable[[Path], object]] = [
     *(_changed(schema=2), _changed(run_id="../../etc"), _changed(exit_code=0), _changed(extra=1), _changed(digests=7)),
     *(_changed(cost={"usd": 1e999}), _written(b"{" * 100_000), _written(b'{"a":1,"a":2}'), _written(b"\xff")),
     *(_special("summary.json"), _special("receipt.json"), _written(b" " * (9 << 20))),
-    *(_written(b"\x28\xb5\x2f\xfd" + b"x" * 100, "bundle.tar.gz"), _written(b"", "run.sh")),
-    *(_written(b"", name) for name in ("##[stop-commands]x", "::stop-commands::x", "a\n::error::x")),
 ]
 
 
@@ -417,18 +415,13 @@ def test_no_artifact_is_a_sentence(forked, tmp_path):
     assert "cannot be read: No such file" in relayed(forked, tmp_path / "none").err
 
 
-def test_a_whole_bundle_goes_through_the_reader_that_trusts_nothing(made):
-    head = made.branch("topic", **{"src/a.py": todos(1)})
-    made.pull(head, fork=True, author="eve")
-    artifact = reviewed(made, head, VIBE_GATE_INPUT_ARTIFACT="full")
-    assert (artifact / "bundle.tar.gz").is_file()
-    done = relayed(made, VIBE_GATE_INPUT_REVIEW_COMMENTS="true")
+def test_other_files_of_an_artifact_are_not_opened_and_obeyed(forked):
+    for name in ("bundle.tar.gz", "run.sh", "##[stop-commands]x", "::stop-commands::x", "a\n::error::x"):
+        (artifact_of(forked) / name).write_bytes(b"\x28\xb5\x2f\xfd" + b"x" * 100)
+    done = relayed(forked)
     assert done.code == 0, done.out + done.err
-    assert [one.line for one in made.github.review_comments] == [1]
-    altered(made, duration_ms=7)
-    done = relayed(made)
-    assert done.code == 5
-    assert "are not the same run" in done.err
+    assert "stop-commands" not in done.out + done.err
+    assert "error::x" not in done.out + done.err
 
 
 def test_only_a_workflow_run_may_bring_an_artifact(forked):

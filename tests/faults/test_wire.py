@@ -103,14 +103,6 @@ def test_an_answer_cut_by_the_budget_is_a_matter_of_budget(tmp_path, environ):
     assert len(model.api.log) == 1
 
 
-@pytest.mark.parametrize(("stop", "status"), [("refusal", "refused"), ("max_tokens", "max_tokens")])
-def test_a_last_word_is_not_asked_again(tmp_path, environ, stop, status):
-    with answering(Turn("no", stop_reason=stop), OK) as model:
-        ending, _ = judged(model, tmp_path, environ)
-    assert (ending.status, ending.answer) == (status, None)
-    assert len(model.api.log) == 1
-
-
 def test_a_request_that_was_never_recorded_ends_the_session_without_another_try(tmp_path, environ):
     cassette = tmp_path / "cassette"
     with answering(OK) as model, Gateway(find_upstream(model.environ), Wire("record", cassette), 1.0, str) as gateway:

@@ -24,8 +24,7 @@ from hypothesis import strategies as st
 from scripted_messages_api import ApiError, DropConnection, Fault, Text, Thinking, ToolUse, Turn, Usage
 from wire import KEY, answering, costing, hold, task_in
 
-from vibe_gate.domain import proxies, wire
-from vibe_gate.domain.proxies import proxies_for
+from vibe_gate.domain import wire
 from vibe_gate.domain.wire import ModelCost, SessionCost
 from vibe_gate.errors import GatewayError, UsageError
 from vibe_gate.gateway import Gateway, Spending, Upstream, Wire, find_upstream, wire_from
@@ -66,45 +65,30 @@ def opened(model, budget: float = 1.0, mode: Wire = LIVE, **more) -> Gateway:
 # Where the model is.
 
 
+API = "https://api.anthropic.com"
+TOKEN, KEYED, SUBSCRIBED = {"ANTHROPIC_AUTH_TOKEN": "t"}, {"ANTHROPIC_API_KEY": "k"}, {"CLAUDE_CODE_OAUTH_TOKEN": "o"}
+LOCAL = {"ANTHROPIC_BASE_URL": "http://gpu:8000/v/"}
+BETA = {"authorization": "Bearer o", "anthropic-beta": "oauth-2025-04-20"}
+
+
 @pytest.mark.parametrize(
     ("found", "source", "base_url", "credentials"),
     [
-        ({"ANTHROPIC_API_KEY": "k"}, "ANTHROPIC_API_KEY", "https://api.anthropic.com", {"x-api-key": "k"}),
+        (KEYED, "ANTHROPIC_API_KEY", API, {"x-api-key": "k"}),
+        (SUBSCRIBED, "CLAUDE_CODE_OAUTH_TOKEN", API, BETA),
         (
-            {"ANTHROPIC_AUTH_TOKEN": "t"},
-            "ANTHROPIC_AUTH_TOKEN",
-            "https://api.anthropic.com",
-            {"authorization": "Bearer t"},
-        ),
-        (
-            {"CLAUDE_CODE_OAUTH_TOKEN": "o"},
-            "CLAUDE_CODE_OAUTH_TOKEN",
-            "https://api.anthropic.com",
-            {"authorization": "Bearer o", "anthropic-beta": "oauth-2025-04-20"},
-        ),
-        (
-            {"ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_API_KEY": "k", "CLAUDE_CODE_OAUTH_TOKEN": "o"},
-            "ANTHROPIC_AUTH_TOKEN and ANTHROPIC_API_KEY",
-            "https://api.anthropic.com",
+            TOKEN | KEYED | SUBSCRIBED, "ANTHROPIC_AUTH_TOKEN and ANTHROPIC_API_KEY", API,
             {"authorization": "Bearer t", "x-api-key": "k"},
         ),
+        (LOCAL | KEYED, "ANTHROPIC_API_KEY", "http://gpu:8000/v", {"x-api-key": "k"}),
         (
-            {"ANTHROPIC_BASE_URL": "http://gpu:8000", "ANTHROPIC_CUSTOM_HEADERS": "X-Team: red\nnonsense"},
-            "ANTHROPIC_BASE_URL",
-            "http://gpu:8000",
+            LOCAL | {"ANTHROPIC_CUSTOM_HEADERS": "X-Team: red\nnonsense"}, "ANTHROPIC_BASE_URL", "http://gpu:8000/v",
             {"x-team": "red"},
-        ),
-        ({"ANTHROPIC_BASE_URL": "http://localhost:11434/"}, "ANTHROPIC_BASE_URL", "http://localhost:11434", {}),
-        (
-            {"ANTHROPIC_BASE_URL": "http://gpu:8000/v", "ANTHROPIC_API_KEY": "k"},
-            "ANTHROPIC_API_KEY",
-            "http://gpu:8000/v",
-            {"x-api-key": "k"},
         ),
         ({"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_REGION": "eu-west-1"}, "Bedrock", "", {}),
         ({"CLAUDE_CODE_USE_VERTEX": "true", "CLOUD_ML_REGION": "europe-west1"}, "Vertex", "", {}),
     ],
-)
+)  # fmt: skip
 def test_credentials_are_found_in_the_environment(found, source, base_url, credentials):
     upstream = find_upstream(found)
     assert upstream is not None
@@ -248,13 +232,6 @@ def test_a_model_that_is_not_there_is_said_in_a_sentence():
         assert ask(gateway.url("judge"))[0] == 502
 
 
-def test_proxies_and_certificates_come_from_the_given_environment():
-
-    upstream = find_upstream({"ANTHROPIC_BASE_URL": "https://api.example.com", "HTTPS_PROXY": "http://p:1"})
-    assert proxies_for(upstream.base_url, upstream.network) == {"https": "http://p:1"}
-    assert proxies.certificates({"SSL_CERT_FILE": "/ca.pem"}) == "/ca.pem" and proxies.certificates({}) is True
-
-
 class _Proxy(BaseHTTPRequestHandler):
     """An HTTP proxy that answers by itself."""
 
@@ -340,12 +317,6 @@ def test_tokens_of_every_kind_have_their_price():
     assert spent.by_node == {"judge-a": spent.usd} and spent.by_model == {"claude-sonnet-5": spent.usd}
 
 
-def test_an_unknown_model_is_priced_as_the_dearest_and_said_to_be():
-    with answering(Turn("yes", usage=costing(1_000))) as model, opened(model) as gateway:
-        ask(gateway.url("judge"), ASK | {"model": "qwen3-coder"})
-        assert gateway.spent().usd == pytest.approx(0.051) and gateway.spent().basis == "unknown"
-
-
 def test_the_answer_may_be_as_long_as_the_budget_pays_for():
     with answering(Turn("yes"), repeat_last=True) as model, opened(model, budget=0.1) as gateway:
         ask(gateway.url("judge"))
@@ -363,13 +334,6 @@ def test_a_request_that_the_budget_does_not_pay_for_never_leaves():
         assert (status, wire.BUDGET_REACHED in message(raw)) == (wire.REFUSED_STATUS, True)
         assert gateway.spent().budget_reached
     assert len(model.script.requests) == 1
-
-
-def test_a_large_request_is_refused_for_its_input_alone():
-    large = ASK | {"messages": [{"role": "user", "content": "x" * 400_000}]}
-    with answering(Turn("yes")) as model, opened(model, budget=0.1) as gateway:
-        assert ask(gateway.url("judge"), large)[0] == wire.REFUSED_STATUS
-    assert model.api.log == []
 
 
 def test_thinking_needs_room_besides_the_answer():
@@ -394,17 +358,6 @@ def test_sessions_at_the_same_time_do_not_overspend_together():
     assert statuses.count(200) + statuses.count(wire.REFUSED_STATUS) == 8
 
 
-def test_who_only_waits_for_change_is_served_after_it():
-    slow = Turn("yes", usage=costing(10), seconds_before_headers=0.3)
-    with (
-        answering(slow, repeat_last=True) as model,
-        opened(model, budget=0.1) as gateway,
-        ThreadPoolExecutor(4) as pool,
-    ):
-        statuses = [status for status, _, _ in pool.map(ask, [gateway.url(f"j{n}") for n in range(4)])]
-    assert statuses == [200] * 4
-
-
 def test_a_cut_answer_counts_with_what_was_metered():
     text = Turn("x" * 3_000, usage=costing(9, 4_000), characters_per_delta=100, fault=Fault("drop", after_events=20))
     with answering(text) as model, opened(model) as gateway:
@@ -426,17 +379,6 @@ def test_after_a_last_word_nothing_more_is_asked():
         assert (status, wire.CONVERSATION_ENDED in message(raw)) == (403, True)
         assert ask(gateway.url("judge"))[0] == 200
     assert len(model.script.requests) == 2
-
-
-def test_an_answer_that_the_budget_cut_short_is_a_matter_of_budget():
-    def half(request):
-        return Turn("half", stop_reason="max_tokens", usage=costing(request.body["max_tokens"]))
-
-    with answering(half, repeat_last=True) as model, opened(model, budget=0.1) as gateway:
-        url = gateway.url("judge")
-        ask(url)
-        assert wire.BUDGET_REACHED in message(ask(url)[2])
-        assert gateway.spent().budget_reached
 
 
 @given(

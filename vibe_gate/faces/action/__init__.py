@@ -3,6 +3,6 @@
 inputs    what the workflow asks for                 event     what happened, from the runner's event file
 span      which commits are compared, fetched        approval  who approved a change of the gate itself
 gate      the walk: event -> review -> post          reporting the report of a run for a forge
-artifact  what is uploaded                           incoming  the same, read back by a job that trusts nothing
-relay     `post --from-artifact`: posts it           runner    outputs, job summary, workflow commands
+relay     `post --from-artifact`: posts a claim      incoming  what was uploaded, read back without trust
+runner    outputs, job summary, workflow commands
 """

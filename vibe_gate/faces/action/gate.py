@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.errors import PASS, USAGE, GateError, IntegrityError, UsageError
 from vibe_gate.faces import progress
-from vibe_gate.faces.action import artifact
 from vibe_gate.faces.action.approval import Approvals
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.inputs import Inputs, Mode, inputs_of
@@ -33,8 +33,12 @@ from vibe_gate.report.formats import sarif
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Links, Report
 from vibe_gate.review import Review, ReviewRequest, review
+from vibe_gate.store import STORE, Bundles
 
 NO_TOKEN = "No token was given (`github-token`), so nothing was posted to GitHub."  # noqa: S105  a sentence
+PAPERS = ("summary.json", "receipt.json", "run.json", "events.ndjson")
+"""Files of a bundle that hold no content of the repository but what a finding quotes; `artifact: full` adds it all."""
+
 LOG_WIDTH = 400
 """Columns of a log: it has no width to fit, so no reason (280 characters) is cut."""
 
@@ -57,17 +61,11 @@ class _Job:
     sarif: Path | None
 
 
-_NOTHING = {
-    "verdict": "nothing", "score": "", "cost_usd": "0", "run": "", "report": "", "comment_url": "", "sarif": "",
-    "artifact_path": "", "artifact_name": "",
-}  # fmt: skip
-"""The outputs of a job that reviewed nothing."""
-
-
 def run(runner: Runner) -> int:
     """The whole job; its exit code. Wrong inputs and events are exit 2 and posted nowhere."""
     mode: Mode = "block"
-    with runner.silence() as resume:
+    stopped: GateError | None = None
+    with runner.silence():
         try:
             inputs = inputs_of(runner.environ)
             mode = inputs.mode
@@ -78,8 +76,9 @@ def run(runner: Runner) -> int:
                 )
             code, log = _job(runner, inputs, trigger)
         except GateError as error:
-            resume()
-            return _broken(runner, error, mode)
+            stopped = error
+    if stopped is not None:
+        return _broken(runner, stopped, mode)
     if log:
         runner.say(log)
     return _exit(runner, code, mode)
@@ -87,18 +86,9 @@ def run(runner: Runner) -> int:
 
 def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> tuple[int, str]:
     """Review and post; returns the exit code, and workflow commands to print."""
-    environ = {**runner.environ, "CI": "true"} | (
-        {"ANTHROPIC_API_KEY": inputs.anthropic_api_key} if inputs.anthropic_api_key else {}
-    )
-    if not inputs.github_token:
-        return _with(None, runner, inputs, trigger, environ)
-    with open_forge(runner.api_url, inputs.github_token, trigger.repository, environ=runner.environ) as forge:
-        return _with(forge, runner, inputs, trigger, environ)
-
-
-def _with(
-    forge: Forge | None, runner: Runner, inputs: Inputs, trigger: Trigger, environ: Mapping[str, str]
-) -> tuple[int, str]:
+    environ = {**runner.environ, "CI": "true"}
+    if inputs.anthropic_api_key:
+        environ["ANTHROPIC_API_KEY"] = inputs.anthropic_api_key
     credentials = Credentials(runner.server_url, inputs.github_token)
     with open_repository(runner.start, environ) as repository:
         span = span_of(repository, trigger, inputs.base, credentials)
@@ -106,15 +96,18 @@ def _with(
             repository.fetch_notes(NOTES, credentials)  # a pass that a listed signer shared is not paid for again
         root = repository.root
     sarif_place = _sarif_place(runner, inputs, root)
-    job = _Job(runner, inputs, trigger, forge, credentials, environ, span, root, runner.temp(), sarif_place)
     if not span.head:
         for note in span.notes:
             runner.summarize(note)
-        runner.output(**_NOTHING)
+        runner.output(verdict="nothing", cost_usd="0")
         return PASS, ""
-    approvals = Approvals(forge, trigger, partial(_commits, job))
-    done = _review(job, approvals)
-    return done.summary.exit_code, _tell(job, done, tuple(approvals.notes))
+    token, name = inputs.github_token, trigger.repository
+    forges = open_forge(runner.api_url, token, name, environ=runner.environ) if token else contextlib.nullcontext()
+    with forges as forge:
+        job = _Job(runner, inputs, trigger, forge, credentials, environ, span, root, runner.temp(), sarif_place)
+        approvals = Approvals(forge, trigger, partial(_commits, job))
+        done = _review(job, approvals)
+        return done.summary.exit_code, _tell(job, done, tuple(approvals.notes))
 
 
 def _commits(job: _Job) -> tuple[Commit, ...]:
@@ -146,7 +139,7 @@ def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> str:
     summary = done.summary
     bundle = job.root / summary.bundle if summary.bundle else None
     notes = (*job.span.notes, *remarks, *done.notes)
-    report = report_of_run(
+    told = report_of_run(
         summary,
         bundle,
         _links(job),
@@ -155,13 +148,16 @@ def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> str:
         repeat=" ".join([job.span.repeat, *(f"--rubric {name}" for name in job.inputs.rubrics)]),
         artifact=job.inputs.artifact != "none" and bundle is not None,
     )
-    posted = post(_posting(job), job.forge, report)
-    lacking = artifact.prepare(job.runner, job.folder, bundle, job.inputs.artifact)
+    posted = post(_posting(job), job.forge, told)
+    lacking = _keep(job, bundle)
     posted.downgrades += filter(None, [lacking, _write_sarif(job, posted.report)])
     text = job_summary(posted.report, tuple(posted.downgrades))
     job.runner.summarize(text)
     _log(job, posted, notes)
-    _outputs(job, posted, artifact.write_report(job.folder, text))
+    report = job.folder / "report.md"
+    with contextlib.suppress(OSError):  # a full disk: the verdict stands all the same
+        report.write_text(text, encoding="utf-8", errors="replace")
+    _outputs(job, posted, report)
     return _commands(posted)
 
 
@@ -197,7 +193,7 @@ def _commands(posted: Posted) -> str:
     return commands(posted.report, f"vibe-gate-{secrets.token_hex(16)}", tuple(posted.downgrades))
 
 
-def _outputs(job: _Job, posted: Posted, report: Path | None) -> None:
+def _outputs(job: _Job, posted: Posted, report: Path) -> None:
     summary = posted.report.summary
     scores = [rubric.score for rubric in summary.rubrics]
     kept = posted.report.artifact
@@ -206,12 +202,29 @@ def _outputs(job: _Job, posted: Posted, report: Path | None) -> None:
         score=f"{min(scores):g}" if scores else "",
         cost_usd=f"{summary.cost.usd:.6f}",
         run=summary.run_id,
-        report=str(report or ""),
+        report=str(report) if report.is_file() else "",
         comment_url=posted.comment_url,
         sarif=str(job.sarif) if job.sarif is not None and job.sarif.is_file() else "",
         artifact_path=str(job.folder) if kept else "",
         artifact_name=job.runner.unique("vibe-gate") if kept else "",
     )
+
+
+def _keep(job: _Job, bundle: Path | None) -> str:
+    """Put what is uploaded beside the report; "" or a sentence about what could not be."""
+    if job.inputs.artifact == "none" or bundle is None:
+        return ""
+    try:
+        for name in PAPERS:
+            if (bundle / name).is_file():
+                shutil.copyfile(bundle / name, job.folder / name)
+        if job.inputs.artifact == "full":
+            with open_repository(job.runner.start, job.environ) as repository:
+                bundles = Bundles(repository.root, Provenance(job.runner.clock(), repository.tracked(STORE)))
+                bundles.export(bundles.find(run=bundle.name), job.folder / "bundle.tar.gz")
+    except (OSError, GateError) as error:
+        return f"The artifact is not complete: {error}"
+    return ""
 
 
 def _sarif_place(runner: Runner, inputs: Inputs, root: Path) -> Path | None:
@@ -231,14 +244,12 @@ def _write_sarif(job: _Job, report: Report) -> str:
     """Write it, if it is wanted; "" or a sentence about why it is not there."""
     if job.sarif is None:
         return ""
-    temporary = job.sarif.with_name(f".{job.sarif.name}.{secrets.token_hex(4)}")
+    text = sarif(report.summary, report.links)
     try:
         job.sarif.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(sarif(report.summary, report.links), encoding="utf-8", errors="replace")
-        os.replace(temporary, job.sarif)  # noqa: PTH105  a link of that name is replaced, not followed
+        job.sarif.unlink(missing_ok=True)  # a link of that name is replaced, not followed
+        job.sarif.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
         return f"sarif: {paths.quote(job.inputs.sarif)} cannot be written: {error.strerror}."
     return ""
 
@@ -250,7 +261,7 @@ def _broken(runner: Runner, error: GateError, mode: Mode) -> int:
         runner.command("error", f"vibe-gate: {line}")
     said = "\n".join(f"- {paths.quote(line)}" for line in lines)
     runner.summarize(f"## vibe-gate could not review this\n\n```\n{said.replace('```', '` ` `')}\n```\n")
-    runner.output(**_NOTHING | {"verdict": "error"})
+    runner.output(verdict="error")
     return error.exit_code if error.exit_code == USAGE else _exit(runner, error.exit_code, mode)
 
 

@@ -28,16 +28,14 @@ def relay(runner: Runner, folder: Path) -> int:
     if not inputs.github_token:
         raise UsageError("There is no token: pass `github-token`, or set GITHUB_TOKEN.")
     code = PASS
-    with (
-        incoming(folder, runner.environ, runner.clock()) as found,
-        open_forge(runner.api_url, inputs.github_token, trigger.repository, environ=runner.environ) as forge,
-    ):
-        for one in found:
-            if one.summary.change.head_commit != trigger.head:
-                raise IntegrityError(
-                    f"The artifact is about {one.summary.change.head_commit[:12]}, the run that made it about "
-                    f"{trigger.head[:12]}: it is not posted."
-                )
+    found = incoming(folder, runner.environ)
+    for one in found:
+        if one.summary.change.head_commit != trigger.head:
+            raise IntegrityError(
+                f"The artifact is about {one.summary.change.head_commit[:12]}, the run that made it about "
+                f"{trigger.head[:12]}: it is not posted."
+            )
+    with open_forge(runner.api_url, inputs.github_token, trigger.repository, environ=runner.environ) as forge:
         pull = _pull(runner, inputs, trigger, forge)
         for one in found:
             named = inputs if len(found) == 1 else inputs.model_copy(update={"rubrics": _narrowed(one.summary)})
@@ -99,7 +97,7 @@ def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: 
     notes = (explanation(one.summary, verdict.holds, verdict.why),)
     report = report_of_run(
         summary,
-        one.bundle,
+        None,
         Links(runner.server_url, trigger.repository, trigger.head, run_url),
         notes,
         name=inputs.name,
@@ -111,7 +109,6 @@ def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: 
         number=pull.number,
         comment=inputs.comment,
         check_run=inputs.check_run,
-        review_comments=inputs.review_comments and one.bundle is not None,
         touched=touched_since(runner.start, runner.environ, trigger.head, credentials),
         limits=() if verdict.holds else notes,
     )

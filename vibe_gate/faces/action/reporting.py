@@ -37,8 +37,8 @@ def report_of_run(
         notes=notes,
         round=first_round(summary.findings, summary.change.head_commit),
         links=links,
-        patch=_patch(bundle),
-        receipt=_receipt(bundle),
+        patch=_patch(bundle) if bundle else "",
+        receipt=_receipt(bundle) if bundle else "",
         artifact=artifact,
         name=name,
         review=repeat,
@@ -57,7 +57,7 @@ def touched_since(
                     return None
                 change = repository.change(Selection("range", earlier, head))
                 between = anchors(repository.patch(change))
-                names = {name for file in change.files for name in (file.shown_path,)}
+                names = {file.shown_path for file in change.files}
         except GateError:
             return None
         return lambda finding: _touches(between, names, finding)
@@ -73,10 +73,8 @@ def _touches(between: Anchors, names: set[str], finding: Finding) -> bool:
     return between.touches(finding.path, finding.line, max(finding.line, finding.end_line))
 
 
-def _patch(bundle: Path | None) -> str:
+def _patch(bundle: Path) -> str:
     """The stored change, redacted as it is."""
-    if bundle is None:
-        return ""
     try:
         with (bundle / PATCH).open("rb") as file:
             raw = file.read(MAX_PATCH + 1)
@@ -85,10 +83,8 @@ def _patch(bundle: Path | None) -> str:
     return raw.decode("utf-8", "surrogateescape") if len(raw) <= MAX_PATCH else ""
 
 
-def _receipt(bundle: Path | None) -> str:
+def _receipt(bundle: Path) -> str:
     """One sentence about the run's receipt."""
-    if bundle is None:
-        return ""
     try:
         sealed = parse((bundle / RECEIPT).read_bytes())
     except (OSError, ValueError):

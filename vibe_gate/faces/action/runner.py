@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
@@ -80,22 +79,14 @@ class Runner:
         self.say(f"::{name}::{_escaped(flat)}\n")
 
     @contextmanager
-    def silence(self) -> Iterator[Callable[[], None]]:
-        """Nothing printed inside is read as a workflow command, until what is yielded is called (or the end)."""
+    def silence(self) -> Iterator[None]:
+        """Nothing printed inside is read as a workflow command."""
         token = secrets.token_hex(16)
         self.say(f"::stop-commands::{token}\n")
-        over = False
-
-        def resume() -> None:
-            nonlocal over
-            if not over:
-                over = True
-                self.say(f"::{token}::\n")
-
         try:
-            yield resume
+            yield
         finally:
-            resume()
+            self.say(f"::{token}::\n")
 
     def _append(self, variable: str, text: str) -> None:
         place = self.environ.get(variable)
@@ -103,9 +94,9 @@ class Runner:
             return
         try:
             with open(place, "ab") as file:
-                room = SUMMARY_BYTES - os.fstat(file.fileno()).st_size if variable == "GITHUB_STEP_SUMMARY" else None
                 raw = text.encode("utf-8", "replace")
-                file.write(raw if room is None or len(raw) <= room else b"")
+                if variable != "GITHUB_STEP_SUMMARY" or file.tell() + len(raw) <= SUMMARY_BYTES:
+                    file.write(raw)
         except OSError as error:
             self.command("warning", f"vibe-gate: {variable} cannot be written: {error.strerror}.")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import RevisionError, UsageError
@@ -41,66 +42,57 @@ def span_of(repository: Repository, trigger: Trigger, base: str, credentials: Cr
     """
     if not trigger.head:
         return Span("", "", notes=("The branch was deleted: there is nothing to review.",))
-    checkout = _Checkout(repository, credentials)
-    if trigger.kind == "pull_request" or (trigger.kind == "merge_group" and base):
-        from_ = checkout.named(base) if base else trigger.base
-        return checkout.since_parting(from_, trigger.head, trusted=from_)
-    if trigger.kind == "merge_group":
-        checkout.since_parting(
-            trigger.base, trigger.head, trusted=trigger.base
-        )  # all commits between, for their authors
-        return Span(trigger.base, trigger.head, trigger.base, f"{trigger.base[:SHORT]}..{trigger.head[:SHORT]}")
-    if trigger.kind == "push" and not base:
+    checkout = _Checkout(repository, trigger, credentials)
+    if base:
+        return checkout.since_parting(checkout.named(base))
+    if trigger.kind == "push":
         return _pushed(checkout, trigger)
-    return _since(checkout, trigger, base)
-
-
-def _since(checkout: _Checkout, trigger: Trigger, base: str) -> Span:
-    """From the base that the workflow names, or the default branch."""
-    from_ = checkout.named(base) if base else checkout.default(trigger)
-    if from_ == trigger.head and not base:
-        raise UsageError("This run is on the tip of the default branch: the input `base` must say what to review from.")
-    return checkout.since_parting(from_, trigger.head, trusted=from_)
+    if trigger.kind == "workflow_dispatch":
+        if checkout.default() == trigger.head:
+            raise UsageError(
+                "This run is on the tip of the default branch: the input `base` must say what to review from."
+            )
+        return checkout.since_parting(checkout.default())
+    span = checkout.since_parting(trigger.base)
+    # Of a merge group all commits between were needed for their authors.
+    return checkout.between(trigger.base, trigger.base) if trigger.kind == "merge_group" else span
 
 
 def _pushed(checkout: _Checkout, trigger: Trigger) -> Span:
     """What a push brought: from the commit that was there before, if that is still known and part of history."""
-    on_default = trigger.branch == f"refs/heads/{trigger.default_branch}"
-    why = "a new branch"
-    if trigger.base:
-        checkout.reach(trigger.base, trigger.head)
-        if not checkout.repository.has(trigger.base):
-            why = f"the commit before, {trigger.base[:SHORT]}, is gone (a force push)"
-        elif trigger.forced and not checkout.repository.is_ancestor(trigger.base, trigger.head):
-            why = f"a force push replaced {trigger.base[:SHORT]}"
-        else:
-            checkout.need(trigger.base, trigger.head)
-            repeat = f"{trigger.base[:SHORT]}..{trigger.head[:SHORT]}"
-            trusted = trigger.base if on_default else checkout.default_parting(trigger)
-            return Span(trigger.base, trigger.head, trusted, repeat)
-    if on_default:
-        return _without_before(checkout, trigger, why)
-    from_ = checkout.default(trigger)
-    span = checkout.since_parting(from_, trigger.head, trusted=from_)
-    note = f"Reviewed from where the branch left {paths.quote(trigger.default_branch)}: {why}."
-    return Span(span.before, span.head, span.trusted, span.repeat, (*span.notes, note))
-
-
-def _without_before(checkout: _Checkout, trigger: Trigger, why: str) -> Span:
-    """A push to the default branch whose earlier tip is no part of it any more."""
-    if trigger.base and checkout.repository.has(trigger.base):
-        span = checkout.since_parting(trigger.base, trigger.head, trusted=trigger.base)
+    on_default, before = trigger.branch == f"refs/heads/{trigger.default_branch}", trigger.base
+    is_known, why = False, "a new branch"
+    if before:
+        checkout.reach(before, trigger.head)
+        is_known = checkout.repository.has(before)
+        if is_known and not (trigger.forced and not checkout.repository.is_ancestor(before, trigger.head)):
+            checkout.need(before, trigger.head)
+            return checkout.between(before, before if on_default else checkout.default_parting())
+        lost = f"a force push replaced {before[:SHORT]}"
+        why = lost if is_known else f"the commit before, {before[:SHORT]}, is gone (a force push)"
+    if not on_default:
+        span = checkout.since_parting(checkout.default())
+        note = f"Reviewed from where the branch left {paths.quote(trigger.default_branch)}: {why}."
+    elif is_known:
+        span = checkout.since_parting(before)
         note = f"Reviewed from where the old and the new history part: {why}."
-        return Span(span.before, span.head, span.trusted, span.repeat, (*span.notes, note))
-    raise UsageError(f"Nothing is known to compare with: {why}. Run the gate with the input `base`.")
+    else:
+        raise UsageError(f"Nothing is known to compare with: {why}. Run the gate with the input `base`.")
+    return replace(span, notes=(*span.notes, note))
 
 
 class _Checkout:
     """The checkout, and the way to what it does not have."""
 
-    def __init__(self, repository: Repository, credentials: Credentials) -> None:
+    def __init__(self, repository: Repository, trigger: Trigger, credentials: Credentials) -> None:
         self.repository = repository
+        self._trigger = trigger
         self._credentials = credentials
+
+    def between(self, before: str, trusted: str | None) -> Span:
+        """From a commit to the event's head."""
+        head = self._trigger.head
+        return Span(before, head, trusted, f"{before[:SHORT]}..{head[:SHORT]}")
 
     def reach(self, *commits: str) -> str:
         """Try to have the commits; "" or why one is missing."""
@@ -116,17 +108,17 @@ class _Checkout:
                 f"{paths.quote(stopped)}. {DEEPER}"
             )
 
-    def since_parting(self, left: str, right: str, *, trusted: str) -> Span:
-        """From where the two commits parted to `right`."""
+    def since_parting(self, left: str) -> Span:
+        """From where a commit and the event's head parted, with the definitions of that commit."""
+        right = self._trigger.head
         self.need(left, right)
-        stopped = self.repository.fetch((left, right), lambda: bool(self._parting(left, right)), self._credentials)
-        before = self._parting(left, right)
+        before, stopped = self._parting(left)
         if not before:
             raise UsageError(
                 f"Where {left[:SHORT]} and {right[:SHORT]} parted cannot be told in this checkout, and fetching more "
                 f"did not help: {paths.quote(stopped)}. {DEEPER}"
             )
-        return Span(before, right, trusted, f"{left[:SHORT]}...{right[:SHORT]}", self.repository.remarks)
+        return Span(before, right, left, f"{left[:SHORT]}...{right[:SHORT]}", self.repository.remarks)
 
     def named(self, revision: str) -> str:
         """The commit that an id is, or a branch as the remote has it, or a tag if the remote has no such branch."""
@@ -140,37 +132,38 @@ class _Checkout:
             return found
         raise UsageError(f"The base {paths.quote(revision)} names no branch, tag or commit in this checkout. {DEEPER}")
 
-    def default(self, trigger: Trigger) -> str:
+    def default(self) -> str:
         """The tip of the default branch. UsageError if the remote does not say."""
-        found = self._default(trigger)
-        if found:
+        if found := self._default:
             return found
-        name = paths.quote(trigger.default_branch or "?")
+        name = paths.quote(self._trigger.default_branch or "?")
         raise UsageError(f"The default branch {name} is not in this checkout, and could not be fetched. {DEEPER}")
 
-    def _default(self, trigger: Trigger) -> str:
+    @cached_property
+    def _default(self) -> str:
         """As the remote has it now; "" if it does not say. Anybody can make a tag of that name."""
-        self.repository.fetch_branch(trigger.default_branch, self._credentials)
-        return self._resolved(_remote(trigger.default_branch or "HEAD"))
+        self.repository.fetch_branch(self._trigger.default_branch, self._credentials)
+        return self._resolved(_remote(self._trigger.default_branch or "HEAD"))
+
+    def default_parting(self) -> str | None:
+        """Where the pushed branch left the default branch, or that branch's tip; None if that branch is unknown."""
+        return (self._parting(self._default)[0] or self._default) if self._default else None
+
+    def _parting(self, left: str) -> tuple[str, str]:
+        """Where a commit and the head parted, or "" and why more history could not be fetched."""
+        commits = (left, self._trigger.head)
+        stopped = self.repository.fetch(commits, lambda: bool(self._merge_base(*commits)), self._credentials)
+        return self._merge_base(*commits), stopped
+
+    def _merge_base(self, left: str, right: str) -> str:
+        try:
+            return self.repository.merge_base(left, right, f"{left[:SHORT]}...{right[:SHORT]}")
+        except RevisionError:
+            return ""
 
     def _resolved(self, revision: str) -> str:
         try:
             return self.repository.resolve(revision)
-        except RevisionError:
-            return ""
-
-    def default_parting(self, trigger: Trigger) -> str | None:
-        """Where the pushed branch left the default branch, or that branch's tip; None if that branch is unknown."""
-        default = self._default(trigger)
-        if not default:
-            return None
-        commits = (default, trigger.head)
-        self.repository.fetch(commits, lambda: bool(self._parting(*commits)), self._credentials)
-        return self._parting(*commits) or default
-
-    def _parting(self, left: str, right: str) -> str:
-        try:
-            return self.repository.merge_base(left, right, f"{left[:SHORT]}...{right[:SHORT]}")
         except RevisionError:
             return ""
 
