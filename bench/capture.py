@@ -32,7 +32,7 @@ from wire import answering  # noqa: E402
 
 from vibe_gate.agent import find_cli  # noqa: E402
 from vibe_gate.faces.claude_hook import capture, guard  # noqa: E402
-from vibe_gate.faces.cli.install_claude import hooks  # noqa: E402
+from vibe_gate.faces.cli.install import hooks  # noqa: E402
 
 CALL_GOAL = 1.0
 CAPTURE_GOAL = 1.3

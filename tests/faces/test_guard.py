@@ -13,7 +13,7 @@ from program import git, repository
 
 from vibe_gate.domain.provenance import AGENT_COMMANDS
 from vibe_gate.faces.claude_hook import commands, guard
-from vibe_gate.faces.cli.install_claude import hooks
+from vibe_gate.faces.cli.install import hooks
 
 BARE = [sys.executable, "-I", "-S", guard.__file__]
 SETTINGS = ".claude/settings.json"
