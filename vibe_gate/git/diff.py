@@ -1,4 +1,5 @@
-"""Which two trees a selection means, and what differs between them: files, lines, renames, patch and patch-id.
+"""Which two trees a selection means, and what differs between them: files, lines, renames, patch and patch-id;
+and what stands around a change: its enclosing functions, lines elsewhere that name a word.
 
 Git is asked in a bare repository of our own that has the objects and nothing else, so that no attribute and no
 configuration can hide, shorten or rewrite a change. Any number of changes takes the same few processes.
@@ -7,8 +8,10 @@ configuration can hide, shorten or rewrite a change. Any number of changes takes
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from threading import Timer
 from typing import NamedTuple, cast
 
 from vibe_gate.domain import paths
@@ -22,6 +25,7 @@ from vibe_gate.domain.change import (
     FileVersion,
     Hunk,
     HunkLine,
+    NamedLine,
     Origin,
     Selection,
 )
@@ -53,6 +57,30 @@ _RENAMED_TO = expression(rb"^rename to (.*)$", re.MULTILINE)
 _BINARY = expression(rb"^Binary files ", re.MULTILINE)
 _HUNK = expression(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@.*$", re.MULTILINE)
 _ESCAPE = expression(rb"\\([0-7]{3}|.)", re.DOTALL)
+
+
+LINES_AROUND = 10
+"""Unchanged lines that are shown around a change at least."""
+
+MAX_FOUND_BYTES = 2_000_000
+"""Of a search's output; whoever names a word more often than that tells nothing by it."""
+
+_SEARCH_S = 10.0  # a tree that takes longer is told nothing about
+
+_SCRIPT = (
+    r"!^[ \t]*(if|for|while|switch|catch|return|else|do|await|throw|new)[ \t(]"
+    "\n"
+    r"^[ \t]*((export[ \t]+)?(default[ \t]+)?(declare[ \t]+)?(abstract[ \t]+)?(async[ \t]+)?"
+    r"((function|class|interface|enum|namespace)[ \t*].*"
+    r"|(const|let|var)[ \t]+[A-Za-z_$][A-Za-z0-9_$]*[^=]*=.*(=>|function).*"
+    r"|((static|public|private|protected|readonly|override|get|set)[ \t]+)*[A-Za-z_$#][A-Za-z0-9_$]*[ \t]*\(.*\).*\{))"
+)
+_LANGUAGES = {
+    "bash": "sh bash", "cpp": "c h cc cpp cxx hh hpp hxx", "csharp": "cs", "elixir": "ex exs", "golang": "go",
+    "java": "java", "kotlin": "kt kts", "perl": "pl pm", "php": "php", "python": "py pyi", "ruby": "rb", "rust": "rs",
+    "script": "js jsx ts tsx mjs cjs mts cts",
+}  # fmt: skip
+"""Git's names of what it knows (gitattributes(5)), and one of our own, by extension."""
 
 
 class Trees(NamedTuple):
@@ -296,6 +324,13 @@ def _visible_char(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
 
 
+def _named_lines(found: bytes, prefix: int) -> Iterator[NamedLine]:
+    for row in found.split(b"\n"):
+        with suppress(ValueError):
+            path, number, text = row.split(b"\0", 2)
+            yield NamedLine(paths.decode(path[prefix:]), int(number), text)
+
+
 # Changes
 
 
@@ -344,6 +379,40 @@ class ChangeQueries(HookQueries):
         """One file's section of the patch for people: what cannot be seen is escaped, binary files are only named."""
         sections = split_patch(self._text_patch(change))
         return _visible(sections.get(paths.encode(file.path), b""))
+
+    def in_context(self, change: Change) -> dict[str, tuple[Hunk, ...]]:
+        """By path, the change's hunks with the whole functions around them, or 10 lines; not of binary files.
+
+        Git's own patterns for each language tell which line begins a function, by the file's name and by nothing
+        that the repository says.
+        """
+        attributes = self._objects.folder / "attributes"
+        if not attributes.exists():
+            rows = [f"*.{end} diff={name}\n" for name, ends in _LANGUAGES.items() for end in ends.split()]
+            attributes.write_text("".join(rows))
+        done = self._objects.bare.run(
+            "-c", f"core.attributesFile={attributes}", "-c", f"diff.script.xfuncname={_SCRIPT}", "diff-tree", "-r",
+            "-p", "-W", f"-U{LINES_AROUND}", "--full-index", *RENAMES, change.before, change.after,
+        )  # fmt: skip
+        return {paths.decode(path): hunks_of(section) for path, section in split_patch(done.out).items()}
+
+    def search(self, tree: str, words: Sequence[str]) -> list[NamedLine]:
+        """The lines of a tree's text files that hold one of the words as a whole word, in the order of the paths.
+
+        Less if there are too many, none if it takes too long.
+        """
+        asked = [argument for word in words for argument in ("-e", word)]
+        process = self._objects.bare.start("grep", "-z", "-n", "-I", "-w", "-F", *asked, tree)
+        assert process.stdout is not None
+        timer = Timer(_SEARCH_S, process.kill)
+        timer.start()
+        try:
+            found = process.stdout.read(MAX_FOUND_BYTES)
+        finally:
+            timer.cancel()
+            process.kill()
+            process.communicate()
+        return list(_named_lines(found.rpartition(b"\n")[0], len(tree) + 1))
 
     def snapshot(self) -> str:
         """Tree id of the working tree, untracked files that are not ignored included (see `snapshot`)."""

@@ -14,7 +14,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError, RevisionError, UsageError
 from vibe_gate.git import place
-from vibe_gate.git.diff import ChangeQueries, Trees, content_of
+from vibe_gate.git.diff import ChangeQueries, content_of
 from vibe_gate.git.objects import Objects, Tree
 from vibe_gate.git.place import Place
 from vibe_gate.git.program import LOCAL
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from types import TracebackType
 
-    from vibe_gate.domain.change import Change, FileVersion, Hunk, NamedLine
+    from vibe_gate.domain.change import FileVersion
     from vibe_gate.git.export import Export
     from vibe_gate.git.fetch import Credentials
     from vibe_gate.git.libgit2 import Merging
@@ -56,20 +56,6 @@ class Repository(ChangeQueries):
     def close(self) -> None:
         """Delete what was written aside. Objects of this repository cannot be read any more."""
         self._objects.close()
-
-    # What differs
-
-    def in_context(self, change: Change) -> dict[str, tuple[Hunk, ...]]:
-        """By path, the change's hunks with the whole functions around them, or 10 lines; not of binary files."""
-        from vibe_gate.git import context
-
-        return context.in_context(self._objects, Trees(change.before, change.after))
-
-    def search(self, tree: str, words: Sequence[str]) -> list[NamedLine]:
-        """The lines of a tree's text files that hold one of the words as a whole word: some, if there are many."""
-        from vibe_gate.git import context
-
-        return context.search(self._objects, tree, words)
 
     def tracked(self, folder: str) -> frozenset[str]:
         """What the index has in a folder of the root, or in its place; however its case. InfrastructureError."""
