@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
@@ -117,15 +116,6 @@ def test_an_earlier_hook_that_was_edited_meanwhile_comes_back_as_it_is_now(here)
     assert not kept.exists()
 
 
-def test_an_earlier_hook_that_is_gone_meanwhile_is_no_fault(here):
-    before(here, "pre-commit")
-    installed(here)
-    (here.path / ".git" / "hooks" / "pre-commit.before-vibe-gate").unlink()
-    here.git("commit", "--allow-empty", "-m", "x")
-    assert gate(here, "uninstall", "git").code == 0
-    assert not (here.path / ".git" / "hooks" / "pre-commit").exists()
-
-
 def test_nothing_is_written_where_one_of_the_hooks_has_no_room(here):
     before(here, "post-commit", "post-commit.before-vibe-gate")
     was = files(here.path / ".git" / "hooks")
@@ -135,33 +125,12 @@ def test_nothing_is_written_where_one_of_the_hooks_has_no_room(here):
     assert files(here.path / ".git" / "hooks") == was
 
 
-def test_a_file_in_the_place_of_the_folder_is_said(here):
-    shutil.rmtree(here.path / ".git" / "hooks")
-    (here.path / ".git" / "hooks").write_text("x")
-    done = gate(here, "install", "git")
-    assert done.code == 3
-    assert "could not be written" in done.text
-    assert "bug" not in done.text
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_nobody_may_write_to_is_said(here):
-    folder = here.path / ".git" / "hooks"
-    folder.chmod(0o500)
-    try:
-        done = gate(here, "install", "git")
-    finally:
-        folder.chmod(0o700)
-    assert done.code == 3
-    assert "could not be written" in done.text
-
-
 @pytest.mark.parametrize("path", ["~/../repository/hooks here", "hooks here"])
 def test_the_path_of_hooks_is_read_as_git_reads_it(here, path):
     here.environ["HOME"] = str(here.path.parent / "home")
     (here.path.parent / "home").mkdir()
     here.git("config", "core.hooksPath", path)
-    installed(here)
+    assert "do not commit them" in gate(here, "install", "git").text
     assert {path.name for path in (here.path / "hooks here").iterdir()} == set(HOOKS)
     here.write(a="x\n")
     here.git("commit", "-a", "-m", "x")
@@ -191,14 +160,6 @@ def test_without_a_working_tree_a_sentence_says_so(here, tmp_path, command, plac
     done = gate(Hooked(where, here.environ, here.more), command, "git")
     assert done.code == 2
     assert {"outside": "not inside a git repository", "bare": "is a bare repository"}[place] in done.text
-
-
-@pytest.mark.parametrize("command", ["install", "uninstall"])
-@pytest.mark.parametrize("target", [[], ["git"], ["claude"]])
-def test_help_says_what_it_does(here, command, target):
-    done = gate(here, command, *target, "--help")
-    assert done.code == 0
-    assert "usage: vibe-gate" in done.text
 
 
 def test_uninstalling_what_is_not_there_says_so(here):
@@ -255,18 +216,6 @@ def test_a_hook_that_could_not_run_before_does_not_run_now(here):
     here.write(a="x\n")
     here.git("commit", "-a", "-m", "x")
     assert log(here) == ""
-
-
-def test_a_folder_of_hooks_in_the_repository_is_used(here):
-    (here.path / "my hooks").mkdir()
-    here.git("config", "core.hooksPath", "my hooks")
-    done = gate(here, "install", "git")
-    assert "do not commit them" in done.text
-    assert {path.name for path in (here.path / "my hooks").iterdir()} == set(HOOKS)
-    assert not (here.path / ".git" / "hooks" / "pre-commit").exists()
-    here.write(a="x\n")
-    here.git("commit", "-a", "-m", "x")
-    assert here.judged() == {here.tree()}
 
 
 def test_a_folder_outside_is_never_written_to(here, tmp_path):
@@ -340,15 +289,6 @@ def test_lines_that_were_added_to_ours_are_not_lost(here, added):
     assert hook.read_text().endswith(added)
 
 
-def test_a_link_to_one_of_our_hooks_is_not_ours(here, tmp_path):
-    installed(here)
-    hook = here.path / ".git" / "hooks" / "pre-commit"
-    hook.rename(tmp_path / "shared")
-    hook.symlink_to(tmp_path / "shared")
-    gate(here, "uninstall", "git")
-    assert hook.is_symlink()
-
-
 def test_husky_gets_a_line_of_its_own(here):
     (here.path / ".husky" / "_").mkdir(parents=True)
     here.git("config", "core.hooksPath", ".husky/_")
@@ -356,16 +296,6 @@ def test_husky_gets_a_line_of_its_own(here):
     assert done.code == 2
     assert ".husky/pre-commit" in done.text
     assert list((here.path / ".husky" / "_").iterdir()) == []
-
-
-def test_a_hook_that_someone_put_in_our_place_stays(here):
-    installed(here)
-    before(here, "pre-commit")
-    done = gate(here, "uninstall", "git")
-    assert "pre-commit is not vibe-gate's; kept" in done.text
-    assert [path.name for path in (here.path / ".git" / "hooks").iterdir() if path.suffix != ".sample"] == [
-        "pre-commit"
-    ]
 
 
 def test_a_vibe_gate_that_moved_stops_the_commit_and_says_how_to_go_on(here):
