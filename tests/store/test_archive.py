@@ -186,7 +186,7 @@ RUN_ID = "20260102T030405678Z-00000000"
         (entry(f"TRASH/{RUN_ID}/run.json"), "is not a file of a bundle"),
         (entry(f"{KEY}/latest/run.json"), "is not a file of a bundle"),
         (entry("caf\udce9"), "is not a whole tar.gz"),
-        (entry("x" * 9000), "more than 8,192 bytes"),
+        (entry("x" * 9000), "more than 4,096 bytes"),
     ],
 )
 def test_whatever_is_not_a_plain_file_of_a_bundle_is_refused(
@@ -245,7 +245,7 @@ def test_a_bomb_ends_after_a_few_megabytes(tmp_path: Path, other: Path, kind: by
     (tmp_path / "bomb.tar.gz").write_bytes(
         gzip.compress(info.tobuf(tarfile.USTAR_FORMAT, "utf-8", "strict") + bytes(100 << 20), 1)
     )
-    refused(other, tmp_path / "bomb.tar.gz", "unpacks to more|more than 8,192 bytes")
+    refused(other, tmp_path / "bomb.tar.gz", "unpacks to more|more than 4,096 bytes")
 
 
 def test_where_git_tracks_the_store_or_it_is_a_link_nothing_is_imported(

@@ -38,9 +38,9 @@ MAX_RATIO = 200
 
 FREE_BYTES = 64 << 20
 MAX_MEMBERS = 500_000
-MAX_HEADER = 8 << 10
+MAX_HEADER = 4 << 10
 """Bytes of what stands before a file: its header, and the extended ones that say its name. Before Python 3.11.10
-`tarfile` takes a second for one of 20 KiB that is made for it (CVE-2024-6232)."""
+`tarfile` takes seconds for a larger one that is made for it (CVE-2024-6232)."""
 
 MAX_LOG_BYTES = 2 << 30
 

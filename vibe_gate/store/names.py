@@ -142,13 +142,6 @@ def part_of(name: str) -> Part | None:
     return _TURN_FILES.get(base) if _TURN.fullmatch(folder) else None
 
 
-def is_vouched(name: str) -> bool:
-    """Whether a summary vouches for the file: the run's own, and all that lies directly in a turn's folder."""
-    if "/" not in name:
-        return name in VOUCHED
-    return name.count("/") == 3 and name.startswith("nodes/")  # whatever it is called
-
-
 class Entry(NamedTuple):
     """One name below a bundle's folder. `folder` is open and holds it as `base`."""
 
