@@ -16,7 +16,7 @@ from scripted_messages_api import Hang, ScriptedMessagesApi, ToolUse, Turn
 from wire import Notes, answer, answering, hold, task_in
 
 from vibe_gate.agent import find_cli, session
-from vibe_gate.agent.allowed import refusal
+from vibe_gate.agent.conversation import refusal
 from vibe_gate.errors import AgentError
 from vibe_gate.gateway import find_upstream
 

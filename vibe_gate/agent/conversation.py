@@ -8,7 +8,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import re
 import time
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from claude_agent_sdk import (
@@ -23,11 +27,10 @@ from claude_agent_sdk import (
 from claude_agent_sdk.types import HookEvent, HookInput, HookJSONOutput
 
 from vibe_gate.agent import transcript
-from vibe_gate.agent.allowed import refusal
 from vibe_gate.agent.conclusion import Observed, conclude, plain
 from vibe_gate.agent.process import Launch
 from vibe_gate.agent.task import Recorder, Task
-from vibe_gate.domain.wire import FINAL_STOPS, Ending, ModelCost, SessionCost
+from vibe_gate.domain.wire import ANSWER_TOOL, FINAL_STOPS, Ending, ModelCost, SessionCost
 from vibe_gate.errors import AgentError
 
 # What the SDK logs of a process that we ended ourselves is no news; how the session ended is an Ending.
@@ -46,6 +49,10 @@ OBSERVED: tuple[HookEvent, ...] = (
     "PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SubagentStart", "SubagentStop",
     "PreCompact", "Notification", "PermissionRequest",
 )  # fmt: skip
+
+_PATH_KEYS = ("file_path", "path", "notebook_path")
+_PATTERN_KEYS = {"Glob": ("pattern",), "Grep": ("glob",)}
+_WILDCARD = re.compile(r"[*?\[{]")
 
 
 async def converse(task: Task, record: Recorder) -> Ending:
@@ -174,16 +181,65 @@ def _ending(task: Task, seen: Observed, *, duration_ms: int) -> Ending:
 
 def _cost(result: dict[str, Any]) -> SessionCost:
     """What the CLI says that the session cost; only a price with basis "list" is one that it knows."""
-    tokens = transcript.tokens(result)
+    used: dict[str, int] = result.get("usage") or {}
+    read, written, rest = (used.get(f"{kind}input_tokens") or 0 for kind in ("cache_read_", "cache_creation_", ""))
     models: dict[str, dict[str, Any]] = result.get("model_usage") or {}
     by_model = {
-        plain(name): ModelCost(
-            float(used.get("costUSD") or 0.0), "known" if used.get("costBasis") == "list" else "unknown"
-        )
-        for name, used in models.items()
+        plain(name): ModelCost(float(of.get("costUSD") or 0.0), "known" if of.get("costBasis") == "list" else "unknown")
+        for name, of in models.items()
     }
-    return SessionCost(tokens["input"], tokens["output"], by_model)
+    return SessionCost(read + written + rest, used.get("output_tokens") or 0, by_model)
 
 
 def _ms(task: Task) -> int:
     return int(task.clock() * 1000)
+
+
+# Which tool calls may run: listed tools, inside the directory
+
+
+def refusal(name: str, tool_input: Mapping[str, Any], tools: tuple[str, ...], cwd: Path) -> str | None:
+    """Why this call must not run, or None if it may.
+
+    Paths are followed through symlinks, as the tool would; a call whose input is not
+    understood is refused.
+    """
+    if name == ANSWER_TOOL:
+        return None
+    if name not in tools:
+        return f"The tool {name} is not available in this session."
+    root = Path(os.path.realpath(cwd))
+    for value in _paths(name, tool_input):
+        if not isinstance(value, str) or "\0" in value or not _inside(value, root):
+            return "Only files below the working directory can be read."
+    return None
+
+
+def _paths(name: str, tool_input: Mapping[str, Any]) -> list[object]:
+    """Every path that the call reaches for, with patterns up to their first wildcard."""
+    found = [tool_input[key] for key in _PATH_KEYS if tool_input.get(key) is not None]
+    base = tool_input.get("path") or "."
+    for key in _PATTERN_KEYS.get(name, ()):
+        pattern = tool_input.get(key)
+        if pattern is None:
+            continue
+        if not isinstance(pattern, str) or not isinstance(base, str):
+            found.append(None)
+        else:
+            found.append(str(PurePosixPath(base) / _literal_part(pattern)))
+    return found
+
+
+def _literal_part(pattern: str) -> str:
+    """The folder that a pattern starts from; all of it where ".." could climb out behind a wildcard."""
+    if ".." in PurePosixPath(pattern).parts and _WILDCARD.search(pattern):
+        return "/"
+    start = _WILDCARD.split(pattern, maxsplit=1)[0]
+    return start if start == pattern else start.rpartition("/")[0] or ("/" if start.startswith("/") else ".")
+
+
+def _inside(value: str, root: Path) -> bool:
+    if value.startswith("~"):
+        return False  # the tool would expand it
+    target = Path(os.path.realpath(root / value))
+    return target == root or root in target.parents

@@ -9,7 +9,6 @@ group of its own, so that it can be killed as a whole and a terminal's Ctrl-C is
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib.util
 import os
 import shlex
@@ -76,9 +75,10 @@ class Launch:
         cli = task.cli_path or find_cli(task.environ)
         script = task.home / "launch.py"
         values = (os.getpid(), str(cli), str(self._pid_file), agent_environ(task))
-        _write_private(script, _LAUNCHER.format(values=values))
+        script.write_text(_LAUNCHER.format(values=values), encoding="utf-8", errors="surrogateescape")
         line = shlex.join([sys.executable, "-I", "-S", str(script)])
-        _write_private(self.executable, f'#!/bin/sh\nexec {line} "$@"\n')
+        self.executable.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
+        self.executable.chmod(0o700)
 
     def signal(self, number: int) -> bool:
         """Send a signal to the whole process group; False when there is none (any more)."""
@@ -121,22 +121,7 @@ def _quiet(timeout_s: float) -> dict[str, str]:
         "DISABLE_ERROR_REPORTING": "1",
         "DISABLE_AUTOUPDATER": "1",
         "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
-        "CLAUDE_CODE_MAX_RETRIES": str(_retries(timeout_s)),
+        "CLAUDE_CODE_MAX_RETRIES": str(min(2, int(timeout_s // 20))),  # each waits longer, from half a second on
         "API_TIMEOUT_MS": str(timeout_ms),
         "CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS": str(max(IDLE_FLOOR_MS, timeout_ms)),
     }
-
-
-def _retries(timeout_s: float) -> int:
-    """How often the CLI may repeat a failed request; each waits longer, from half a second on."""
-    if timeout_s < 20:
-        return 0
-    return 1 if timeout_s < 60 else 2
-
-
-def _write_private(path: Path, text: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        path.unlink()
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700)
-    with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)

@@ -82,13 +82,6 @@ def _todos(block: ToolUseBlock) -> Iterator[Item]:
                 yield {"type": "todo", "action": "set", "text": text, "status": status}
 
 
-def tokens(result: Item) -> dict[str, int]:
-    """The tokens of the whole session; input with cache reads and writes."""
-    used = result.get("usage") or {}
-    cached = (used.get("cache_creation_input_tokens") or 0) + (used.get("cache_read_input_tokens") or 0)
-    return {"input": (used.get("input_tokens") or 0) + cached, "output": used.get("output_tokens") or 0}
-
-
 def answer_ids(message: object) -> list[str]:
     """The ids of the answer tool's calls in this message."""
     if not isinstance(message, AssistantMessage):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from vibe_gate.agent.task import READ_ONLY_TOOLS, Recorder, Task
+from vibe_gate.agent.task import Recorder, Task, Turn
 from vibe_gate.domain.wire import Ending, SessionCost
 from vibe_gate.errors import AgentError
 
@@ -59,21 +59,6 @@ class ModelAccess(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """What one agent is asked, at the node `node`; see `Task` for the units and meanings."""
-
-    node: str
-    prompt: str
-    system_prompt: str
-    schema: Mapping[str, Any]
-    cwd: Path
-    model: str
-    tools: tuple[str, ...] = READ_ONLY_TOOLS
-    max_turns: int = 20
-    max_cost_usd: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class TurnEnd:
     """How a turn ended; `folder` is where it is recorded, relative to the run's bundle, "" if nowhere."""
 
@@ -94,7 +79,8 @@ async def hold(
     record.event("node.status", turn.node, status="RUNNING")
     url = wire.url(turn.node)
     with tempfile.TemporaryDirectory(dir=homes, ignore_cleanup_errors=True) as home:
-        task = _task(turn, Path(home), url, wire.cloud, environ, timeout_s)
+        asked = {each.name: getattr(turn, each.name) for each in dataclasses.fields(turn)}
+        task = Task(**asked, home=Path(home), base_url=url, cloud=wire.cloud, environ=environ, timeout_s=timeout_s)
         try:
             ending = await session(task, opened)
         except AgentError as error:
@@ -116,26 +102,6 @@ async def session(task: Task, record: Recorder) -> Ending:
     from vibe_gate.agent.conversation import converse  # the SDK takes half a second to load
 
     return await converse(task, record)
-
-
-def _task(
-    turn: Turn, home: Path, url: str, cloud: Mapping[str, str], environ: Mapping[str, str], timeout_s: float
-) -> Task:
-    return Task(
-        prompt=turn.prompt,
-        system_prompt=turn.system_prompt,
-        schema=turn.schema,
-        cwd=turn.cwd,
-        model=turn.model,
-        home=home,
-        base_url=url,
-        environ=environ,
-        tools=turn.tools,
-        max_turns=turn.max_turns,
-        max_cost_usd=turn.max_cost_usd,
-        timeout_s=timeout_s,
-        cloud=cloud,
-    )
 
 
 def _usage(ending: Ending) -> dict[str, Any]:
