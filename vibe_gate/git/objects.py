@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -37,7 +39,11 @@ class Objects:
 
     def __init__(self, git: Program, objects: Path) -> None:
         environ = git.environ
-        self.folder = _make_private(Path(environ.get("TMPDIR") or "/tmp"))  # noqa: S108 (made with a random name)
+        parent = Path(environ.get("TMPDIR") or "/tmp").absolute()  # noqa: S108 (a random name below it)
+        try:
+            self.folder = Path(tempfile.mkdtemp(prefix="vibe-gate-", dir=parent))
+        except OSError as error:
+            raise InfrastructureError(f"no folder can be made in {parent}: {error.strerror}.") from error
         for name in ("objects/info", "objects/pack", "refs"):
             (self.folder / name).mkdir(parents=True)
         (self.folder / "HEAD").write_text("ref: refs/heads/none\n")
@@ -64,12 +70,7 @@ class Objects:
     def close(self) -> None:
         """Delete the scratch folder; nothing can be read any more."""
         self._stop()
-        for top, folders, files in os.walk(self.folder, topdown=False):
-            for name in files:
-                Path(top, name).unlink(missing_ok=True)
-            for name in folders:
-                Path(top, name).rmdir()
-        self.folder.rmdir()
+        shutil.rmtree(self.folder)
 
     def read(self, name: str) -> Object:
         """An object by its full id.
@@ -134,16 +135,6 @@ def _id(kind: str, data: bytes) -> str:
 
 def _missing(name: str) -> InfrastructureError:
     return InfrastructureError(f"the object {name} is missing or damaged in this repository: run `git fsck`.")
-
-
-def _make_private(parent: Path) -> Path:
-    """A new folder with a random name. `tempfile` does the same, after ten milliseconds of imports."""
-    folder = parent.absolute() / f"vibe-gate-{os.urandom(12).hex()}"
-    try:
-        folder.mkdir(mode=0o700)
-    except OSError as error:
-        raise InfrastructureError(f"no folder can be made in {parent}: {error.strerror}.") from error
-    return folder
 
 
 def _alternates(value: str) -> list[str]:
