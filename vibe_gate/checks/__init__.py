@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,83 +15,28 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, StrictInt
 
 from vibe_gate.checks import files, tests_kept, text
+from vibe_gate.checks.command import CommandOptions, command
 from vibe_gate.checks.contract import (
     Check,
     CheckInput,
     CheckResult,
+    CommandRun,
     Excluding,
     Files,
     NoOptions,
     RegularExpression,
-    failed,
-    finding,
     not_applicable,
-    passed,
-    sentence,
-    text_of,
 )
-from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import CHECKS_NODE, RunContext
-from vibe_gate.domain.escape import expression
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, Finding, short, whole_change
 
 if TYPE_CHECKING:
     from vibe_gate.git import Repository
-    from vibe_gate.sandbox import CommandResult
 
 __all__ = ["CHECKS", "Check", "CheckInput", "CheckResult", "CheckResults", "run_check", "run_checks"]
-
-DEFAULT_TIMEOUT_S = 300.0
-
-_POINTER = expression(r"(?:\./)?(?P<path>[^:]{1,4096}):(?P<line>[0-9]{1,7})(?::[0-9]{1,7})?:?\s+(?P<message>\S.*)")
-"""`src/a.py:3:1: F401 unused`, as compilers and linters write it."""
-
-
-class CommandOptions(Model):
-    """`timeout_s`: seconds of wall clock after which the command is killed. `unix_sockets`: it may open them."""
-
-    timeout_s: float = Field(default=DEFAULT_TIMEOUT_S, gt=0, le=86_400)
-    unix_sockets: bool = False
-
-
-def command(input: CheckInput, options: CommandOptions, files: Files) -> CheckResult:
-    """The command exits with 0. One that could not run or did not finish says nothing about the change: error."""
-    argv = input.criterion.command
-    if not argv:
-        return CheckResult("error", 'The check "command" needs a command = ["program", "argument"].')
-    ended = input.run_command(argv, options.timeout_s)
-    shown = " ".join(argv)[:120]
-    if ended.exit_code is None:
-        return CheckResult("error", sentence(f"{shown} gave no answer: {ended.failure}."))
-    if ended.exit_code == 0:
-        return passed(f"{shown} exited with 0.")
-    how = f"exited with {ended.exit_code}" if ended.exit_code > 0 else f"was ended by signal {-ended.exit_code}"
-    last = next((line.strip() for line in reversed(ended.output.splitlines()) if line.strip()), "no output")
-    findings = [finding(input, f"{shown} {how}: {last}"), *_pointed_at(input, files, ended.output)]
-    return failed(input, f"{shown} {how}.", findings)
-
-
-def _pointed_at(input: CheckInput, changed: Files, output: str) -> Iterator[Finding]:
-    files = {paths.encode(file.path).decode("utf-8", "replace"): file for file in changed if file.after}
-    contents: dict[str, list[str]] = {}
-    seen: set[tuple[str, int, str]] = set()
-    for line in output.splitlines():
-        match = _POINTER.match(line)
-        file = files.get(match["path"]) if match else None
-        if match is None or file is None or file.after is None:
-            continue
-        if file.path not in contents:
-            contents[file.path] = [text_of(content) for content in input.read(file.after).split(b"\n")]
-        number, message = int(match["line"]), match["message"]
-        if (file.path, number, message) in seen or not 0 < number <= len(contents[file.path]):
-            continue
-        seen.add((file.path, number, message))
-        quote = contents[file.path][number - 1]
-        yield finding(input, message, path=file.shown_path, line=number, quote=quote)
-
 
 LOG_ERRORS = (
     r"\bERROR\b", r"\bFATAL\b", r"\bCRITICAL\b", r"Traceback \(most recent call last\)", r"^panic: ", r"Unhandled\w* ",
@@ -176,6 +121,9 @@ def run_check(input: CheckInput) -> CheckResult:
 
 
 _TOO_LATE = CheckResult("error", "The deadline was reached before this check began.")
+SHOWN_LINES = 8
+"""Of the end of a failed command's output, on the screen; the last 64 KiB are in the bundle's checks.log."""
+
 _NO_WALL = "Commands ran code of the change without a whole wall around it"
 
 
@@ -199,61 +147,70 @@ def run_checks(
     """
     known: dict[str, CheckResult] = {}
     results: dict[tuple[str, str], CriterionResult] = {}
-    lacks: list[str] = []
+    commands = _Commands(change, repository, run)
     run.record.event("node.added", CHECKS_NODE, kind="checks")
     run.record.event("node.status", CHECKS_NODE, status="RUNNING")
     for rubric in rubrics:
         for criterion in rubric.checked:
             question = criterion.model_dump_json(exclude={"id", "weight"})
             if question not in known:
-                command = partial(_command, criterion, change, repository, run, lacks.append)
                 input = CheckInput(
                     change=change,
                     criterion=criterion,
                     read=repository.read,
-                    run_command=command,
+                    run_command=partial(commands, criterion),
                     policy=policy,
                     redact=run.redactor.text,
                 )
                 known[question] = run_check(input) if run.deadline.left() else _TOO_LATE
             results[rubric.id, criterion.id] = _result(criterion, known[question])
+    if commands.printed:
+        run.record.output("".join(commands.printed).encode("utf-8", "replace"))
     run.record.event("node.status", CHECKS_NODE, status="DONE")
     findings = [finding for answer in known.values() for finding in answer.findings]
     named = {finding.criterion for finding in findings}
     failed = {one.id: one for one in results.values() if one.outcome == "fail" and one.id not in named}
     findings += [whole_change(one) for one in failed.values()]
-    # Each sentence once: several commands lack the same.
-    notes = tuple(
-        f"{_NO_WALL}: {lack}. docs/checks.md (Commands) says what that means." for lack in dict.fromkeys(lacks)
-    )
-    return CheckResults(results, tuple(findings), notes)
+    bare = [f"{_NO_WALL}: {lack}. docs/checks.md (Commands) says what that means." for lack in commands.lacks]
+    return CheckResults(results, tuple(findings), (*commands.notes, *bare))
 
 
-def _command(
-    criterion: Criterion,
-    change: Change,
-    repository: Repository,
-    run: RunContext,
-    lacks: Callable[[str], None],
-    argv: tuple[str, ...],
-    timeout_s: float,
-) -> CommandResult:
-    """Run a command in a fresh export of the after tree, behind the wall; `lacks` hears what of it is missing here."""
-    from vibe_gate.sandbox import run_command  # most gates have no command
+class _Commands:
+    """Runs the commands of one review's checks, and keeps what they print; `lacks`: what of the wall is missing."""
 
-    with tempfile.TemporaryDirectory(prefix="vibe-gate-check-") as folder:
-        root = Path(folder) / "tree"
-        repository.export(change.after, root)
-        ended = run_command(
-            argv,
-            cwd=root,
-            timeout_s=min(timeout_s, run.deadline.left()),
-            environ=run.environ,
-            unix_sockets=criterion.options.get("unix_sockets") is True,
-        )
-    if ended.lacks:
-        lacks(ended.lacks)
-    return ended
+    def __init__(self, change: Change, repository: Repository, run: RunContext) -> None:
+        self._change, self._repository, self._run = change, repository, run
+        self.lacks: dict[str, None] = {}
+        self.notes: list[str] = []
+        self.printed: list[str] = []
+
+    def __call__(self, criterion: Criterion, argv: tuple[str, ...], timeout_s: float) -> CommandRun:
+        """Run a command in a fresh export of the after tree, behind the wall."""
+        from vibe_gate.sandbox import run_command  # most gates have no command
+
+        with tempfile.TemporaryDirectory(prefix="vibe-gate-check-") as folder:
+            root = Path(folder).resolve() / "tree"
+            exported = self._repository.export(self._change.after, root)
+            ended = run_command(
+                argv,
+                cwd=root,
+                timeout_s=min(timeout_s, self._run.deadline.left()),
+                environ=self._run.environ,
+                unix_sockets=criterion.options.get("unix_sockets") is True,
+            )
+            changed, files = tuple(exported.changed()), frozenset(exported.files)
+        output = self._run.redactor.text(ended.output.replace(f"{root}/", ""))
+        if ended.lacks:
+            self.lacks[ended.lacks] = None
+        self._keep(criterion, argv, output, ended.exit_code)
+        return CommandRun(ended.exit_code, output, ended.failure, changed, files)
+
+    def _keep(self, criterion: Criterion, argv: tuple[str, ...], output: str, code: int | None) -> None:
+        how = "did not finish" if code is None else f"exit code {code}"
+        self.printed.append(f"==== {criterion.id}: {' '.join(argv)} ({how})\n{output.rstrip()}\n")
+        if code != 0:
+            lines = [line for line in output.splitlines() if line.strip()]
+            self.notes += [f"{criterion.id} | {line}" for line in lines[-SHOWN_LINES:]]
 
 
 def _result(criterion: Criterion, answer: CheckResult) -> CriterionResult:

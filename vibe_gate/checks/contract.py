@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 from pydantic import AfterValidator
 
@@ -15,11 +15,22 @@ from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Criterion, Glob
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, Finding, Outcome, short
 
-if TYPE_CHECKING:
-    from vibe_gate.sandbox import CommandResult
-
-
 Files = tuple[FileDiff, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRun:
+    """How a command ended in an export of the head tree.
+
+    `exit_code` is None if it did not finish, and `failure` says why. `output` is its end, without secrets and without
+    the export's own path; `changed` names the files of the tree that it changed or deleted, `files` all of the tree.
+    """
+
+    exit_code: int | None
+    output: str
+    failure: str = ""
+    changed: tuple[str, ...] = ()
+    files: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +46,7 @@ class CheckInput:
     change: Change
     criterion: Criterion
     read: Callable[[FileVersion], bytes]
-    run_command: Callable[[tuple[str, ...], float], CommandResult]
+    run_command: Callable[[tuple[str, ...], float], CommandRun]
     policy: tuple[str, ...] = ()
     redact: Callable[[str], str] = str
 

@@ -58,18 +58,31 @@ class Export:
         except OSError:
             return False  # something vanished, or was made unreadable
 
+    def changed(self) -> list[str]:
+        """The paths of files and links that are not what was written any more; new ones do not count. OSError."""
+        left = dict(self._written)
+        for path, name, descriptor in self._found(set()):
+            if path in left and _on_disk(name, descriptor) == left[path]:
+                del left[path]
+        return [paths.decode(path) for path in left]
+
     def _same(self) -> bool:
         left = dict(self._written)
-        visited = set()
+        visited: set[bytes] = set()
+        for path, name, descriptor in self._found(visited):
+            expected = left.pop(path, None)
+            if expected is None or _on_disk(name, descriptor) != expected:
+                return False
+        return not left and visited == self._folders | {b""}
+
+    def _found(self, visited: set[bytes]) -> Iterator[tuple[bytes, bytes, int]]:
+        """Path, name and folder of all that is on disk but the tree's own folders, which go to `visited`."""
         root = os.fsencode(self.root)
         for folder, folders, files, descriptor in os.fwalk(root, onerror=_raise, follow_symlinks=False):
             start = folder[len(root) + 1 :] + b"/" if folder != root else b""
             visited.add(start[:-1])
             for name in files + [name for name in folders if start + name not in self._folders]:
-                expected = left.pop(start + name, None)
-                if expected is None or _on_disk(name, descriptor) != expected:
-                    return False
-        return not left and visited == self._folders | {b""}
+                yield start + name, name, descriptor
 
 
 def _raise(error: OSError) -> None:

@@ -31,6 +31,7 @@ HOOKS = "hooks.ndjson"
 GRAPH = "graph.json"
 SESSIONS = "sessions.json"
 PATCH = "change.patch"
+OUTPUT = "checks.log"
 TURN_PATCH = "turn.patch"
 TURN_LOG = "turn.log"
 RECEIPT = "receipt.json"
@@ -38,7 +39,7 @@ KEEP = ".vibe-keep"
 ANNOTATIONS = "annotations.ndjson"
 ATTACHED = "annotations"
 
-VOUCHED = (EVENTS, RUN, GRAPH, SESSIONS, PATCH, RECEIPT)
+VOUCHED = (EVENTS, RUN, GRAPH, SESSIONS, PATCH, OUTPUT, RECEIPT)
 """The run's own files whose digests its summary holds."""
 
 Part = Literal["document", "log", "text", "content", "attached", "mark"]
@@ -51,6 +52,7 @@ _RUN_FILES: dict[str, Part] = {
     GRAPH: "document",
     SESSIONS: "document",
     PATCH: "text",
+    OUTPUT: "text",
     SUMMARY: "document",
     RECEIPT: "document",
     ANNOTATIONS: "log",

@@ -303,10 +303,12 @@ class RunRecorder:
     @never_fails
     def patch(self, parts: RunParts, data: bytes) -> None:
         """Keep the reviewed change as change.patch."""
-        safe = redacted_patch(data, parts.redact.data)
-        parts.folder.place(names.PATCH, safe)
-        about = {"artifact": names.PATCH, "sha256": digest_of(safe), "size": len(safe)}
-        self._append(parts, "artifact.written", None, about)
+        self._place(parts, names.PATCH, redacted_patch(data, parts.redact.data))
+
+    @never_fails
+    def output(self, parts: RunParts, data: bytes) -> None:
+        """Keep what the commands of checks printed as checks.log."""
+        self._place(parts, names.OUTPUT, parts.redact.data(data))
 
     @never_fails
     def content(self, parts: RunParts, side: Side, data: bytes, path: str = "") -> str:
@@ -362,6 +364,11 @@ class RunRecorder:
         if not self._status.closed:
             reason = "the review ended without a verdict" if kind is None else f"the review ended by {kind.__name__}"
             self.abandon("interrupted" if kind is KeyboardInterrupt else reason)
+
+    def _place(self, parts: RunParts, name: str, safe: bytes) -> None:
+        parts.folder.place(name, safe)
+        about = {"artifact": name, "sha256": digest_of(safe), "size": len(safe)}
+        self._append(parts, "artifact.written", None, about)
 
     def _append(self, parts: RunParts, type: EventType, node_id: str | None, data: Mapping[str, Any]) -> None:
         safe = unredacted_fields.redacted(data, unredacted_fields.EVENT.get(type, {}), parts.redact.value)

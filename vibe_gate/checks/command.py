@@ -1,0 +1,200 @@
+"""The check `command`: a program of the repository's own succeeds in an export of the head tree and leaves it as it is.
+
+What the program says about lines becomes findings there. Each form of output is a function over its lines; `auto`
+knows SARIF by its braces and looks for all the others.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, NamedTuple
+
+from pydantic import Field
+
+from vibe_gate.checks.contract import (
+    CheckInput,
+    CheckResult,
+    CommandRun,
+    Files,
+    added_lines,
+    failed,
+    finding,
+    passed,
+    sentence,
+    text_of,
+)
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import FileDiff
+from vibe_gate.domain.escape import counted, expression, listed
+from vibe_gate.domain.model import Model
+from vibe_gate.domain.verdict import Finding
+
+DEFAULT_TIMEOUT_S = 300.0
+
+OutputForm = Literal["auto", "ruff", "mypy", "pytest", "eslint", "sarif", "gcc", "none"]
+
+
+class CommandOptions(Model):
+    """What a criterion may set beside its `command`.
+
+    `timeout_s`: seconds of wall clock after which it is killed. `unix_sockets`: it may open them. `output`: the form in
+    which it speaks about lines. `new_only`: what it says about other lines than those of the change does not count.
+    `fix`: what repairs, for people.
+    """
+
+    timeout_s: float = Field(default=DEFAULT_TIMEOUT_S, gt=0, le=86_400)
+    unix_sockets: bool = False
+    output: OutputForm = "auto"
+    new_only: bool = False
+    fix: str = ""
+
+
+class Remark(NamedTuple):
+    """What a program says of a line: the path as it wrote it, the line from 1."""
+
+    path: str
+    line: int
+    message: str
+
+
+def command(input: CheckInput, options: CommandOptions, files: Files) -> CheckResult:
+    """The command exits with 0 and changes no file. One that could not run or did not finish is an error."""
+    argv = input.criterion.command
+    if not argv:
+        return CheckResult("error", 'The check "command" needs a command = ["program", "argument"].')
+    ended = input.run_command(argv, options.timeout_s)
+    shown = " ".join(argv)[:120]
+    if ended.exit_code is None:
+        return CheckResult("error", sentence(f"{shown} gave no answer: {ended.failure}."))
+    if ended.exit_code == 0 and not ended.changed:
+        return passed(f"{shown} exited with 0.")
+    repair = f" To repair: {options.fix}" if options.fix else ""
+    if ended.exit_code == 0:
+        message = f"{shown} changed this file; run it and commit the result."
+        findings = [finding(input, message, path=paths.quote(path)) for path in ended.changed]
+        return failed(input, f"{shown} changed {listed(ended.changed)}.{repair}", findings)
+    findings = list(_findings(input, files, remarks(ended.output, options.output), ended))
+    if options.new_only and findings:
+        added = {(line.file.shown_path, line.number) for line in added_lines(files)}
+        new = [one for one in findings if (one.path, one.line) in added]
+        if not new:
+            return passed(f"{shown}: {counted(len(findings), 'finding')}, none on a line of this change.")
+        findings = new
+    how = f"exited with {ended.exit_code}" if ended.exit_code > 0 else f"was ended by signal {-ended.exit_code}"
+    last = next((line.strip() for line in reversed(ended.output.splitlines()) if line.strip()), "no output")
+    return failed(input, f"{shown} {how}.{repair}", findings or [finding(input, f"{shown} {how}: {last}")])
+
+
+def _findings(input: CheckInput, changed: Files, said: Iterable[Remark], ended: CommandRun) -> Iterator[Finding]:
+    """A finding for each remark about a line of the tree; the line is evidence if its file is part of the change."""
+    files = {file.path: file for file in changed if file.after}
+    contents: dict[str, list[str]] = {}
+    for path, number, message in said:
+        name = paths.decode(path.removeprefix("./").encode("utf-8", "surrogateescape"))
+        if name not in ended.files or number < 1:
+            continue
+        file = files.get(name)
+        if file is not None and name not in contents:
+            contents[name] = _lines(input, file)
+        lines = contents.get(name)
+        if lines is None or number <= len(lines):
+            quote = lines[number - 1] if lines else ""
+            yield finding(input, message, path=paths.quote(name), line=number, quote=quote)
+
+
+def _lines(input: CheckInput, file: FileDiff) -> list[str]:
+    return [text_of(line) for line in input.read(file.after).split(b"\n")] if file.after else []
+
+
+_POINTER = expression(r"(?P<path>[^:\s][^:]{0,4095}):(?P<line>[0-9]{1,7})(?::[0-9]{1,7})?:?\s+(?P<message>\S.*)")
+"""`src/a.py:3:1: F401 unused`, as compilers and most linters write it."""
+
+_ARROW = expression(r"\s*--> (?P<path>[^:]{1,4096}):(?P<line>[0-9]{1,7})(?::[0-9]{1,7})?\s*")
+"""` --> src/a.py:3:1` below the message, as ruff and rustc write it."""
+
+_ESLINT = expression(r"\s+(?P<line>[0-9]{1,7}):[0-9]{1,7}\s+(?:error|warning)\s+(?P<message>\S.*)")
+"""`  3:1  error  Unexpected var  no-var` below the file's path: eslint's `stylish`."""
+
+_TEST = expression(r"_{3,} (?:ERROR at \w+ of )?(?P<name>\S.*?) _{3,}")
+_AT = expression(r"(?P<path>[^\s:][^:]{0,4095}):(?P<line>[0-9]{1,7}): ?(?:in )?\S*")
+"""pytest's heading of a failure, and the places of its traceback, the test's own first."""
+
+
+def remarks(output: str, form: OutputForm = "auto") -> list[Remark]:
+    """What the output says about lines, in its order, each once."""
+    lines = output.splitlines()
+    if form == "none":
+        return []
+    if form == "sarif" or (form == "auto" and output.lstrip().startswith("{")):
+        found = list(_sarif(output))
+    elif form == "auto":
+        found = [*_arrows(lines), *_stylish(lines), *_failures(lines)] or list(_pointers(lines))
+    else:
+        found = list(_READERS[form](lines))
+    return list(dict.fromkeys(found))
+
+
+def _pointers(lines: list[str]) -> Iterator[Remark]:
+    for line in lines:
+        match = _POINTER.fullmatch(line)
+        if match and not match["message"].startswith("note:"):
+            yield Remark(match["path"], int(match["line"]), match["message"])
+
+
+def _arrows(lines: list[str]) -> Iterator[Remark]:
+    message = ""
+    for line in lines:
+        if match := _ARROW.fullmatch(line):
+            yield Remark(match["path"], int(match["line"]), message)
+        elif line.strip():
+            message = line.strip()
+
+
+def _stylish(lines: list[str]) -> Iterator[Remark]:
+    path = ""
+    for line in lines:
+        if line and not line[0].isspace():
+            path = line.strip()
+        elif path and (match := _ESLINT.fullmatch(line)):
+            yield Remark(path, int(match["line"]), match["message"])
+
+
+def _failures(lines: list[str]) -> Iterator[Remark]:
+    """Of each failing test the first place of its traceback, and the first line of its error."""
+    name, error = "", ""
+    place: re.Match[str] | None = None
+    for line in [*lines, "====="]:
+        heading = _TEST.fullmatch(line)
+        if heading or line.startswith("====="):
+            if place is not None:
+                yield Remark(place["path"], int(place["line"]), f"{name}: {error or 'failed'}")
+            name, error, place = heading["name"] if heading else "", "", None
+        elif name and place is None and (at := _AT.fullmatch(line)):
+            place = at
+        elif name and not error and line.startswith("E  "):
+            error = line[1:].strip()
+
+
+def _sarif(output: str) -> Iterator[Remark]:
+    """Results with a place, of SARIF 2.1.0; of text that is no SARIF nothing."""
+    try:
+        for run in json.loads(output)["runs"]:
+            for result in run["results"]:
+                for location in result.get("locations", ())[:1]:
+                    physical = location["physicalLocation"]
+                    path = str(physical["artifactLocation"]["uri"]).removeprefix("file://")
+                    line = int(physical.get("region", {}).get("startLine", 0))
+                    yield Remark(path, line, str(result["message"]["text"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return
+
+
+_READERS: dict[str, Callable[[list[str]], Iterable[Remark]]] = {
+    "ruff": lambda lines: [*_arrows(lines)] or _pointers(lines),
+    "eslint": _stylish,
+    "pytest": _failures,
+    "mypy": _pointers,
+    "gcc": _pointers,
+}
