@@ -7,13 +7,12 @@ from collections.abc import Callable
 from domain.changes import change, read
 
 from vibe_gate.checks import CHECKS, run_check
-from vibe_gate.checks.contract import CheckInput, CheckResult
+from vibe_gate.checks.contract import CheckInput, CheckResult, CommandRun
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.rubric import Criterion
-from vibe_gate.sandbox import CommandResult
 
 
-def _no_command(argv: tuple[str, ...], timeout_s: float) -> CommandResult:
+def _no_command(argv: tuple[str, ...], timeout_s: float) -> CommandRun:
     raise AssertionError(f"{argv} was run")
 
 
@@ -24,7 +23,7 @@ def ask(
     must: bool = True,
     policy: tuple[str, ...] = (),
     command: tuple[str, ...] | None = None,
-    run_command: Callable[[tuple[str, ...], float], CommandResult] = _no_command,
+    run_command: Callable[[tuple[str, ...], float], CommandRun] = _no_command,
     redact: Callable[[str], str] = str,
     **options: object,
 ) -> CheckResult:

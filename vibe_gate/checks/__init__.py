@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -171,8 +171,8 @@ def run_checks(
     named = {finding.criterion for finding in findings}
     failed = {one.id: one for one in results.values() if one.outcome == "fail" and one.id not in named}
     findings += [whole_change(one) for one in failed.values()]
-    bare = [f"{_NO_WALL}: {lack}. docs/checks.md (Commands) says what that means." for lack in commands.lacks]
-    return CheckResults(results, tuple(findings), (*commands.notes, *bare))
+    pointed_at = {finding.criterion for finding in findings if finding.path}
+    return CheckResults(results, tuple(findings), tuple(commands.notes(results.values(), pointed_at)))
 
 
 class _Commands:
@@ -181,7 +181,7 @@ class _Commands:
     def __init__(self, change: Change, repository: Repository, run: RunContext) -> None:
         self._change, self._repository, self._run = change, repository, run
         self.lacks: dict[str, None] = {}
-        self.notes: list[str] = []
+        self.ends: dict[str, list[str]] = {}
         self.printed: list[str] = []
 
     def __call__(self, criterion: Criterion, argv: tuple[str, ...], timeout_s: float) -> CommandRun:
@@ -208,9 +208,14 @@ class _Commands:
     def _keep(self, criterion: Criterion, argv: tuple[str, ...], output: str, code: int | None) -> None:
         how = "did not finish" if code is None else f"exit code {code}"
         self.printed.append(f"==== {criterion.id}: {' '.join(argv)} ({how})\n{output.rstrip()}\n")
-        if code != 0:
-            lines = [line for line in output.splitlines() if line.strip()]
-            self.notes += [f"{criterion.id} | {line}" for line in lines[-SHOWN_LINES:]]
+        self.ends[criterion.id] = [line for line in output.splitlines() if line.strip()][-SHOWN_LINES:]
+
+    def notes(self, results: Iterable[CriterionResult], pointed_at: Collection[str]) -> Iterator[str]:
+        """The end of what a command printed that did not pass and pointed at no file; what of the wall is missing."""
+        for result in results:
+            if result.outcome in ("fail", "error") and result.id not in pointed_at:
+                yield from (f"{result.id} | {line}" for line in self.ends.pop(result.id, ()))
+        yield from (f"{_NO_WALL}: {lack}. docs/checks.md (Commands) says what that means." for lack in self.lacks)
 
 
 def _result(criterion: Criterion, answer: CheckResult) -> CriterionResult:

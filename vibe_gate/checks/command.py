@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 
 from vibe_gate.checks.contract import (
+    MAX_SCANNED_LINE,
     CheckInput,
     CheckResult,
     CommandRun,
@@ -92,7 +93,7 @@ def _findings(input: CheckInput, changed: Files, said: Iterable[Remark], ended: 
     files = {file.path: file for file in changed if file.after}
     contents: dict[str, list[str]] = {}
     for path, number, message in said:
-        name = paths.decode(path.removeprefix("./").encode("utf-8", "surrogateescape"))
+        name = paths.decode(path.encode("utf-8", "surrogateescape"))
         if name not in ended.files or number < 1:
             continue
         file = files.get(name)
@@ -124,7 +125,7 @@ _AT = expression(r"(?P<path>[^\s:][^:]{0,4095}):(?P<line>[0-9]{1,7}): ?(?:in )?\
 
 def remarks(output: str, form: OutputForm = "auto") -> list[Remark]:
     """What the output says about lines, in its order, each once."""
-    lines = output.splitlines()
+    lines = [line[:MAX_SCANNED_LINE] for line in output.splitlines()]
     if form == "none":
         return []
     if form == "sarif" or (form == "auto" and output.lstrip().startswith("{")):
@@ -133,7 +134,7 @@ def remarks(output: str, form: OutputForm = "auto") -> list[Remark]:
         found = [*_arrows(lines), *_stylish(lines), *_failures(lines)] or list(_pointers(lines))
     else:
         found = list(_READERS[form](lines))
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(remark._replace(path=remark.path.removeprefix("./")) for remark in found))
 
 
 def _pointers(lines: list[str]) -> Iterator[Remark]:

@@ -1,0 +1,132 @@
+"""The check `command`: how it ends, what its output points at, what it changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checks.asking import ask, places
+from domain.changes import added
+
+from vibe_gate.checks.command import OutputForm, remarks
+from vibe_gate.checks.contract import CommandRun
+
+OUTPUTS = Path(__file__).with_name("output")
+SECRET = "hR3-wq8mZt5xKc2vPb7nLd4sGf9jYa6eUi1oQ0-T"
+
+
+def ended(output: str, code: int | None = 1, **more: tuple[str, ...]) -> dict[str, object]:
+    """A command that ends so."""
+    return {"command": ("t",), "run_command": lambda argv, timeout_s: CommandRun(code, output, **more)}
+
+
+@pytest.mark.parametrize(
+    ("run", "outcome", "reason"),
+    [
+        (CommandRun(0, "fine\n"), "pass", "ruff check . exited with 0."),
+        (CommandRun(1, "a.py:1: bad\n\n"), "fail", "ruff check . exited with 1."),
+        (CommandRun(-11, ""), "fail", "ruff check . was ended by signal 11."),
+        (CommandRun(None, "", "timed out after 7 s"), "error", "ruff check . gave no answer: timed out after 7 s."),
+        (CommandRun(2, "\x1b[31m\u202e" + "x" * 9000), "fail", "ruff check . exited with 2."),
+        (CommandRun(0, "", "", ("a.py",)), "fail", "ruff check . changed a.py."),
+    ],
+)
+def test_a_command_passes_with_exit_code_zero_and_no_changed_file(run: CommandRun, outcome: str, reason: str) -> None:
+    asked: list[tuple[tuple[str, ...], float]] = []
+
+    def answer(argv: tuple[str, ...], timeout_s: float) -> CommandRun:
+        asked.append((argv, timeout_s))
+        return run
+
+    result = ask("command", added("a", b"x"), command=("ruff", "check", "."), run_command=answer, timeout_s=7)
+    assert (result.outcome, result.reason) == (outcome, reason)
+    assert asked == [(("ruff", "check", "."), 7.0)]
+
+
+def test_a_command_is_not_run_if_its_paths_do_not_change() -> None:
+    assert ask("command", added("a", b"x"), command=("x",), only=("src/**",)).outcome == "not_applicable"
+
+
+def test_without_remarks_about_lines_the_last_line_is_the_finding() -> None:
+    result = ask("command", **ended("a\n2 failed\n\n"), fix="make fix")
+    assert result.findings[0].message == "t exited with 1: 2 failed"
+    assert result.reason == "t exited with 1. To repair: make fix"
+
+
+def test_a_secret_is_taken_out_before_a_limit_cuts_it() -> None:
+    run = ended(f"a.txt:1: {'x ' * 135}{SECRET}\n{'y ' * 130}{SECRET}\n", files=("a.txt",))
+    file = added("a.txt", b"z" * 390 + SECRET.encode())
+    result = ask("command", file, **run, redact=lambda text: text.replace(SECRET, "[gone]"))
+    assert places(result) == [("a.txt", 1)]
+    assert SECRET[:8] not in "".join(finding.model_dump_json() for finding in result.findings)
+
+
+def test_remarks_are_findings_in_every_file_of_the_tree_with_the_line_of_a_changed_one() -> None:
+    output = (
+        "./src/a.py:2:1: F401 unused\nsrc/a.py:2:1: F401 unused\nsrc/b.py:1: not in the change\n/etc/passwd:1: no\n"
+        "src/a.py:99: no such line\nFound: 3: errors\nsrc/a.py:1 \x1b[31mred\n" + ":" * 60_000 + "\n"
+    )
+    run = ended(output, files=("src/a.py", "src/b.py"))
+    result = ask("command", added("src/a.py", b"import os\nimport re\n"), **run)
+    assert places(result) == [("src/a.py", 2), ("src/b.py", 1), ("src/a.py", 1)]
+    assert result.findings[0].message == "F401 unused"
+    assert [one.evidence[0].quote if one.evidence else "" for one in result.findings] == ["import re", "", "import os"]
+
+
+def test_new_only_counts_remarks_about_lines_of_the_change() -> None:
+    old = ended("old.py:1: bad\n", files=("old.py", "a.py"))
+    assert ask("command", added("a.py", b"x\n"), **old).outcome == "fail"
+    passed = ask("command", added("a.py", b"x\n"), **old, new_only=True)
+    assert (passed.outcome, passed.reason) == ("pass", "t: 1 finding, none on a line of this change.")
+    both = ended("old.py:1: bad\na.py:1: worse\n", files=("old.py", "a.py"))
+    assert places(ask("command", added("a.py", b"x\n"), **both, new_only=True)) == [("a.py", 1)]
+    assert ask("command", added("a.py", b"x\n"), **ended("broken\n"), new_only=True).outcome == "fail"
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "expected"),
+    [
+        ("ruff.txt", "ruff", ["src/a.py:1 F401 [*] `os` imported but unused"]),
+        ("ruff-concise.txt", "ruff", ["src/a.py:1 F401 [*] `os` imported but unused"]),
+        ("ruff.sarif", "sarif", ["src/a.py:1 `os` imported but unused"]),
+        ("mypy.txt", "mypy", ["src/a.py:5 error: Incompatible return value type"]),
+        (
+            "pytest.txt",
+            "pytest",
+            [
+                "tests/test_a.py:24 test_with: RuntimeError: no database",
+                "tests/test_a.py:9 test_sum: AssertionError: wrong value",
+                "tests/test_a.py:14 test_more[1]: assert 1 == 2",
+                "tests/test_a.py:19 TestBox.test_raises: ValueError: boom",
+            ],
+        ),
+        (
+            "eslint.txt",
+            "eslint",
+            ["src/b.js:1 Unexpected var, use let", "src/b.js:1 'a' is assigned", "src/b.js:2", "src/b.js:2"],
+        ),
+        ("gcc.txt", "gcc", ["src/c.c:1 error: ‘y’ undeclared", "src/c.c:1 warning: unused variable"]),
+    ],
+)  # fmt: skip
+def test_the_output_of_known_tools_is_read(name: str, form: OutputForm, expected: list[str]) -> None:
+    output = (OUTPUTS / name).read_text()
+    said = remarks(output, form)
+    assert remarks(output) == said
+    assert remarks(output, "none") == []
+    assert len(said) == len(expected)
+    for remark, start in zip(said, expected, strict=True):
+        assert f"{remark.path}:{remark.line} {remark.message}".startswith(start)
+
+
+def test_the_short_tracebacks_of_pytest_give_the_same() -> None:
+    long, short = ((OUTPUTS / name).read_text() for name in ("pytest.txt", "pytest-short.txt"))
+    assert remarks(short) == remarks(long)
+
+
+@pytest.mark.parametrize("output", ['{"runs": 3}', "{" * 50_000, '{"runs": [{"results": [{"locations": [{}]}]}]}', ""])
+def test_what_is_not_sarif_gives_no_remarks(output: str) -> None:
+    assert remarks(output, "sarif") == []
+
+
+def test_a_command_check_without_a_command_is_an_error() -> None:
+    assert ask("command", added("a", b"x")).outcome == "error"
