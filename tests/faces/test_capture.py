@@ -98,13 +98,6 @@ def test_sessions_whose_ids_differ_in_letters_that_no_folder_has_stay_apart(tmp_
     assert [len(spooled(where, name)) for name in folders] == [2] * len(ids)
 
 
-def test_a_session_id_inside_of_a_text_is_not_the_sessions(tmp_path, environ):
-    where = repository(tmp_path / "r")
-    given = {"prompt": 'my "session_id": "evil"', "session_id": "good"}
-    keep(json.dumps(given).encode(), where, environ)
-    assert spooled(where, "good") == [given]
-
-
 @pytest.mark.slow
 def test_a_hundred_parallel_calls_lose_nothing_and_tear_nothing(tmp_path, environ):
     where = repository(tmp_path / "r")

@@ -16,7 +16,6 @@ from hooked import BIN, GATE, JUDGED, PASSES, WAYS_IN, Hooked, again, put_in, st
 from wire import answer, answering
 
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED, USAGE
-from vibe_gate.faces.cli import hook as command
 from vibe_gate.faces.git_hook.call import Effect, effect
 
 CONFLICT = "<<<<<<< ours\n"
@@ -422,12 +421,6 @@ def test_a_rewritten_branch_is_judged_from_where_it_left(pushing):
     assert _pushed(pushing)[-1] == new
 
 
-def test_a_deletion_brings_nothing(pushing):
-    pushing.git("push", "-q", "--no-verify", "origin", "main", "main:gone")
-    pushing.git("push", "-q", "origin", ":gone")
-    assert _pushed(pushing) == []
-
-
 def test_several_refs_are_each_judged(plain, tmp_path):
     here = plain
     here.git("init", "-q", "--bare", str(tmp_path / "remote"))
@@ -441,13 +434,6 @@ def test_several_refs_are_each_judged(plain, tmp_path):
     done = here.run("git", "push", "origin", "one", "two", "v1", ":gone")
     assert done.code == 1
     assert set(_pushed(here)) == {one, two}
-
-
-def test_a_push_of_what_the_remote_has_says_nothing_new(pushing):
-    pushing.git("push", "-q", "--no-verify", "origin", "main")
-    pushing.git("fetch", "-q", "origin")
-    pushing.git("push", "origin", "main:again")
-    assert _pushed(pushing) == []
 
 
 def test_a_remote_without_a_name_is_taken_to_have_what_any_remote_has(pushing, tmp_path):
@@ -494,22 +480,6 @@ def test_what_a_powerless_hook_did_not_see_the_next_one_does(plain):
     (plain.path / ".git" / "hooks" / "commit-msg").chmod(0o644)
     assert "went past the hooks" in plain.git("commit", "-a", "-m", "x")
     assert plain.records()[-1]["kind"] == "bypassed"
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ([], ((), False)),
-        (["--"], ((), False)),
-        (["--strict"], ((), True)),
-        (["--strict", "--"], ((), True)),
-        (["--strict", "message"], (("message",), True)),
-        (["--", "--strict"], (("--strict",), False)),
-        (["--", "origin", "-u"], (("origin", "-u"), False)),
-    ],
-)
-def test_options_of_ours_and_arguments_of_gits_are_told_apart(words, expected):
-    assert command._parted(words) == expected
 
 
 def test_an_option_that_nobody_knows_stops_git(plain):

@@ -137,19 +137,6 @@ def test_the_path_of_hooks_is_read_as_git_reads_it(here, path):
     assert here.judged() == {here.tree()}
 
 
-def test_a_linked_worktree_may_have_hooks_of_its_own(here, tmp_path):
-    here.git("config", "extensions.worktreeConfig", "true")
-    here.git("worktree", "add", "-q", str(tmp_path / "linked"))
-    linked = Hooked(tmp_path / "linked", here.environ, here.more)
-    linked.git("config", "--worktree", "core.hooksPath", "own")
-    installed(linked)
-    assert (tmp_path / "linked" / "own" / "pre-commit").exists()
-    assert not (here.path / ".git" / "hooks" / "pre-commit").exists()
-    linked.write(a="x\n")
-    linked.git("commit", "-a", "-m", "x")
-    assert linked.judged() == {linked.tree()}
-
-
 @pytest.mark.parametrize("command", ["install", "uninstall"])
 @pytest.mark.parametrize("place", ["outside", "bare"])
 def test_without_a_working_tree_a_sentence_says_so(here, tmp_path, command, place):
@@ -207,15 +194,6 @@ def test_both_hooks_read_what_git_writes(here, tmp_path):
     here.git("commit", "-q", "--amend", "-m", "again")
     assert log(here).endswith(f"{head} {here.git('rev-parse', 'HEAD')}\n")
     assert [record["old"] for record in here.records() if record["kind"] == "rewritten"] == [head]
-
-
-def test_a_hook_that_could_not_run_before_does_not_run_now(here):
-    before(here, "pre-commit")
-    (here.path / ".git" / "hooks" / "pre-commit").chmod(0o644)
-    installed(here)
-    here.write(a="x\n")
-    here.git("commit", "-a", "-m", "x")
-    assert log(here) == ""
 
 
 def test_a_folder_outside_is_never_written_to(here, tmp_path):
@@ -329,14 +307,6 @@ def test_no_setting_hides_what_is_staged_from_the_first_look(here, setting):
     here.write(a="x\n")
     here.git("commit", "-a", "-m", "x")
     assert here.judged() == {here.tree()}
-
-
-def test_a_marker_of_an_earlier_idle_commit_does_not_hide_a_bypass(here):
-    installed(here)
-    here.git("commit", "--allow-empty", "-m", "x")
-    here.write(a="x\n")
-    here.git("commit", "-a", "--no-verify", "-m", "x")
-    assert [record["kind"] for record in here.records()] == ["bypassed"]
 
 
 def test_a_program_without_a_terminal_and_a_path_commits(here):

@@ -265,24 +265,6 @@ def test_sessions_whose_ids_begin_alike_in_one_second_stay_apart(common, ids):
     assert captures.gaps(open_state(common)) == []
 
 
-@pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
-def test_what_is_no_number_in_json_is_none_in_the_messages(common, number):
-    event = f'{{"hook_event_name": "PostToolUse", "tool_response": {{"x": {number}, "y": 1}}}}'
-    spool(common, f'{{"ts": {TS}, "event": {event}}}\n')
-    fold(common)
-    assert kept(common)[2][0]["data"]["tool_response"] == {"x": None, "y": 1}
-    assert verified(common) == []
-
-
-def test_every_line_can_be_printed(common):
-    spool(common, {"hook_event_name": "Stop\x9b", "prompt": "\x7f\x9b\u202e\ud800 grün"})
-    fold(common)
-    (folder,) = folders(common)
-    everything = (folder / "events.jsonl").read_bytes() + (folder / "meta.json").read_bytes()
-    assert everything.isascii() and b"\x7f" not in everything.replace(b"\\u007f", b"")
-    assert kept(common)[2][0]["data"]["prompt"] == "\x7f\x9b\u202e\ud800 grün"
-
-
 # Folding that is interrupted, hostile or in the way
 
 
@@ -357,17 +339,6 @@ def test_what_is_not_as_it_was_left_stays_and_the_session_goes_on_beside_it(comm
         "Later1",
         "Later2",
     ]
-
-
-def test_a_session_goes_on_in_its_folder_if_the_state_was_lost(common):
-    spool(common, {"hook_event_name": "SessionStart"})
-    fold(common)
-    for path in (common / "vibe-gate").glob("state.db*"):
-        path.unlink()
-    spool(common, {"hook_event_name": "Stop"})
-    assert fold(common, NOW + timedelta(seconds=1)) == 1
-    assert [message["type"] for message in kept(common)[2]] == ["SessionStart", "Stop"]
-    assert verified(common) == []
 
 
 def test_where_the_state_takes_nothing_the_events_wait_and_that_is_a_hint(common):

@@ -128,11 +128,6 @@ def test_the_claim_of_a_process_that_was_killed_is_taken_over(tmp_path, state):
     assert state.answers.claim([KEY])
 
 
-def test_of_many_processes_one_claims_a_question(tmp_path):
-    asking = [run(CLAIM + "sleep(1)", tmp_path, KEY) for _ in range(6)]
-    assert sorted(process.communicate()[0] for process in asking) == ["False\n"] * 5 + ["True\n"]
-
-
 def test_spending_is_counted_by_day_with_corrections(state):
     for usd, when in ((0.5, NOW), (0.25, NOW), (-0.25, NOW), (float("nan"), NOW), (8.0, NOW + timedelta(days=1))):
         assert state.spending.add(usd, "run", when) == ""
