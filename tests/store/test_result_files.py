@@ -27,54 +27,32 @@ def git(folder: Path, *arguments: str, stdin: bytes | None = None) -> bytes:
     return done.stdout
 
 
+ODD = r'"$(printf "latin-\351 \"quoted\"\t.txt")"'
+BEFORE = rf"""
+seq 0 49 >edited.py; printf 'one\r\ntwo\r\nthree\r\n' >crlf.txt; printf 'a\nb' >'no newline'; seq 20 >gone.py
+seq -f 'line %g' 30 >moved.py; seq -f 'same %g' 30 >'moved exactly'; printf '\0\1\2binary' >logo.png
+echo '#!/bin/sh' >run.sh; echo something >emptied; mkdir -p folder/became; echo a file in a folder >folder/became/gone
+ln -s edited.py link; echo text >'becomes a link'; printf 'caf\351\n' >{ODD}
+"""
+AFTER = rf"""
+sed -i '4d;41d' edited.py; echo more >>edited.py; printf 'one\r\nzwei\r\nthree\n' >crlf.txt; printf 'a\nc' >'no newline'
+rm gone.py; mv moved.py elsewhere.py; echo tail >>elsewhere.py; mv 'moved exactly' 'moved to here'
+head -c 9000 /dev/zero >logo.png; chmod +x run.sh; : >emptied; ln -sf elsewhere.py link
+ln -sf edited.py 'becomes a link'; printf 'caf\351s\n' >{ODD}; rm -r folder/became; echo a file >folder/became
+echo new >added.py; : >'added empty'; head -c 20000 /dev/zero >added.bin
+"""
+
+
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """One commit after another, with every kind of change between them."""
     root = tmp_path / "repo"
     root.mkdir()
     git(root, "init", "-q", "-b", "main")
-    git(root, "config", "user.email", "ada@example.org")
-    git(root, "config", "user.name", "Ada")
-    git(root, "config", "core.autocrlf", "false")
-    (root / "edited.py").write_text("".join(f"{n}\n" for n in range(50)))
-    (root / "crlf.txt").write_bytes(b"one\r\ntwo\r\nthree\r\n")
-    (root / "no newline").write_bytes(b"a\nb")
-    (root / "gone.py").write_text("x\n" * 20)
-    (root / "moved.py").write_text("".join(f"line {n}\n" for n in range(30)))
-    (root / "moved exactly").write_text("".join(f"same {n}\n" for n in range(30)))
-    (root / "logo.png").write_bytes(bytes(range(256)))
-    (root / "run.sh").write_text("#!/bin/sh\n")
-    (root / "emptied").write_text("something\n")
-    (root / "folder" / "became").mkdir(parents=True)
-    (root / "folder" / "became" / "gone").write_text("a file in a folder\n")
-    (root / "link").symlink_to("edited.py")
-    (root / "becomes a link").write_text("text\n")
-    (root / os.fsdecode(b'latin-\xe9 "quoted"\t.txt')).write_bytes(b"caf\xe9\n")
-    git(root, "add", "-A")
-    git(root, "commit", "-qm", "before")
-    (root / "edited.py").write_text("".join(f"{n}\n" for n in range(50) if n not in {3, 40}) + "more\n")
-    (root / "crlf.txt").write_bytes(b"one\r\nzwei\r\nthree\n")
-    (root / "no newline").write_bytes(b"a\nc")
-    (root / "gone.py").unlink()
-    (root / "moved.py").rename(root / "elsewhere.py")
-    (root / "elsewhere.py").write_text("".join(f"line {n}\n" for n in range(30)) + "tail\n")
-    (root / "moved exactly").rename(root / "moved to here")
-    (root / "logo.png").write_bytes(bytes(range(255, -1, -1)) * 50)
-    (root / "run.sh").chmod(0o755)
-    (root / "emptied").write_text("")
-    (root / "link").unlink()
-    (root / "link").symlink_to("elsewhere.py")
-    (root / "becomes a link").unlink()
-    (root / "becomes a link").symlink_to("edited.py")
-    (root / os.fsdecode(b'latin-\xe9 "quoted"\t.txt')).write_bytes(b"caf\xe9s\n")
-    (root / "folder" / "became" / "gone").unlink()
-    (root / "folder" / "became").rmdir()
-    (root / "folder" / "became").write_text("a file\n")
-    (root / "added.py").write_text("new\n")
-    (root / "added empty").write_text("")
-    (root / "added.bin").write_bytes(b"\0" * 20_000)
-    git(root, "add", "-A")
-    git(root, "commit", "-qm", "after")
+    for script in (BEFORE, AFTER):
+        subprocess.run(["sh", "-ec", script], cwd=root, check=True)
+        git(root, "add", "-A")
+        git(root, "commit", "-qm", "change")
     return root
 
 

@@ -17,7 +17,8 @@ from bundle_words import KEY, START, Ended, Hush
 
 from vibe_gate.domain.turn import Content, TurnChange, TurnFile
 from vibe_gate.errors import GateError, IntegrityError, StorageError
-from vibe_gate.store import RunResult, Store, read_bundle
+from vibe_gate.store import RunRecorder, RunResult, Store, read_bundle
+from vibe_gate.store.files import StoredContent
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
 
 GOLDEN = Path(__file__).parents[1] / "golden/bundle-1"
@@ -101,30 +102,28 @@ def test_a_line_without_end_is_refused(turn: Path, ask: Callable[[RunResult], An
         ask(read_bundle(turn))
 
 
-@pytest.mark.parametrize("sha256", ["../../../../../etc/passwd", "A" * 64, "", "a" * 64 + "\n"])
-def test_a_hash_that_is_none_opens_nothing(store: Store, sha256: str) -> None:
-    run = store.begin(KEY, START, {})
+def sealed_content(run: RunRecorder, **lie: Any) -> StoredContent:
+    """The content of a turn's only file, of which the turn's summary says something else."""
     recorder = run.turn("fix")
-    file = TurnFile(path="a", change_type="added", after=Content(sha256=sha256, size=5))
-    recorder.seal(Ended(), TurnChange(files=(file,)))
+    kept = recorder.content("after", b"12345")
+    assert kept is not None
+    content = Content(**{"sha256": kept.sha256, "size": kept.size} | lie)
+    recorder.seal(Ended(), TurnChange(files=(TurnFile(path="a", change_type="added", after=content),)))
     (change,) = read_bundle(run.directory / recorder.relative).files.changed()
     assert change.after is not None
+    return change.after
+
+
+@pytest.mark.parametrize("sha256", ["../../../../../etc/passwd", "A" * 64, "", "a" * 64 + "\n"])
+def test_a_hash_that_is_none_opens_nothing(store: Store, sha256: str) -> None:
     with pytest.raises(IntegrityError, match="its name is not a sha-256"):
-        change.after.bytes()
+        sealed_content(store.begin(KEY, START, {}), sha256=sha256).bytes()
 
 
 @pytest.mark.parametrize("size", [-1, 4])
 def test_a_size_that_is_a_lie_is_noticed(store: Store, size: int) -> None:
-    run = store.begin(KEY, START, {})
-    recorder = run.turn("fix")
-    kept = recorder.content("after", b"12345")
-    assert kept is not None
-    content = Content(sha256=kept.sha256, size=size)
-    recorder.seal(Ended(), TurnChange(files=(TurnFile(path="a", change_type="added", after=content),)))
-    (change,) = read_bundle(run.directory / recorder.relative).files.changed()
-    assert change.after is not None
     with pytest.raises(IntegrityError):
-        change.after.bytes()
+        sealed_content(store.begin(KEY, START, {}), size=size).bytes()
 
 
 LINES = [
