@@ -238,20 +238,6 @@ def test_a_full_or_read_only_disk_leaves_the_review_unrecorded(tmp_path: Path, s
     assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
 
 
-def test_a_file_in_a_folders_place_ends_the_recording_once(tmp_path: Path) -> None:
-    run = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {})
-    (run.directory / "files").write_text("in the way")
-    assert run.content("after", b"new\n") is None
-    assert run.lost is not None
-    assert "files: Not a directory" in run.lost
-    before = (run.directory / "events.ndjson").read_bytes()
-    run.event("log.mark")
-    run.turn("judge").event({"type": "message"})
-    run.seal(summary_of(run))
-    assert (run.directory / "events.ndjson").read_bytes() == before
-    assert not (run.directory / "summary.json").exists()
-
-
 def test_a_root_whose_path_is_too_long_or_missing_is_unrecorded(tmp_path: Path) -> None:
     assert "File name too long" in str(review(tmp_path / ("x" * 300)).lost)
     assert "No such file" in str(review(tmp_path / "missing").lost)

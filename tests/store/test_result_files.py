@@ -221,19 +221,6 @@ def test_a_damaged_gzip_is_an_integrity_error(store: Store, damage) -> None:
         file.after.bytes()
 
 
-def test_a_link_in_a_contents_place_is_not_followed(store: Store, tmp_path: Path) -> None:
-    result = turn_with(store, None, b"new\n")
-    secret = tmp_path / "secret"
-    secret.write_bytes(b"new\n")
-    path = stored(result)
-    path.unlink()
-    path.symlink_to(secret)
-    (file,) = result.files.changed()
-    assert file.after is not None
-    with pytest.raises(StorageError, match="cannot be read"):
-        file.after.bytes()
-
-
 def found(result: RunResult, path: str) -> FileChange:
     file = result.files.get(path)
     assert file is not None, path

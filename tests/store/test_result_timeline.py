@@ -140,15 +140,6 @@ def test_an_altered_log_is_known_at_its_end(tmp_path: Path) -> None:
         events_of(bundle)
 
 
-def test_turns_at_the_same_time_are_merged(store: Store) -> None:
-    run = store.begin(KEY, START, {})
-    turns = [run.turn("judge-a"), run.turn("judge-b")]
-    for number in range(6):
-        turns[number % 2].event({"type": "message", "role": "user", "content": str(number)})
-    events = [event for event in events_of(run.directory) if event.source == "sdk"]
-    assert [event.turn for event in events] == ["nodes/judge-a/turn-001", "nodes/judge-b/turn-001"] * 3
-
-
 def test_only_heads_of_events_are_held(tmp_path: Path) -> None:
     folder = turn_folder(tmp_path, [sdk_line(seq, DATED + seq, 4_000) for seq in range(5_000)], [])
     assert (folder / "events.ndjson").stat().st_size > 20_000_000
