@@ -49,12 +49,6 @@ def commit(here):
 
 
 @way
-def commit_all(here):
-    here.write(a="1\n", b="2\n", new="untracked\n")
-    here.git("commit", "-a", "-m", "x")
-
-
-@way
 def commit_patch(here):
     lines = (here.path / "a").read_text().splitlines()
     here.write(a="\n".join(["first", *lines, "last"]) + "\n")
@@ -69,13 +63,6 @@ def only(here):
     here.git("add", "b")
     here.git("commit", "--only", "a", "-m", "x")
     assert here.git("show", "HEAD:b") == "b"
-
-
-@way
-def include(here):
-    here.write(a="this too\n", b="staged\n", c="neither\n")
-    here.git("add", "b")
-    here.git("commit", "--include", "a", "-m", "x")
 
 
 @way
@@ -99,12 +86,6 @@ def linked_worktree(here):
     there.git("add", "a")
     there.git("commit", "-m", "x")
     return there
-
-
-@way
-def deletion_only(here):
-    here.git("rm", "-q", "c")
-    here.git("commit", "-m", "x")
 
 
 @way
