@@ -50,17 +50,9 @@ def test_whoever_asks_for_changes_and_may_write_stands_against_an_approval(made)
 
 
 @pytest.mark.slow
-def test_beyond_the_commits_that_github_lists_every_author_must_be_known(made):
+def test_beyond_the_commits_that_github_lists_no_approval_counts(made):
     head = softened(made)
     made.github.pulls[7].commits = [(f"{number:040x}", "zoe") for number in range(1, 251)]
     made.github.add_review(7, "bob", "APPROVED", head)
-    done = made.review_pull(head)
-    assert done.code == 4
+    assert made.review_pull(head).code == 4
     assert "An approval of the change of the gate cannot count" in made.summary
-    made.origin.git("config", "user.email", "7+eve@users.noreply.github.com")
-    for name in ("AUTHOR", "COMMITTER"):
-        made.origin.environ[f"GIT_{name}_EMAIL"] = "7+eve@users.noreply.github.com"
-    head = softened(made)
-    made.github.pulls[7].commits = [(f"{number:040x}", "zoe") for number in range(1, 251)]
-    made.github.add_review(7, "bob", "APPROVED", head)
-    assert made.review_pull(head).code == 0

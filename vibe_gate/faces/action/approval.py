@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from vibe_gate.domain import paths
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.errors import ForgeError
@@ -55,10 +54,13 @@ class Approvals:
             pull = forge.pull(number)
             author, head = pull.author, pull.head_sha
         listed, commits = forge.listed(number), self.commits()
-        people = accounts_of(commits, _known(listed))
-        if why := _untold(listed, commits):
-            self.notes.append(f"An approval of the change of the gate cannot count: {why}.")
+        if not commits or len(listed) >= MOST_LISTED:
+            self.notes.append(
+                "An approval of the change of the gate cannot count: not all of its authors are known, for its commits "
+                "are not in this checkout, or too many. Squash them, or split the pull request."
+            )
             return None
+        people = accounts_of(commits, _known(listed))
         logins = {login for one in listed for _, login in one.people} | people.logins | {author}
         found = forge.approvals(number, head, authors=logins - {""}, accounts=people.ids)
         if not found:
@@ -76,29 +78,12 @@ def _known(listed: Sequence[PullCommit]) -> dict[str, str]:
     return _GITHUB | {address.lower(): login for one in listed for address, login in one.people if address and login}
 
 
-def _untold(listed: Sequence[PullCommit], commits: Sequence[Commit]) -> str:
-    """Why the authors are not all known, as a clause; "" if they are."""
-    if not commits:
-        return "its commits are too many to read, or not in this checkout"
-    if len(listed) < MOST_LISTED:
-        return ""
-    names = {one.commit for one in listed}
-    beyond = accounts_of([one for one in commits if one.id not in names], _known(listed)).unknown
-    if not beyond:
-        return ""
-    return (
-        f"GitHub lists {MOST_LISTED} commits of a pull request, and the account of "
-        f"{paths.quote(min(beyond))}, in the commits beyond them, is unknown. Squash them, or split the pull request"
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """Logins, account ids, and addresses whose account is not known."""
+    """Logins, and account ids."""
 
     logins: frozenset[str]
     ids: frozenset[int]
-    unknown: frozenset[str]
 
 
 def accounts_of(commits: Iterable[Commit], known: Mapping[str, str]) -> Accounts:
@@ -107,18 +92,10 @@ def accounts_of(commits: Iterable[Commit], known: Mapping[str, str]) -> Accounts
     A commit names people by address only. GitHub's own addresses say the account; others are known if GitHub
     lists a commit with that address.
     """
-    addresses = {address.strip().lower() for commit in commits for address in _addresses(commit)} - {""}
-    logins, ids, unknown = set[str](), set[int](), set[str]()
-    for address in addresses:
-        found = _NO_REPLY.match(address)
-        if found:
-            logins.add(found[2])
-            ids |= {int(found[1])} if found[1] else set()
-        if address in known:
-            logins.add(known[address])
-        elif not found:
-            unknown.add(address)
-    return Accounts(frozenset(logins), frozenset(ids), frozenset(unknown))
+    addresses = {address.strip().lower() for commit in commits for address in _addresses(commit)}
+    found = [match for address in addresses if (match := _NO_REPLY.match(address))]
+    logins = {match[2] for match in found} | {known[address] for address in addresses if address in known}
+    return Accounts(frozenset(logins), frozenset(int(match[1]) for match in found if match[1]))
 
 
 def _addresses(commit: Commit) -> tuple[str, ...]:
