@@ -81,21 +81,14 @@ def test_no_program_of_the_checkout_is_taken_for_python(ambient, tmp_path):
         planted(checkout / "bin", name, mark)
     (checkout / "to-itself").symlink_to(checkout / "bin")
     (tmp_path / "way-in").symlink_to(checkout / "bin")
-    path = f"{checkout}/bin:bin:.:{checkout}/to-itself:{tmp_path}/way-in:{ambient['PATH']}"
-    code, said, outputs = found(tmp_path, ambient, PATH=path, GITHUB_WORKSPACE=str(checkout))
-    assert code == 0, said
-    assert not mark.exists()
-    assert not Path(outputs["python"]).is_relative_to(checkout)
-
-
-def test_files_of_the_checkout_do_not_choose_the_python(ambient, tmp_path):
-    checkout = tmp_path / "checkout"
-    checkout.mkdir()
     (checkout / ".python-version").write_text("9.9.9\n")
     (checkout / "sitecustomize.py").write_text("raise SystemExit('ran')\n")
-    code, _, outputs = found(tmp_path, ambient, GITHUB_WORKSPACE=str(checkout), PYTHONPATH=str(checkout))
-    assert code == 0
-    assert outputs["python"]
+    path = f"{checkout}/bin:bin:.:{checkout}/to-itself:{tmp_path}/way-in:{ambient['PATH']}"
+    places = {"GITHUB_WORKSPACE": str(checkout), "PYTHONPATH": str(checkout)}
+    code, said, outputs = found(tmp_path, ambient, PATH=path, **places)
+    assert code == 0, said
+    assert not mark.exists()
+    assert outputs["python"] and not Path(outputs["python"]).is_relative_to(checkout)
 
 
 def test_the_key_names_the_machine_the_python_and_the_lock(ambient, tmp_path):

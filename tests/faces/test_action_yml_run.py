@@ -83,11 +83,6 @@ def swallowing(tmp_path: Path, environ: dict[str, str]) -> Project:
     return proposed(tmp_path, environ, **{"src/load.py": SWALLOWS})
 
 
-@pytest.fixture
-def better(tmp_path: Path, environ: dict[str, str]) -> Project:
-    return proposed(tmp_path, environ, **{"src/load.py": BETTER})
-
-
 def pull_on(github: LoopbackGitHub, project: Project, **more: Any) -> None:
     diff = project.checkout.git("diff", f"{project.base}...{project.head}")
     github.add_pull(7, base_sha=project.base, head_sha=project.head, diff=diff, **more)
@@ -224,26 +219,6 @@ def posted(runner: Runner, project: Project, github: LoopbackGitHub) -> Job:
     path = example(base, "fork-safe-2-post.yml")
     environ = {"GITHUB_API_URL": github.url, "GITHUB_TOKEN": github.token}
     return runner.run(base.path, "workflow_run", payload, path, **environ)
-
-
-def test_the_merge_queue_judges_the_group_and_comments_nowhere(runner, better):
-    with loopback_github() as github:
-        pull_on(github, better)
-        group = {
-            "base_sha": better.base,
-            "head_sha": better.merge,
-            "head_ref": "refs/heads/gh-readonly-queue/main/pr-7",
-        }
-        payload = {
-            "action": "checks_requested",
-            "merge_group": group,
-            "repository": {"full_name": "octo/hello", "default_branch": "main"},
-        }
-        job = reviewed(runner, better, github, "merge-queue.yml", "merge_group", payload=payload, model=PASSES)
-        assert job.code == 0, job.log
-        assert {check.sent["head_sha"] for check in github.check_runs} == {better.merge}
-        assert github.comments == []
-    assert job.outputs["verdict"] == "pass"
 
 
 def test_nothing_of_the_checkout_runs_in_the_gate(runner, tmp_path, environ):
