@@ -61,42 +61,30 @@ def test_an_answer_in_the_asked_form_ends_it(tmp_path, environ):
     assert (ending.cost.input_tokens, ending.cost.output_tokens) == (100, 20)
 
 
-def test_a_refusal_is_told_from_an_answer(tmp_path, environ):
-    with answering(Turn("I will not.", stop_reason="refusal"), OK) as model:
+TWICE = Turn(ToolUse("StructuredOutput", {"ok": True}), ToolUse("StructuredOutput", {"ok": False}))
+
+
+@pytest.mark.parametrize(
+    ("step", "status", "detail"),
+    [
+        (Turn("I will not.", stop_reason="refusal"), "refused", "The model refused to answer."),
+        (Turn("half a sen", stop_reason="max_tokens"), "max_tokens", "cut at its token limit"),
+        (Turn("It is ok."), "no_answer", "without an answer in the asked form"),
+        ({"ok": "perhaps"}, "no_answer", "must be boolean"),
+        (TWICE, "two_answers", "2 answers"),
+    ],
+)
+def test_what_is_no_answer_is_told_apart(tmp_path, environ, step, status, detail):
+    with answering(step, repeat_last=status in ("no_answer", "max_tokens")) as model:
         ending, _ = hold(task_in(tmp_path, model.base_url, environ))
-    assert (ending.status, ending.answer, ending.detail) == ("refused", None, "The model refused to answer.")
-
-
-def test_an_answer_cut_at_its_token_limit_is_no_answer(tmp_path, environ):
-    with answering(Turn("half a sen", stop_reason="max_tokens"), repeat_last=True) as model:
-        ending, _ = hold(task_in(tmp_path, model.base_url, environ))
-    assert (ending.status, ending.answer) == ("max_tokens", None)
-
-
-def test_text_instead_of_the_asked_form_is_no_answer(tmp_path, environ):
-    with answering(Turn("It is ok."), repeat_last=True) as model:
-        ending, _ = hold(task_in(tmp_path, model.base_url, environ))
-    assert (ending.status, ending.answer) == ("no_answer", None)
-
-
-def test_an_answer_that_does_not_fit_the_form_is_no_answer(tmp_path, environ):
-    with answering({"ok": "perhaps"}, repeat_last=True) as model:
-        ending, _ = hold(task_in(tmp_path, model.base_url, environ))
-    assert ending.status == "no_answer"
-    assert "must be boolean" in ending.detail
+    assert (ending.status, ending.answer) == (status, None)
+    assert detail in ending.detail
 
 
 def test_a_misfit_that_the_model_repairs_is_an_answer(tmp_path, environ):
     with answering({"ok": "perhaps"}, OK) as model:
         ending, _ = hold(task_in(tmp_path, model.base_url, environ))
     assert (ending.status, ending.answer) == ("answered", OK)
-
-
-def test_two_answers_are_none(tmp_path, environ):
-    both = Turn(ToolUse("StructuredOutput", {"ok": True}), ToolUse("StructuredOutput", {"ok": False}))
-    with answering(both) as model:
-        ending, _ = hold(task_in(tmp_path, model.base_url, environ))
-    assert (ending.status, ending.answer) == ("two_answers", None)
 
 
 def test_turns_run_out(tmp_path, environ):
@@ -271,12 +259,6 @@ def test_tools_that_are_not_listed_are_neither_offered_nor_run(tmp_path, environ
     assert ending.status == "answered" and not wanted.exists()
 
 
-def test_a_session_without_tools_is_offered_none(tmp_path, environ):
-    with answering(OK) as model:
-        ending, _ = hold(task_in(tmp_path, model.base_url, environ, tools=()))
-    assert (ending.status, model.script.requests[0].tool_names) == ("answered", ["StructuredOutput"])
-
-
 @pytest.mark.parametrize(
     ("tool", "given", "allowed"),
     [
@@ -420,13 +402,6 @@ def test_a_hostile_tree_runs_nothing_and_says_nothing(tmp_path, environ, reposit
         assert "root:" not in request.all_text
     first = model.script.requests[0].messages[0]["content"]
     assert first == prompt or first[0]["text"] == prompt
-
-
-def test_a_prompt_that_is_only_a_command_reaches_the_model_as_it_is(tmp_path, environ):
-    with answering(OK) as model:
-        ending, _ = hold(task_in(tmp_path, model.base_url, environ, prompt="/help"))
-    assert ending.status == "answered"
-    assert json.dumps(model.script.requests[0].messages[0]).count("/help") == 1
 
 
 def test_long_system_prompts_and_prompts_arrive_whole(tmp_path, environ):

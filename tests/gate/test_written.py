@@ -45,8 +45,3 @@ def test_a_session_alone_makes_a_change_the_agents():
     authored = provenance({}, (), uncommitted=True, written=("Claude Code session s wrote 1 of 1 file",))
     assert authored.decision
     assert authored.hints == ("Claude Code session s wrote 1 of 1 file",)
-
-
-def test_without_sessions_other_hints_stand():
-    assert provenance({"CLAUDECODE": "1"}, (), uncommitted=True, written=()).decision
-    assert not provenance({}, (), uncommitted=True, written=()).decision
