@@ -47,6 +47,7 @@ def test_a_missing_tool_is_said_at_the_end_and_fails_in_ci(tmp_path, environ, ci
     assert "1 skipped: npm is not installed here" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("argv", [("viz",), ("doctor",), ("review", "--json"), ("bundles", "list")])
 def test_a_command_that_was_forked_ends_as_one_that_was_started(tmp_path, environ, argv):
     forked, fresh = (run(*argv, cwd=tmp_path, environ=environ) for run in (vibe_gate, started))

@@ -90,6 +90,7 @@ def test_a_door_has_at_most_fifteen_names_and_each_loads(room):
     assert all(getattr(door, name) is not None for name in door.__all__)
 
 
+@pytest.mark.slow
 def test_a_module_has_a_docstring_a_readable_size_and_no_import_by_string():
     """Types and floors do not see what `import_module` and `__import__` load."""
     for module in MODULES:

@@ -258,6 +258,7 @@ def test_nothing_to_review_records_nothing_and_passes(walk):
     assert not (walk.repo.path / ".vibe-artifacts").exists()
 
 
+@pytest.mark.slow
 def test_a_change_of_the_gate_needs_a_human(walk):
     softer = RUBRIC.replace("must = true", "must = false")
     walk.repo.write(".vibe-gate/rubrics/quality.toml", softer)
@@ -348,6 +349,7 @@ def test_votes_stop_as_soon_as_the_outcome_cannot_change(walk, tmp_path, environ
     assert nodes == ["checks", "judge-quality"]
 
 
+@pytest.mark.slow
 def test_the_bundle_says_everything_and_is_sealed(walk):
     summary = judged(walk, FAILS)
     bundle = walk.repo.path / summary.bundle
@@ -565,6 +567,7 @@ def test_a_day_that_is_spent_sends_no_request_and_says_budget(walk):
     assert (summary.exit_code, "budget" in summary.unreviewed[0].reason) == (3, True)
 
 
+@pytest.mark.slow
 def test_a_secret_that_a_model_repeats_reaches_neither_the_bundle_nor_the_screen(walk):
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     told = fails() | {"reason": f"The token {token} is dropped."}

@@ -96,6 +96,7 @@ _SAID = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(_SAID, max_size=40))
 def test_events_that_were_written_and_read_back_fold_to_the_same_bytes(said: list) -> None:
     written = events(*said)

@@ -37,6 +37,7 @@ def test_a_co_author_does_not_approve_but_somebody_else_does(made):
     assert made.act("merge_group", events.merge_group(made.main(), head), checkout=head).code == 0
 
 
+@pytest.mark.slow
 def test_whoever_asks_for_changes_and_may_write_stands_against_an_approval(made):
     head = softened(made)
     made.github.add_review(7, "bob", "APPROVED", head)

@@ -73,6 +73,7 @@ def test_a_line_a_run_the_newest_first(bundles, repo):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--since", "2026-01-01")])
 def test_on_a_terminal_of_80_columns_a_run_is_one_line(repo, environ, options):
     begun(repo, START + HOUR).abandon("stopped")
@@ -141,6 +142,7 @@ FILTERS = [
 ]
 
 
+@pytest.mark.slow
 def test_the_filters(bundles, repo):
     runs = {
         recorded(repo, START, Kind(files=("README.md",), agent=True)): "a",
@@ -220,6 +222,7 @@ def test_the_quick_list_imports_nothing_of_weight(bundles, repo, environ):
         assert done.stdout == "".join(full.stdout.splitlines(True)[: 20 if options else 30])
 
 
+@pytest.mark.slow
 def test_a_list_of_known_runs_opens_no_bundle(bundles, repo, environ):
     for number in range(5):
         recorded(repo, START + number * HOUR)
@@ -525,6 +528,7 @@ def test_what_could_not_be_deleted_is_said_with_exit_code_3(bundles, repo):
     assert "Not a directory" in json.loads(done.stdout)["errors"][0]
 
 
+@pytest.mark.slow
 def test_du_by_key_and_in_all(bundles, repo):
     content = os.urandom(3_000_000)
     recorded(repo, START, Kind(contents=(content,)))

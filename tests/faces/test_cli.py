@@ -83,6 +83,7 @@ def test_help_names_every_command_and_no_other():
     assert listed == list(dispatch.COMMANDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["bundles list", "review --json"])
 def test_a_current_directory_that_was_deleted_is_one_sentence_and_usage(tmp_path, environ, words):
     command = f"mkdir gone; cd gone; rmdir ../gone; exec {sys.executable} -m vibe_gate {words}"

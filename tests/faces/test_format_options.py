@@ -110,6 +110,7 @@ def test_a_device_is_written_into(where, environ):
     assert Path("/dev/stderr").is_symlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "code"), [("where", 1), ("clean", 3)])
 def test_a_file_that_cannot_be_written_after_all_is_said_and_leaves_nothing_behind(request, environ, kind, code):
     made = request.getfixturevalue(kind)

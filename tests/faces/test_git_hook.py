@@ -362,6 +362,7 @@ def test_a_rewritten_branch_is_judged_from_where_it_left(pushing):
     assert _pushed(pushing)[-1] == new
 
 
+@pytest.mark.slow
 def test_several_refs_are_each_judged(plain, tmp_path):
     here = plain
     here.git("init", "-q", "--bare", str(tmp_path / "remote"))

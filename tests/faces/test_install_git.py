@@ -239,6 +239,7 @@ exec {gate} hook pre-commit -- "$@"
 """
 
 
+@pytest.mark.slow
 def test_a_hook_of_a_persons_own_that_names_us_is_kept_and_comes_back(here):
     hook = here.path / ".git" / "hooks" / "pre-commit"
     hook.write_text(OWN.format(gate=shlex.quote(str(BIN / "vibe-gate"))))
@@ -348,6 +349,7 @@ def test_a_repository_that_was_moved_keeps_its_gate(here, tmp_path):
     assert [record["kind"] for record in moved.records()] == ["reviewed"]
 
 
+@pytest.mark.slow
 def test_code_of_the_reviewed_repository_is_never_imported(here):
     installed_for_real(here)
     for name in ("json", "argparse", "pydantic", "vibe_gate"):
@@ -357,6 +359,7 @@ def test_code_of_the_reviewed_repository_is_never_imported(here):
     assert here.judged() == {here.tree()}
 
 
+@pytest.mark.slow
 def test_after_a_human_change_no_python_is_started_again(here):
     installed_for_real(here)
     for name in ("commit-msg", "post-commit"):

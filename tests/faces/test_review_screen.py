@@ -52,6 +52,7 @@ def on_a_terminal(
     return process.wait(), text.decode()
 
 
+@pytest.mark.slow
 def test_the_screen_is_coloured(repo, environ):
     environ = {**environ, "TERM": "xterm-256color"}
     code, text = on_a_terminal(repo, environ, "review", "HEAD~1", "--no-judge")
@@ -62,6 +63,7 @@ def test_the_screen_is_coloured(repo, environ):
     assert "\u202e" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_colours_can_be_refused(repo, environ, setting):
     _, text = on_a_terminal(repo, {**environ, "TERM": "xterm", **setting}, "review", "HEAD~1", "--no-judge")

@@ -86,6 +86,7 @@ def test_staged_after_a_partial_add_is_the_staged_half(repo):
     assert done.json["change"]["after"] == repo.git("write-tree")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("commit", "linked"),
     [

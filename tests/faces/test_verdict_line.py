@@ -43,6 +43,7 @@ def changed(path: Path, environ: dict[str, str], threshold: float, lines: int = 
     return repo
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("threshold", "lines", "expected"),
     [

@@ -63,6 +63,7 @@ def test_a_key_that_no_agent_holds_is_a_note(tmp_path, environ):
     assert (made.signature, made.note) == (b"", "The receipt is unsigned: its key is in no ssh-agent: `ssh-add` it")
 
 
+@pytest.mark.slow
 def test_a_key_with_a_passphrase_is_a_note_and_asks_nobody_even_at_a_terminal(tmp_path, environ):
     key = signing.key(tmp_path, passphrase="secret")
     code = (

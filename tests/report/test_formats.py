@@ -132,6 +132,7 @@ def test_sarif_says_whether_the_review_could_be_carried_out(code, successful):
     assert log(summary(exit_code=code))["invocations"][0]["executionSuccessful"] is successful
 
 
+@pytest.mark.slow
 def test_sarif_keeps_the_gravest_and_counts_the_rest():
     found = [finding("a warning", line=n + 1, level="warning") for n in range(5_000)]
     run = log(failed(0, 0, found=(*found, finding("the grave one"))))

@@ -273,6 +273,7 @@ def test_no_text_makes_loading_fail(text):
     load(text)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.sets(st.sampled_from("123456789")), min_size=1, max_size=6))
 def test_over_any_rounds_each_finding_is_in_one_place_and_nothing_is_new_twice_in_a_row(history):

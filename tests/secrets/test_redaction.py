@@ -183,6 +183,7 @@ def _containers(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
 _JSON = st.recursive(st.text(max_size=40) | st.integers() | st.none(), _containers, max_leaves=12)
 
 
+@pytest.mark.slow
 @given(_JSON, st.booleans())
 def test_any_json_stays_json_and_without_a_secret_as_it_is(value: object, ascii_only: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)

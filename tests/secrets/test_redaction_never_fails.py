@@ -74,6 +74,7 @@ def test_any_json_is_redacted_and_no_member_is_lost(value: object) -> None:
         assert members(redactor.value({"password": value, "b": [value]})) == 2 * members(value) + 2
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["A_TOKEN", "B_KEY", "A_PASSWORD", "C_DSN"]), TEXTS))
 @settings(deadline=None)
 def test_any_environment_is_known(environ: dict[str, str]) -> None:

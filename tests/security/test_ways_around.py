@@ -21,6 +21,8 @@ from wire import answering
 from vibe_gate.domain.gate import Override
 from vibe_gate.store.state import open_state
 
+pytestmark = pytest.mark.slow
+
 BAD = CODE + "# TODO: check who pays\n"
 GOOD = CODE.replace("> 0", ">= 0")
 SIGNERS = ".vibe-gate/allowed_signers"

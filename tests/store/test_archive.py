@@ -238,6 +238,7 @@ def test_an_archive_that_was_cut_or_goes_on_or_is_none_is_refused(
         refused(other, path, "it (is not a whole tar.gz|goes on)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.REGTYPE])
 def test_a_bomb_ends_after_a_few_megabytes(tmp_path: Path, other: Path, kind: bytes) -> None:
     info = tarfile.TarInfo(f"{KEY}/{RUN_ID}/events.ndjson")

@@ -133,6 +133,7 @@ def test_a_summary_of_millions_of_values_takes_little_memory(store: Store, kind:
     assert done.returncode == 0, done.stderr.decode()
 
 
+@pytest.mark.slow
 def test_of_a_run_with_thousands_of_problems_the_first_are_named(store: Store, tmp_path: Path) -> None:
     run = left_off(store)
     place = run.directory / "events.ndjson"

@@ -80,6 +80,7 @@ def words_of(run: RunRecorder) -> set[str]:
 ONE_BY_ONE = ("completed", "20260102", "files/after", "judge-quality", "modified", "tool_use_id")
 
 
+@pytest.mark.slow
 def test_secrets_that_are_words_of_ours_leave_a_bundle_that_readers_take(tmp_path: Path) -> None:
     plain = record(tmp_path / "plain", {})
     words = words_of(plain)

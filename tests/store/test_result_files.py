@@ -199,6 +199,7 @@ def test_a_patch_in_no_known_form_is_a_usage_error(store: Store, form: Any) -> N
         file.patch(form)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [

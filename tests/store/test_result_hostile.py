@@ -178,6 +178,7 @@ def test_annotating_follows_no_link(bundle: Path, tmp_path: Path) -> None:
     assert secret.read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_a_bomb_takes_little_memory(store: Store) -> None:
     """A gzip of 200 MB that claims to be 9 MB."""
     run = store.begin(KEY, START, {})

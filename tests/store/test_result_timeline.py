@@ -140,6 +140,7 @@ def test_an_altered_log_is_known_at_its_end(tmp_path: Path) -> None:
         events_of(bundle)
 
 
+@pytest.mark.slow
 def test_only_heads_of_events_are_held(tmp_path: Path) -> None:
     folder = turn_folder(tmp_path, [sdk_line(seq, DATED + seq, 4_000) for seq in range(5_000)], [])
     assert (folder / "events.ndjson").stat().st_size > 20_000_000
