@@ -88,6 +88,7 @@ class Turn:
         usage: Usage = Usage(),
         stop_reason: str = "",
         seconds_before_headers: float = 0.0,
+        seconds_between_events: float = 0.0,
         characters_per_delta: int = 4000,
         fault: Fault | None = None,
     ) -> None:
@@ -96,6 +97,7 @@ class Turn:
         calls_a_tool = any(isinstance(block, ToolUse) for block in self.blocks)
         self.stop_reason = stop_reason or ("tool_use" if calls_a_tool else "end_turn")
         self.seconds_before_headers = seconds_before_headers
+        self.seconds_between_events = seconds_between_events
         self.characters_per_delta = characters_per_delta
         self.fault = fault
 
@@ -368,6 +370,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._begin(200, {"content-type": "text/event-stream; charset=utf-8", "transfer-encoding": "chunked"})
         for count, event in enumerate(_events(turn, model)):
+            self.api.stopping.wait(turn.seconds_between_events)
             if turn.fault is not None and count == turn.fault.after_events:
                 self._break_stream(turn.fault)
                 return
