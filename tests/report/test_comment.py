@@ -21,7 +21,7 @@ from vibe_gate.report.annotations import (
     review_comments,
     stopped,
 )
-from vibe_gate.report.comment import MARKER, MAX_COMMENT, MAX_SUMMARY, comment, job_summary, marker, state_of
+from vibe_gate.report.comment import MARKER, MAX_COMMENT, MAX_SUMMARY, comment, job_summary, state_of
 from vibe_gate.report.report import Report, anchors
 from vibe_gate.report.round import first_round
 
@@ -189,13 +189,6 @@ def test_a_fixed_comment_says_so_once_and_keeps_what_it_said():
     assert not is_fixed(body)
     assert fixed_body(made, "c" * 40) == made
     assert fixed_body("somebody else's comment", "c" * 40) == "somebody else's comment"
-
-
-def test_gates_of_one_repository_have_a_comment_each():
-    body = comment(replace(reports.first(), name="services/pay"))
-    assert body.startswith(marker("services/pay") + "\n### vibe-gate (`services/pay`): FAIL")
-    assert not body.startswith(MARKER)
-    assert state_of(body) is not None
 
 
 @pytest.mark.parametrize("edit", [str.rstrip, lambda body: body.replace("\n", "\r\n"), lambda body: body + "\n\n"])
