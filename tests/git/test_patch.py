@@ -1,8 +1,7 @@
-"""Patches: `git apply` takes them, people can read them, each file has its section."""
+"""Patches for people: each file has its section."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,41 +22,6 @@ def repository(generated: Path, environ: dict[str, str]) -> Iterator[Repository]
 
 def change_of(repository: Repository, subject: str) -> Change:
     return repository.change(Selection("commit", f":/^{subject}$"))
-
-
-@pytest.mark.parametrize(
-    "subject",
-    [
-        "File to symlink, symlink to file, symlink elsewhere",
-        "Submodule is renamed, symlink too",
-        "Directory to file, file to directory",
-        "Rename",
-    ],
-)
-def test_git_apply_makes_exactly_the_after_tree_from_the_before_tree(
-    subject: str, repository: Repository, tmp_path: Path, environ: dict[str, str]
-) -> None:
-    change = change_of(repository, subject)
-    patch = repository.patch(change)
-    work = tmp_path / "work"
-
-    def git(*arguments: str, given: bytes = b"") -> bytes:
-        command = ["git", "-C", str(work), *arguments]
-        done = subprocess.run(command, env=environ, input=given, capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    clone = ["git", "clone", "-q", "--shared", "--no-checkout", str(repository.root), str(work)]
-    subprocess.run(clone, env=environ, check=True, capture_output=True)
-    git("read-tree", "-m", "-u", change.before)
-    for line in git("ls-files", "-s", "-z").split(b"\0"):
-        if line.startswith(b"160000"):
-            (work / line.split(b"\t")[1].decode()).mkdir(exist_ok=True)
-    git("apply", "--index", given=patch)
-    assert git("write-tree").decode().strip() == change.after
-    assert git("diff", "--name-only", "--ignore-submodules=all") == b""
-    git("apply", "--index", "-R", given=patch)
-    assert git("write-tree").decode().strip() == change.before
 
 
 def text_of(repository: Repository, subject: str, path: str) -> str:

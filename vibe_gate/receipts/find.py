@@ -20,7 +20,7 @@ from vibe_gate.gate import trust
 from vibe_gate.git import Repository
 from vibe_gate.receipts import signatures
 from vibe_gate.receipts.notes import NOTES
-from vibe_gate.receipts.status import FoundReceipt, object_ids
+from vibe_gate.receipts.status import FoundReceipt, ids_of
 from vibe_gate.store import STORE, find_bundles, open_state, read_bundle
 
 SIGNERS = ".vibe-gate/allowed_signers"
@@ -77,19 +77,7 @@ class ReceiptReader:
         )
         if signature.state == "unlisted":
             signature = replace(signature, why=f"{signature.why} ({allowed.source})")
-        return FoundReceipt(receipt.run_id, place, receipt, signature, ids=receipt_ids(receipt))
-
-
-def receipt_ids(receipt: Receipt) -> tuple[str, ...]:
-    """What a receipt is about, by its content."""
-    patch_ids = receipt.patch_id, receipt.range_patch_id
-    return object_ids(receipt.head_commit, receipt.before, receipt.after, *patch_ids)
-
-
-def entry_ids(entry: RunEntry) -> tuple[str, ...]:
-    """What a run is about, by the index."""
-    ids = object_ids(entry.head_commit, entry.before, entry.after, entry.patch_id, entry.range_patch_id)
-    return (*ids, entry.key)
+        return FoundReceipt(receipt.run_id, place, receipt, signature, ids=ids_of(receipt))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +116,7 @@ class ReceiptFinder:
             self._bundled(entry, store)
             for store in self._stores
             for entry in store.entries
-            if entry.state not in ("running", "incomplete") and not ids.isdisjoint(entry_ids(entry))
+            if entry.state not in ("running", "incomplete") and not ids.isdisjoint((*ids_of(entry), entry.key))
         ]
 
     def noted(self, ids: Set[str], keep: Callable[[Receipt], bool] = lambda _: True) -> list[FoundReceipt]:
@@ -139,7 +127,7 @@ class ReceiptFinder:
             here = not ids.isdisjoint(attached)
 
             def is_wanted(receipt: Receipt, here: bool = here) -> bool:
-                return (here or not ids.isdisjoint(receipt_ids(receipt))) and keep(receipt)
+                return (here or not ids.isdisjoint(ids_of(receipt))) and keep(receipt)
 
             for line in filter(bytes.strip, text.split(b"\n")[:RECEIPTS_PER_NOTE]):
                 one = self._reader.read(line, "", f"refs/notes/{NOTES} on {target[:12]}", is_wanted)
@@ -150,7 +138,7 @@ class ReceiptFinder:
     def _bundled(self, entry: RunEntry, store: _Store) -> FoundReceipt:
         """The receipt in a bundle, compared with the whole bundle."""
         place = os.path.relpath(store.root / entry.bundle, self._repository.root)
-        broken = FoundReceipt(entry.run_id, place, None, ids=entry_ids(entry))
+        broken = FoundReceipt(entry.run_id, place, None, ids=(*ids_of(entry), entry.key))
         if foreign := store.provenance.foreign(entry.key, entry.run_id):
             return replace(broken, problem=foreign)
         try:

@@ -22,6 +22,7 @@ from vibe_gate.domain.gate import Gate, JudgeWhen
 from vibe_gate.domain.receipt import Receipt, Signature, SignatureState, exact
 
 if TYPE_CHECKING:
+    from vibe_gate.domain.bundles import RunEntry
     from vibe_gate.domain.change import Change
     from vibe_gate.domain.provenance import Commit
     from vibe_gate.domain.rubric import Rubric
@@ -91,6 +92,11 @@ def object_ids(commit: str, before: str, after: str, *patch_ids: str) -> tuple[s
     """The texts by which receipts and changes find each other: a commit, a tree, two trees, patch-ids."""
     trees = (f"tree-{after}", f"{before}..{after}") if after else ()
     return tuple(dict.fromkeys(filter(None, (commit, *trees, *patch_ids))))
+
+
+def ids_of(one: Change | Receipt | RunEntry) -> tuple[str, ...]:
+    """What a change, a receipt or a run is about."""
+    return object_ids(one.head_commit, one.before, one.after, one.patch_id, one.range_patch_id)
 
 
 @dataclass(frozen=True, slots=True)

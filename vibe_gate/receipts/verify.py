@@ -35,8 +35,8 @@ from vibe_gate.receipts.status import (
     assess,
     decide,
     identity_of,
+    ids_of,
     match_of,
-    object_ids,
 )
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import open_state
@@ -248,10 +248,7 @@ class _Verifier:
 
     def _find(self) -> list[FoundReceipt]:
         """Every receipt that can be about one of the commits, or about the range."""
-        ids: set[str] = set()
-        for change in (*self._changes.values(), self._whole):
-            patch_ids = change.patch_id, change.range_patch_id
-            ids.update(object_ids(change.head_commit, change.before, change.after, *patch_ids))
+        ids = {name for change in (*self._changes.values(), self._whole) for name in ids_of(change)}
         return self.finder.bundled(ids) + (self.finder.noted(ids) if self._request.notes else [])
 
     def _sort(self, found: Iterable[FoundReceipt]) -> None:
