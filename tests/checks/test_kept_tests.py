@@ -67,10 +67,6 @@ def test_dropping_only_the_annotation_is_dropping_the_test() -> None:
     assert places(ask("no-deleted-tests", file_change("ATest.java", before, before.replace(b"  @Test\n", b"")))) != []
 
 
-def test_the_globs_of_tests_can_be_set() -> None:
-    assert places(ask("no-deleted-tests", deleted("checks/a.py", ONE), tests=["checks/**"])) == [("checks/a.py", 0)]
-
-
 def test_a_source_file_without_tests_may_go_in_a_language_with_tests_beside_code() -> None:
     assert ask("no-deleted-tests", deleted("src/lib.rs", b"fn a() {}\n")).outcome == "pass"
 

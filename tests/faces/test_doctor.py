@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from command import vibe_gate
-from program import git, repository
+from program import repository
 
 KEY = "sk-ant-api03-NOBODY-MAY-SEE-THIS"
 
@@ -66,13 +66,6 @@ def test_outside_a_repository_it_exits_2_and_says_where_to_go(tmp_path, environ)
     found = points(tmp_path, environ)
     assert found["repository"]["state"] == "broken"
     assert "Run this in a git repository" in found["repository"]["advice"]
-
-
-def test_a_repository_format_that_libgit2_cannot_open_is_named(tmp_path, environ):
-    git(tmp_path, "init", "-q", "--object-format=sha256", "r")
-    found = points(tmp_path / "r", environ)
-    assert found["repository"]["state"] == "broken"
-    assert "SHA-256" in found["repository"]["what"].upper().replace("SHA256", "SHA-256")
 
 
 def test_mistakes_in_the_definitions_are_listed_and_exit_2(repo, environ):

@@ -186,12 +186,6 @@ def test_a_reason_that_repeats_is_told_once():
     assert "quality  inconclusive · nothing decided" in text
 
 
-def test_what_is_undecided_stays_longer_than_what_passed():
-    rows = [*(criterion(f"p{n}") for n in range(30)), criterion("open", "abstain", must=False)]
-    text = screen(summary(rubrics=(rubric(*rows),)), every=False)
-    assert "? open" in text
-
-
 def test_markup_and_escapes_of_others_are_shown_and_never_obeyed():
     hostile = "[bold red]x[/] \x1b[2J \u202e \u200b [link=http://x]y[/link]"
     reason = criterion("c", "fail", reason=hostile)
