@@ -1,34 +1,24 @@
 """A GitHub on loopback that keeps state and holds every request and response to GitHub's own description.
 
-    from contract.github import loopback_github
-
     with loopback_github() as github:                       # ghes=True: below /api/v3, as GitHub Enterprise Server
         github.add_pull(7, base_sha="b" * 40, head_sha="a" * 40, author="ada", diff=PATCH)
         run(api_url=github.url, token=github.token, repository=github.repository)
         assert github.comments[0].body.startswith("<!-- marker")
         assert github.writes == 2
 
-What can be looked at and set while it runs (state.py has the shapes):
-`pulls[number]`, `comments`, `check_runs`, `reviews`, `review_comments`, `statuses`: lists of what is there now;
-`add_comment(number, author, body)`, `add_review(number, author, state, commit)`, `add_review_comment(...)`: by others;
-`permissions["eve"] = "write"`: admin, maintain, write, triage, read, none; an account that is not there is a 404;
-`tokens[token] = login`: whose a token is; a login that ends in `[bot]` is an app's. `token` is `github-actions[bot]`'s,
-`person("ada")` gives a token of a person; `read_only.add(token)`: what a fork's token is (every write is a 403).
+`tokens[token] = login` says whose a token is; a login that ends in `[bot]` is an app's. `token` is GitHub Actions' own;
+`read_only.add(token)` makes it a fork's. `permissions["eve"] = "write"`; an account that is not there is a 404.
 
-`log`: every request as `(method, path, status)`, status 0 where the connection was cut; `requests`, `writes`: how many
-there were, and how many changed something. `violations`: sentences about what broke the description, in requests
-and in our own responses; leaving the `with` block raises them, so clear the list where they are meant.
+`log`: every request, status 0 where the connection was cut; `writes`: how many changed something. `violations`:
+sentences about what broke the description; leaving the block raises them, so clear the list where they are meant.
 
 Faults, for the next `times` requests (None: all) of an operation (`"*"`: any):
 
-    github.fail("POST", "/repos/{owner}/{repo}/check-runs", 403)                    # with GitHub's usual message
     github.fail("PATCH", "*", 403, headers={"retry-after": "60"}, message="You have exceeded a secondary rate limit.")
     github.fail("GET", "*", 502, times=2, body=b"<html>")                           # any bytes, or JSON
-    github.fail("POST", COMMENTS, cut="before")      # the connection is reset, nothing happened
-    github.fail("POST", COMMENTS, cut="after")       # it happened, and the connection is reset
+    github.fail("POST", COMMENTS, cut="before")      # the connection is reset, nothing happened ("after": it did)
     github.fail("POST", COMMENTS, 502, after=True)   # it happened, and the answer is a 502
     github.fail("GET", "*", delay=0.2)               # a slow answer, otherwise as always
-    github.limit(retry_after=60)                     # a secondary rate limit for the next write
 """
 
 from __future__ import annotations

@@ -47,14 +47,8 @@ def sdk_line(seq: int, ts: int, pad: int = 0) -> dict[str, Any]:
 
 
 def hook_line(seq: int, ts: int, pad: int = 0) -> dict[str, Any]:
-    return {
-        "seq": seq,
-        "ts": ts,
-        "hook": "PreToolUse",
-        "tool_name": "Read",
-        "tool_use_id": "t",
-        "tool_input": "x" * pad,
-    }
+    told = {"hook": "PreToolUse", "tool_name": "Read", "tool_use_id": "t", "tool_input": "x" * pad}
+    return {"seq": seq, "ts": ts, **told}
 
 
 def test_a_run_tells_everything_in_order_with_its_source(tmp_path: Path) -> None:
