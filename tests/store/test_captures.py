@@ -289,10 +289,6 @@ def test_an_event_that_is_nested_deeply_costs_no_other(common, depth):
     assert "tOp-sEcret-9" not in json.dumps(messages) + json.dumps(meta)
 
 
-class Killed(Exception):
-    """The process ends here."""
-
-
 @pytest.mark.parametrize("calls", [1, 3, 6])
 def test_folding_that_is_killed_anywhere_is_finished_once(common, calls):
     spool(common, {"hook_event_name": "SessionStart"}, {"hook_event_name": "Stop"}, {"hook_event_name": "SessionEnd"})

@@ -23,7 +23,6 @@ OTHER = "0123456789abcdef0123456789abcdef01234567"
 DAY = timedelta(days=1)
 NOW = START + 100 * DAY
 MONTH = Retention(max_age_days=30, min_free_disk_mb=0)
-NEVER = Retention(max_age_days=1_000, min_free_disk_mb=0)
 ALL = Retention(max_age_days=0, min_free_disk_mb=0)
 
 
