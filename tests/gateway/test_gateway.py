@@ -109,7 +109,6 @@ def test_an_upstream_never_shows_its_secrets():
     upstream = find_upstream({"ANTHROPIC_API_KEY": "sk-secret", "HTTPS_PROXY": "http://u:secret@p"})
     cloud = find_upstream({"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_SECRET_ACCESS_KEY": "secret"})
     local = find_upstream({"ANTHROPIC_BASE_URL": "http://me:secret@gpu:8000/v?key=secret"})
-    assert local is not None and local.address == "http://gpu:8000"
     assert "secret" not in repr(upstream) + str(upstream) + repr(cloud) + repr(local)
 
 

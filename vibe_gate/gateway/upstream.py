@@ -74,12 +74,6 @@ class Upstream:
     network: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
-    def address(self) -> str:
-        """The API's address for people: scheme, host and port; "" where agents talk to their cloud themselves."""
-        parts = urlsplit(self.base_url)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if self.base_url else ""
-
-    @property
     def passed_through(self) -> bool:
         """Whether agents talk to the cloud themselves: nothing is metered or recorded here."""
         return self.kind != "anthropic"

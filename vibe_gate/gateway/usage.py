@@ -35,7 +35,6 @@ class Meter:
     """
 
     def __init__(self) -> None:
-        self.model = ""
         self.stop_reason = ""
         self.complete = False
         self.events: list[dict[str, Any]] = []
@@ -92,7 +91,6 @@ class Meter:
             self.complete = True
 
     def _message(self, message: Mapping[str, Any]) -> None:
-        self.model = str(message.get("model") or "")
         self._merge(message.get("usage"))
 
     def _merge(self, counts: object) -> None:
