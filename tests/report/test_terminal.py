@@ -10,7 +10,7 @@ from summaries import changed, criterion, failed, finding, policy, rubric, summa
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import CacheUse, Cost, Trusted
-from vibe_gate.domain.verdict import Vote
+from vibe_gate.domain.verdict import CheckedEvidence, Vote
 from vibe_gate.report.terminal import render
 
 UNANSWERED = Vote(outcome="error", said=None, reason="HTTP 400", turn="nodes/judge-quality/turn-001")
@@ -77,8 +77,10 @@ def test_a_whole_screen():
         "                                        nothing\n"
         "  ✓ check-0               must  pass\n"
         "\n"
-        "✗ src/a.py:1  the handler hides the error\n"
-        "✗ src/a.py:2  the handler hides the error\n"
+        "✗ src/a.py:1  errors-not-swallowed\n"
+        "    the handler hides the error\n"
+        "✗ src/a.py:2  errors-not-swallowed\n"
+        "    the handler hides the error\n"
         "\n"
         "  policy  .vibe-gate/gate.toml (modified): needs approval\n"
         "  judge   not judged: src/big.py:1-400 (the budget was reached)\n"
@@ -93,14 +95,39 @@ def test_what_failed_stays_when_passed_criteria_are_left_out():
     text = screen(failed(1, 50), every=False)
     assert "errors-not-swallowed  must  fail" in text
     assert "… and 32 more criteria: see summary.json in the bundle" in text
-    assert "src/a.py:1  the handler" in text
+    assert "src/a.py:1  errors-not-swallowed\n    the handler" in text
 
 
 def test_the_gravest_findings_stay_and_the_rest_is_counted():
-    notices = tuple(finding("only a notice", level="notice") for _ in range(50))
+    notices = tuple(finding("only a notice", level="notice", path=f"f{n}") for n in range(50))
     text = screen(failed(0, 0, found=(*notices, finding("the grave one"))), every=False)
-    assert "✗ src/a.py:41  the grave one" in text
-    assert "… and 31 more findings: see summary.json in the bundle" in text
+    assert "✗ src/a.py:41  errors-not-swallowed\n    the grave one" in text
+    assert "… and 43 more findings: see summary.json in the bundle" in text
+
+
+def test_many_findings_of_one_criterion_in_one_file_hide_no_other():
+    marks = tuple(finding("a mark", line=n) for n in range(1, 99))
+    keys = tuple(finding("a private key", criterion="no-secrets", path=f"{n}.pem", line=1) for n in range(4))
+    text = screen(failed(0, 0, found=(*marks, *keys)), every=False)
+    assert "    … and 95 more of errors-not-swallowed in src/a.py" in text
+    assert text.count("a private key") == 4
+
+
+def test_a_finding_shows_the_quoted_line_and_once_what_would_go_wrong():
+    lines = tuple(
+        CheckedEvidence(path="a.py", line=n, end_line=n, quote=f"\tline {n}", standing="holds") for n in (7, 9)
+    )
+    vote = Vote(outcome="fail", said="fail", reason="it is wrong", counterexample="f(0) -> crash", evidence=lines)
+    made = failed(
+        0, 0, found=tuple(finding("it is wrong", criterion="q", path="a.py", line=e.line, evidence=(e,)) for e in lines),
+    )  # fmt: skip
+    judged = rubric(criterion("q", "fail", kind="judge", reason="it is wrong", votes=(vote,)), outcome="fail")
+    text = screen(made.model_copy(update={"rubrics": (judged,)}))
+    assert "✗ q  must  fail     2 findings below" in text
+    assert (
+        "✗ a.py:7  q\n      7 |     line 7\n    it is wrong\n    e.g. f(0) -> crash\n"
+        "✗ a.py:9  q\n      9 |     line 9\n    it is wrong\n\n"
+    ) in text
 
 
 def test_in_a_pipe_nothing_is_left_out():
@@ -144,7 +171,7 @@ def test_an_uncommitted_change_says_so_and_what_comes_next():
         ),
         (summary(bundle=""), "bundle  none: not recorded"),
         (summary(files=tuple(changed(f"f{n}") for n in range(5))), "5 files +20 −5 · f0, f1, f2, …"),
-        (summary(findings=(finding(path="", line=0),)), "✗ the change  the handler"),
+        (summary(findings=(finding(path="", line=0),)), "✗ the change  errors-not-swallowed"),
         (
             summary(policy_changes=tuple(policy(f".vibe-gate/{n}") for n in range(3))),
             "policy  .vibe-gate/0 (modified), .vibe-gate/1 (modified) and 1 more: needs approval",

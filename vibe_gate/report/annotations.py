@@ -63,7 +63,7 @@ def annotation(finding: Finding, report: Report) -> CheckAnnotation | None:
     removed = comment.is_removed(finding)
     line = 1 if removed else max(finding.line, 1)
     place = f"(removed: {words.place(finding.path, finding.line, finding.end_line)}) " if removed else ""
-    against = comment.counterexample(finding, report.summary)
+    against = words.counterexample(finding, report.summary)
     details = [f"Counterexample: {safe(against)}"] if against else []
     details += [f"Finding {safe(finding.fingerprint)}"] if finding.fingerprint else []
     return CheckAnnotation(
@@ -158,7 +158,7 @@ def _comment(finding: Finding, report: Report, anchors: Anchors) -> LineComment 
 def _body(finding: Finding, report: Report) -> str:
     name = f" · {code(finding.fingerprint[: words.SHORT_FINGERPRINT])}" if finding.fingerprint else ""
     parts = [f"**{finding.level}** · {code(finding.criterion, 64)}{name}", prose(finding.message)]
-    against = comment.counterexample(finding, report.summary)
+    against = words.counterexample(finding, report.summary)
     if against:
         parts.append(f"Counterexample: {prose(against, 500)}")
     return f"{FINDING_MARKER}{identity(finding)} -->\n" + "\n\n".join(filter(None, parts)) + "\n"

@@ -143,7 +143,7 @@ def item(finding: Finding, report: Report) -> str:
     waived = words.waiver(finding)
     said = prose(finding.message.removeprefix(f"{waived} | ")) + (f" Accepted: {prose(waived)}." if waived else "")
     told = f"- **{finding.level}**{back} {_where(finding, report.links)}: {said} {asked}"
-    against = counterexample(finding, report.summary)
+    against = words.counterexample(finding, report.summary)
     if against:
         told += f"\n  Counterexample: {prose(against, 500)}"
     return told
@@ -161,18 +161,6 @@ def _where(finding: Finding, links: Links | None) -> str:
 def is_removed(finding: Finding) -> bool:
     """Whether the finding is about lines that the change removed."""
     return bool(finding.evidence) and all(evidence.side == "before" for evidence in finding.evidence)
-
-
-def counterexample(finding: Finding, summary: Summary) -> str:
-    """The input that goes wrong, as the vote behind the finding has it; "" where there is none."""
-    for rubric in summary.rubrics:
-        for criterion in rubric.criteria:
-            if criterion.id != finding.criterion:
-                continue
-            for vote in criterion.votes:
-                if vote.counterexample and any(evidence in vote.evidence for evidence in finding.evidence):
-                    return vote.counterexample
-    return ""
 
 
 def fixed(report: Report) -> Iterator[Block]:

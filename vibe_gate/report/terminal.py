@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -16,8 +15,8 @@ from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, RubricRes
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import words
 
-MOST = 20
-"""Criteria, and findings, that a terminal shows: the verdict line stays in sight."""
+MOST_CRITERIA, MOST_FINDINGS, MOST_ALIKE = 20, 8, 3
+"""What a terminal shows: the verdict line stays in sight. Alike are findings of one criterion in one file."""
 
 
 class Row(NamedTuple):
@@ -33,13 +32,13 @@ class Row(NamedTuple):
     whole: bool = False
 
 
-def keep(rows: Sequence[Row], what: str) -> list[Row]:
-    """The `MOST` rows of the lowest ranks, in their order, and a last row that counts the others."""
-    if len(rows) <= MOST:
-        return list(rows)
-    kept = sorted(sorted(range(len(rows)), key=lambda index: (rows[index].rank, index))[:MOST])
-    missing = Text(f"  … and {len(rows) - MOST} more {what}: see summary.json in the bundle", "dim")
-    return [*(rows[index] for index in kept), Row(0, missing)]
+def keep(blocks: Sequence[Sequence[Row]], most: int, what: str) -> list[Row]:
+    """The rows of the `most` blocks of the lowest ranks, in their order, and a last row that counts the others."""
+    order = sorted(range(len(blocks)), key=lambda index: (blocks[index][0].rank, index))
+    rows = [row for index in sorted(order[:most]) for row in blocks[index]]
+    if len(blocks) > most:
+        rows.append(Row(0, Text(f"  … and {len(blocks) - most} more {what}: see summary.json in the bundle", "dim")))
+    return rows
 
 
 def fit(line: Text, columns: int) -> Text:
@@ -109,13 +108,17 @@ def render(summary: Summary, notes: Sequence[str], width: int, *, every: bool = 
     `width` in columns. Without `every`, passed criteria and the least grave findings beyond `MOST` are only counted.
     """
     columns = max(width, MIN_WIDTH)
-    criteria = [row for rubric in summary.rubrics for row in _rubric(rubric)]
-    findings = [_finding(finding) for finding in sorted(summary.findings, key=lambda finding: _GRAVITY[finding.level])]
-    if not every:
-        criteria, findings = keep(criteria, "criteria"), keep(findings, "findings")
+    criteria = [[row] for rubric in summary.rubrics for row in _rubric(rubric, summary.findings)]
+    findings = list(_findings(summary, columns, every=every))
+    most = (len(criteria), len(findings)) if every else (MOST_CRITERIA, MOST_FINDINGS)
     parts = [
         [line for row in rows for line in ([row.line] if row.whole else wrap(row.line, columns, row.indent))]
-        for rows in (_head(summary), criteria, findings, _tail(summary, notes))
+        for rows in (
+            _head(summary),
+            keep(criteria, most[0], "criteria"),
+            keep(findings, most[1], "findings"),
+            _tail(summary, notes),
+        )
     ]
     return Text("\n\n").join(Text("\n").join(part) for part in parts if part)
 
@@ -147,7 +150,7 @@ def _change(summary: Summary) -> str:
     return f"{safe(shown)} · {counted(len(files), 'file')} +{added} −{deleted}" + (f" · {names}" if names else "")
 
 
-def _rubric(rubric: RubricResult) -> list[Row]:
+def _rubric(rubric: RubricResult, findings: Sequence[Finding]) -> list[Row]:
     mark, style = _MARKS[rubric.outcome]
     figures = f"score {rubric.score:.2f} · coverage {rubric.coverage:.0%}" if rubric.coverage else "nothing decided"
     said = f"{rubric.outcome} · {figures}"
@@ -155,8 +158,13 @@ def _rubric(rubric: RubricResult) -> list[Row]:
         (mark, style), said = _MARKS["not_applicable"], "skipped"
     header = Text.assemble((f"{mark} ", style), (safe(rubric.id), "bold"), f"  {said}")
     widest = max((cell_len(safe(c.id)) for c in rubric.criteria), default=0)
-    reasons = [criterion.reason for criterion in rubric.criteria]
-    told = ["as above" if reason and reason == before else reason for before, reason in pairwise(["", *reasons])]
+    below = Counter((finding.criterion, finding.message) for finding in findings)
+    told = [
+        f"{counted(number, 'finding')} below" if (number := below[one.id, one.reason])
+        else "as above" if one.reason and one.reason == before
+        else one.reason
+        for before, one in zip(["", *(one.reason for one in rubric.criteria)], rubric.criteria, strict=False)
+    ]  # fmt: skip
     if rubric.outcome == "pass" and all(_is_plain(criterion) for criterion in rubric.criteria):
         return [Row(0, header)]
     rows = [_criterion(c, min(widest, 28), reason) for c, reason in zip(rubric.criteria, told, strict=True)]
@@ -183,14 +191,41 @@ def _criterion(criterion: CriterionResult, widest: int, told: str) -> Row:
     return Row(_URGENCY[criterion.outcome] + (not criterion.must), line, indent)
 
 
-def _finding(finding: Finding) -> Row:
+def _findings(summary: Summary, columns: int, *, every: bool) -> Iterator[list[Row]]:
+    """A block a finding, the gravest first; of many of one criterion in one file a terminal shows the first."""
+    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in sorted(summary.findings, key=lambda finding: _GRAVITY[finding.level]):
+        groups.setdefault((finding.level, finding.path, finding.criterion), []).append(finding)
+    told: set[str] = set()
+    for (level, path, criterion), alike in groups.items():
+        shown = len(alike) if every else MOST_ALIKE
+        blocks = [_finding(finding, summary, columns, told) for finding in alike[:shown]]
+        if len(alike) > shown:
+            more = f"    … and {len(alike) - shown} more of {safe(criterion)} in {safe(path) or 'the change'}"
+            blocks[-1].append(Row(_GRAVITY[level], Text(more, "dim")))
+        yield from blocks
+
+
+def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -> list[Row]:
+    """Place, criterion and fingerprint; the quoted lines; what is wrong; once, what would go wrong."""
     mark, style = _LEVELS[finding.level]
+    rank = _GRAVITY[finding.level]
     place = safe(finding.path) or "the change"
     if finding.line:
         place += f":{finding.line}"
-    name = (f"  [{safe(finding.fingerprint[: words.SHORT_FINGERPRINT])}]", "dim") if finding.fingerprint else ""
-    line = Text.assemble((f"{mark} ", style), (place, "bold"), "  ", safe(finding.message), name)
-    return Row(_GRAVITY[finding.level], line)
+    name = f"  [{safe(finding.fingerprint[: words.SHORT_FINGERPRINT])}]" if finding.fingerprint else ""
+    line = Text.assemble((f"{mark} ", style), (place, "bold"), "  ", safe(finding.criterion), (name, "dim"))
+    rows = [Row(rank, line)]
+    for evidence in finding.evidence:
+        number = f"{evidence.line:>7} {'-' if evidence.side == 'before' else '|'} "
+        quote = safe(evidence.quote.replace("\t", "    ").rstrip())
+        rows.append(Row(rank, fit(Text.assemble((number, "dim"), quote), columns)))
+    rows.append(Row(rank, Text(f"    {safe(finding.message)}")))
+    against = words.counterexample(finding, summary)
+    if against and against not in told:
+        told.add(against)
+        rows.append(Row(rank, Text(f"    e.g. {safe(against)}", "dim")))
+    return rows
 
 
 def _tail(summary: Summary, notes: Sequence[str]) -> list[Row]:
@@ -243,9 +278,11 @@ def _next(summary: Summary) -> str:
             return "set ANTHROPIC_API_KEY and review again to ask them"
         if summary.key.startswith("tree-") and summary.run_id:
             return "git commit"
-        return "nothing to do; the votes are in the bundle" if summary.bundle else "nothing to do"
+        return "nothing to do; the votes are in the bundle" if words.judges(summary) and not left else "nothing to do"
     if summary.exit_code == FAIL:
-        return "fix what is marked ✗, then review again"
+        name = next((one.fingerprint for one in summary.findings if one.level == "failure"), "")
+        accept = f"; to accept one: vibe-gate override {name[: words.SHORT_FINGERPRINT]} --reason ..." if name else ""
+        return f"fix what is marked ✗, then review again{accept}"
     if summary.exit_code == POLICY_CHANGED:
         return "ask a maintainer to approve, or run `vibe-gate override policy --reason ...`"
     if summary.exit_code == INTEGRITY:

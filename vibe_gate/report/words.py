@@ -177,3 +177,15 @@ def place(path: str, line: int, end_line: int) -> str:
         return "the change"
     lines = f"{line}-{end_line}" if end_line > line else str(line)
     return f"{path}:{lines}" if line else path
+
+
+def counterexample(finding: Finding, summary: Summary) -> str:
+    """The input that goes wrong, as the vote behind the finding has it; "" where there is none."""
+    for rubric in summary.rubrics:
+        for criterion in rubric.criteria:
+            if criterion.id != finding.criterion:
+                continue
+            for vote in criterion.votes:
+                if vote.counterexample and any(evidence in vote.evidence for evidence in finding.evidence):
+                    return vote.counterexample
+    return ""
