@@ -118,9 +118,8 @@ def test_a_finding_shows_the_quoted_line_and_once_what_would_go_wrong():
         CheckedEvidence(path="a.py", line=n, end_line=n, quote=f"\tline {n}", standing="holds") for n in (7, 9)
     )
     vote = Vote(outcome="fail", said="fail", reason="it is wrong", counterexample="f(0) -> crash", evidence=lines)
-    made = failed(
-        0, 0, found=tuple(finding("it is wrong", criterion="q", path="a.py", line=e.line, evidence=(e,)) for e in lines),
-    )  # fmt: skip
+    found = [finding("it is wrong", one.line, criterion="q", path="a.py", evidence=(one,)) for one in lines]
+    made = failed(0, 0, found=tuple(found))
     judged = rubric(criterion("q", "fail", kind="judge", reason="it is wrong", votes=(vote,)), outcome="fail")
     text = screen(made.model_copy(update={"rubrics": (judged,)}))
     assert "✗ q  must  fail     2 findings below" in text
