@@ -115,7 +115,7 @@ def test_the_receipt_of_the_review_that_asked_is_shared_with_the_commit(judging)
         judging.git("commit", "-a", "-m", "x", **model.environ, CLAUDECODE="1")
     notes = judging.git("notes", "--ref", "vibe-gate", "show", "HEAD").split()
     said = [json.loads(base64.b64decode(json.loads(note)["payload"]))["predicate"] for note in notes]
-    assert [(one["cache"]["hits"], bool(one["questions"])) for one in said] == [(1, False), (0, True)]
+    assert sorted((one["cache"]["hits"], bool(one["questions"])) for one in said) == [(0, True), (1, False)]
 
 
 def test_a_message_that_names_an_agent_has_the_judge_asked(judging):

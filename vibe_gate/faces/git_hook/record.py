@@ -83,9 +83,12 @@ def _settle(hook: Hook, repository: Repository, made: HeadCommit) -> None:
     record = _linked(hook, made, records) or _unreviewed(hook, made, repository)
     if record is None:
         return
+    # The hook of the message may only have repeated what the one before it was answered.
+    runs = dict.fromkeys(seen.run for seen in records.about(made.tree) if seen.tree == made.tree and not seen.blocked)
     records.append(record)
-    if unshared := share_run(repository, record.run, made.tree, made.commit):
-        hook.say(f"vibe-gate: its receipt was not added to git notes: {safe(unshared)}")
+    for run in runs if record.run else ():
+        if unshared := share_run(repository, run, made.tree, made.commit):
+            hook.say(f"vibe-gate: its receipt was not added to git notes: {safe(unshared)}")
     if record.kind == "bypassed" and not record.during:  # of git's own picks and reverts `verify` speaks, once
         how = record.reason or "no hook let its tree through"
         says = "`vibe-gate verify` says whether its change was reviewed"
