@@ -133,7 +133,8 @@ def test_a_pull_request_that_fails_is_told_why_at_its_lines(runner, swallowing):
     assert uploaded["include-hidden-files"] == "true"
     assert KEY not in job.log
     assert "\x1b" not in job.log
-    assert f"✗ src/load.py:4  {SWALLOWED}" in job.log
+    assert "✗ src/load.py:4  " in job.log
+    assert f"    {SWALLOWED}" in job.log
     assert f"  posted  {job.outputs['comment-url']}" in job.log
     assert job.given("setup-python") == []
     assert [use["key"].startswith("vibe-gate-Linux-") for use in job.given("restore")] == [True]
