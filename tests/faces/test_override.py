@@ -111,6 +111,18 @@ def test_one_finding_overridden_for_thirty_days_leaves_the_others_blocking_and_c
     assert gated.review("--staged", CI="true")["exit_code"] == 1
 
 
+def test_overrides_are_listed_and_taken_back(gated):
+    assert gated.run("override", "list").out == "No overrides in this clone.\n"
+    [name] = fail(gated)
+    overridden(gated, name)
+    listed = gated.run("override", "list").out
+    assert listed == f"{name}         until {SOON}    Ada <ada@example.org>: the marker is meant\n"
+    assert gated.run("override", "remove", "ffff").code == 2
+    assert gated.run("override", "remove", name[:6]).out.startswith(f"{name} is not overridden any more.")
+    assert gated.review("--staged")["exit_code"] == 1
+    assert gated.run("override", name).err.startswith("vibe-gate: say why the finding is acceptable")
+
+
 def test_a_change_of_the_gate_can_be_approved_until_it_changes_again(gated):
     softer = TIDY.replace("TODO", "FIXME")
     gated.write(".vibe-gate/rubrics/tidy.toml", softer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,19 @@ def test_a_hook_lets_a_warning_through_and_says_it(plain):
     plain.write(a="TODO\n")
     said = plain.git("commit", "-a", "-m", "x")
     assert "vibe-gate: PASS with 1 warning | quality (1 file); `vibe-gate bundles show` lists the findings" in said
+
+
+def test_concise_is_a_line_a_finding_and_quiet_is_silent_on_a_pass_without_warnings(tmp_path, environ):
+    repo = changed(tmp_path / "r", environ, 0.5)
+    forms = ("--concise", "--quiet")
+    said = {form: vibe_gate("review", "HEAD~1", form, cwd=repo.path, environ=environ) for form in forms}
+    finding, verdict = said["--concise"].stdout.splitlines()
+    assert re.fullmatch(r"a:1: warning: .*TODO.* \[no-todo\] \[[0-9a-f]{8}\]", finding)
+    assert verdict == "PASS with 1 warning · quality"
+    assert "PASS with 1 warning · quality\n" in said["--quiet"].stdout
+    repo.commit(a="done\n")
+    silent = vibe_gate("review", "HEAD~1", "--quiet", cwd=repo.path, environ=environ)
+    assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
 
 
 @pytest.fixture

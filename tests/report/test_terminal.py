@@ -129,6 +129,14 @@ def test_a_finding_shows_the_quoted_line_and_once_what_would_go_wrong():
     ) in text
 
 
+def test_a_rubric_whose_questions_all_wait_for_one_reason_is_one_line():
+    waiting = rubric(
+        *(criterion(f"q{n}", "abstain", kind="judge", reason="not asked: why") for n in range(3)), coverage=0
+    )
+    text = screen(summary(rubrics=(waiting,)))
+    assert "pass · nothing decided · 3 questions not asked: why\n\n" in text
+
+
 def test_in_a_pipe_nothing_is_left_out():
     text = screen(failed(200, 100))
     assert "more" not in text

@@ -24,8 +24,11 @@ def is_lively(environ: Mapping[str, str]) -> bool:
 
 
 @contextmanager
-def shown(environ: Mapping[str, str]) -> Iterator[Progress]:
-    """Yield a callable (stage, text) that shows the progress. The moving line is removed at the end."""
+def shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[Progress]:
+    """Yield a callable (stage, text) that shows the progress, unless `quiet`. The moving line is removed at the end."""
+    if quiet:
+        yield lambda stage, text: None
+        return
     if not is_lively(environ):
         yield _plain
         return

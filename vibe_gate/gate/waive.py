@@ -80,6 +80,27 @@ def override(plea: Plea, *, start: Path, environ: Mapping[str, str], now: dateti
         return made, meant.about
 
 
+def overrides(*, start: Path, environ: Mapping[str, str]) -> tuple[Override, ...]:
+    """The overrides of this clone, oldest first, those that have expired too."""
+    with open_repository(start, environ) as repository:
+        return open_state(repository.common_dir).overrides.all()
+
+
+def take_back(what: str, *, start: Path, environ: Mapping[str, str]) -> str:
+    """Remove the overrides of one finding, named by the beginning of its fingerprint; the whole of it comes back.
+
+    UsageError: it has none, or several are meant.
+    """
+    with open_repository(start, environ) as repository:
+        state = open_state(repository.common_dir).overrides
+        names = sorted({one.finding for one in state.all() if one.finding.startswith(what)})
+        if len(names) != 1 or not what:
+            why = f"{len(names)} overrides match" if names else "no override matches"
+            raise UsageError(f"{why} {paths.quote(what)}; `vibe-gate override list` shows all.")
+        state.remove(names[0])
+        return names[0]
+
+
 def suppress(plea: Plea, *, start: Path, environ: Mapping[str, str], now: datetime) -> tuple[Suppression, str]:
     """Write a suppression into the working tree; its file's path comes back. UsageError as of `override`."""
     with open_repository(start, environ) as repository:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_JUDGE, NO_KEY, CriterionResult, Finding, RubricResult, Vote
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
@@ -38,6 +38,16 @@ def verdict(summary: Summary) -> str:
 def headline(summary: Summary) -> str:
     """The verdict line that the terminal, hooks, check runs and files share: the verdict and what decided."""
     return f"{verdict(summary)} · {why(summary)}".removesuffix(" · ")
+
+
+def concise(summary: Summary) -> list[str]:
+    """A line for each finding, `path:line: level: message [criterion] [fingerprint]`, and one with the verdict."""
+    lines = []
+    for one in summary.findings:
+        where = f"{one.path or '.'}:{one.line}" if one.line else one.path or "."
+        names = f"[{one.criterion}] [{one.fingerprint[:SHORT_FINGERPRINT]}]"
+        lines.append(safe(f"{where}: {one.level}: {one.message} {names}"))
+    return [*lines, safe(headline(summary))]
 
 
 def unasked(summary: Summary) -> list[CriterionResult]:

@@ -265,7 +265,10 @@ class _Table:
 
     def _add(self, what: str, into: str, *values: str) -> None:
         """Insert a row. StorageError, beginning with `what` it is."""
-        if not self._file.change(lambda db: db.execute(f"INSERT INTO {into}", values)):
+        self._write(what, f"INSERT INTO {into}", *values)
+
+    def _write(self, what: str, sql: str, *values: str) -> None:
+        if not self._file.change(lambda db: db.execute(sql, values)):
             from vibe_gate.errors import StorageError
 
             raise StorageError(f"{what} was not recorded: {self._file.problem}")
@@ -332,6 +335,10 @@ class Overrides(_Table):
     def append(self, override: Override) -> None:
         """Add an override. StorageError."""
         self._add("The override", "overrides (line) VALUES (?)", override.model_dump_json(by_alias=True))
+
+    def remove(self, finding: str) -> None:
+        """Take back every override of a finding. StorageError."""
+        self._write("The override", "DELETE FROM overrides WHERE json_extract(line, '$.finding') = ?", finding)
 
     def all(self) -> tuple[Override, ...]:
         """Every override, oldest first; damaged ones are skipped: nothing passes by them."""

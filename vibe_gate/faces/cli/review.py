@@ -22,7 +22,7 @@ from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.output import complain, emit
-from vibe_gate.report import terminal
+from vibe_gate.report import terminal, words
 from vibe_gate.review import Review, ReviewRequest, review
 
 WIRES = ("live", "record", "replay")
@@ -62,7 +62,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     wire.add_argument("--cassette", metavar="DIR", help="the folder of recorded requests and answers")
 
     forms = parser.add_argument_group("output (FILE may be - for stdout; formats can be combined)")
-    forms.add_argument("--json", action="store_true", help="print the summary as one JSON document")
+    screen = forms.add_mutually_exclusive_group()
+    screen.add_argument("--json", action="store_true", help="print the summary as one JSON document")
+    screen.add_argument("--concise", action="store_true", help="a line for each finding, and one with the verdict")
+    screen.add_argument("--quiet", action="store_true", help="print nothing on a pass without warnings")
     forms.add_argument("--sarif", metavar="FILE", help="SARIF 2.1.0, for code scanning and editors")
     forms.add_argument("--junit", metavar="FILE", help="JUnit XML: one test case per criterion")
     forms.add_argument("--gitlab", metavar="FILE", help="GitLab Code Quality report")
@@ -72,12 +75,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     request = request_of(args, environ)
     write = _writer(args, environ)
-    with progress.shown(environ) as show:
+    with progress.shown(environ, quiet=args.quiet) as show:
         done = progress.run(review(request, start=Path.cwd(), environ=environ, clock=_now, progress=show))
     failed = write(done)
     try:
         if STDOUT not in (args.sarif, args.junit, args.gitlab, args.markdown):
-            present(done, request, environ, as_json=args.json)
+            _present(args, done, request, environ)
     except StorageError as error:
         failed.append(str(error))
     for sentence in failed[:-1]:
@@ -97,6 +100,14 @@ def _writer(args: argparse.Namespace, environ: Mapping[str, str]) -> Callable[[R
 
     targets, start = formats.targets(args), Path.cwd()
     return lambda done: formats.write(targets, done, start, environ)
+
+
+def _present(args: argparse.Namespace, done: Review, request: ReviewRequest, environ: Mapping[str, str]) -> None:
+    is_plain_pass = done.summary.exit_code == PASS and "warning" not in words.verdict(done.summary)
+    if args.concise:
+        emit("\n".join(words.concise(done.summary) if done.summary.run_id else [nothing(request.selection)]) + "\n")
+    elif not (args.quiet and is_plain_pass):
+        present(done, request, environ, as_json=args.json)
 
 
 def present(done: Review, request: ReviewRequest, environ: Mapping[str, str], *, as_json: bool) -> None:

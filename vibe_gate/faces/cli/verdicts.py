@@ -8,10 +8,10 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from vibe_gate.domain.escape import safe
-from vibe_gate.errors import PASS
+from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument
 from vibe_gate.faces.cli.output import emit, emit_result
-from vibe_gate.gate.waive import Plea, override, suppress
+from vibe_gate.gate.waive import Plea, override, overrides, suppress, take_back
 from vibe_gate.receipts.verify import VerifyRequest, verify
 from vibe_gate.report import verified
 
@@ -55,6 +55,14 @@ def _date(text: str) -> date:
 
 
 def _override(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    if args.finding == "list":
+        return _list(environ)
+    if args.finding == "remove":
+        gone = take_back(args.removed or "", start=Path.cwd(), environ=environ)
+        _print(f"{gone} is not overridden any more.", "Review again to see the verdict without it.")
+        return PASS
+    if args.removed or args.reason is None:
+        raise UsageError("say why the finding is acceptable: vibe-gate override FINDING --reason TEXT")
     plea = Plea(args.finding, args.reason, args.expires, args.run or "")
     made, what = override(plea, start=Path.cwd(), environ=environ, now=datetime.now(UTC))
     _print(
@@ -62,6 +70,17 @@ def _override(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         f"  {what}",
         "This holds in this clone only. Review again to see the verdict with it.",
     )
+    return PASS
+
+
+def _list(environ: Mapping[str, str]) -> int:
+    today = datetime.now(UTC).date()
+    made = overrides(start=Path.cwd(), environ=environ)
+    for one in made:
+        until = f"until {one.expires}" if one.expires >= today else f"expired {one.expires}"
+        _print(f"{one.finding:<23}  {until:<18}  {one.by}: {one.reason}")
+    if not made:
+        _print("No overrides in this clone.")
     return PASS
 
 
@@ -82,18 +101,21 @@ def _print(*lines: str) -> None:
 OVERRIDE = Command(
     "Temporarily accept a finding, or a change of the gate itself, in this clone. Refused to agents.",
     (
-        argument("finding", metavar="FINDING", help="a fingerprint, an unambiguous prefix of one, or: policy"),
-        argument("--reason", required=True, metavar="TEXT", help="why; shown with the verdict"),
+        argument("finding", metavar="FINDING", help="a fingerprint, its beginning, policy, or: list, remove"),
+        argument("removed", nargs="?", metavar="FINDING", help=argparse.SUPPRESS),
+        argument("--reason", metavar="TEXT", help="why; shown with the verdict"),
         argument("--expires", type=_date, metavar="DATE", help="the last day it holds (default: in 30 days)"),
         argument("--run", metavar="RUN", help="the run with the finding (default: the newest that has it)"),
     ),
     _override,
-    "vibe-gate override FINDING --reason TEXT [--expires DATE]",
+    "vibe-gate override FINDING --reason TEXT [--expires DATE]\n       vibe-gate override list | remove FINDING",
     """\
 examples:
   vibe-gate override 3f9a1c --reason "the fixture needs the key"
   vibe-gate override policy --reason "agreed with Ada" --expires 2027-01-31
                        the change of the gate itself, after exit code 4
+  vibe-gate override list
+  vibe-gate override remove 3f9a1c
 """,
 )
 
