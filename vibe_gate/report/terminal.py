@@ -167,8 +167,9 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding]) -> list[Row]:
     ]  # fmt: skip
     if rubric.outcome == "pass" and all(_is_plain(criterion) for criterion in rubric.criteria):
         return [Row(0, header)]
-    if not rubric.coverage and len(rubric.criteria) > 2 and len({one.reason for one in rubric.criteria}) == 1:
-        header.append(safe(f" · {counted(len(rubric.criteria), 'question')} {rubric.criteria[0].reason}"))
+    reasons = {one.reason for one in rubric.criteria}
+    if len(reasons) == 1 < len(rubric.criteria) and (reason := reasons.pop()).startswith("not asked"):
+        header.append(safe(f" · {len(rubric.criteria)} questions {reason}"))
         return [Row(0, header)]
     rows = [_criterion(c, min(widest, 28), reason) for c, reason in zip(rubric.criteria, told, strict=True)]
     return [Row(0, header), *rows]

@@ -10,11 +10,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
-import shutil
 import stat
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 _READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -160,6 +157,8 @@ class Folder:
 
     def remove_folder(self, name: str) -> None:
         """Delete the folder `name` and everything in it, links not followed. OSError."""
+        import shutil  # `bundles list` removes nothing
+
         shutil.rmtree(name, dir_fd=self._descriptor)
 
     def size(self, name: str) -> int:
@@ -208,7 +207,7 @@ def let_go(descriptor: int) -> None:
 
 def temporary_name() -> str:
     """A new name for an unfinished file."""
-    return TEMPORARY + secrets.token_hex(8)
+    return TEMPORARY + os.urandom(8).hex()
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -227,6 +226,8 @@ def make_durable(folder: Folder) -> None:
 
     A file system brings files that are synced side by side to the disk in one go; one by one each takes milliseconds.
     """
+    from concurrent.futures import ThreadPoolExecutor  # only what is sealed needs it
+
     with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
         for inside in _folders_below(folder):
             for _ in pool.map(inside.sync, (name for name in inside.files(unfinished=True) if name != LOCK)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
@@ -79,6 +78,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def run_id(now: datetime, seed: bytes, attempt: int) -> str:
     """`YYYYMMDDTHHMMSSmmmZ-` and eight digits that distinguish runs of one millisecond."""
+    import hashlib  # only who begins a run needs it
+
     return f"{stamp(now)}-{hashlib.sha256(b'%d ' % attempt + seed).hexdigest()[:8]}"
 
 
