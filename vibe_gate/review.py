@@ -183,7 +183,6 @@ async def _ask(
 ) -> JudgeResult:
     from vibe_gate.judging.judge import judge
 
-    progress("judge", f"asking about {', '.join(rubric.id for rubric in subject.judged)}")
     return await judge(context, subject.judged, request, partial(progress, "judge"))
 
 

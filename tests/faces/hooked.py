@@ -35,6 +35,8 @@ question = "Is every new line clear?"
 """
 """A rubric whose only criterion is a judge's."""
 PASSES = passes("clear")
+ASKING = "vibe-gate: asking about quality ..."
+"""All that a hook prints of a judge who lets the change pass."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,12 @@ class Hooked:
         """What the hooks wrote down."""
         common = self.path / self.git("rev-parse", "--git-common-dir")
         return [json.loads(record.to_line()) for record in open_state(common).hook_records.all()]
+
+    def reviewed(self) -> dict[str, Any]:
+        """The summary of the review that a hook recorded last."""
+        (file,) = self.path.glob(f".vibe-artifacts/*/{self.records()[-1]['run']}/summary.json")
+        summary: dict[str, Any] = json.loads(file.read_text())
+        return summary
 
     def forget_records(self) -> None:
         """Delete everything that this clone remembers."""

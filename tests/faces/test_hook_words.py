@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hooked import PASSES, Hooked
+from hooked import ASKING, PASSES, Hooked
 from wire import answering
 
 
@@ -14,23 +14,22 @@ def waiting(judging: Hooked) -> Hooked:
     return judging
 
 
-def test_why_a_judge_was_asked_is_said_once(waiting):
+MESSAGE = "x\n\nCo-authored-by: Claude <noreply@anthropic.com>\n"
+
+
+def test_why_a_judge_was_asked_stands_in_the_bundle(waiting):
     with answering(PASSES) as model:
-        said = waiting.git("commit", "-a", "-m", "x", CLAUDECODE="1", **model.environ)
-    assert said.count("judged") == 1
-    assert said.count("CLAUDECODE is set") == 1
+        said = waiting.git("commit", "-q", "-a", "-m", MESSAGE, CLAUDECODE="1", **model.environ)
+    assert (said, waiting.reviewed()["agent_authored"]["hints"]) == (
+        ASKING,
+        ["CLAUDECODE is set: Claude Code runs this", "this commit: trailer Co-authored-by: Claude"],
+    )
 
 
-def test_what_only_the_message_says_is_said_too(waiting):
-    message = "x\n\nCo-authored-by: Claude <noreply@anthropic.com>\n"
-    with answering(PASSES) as model:
-        said = waiting.git("commit", "-a", "-m", message, CLAUDECODE="1", **model.environ)
-    assert said.count("trailer Co-authored-by") == 1
-
-
-def test_that_nothing_was_reviewed_is_said_once(waiting):
-    said = waiting.git("commit", "-a", "-m", "x\n\nCo-authored-by: Claude <noreply@anthropic.com>\n", CLAUDECODE="1")
+def test_that_nothing_was_reviewed_is_said_once_in_four_lines(waiting):
+    said = waiting.git("commit", "-q", "-a", "-m", MESSAGE, CLAUDECODE="1")
     assert said.count("NOT REVIEWED. The commit goes through") == 1
+    assert (len(said.splitlines()), "asking about" in said) == (4, False)
     assert [record["kind"] for record in waiting.records()] == ["not-reviewed", "not-reviewed"]
 
 

@@ -126,7 +126,7 @@ async def judge(
 ) -> JudgeResult:
     """Ask the judge criteria of `rubrics` about the change, unless the same was asked before.
 
-    If another review asks the same at this moment, its answer is waited for; `tell` hears of it.
+    If another review asks the same at this moment, its answer is waited for. `tell` hears of that, and what is asked.
     Raises GatewayError for a wire that is set up wrongly (a cassette that is not there).
     """
     await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
@@ -151,6 +151,7 @@ async def judge(
             missing = [question for question in missing if question.key not in known]
         if not missing:
             return _result(questions, known)
+        tell(f"asking about {', '.join(dict.fromkeys(question.rubric.id for question in missing))}")
         asked = await _ask(context, missing, wire, upstream)
         notes = (*_keep(answers, asked, context), *asked.notes) if writes else asked.notes
     result = replace(

@@ -28,7 +28,7 @@ def review_message(hook: Hook) -> int:
     # A review loads much more than all of the above.
     from vibe_gate.faces.git_hook.reviewing import review_change
 
-    reported = before.hints if before is not None and before.judged and before.stage != "commit-msg" else None
+    reported = before.judged if before is not None and before.stage != "commit-msg" else None
     return review_change(hook, Selection("staged"), text, reported=reported).code
 
 

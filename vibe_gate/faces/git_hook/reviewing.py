@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 
 from vibe_gate.domain.change import EMPTY_TREE, Selection
-from vibe_gate.domain.escape import counted, safe
+from vibe_gate.domain.escape import safe
 from vibe_gate.domain.gate import HookRule
 from vibe_gate.domain.provenance import Record, RecordKind
 from vibe_gate.domain.summary import Summary
@@ -26,11 +26,13 @@ from vibe_gate.review import Review, ReviewRequest, review_in
 
 _BEFORE_COMMITS = ("pre-commit", "pre-merge-commit")
 
-SETTLED = "not asked again: "
-"""Prefix of the reason why a push needs no judge."""
-
 PIPE_WIDTH = 1000
 """Columns of a verdict in a hook's output: wide enough that no line is cut."""
+
+NOTHING_STAGED = (
+    "vibe-gate: looked at nothing, because nothing is staged. "
+    "To review a range, give --from-ref and --to-ref, or run `vibe-gate review A..B`."
+)
 
 _GRAVITY = {PASS: 0, POLICY_CHANGED: 1, INTEGRITY: 3}
 """Of several pushed refs the gravest exit code is returned; codes not listed here count as 2."""
@@ -63,12 +65,13 @@ def review_change(
     selection: Selection,
     message: str = "",
     settled: Callable[[], str] | None = None,
-    reported: tuple[str, ...] | None = None,
+    *,
+    reported: bool | None = None,
 ) -> Effect:
     """Review one change, report the result, and record that this hook saw it.
 
-    `settled` is called just before a judge would be asked: why none has to be, or "". `reported`: the hints that
-    the hook before reported with a judge's answer; the same answer is then not reported again, nor are the notes.
+    `settled` is called just before a judge would be asked: why none has to be, or "". `reported`: whether the hook
+    before reported a judge's answers, None if there was none; the same pass is then not reported again.
     """
     request = ReviewRequest(
         selection, stage=hook.stage, called=hook.called, strict=hook.strict, message=message, settled=settled
@@ -88,60 +91,51 @@ def review_change(
         done = progress.run(walk)
         rule = done.gate.file.on.inconclusive if done.gate else "warn"
         what = effect(done.summary.exit_code, rule, hook.environ, strict=hook.strict)
-        if not _is_reported(done, what, reported):
-            _report(hook, done, what, again=reported is not None)
-        if done.summary.run_id:
+        if not done.summary.run_id:
+            # Git names an index to its hooks: without one this is `pre-commit run --all-files` or the like.
+            by_hand = hook.stage in ("pre-commit", "manual") and "GIT_INDEX_FILE" not in hook.environ
+            if by_hand and selection.kind == "staged":
+                hook.say(NOTHING_STAGED)
+        else:
+            if not (reported is _judged(done.summary) and _adds_nothing(done.summary, what)):
+                _report(hook, done, what, again=bool(reported))
             _record(hook, _record_of(hook, done, what), repository)
     return what
 
 
-def _is_reported(done: Review, what: Effect, reported: tuple[str, ...] | None) -> bool:
-    """Whether an earlier hook of the same commit reported all of it: nothing new was asked, and nothing is wrong."""
-    summary = done.summary
-    same = _judged(summary) and not summary.cache.misses and summary.agent_authored.hints == reported
-    return same and summary.exit_code == PASS and not what.warning
+def _adds_nothing(summary: Summary, what: Effect) -> bool:
+    """Whether the change passes and no judge had to be asked: a hook that reported it before said all of this."""
+    return not summary.cache.misses and summary.exit_code == PASS and not what.warning
 
 
 def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
+    """Say nothing of a pass but its notes, one line if it has warnings, and one screen of what git is stopped for."""
     summary = done.summary
-    if not summary.run_id:
-        return hook.say("vibe-gate: nothing to review.")
+    passed = summary.exit_code == PASS
     keyless = _lacks_only_a_key(summary) and not what.blocks
-    if summary.exit_code != PASS and (what.blocks or what.warning) and not keyless:
+    if not passed and (what.blocks or what.warning) and not keyless:
         # rich takes longer to load than most of a review takes.
         from vibe_gate.report.terminal import render
 
-        hook.say(render(summary, done.notes, PIPE_WIDTH).plain)
+        hook.say(render(summary, done.notes, PIPE_WIDTH, every="CI" in hook.environ).plain)
     else:
-        warned = any(finding.level == "warning" for finding in summary.findings) and summary.bundle
-        more = "; `vibe-gate bundles show` lists the findings" if warned else ""
-        size = counted(len(summary.change.files), "file")
-        hook.say(f"vibe-gate: {safe(words.headline(summary))} ({size}){more}")
+        warned = any(finding.level == "warning" for finding in summary.findings)
+        more = "; `vibe-gate bundles show` lists the findings" if warned and summary.bundle else ""
+        if warned or not passed:
+            hook.say(f"vibe-gate: {safe(words.headline(summary))}{more}")
         for note in done.notes if not again else ():
             hook.say(f"vibe-gate: note: {safe(note)}")
-    hook.say("\n".join(_why(summary)))
+    hints = "; ".join(safe(hint) for hint in summary.agent_authored.hints)
+    if hints and not passed:
+        hook.say(f"vibe-gate: written by an agent, {'judged' if _judged(summary) else 'not judged'}. Signs: {hints}")
     if what.warning:
         hook.say(f"vibe-gate: {what.warning}" if keyless else loud(what.warning))
-    return None
 
 
 def _lacks_only_a_key(summary: Summary) -> bool:
     """Whether the judge's questions are all that is open, for want of an API key: a screen would say no more."""
     criteria = [one for rubric in summary.rubrics for one in rubric.criteria if one.outcome in ("abstain", "error")]
     return summary.outcome == "inconclusive" and not summary.findings and all(one.reason == NO_KEY for one in criteria)
-
-
-def _why(summary: Summary) -> list[str]:
-    """Whether a judge was asked, and why."""
-    hints = [f"    {safe(hint)}" for hint in summary.agent_authored.hints]
-    if _judged(summary):
-        paid = "" if summary.cache.misses else " (cached answers; no new request)"
-        return [f"judged{paid} because:", *hints] if hints else [f"judged{paid}: the gate asks for every change"]
-    unanswered = (one.reason for rubric in summary.rubrics for one in rubric.criteria if one.decided_by == "none")
-    if why := next((reason for reason in unanswered if reason.startswith(SETTLED)), ""):
-        return [why, *(["written by an agent. Signs:", *hints] if hints else [])]
-    signs = "; ".join(hint.strip() for hint in hints)
-    return [f"written by an agent, not judged. Signs: {signs}" if hints else "no judge: no sign of an AI agent"]
 
 
 def _judged(summary: Summary) -> bool:
@@ -195,8 +189,6 @@ def push(hook: Hook) -> int:
         for one in wanted:
             base = "" if one.left == EMPTY_TREE else one.left
             note_unseen(hook, repository, "pre-push", repository.span(base, one.right))
-    if not wanted:
-        hook.say("vibe-gate: nothing new is pushed.")
     codes = [review_change(hook, one, settled=partial(_one_by_one, hook, one)).code for one in wanted]
     return max(codes, key=lambda code: _GRAVITY.get(code, 2), default=PASS)
 
@@ -221,7 +213,7 @@ def _one_by_one(hook: Hook, selection: Selection) -> str:
     if count == 1 and found.commits[0][1].match in ("commit", "tree"):
         return ""  # the same question: its answer is in the cache
     each = "its one commit was" if count == 1 else f"each of its {count} commits was"
-    return f"{SETTLED}{each} reviewed and passed"
+    return f"not asked again: {each} reviewed and passed"
 
 
 def _pushed(hook: Hook, repository: Repository) -> list[Selection]:
