@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -79,10 +80,19 @@ def test_on_a_terminal_of_80_columns_a_run_is_one_line(repo, environ, options):
     begun(repo, START + HOUR).abandon("stopped")
     run_id = recorded(repo, START, Kind(files=tuple(map(str, range(12)))))
     code, text = on_a_terminal(repo, environ, "bundles", "list", *options)
-    stopped, sealed = text.splitlines()
-    assert (code, " ".join(sealed.split())) == (0, f"{run_id} pass human 12 files +24 -12 0 findings")
-    assert stopped.split()[1:] == ["incomplete"]
-    assert len(sealed) <= 80
+    head, stopped, sealed = (line.split() for line in text.splitlines())
+    assert head == ["ago", "outcome", "by", "change", "findings", "run", "title"]
+    assert (code, sealed[1:]) == (0, ["pass", "human", "12", "files", "+24", "-12", "0", run_id[:18]])
+    assert re.fullmatch(r"[0-9]+d", sealed[0])
+    assert stopped[1] == "incomplete"
+    assert max(map(len, text.splitlines())) <= 80
+    assert shown_title(repo, environ) == "start"
+
+
+def shown_title(repo, environ) -> str:
+    """What a list on a terminal says of the newest commit, after it was reviewed."""
+    vibe_gate("review", "--commit", "HEAD", "--no-judge", cwd=repo, environ=environ)
+    return on_a_terminal(repo, environ, "bundles", "list", "--limit", "1")[1].splitlines()[1].rpartition("  ")[2]
 
 
 def test_an_unsealed_run_has_no_outcome(bundles, repo):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
 
     from vibe_gate.domain.bundles import RunEntry
 
@@ -12,35 +13,57 @@ NO_RUNS = "No runs yet; `vibe-gate review` records one.\n"
 NO_MATCHES = "No runs match; `vibe-gate bundles list` shows all runs.\n"
 
 
-def lines(entries: Iterable[RunEntry], width: int | None = None) -> str:
-    """One line a run, safe to print: when (UTC), outcome, author, size, findings, cost, run id, key, rubrics.
+def lines(entries: Iterable[RunEntry]) -> str:
+    """One line a run, safe to print: when (UTC), outcome, author, size, findings, cost, run id, key, rubrics."""
+    return "".join(f"{_safe(line(entry))}\n" for entry in entries)
 
-    On a narrower terminal: the run id (which begins with the time), outcome, author, size, findings.
+
+def table(entries: Iterable[RunEntry], width: int, now: datetime, titles: Mapping[str, str]) -> str:
+    """For a terminal: how long ago, outcome, author, size, findings, the beginning of the run id, the commit's title.
+
+    `titles` by commit id. Lines are cut to `width` columns; a screen of 80 has room for all but long titles.
     """
-    narrow = width is not None and width < _WIDE
-    return "".join(f"{_safe(line(entry, narrow))}\n" for entry in entries)
+    rows = [f"{'ago':>4}  {'outcome':<12} {'by':<5} {'change':<18} {'findings':>8}  {'run':<18}  title"]
+    for entry in entries:
+        size = f"{entry.files} file{'' if entry.files == 1 else 's'} +{entry.added} -{entry.deleted}"
+        facts = f"{entry.author:<5} {size:<18} {entry.findings:>8}" if entry.outcome else f"{'':<33}"
+        title = titles.get(entry.key, "(uncommitted)" if entry.key.startswith("tree-") else "")
+        row = f"{_age(entry.run_id, now):>4}  {_outcome(entry):<12} {facts}  {entry.run_id[:_RUN]}  {title}"
+        rows.append(_safe(row.rstrip())[:width])
+    return "\n".join(rows) + "\n"
 
 
-def line(entry: RunEntry, narrow: bool = False) -> str:
+def _age(run: str, now: datetime) -> str:
+    from datetime import datetime as time  # a list in a pipe needs none
+
+    began = time.strptime(run[:15], "%Y%m%dT%H%M%S").replace(tzinfo=now.tzinfo)
+    seconds = max(0, int((now - began).total_seconds()))
+    for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if seconds >= length:
+            return f"{seconds // length}{unit}"
+    return f"{seconds}s"
+
+
+def _outcome(entry: RunEntry) -> str:
+    if entry.outcome == "pass" and entry.exit_code == _POLICY_CHANGED:
+        return "approval"  # which nobody has given
+    return entry.outcome or entry.state
+
+
+def line(entry: RunEntry) -> str:
     """One run. An unsealed one has its state where the outcome would be, and nothing else to tell."""
-    run, key, outcome, author = entry.run_id, entry.key, entry.outcome, entry.author
-    head = f"{run[:4]}-{run[4:6]}-{run[6:8]} {run[9:11]}:{run[11:13]}:{run[13:15]}Z"
-    if not outcome and narrow:
-        return f"{run}  {entry.state}"
-    if not outcome:
-        return f"{head}  {entry.state:<12}  {'':<51}  {run}  {key[:_KEY]}"
-    if outcome == "pass" and entry.exit_code == _POLICY_CHANGED:
-        outcome = "approval"  # which nobody has given
+    run, key, author = entry.run_id, entry.key, entry.author
+    head = f"{run[:4]}-{run[4:6]}-{run[6:8]} {run[9:11]}:{run[11:13]}:{run[13:15]}Z  {_outcome(entry):<12}"
+    if not entry.outcome:
+        return f"{head}  {'':<51}  {run}  {key[:_KEY]}"
     size = f"{entry.files} file{'' if entry.files == 1 else 's'} +{entry.added} -{entry.deleted}"
     found = f"{entry.findings} finding{'' if entry.findings == 1 else 's'}"
     rubrics = ",".join(name for name, _ in entry.rubrics)
-    if narrow:
-        return f"{run}  {outcome:<12} {author:<5} {size:<17} {found}"
     told = f"{author:<5}  {size:<22}  {found:<12} ${entry.cost_usd:.4f}"
-    return f"{head}  {outcome:<12}  {told}  {run}  {key[:_KEY]:<17}  {rubrics}"
+    return f"{head}  {told}  {run}  {key[:_KEY]:<17}  {rubrics}"
 
 
-_WIDE = 145  # columns of a line with a rubric
+_RUN = 18  # of a run id: the time it began, to the millisecond
 _KEY = 17  # "tree-" and twelve digits
 _POLICY_CHANGED = 4  # the exit code; `errors` would cost its import
 

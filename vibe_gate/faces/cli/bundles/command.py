@@ -20,7 +20,7 @@ from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import Cleaned, Problem, Repaired, StoreUsage, Verified
 from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, GateError, IntegrityError, RevisionError, StorageError
-from vibe_gate.faces.cli.bundles.quick import columns
+from vibe_gate.faces.cli.bundles.quick import shown
 from vibe_gate.faces.cli.bundles.runs import RUN_HELP, Named, bundles_of, entries, named, root_of
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument, group, whole_number
 from vibe_gate.faces.cli.output import complain, emit, emit_result
@@ -28,7 +28,7 @@ from vibe_gate.faces.cli.review import present
 from vibe_gate.gate.loading import load_gate
 from vibe_gate.gate.trust import trusted_revision
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, documents, lines
+from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, documents
 from vibe_gate.review import Review, ReviewRequest
 from vibe_gate.store import RunResult, read_bundle
 
@@ -44,7 +44,7 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         emit(documents(runs))
     else:
-        emit(lines(runs, columns()) or (NO_MATCHES if wanted else NO_RUNS))
+        emit(shown(runs) if runs else NO_MATCHES if wanted else NO_RUNS)
     return PASS
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import gc
 import os
+import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from vibe_gate.domain.bundles import STORE, Provenance
-from vibe_gate.report.listing import documents, lines
+from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
+from vibe_gate.report.listing import documents, lines, table
 from vibe_gate.store import State, find_bundles
 
 _DIGITS = 9
+_IS_COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
 _REDIRECTIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE")
 _LS_FILES = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "ls-files", "--", f":(top,icase){STORE}")
+_LOG = ("git", "--no-optional-locks", "-c", "log.showSignature=false", "log", "--no-walk=unsorted", "--ignore-missing",
+        "--format=%H %s", "--stdin")  # fmt: skip
 
 
 def listed(arguments: list[str]) -> str | None:
@@ -34,7 +39,25 @@ def listed(arguments: list[str]) -> str | None:
     runs = find_bundles(root, Provenance(datetime.now(UTC)), state.run_index(root / STORE), limit)
     if not runs:
         return None
-    return documents(runs) if as_json else lines(runs, columns())
+    return documents(runs) if as_json else shown(runs)
+
+
+def shown(runs: Sequence[RunEntry]) -> str:
+    """The list for whoever reads stdout: a table on a terminal, a line of everything in a pipe."""
+    width = columns()
+    return lines(runs) if width is None else table(runs, width, datetime.now(UTC), _titles(runs))
+
+
+def _titles(runs: Sequence[RunEntry]) -> dict[str, str]:
+    """The titles of the runs' commits, as far as they are here; git is asked once."""
+    keys = {run.key for run in runs if _IS_COMMIT(run.key)}
+    if not keys:
+        return {}
+    import subprocess  # on a terminal only
+
+    asked = "".join(f"{key}\n" for key in keys)
+    done = subprocess.run(_LOG, input=asked, capture_output=True, text=True, errors="replace", check=False)
+    return {line[:40]: line[41:] for line in done.stdout.splitlines()}
 
 
 def columns() -> int | None:
