@@ -15,8 +15,8 @@ from program import git, repository
 @pytest.mark.parametrize(
     ("option", "place"),
     [
-        ((), "r/.claude/settings.json"),
-        (("--local",), "r/.claude/settings.local.json"),
+        ((), "r/.claude/settings.local.json"),
+        (("--shared",), "r/.claude/settings.json"),
         (("--user",), "h/settings.json"),
     ],
 )
@@ -26,11 +26,14 @@ def test_the_command_installs_where_it_is_told(tmp_path, environ, option, place)
     (where / "deep").mkdir()
     done = vibe_gate("install", "claude", *option, cwd=where / "deep", environ=environ)
     assert done.returncode == 0, done.stderr
-    assert ("affects agents" in done.stderr) is (option == ())
+    assert ("affects agents" in done.stderr) is (option == ("--shared",))
     hooks = json.loads((tmp_path / place).read_text())["hooks"]
     (guard,) = hooks["PreToolUse"]
-    assert guard["hooks"][0]["args"][:2] == ["-I", "-S"]
-    assert guard["hooks"][0]["command"].startswith("/")
+    if option == ("--shared",):
+        assert (guard["hooks"][0]["command"], guard["hooks"][0]["args"]) == ("vibe-gate", ["guard"])
+    else:
+        assert guard["hooks"][0]["args"][:2] == ["-I", "-S"]
+        assert guard["hooks"][0]["command"].startswith("/")
     assert "async" not in guard["hooks"][0]
     assert hooks["PostToolUse"][0]["hooks"][0]["async"] is True
     assert vibe_gate("install", "claude", *option, cwd=where, environ=environ).stdout.startswith("unchanged")
@@ -44,7 +47,7 @@ def test_the_command_installs_where_it_is_told(tmp_path, environ, option, place)
 @pytest.mark.slow
 def test_git_refuses_what_the_guard_cannot_see(tmp_path, environ):
     where = repository(tmp_path / "r")
-    done = vibe_gate("install", "claude", "--local", cwd=where, environ=environ)
+    done = vibe_gate("install", "claude", cwd=where, environ=environ)
     assert "reference-transaction" in done.stdout
     assert "No gate at commits yet: run `vibe-gate install git`" in done.stderr
     agent = {"CLAUDECODE": "1"}
@@ -56,18 +59,18 @@ def test_git_refuses_what_the_guard_cannot_see(tmp_path, environ):
     assert vibe_gate("uninstall", "git", cwd=where, environ=environ | agent).returncode == 2
     with pytest.raises(subprocess.CalledProcessError):
         git(where, "commit", "-qanm", "refused", **agent)
-    assert vibe_gate("uninstall", "claude", "--local", cwd=where, environ=environ).returncode == 0
+    assert vibe_gate("uninstall", "claude", cwd=where, environ=environ).returncode == 0
     assert (where / ".git" / "hooks" / "reference-transaction").exists()  # that of `install git`
 
 
 def test_settings_that_are_no_json_are_left_alone(tmp_path, environ):
     where = repository(tmp_path / "r")
     (where / ".claude").mkdir()
-    (where / ".claude" / "settings.json").write_text("{ // mine\n}")
+    (where / ".claude" / "settings.local.json").write_text("{ // mine\n}")
     done = vibe_gate("install", "claude", cwd=where, environ=environ)
     assert done.returncode == 2
     assert "no valid JSON" in done.stderr
-    assert (where / ".claude" / "settings.json").read_text() == "{ // mine\n}"
+    assert (where / ".claude" / "settings.local.json").read_text() == "{ // mine\n}"
 
 
 def test_the_installation_is_a_warning_in_the_next_review_of_a_repository_with_a_gate(tmp_path, environ):
@@ -76,7 +79,7 @@ def test_the_installation_is_a_warning_in_the_next_review_of_a_repository_with_a
     (where / ".vibe-gate" / "rubrics" / "quality.toml").write_text(FORBIDDEN)
     git(where, "add", "-A")
     git(where, "commit", "-q", "-m", "gate")
-    vibe_gate("install", "claude", cwd=where, environ=environ)
+    vibe_gate("install", "claude", "--shared", cwd=where, environ=environ)
     git(where, "add", "-A")
     done = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=where, environ=environ)
     findings = json.loads(done.stdout)["findings"]
@@ -85,7 +88,7 @@ def test_the_installation_is_a_warning_in_the_next_review_of_a_repository_with_a
 
 def test_a_file_of_ours_with_settings_of_somebody_else_stays(tmp_path, environ):
     where = repository(tmp_path / "r")
-    path = where / ".claude" / "settings.json"
+    path = where / ".claude" / "settings.local.json"
     vibe_gate("install", "claude", cwd=where, environ=environ)
     path.write_text(path.read_text().replace("{", '{"model": "opus",', 1))
     vibe_gate("uninstall", "claude", cwd=where, environ=environ)
@@ -95,7 +98,7 @@ def test_a_file_of_ours_with_settings_of_somebody_else_stays(tmp_path, environ):
 def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(tmp_path, environ):
     where = repository(tmp_path / "r")
     (where / ".claude").mkdir()
-    os.mkfifo(where / ".claude" / "settings.json")
+    os.mkfifo(where / ".claude" / "settings.local.json")
     for command in ("install", "uninstall"):
         assert vibe_gate(command, "claude", cwd=where, environ=environ).returncode == 2
 

@@ -136,7 +136,10 @@ def _hooks(group: object) -> list[Any]:
 
 def _is_ours(hook: object) -> bool:
     arguments = hook.get("args") if isinstance(hook, dict) else None
-    return isinstance(arguments, list) and any(str(argument).endswith(SCRIPTS) for argument in arguments)
+    if not isinstance(hook, dict) or not isinstance(arguments, list):
+        return False
+    shared = hook.get("command") == "vibe-gate" and arguments in (["capture"], ["guard"])
+    return shared or any(str(argument).endswith(SCRIPTS) for argument in arguments)
 
 
 def _no_links(path: Path, below: Path) -> None:

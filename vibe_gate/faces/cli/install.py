@@ -44,7 +44,7 @@ GUARD_TIMEOUT_S = 5  # it takes a hundredth of a second; when time is up, Claude
 
 def _add_place(parser: argparse.ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--local", action="store_true", help="settings.local.json: for you alone, in this repository")
+    where.add_argument("--shared", action="store_true", help="settings.json: for everyone who works here")
     where.add_argument("--user", action="store_true", help="your own settings: for every repository")
 
 
@@ -53,14 +53,14 @@ def _install_claude(args: argparse.Namespace, environ: Mapping[str, str]) -> int
     place = _place(args, environ)
     path, shown = place.path, paths.quote(str(place.path))
     before = read_settings(path, place.below)
-    after = add_hooks(before, hooks(), shown)
+    after = add_hooks(before, hooks(shared=args.shared), shown)
     if after == before:
         emit(f"unchanged  {shown} (capture and guard are there already)\n")
     else:
         write_settings(path, place.below, after)
         emit(f"{'wrote' if before is None else 'merged'}  capture and guard into {shown}\n")
-        if not args.user and not args.local:
-            complain("This file is shared and names this machine's Python; `--local` installs for you alone.")
+        if args.shared:
+            complain("Its hooks run `vibe-gate`, so everyone who works here needs it on PATH.")
             complain("It affects agents: the next review shows its change as a warning.")
         complain("Restart running sessions of Claude Code to load it.")
     _install_transaction(environ, user=args.user)
@@ -104,20 +104,24 @@ def _uninstall_claude(args: argparse.Namespace, environ: Mapping[str, str]) -> i
     return PASS
 
 
-def hooks() -> dict[str, list[dict[str, Any]]]:
-    """Our groups by event. Exec form and a bare interpreter: no shell, no site, nothing from the repository."""
-    seen = _hook(capture.__file__, CAPTURE_TIMEOUT_S)
+def hooks(*, shared: bool = False) -> dict[str, list[dict[str, Any]]]:
+    """Our groups by event, in exec form: no shell. `shared`: what every machine has, `vibe-gate` on PATH.
+
+    Otherwise a bare interpreter, which starts in a tenth of the time: no site, nothing from the repository.
+    """
+    seen = _hook("capture" if shared else capture.__file__, CAPTURE_TIMEOUT_S)
+    guarded = _hook("guard" if shared else guard.__file__, GUARD_TIMEOUT_S)
     groups: dict[str, list[dict[str, Any]]] = {
         event: [{"hooks": [seen if event in LAST else seen | {"async": True}]}] for event in CAPTURED
     }
-    groups["PreToolUse"] = [
-        {"matcher": matcher, "hooks": [_hook(guard.__file__, GUARD_TIMEOUT_S)]} for matcher in GUARDED_TOOLS
-    ]
+    groups["PreToolUse"] = [{"matcher": matcher, "hooks": [guarded]} for matcher in GUARDED_TOOLS]
     return groups
 
 
 def _hook(script: str, timeout_s: int) -> dict[str, Any]:
-    return {"type": "command", "command": sys.executable, "args": ["-I", "-S", script], "timeout": timeout_s}
+    """`script`: a file for a bare interpreter, or a command of `vibe-gate`."""
+    own = [sys.executable, "-I", "-S", script] if script.endswith(".py") else ["vibe-gate", script]
+    return {"type": "command", "command": own[0], "args": own[1:], "timeout": timeout_s}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +141,7 @@ def _place(args: argparse.Namespace, environ: Mapping[str, str]) -> _Place:
         return _Place(folder / "settings.json", folder)
     with open_repository(Path.cwd(), environ) as repository:
         root = repository.root
-    name = "settings.local.json" if args.local else "settings.json"
+    name = "settings.json" if args.shared else "settings.local.json"
     return _Place(root / ".claude" / name, root)
 
 
@@ -168,8 +172,8 @@ INSTALL = group(
     """\
 examples:
   vibe-gate install git               hooks for commit, merge and push
-  vibe-gate install claude            capture and guard in .claude/settings.json
-  vibe-gate install claude --local    for you alone, in settings.local.json
+  vibe-gate install claude            for you alone, in .claude/settings.local.json
+  vibe-gate install claude --shared   for everyone here, in .claude/settings.json
 """,
     {
         "git": Command(GIT, (), _install),
@@ -182,7 +186,7 @@ UNINSTALL = group(
     """\
 examples:
   vibe-gate uninstall git             git's hooks as they were before
-  vibe-gate uninstall claude          our hooks out of .claude/settings.json
+  vibe-gate uninstall claude          our hooks out of .claude/settings.local.json
 """,
     {
         "git": Command(GIT, (), _uninstall),
