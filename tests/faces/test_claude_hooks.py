@@ -95,7 +95,7 @@ def test_a_definition_of_the_gate_cannot_be_edited(installed, tmp_path):
 
 
 def test_the_hooks_cannot_be_taken_out_of_the_settings(installed, tmp_path):
-    path = installed / ".claude" / "settings.json"
+    path = installed / ".claude" / "settings.local.json"
     was = path.read_text()
     turns = calls(
         ToolUse("Read", {"file_path": str(path)}),

@@ -172,8 +172,8 @@ INSTALL = group(
     """\
 examples:
   vibe-gate install git               hooks for commit, merge and push
-  vibe-gate install claude            for you alone, in .claude/settings.local.json
-  vibe-gate install claude --shared   for everyone here, in .claude/settings.json
+  vibe-gate install claude            for you, in .claude/settings.local.json
+  vibe-gate install claude --shared   for everyone, in .claude/settings.json
 """,
     {
         "git": Command(GIT, (), _install),
@@ -186,7 +186,7 @@ UNINSTALL = group(
     """\
 examples:
   vibe-gate uninstall git             git's hooks as they were before
-  vibe-gate uninstall claude          our hooks out of .claude/settings.local.json
+  vibe-gate uninstall claude          our hooks out of Claude Code's settings
 """,
     {
         "git": Command(GIT, (), _uninstall),
