@@ -271,22 +271,6 @@ def test_a_change_of_the_gate_needs_a_human(walk):
 
 
 @pytest.mark.slow
-def test_the_first_definitions_of_all_are_used_and_said_to_be_the_changes_own(tmp_path, environ):
-    walk = Walk(Repo(tmp_path / "repo", environ), environ)
-    walk.repo.commit("First")
-    walk.repo.write(".vibe-gate/gate.toml", GATE)
-    walk.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC)
-    walk.repo.commit("Add a gate")
-    with walk.answered(PASSES, repeat_last=True):
-        locally = walk()
-        walk.environ["CI"] = "true"
-        in_ci = walk()
-    assert (locally.summary.trusted.bootstrap, locally.summary.exit_code) == (True, 0)
-    assert any("this branch's was used" in note for note in locally.notes)
-    assert in_ci.summary.exit_code == 4
-
-
-@pytest.mark.slow
 def test_definitions_that_do_not_parse_are_not_let_in_and_stop_later_reviews_until_they_are_repaired(walk):
     walk.repo.write(".vibe-gate/gate.toml", 'schema = 1\nrubric = ["quality"]\n')
     walk.repo.commit("Break the gate")
@@ -416,7 +400,7 @@ def test_each_kind_of_selection_reviews_its_own_files(walk):
 
 DOCUMENT = {
     "schema": 1, "run_id": "", "key": "", "workflow": "", "outcome": "", "exit_code": 0, "bundle": "",
-    "trusted": {"revision": "", "bootstrap": False},
+    "trusted": {"revision": "", "bootstrap": False, "branch": ""},
     "change": {"before": "", "after": "", "base_commit": "", "head_commit": "", "patch_id": "", "range_patch_id": "",
                "files": [{"path": "", "old_path": None, "change_type": "", "added": 0, "deleted": 0, "binary": False}]},
     "rubrics": [{"id": "", "digest": "", "outcome": "", "score": 0.0, "coverage": 0.0,

@@ -147,7 +147,7 @@ async def _carry_out(
         issuer = ReceiptIssuer(repository, change, gate, run, summary, answers, impact.fingerprint, verdict.waivers)
         summary = _seal(run, summary, verdict, issuer)
         expired = waivers.remarks(summary.findings, [file.path for file in change.files])
-        notes = (*repository.remarks, *assemble.notes(gate, run, answers, checks, verdict), *expired, issuer.note)
+        notes = (*repository.remarks, *assemble.notes(run, answers, checks, verdict), *expired, issuer.note)
         return Review(summary, tuple(run.redactor.text(note) for note in notes if note), gate)
 
 

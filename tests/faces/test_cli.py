@@ -35,6 +35,18 @@ def test_help_teaches_by_example_before_it_lists(tmp_path, environ, argv):
     assert max(map(len, HELP.splitlines())) <= 80
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"), [("re", "review"), ("bundles l", "list"), ("review --wire r", "record replay")]
+)
+def test_bash_completes_commands_and_choices(tmp_path, environ, words, expected):
+    pytest.importorskip("shtab")
+    asks = f"COMP_WORDS=(vibe-gate {words}); COMP_CWORD=$((${{#COMP_WORDS[@]}}-1)); set -- $(complete -p vibe-gate)"
+    calls = '${@: -2:1} vibe-gate "${COMP_WORDS[COMP_CWORD]}"; echo "${COMPREPLY[@]}"'
+    script = vibe_gate("completion", "bash", cwd=tmp_path, environ=environ).stdout + f"\n{asks}; {calls}"
+    done = subprocess.run(["bash", "-c", script], env=environ, capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == (expected, "")
+
+
 def test_modules_of_the_reviewed_repository_are_never_imported(tmp_path, environ):
     for name in ("argparse", "json", "rich", "pydantic"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('hostile')")

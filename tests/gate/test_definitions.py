@@ -21,7 +21,8 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.gate import Gate, GateFile
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.errors import DefinitionError
-from vibe_gate.faces.cli.definitions import STARTERS
+from vibe_gate.faces.cli.definitions import CHECKS_PATH, STARTERS
+from vibe_gate.faces.cli.tools import OWN, TOOLS
 from vibe_gate.gate.effective import effective_toml
 from vibe_gate.gate.loading import built_in_gate, load_gate, mistakes
 
@@ -268,13 +269,16 @@ def uncommented(text: str) -> str:
     return re.sub(r'^# (?=\[|\w+ = |  "|\])', "", text, flags=re.M)
 
 
-def test_starters_hold_no_mistake() -> None:
-    assert mistakes(starter_tree(STARTERS)) == []
+def test_starters_hold_no_mistake_and_all_of_the_built_in_gate() -> None:
+    started = load_gate(starter_tree(STARTERS), revision="", origin="trusted")
+    assert started is not None
+    assert (started.rubrics, started.file.rubrics) == (built_in_gate().rubrics, built_in_gate().file.rubrics)
 
 
 def test_the_commented_examples_in_starters_are_right_too() -> None:
-    texts = {path: uncommented(text) for path, text in STARTERS.items()}
-    assert all(texts[path] != text for path, text in STARTERS.items())
+    starters = STARTERS | {CHECKS_PATH: "\n\n".join((STARTERS[CHECKS_PATH], *TOOLS, OWN))}
+    texts = {path: uncommented(text) for path, text in starters.items()}
+    assert all(texts[path] != text for path, text in starters.items())
     texts[".vibe-gate/rubrics/payments.toml"] = RUBRIC.replace("quality", "payments")
     assert mistakes(starter_tree(texts)) == []
 
@@ -283,11 +287,13 @@ def test_defaults_shown_in_the_gate_starter_are_the_defaults() -> None:
     gate = tomllib.loads(uncommented(STARTERS[".vibe-gate/gate.toml"]))
     del gate["scope"], gate["budget"]["per_day_usd"]
     shown = GateFile.model_validate(gate)
-    assert shown.model_copy(update={"hooks": {}}) == GateFile.model_validate({"schema": 1, "rubrics": ["quality"]})
+    assert shown.model_copy(update={"hooks": {}}) == GateFile.model_validate(
+        {"schema": 1, "rubrics": ["safety", "general"]}
+    )
 
 
 def test_starters_explain_every_key() -> None:
-    texts = "".join(STARTERS.values())
+    texts = "".join((*STARTERS.values(), OWN))
     for model in models() | models(Rubric):
         assert [key for key in keys(model) if key not in texts] == []
 

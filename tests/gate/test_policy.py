@@ -47,10 +47,22 @@ def test_only_what_concerns_the_gate_needs_approval(tmp_path, environ, gate, pat
     assert reviewed(repo) == expected
 
 
-def test_the_first_definitions_are_adopted_without_a_warning(tmp_path, environ):
+def test_the_first_definitions_are_adopted_with_their_workflow_and_without_a_warning(tmp_path, environ):
+    origin = Repo(tmp_path / "origin", environ)
+    origin.write(WORKFLOW, "uses: x/vibe-gate@v1\n")
+    origin.commit("before")
+    origin.commit("more", a="a\n")
     repo = Repo(tmp_path / "r", environ)
-    repo.commit("before", a="a\n")
+    repo.git("remote", "add", "origin", str(origin.path))
+    repo.git("pull", "-q", "origin", "main")
     repo.write(".vibe-gate/gate.toml", GATE)
     repo.write(".vibe-gate/rubrics/quality.toml", CHECKED)
+    repo.write(HOOKS, "id: vibe-gate\n")
+    assert reviewed(repo, "--definitions", "worktree") == (0, [])
     repo.commit("adopt")
     assert reviewed(repo) == (0, [])
+    line = "  gate    this branch's .vibe-gate/ (not on origin/main yet; merge it to make it binding)"
+    shown = vibe_gate("review", "HEAD~1", cwd=repo.path, environ=environ | {"CI": "1"})
+    assert (shown.returncode, line in shown.stdout.splitlines()) == (4, True)
+    repo.write(WORKFLOW, "jobs: {}\n")  # this one called vibe-gate before: no adoption
+    assert reviewed(repo)[0] == 4

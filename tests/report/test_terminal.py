@@ -174,7 +174,7 @@ def test_an_uncommitted_change_says_so_and_what_comes_next():
         ),
         (
             summary(trusted=Trusted(revision="", bootstrap=True)),
-            "gate    this change's .vibe-gate/ (there was none before it; merge it to make it binding)",
+            "gate    this change's .vibe-gate/ (the first one; later changes are bound by it)",
         ),
         (summary(bundle=""), "bundle  none: not recorded"),
         (summary(files=tuple(changed(f"f{n}") for n in range(5))), "5 files +20 −5 · f0, f1, f2, …"),

@@ -112,7 +112,7 @@ rubrics.criteria.votes.counterexample rubrics.criteria.votes.evidence.path rubri
 rubrics.criteria.votes.evidence.why findings.path findings.message findings.evidence.path findings.evidence.quote
 findings.evidence.why policy_changes.path policy_changes.diff unreviewed.path unreviewed.reason agent_authored.hints
 files.path files.oldPath toolCalls.name todos.text hookCaptureStatus.missingEvents hookCaptureStatus.warnings
-sessionId detail"""
+trusted.branch sessionId detail"""
 
 
 def fields(model: type[Model], own: Any, way: str = "") -> Iterator[tuple[str, Any, bool]]:

@@ -147,8 +147,8 @@ class Gate:
     """The gate in force: the file, the rubrics it names, and where both came from.
 
     `revision` is the commit id they were read at, "worktree", or "" for the built-in gate and a tree without a commit.
-    `origin` "bootstrap": the trusted revision has no definitions yet, and the change's own were used. `digests`:
-    sha-256 of each definition file.
+    `origin` "bootstrap": the trusted revision has no definitions yet, and the change's own were used; `branch` is its
+    name, "" if it has none. `digests`: sha-256 of each definition file.
     """
 
     file: GateFile
@@ -157,6 +157,7 @@ class Gate:
     revision: str
     digests: tuple[tuple[str, str], ...] = ()
     suppressions: tuple[Suppression, ...] = ()
+    branch: str = ""
 
     def for_change(self, change: Change) -> tuple[Rubric, ...]:
         """The rubrics that this change is held against, in the order of the file."""

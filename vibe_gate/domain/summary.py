@@ -14,10 +14,11 @@ CostBasis = Literal["known", "unknown", "none"]
 
 
 class Trusted(Model):
-    """Where the gate was read: a commit id, "worktree", or "" (built-in gate)."""
+    """Where the gate was read: a commit id, "worktree", "" (built-in). `bootstrap`: there, as `branch` has none yet."""
 
     revision: str
     bootstrap: bool
+    branch: str = ""
 
 
 class ChangedFile(Model):

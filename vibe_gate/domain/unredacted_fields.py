@@ -28,7 +28,8 @@ _VOTE: Own = {"outcome": True, "said": True, "evidence": _EVIDENCE, "turn": True
 _CRITERION: Own = {**dict.fromkeys(("id", "kind", "outcome", "decided_by"), True), "votes": _VOTE}
 
 SUMMARY: Own = {
-    **dict.fromkeys(("run_id", "key", "workflow", "outcome", "bundle", "trusted"), True),
+    **dict.fromkeys(("run_id", "key", "workflow", "outcome", "bundle"), True),
+    "trusted": {"revision": True},
     "change": {**_IDS, "files": {"change_type": True}},
     "rubrics": {"id": True, "digest": True, "outcome": True, "criteria": _CRITERION},
     "findings": {"level": True, "criterion": True, "evidence": _EVIDENCE, "fingerprint": True},

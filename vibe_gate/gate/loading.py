@@ -34,6 +34,7 @@ FOLDER = ".vibe-gate"
 GATE_PATH = f"{FOLDER}/gate.toml"
 RUBRICS = f"{FOLDER}/rubrics/"
 SUPPRESSIONS = f"{FOLDER}/suppressions.toml"
+BUILT_IN = Path(__file__).with_name("built_in")
 
 OTHER_FOLDERS = ("agents", "workflows", "calibration", "baseline", "cases")
 """Folders of other features; what they hold is not read here."""
@@ -157,8 +158,9 @@ def without_effect(gate: Gate) -> list[str]:
 
 def built_in_gate() -> Gate:
     """The gate for a repository without definitions: offline checks and a small general rubric."""
-    root = Path(__file__).with_name("built_in")
-    files = {f"{FOLDER}/{file.relative_to(root).as_posix()}": file.read_bytes() for file in root.rglob("*.toml")}
+    files = {
+        f"{FOLDER}/{file.relative_to(BUILT_IN).as_posix()}": file.read_bytes() for file in BUILT_IN.rglob("*.toml")
+    }
     gate = load_gate(DefinitionFiles(files), revision="", origin="built-in")
     assert gate is not None  # the files are part of the package
     digests = tuple((path.replace(".vibe-gate/", "built-in/"), digest) for path, digest in gate.digests)

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal
@@ -48,10 +50,24 @@ def gate_for(repository: Repository, change: Change, *, base: str | None, defini
         if definitions is not None or not redefines:
             raise
         gate = None  # the change repairs them: its own are read, and as a change of the gate it needs approval
+    first = gate is None
     if gate is None:
         own = change.head_commit or (WORKTREE if change.kind == "worktree" else "")
         gate = load_gate(repository.tree(change.after), revision=own, origin="bootstrap")
+    elif definitions == WORKTREE and redefines:
+        with suppress(DefinitionError):
+            first = _trusted_gate(repository, change, base=base, definitions=None) is None
+    if gate and first:
+        named = base or (None if definitions == WORKTREE else definitions)
+        return replace(gate, origin="bootstrap", branch=_trusted_branch(repository, named))
     return gate or built_in_gate()
+
+
+def _trusted_branch(repository: Repository, named: str | None) -> str:
+    """The branch where definitions would bind, as people know it; "" if it is the change's before commit."""
+    if named and re.fullmatch("[0-9a-f]{40}", named):
+        return "the base branch"
+    return paths.quote(named or repository.config("vibe-gate.trust") or repository.remote_default_name)
 
 
 def _trusted_gate(repository: Repository, change: Change, *, base: str | None, definitions: str | None) -> Gate | None:
@@ -153,15 +169,15 @@ def policy_impact(
     """The files of a change that the gate's policy speaks of, or that move what its paths speak of.
 
     `read` gives the content of one side of a changed file. Nobody chose the built-in gate, so nothing is its policy.
-    The first definitions of all (origin "bootstrap") need a person's approval only in CI: there is nothing yet that
-    they could weaken.
+    The first definitions of all (origin "bootstrap"), and what begins to call vibe-gate with them, need a person's
+    approval only in CI: there is nothing yet that they could weaken.
     """
     if gate.origin == "built-in":
         return PolicyImpact(())
     bootstrap = gate.origin == "bootstrap"
     found: list[PolicyFile] = []
     for file in change.files:
-        if bootstrap and file.change_type == "added" and file.touches((".vibe-gate/**",)):
+        if bootstrap and _adopts(file, gate, read):
             found.append(PolicyFile(file, "warn", adopted=True))
         elif _blocks(file, gate, read) or _diverts(file, gate):
             found.append(PolicyFile(file, "block"))
@@ -194,6 +210,14 @@ def _blocks(file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]) ->
     if "block" in gate.file.policy.model_fields_set or file.touches((".vibe-gate/**",)):
         return True
     return any(b"vibe-gate" in read(side) for side in (file.before, file.after) if side is not None)
+
+
+def _adopts(file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]) -> bool:
+    """Whether a file is new in `.vibe-gate/`, or names vibe-gate now and did not before, as a first workflow does."""
+    if file.touches((".vibe-gate/**",)):
+        return file.change_type == "added"
+    before, after = (side is not None and b"vibe-gate" in read(side) for side in (file.before, file.after))
+    return after and not before and file.touches(gate.file.policy.block) and not _diverts(file, gate)
 
 
 def _diverts(file: FileDiff, gate: Gate) -> bool:

@@ -48,7 +48,7 @@ class Revisions:
         self._place = place
         self._git = place.git
         self._objects = objects
-        self._default: tuple[str | None] | None = None
+        self._default: tuple[str | None, str] | None = None
         self._remarks: dict[str, None] = {}
 
     @property
@@ -185,26 +185,31 @@ class Revisions:
         pushed by others binds them all the same. Looked for once, until `forget`.
         """
         if self._default is None:
-            self._default = (self._find_default(),)
+            self._default = self._find_default()
         return self._default[0]
+
+    @property
+    def remote_default_name(self) -> str:
+        """That branch as people write it, `origin/main`; "" if there is none."""
+        return (self._default or self._find_default())[1].removeprefix("refs/remotes/")
 
     def forget(self) -> None:
         """Something was fetched: look for the default branch anew."""
         self._default = None
 
-    def _find_default(self) -> str | None:
+    def _find_default(self) -> tuple[str | None, str]:
         remotes = self._remotes()
         if not remotes and not any(_follows(line.name) for line in self._place.settings.lines):
-            return None
+            return None, ""
         branch = self._git.run("symbolic-ref", "--quiet", "HEAD").line.removeprefix("refs/heads/")
         remote = self._place.settings.value(f"branch.{branch}.remote") if branch else None
         if remote is None or remote == ".":
             remote = "origin" if "origin" in remotes else remotes.pop() if len(remotes) == 1 else None
         default = self._default_branch(remote) if remote else None
         if default is None:
-            return None
+            return None, ""
         tip = self._git.run("rev-parse", "--verify", "--quiet", f"{default}^{{commit}}")
-        return None if tip.code else tip.line
+        return (None, "") if tip.code else (tip.line, default)
 
     def _remark_lost(self) -> None:
         """Say it where a remote was fetched from, and no branch of it is known (any more): nothing of it binds then."""

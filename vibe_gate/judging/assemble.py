@@ -214,7 +214,7 @@ def summarize(
         outcome=verdict.outcome,
         exit_code=verdict.exit_code,
         bundle=run.record.relative,
-        trusted=Trusted(revision=gate.revision, bootstrap=gate.origin == "bootstrap"),
+        trusted=Trusted(revision=gate.revision, bootstrap=gate.origin == "bootstrap", branch=gate.branch),
         change=of_change(change),
         rubrics=verdict.rubrics,
         findings=verdict.findings,
@@ -227,14 +227,10 @@ def summarize(
     )
 
 
-def notes(
-    gate: Gate, run: RunContext, answers: JudgeResult, checks: CheckResults, verdict: RunVerdict
-) -> Iterator[str]:
+def notes(run: RunContext, answers: JudgeResult, checks: CheckResults, verdict: RunVerdict) -> Iterator[str]:
     """Sentences for people about the run, besides its summary."""
     if not verdict.intact:
         yield "Files changed during the review, so the verdict is not about what is there now. Review again."
-    if gate.origin == "bootstrap":
-        yield "The base branch has no .vibe-gate/ yet, so this branch's was used. Merge it to make it binding."
     if run.record.lost:
         yield f"Unrecorded: {run.record.lost}"
     if run.state.problem:

@@ -248,7 +248,10 @@ def _tail(summary: Summary, notes: Sequence[str]) -> list[Row]:
 
 def _policy(summary: Summary) -> list[str]:
     texts = []
-    for level, meaning in (("block", "needs approval"), ("warn", "affects agents, diffs or tests")):
+    meanings = {"block": "needs approval", "warn": "affects agents, diffs or tests"}
+    if summary.trusted.bootstrap:  # the line "gate" tells of the adoption, a finding of everything else
+        del meanings["warn"]
+    for level, meaning in meanings.items():
         paths = [f"{safe(p.path)} ({safe(p.change_type)})" for p in summary.policy_changes if p.level == level]
         if paths:
             more = f" and {len(paths) - 2} more" if len(paths) > 2 else ""

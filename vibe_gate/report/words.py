@@ -61,6 +61,8 @@ def why(summary: Summary) -> str:
     """What decided, as a part of a sentence; "" if there is nothing to add."""
     if summary.exit_code == POLICY_CHANGED:
         advisory = f'the verdict "{summary.outcome}" is advisory'
+        if summary.trusted.bootstrap and all(change.level == "warn" for change in summary.policy_changes):
+            return f"{gate(summary)}; {advisory}"
         return f"this change edits {_edited(summary)}, which controls the gate; {advisory}"
     if summary.exit_code == INTEGRITY:
         return "the files changed during the review"
@@ -114,7 +116,9 @@ def gate(summary: Summary) -> str:
     if not summary.run_id:
         return "not read (nothing to review)"
     if summary.trusted.bootstrap:
-        return "this change's .vibe-gate/ (there was none before it; merge it to make it binding)"
+        if branch := summary.trusted.branch:
+            return f"this branch's .vibe-gate/ (not on {branch} yet; merge it to make it binding)"
+        return "this change's .vibe-gate/ (the first one; later changes are bound by it)"
     if not summary.trusted.revision:
         return "built-in (no .vibe-gate/ before this change)"
     return f".vibe-gate at {summary.trusted.revision[:SHORT_ID]}"

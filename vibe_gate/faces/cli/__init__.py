@@ -23,6 +23,7 @@ Commands
   doctor     check what a review needs here, and say how to fix what is missing
   demo       review a small example repository with recorded model answers
   config     show the gate in force, or check its definitions
+  completion print a completion script for bash, zsh or fish
   bundles    list, show, verify, repair, keep, clean, export or import runs
   verify     check which commits of a range were reviewed
   override   temporarily accept a finding (this clone)

@@ -13,23 +13,25 @@ from vibe_gate.domain.gate import Gate
 from vibe_gate.errors import PASS, DefinitionError, InfrastructureError, UsageError
 from vibe_gate.faces.cli.dispatch import Command, argument
 from vibe_gate.faces.cli.output import complain, emit
+from vibe_gate.faces.cli.tools import proposals
+from vibe_gate.gate import loading
 from vibe_gate.gate.effective import effective_toml
-from vibe_gate.gate.loading import FOLDER, GATE_PATH, DefinitionTree, built_in_gate, load_gate, mistakes, without_effect
+from vibe_gate.gate.loading import FOLDER, GATE_PATH, DefinitionTree, load_gate, mistakes
 from vibe_gate.git import Repository, open_repository
 
 WORKTREE = "worktree"
 
-STARTERS = {
-    f"{FOLDER}/{name}": Path(__file__).with_name("starters").joinpath(name).read_text()
-    for name in ("gate.toml", "rubrics/quality.toml")
+CHECKS_PATH = f"{FOLDER}/rubrics/safety.toml"
+STARTERS = {GATE_PATH: Path(__file__).with_name("starters").joinpath("gate.toml").read_text()} | {
+    f"{FOLDER}/rubrics/{path.name}": path.read_text() for path in sorted(loading.BUILT_IN.glob("rubrics/*.toml"))
 }
-"""Path in the repository -> TOML with every key explained. Both parse and hold no mistake."""
+"""Path in the repository -> TOML: the built-in checks and questions, every key explained."""
 
 _NEXT = """\
 Next:
   vibe-gate config check                          every mistake at once
   vibe-gate review HEAD~1 --definitions worktree  try the gate before committing
-  git add .vibe-gate && git commit                then it is in force"""
+  git add .vibe-gate && git commit                binding once it is on the default branch"""
 
 
 def _init(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -38,15 +40,19 @@ def _init(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     present = _present(root)
     # Where a gate of one's own has begun, a starter more would change what it demands.
     missing = [path for path in STARTERS if path not in present] if _are_starters(root, present) else []
+    tools, commands = proposals(root)
+    texts = STARTERS | {CHECKS_PATH: STARTERS[CHECKS_PATH] + commands}
     for path in missing if args.dry_run else []:
-        emit(f"# ---- {path}\n{STARTERS[path]}\n")
+        emit(f"# ---- {path}\n{texts[path]}\n")
     for path in present:
         emit(f"kept   {paths.quote(path)} (already there)\n")
     if args.dry_run:
         return PASS
     for path in missing:
-        _write_starter(root, path)
+        _write_starter(root, path, texts[path])
         emit(f"wrote  {path}\n")
+    if tools and CHECKS_PATH in missing:
+        complain(f"This repository uses {', '.join(tools)}: commands for that are in {CHECKS_PATH}, commented out.")
     nothing = "Nothing to write: this repository has definitions. Check them with `vibe-gate config check`."
     complain(_NEXT if missing else nothing)
     return PASS
@@ -68,13 +74,13 @@ def _are_starters(root: Path, present: list[str]) -> bool:
     return not own_gate and set(present) <= STARTERS.keys()
 
 
-def _write_starter(root: Path, path: str) -> None:
+def _write_starter(root: Path, path: str, text: str) -> None:
     """Write one starter, never over a file or through a link at its place."""
     place = root / path
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with place.open("x") as file:
-            file.write(STARTERS[path])
+            file.write(text)
     except FileExistsError:
         raise UsageError(f"{path} has just appeared; it is left as it is.") from None
     except OSError as error:
@@ -93,12 +99,12 @@ def _config(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         gate = load_gate(tree, revision=revision, origin="trusted")
     source = "in the working tree" if revision == WORKTREE else f"at {paths.quote(revision)[:12]}"
     if args.action == "show":
-        emit(effective_toml(gate or built_in_gate()))
+        emit(effective_toml(gate or loading.built_in_gate()))
     else:
         emit(_sentence(gate, source))
     if gate is None and args.action == "show":
         complain(f"No definitions {source}: this is the built-in gate. `vibe-gate init` writes starters.")
-    for sentence in without_effect(gate) if gate else ():
+    for sentence in loading.without_effect(gate) if gate else ():
         complain(f"not yet: {sentence}.")
     for rubric in _unused(gate):
         complain(f"note: no change is reviewed against rubric {rubric!r} yet; name it in {GATE_PATH}.")
@@ -136,7 +142,8 @@ def _unused(gate: Gate | None) -> list[str]:
 
 
 INIT = Command(
-    "Write starter definitions into .vibe-gate/: a gate and one rubric, every key explained. Never overwrites.",
+    "Write the built-in checks and questions into .vibe-gate/, every key explained, and propose commands for the tools "
+    "that the repository uses. Never overwrites.",
     (argument("--dry-run", action="store_true", help="print the files instead of writing them"),),
     _init,
     examples="""\

@@ -23,8 +23,8 @@ from vibe_gate.errors import INCONCLUSIVE, INTERRUPTED, USAGE, GateError, Storag
 from vibe_gate.faces.cli.output import complain, drop_stdout, emit, wrapped
 
 COMMANDS = (
-    "review", "init", "doctor", "demo", "config", "bundles", "verify", "override", "suppress", "install", "uninstall",
-    "post",
+    "review", "init", "doctor", "demo", "config", "completion", "bundles", "verify", "override", "suppress", "install",
+    "uninstall", "post",
 )  # fmt: skip
 """Commands for people, in the order of `--help`."""
 
@@ -122,6 +122,8 @@ def command(name: str) -> Command:
             from vibe_gate.faces.cli.definitions import INIT as found
         case "config":
             from vibe_gate.faces.cli.definitions import CONFIG as found
+        case "completion":
+            from vibe_gate.faces.cli.completion import COMPLETION as found
         case "override":
             from vibe_gate.faces.cli.verdicts import OVERRIDE as found
         case "suppress":
@@ -211,8 +213,9 @@ def _run(argv: Sequence[str], find: Callable[[str], Command]) -> int:
 
 
 def parser(name: str, found: Command) -> Parser:
-    """The argument parser of one command."""
-    made = Parser(prog=f"vibe-gate {name}", usage=found.form, description=_folded(found.summary), epilog=found.examples)
+    """The argument parser of one command; of all of them ("") for their group."""
+    program = f"vibe-gate {name}".rstrip()
+    made = Parser(prog=program, usage=found.form, description=_folded(found.summary), epilog=found.examples)
     for declare in found.arguments:
         declare(made)
     return made

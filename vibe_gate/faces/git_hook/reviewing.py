@@ -123,6 +123,8 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
         more = "; `vibe-gate bundles show` lists the findings" if warned and summary.bundle else ""
         if warned or not passed:
             hook.say(f"vibe-gate: {safe(words.headline(summary))}{more}")
+        if summary.trusted.bootstrap and summary.policy_changes and not again:  # the commit that brings the gate
+            hook.say(f"vibe-gate: gate: {safe(words.gate(summary))}")
         for note in done.notes if not again else ():
             hook.say(f"vibe-gate: note: {safe(note)}")
     hints = "; ".join(safe(hint) for hint in summary.agent_authored.hints)

@@ -1,0 +1,35 @@
+"""The tools that a repository's configuration files name, and a command check for each: what `init` proposes."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+*TOOLS, OWN = Path(__file__).with_name("starters").joinpath("commands.toml").read_text().split("\n\n")
+"""Criteria, commented out, below `# uses NAME: FILE or [TABLE of pyproject.toml] ...`; the last is an example."""
+
+MAX_CHARACTERS = 1_000_000
+"""What is read of a pyproject.toml."""
+
+
+def proposals(root: Path) -> tuple[list[str], str]:
+    """The names of the tools in use, and their criteria. No text of the repository goes into them."""
+    root, names, criteria = root.resolve(), [], ""
+    for tool in TOOLS:
+        name, _, places = tool.partition("\n")[0].removeprefix("# uses ").partition(": ")
+        if any(_holds(root, place) for place in places.split()):
+            names.append(name)
+            criteria += f"\n{tool}\n"
+    return names, f"{criteria}\n{OWN}"
+
+
+def _holds(root: Path, place: str) -> bool:
+    """Whether a file of that name, or that table, is there. Symbolic links do not count."""
+    with suppress(OSError):
+        if not place.startswith("["):
+            return any(path.is_file() and path.resolve() == path for path in root.glob(place))
+        if _holds(root, "pyproject.toml"):
+            with (root / "pyproject.toml").open(errors="replace") as file:
+                return bool(re.search(rf"^\[+{re.escape(place[1:-1])}[].]", file.read(MAX_CHARACTERS), re.M))
+    return False
