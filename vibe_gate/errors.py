@@ -18,6 +18,8 @@ else catches broadly. Every message says what happened and what to do next.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 PASS = 0
 FAIL = 1
 USAGE = 2
@@ -42,12 +44,12 @@ class UsageError(GateError):
 class DefinitionError(UsageError):
     """One or more mistakes in the repository's definitions.
 
-    `mistakes` holds one sentence each, with file, key and suggestion.
+    `mistakes` holds one sentence each, with file, line, key and suggestion.
     """
 
-    def __init__(self, mistakes: list[str]) -> None:
-        super().__init__("\n".join(mistakes))
-        self.mistakes = mistakes
+    def __init__(self, mistakes: Iterable[object]) -> None:
+        self.mistakes = [str(mistake) for mistake in mistakes]
+        super().__init__("\n".join(self.mistakes))
 
 
 class RevisionError(UsageError):

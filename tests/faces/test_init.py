@@ -11,7 +11,7 @@ import pytest
 from command import vibe_gate
 from program import ROOT
 
-from vibe_gate.faces.cli.definitions import CHECKS_PATH, STARTERS
+from vibe_gate.faces.cli.definitions import CHECKS_PATH, SCHEMAS, STARTERS
 
 NOTHING = "Nothing to write: this repository has definitions. Check them with `vibe-gate config check`.\n"
 
@@ -47,7 +47,7 @@ def test_init_writes_starters_and_proposes_commands_as_comments(repo, environ, f
         else:
             (repo / name).write_bytes(text.encode("latin-1"))
     done = vibe_gate("init", cwd=repo, environ=environ)
-    assert (done.returncode, done.stdout) == (0, "".join(f"wrote  {path}\n" for path in STARTERS))
+    assert (done.returncode, done.stdout) == (0, "".join(f"wrote  {path}\n" for path in [*STARTERS, *SCHEMAS]))
     assert "vibe-gate config check" in done.stderr
     added = {path: (repo / path).read_text().removeprefix(text) for path, text in STARTERS.items()}
     assert re.findall('id = "(.*)"', added[CHECKS_PATH]) == [*tools.split(), "lint"]
@@ -86,11 +86,11 @@ def test_init_completes_what_an_interrupted_one_began_from_any_folder(
     before = contents(repo)
     done = vibe_gate("init", cwd=repo, environ=environ)
     assert (done.returncode, done.stderr) == (0, NOTHING)
-    assert done.stdout.splitlines() == [f"kept   {path} (already there)" for path in STARTERS]
+    assert done.stdout.splitlines() == [f"kept   {path} (already there)" for path in [*STARTERS, *SCHEMAS]]
     assert contents(repo) == before
 
 
-@pytest.mark.parametrize("link", [".vibe-gate", ".vibe-gate/rubrics"])
+@pytest.mark.parametrize("link", [".vibe-gate", ".vibe-gate/rubrics", ".vibe-gate/schema"])
 def test_init_refuses_to_write_through_a_symbolic_link(repo: Path, environ: dict[str, str], link: str) -> None:
     target = repo.parent / "elsewhere"
     target.mkdir()

@@ -80,7 +80,8 @@ class Criterion(Model):
     """Settings of the check, validated by the check's own options (see domain.checks)."""
 
     @model_validator(mode="after")
-    def _kind_and_keys_agree(self) -> Criterion:
+    def require_agreement(self) -> Criterion:
+        """Refuse keys that contradict the kind or each other, with ValueError."""
         if self.kind == "judge":
             if not (self.question or "").strip():
                 raise ValueError("a judge criterion needs a question")

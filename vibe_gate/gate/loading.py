@@ -1,7 +1,7 @@
 """From a tree to the gate in force, or to every mistake at once, in the words of its file.
 
-A mistake reads `path: key: what is wrong; suggestion`. Keys and values may come from a hostile tree, so each is quoted
-before it becomes part of a sentence.
+A mistake reads `path:line: key: what is wrong; suggestion`. Keys and values may come from a hostile tree, so each is
+quoted before it becomes part of a sentence.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -29,6 +29,7 @@ from vibe_gate.domain.escape import expression
 from vibe_gate.domain.gate import Gate, GateFile, Origin, Suppression, SuppressionsFile
 from vibe_gate.domain.rubric import IDENTIFIER, Criterion, Rubric
 from vibe_gate.errors import DefinitionError
+from vibe_gate.gate.toml_lines import Location, line_of
 
 FOLDER = ".vibe-gate"
 GATE_PATH = f"{FOLDER}/gate.toml"
@@ -59,7 +60,7 @@ _KINDS = {
     "int_type": "must be a whole number, not {value}",
     "float_type": "must be a number, not {value}",
     "string_type": "must be text, not {value}",
-    "tuple_type": "must be an array, not {value}; write {array}",
+    "tuple_type": "must be an array, not {value}\nwrite {array}",
     "dict_type": "must be a table, not {value}",
     "model_type": "must be a table, not {value}",
     "model_attributes_type": "must be a table, not {value}",
@@ -73,7 +74,6 @@ _KINDS = {
     "string_too_short": "must not be empty",
 }
 
-Location = tuple[int | str, ...]
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -110,20 +110,50 @@ class DefinitionFiles(dict[str, bytes]):
 
 
 @dataclass(frozen=True, slots=True)
+class Mistake:
+    """What is wrong, or only odd, at a line of a definition file; `str()` is the sentence.
+
+    `file` is quoted; `key` is "" for the file as a whole; `criterion`: the id of the criterion that has the key.
+    """
+
+    file: str
+    line: int
+    key: str
+    message: str
+    suggestion: str = ""
+    criterion: str = ""
+
+    def __str__(self) -> str:
+        key = self.key + (f" (id {self.criterion})" if self.criterion else "")
+        what = "; ".join(filter(None, (self.message, self.suggestion)))
+        return ": ".join(filter(None, (f"{self.file}:{self.line}", key, what)))
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
-    """One definition file: its tables, and the sha-256 of its bytes in hex."""
+    """One definition file: its text, its tables, and the sha-256 of its bytes in hex."""
 
     path: str
+    text: str
     tables: dict[str, Any]
     digest: str
 
-    def mistake(self, location: Location, what: str) -> str:
-        """The sentence about a key; one of a criterion is told with the criterion's id."""
-        key = _dotted(location)
+    def mistake(self, location: Location, what: str) -> Mistake:
+        """The mistake about a key; in `what` a line break, which no quoted text holds, begins the suggestion."""
+        name = None
         with suppress(LookupError, TypeError):
             name = self.tables["criterion"][location[1]]["id"] if location[0] == "criterion" else None
-            key += f" (id {_quoted(name)})" if isinstance(name, str) else ""
-        return ": ".join(part for part in (paths.quote(self.path), key, what) if part)
+        message, _, advice = what.partition("\n")
+        criterion = quoted(name) if isinstance(name, str) else ""
+        line = line_of(self.text, location)
+        return Mistake(paths.quote(self.path), line, _dotted(location), message, advice, criterion)
+
+    def values(self, *path: str | None) -> list[tuple[Location, Any]]:
+        """Each value at a path of keys, whether right or not, with its location; None stands for every item."""
+        found: list[tuple[Location, Any]] = [((), self.tables)]
+        for part in path:
+            found = [((*place, key), value) for place, inner in found for key, value in _members(inner, part)]
+        return found
 
 
 def load_gate(tree: DefinitionTree, *, revision: str, origin: Origin) -> Gate | None:
@@ -138,22 +168,15 @@ def load_gate(tree: DefinitionTree, *, revision: str, origin: Origin) -> Gate | 
     return gate
 
 
-def mistakes(tree: DefinitionTree) -> list[str]:
-    """Every mistake in the tree's definitions, one sentence each; [] when all is right."""
+def mistakes(tree: DefinitionTree) -> list[Mistake]:
+    """Every mistake in the tree's definitions, file by file; [] when all is right."""
     return _read(tree, "", "trusted")[1]
 
 
-def without_effect(gate: Gate) -> list[str]:
-    """What the gate asks for and this version does not do yet, as sentences: nothing may only look alive."""
-    said = [
-        f"{criterion.check_name!r} of criterion {criterion.id!r} {CHECKS[criterion.check_name].not_yet}"
-        for rubric in gate.rubrics
-        for criterion in rubric.checked
-        if CHECKS[criterion.check_name].not_yet
-    ]
-    if "trust" in gate.file.model_fields_set:
-        said.append("[trust] uncalibrated decides nothing in this version: judges cannot be calibrated yet")
-    return said
+def definition_files(tree: DefinitionTree) -> list[Source]:
+    """The definition files that can be read as TOML, right or not."""
+    listed = [path for path in sorted(tree.list(FOLDER)) if _is_definition(path)]
+    return [source for path in listed if isinstance(source := _parsed(path, tree.read(path) or b""), Source)]
 
 
 def built_in_gate() -> Gate:
@@ -167,27 +190,36 @@ def built_in_gate() -> Gate:
     return dataclasses.replace(gate, digests=digests)
 
 
-def _read(tree: DefinitionTree, revision: str, origin: Origin) -> tuple[Gate | None, list[str]]:
+def _read(tree: DefinitionTree, revision: str, origin: Origin) -> tuple[Gate | None, list[Mistake]]:
     found = list(islice(chain(_linked(tree), _misplaced(tree)), MISTAKES_SHOWN))
     listed = [path for path in sorted(tree.list(FOLDER)) if _is_definition(path)]
-    sources = [source for path in listed if (source := _parsed(path, tree.read(path) or b"", found)) is not None]
     names = [_stem(path) for path in listed if path.startswith(RUBRICS)]
     file: GateFile | None = None
     rubrics: list[Rubric | None] = []
     suppressions: tuple[Suppression, ...] = ()
-    for source in sources:
-        if source.path == GATE_PATH:
-            file = _gate_file(source, names, found)
-        elif source.path == SUPPRESSIONS:
-            read = _validated(SuppressionsFile, source.tables, (), source, found)
+    digests = []
+    for path in listed:
+        source = _parsed(path, tree.read(path) or b"")
+        if isinstance(source, Mistake):
+            found.append(source)
+            continue
+        digests.append((path, source.digest))
+        own: list[Mistake] = []
+        if path == GATE_PATH:
+            file = _gate_file(source, names, own)
+        elif path == SUPPRESSIONS:
+            read = _validated(SuppressionsFile, source.tables, (), source, own)
             suppressions = read.suppression if read else ()
         else:
-            rubrics.append(_rubric(source, found))
+            rubrics.append(_rubric(source, own))
+        found += sorted(own[:MISTAKES_SHOWN], key=lambda mistake: mistake.line)
+        if len(own) > MISTAKES_SHOWN:
+            found.append(Mistake(paths.quote(path), found[-1].line, "", "and more mistakes like these"))
     if found or not {*listed} - {SUPPRESSIONS}:
         return None, found
+    assert None not in rubrics  # what is not right has left a mistake
     file = file or GateFile(schema=1, rubrics=tuple(names))
-    digests = tuple((source.path, source.digest) for source in sources)
-    return Gate(file, tuple(filter(None, rubrics)), origin, revision, digests, suppressions), []
+    return Gate(file, tuple(filter(None, rubrics)), origin, revision, tuple(digests), suppressions), []
 
 
 # Which files are definitions
@@ -203,77 +235,73 @@ def _stem(path: str) -> str:
     return path.rsplit("/", 1)[-1].removesuffix(".toml")
 
 
-def _linked(tree: DefinitionTree) -> Iterator[str]:
+def _linked(tree: DefinitionTree) -> Iterator[Mistake]:
     """A mistake for every link where a definition could stand: it must not silently count as none."""
+    what = "symbolic links (and submodules) are not followed"
     for path in tree.links(FOLDER):
         if path in (FOLDER, GATE_PATH) or path.startswith(RUBRICS.removesuffix("/")) or path.endswith(".toml"):
-            yield f"{paths.quote(path)}: symbolic links (and submodules) are not followed; put the file itself here"
+            yield Mistake(paths.quote(path), 1, "", what, "put the file itself here")
 
 
-def _misplaced(tree: DefinitionTree) -> Iterator[str]:
+def _misplaced(tree: DefinitionTree) -> Iterator[Mistake]:
     """A mistake for every TOML file that nothing would ever read."""
+    advice = f"the gate is {GATE_PATH}, a rubric is {RUBRICS}ID.toml"
     for path in sorted(tree.list(FOLDER)):
         if path.lower().endswith(".toml") and not _is_definition(path) and path.split("/")[1] not in OTHER_FOLDERS:
-            yield (
-                f"{paths.quote(path)}: no definition is read from here; the gate is {GATE_PATH}, "
-                f"a rubric is {RUBRICS}ID.toml"
-            )
+            yield Mistake(paths.quote(path), 1, "", "no definition is read from here", advice)
 
 
-def _parsed(path: str, raw: bytes, found: list[str]) -> Source | None:
-    """The file's tables, or None, and the mistake that keeps it from being read goes to `found`."""
-    try:
-        tables = _tables(raw)
-    except _Unreadable as error:
-        found.append(f"{paths.quote(path)}: {error}")
-        return None
-    return Source(path, tables, hashlib.sha256(raw).hexdigest())
-
-
-class _Unreadable(Exception):
-    """Why a file cannot be read, as people say it."""
-
-
-def _tables(raw: bytes) -> dict[str, Any]:
+def _parsed(path: str, raw: bytes) -> Source | Mistake:
+    """The file's tables, or the mistake that keeps it from being read."""
     if len(raw) > MAX_BYTES:
-        raise _Unreadable(f"{len(raw):,} bytes; a definition may have at most {MAX_BYTES:,}")
+        return Mistake(paths.quote(path), 1, "", f"{len(raw):,} bytes", f"a definition may have at most {MAX_BYTES:,}")
     try:
         text = raw.decode("utf-8-sig")  # editors on Windows like to put a byte order mark first
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        what = f"line {line}: not UTF-8 (byte {raw[error.start]:#04x}); save the file as UTF-8"
-        raise _Unreadable(what) from error
-    for number, line_text in enumerate(text.split("\n"), 1):
-        if len(line_text) > MAX_LINE:
-            what = f'line {number}: over {MAX_LINE:,} characters; break it up (long text fits in """ quotes)'
-            raise _Unreadable(what)
+        what = f"not UTF-8 (byte {raw[error.start]:#04x})"
+        return Mistake(paths.quote(path), raw.count(b"\n", 0, error.start) + 1, "", what, "save the file as UTF-8")
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line) > MAX_LINE:
+            advice = 'break it up (long text fits in """ quotes)'
+            return Mistake(paths.quote(path), number, "", f"over {MAX_LINE:,} characters", advice)
     try:
         tables = tomllib.loads(text)
         from_json(_as_json(tables))
     except tomllib.TOMLDecodeError as error:
-        raise _Unreadable(_syntax(str(error))) from error
-    except (RecursionError, ValueError) as error:  # int() refuses thousands of digits
-        raise _Unreadable("arrays or tables are nested too deeply, or a number has too many digits") from error
-    return tables
+        return _syntax(path, text, str(error))
+    except (RecursionError, ValueError):  # int() refuses thousands of digits
+        what = "arrays or tables are nested too deeply, or a number has too many digits"
+        return Mistake(paths.quote(path), 1, "", what)
+    return Source(path, text, tables, hashlib.sha256(raw).hexdigest())
 
 
 def _as_json(tables: dict[str, Any]) -> str:
     return json.dumps(tables, default=str)
 
 
-def _syntax(message: str) -> str:
+def _syntax(path: str, text: str, message: str) -> Mistake:
     found = _TOML_PLACE.search(message)
     what = paths.quote(_TOML_PLACE.sub("", message))
     what = f"not TOML: {_PLAINER.get(what, what[:1].lower() + what[1:])}"
-    if not found:
-        return what
-    return f"line {found[1]}, column {found[2]}: {what}" if found[1] else f"at the end of the file: {what}"
+    if found:
+        what += f" (column {found[2]})" if found[2] else " (at the end of the file)"
+    line = int(found[1]) if found and found[1] else text.rstrip().count("\n") + 1
+    return Mistake(paths.quote(path), line, "", what)
+
+
+def _members(value: object, key: str | None) -> Iterable[tuple[int | str, Any]]:
+    """The items of an array, for None; else the value of a table's key, if it is there."""
+    if key is None:
+        return enumerate(value) if isinstance(value, list) else ()
+    return [(key, value[key])] if isinstance(value, dict) and key in value else ()
 
 
 # What they say
 
 
-def _validated(model: type[M], tables: dict[str, Any], prefix: Location, source: Source, found: list[str]) -> M | None:
+def _validated(
+    model: type[M], tables: dict[str, Any], prefix: Location, source: Source, found: list[Mistake]
+) -> M | None:
     """The tables as `model`, or None, and their mistakes go to `found`.
 
     TOML has types of its own, so nothing is converted: `must = "yes"` is a mistake. Its dates are read as ISO text.
@@ -282,61 +310,83 @@ def _validated(model: type[M], tables: dict[str, Any], prefix: Location, source:
         return model.model_validate_json(_as_json(tables), strict=True)
     except ValidationError as error:
         every = error.errors(include_url=False)
-        # A list whose items are all wrong counts as empty, too.
-        details = [detail for detail in every if not (detail["type"] == "too_short" and detail["input"])]
+        # A list whose items are all wrong counts as empty, too. Ids that appear twice are found by _rubric.
+        details = [one for one in every if one["loc"] and not (one["type"] == "too_short" and one["input"])]
         found += [
-            source.mistake(prefix + _location(detail), _sentence(detail, model)) for detail in details[:MISTAKES_SHOWN]
+            source.mistake(prefix + _location(one), _sentence(one, model)) for one in details[: MISTAKES_SHOWN + 1]
         ]
-        if len(details) > MISTAKES_SHOWN:
-            found.append(f"{paths.quote(source.path)}: and more mistakes like these")
         return None
 
 
-def _gate_file(source: Source, rubrics: Sequence[str], found: list[str]) -> GateFile | None:
+def _gate_file(source: Source, rubrics: Sequence[str], found: list[Mistake]) -> GateFile | None:
     """gate.toml; what does not fit the rubric files of these names is a mistake, too."""
     file = _validated(GateFile, source.tables, (), source, found)
-    if file is None:
-        return None
-    named: dict[Location, Sequence[str]] = {("rubrics",): file.rubrics}
-    named |= {("scope", index, "rubrics"): scope.rubrics for index, scope in enumerate(file.scope)}
-    for location, names in named.items():
-        for index, name in enumerate(names):
-            if name in names[:index]:
-                found.append(source.mistake((*location, index), f"{_quoted(name)} is named twice"))
-            elif name not in rubrics:
-                found.append(source.mistake((*location, index), _missing_rubric(name, rubrics)))
+    seen = set()
+    for location, name in source.values("rubrics", None) + source.values("scope", None, "rubrics", None):
+        if not _is_identifier(name) or len(found) > MISTAKES_SHOWN:
+            continue
+        if (location[:-1], name) in seen:
+            found.append(source.mistake(location, f"{quoted(name)} is named twice"))
+        elif name not in rubrics:
+            found.append(source.mistake(location, _missing_rubric(name, rubrics)))
+        seen.add((location[:-1], name))
     return file
 
 
+def _is_identifier(name: object) -> bool:
+    return isinstance(name, str) and re.fullmatch(IDENTIFIER, name) is not None
+
+
 def _missing_rubric(name: str, known: Sequence[str]) -> str:
-    why = f"no rubric {_quoted(name)}: there is no file {paths.quote(f'{RUBRICS}{name}.toml')}"
+    why = f"no rubric {quoted(name)}: there is no file {paths.quote(f'{RUBRICS}{name}.toml')}"
     advice = _did_you_mean(name, known) or "write it, or take the name out"
-    return f"{why} (symbolic links are not followed); {advice}"
+    return f"{why} (symbolic links are not followed)\n{advice}"
 
 
-def _rubric(source: Source, found: list[str]) -> Rubric | None:
+def _rubric(source: Source, found: list[Mistake]) -> Rubric | None:
     """The rubric; what does not fit its file's name, or the checks that there are, is a mistake, too."""
     rubric = _validated(Rubric, source.tables, (), source, found)
-    if rubric is None:
-        return None
-    if rubric.id != _stem(source.path):
-        what = f"is {_quoted(rubric.id)}, but the file's name is {_quoted(_stem(source.path))}; make them the same"
+    name, stem = source.tables.get("id"), _stem(source.path)
+    if _is_identifier(name) and name != stem:
+        what = f"is {quoted(str(name))}, but the file's name is {quoted(stem)}\nmake them the same"
         found.append(source.mistake(("id",), what))
-    for index, criterion in enumerate(rubric.criterion):
-        if criterion.kind == "check":
-            _check_mistakes(criterion, ("criterion", index), source, found)
+    first: dict[object, Location] = {}
+    for location, criterion in source.values("criterion", None):
+        if not isinstance(criterion, dict) or len(found) > MISTAKES_SHOWN:
+            continue
+        key = criterion.get("id")
+        if _is_identifier(key) and first.setdefault(key, location) != location:
+            found.append(source.mistake((*location, "id"), f"is the id of {_dotted(first[key])}, too"))
+        if rubric is None:
+            _contradiction(criterion, location, source, found)
+        if criterion.get("kind") == "check":
+            _check_mistakes(criterion, location, source, found)
     return rubric
 
 
-def _check_mistakes(criterion: Criterion, location: Location, source: Source, found: list[str]) -> None:
-    name = criterion.check_name
-    if criterion.check == "command":
+def _contradiction(criterion: dict[str, Any], location: Location, source: Source, found: list[Mistake]) -> None:
+    """Add what is wrong with a criterion as a whole: pydantic does not say it while one of its keys is wrong."""
+    if criterion.get("kind") not in ("judge", "check") or not criterion.keys() <= Criterion.model_fields.keys():
+        return  # what was meant is not known
+    try:
+        Criterion.model_construct(**criterion).require_agreement()  # type: ignore[operator]
+    except ValueError as error:
+        mistake = source.mistake(location, str(error))
+        found += [mistake] if mistake not in found else []
+    except (TypeError, AttributeError):
+        return  # a key whose type is wrong
+
+
+def _check_mistakes(criterion: dict[str, Any], location: Location, source: Source, found: list[Mistake]) -> None:
+    name = criterion.get("check", "command" if "command" in criterion else None)
+    options = criterion.get("options", {})
+    if criterion.get("check") == "command":
         found.append(source.mistake((*location, "check"), 'write command = ["program", "argument"] instead'))
-    elif name not in CHECKS:
-        what = f"no check {_quoted(name)}; {_suggestion(name, list(CHECKS), 'the checks')}"
+    elif isinstance(name, str) and name not in CHECKS:
+        what = f"no check {quoted(name)}\n{suggestion(name, list(CHECKS), 'the checks')}"
         found.append(source.mistake((*location, "check"), what))
-    else:
-        _validated(CHECKS[name].options, criterion.options, (*location, "options"), source, found)
+    elif isinstance(name, str) and isinstance(options, dict):
+        _validated(CHECKS[name].options, options, (*location, "options"), source, found)
 
 
 # How a mistake gets its sentence
@@ -346,23 +396,23 @@ def _sentence(detail: ErrorDetails, model: type[BaseModel]) -> str:
     kind, location, value = detail["type"], _location(detail), detail["input"]
     context = detail.get("ctx", {})
     if location == ("schema",):
-        return "write schema = 1 at the top of the file; a higher number asks for a newer vibe-gate"
+        return "write schema = 1 at the top of the file\na higher number asks for a newer vibe-gate"
     if kind == "extra_forbidden":
         known = list(_fields(_table_of(model, location)))
-        return f"unknown key; {_suggestion(str(location[-1]), known, 'known keys here')}"
+        return f"unknown key\n{suggestion(str(location[-1]), known, 'known keys here')}"
     if kind == "literal_error":
         expected = str(context["expected"]).replace("'", '"')
         words = re.findall(r'"([^"]*)"', expected)
         if detail["loc"][-1] == "[key]":
-            return f"unknown name; {_suggestion(str(value), words, 'known names here')}"
-        return "; ".join(filter(None, (f"must be {expected}, not {_shown(value)}", _did_you_mean(value, words))))
+            return f"unknown name\n{suggestion(str(value), words, 'known names here')}"
+        return "\n".join(filter(None, (f"must be {expected}, not {_shown(value)}", _did_you_mean(value, words))))
     if kind in _KINDS:
         return _KINDS[kind].format(value=_shown(value), array=_as_array(value, location), **context)
     if kind == "string_pattern_mismatch" and context["pattern"] == IDENTIFIER:
         return f'must be lower-case letters, digits, ".", "_" and "-", at most 64, not {_shown(value)}'
     if kind == "value_error":
         told = paths.quote(str(context["error"]))
-        return f"{_quoted(value)} {told}" if isinstance(value, str) else told
+        return f"{quoted(value)} {told}" if isinstance(value, str) else told
     said = detail["msg"].replace("Input should be", "must be")
     return paths.quote(said[:1].lower() + said[1:])
 
@@ -373,17 +423,17 @@ def _location(detail: ErrorDetails) -> Location:
     return location[:-1] if location[-1:] == ("[key]",) and detail["type"] != "extra_forbidden" else location
 
 
-def _suggestion(word: str, known: Sequence[str], kind: str) -> str:
+def suggestion(word: str, known: Sequence[str], kind: str) -> str:
     """`did you mean ...?`, or what could stand there."""
     return _did_you_mean(word, known) or f"{kind}: {', '.join(sorted(known))}"
 
 
 def _did_you_mean(value: object, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(value[:64].lower(), known, n=1) if isinstance(value, str) else []
-    return f"did you mean {_quoted(near[0])}?" if near else ""
+    return f"did you mean {quoted(near[0])}?" if near else ""
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """Text from a file in double quotes: cut, and with nothing invisible left in it."""
     cut = text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
     shown = paths.quote(cut)
@@ -393,7 +443,7 @@ def _quoted(text: str) -> str:
 def _shown(value: object) -> str:
     """A value from a file as TOML would have it; an array or a table by its kind."""
     if isinstance(value, str):
-        return _quoted(value)
+        return quoted(value)
     if isinstance(value, (list, dict)):
         return "an array" if isinstance(value, list) else "a table"
     return str(value).lower()[:SHOWN_CHARACTERS]
@@ -404,13 +454,13 @@ def _as_array(value: object, location: Location) -> str:
     if not isinstance(value, str):
         return f"[[{_dotted(location)}]] with two brackets"
     words = value.split() if location[-1] == "command" else [value]
-    return f"[{', '.join(map(_quoted, words))}]"
+    return f"[{', '.join(map(quoted, words))}]"
 
 
 def _dotted(location: Location) -> str:
     """A key as people write it: `scope[0].paths[1]`, counted from 0."""
     parts = (
-        f"[{part}]" if isinstance(part, int) else f".{part}" if _BARE_KEY.match(part) else f".{_quoted(part)}"
+        f"[{part}]" if isinstance(part, int) else f".{part}" if _BARE_KEY.match(part) else f".{quoted(part)}"
         for part in location
     )
     return "".join(parts).removeprefix(".")

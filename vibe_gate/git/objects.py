@@ -200,14 +200,14 @@ class Tree:
         return self._objects.read(entry.id).data
 
     def links(self, prefix: str) -> list[str]:
-        """Paths of what is neither file nor folder (symbolic links, submodules) at `prefix` or below, sorted."""
+        """Paths of symbolic links and submodules at `prefix` or below ("" for all), sorted."""
         folder = paths.encode(prefix.strip("/"))
-        entry = self.entry(folder)
+        entry = self.entry(folder) if folder else TreeEntry(TREE_MODE, self.id)
         if entry is None:
             return []
         if not entry.is_tree:
             return [] if entry.is_regular else [prefix.strip("/")]
-        found = self.walk(entry.id, folder + b"/")
+        found = self.walk(entry.id, folder + b"/" if folder else b"")
         return sorted(paths.decode(path) for path, below in found if not below.is_regular)
 
     def list(self, prefix: str) -> list[str]:

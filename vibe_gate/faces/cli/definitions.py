@@ -1,4 +1,4 @@
-"""`vibe-gate init` and `vibe-gate config show|check`: write starter definitions; read those that are there."""
+"""`vibe-gate init` and `vibe-gate config show|check|schema`: write starter definitions; read those that are there."""
 
 from __future__ import annotations
 
@@ -10,22 +10,28 @@ from pathlib import Path
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Gate
-from vibe_gate.errors import PASS, DefinitionError, InfrastructureError, UsageError
-from vibe_gate.faces.cli.dispatch import Command, argument
-from vibe_gate.faces.cli.output import complain, emit
+from vibe_gate.errors import PASS, USAGE, DefinitionError, InfrastructureError, UsageError
+from vibe_gate.faces.cli.dispatch import JSON, Command, argument
+from vibe_gate.faces.cli.output import complain, emit, emit_result
 from vibe_gate.faces.cli.tools import proposals
 from vibe_gate.gate import loading
+from vibe_gate.gate.advice import warnings
 from vibe_gate.gate.effective import effective_toml
-from vibe_gate.gate.loading import FOLDER, GATE_PATH, DefinitionTree, load_gate, mistakes
+from vibe_gate.gate.loading import FOLDER, GATE_PATH, DefinitionTree, Mistake, load_gate, mistakes
+from vibe_gate.gate.schema import MODELS, json_schema
 from vibe_gate.git import Repository, open_repository
 
 WORKTREE = "worktree"
 
 CHECKS_PATH = f"{FOLDER}/rubrics/safety.toml"
 STARTERS = {GATE_PATH: Path(__file__).with_name("starters").joinpath("gate.toml").read_text()} | {
-    f"{FOLDER}/rubrics/{path.name}": path.read_text() for path in sorted(loading.BUILT_IN.glob("rubrics/*.toml"))
+    f"{FOLDER}/rubrics/{path.name}": f"#:schema ../schema/rubric.json\n{path.read_text()}"
+    for path in sorted(loading.BUILT_IN.glob("rubrics/*.toml"))
 }
 """Path in the repository -> TOML: the built-in checks and questions, every key explained."""
+
+SCHEMAS = {f"{FOLDER}/schema/{name}.json": name for name in ("gate", "rubric")}
+"""Path in the repository -> name of the JSON Schema to which a starter's first line points."""
 
 _NEXT = """\
 Next:
@@ -39,11 +45,13 @@ def _init(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         root = repository.root
     present = _present(root)
     # Where a gate of one's own has begun, a starter more would change what it demands.
-    missing = [path for path in STARTERS if path not in present] if _are_starters(root, present) else []
+    wanted = [*STARTERS, *SCHEMAS] if _are_starters(root, present) else []
+    missing = [path for path in wanted if path not in present]
     tools, commands = proposals(root)
     texts = STARTERS | {CHECKS_PATH: STARTERS[CHECKS_PATH] + commands}
     for path in missing if args.dry_run else []:
-        emit(f"# ---- {path}\n{texts[path]}\n")
+        emit(f"# ---- {path}\n{texts.get(path) or f'# vibe-gate config schema {SCHEMAS[path]}'}\n")
+    texts |= {path: json_schema(name) for path, name in SCHEMAS.items()}
     for path in present:
         emit(f"kept   {paths.quote(path)} (already there)\n")
     if args.dry_run:
@@ -59,19 +67,19 @@ def _init(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _present(root: Path) -> list[str]:
-    """gate.toml and the rubrics that are there, paths from the root. UsageError if a link or file is in the way."""
-    for folder in (FOLDER, f"{FOLDER}/rubrics"):
+    """gate.toml, rubrics and schemas that are there, from the root. UsageError if a link or file is in the way."""
+    for folder in (FOLDER, f"{FOLDER}/rubrics", f"{FOLDER}/schema"):
         place = root / folder
         if place.is_symlink() or (place.exists() and not place.is_dir()):
             raise UsageError(f"{folder}: a symbolic link or a file stands where a folder belongs; move it away.")
     rubrics = sorted(f"{FOLDER}/rubrics/{path.name}" for path in (root / FOLDER / "rubrics").glob("*.toml"))
-    return [path for path in (GATE_PATH, *rubrics) if os.path.lexists(root / path)]
+    return [path for path in (GATE_PATH, *rubrics, *SCHEMAS) if os.path.lexists(root / path)]
 
 
 def _are_starters(root: Path, present: list[str]) -> bool:
     gate = root / GATE_PATH
     own_gate = GATE_PATH in present and not (gate.is_file() and gate.read_bytes() == STARTERS[GATE_PATH].encode())
-    return not own_gate and set(present) <= STARTERS.keys()
+    return not own_gate and set(present) <= {*STARTERS, *SCHEMAS}
 
 
 def _write_starter(root: Path, path: str, text: str) -> None:
@@ -89,14 +97,28 @@ def _write_starter(root: Path, path: str, text: str) -> None:
 
 
 def _config(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    if args.action == "schema":
+        emit(json_schema(args.name or "gate"))
+        return PASS
+    if args.name or (args.json and args.action == "show"):
+        raise UsageError(f"a name belongs to `config schema`, --json to `config check`; not to `config {args.action}`.")
     with open_repository(Path.cwd(), environ) as repository:
         tree, revision = _tree(repository, args.definitions)
         problems = mistakes(tree)
         if revision == WORKTREE:
             problems += _unrecorded(repository.root, tree)
-        if problems:
-            raise DefinitionError(problems)
-        gate = load_gate(tree, revision=revision, origin="trusted")
+        odd = warnings(tree, problems)
+        gate = None if problems else load_gate(tree, revision=revision, origin="trusted")
+    if args.json:
+        keys = ("file", "line", "key", "message", "suggestion")
+        shown = [[{key: getattr(one, key) for key in keys} for one in every] for every in (problems, odd)]
+        code = USAGE if problems else PASS
+        emit_result(args, {"exit_code": code, "mistakes": shown[0], "warnings": shown[1]}, ())
+        return code
+    for one in odd if args.action == "check" else ():
+        complain(f"warning: {one}")
+    if problems:
+        raise DefinitionError(problems)
     source = "in the working tree" if revision == WORKTREE else f"at {paths.quote(revision)[:12]}"
     if args.action == "show":
         emit(effective_toml(gate or loading.built_in_gate()))
@@ -104,10 +126,6 @@ def _config(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         emit(_sentence(gate, source))
     if gate is None and args.action == "show":
         complain(f"No definitions {source}: this is the built-in gate. `vibe-gate init` writes starters.")
-    for sentence in loading.without_effect(gate) if gate else ():
-        complain(f"not yet: {sentence}.")
-    for rubric in _unused(gate):
-        complain(f"note: no change is reviewed against rubric {rubric!r} yet; name it in {GATE_PATH}.")
     return PASS
 
 
@@ -118,10 +136,10 @@ def _tree(repository: Repository, definitions: str) -> tuple[DefinitionTree, str
     return repository.tree(revision), revision
 
 
-def _unrecorded(root: Path, tree: DefinitionTree) -> list[str]:
+def _unrecorded(root: Path, tree: DefinitionTree) -> list[Mistake]:
     """The mistake of a gate.toml that is on disk but not in a snapshot: nothing else would mention it."""
     if os.path.lexists(root / GATE_PATH) and tree.read(GATE_PATH) is None:
-        return [f"{GATE_PATH}: git does not record it as a file: it is ignored or a symbolic link. Fix that first."]
+        return [Mistake(GATE_PATH, 1, "", "git does not record it as a file: it is ignored or a symbolic link")]
     return []
 
 
@@ -134,16 +152,9 @@ def _sentence(gate: Gate | None, source: str) -> str:
     return f"ok: {', '.join(counts)} {source}.\n"
 
 
-def _unused(gate: Gate | None) -> list[str]:
-    if gate is None:
-        return []
-    used = {*gate.file.rubrics, *(name for scope in gate.file.scope for name in scope.rubrics)}
-    return [rubric.id for rubric in gate.rubrics if rubric.id not in used]
-
-
 INIT = Command(
-    "Write the built-in checks and questions into .vibe-gate/, every key explained, and propose commands for the tools "
-    "that the repository uses. Never overwrites.",
+    "Write the built-in checks and questions into .vibe-gate/, every key explained, and the JSON Schemas that editors "
+    "read; propose commands for the tools that the repository uses. Never overwrites.",
     (argument("--dry-run", action="store_true", help="print the files instead of writing them"),),
     _init,
     examples="""\
@@ -154,9 +165,11 @@ examples:
 )
 
 CONFIG = Command(
-    "Show the gate that .vibe-gate/ defines, defaults filled in, or check it for mistakes.",
+    "Show the gate that .vibe-gate/ defines, defaults filled in; check it for mistakes; print its JSON Schemas.",
     (
-        argument("action", choices=("show", "check"), help="show: print the gate as TOML; check: list mistakes"),
+        argument("action", choices=("show", "check", "schema"), help="print as TOML, list mistakes, print JSON Schema"),
+        argument("name", nargs="?", choices=tuple(MODELS), metavar="FILE", help=f"schema of {', '.join(MODELS)}"),
+        JSON,
         argument(
             "--definitions",
             metavar="REV|worktree",
@@ -168,6 +181,7 @@ CONFIG = Command(
     examples="""\
 examples:
   vibe-gate config check                    list every mistake; exit 2 if any
+  vibe-gate config schema rubric            the JSON Schema that editors read
   vibe-gate config show                     the effective gate, as TOML
   vibe-gate config show --definitions main  as it is on main
 """,

@@ -145,7 +145,7 @@ def _definitions(repository: Repository) -> Point:
     files = tree.list(FOLDER)
     if not files:
         return Point("definitions", "ok", f"built-in gate (no {FOLDER} here)", "`vibe-gate init` writes starters.")
-    wrong = mistakes(tree)
+    wrong = [str(mistake) for mistake in mistakes(tree)]
     if wrong:
         return Point("definitions", "broken", f"{counted(len(wrong), 'mistake')} in the working tree", "\n".join(wrong))
     return Point("definitions", "ok", f"{counted(len(files), 'file')} in {FOLDER} of the working tree, no mistakes")

@@ -1,0 +1,64 @@
+"""What is odd about definitions without being a mistake: what has no effect, or not the one that was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from vibe_gate.checks import CHECKS
+from vibe_gate.domain import paths
+from vibe_gate.domain.gate import POLICY_BLOCK, POLICY_WARN
+from vibe_gate.gate import loading
+from vibe_gate.gate.loading import Mistake, Source
+
+_GLOBS = (
+    ("scope", None, "paths", None), ("policy", "block", None), ("policy", "warn", None),
+    ("criterion", None, "paths", None), ("suppression", None, "paths", None),
+)  # fmt: skip
+"""Globs of files that should be there. Those of a check's options may be of files that must not be."""
+
+
+def warnings(tree: loading.DefinitionTree, mistakes: Sequence[Mistake]) -> list[Mistake]:
+    """What is odd about the tree's definitions; nothing about a key that has one of the `mistakes`."""
+    sources = loading.definition_files(tree)
+    files = tree.list("") + tree.links("") if sources else []
+    wrong = {(mistake.file, mistake.key) for mistake in mistakes}
+    # While a file cannot be read, or a name in it is wrong, what no other file has may be there.
+    found = [] if mistakes else [*_unused(sources), *_unknown_criteria(sources)]
+    for source in sources:
+        found += [*_not_yet(source), *_unmatched(source, files)]
+    return sorted((one for one in found if (one.file, one.key) not in wrong), key=lambda one: (one.file, one.line))
+
+
+def _not_yet(source: Source) -> Iterator[Mistake]:
+    """What this version does not do yet: nothing may only look alive."""
+    for location, name in source.values("criterion", None, "check"):
+        if isinstance(name, str) and name in CHECKS and CHECKS[name].not_yet:
+            yield source.mistake(location, f'not yet: "{name}" {CHECKS[name].not_yet}')
+    for location, _ in source.values("trust"):
+        yield source.mistake(location, "not yet: decides nothing in this version, since judges cannot be calibrated")
+
+
+def _unmatched(source: Source, files: Sequence[str]) -> Iterator[Mistake]:
+    # A list of one's own repeats the default globs, and a repository need not have such files.
+    for location, glob in (item for path in _GLOBS for item in source.values(*path)):
+        if not isinstance(glob, str) or glob in POLICY_BLOCK + POLICY_WARN:
+            continue
+        if not any(paths.matches(file, (glob,)) for file in files):
+            yield source.mistake(location, f"{loading.quoted(glob)} matches no file of this tree")
+
+
+def _unknown_criteria(sources: Sequence[Source]) -> Iterator[Mistake]:
+    known = {"policy", *(str(name) for source in sources for _, name in source.values("criterion", None, "id"))}
+    for source in sources:
+        for location, name in source.values("suppression", None, "criterion"):
+            if isinstance(name, str) and name not in known:
+                advice = loading.suggestion(name, sorted(known), "criteria")
+                yield source.mistake(location, f"no rubric has this criterion\n{advice}")
+
+
+def _unused(sources: Sequence[Source]) -> Iterator[Mistake]:
+    for gate in (source for source in sources if source.path == loading.GATE_PATH):
+        named = {str(name) for _, name in gate.values("rubrics", None) + gate.values("scope", None, "rubrics", None)}
+        for source in sources:
+            if source.path.startswith(loading.RUBRICS) and source.path[len(loading.RUBRICS) : -5] not in named:
+                yield source.mistake((), f"no change is reviewed against this rubric\nname it in {loading.GATE_PATH}")

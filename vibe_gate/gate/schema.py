@@ -1,0 +1,23 @@
+"""JSON Schemas of the definition files, made from the models that read them, for editors."""
+
+from __future__ import annotations
+
+import json
+
+from pydantic.json_schema import GenerateJsonSchema
+
+from vibe_gate.checks import CHECKS
+from vibe_gate.domain.gate import GateFile, SuppressionsFile
+from vibe_gate.domain.model import Model
+from vibe_gate.domain.rubric import Rubric
+
+MODELS: dict[str, type[Model]] = {"gate": GateFile, "rubric": Rubric, "suppressions": SuppressionsFile}
+
+
+def json_schema(name: str) -> str:
+    """The schema of one of MODELS, as JSON text. Editors see keys, types and names; `config check` sees more."""
+    schema = MODELS[name].model_json_schema(by_alias=True)
+    if name == "rubric":
+        checks = {"type": "string", "enum": sorted(CHECKS.keys() - {"command"})}
+        schema["$defs"]["Criterion"]["properties"]["check"] = checks
+    return json.dumps({"$schema": GenerateJsonSchema.schema_dialect, **schema}, indent=2) + "\n"
