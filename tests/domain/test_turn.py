@@ -16,15 +16,6 @@ def marks(*said: str) -> list[HookMark]:
     ]
 
 
-def test_parallel_calls_of_one_tool_find_their_own_ends() -> None:
-    said = marks("pre:0", "pre:1", "pre:2", "pre:3", "post:1", "post:2", "post:3", "post:0")
-    calls, capture = correlate(said, ())
-    assert [(call.hook_ref.pre, call.hook_ref.post, call.duration_ms) for call in calls] == [
-        (0, 7, 70), (1, 4, 30), (2, 5, 30), (3, 6, 30),
-    ]  # fmt: skip
-    assert capture.complete
-
-
 def test_a_failed_call_ends_and_is_not_ok() -> None:
     calls, capture = correlate(marks("pre:a", "fail:a"), ())
     assert (calls[0].ok, calls[0].ended_at, capture.complete) == (False, 1010, True)

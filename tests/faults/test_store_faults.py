@@ -90,8 +90,9 @@ def copy(source: Path, target: Path) -> Path:
     return target
 
 
-def bring_in(archive: Path) -> Callable[[Path], None]:
-    return lambda root: import_bundles(root, archive, NOW) and None
+def empty(folder: Path, number: int) -> Path:
+    (folder / str(number)).mkdir()
+    return folder / str(number)
 
 
 def assert_imported(root: Path, archive: Path) -> None:
@@ -105,10 +106,12 @@ def assert_imported(root: Path, archive: Path) -> None:
     assert list_runs(root)[0].summary.outcome == "pass"
 
 
-def each_call_fails(do: Callable[[Path], None], made: Callable[[int], Path], after: Callable[[Path], None]) -> int:
-    """`do` with its n-th call into the system failing, for every thirteenth n; how many calls there are."""
+def each_call_fails(
+    do: Callable[[Path], object], made: Callable[[int], Path], after: Callable[[Path], None], step: int = 13
+) -> int:
+    """`do` with its n-th call into the system failing, for every `step`th n; how many calls there are."""
     do(made(0))  # loads what it loads on first use: an import that fails is no fault of the store
-    for number in itertools.count(1, 13):
+    for number in itertools.count(1, step):
         root = made(number)
         fault = AtCall(number, _fail_with(errno.EIO), but="let_go")
         sys.setprofile(fault)
@@ -127,8 +130,10 @@ def each_call_fails(do: Callable[[Path], None], made: Callable[[int], Path], aft
     raise AssertionError
 
 
-def each_call_kills(do: Callable[[Path], None], made: Callable[[int], Path], after: Callable[[Path], None]) -> int:
-    for number in itertools.count(1, 17):
+def each_call_kills(
+    do: Callable[[Path], object], made: Callable[[int], Path], after: Callable[[Path], None], step: int = 17
+) -> int:
+    for number in itertools.count(1, step):
         root = made(number)
         child = os.fork()
         if child == 0:
@@ -157,12 +162,11 @@ def test_whichever_call_of_an_import_fails_or_kills_nothing_half_is_seen(
     tmp_path: Path, stores: Path, fault: Callable[..., int]
 ) -> None:
     archive = stores / "archive"
-
-    def empty(number: int) -> Path:
-        (tmp_path / str(number)).mkdir()
-        return tmp_path / str(number)
-
-    calls = fault(bring_in(archive), empty, lambda root: assert_imported(root, archive))
+    calls = fault(
+        lambda root: import_bundles(root, archive, NOW),
+        lambda number: empty(tmp_path, number),
+        lambda root: assert_imported(root, archive),
+    )
     assert calls > 100
 
 
@@ -178,11 +182,7 @@ def test_whichever_call_of_an_export_fails_there_is_no_archive_or_a_whole_one(tm
             other.mkdir()
             import_bundles(other, path, NOW)
 
-    def empty(number: int) -> Path:
-        (tmp_path / str(number)).mkdir()
-        return tmp_path / str(number)
-
-    assert each_call_fails(write, empty, look) > 50
+    assert each_call_fails(write, lambda number: empty(tmp_path, number), look) > 50
 
 
 @pytest.mark.parametrize("files", [1, 40])

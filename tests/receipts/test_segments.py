@@ -129,24 +129,6 @@ def test_what_a_range_brings_that_is_called_reviewed_was_shown(seed):
         assert missed(made) == [], made
 
 
-def shaped(*commits: tuple[str, str], clean: str = "") -> World:
-    """The line `a` is what the range begins without; each commit by its parents and its lines, from number 2 on."""
-    made = World(clean=set(clean))
-    for parents, lines in (("", "a"), (OLD, ""), *commits):
-        made.add(list(parents), frozenset(lines))
-    return made
-
-
-def test_a_merge_that_was_seen_against_one_parent_only_hides_what_it_took_from_the_other():
-    # From the old state; a merge that keeps it; the new state again, and a range from the base to there; the old again.
-    assert missed(shaped((OLD, "ab"), ("21", "ab"), ("3", "b"), ("4", "ab"))) == []
-
-
-def test_what_the_middle_of_a_range_brings_and_its_end_has_no_more_is_hidden_where_a_merge_takes_it_away():
-    # From the old state; the same as the base did; a merge of both; what was done is taken back; a merge of these.
-    assert missed(shaped((OLD, "ab"), ("2", "b"), ("31", "b"), ("3", "ab"), ("54", "ab"), clean="46")) == []
-
-
 def test_a_segment_has_one_way_in_and_one_way_out():
     # "3" takes back what "2" brought; of that, "5" has what "3" left, and nobody saw it go.
     history = History({"1": ["0"], "2": ["1"], "3": ["2"], "4": ["2"], "5": ["3", "4"]}, "0")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from bundle_words import KEY, SECRET, START, Clock, Ended, Hush, record_a_review
 
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import Attachment, RunRecorder, RunResult, Store, TurnRecorder, read_bundle
+from vibe_gate.store.session import TimelineEvent
 
 GOLDEN = Path(__file__).parents[1] / "golden/bundle-1"
 
@@ -28,6 +30,10 @@ def run(store: Store) -> RunRecorder:
 
 def hook(turn: TurnRecorder, event: str, tool_use_id: str, tool: str = "Read", **more: Any) -> None:
     turn.hook({"hook_event_name": event, "tool_name": tool, "tool_use_id": tool_use_id, **more})
+
+
+async def all_of(events: AsyncIterator[TimelineEvent]) -> list[TimelineEvent]:
+    return [event async for event in events]
 
 
 def turn_of(run: RunRecorder, turn: TurnRecorder) -> RunResult:
@@ -180,11 +186,7 @@ def test_torn_last_lines_are_left_out(run: RunRecorder) -> None:
     result = read_bundle(run.directory)
     assert [message.summary for message in result.messages] == ["whole"]
     assert len(result.tools.all()) == 1
-
-    async def count() -> int:
-        return len([event async for event in result.timeline.events()])
-
-    assert asyncio.run(count()) == 4
+    assert len(asyncio.run(all_of(result.timeline.events()))) == 4
 
 
 def test_an_annotation_lies_beside_the_sealed_files_and_breaks_no_seal(run: RunRecorder) -> None:
@@ -239,6 +241,7 @@ def test_opening_reads_no_log(golden: RunResult) -> None:
         ("nodes/judge-quality/turn-001/events.ndjson", lambda result: list(result.messages)),
         ("nodes/judge-quality/turn-001/hooks.ndjson", lambda result: result.tools.all()),
         ("nodes/fix/turn-001/summary.json", lambda result: result.todos),
+        ("nodes/judge-quality/turn-001/hooks.ndjson", lambda result: asyncio.run(all_of(result.timeline.events()))),
         ("events.ndjson", lambda result: result.files.changed()),
         ("change.patch", lambda result: result.files.changed()[0].stats),
     ],

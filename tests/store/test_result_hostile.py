@@ -102,10 +102,10 @@ def test_a_line_without_end_is_refused(turn: Path, ask: Callable[[RunResult], An
         ask(read_bundle(turn))
 
 
-def sealed_content(run: RunRecorder, **lie: Any) -> StoredContent:
+def sealed_content(run: RunRecorder, data: bytes = b"12345", **lie: Any) -> StoredContent:
     """The content of a turn's only file, of which the turn's summary says something else."""
     recorder = run.turn("fix")
-    kept = recorder.content("after", b"12345")
+    kept = recorder.content("after", data)
     assert kept is not None
     content = Content(**{"sha256": kept.sha256, "size": kept.size} | lie)
     recorder.seal(Ended(), TurnChange(files=(TurnFile(path="a", change_type="added", after=content),)))
@@ -182,20 +182,13 @@ def test_annotating_follows_no_link(bundle: Path, tmp_path: Path) -> None:
 def test_a_bomb_takes_little_memory(store: Store) -> None:
     """A gzip of 200 MB that claims to be 9 MB."""
     run = store.begin(KEY, START, {})
-    recorder = run.turn("fix")
-    kept = recorder.content("after", b"x" * 20_000)
-    assert kept is not None
-    content = Content(sha256=kept.sha256, size=9_000_000)
-    recorder.seal(Ended(), TurnChange(files=(TurnFile(path="a", change_type="added", after=content),)))
-    folder = run.directory / recorder.relative
-    (path,) = (folder / "files/after").iterdir()
+    content = sealed_content(run, b"x" * 20_000, size=9_000_000)
+    (path,) = run.directory.glob("nodes/fix/turn-001/files/after/*")
     path.write_bytes(gzip.compress(bytes(200_000_000), 1))
-    (change,) = read_bundle(folder).files.changed()
-    assert change.after is not None
     tracemalloc.start()
     try:
         with pytest.raises(IntegrityError, match="its content does not match"):
-            change.after.bytes()
+            content.bytes()
         assert tracemalloc.get_traced_memory()[1] < 40_000_000
     finally:
         tracemalloc.stop()

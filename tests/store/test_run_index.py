@@ -146,7 +146,7 @@ def test_a_link_or_a_fifo_in_the_place_of_a_summary_is_corrupt(tmp_path, state):
 def test_folders_that_are_no_runs_are_not_listed(tmp_path, state):
     run_id = recorded(tmp_path)
     store = tmp_path / STORE
-    for name in ("objects", "quarantine", "trash", "sessions", "index", "a b", ".hidden"):
+    for name in ("objects", "quarantine", "trash", "sessions", "index", "a b", ".hidden", "\x1b[2J"):
         (store / name / "20260102T030405678Z-00000000").mkdir(parents=True, exist_ok=True)
     (store / KEY / "20260102T030405678Z-0000000g").mkdir()
     (store / KEY / "20260102T030405678Z-00000001").write_text("a file")

@@ -136,20 +136,6 @@ def test_spending_is_counted_by_day_with_corrections(state):
     assert state.spending.spent(NOW - timedelta(days=1)) == 0
 
 
-@pytest.mark.parametrize("settled", [1, 3])
-def test_what_was_settled_before_a_kill_is_in_the_days_spending(tmp_path, state, settled):
-    killed = run(
-        "import os\nstate = open_state(sys.argv[1])\n"
-        "for _ in range(int(sys.argv[2])):\n"
-        "    state.spending.add(0.25, 'run', datetime(2026, 3, 4, tzinfo=UTC))\n"
-        "os.kill(os.getpid(), 9)",
-        tmp_path, settled,
-    )  # fmt: skip
-    assert killed.wait(60) == -9
-    killed.communicate()
-    assert state.spending.spent(NOW) == settled * 0.25
-
-
 # Several processes
 
 
