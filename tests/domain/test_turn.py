@@ -21,28 +21,6 @@ def test_a_failed_call_ends_and_is_not_ok() -> None:
     assert (calls[0].ok, calls[0].ended_at, capture.complete) == (False, 1010, True)
 
 
-def test_a_denied_call_has_no_end_and_misses_nothing() -> None:
-    calls, capture = correlate(marks("pre:a"), {"a"})
-    assert (calls[0].ok, calls[0].ended_at, calls[0].hook_ref.post) == (False, None, None)
-    assert capture.complete
-
-
-@pytest.mark.parametrize(
-    ("said", "missing"),
-    [
-        (["pre:a"], ("PostToolUse a",)),
-        (["post:a"], ("PreToolUse a",)),
-        (["fail:a"], ("PreToolUse a",)),
-        (["pre:a", "post:b"], ("PostToolUse a", "PreToolUse b")),
-    ],
-)
-def test_a_half_that_was_not_captured_is_named(said: list[str], missing: tuple[str, ...]) -> None:
-    calls, capture = correlate(marks(*said), ())
-    assert capture.missing_events == missing
-    assert not capture.complete
-    assert len(calls) == len(missing)
-
-
 def test_hooks_without_an_id_or_seen_twice_are_warnings() -> None:
     _, capture = correlate(marks("pre:", "pre:a", "pre:a", "post:a", "post:a"), ())
     assert capture.warnings == (

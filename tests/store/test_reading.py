@@ -51,13 +51,9 @@ def test_a_bundle_reads_the_same_from_wherever_it_is_copied(store: Store, tmp_pa
     assert view.graph().to_json() == (tmp_path / "elsewhere/graph.json").read_text()
 
 
-def _vouched_for(run: RunRecorder) -> list[str]:
-    return list(json.loads((run.directory / "summary.json").read_bytes())["digests"])
-
-
 def test_any_changed_missing_or_added_log_is_named(store: Store) -> None:
     run = sealed(store)
-    names = _vouched_for(run)
+    names = list(json.loads((run.directory / "summary.json").read_bytes())["digests"])
     assert len(names) == 9
     for name in names:
         place = run.directory / name
@@ -107,10 +103,13 @@ def test_a_torn_last_event_is_cut_and_a_damaged_one_named(store: Store, tmp_path
     "event",
     [
         {"type": "node.added", "node_id": "a", "data": {}},
+        {"type": "node.added", "data": {"kind": "judge"}},
         {"type": "node.status", "node_id": "a", "data": {"status": "FINE"}},
+        {"type": "node.status", "node_id": "a", "data": {}},
         {"type": "edge.added", "data": {"from": "a"}},
         {"type": "edge.added", "data": {"from": "a", "to": ["b"]}},
         {"type": "turn.started", "data": {"turn": "turn-001"}},
+        {"type": "turn.started", "node_id": "a", "data": {"turn": 1}},
         {"type": "anything", "data": {}},
         {"type": "log.mark", "data": {}, "seq": 7},
     ],
