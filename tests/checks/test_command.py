@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from checks.asking import ask, places
@@ -15,7 +16,7 @@ OUTPUTS = Path(__file__).with_name("output")
 SECRET = "hR3-wq8mZt5xKc2vPb7nLd4sGf9jYa6eUi1oQ0-T"
 
 
-def ended(output: str, code: int | None = 1, **more: tuple[str, ...]) -> dict[str, object]:
+def ended(output: str, code: int | None = 1, **more: Any) -> dict[str, object]:
     """A command that ends so."""
     return {"command": ("t",), "run_command": lambda argv, timeout_s: CommandRun(code, output, **more)}
 
@@ -78,6 +79,9 @@ def test_new_only_counts_remarks_about_lines_of_the_change() -> None:
     assert ask("command", added("a.py", b"x\n"), **old).outcome == "fail"
     passed = ask("command", added("a.py", b"x\n"), **old, new_only=True)
     assert (passed.outcome, passed.reason) == ("pass", "t: 1 finding, none on a line of this change.")
+    for code, dropped in ((1, 70_000), (-9, 0)):  # the beginning or the end may have told of the change
+        half = ended("old.py:1: bad\n", code, files=("old.py",), dropped=dropped)
+        assert ask("command", added("a.py", b"x\n"), **half, new_only=True).outcome == "fail"
     both = ended("old.py:1: bad\na.py:1: worse\n", files=("old.py", "a.py"))
     assert places(ask("command", added("a.py", b"x\n"), **both, new_only=True)) == [("a.py", 1)]
     assert ask("command", added("a.py", b"x\n"), **ended("broken\n"), new_only=True).outcome == "fail"

@@ -203,7 +203,7 @@ class _Commands:
         if ended.lacks:
             self.lacks[ended.lacks] = None
         self._keep(criterion, argv, output, ended.exit_code)
-        return CommandRun(ended.exit_code, output, ended.failure, changed, files)
+        return CommandRun(ended.exit_code, output, ended.failure, changed, files, ended.dropped)
 
     def _keep(self, criterion: Criterion, argv: tuple[str, ...], output: str, code: int | None) -> None:
         how = "did not finish" if code is None else f"exit code {code}"

@@ -77,7 +77,8 @@ def command(input: CheckInput, options: CommandOptions, files: Files) -> CheckRe
         findings = [finding(input, message, path=paths.quote(path)) for path in ended.changed]
         return failed(input, f"{shown} changed {listed(ended.changed)}.{repair}", findings)
     findings = list(_findings(input, files, remarks(ended.output, options.output), ended))
-    if options.new_only and findings:
+    # An output whose beginning is lost, or that a signal ended, may not have told of the lines of the change.
+    if options.new_only and findings and ended.exit_code > 0 and not ended.dropped:
         added = {(line.file.shown_path, line.number) for line in added_lines(files)}
         new = [one for one in findings if (one.path, one.line) in added]
         if not new:

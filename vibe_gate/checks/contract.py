@@ -23,7 +23,8 @@ class CommandRun:
     """How a command ended in an export of the head tree.
 
     `exit_code` is None if it did not finish, and `failure` says why. `output` is its end, without secrets and without
-    the export's own path; `changed` names the files of the tree that it changed or deleted, `files` all of the tree.
+    the export's own path; `dropped` bytes stood before it. `changed` names the files of the tree that it changed or
+    deleted, `files` all of the tree.
     """
 
     exit_code: int | None
@@ -31,6 +32,7 @@ class CommandRun:
     failure: str = ""
     changed: tuple[str, ...] = ()
     files: Collection[str] = ()
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -59,11 +60,12 @@ class Export:
             return False  # something vanished, or was made unreadable
 
     def changed(self) -> list[str]:
-        """The paths of files and links that are not what was written any more; new ones do not count. OSError."""
+        """The paths of files and links that are not what was written any more or cannot be read; not new ones."""
         left = dict(self._written)
-        for path, name, descriptor in self._found(set()):
-            if path in left and _on_disk(name, descriptor) == left[path]:
-                del left[path]
+        with suppress(OSError):  # what was not compared by then stays in the list
+            for path, name, descriptor in self._found(set()):
+                if path in left and _on_disk(name, descriptor) == left[path]:
+                    del left[path]
         return [paths.decode(path) for path in left]
 
     def _same(self) -> bool:

@@ -65,7 +65,7 @@ class CommandResult:
 
     `exit_code` is None when it was not finished: `failure` then says why
     (not found, timed out after N s). `output` is stdout and stderr together, its
-    tail at most, undecodable bytes replaced. `lacks` says what of the wall around
+    tail at most (`dropped` bytes stood before it), undecodable bytes replaced. `lacks` says what of the wall around
     commands this system does not have; "" where it stands.
     """
 
@@ -74,6 +74,7 @@ class CommandResult:
     failure: str = ""
     duration_ms: int = 0
     lacks: str = ""
+    dropped: int = 0
 
 
 def run_command(
@@ -105,7 +106,7 @@ def run_command(
             return CommandResult(None, "", f"could not be started: {error}", _since(started))
     failure = str(answer.get("failure", "" if "code" in answer else "it could not be ended"))
     code = None if failure else int(answer["code"])
-    return CommandResult(code, tail.text(), failure, _since(started), str(answer.get("lacks", "")))
+    return CommandResult(code, tail.text(), failure, _since(started), str(answer.get("lacks", "")), tail.dropped)
 
 
 def _carry_out(
@@ -152,18 +153,18 @@ class _Tail:
 
     def __init__(self) -> None:
         self._kept = b""
-        self._dropped = 0
+        self.dropped = 0
 
     def read(self, output: IO[bytes]) -> None:
         """Read to the end, and close it."""
         with output:
             while chunk := os.read(output.fileno(), KEPT_OUTPUT):
                 kept = self._kept + chunk
-                self._dropped += max(0, len(kept) - KEPT_OUTPUT)
+                self.dropped += max(0, len(kept) - KEPT_OUTPUT)
                 self._kept = kept[-KEPT_OUTPUT:]
 
     def text(self) -> str:
-        note = f"[{self._dropped:,} bytes before this were dropped]\n" if self._dropped else ""
+        note = f"[{self.dropped:,} bytes before this were dropped]\n" if self.dropped else ""
         return note + self._kept.decode("utf-8", "replace")
 
 
