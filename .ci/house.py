@@ -19,6 +19,7 @@ BEGIN, END = "<!-- sizes: python .ci/house.py --write -->", "<!-- /sizes -->"
 # Lines of Python a room may have; docs/architecture.md says what to do about a room that needs more.
 BUDGETS = {
     "review.py, judging": 2_200,
+    "run": 1_600,
     "gate": 1_900,
     "checks": 1_400,
     "receipts": 1_400,
@@ -31,12 +32,13 @@ BUDGETS = {
     "store": 4_700,
     "secrets": 1_300,
     "agent": 1_400,
+    "sessions": 700,
     "gateway": 1_500,
     "sandbox": 650,
     "forge": 1_400,
     "domain, errors": 1_700,
 }
-ALL, TESTS, ENTERED = 30_000, 30_000, 70
+ALL, TESTS, ENTERED = 33_800, 33_000, 70
 """Lines of the product, lines of the tests, modules that `review HEAD~1 --no-judge` loads."""
 
 HUNDRED = 100

@@ -13,10 +13,12 @@ All hooks run that git runs at such a commit.
 Goals: nothing to do, by `install git`, against no hook (at 3,000 files; the floor below it is
 sh scripts that only `exit 0`, which no gate in those hooks can be cheaper than);
 nothing to do under each framework against an empty hook of it (`true`); a human-only change of
-one file, which costs the checks, under each framework against the same empty hook. Lines without
-a goal are there to be compared: a human change by `install git` has git alone for a peer, and
-one start of Python is more than three of its commits. The ratio of processor time (`cpu`) is
-disturbed less by other work on the machine.
+one file, which costs the checks, under each framework against the same empty hook.
+
+*Felt speed* is that human change with the hooks of every stage of a commit: `install git` against
+no hook, each framework against empty hooks at the same stages (STAGES). Lines without a goal are
+there to be compared. The ratio of processor time (`cpu`) is disturbed less by other work on the
+machine.
 """
 
 from __future__ import annotations
@@ -49,6 +51,11 @@ NO_OP = "#!/bin/sh\nexit 0\n"
 IDLE_GOAL = 1.6
 FRAMEWORK_GOAL = 1.1
 CHECKS_GOAL = 3.0
+FELT_GOAL = 7.0
+FELT_GOALS = {"pre-commit": 1.4, "prek": 3.0}
+
+STAGES = ("pre-commit", "commit-msg", "post-commit")
+"""What a commit runs of the manifest."""
 
 EMPTY = """\
 repos:
@@ -56,6 +63,11 @@ repos:
     hooks:
       - {id: empty, name: empty, entry: "true", language: system, pass_filenames: false, always_run: true}
 """
+EMPTY_AT_ALL = EMPTY.replace("true}", "true, stages: [pre-commit]}") + "".join(
+    f'      - {{id: empty-{stage}, name: empty, entry: "true", language: system, pass_filenames: false, '
+    f"always_run: true, stages: [{stage}]}}\n"
+    for stage in STAGES[1:]
+)
 
 
 Act = Callable[[Path, int], list[str]]
@@ -65,7 +77,8 @@ Line = tuple[str, Act, Path, str, Path, float | None]
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=25, help="pairs a line (at least 15 for a median worth the name)")
-    pairs = parser.parse_args().pairs
+    parser.add_argument("--only", default="", help="only the lines that begin so, as `felt`")
+    pairs, only = (args := parser.parse_args()).pairs, args.only
     shutil.rmtree(WORK, ignore_errors=True)
     print(f"{pairs} interleaved pairs each; {sys.platform}, {_said(sys.executable, '--version')}")
     bare, gated = repository("bare"), gate("gated")
@@ -77,17 +90,20 @@ def main() -> int:
         small = repository(f"bare-{files}", files)
         lines.append((f"  the same, {files} files", idle, gate(f"gated-{files}", files), "no hook", small, None))
         lines.append((f"  the floor, {files} files", idle, no_ops(f"no-ops-{files}", files), "no hook", small, None))
-    lines.append(("human change: install git", change, gated, "no hook", bare, None))
+    lines.append(("felt speed: install git", change, gated, "no hook", bare, FELT_GOAL))
     for name in FRAMEWORKS:
         if not (BIN / name).exists():
             print(f"{name} is not beside this interpreter; left out")
             continue
-        ours, empty = framework(name, "gate", manifest()), framework(name, "empty", EMPTY)
+        ours, empty = framework(name, "gate", manifest(1)), framework(name, "empty", EMPTY)
+        whole = framework(name, "gate-stages", manifest(4), STAGES)
+        stages = framework(name, "empty-stages", EMPTY_AT_ALL, STAGES)
         peer = f"{name}, an empty hook"
         lines.append((f"nothing to do: {name}", idle, ours, peer, empty, FRAMEWORK_GOAL))
         lines.append((f"human change: {name}", change, ours, peer, empty, CHECKS_GOAL))
-        lines.append((f"  the same: {name}", change, ours, "no hook", bare, None))
-    missed = [line[0] for line in lines if not compare(*line, pairs)]
+        lines.append((f"felt speed: {name}", change, whole, f"{name}, empty hooks", stages, FELT_GOALS[name]))
+        lines.append((f"  the same: {name}", change, whole, "no hook", bare, None))
+    missed = [line[0] for line in lines if line[0].startswith(only) and not compare(*line, pairs)]
     print("all goals reached" if not missed else f"goal missed: {', '.join(missed)}")
     return 1 if missed else 0
 
@@ -138,23 +154,23 @@ def no_ops(name: str, files: int = FILES) -> Path:
     return where
 
 
-def framework(name: str, kind: str, config: str) -> Path:
-    """A repository with a framework's pre-commit hook."""
+def framework(name: str, kind: str, config: str, stages: tuple[str, ...] = STAGES[:1]) -> Path:
+    """A repository with a framework's hooks at these stages."""
     where = repository(f"{name}-{kind}")
     (where / ".pre-commit-config.yaml").write_text(config)
-    for command in (["git", "add", "-A"], ["git", "commit", "-q", "-m", "hooks"], [str(BIN / name), "install"]):
+    install = [str(BIN / name), "install", *(word for stage in stages for word in ("-t", stage))]
+    for command in (["git", "add", "-A"], ["git", "commit", "-q", "-m", "hooks"], install):
         subprocess.run(command, cwd=where, check=True, env=environ(), capture_output=True)
     return where
 
 
-def manifest() -> str:
-    """The hook `vibe-gate` as our manifest has it, of the interpreter at hand."""
+def manifest(hooks: int) -> str:
+    """So many hooks of our manifest, of the interpreter at hand."""
     text = (ROOT / ".pre-commit-hooks.yaml").read_text()
-    first = text.split("- id: ", 2)[1].replace("language: python", "language: system")
-    lines = [line for line in first.splitlines() if line.strip() and "minimum_pre_commit_version" not in line]
-    return "repos:\n  - repo: local\n    hooks:\n" + "".join(
-        f"      {line}\n" for line in ["- id: " + lines[0], *lines[1:]]
-    )
+    text = text[text.index("- id: ") :].replace("language: python", "language: system")
+    blocks = "".join(f"- id: {block}" for block in text.split("- id: ")[1 : hooks + 1])
+    lines = [line for line in blocks.splitlines() if line.strip() and "minimum_pre_commit_version" not in line]
+    return "repos:\n  - repo: local\n    hooks:\n" + "".join(f"      {line}\n" for line in lines)
 
 
 def idle(where: Path, number: int) -> list[str]:

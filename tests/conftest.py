@@ -14,6 +14,8 @@ import watch
 from hypothesis import HealthCheck, settings
 from missing_tools import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401 - hooks of pytest
 
+from vibe_gate.domain import CI_VARIABLES
+
 # The same examples in every run, however slow the machine: a red run is about the change. For others than these:
 # `pytest --hypothesis-profile=default`.
 settings.register_profile(
@@ -30,7 +32,7 @@ def clean_environ(home: Path) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(_FOREIGN) and not name.upper().endswith("_PROXY") and name != "CI"
+        if not name.startswith(_FOREIGN) and not name.upper().endswith("_PROXY") and name not in CI_VARIABLES
     }
     return kept | {
         "HOME": str(home),

@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted(path for path in (ROOT / "vibe_gate").rglob("*.py") if "demo_data" not in path.parts)
 NAMES = """
     review ReviewRequest Review Progress Selection Summary __version__ find_bundles clean_bundles read_bundle RunResult
-    FileChange Attachment GateError UsageError DefinitionError RevisionError UnsupportedRepository InfrastructureError
-    AgentError GatewayError StorageError ForgeError IntegrityError"""
+    FileChange Attachment Agent run_agent workflow GateError ApprovalNeeded UsageError DefinitionError RevisionError
+    UnsupportedRepository InfrastructureError AgentError GatewayError StorageError ForgeError IntegrityError"""
 PUBLIC = set(NAMES.split())
 
 MAX_LINES = 650
@@ -80,7 +80,7 @@ def test_planned_commands_are_not_there_yet_and_documented_as_such():
     assert all(f"`{name}`" in text for name in dispatch.PLANNED)
 
 
-DOORS = ("agent", "forge", "gateway", "git", "sandbox", "secrets", "store")
+DOORS = ("agent", "forge", "gateway", "git", "sandbox", "secrets", "sessions", "store")
 
 
 @pytest.mark.parametrize("room", DOORS)

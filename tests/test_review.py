@@ -115,7 +115,7 @@ def test_invented_evidence_turns_a_fail_into_an_abstention(walk):
     )
     criterion = summary.rubrics[0].criteria[0]
     assert (criterion.outcome, criterion.votes[0].said) == ("abstain", "fail")
-    assert criterion.votes[0].evidence[0].why == "the quoted text does not stand in the file"
+    assert criterion.votes[0].evidence[0].why == "the quoted text is not in the file"
     assert summary.exit_code == 3
 
 
@@ -250,6 +250,28 @@ must = true
     assert checks["no-secret"].outcome == "error"
     assert "deadline" in checks["no-secret"].reason
     assert summary.exit_code == 3
+
+
+@pytest.mark.slow
+def test_new_only_runs_a_failing_command_on_the_tree_before_the_change_too(walk, tmp_path, environ):
+    lint = """
+[[criterion]]
+id = "lint"
+kind = "check"
+command = ["sh", "-c", "for n in 1 2 3; do [ $n -gt $(cat bad) ] || echo f.py:$n: bad; done; [ $(cat bad) = 0 ]"]
+options = { new_only = true }
+must = true
+"""
+    walk.repo = gated(tmp_path / "linted", environ, rubric=RUBRIC + lint)
+    outcomes = []
+    for bad in ("1", "1 ", "3", "2", "0", "1"):
+        walk.repo.commit(**{"bad": bad, "f.py": "1\n2\n3\n"})
+        summary = walk(judge=False).summary
+        outcomes.append(next(one.outcome for one in summary.rubrics[0].criteria if one.id == "lint"))
+    assert outcomes[1:] == ["pass", "fail", "pass", "pass", "fail"]
+    [log] = walk.repo.path.glob(f".vibe-artifacts/{walk.repo.git('rev-parse', 'HEAD~4')}/*/checks.log")
+    assert "(exit code 1)\n" in log.read_text()
+    assert "(exit code 1, on the tree before the change)\n" in log.read_text()
 
 
 def test_nothing_to_review_records_nothing_and_passes(walk):

@@ -23,7 +23,8 @@ from typing import Any
 
 from scripted_messages_api import Script, ScriptedMessagesApi, StepOrFunction, ToolUse, Turn, Usage
 
-from vibe_gate.agent import Ending, Task, session
+from vibe_gate.agent import Task, session
+from vibe_gate.domain.wire import Ending
 
 KEY = "sk-ant-api03-scripted-key-never-to-be-seen-elsewhere"
 

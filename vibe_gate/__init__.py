@@ -12,6 +12,7 @@ What scripts may rely on, loaded on first use so that `import vibe_gate` costs n
     read_bundle, RunResult          what a recorded run or turn did, read lazily from its bundle (docs/api.md)
     FileChange, Attachment          one changed file of a bundle; what `RunResult.annotate` attaches
     find_bundles, clean_bundles     recorded runs by commit, tree, patch-id, outcome ...; what is too old deleted
+    Agent, run_agent, workflow      an agent's definition; one at work; `@workflow` of `.vibe-gate/workflows/*.py`
     GateError and its subclasses    everything raised on purpose (`vibe_gate.errors`)
     __version__
 """
@@ -21,19 +22,21 @@ What scripts may rely on, loaded on first use so that `import vibe_gate` costs n
 __version__ = "0.1.0"
 
 __all__ = [
-    "AgentError", "Attachment", "DefinitionError", "FileChange", "ForgeError", "GateError", "GatewayError",
-    "InfrastructureError", "IntegrityError", "Progress", "Review", "ReviewRequest", "RevisionError", "RunResult",
-    "Selection", "StorageError", "Summary", "UnsupportedRepository", "UsageError", "__version__", "clean_bundles",
-    "find_bundles", "read_bundle", "review",
+    "Agent", "AgentError", "ApprovalNeeded", "Attachment", "DefinitionError", "FileChange", "ForgeError", "GateError",
+    "GatewayError", "InfrastructureError", "IntegrityError", "Progress", "Review", "ReviewRequest",
+    "RevisionError", "RunResult", "Selection", "StorageError", "Summary", "UnsupportedRepository", "UsageError",
+    "__version__", "clean_bundles", "find_bundles", "read_bundle", "review", "run_agent", "workflow",
 ]  # fmt: skip
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from vibe_gate import review
+    from vibe_gate.domain.agent import Agent
     from vibe_gate.domain.change import Selection
     from vibe_gate.domain.summary import Summary
     from vibe_gate.errors import (
         AgentError,
+        ApprovalNeeded,
         DefinitionError,
         ForgeError,
         GateError,
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
         UnsupportedRepository,
         UsageError,
     )
+    from vibe_gate.faces.api import run_agent, workflow
     from vibe_gate.review import Progress, Review, ReviewRequest
     from vibe_gate.store import Attachment, FileChange, RunResult, clean_bundles, find_bundles, read_bundle
 
@@ -64,10 +68,14 @@ def _module_of(name: str) -> object:
         import vibe_gate.review as review
 
         return review
-    if name in ("Selection", "Summary"):
-        from vibe_gate.domain import change, summary
+    if name in ("Agent", "Selection", "Summary"):
+        from vibe_gate.domain import agent, change, summary
 
-        return change if name == "Selection" else summary
+        return {"Agent": agent, "Selection": change, "Summary": summary}[name]
+    if name in ("run_agent", "workflow"):
+        import vibe_gate.faces.api as api
+
+        return api
     if name.endswith(("_bundle", "_bundles")) or name in ("RunResult", "FileChange", "Attachment"):
         import vibe_gate.store as store
 

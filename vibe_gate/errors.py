@@ -10,6 +10,7 @@
     │   ├── GatewayError            3   the model's wire: credentials, cassette, connection
     │   ├── StorageError            3   a bundle could not be written or read
     │   └── ForgeError              3   the forge refused, or gave no answer that can be read
+    ├── ApprovalNeeded              3   a run waits for a person
     └── IntegrityError              5   what was reviewed is not what is there
 
 Faces catch `GateError` once, print its sentence and return `exit_code`; nothing
@@ -87,6 +88,10 @@ class ForgeError(InfrastructureError):
     def __init__(self, sentence: str, status: int = 0) -> None:
         super().__init__(sentence)
         self.status = status
+
+
+class ApprovalNeeded(GateError):
+    """A run waits for a person to approve its next agent."""
 
 
 class IntegrityError(GateError):

@@ -9,14 +9,13 @@ The faces differ only in where the change comes from and where the summary goes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vibe_gate import __version__
 from vibe_gate.checks import CheckResults, run_checks
@@ -24,7 +23,9 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
 from vibe_gate.domain.escape import counted
-from vibe_gate.domain.gate import Budget, Gate
+from vibe_gate.domain.gate import Budget, Gate, Waivers
+from vibe_gate.domain.receipt import Waiver
+from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError, InfrastructureError
 from vibe_gate.gate import trust
@@ -34,10 +35,10 @@ from vibe_gate.judging import Deadline, assemble
 from vibe_gate.judging.assemble import JudgeResult, RunVerdict, assemble_verdict
 from vibe_gate.receipts.issue import ReceiptIssuer
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import STORE, State, captures, open_state, open_store
+from vibe_gate.store import STORE, State, Store, captures, open_state, open_store
 
 if TYPE_CHECKING:
-    from vibe_gate.judging.judge import JudgeContext
+    from vibe_gate.judging.judge import JudgeContext, OpenSession
 
 __all__ = ["Progress", "Review", "ReviewRequest", "review", "review_in"]
 
@@ -86,49 +87,130 @@ async def review_in(
     state: State | None = None,
 ) -> Review:
     """`review` in a repository that is open already, with its shared state if that is open, too."""
-    began, state = time.monotonic(), state or open_state(repository.common_dir)
+    world = World(repository, environ, clock, state or open_state(repository.common_dir), time.monotonic())
     progress("change", "reading the change")
-    with Deadline(began, request.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
+    with Deadline(world.began, request.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
         change = repository.change(request.selection)
-        if not change.files:
+        if not change.files and not request.rubrics:
             return Review(assemble.nothing(change), repository.remarks)
         gate = trust.gate_for(repository, change, base=request.base, definitions=request.definitions)
         rubrics = trust.chosen(gate, change, request.rubrics)
-        redactor = Redactor(environ)
-        store = open_store(repository.root, redactor, clock, lambda: repository.tracked(STORE))
-        commits = repository.commits(change)
-        if request.stage and not change.head_commit:
-            commits = (repository.pending_commit(request.message),)
-        _, unread = captures.fold(state, store.captures(), redactor, clock())
-        authored = Authorship(repository, environ, state, unread=unread).of(change, commits)
-        message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
-        versions = {name: version(name) for name in ("claude-agent-sdk",)} | {"vibe-gate": __version__}
-        record = store.begin(change.key, clock(), assemble.about(change, gate, rubrics, versions))
-    deadline = Deadline(began, request.deadline_s or gate.file.budget.deadline_s)
-    run = RunContext(record, redactor, deadline, clock, environ, state)
+        if not change.files:
+            return Review(assemble.nothing(change), repository.remarks)
+        begun = begin(request, change, gate, rubrics, world)
+    with recording(begun):
+        with begun.run.deadline.interrupting():
+            keep_contents(repository, change, begun.run)
+        judged = await gate_stage(request, begun.subject, repository, begun.run, progress)
+        with begun.run.deadline.interrupting():
+            progress("seal", "writing the verdict")
+            return _concluded(judged, repository, begun.run)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Where a run happens: the repository, the environment, the clock, the shared state; `began` as of Deadline."""
+
+    repository: Repository
+    environ: Mapping[str, str]
+    clock: Callable[[], datetime]
+    state: State
+    began: float
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A run whose bundle is open: what it is about, what its parts share, where it is kept."""
+
+    subject: ReviewSubject
+    run: RunContext
+    store: Store
+
+
+def begin(
+    request: ReviewRequest,
+    change: Change,
+    gate: Gate,
+    rubrics: tuple[Rubric, ...],
+    world: World,
+    *,
+    deadline_s: float | None = None,
+    about: Mapping[str, Any] | None = None,
+    resume: str = "",
+) -> Begun:
+    """Open the bundle of a run about `change`; `about` is what run.json says of a workflow's run besides.
+
+    `resume`: the id of a run that died, whose bundle is opened again.
+    """
+    repository, redactor = world.repository, Redactor(world.environ)
+    store = open_store(repository.root, redactor, world.clock, lambda: repository.tracked(STORE))
+    commits = repository.commits(change)
+    if request.stage and not change.head_commit:
+        commits = (repository.pending_commit(request.message),)
+    _, unread = captures.fold(world.state, store.captures(), redactor, world.clock())
+    authored = Authorship(repository, world.environ, world.state, unread=unread).of(change, commits)
+    message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
+    versions = {"vibe-gate": __version__}
+    if about:  # agents will work; a review at a commit need not load this
+        from importlib.metadata import version
+
+        versions["claude-agent-sdk"] = version("claude-agent-sdk")
+    if resume:
+        record = store.reopen(change.key, resume, world.state.spending.of_run(resume))
+    else:
+        record = store.begin(change.key, world.clock(), assemble.about(change, gate, rubrics, versions, about or {}))
+    deadline = Deadline(world.began, request.deadline_s or deadline_s or gate.file.budget.deadline_s)
+    run = RunContext(record, redactor, deadline, world.clock, world.environ, world.state)
+    return Begun(ReviewSubject(change, gate, rubrics, message, authored), run, store)
+
+
+@contextmanager
+def recording(begun: Begun) -> Iterator[None]:
+    """Carry out a run in this block. Interrupted or broken, what was written stays, marked, and is never a verdict."""
+    record = begun.run.record
     try:
-        done = await _carry_out(
-            request, ReviewSubject(change, gate, rubrics, message, authored), repository, run, progress
-        )
+        yield
     except BaseException as error:
-        # Interrupted or broken: what was written until now stays, marked, and is never read as a verdict.
         record.abandon(str(error) if isinstance(error, GateError) else type(error).__name__)
         raise
     if not record.lost:
         with suppress(InfrastructureError):  # a store that cannot be cleaned is no reason to lose a verdict
-            store.clean_if_due(gate.file.retention)
-    return done
+            begun.store.clean_if_due(begun.subject.gate.file.retention)
 
 
-async def _carry_out(
-    request: ReviewRequest, subject: ReviewSubject, repository: Repository, run: RunContext, progress: Progress
-) -> Review:
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """What checks and judges answered about a change, and what may be let pass of it."""
+
+    subject: ReviewSubject
+    checks: CheckResults
+    waivers: Waivers
+    impact: trust.PolicyImpact
+    answers: JudgeResult
+
+    def verdict(self, *, intact: bool = True) -> RunVerdict:
+        """What the answers come to; `intact`: what was reviewed is still what is there."""
+        subject, answers = self.subject, self.answers
+        intact = intact and answers.intact
+        return assemble_verdict(
+            subject.change, subject.rubrics, self.checks, answers, self.waivers, self.impact, intact=intact
+        )
+
+
+async def gate_stage(
+    request: ReviewRequest,
+    subject: ReviewSubject,
+    repository: Repository,
+    run: RunContext,
+    progress: Progress,
+    shared: OpenSession | None = None,
+) -> GateResult:
+    """Between a change and its verdict: checks, then judges if they are needed. `shared` as of JudgeContext."""
     change, gate = subject.change, subject.gate
     with run.deadline.interrupting():
-        criteria = counted(sum(len(rubric.criterion) for rubric in subject.rubrics), "criterion", "criteria")
-        progress("checks", f"{counted(len(change.files), 'file')}, {criteria}")
-        _keep_contents(repository, change, run)
-        checks = run_checks(subject.rubrics, change, gate.file.policy.block, repository, run)
+        checked = sum(one.kind == "check" for rubric in subject.rubrics for one in rubric.criterion)
+        progress("checks", f"{counted(len(change.files), 'file')}, {counted(checked, 'check')}")
+        checks = run_checks(subject.rubrics, change, gate.file.policy.block, repository, run, subject.checks_node)
         impact = trust.policy_impact(change, gate, run.environ, repository.read)
         waivers = trust.waivers(run.state, gate, run.environ, run.clock().date())
         waivers = trust.approved(waivers, impact, request.approval)
@@ -136,31 +218,34 @@ async def _carry_out(
     if answers is None:
         from vibe_gate.judging.judge import JudgeContext  # most reviews at a commit ask no judge
 
-        context = JudgeContext.of(request, subject, repository, run)
+        context = JudgeContext.of(request, subject, repository, run, shared)
         answers = _reused(request, subject, context, checks) or await _ask(request, subject, context, progress)
-    with run.deadline.interrupting():
-        progress("seal", "writing the verdict")
-        intact = answers.intact and _is_still_there(repository, change)
-        verdict = assemble_verdict(change, subject.rubrics, checks, answers, waivers, impact, intact=intact)
-        changes = trust.policy_changes(impact, partial(repository.file_patch, change))
-        summary = assemble.summarize(subject, run, answers, verdict, changes)
-        issuer = ReceiptIssuer(repository, change, gate, run, summary, answers, impact.fingerprint, verdict.waivers)
-        summary = _seal(run, summary, verdict, issuer)
-        expired = waivers.remarks(summary.findings, [file.path for file in change.files])
-        notes = (*repository.remarks, *assemble.notes(run, answers, checks, verdict), *expired, issuer.note)
-        return Review(summary, tuple(run.redactor.text(note) for note in notes if note), gate)
+    return GateResult(subject, checks, waivers, impact, answers)
 
 
-def _keep_contents(repository: Repository, change: Change, run: RunContext) -> None:
+def _concluded(judged: GateResult, repository: Repository, run: RunContext) -> Review:
+    change, gate, answers = judged.subject.change, judged.subject.gate, judged.answers
+    verdict = judged.verdict(intact=is_still_there(repository, change))
+    changes = trust.policy_changes(judged.impact, partial(repository.file_patch, change))
+    summary = assemble.summarize(judged.subject, run, answers, verdict, changes)
+    issuer = ReceiptIssuer(repository, change, gate, run, summary, answers, judged.impact.fingerprint, verdict.waivers)
+    summary = seal(run, summary, verdict.waivers, issuer)
+    expired = judged.waivers.remarks(summary.findings, [file.path for file in change.files])
+    notes = (*repository.remarks, *assemble.notes(run, answers, judged.checks, verdict), *expired, issuer.note)
+    return Review(summary, tuple(run.redactor.text(note) for note in notes if note), gate)
+
+
+def keep_contents(repository: Repository, change: Change, run: RunContext, *, named: bool = True) -> None:
     """The change itself goes into the bundle first: whatever happens later, it says what was reviewed.
 
+    A workflow names the contents of the change that it ends with, which its agents may have added to.
     Contents come before the patch: of a secret whose name is on another line they alone teach the redactor.
     """
     for file in change.files:
         if file.before is not None:
-            run.record.content("before", repository.read(file.before), paths.quote(file.old_name))
+            run.record.content("before", repository.read(file.before), paths.quote(file.old_name) if named else "")
         if file.after is not None:
-            run.record.content("after", repository.read(file.after), file.shown_path)
+            run.record.content("after", repository.read(file.after), file.shown_path if named else "")
     run.record.patch(repository.patch(change))
 
 
@@ -186,7 +271,7 @@ async def _ask(
     return await judge(context, subject.judged, request, partial(progress, "judge"))
 
 
-def _is_still_there(repository: Repository, change: Change) -> bool:
+def is_still_there(repository: Repository, change: Change) -> bool:
     """Whether the reviewed tree is what the index or working tree holds now."""
     if change.kind == "worktree":
         return repository.snapshot() == change.after
@@ -195,10 +280,10 @@ def _is_still_there(repository: Repository, change: Change) -> bool:
     return True
 
 
-def _seal(run: RunContext, summary: Summary, verdict: RunVerdict, issuer: ReceiptIssuer) -> Summary:
+def seal(run: RunContext, summary: Summary, waivers: Sequence[Waiver], issuer: ReceiptIssuer | None) -> Summary:
     """Write the verdict down; the summary comes back as it may be shown."""
     run.record.event("verdict.decided", outcome=summary.outcome, exit_code=summary.exit_code)
-    for waiver in verdict.waivers:
+    for waiver in waivers:
         run.record.event("override.recorded", **waiver.model_dump(mode="json"))
     run.record.seal(summary, issuer)
     shown = assemble.redacted(summary, run.redactor.value)

@@ -16,7 +16,7 @@ from scripted_messages_api import Hang, ScriptedMessagesApi, ToolUse, Turn
 from wire import Notes, answer, answering, hold, task_in
 
 from vibe_gate.agent import find_cli, session
-from vibe_gate.agent.conversation import refusal
+from vibe_gate.agent.allowed import refusal
 from vibe_gate.errors import AgentError
 from vibe_gate.gateway import find_upstream
 
@@ -242,7 +242,8 @@ def test_tools_read_inside_the_tree_and_nowhere_else(tmp_path, environ):
         ending, notes = hold(task_in(tmp_path, model.base_url, environ))
     assert ending.status == "answered"
     said = {item["tool_use_id"]: item for item in notes.events if item.get("role") == "tool"}
-    inputs = [item for item in notes.events if item.get("tool") in ("Read", "Grep", "Glob")]
+    inputs = [item for item in notes.events if item.get("role") == "assistant" and item.get("tool")]
+    inputs = [item for item in inputs if item["tool"] != "StructuredOutput"]
     outcome = [said[item["tool_use_id"]]["is_error"] for item in inputs]
     assert outcome == [False] * 3 + [True] * 4 + [False, True, True, False]
     assert "the-secret-outside" not in model.script.requests[1].all_text
@@ -456,19 +457,29 @@ def test_a_recorder_that_fails_does_not_fail_the_guard(tmp_path, environ):
     assert "root:" not in model.script.requests[1].all_text
 
 
-def test_todos_are_told_apart(tmp_path, environ):
-    from claude_agent_sdk import AssistantMessage, ToolUseBlock
+def test_todos_are_told_apart_with_their_texts():
+    from claude_agent_sdk import AssistantMessage, ToolResultBlock, ToolUseBlock, UserMessage
 
-    from vibe_gate.agent import transcript
+    from vibe_gate.agent.transcript import Transcript
 
-    blocks = [
-        ToolUseBlock("1", "TaskCreate", {"subject": "Read a.py"}),
-        ToolUseBlock("2", "TaskUpdate", {"taskId": "7", "status": "completed"}),
-        ToolUseBlock("3", "TodoWrite", {"todos": [{"content": "Read b.py", "status": "in_progress"}]}),
+    calls = {
+        "1": ("TaskCreate", {"subject": "Read a.py"}, {"task": {"id": "7", "subject": "Read a.py"}}),
+        "2": ("TaskUpdate", {"taskId": "7", "status": "completed"}, {"success": True}),
+        "3": ("TaskUpdate", {"taskId": "7", "owner": "me"}, {"success": True}),
+        "4": ("TodoWrite", {"todos": [{"content": "Read b.py", "status": "in_progress"}]}, {}),
+    }
+    seen = Transcript()
+    blocks = [ToolUseBlock(name, tool, given) for name, (tool, given, _) in calls.items()]
+    list(seen.items(AssistantMessage(content=blocks, model="m")))
+    results = [
+        UserMessage(content=[ToolResultBlock(name, "ok")], tool_use_result=told) for name, (*_, told) in calls.items()
     ]
-    items = list(transcript.items(AssistantMessage(content=blocks, model="m")))
+    items = [item for result in results for item in seen.items(result)]
+    assert [item["tool"] for item in items if item["type"] == "message"] == [tool for tool, *_ in calls.values()]
     todos = [(item["action"], item["text"], item["status"]) for item in items if item["type"] == "todo"]
-    assert todos == [("add", "Read a.py", "pending"), ("update", "7", "completed"), ("set", "Read b.py", "in_progress")]
+    assert todos == [
+        ("add", "Read a.py", "pending"), ("update", "Read a.py", "completed"), ("set", "Read b.py", "in_progress")
+    ]  # fmt: skip
 
 
 def test_loading_the_room_does_not_load_the_sdk(environ):

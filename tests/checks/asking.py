@@ -8,11 +8,11 @@ from domain.changes import change, read
 
 from vibe_gate.checks import CHECKS, run_check
 from vibe_gate.checks.contract import CheckInput, CheckResult, CommandRun
-from vibe_gate.domain.change import FileDiff
+from vibe_gate.domain.change import FileDiff, Side
 from vibe_gate.domain.rubric import Criterion
 
 
-def _no_command(argv: tuple[str, ...], timeout_s: float) -> CommandRun:
+def _no_command(argv: tuple[str, ...], timeout_s: float, side: Side) -> CommandRun:
     raise AssertionError(f"{argv} was run")
 
 
@@ -23,7 +23,7 @@ def ask(
     must: bool = True,
     policy: tuple[str, ...] = (),
     command: tuple[str, ...] | None = None,
-    run_command: Callable[[tuple[str, ...], float], CommandRun] = _no_command,
+    run_command: Callable[[tuple[str, ...], float, Side], CommandRun] = _no_command,
     redact: Callable[[str], str] = str,
     **options: object,
 ) -> CheckResult:

@@ -18,7 +18,7 @@ SECRET = "hR3-wq8mZt5xKc2vPb7nLd4sGf9jYa6eUi1oQ0-T"
 
 def ended(output: str, code: int | None = 1, **more: Any) -> dict[str, object]:
     """A command that ends so."""
-    return {"command": ("t",), "run_command": lambda argv, timeout_s: CommandRun(code, output, **more)}
+    return {"command": ("t",), "run_command": lambda argv, timeout_s, side: CommandRun(code, output, **more)}
 
 
 @pytest.mark.parametrize(
@@ -30,12 +30,13 @@ def ended(output: str, code: int | None = 1, **more: Any) -> dict[str, object]:
         (CommandRun(None, "", "timed out after 7 s"), "error", "ruff check . gave no answer: timed out after 7 s."),
         (CommandRun(2, "\x1b[31m\u202e" + "x" * 9000), "fail", "ruff check . exited with 2."),
         (CommandRun(0, "", "", ("a.py",)), "fail", "ruff check . changed a.py."),
+        (CommandRun(1, "", "", ("a.py",)), "fail", "ruff check . exited with 1 and changed a.py."),
     ],
 )
 def test_a_command_passes_with_exit_code_zero_and_no_changed_file(run: CommandRun, outcome: str, reason: str) -> None:
     asked: list[tuple[tuple[str, ...], float]] = []
 
-    def answer(argv: tuple[str, ...], timeout_s: float) -> CommandRun:
+    def answer(argv: tuple[str, ...], timeout_s: float, side: str) -> CommandRun:
         asked.append((argv, timeout_s))
         return run
 
@@ -74,17 +75,50 @@ def test_remarks_are_findings_in_every_file_of_the_tree_with_the_line_of_a_chang
     assert [one.evidence[0].quote if one.evidence else "" for one in result.findings] == ["import re", "", "import os"]
 
 
-def test_new_only_counts_remarks_about_lines_of_the_change() -> None:
-    old = ended("old.py:1: bad\n", files=("old.py", "a.py"))
-    assert ask("command", added("a.py", b"x\n"), **old).outcome == "fail"
-    passed = ask("command", added("a.py", b"x\n"), **old, new_only=True)
-    assert (passed.outcome, passed.reason) == ("pass", "t: 1 finding, none on a line of this change.")
-    for code, dropped in ((1, 70_000), (-9, 0)):  # the beginning or the end may have told of the change
-        half = ended("old.py:1: bad\n", code, files=("old.py",), dropped=dropped)
-        assert ask("command", added("a.py", b"x\n"), **half, new_only=True).outcome == "fail"
+OLD = "old.py:1: bad\nFound 1 error\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ((1, "old.py:1: bad\nmore.py:2: worse\nFound 2 errors\n"), (1, OLD.replace(":1", ":7")), ""),
+        ((1, OLD), (1, OLD + "new:a.py:3: bad\n"), "Before the change it does not say: new:a.py:3: bad"),
+        ((1, OLD), (1, OLD + "a.ipynb:cell 1:2:1: F401"), "it does not say: a.ipynb:cell 1:2:1: F401"),
+        ((1, OLD), (1, OLD + "new.py: error: no stubs"), "Before the change it does not say: new.py: error: no stubs"),
+        ((1, OLD), (1, OLD + "old.py:2: bad"), "Before the change it does not say: old.py:1: bad"),
+        ((0, ""), (1, OLD), "Before the change its exit code is 0."),
+        ((1, OLD), (2, OLD), "Before the change its exit code is 1."),
+        ((None, ""), (1, OLD), "Before the change it gave no answer (no time), so this counts as new."),
+        ((-9, OLD), (-9, OLD), "Its output is not whole, so it cannot be compared with the one before the change."),
+        ((1, "b.js\n 1:2  error  x\na.js\n 1:2  error  y\n"), (1, "a.js\n 1:2  error  x\n"), "say: a.js x"),
+        ((1, "No module named ruff\n"), (1, "No module named ruff\n"), "t exited with 1."),
+    ],
+)
+def test_new_only_lets_pass_what_fails_in_the_same_way_before_the_change(before, after, why: str) -> None:
+    def answer(argv: tuple[str, ...], timeout_s: float, side: str) -> CommandRun:
+        return CommandRun(*(after if side == "after" else before), failure="no time", files=("old.py", "a.py", "a.js"))
+
+    result = ask("command", added("a.py", b"x\n"), command=("t",), run_command=answer, new_only=True)
+    assert result.outcome == ("fail" if why else "pass")
+    assert result.reason.endswith(why or "t fails in the same way without this change.")
+
+
+def test_new_only_shows_findings_on_lines_of_the_change_first_and_files_that_the_command_changed() -> None:
     both = ended("old.py:1: bad\na.py:1: worse\n", files=("old.py", "a.py"))
     assert places(ask("command", added("a.py", b"x\n"), **both, new_only=True)) == [("a.py", 1)]
-    assert ask("command", added("a.py", b"x\n"), **ended("broken\n"), new_only=True).outcome == "fail"
+    repaired = ended("old.py:1: bad\n", files=("old.py",), changed=("a.py",))  # so it says nothing of a.py any more
+    assert places(ask("command", added("a.py", b"x\n"), **repaired, new_only=True)) == [("a.py", 0)]
+
+
+def test_lines_that_no_file_has_and_names_that_are_escaped_in_sarif() -> None:
+    def result(uri: str, line: str) -> str:
+        place = f'{{"artifactLocation": {{"uri": "{uri}"}}, "region": {{"startLine": {line}}}}}'
+        return f'{{"message": {{"text": "m"}}, "locations": [{{"physicalLocation": {place}}}]}}'
+
+    results = [result("a%20b.py", "1"), result("a", "1e999"), result("a", "1" * 99), result("\\ud800", "1")]
+    output = f'{{"runs": [{{"results": [{", ".join(results)}]}}]}}'
+    found = ask("command", added("a b.py", b"x\n"), **ended(output, files=("a b.py", "a")))
+    assert places(found) == [("a b.py", 1)]
 
 
 @pytest.mark.parametrize(
@@ -125,6 +159,20 @@ def test_the_output_of_known_tools_is_read(name: str, form: OutputForm, expected
 def test_the_short_tracebacks_of_pytest_give_the_same() -> None:
     long, short = ((OUTPUTS / name).read_text() for name in ("pytest.txt", "pytest-short.txt"))
     assert remarks(short) == remarks(long)
+
+
+def test_a_module_that_pytest_cannot_read_is_a_remark_at_its_own_line() -> None:
+    output = """\
+___ ERROR collecting tests/test_m.py ___
+tests/test_m.py:1: in <module>
+    import app.m
+E     File "app/m.py", line 3
+E       def f(:
+E             ^
+E   SyntaxError: invalid syntax
+=== short test summary info ===
+"""
+    assert remarks(output) == [("app/m.py", 3, "ERROR collecting tests/test_m.py: SyntaxError: invalid syntax")]
 
 
 @pytest.mark.parametrize("output", ['{"runs": 3}', "{" * 50_000, '{"runs": [{"results": [{"locations": [{}]}]}]}', ""])

@@ -52,7 +52,11 @@ def test_a_gate_that_is_narrowed_has_a_name_of_its_own():
         ("BASE", "a\nb", r'base is "a\nb"; write one branch'),
         ("SARIF", "out/", "sarif is out/; write the path of a file, as results.sarif."),
         ("ARTIFACT", "all", "artifact is all; write summary or full or none."),
-        ("WORKFLOW", "fix", "workflow is fix; write review."),
+        (
+            "WORKFLOW",
+            "../fix",
+            "workflow is ../fix; write the id of a workflow (lower-case letters, digits, '.', '_', '-').",
+        ),
     ],
 )
 def test_a_wrong_value_is_one_clear_sentence(name, value, sentence):

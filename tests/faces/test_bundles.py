@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, summary_of
+from bundle_words import KEY, START, Ended, summary_of
 from command import Done, started, vibe_gate
 from program import ROOT, git
 from recorded import Kind, begun, recorded
@@ -22,7 +22,9 @@ from test_review_screen import on_a_terminal
 from vibe_gate.domain.escape import safe
 from vibe_gate.faces.cli import dispatch
 from vibe_gate.faces.cli.bundles import command
+from vibe_gate.git import open_repository
 from vibe_gate.report import listing
+from vibe_gate.store import read_bundle
 
 STORE = ".vibe-artifacts"
 HOUR = timedelta(hours=1)
@@ -81,8 +83,8 @@ def test_on_a_terminal_of_80_columns_a_run_is_one_line(repo, environ, options):
     run_id = recorded(repo, START, Kind(files=tuple(map(str, range(12)))))
     code, text = on_a_terminal(repo, environ, "bundles", "list", *options)
     head, stopped, sealed = (line.split() for line in text.splitlines())
-    assert head == ["ago", "outcome", "by", "change", "findings", "run", "title"]
-    assert (code, sealed[1:]) == (0, ["pass", "human", "12", "files", "+24", "-12", "0", run_id[:18]])
+    assert head == ["ago", "outcome", "by", "change", "found", "run", "title"]
+    assert (code, sealed[1:]) == (0, ["pass", "human", "12", "files", "+24", "-12", "0", run_id[:15]])
     assert re.fullmatch(r"[0-9]+d", sealed[0])
     assert stopped[1] == "incomplete"
     assert max(map(len, text.splitlines())) <= 80
@@ -368,6 +370,24 @@ def test_an_ambiguous_beginning_names_the_candidates(bundles, repo):
     assert all(run in done.stderr for run in runs)
 
 
+def test_show_log_prints_what_agents_and_judges_said(bundles, repo):
+    run = begun(repo)
+    run.event("node.added", "fix", kind="stage")
+    turn = run.turn("fix")
+    turn.event({"type": "message", "role": "assistant", "content": "I\x1b[31m mend it."})
+    turn.hook({"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "t", "cwd": "/work"})
+    turn.seal(Ended())
+    run.seal(summary_of(run))
+    done = bundles(repo, "show", "--log")
+    assert (done.code, done.out.splitlines()[0]) == (0, "==== nodes/fix/turn-001")
+    assert "I⟦U+001B⟧[31m mend it." in done.out
+    assert bundles(repo, "show", "--log", "fix").out == done.out
+    wrong = bundles(repo, "show", "--log", "fx")
+    assert (wrong.code, "there are: fix" in wrong.err) == (2, True)
+    (call,) = read_bundle(run.directory).tools.all()
+    assert (call.cwd, read_bundle(run.directory).files.changed_count) == ("/work", 0)
+
+
 def test_an_unfinished_run_is_shown_without_a_verdict(bundles, repo):
     run = begun(repo)
     run.event("node.added", "judge-quality", kind="judge")
@@ -493,6 +513,19 @@ def test_what_is_young_stays(bundles, repo):
     assert bundles(repo, "clean", "--json").json["deleted"] == []
     assert bundles(repo, "clean", "--older-than", "2.5", "--json").json["deleted"] == []
     assert bundles(repo, "clean", "--older-than", "1.5", "--json").json["deleted"] == [young]
+
+
+def test_a_cleaning_takes_old_workspaces_of_dead_runs(bundles, repo, environ):
+    with open_repository(repo, environ) as repository:
+        workspace = repository.workspace(repository.workspaces / "20260102-030405", repository.snapshot())
+        workspace.close()
+    assert bundles(repo, "clean").stdout.startswith("0 runs deleted")
+    old = time.time() - 8 * 86_400
+    for path in (workspace.folder, workspace.folder / "kept.git/index"):
+        os.utime(path, (old, old))
+    assert bundles(repo, "clean", "--dry-run").stdout.startswith(f"workspace {workspace.folder.name} would be deleted")
+    assert bundles(repo, "clean", "--json").json["workspaces"] == [workspace.folder.name]
+    assert not workspace.folder.exists()
 
 
 def test_days_that_are_none_are_refused(bundles, repo):

@@ -36,7 +36,7 @@ def test_help_teaches_by_example_before_it_lists(tmp_path, environ, argv):
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"), [("re", "review"), ("bundles l", "list"), ("review --wire r", "record replay")]
+    ("words", "expected"), [("rev", "review"), ("bundles l", "list"), ("review --wire r", "record replay")]
 )
 def test_bash_completes_commands_and_choices(tmp_path, environ, words, expected):
     pytest.importorskip("shtab")
@@ -47,10 +47,24 @@ def test_bash_completes_commands_and_choices(tmp_path, environ, words, expected)
     assert (done.stdout.strip(), done.stderr) == (expected, "")
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("uninstall", "git, claude"),
+        ("config", "show, check, schema"),
+        ("completion", "bash, zsh, fish"),
+        ("bundles", "list, show, keep"),
+    ],
+)
+def test_a_command_without_its_word_lists_the_words(tmp_path, environ, name, words):
+    done = vibe_gate(name, cwd=tmp_path, environ=environ)
+    assert (done.code, f": {words}" in done.err) == (2, True), done.err
+
+
 def test_modules_of_the_reviewed_repository_are_never_imported(tmp_path, environ):
     for name in ("argparse", "json", "rich", "pydantic"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('hostile')")
-    done = started("viz", cwd=tmp_path, environ={**environ, "PYTHONPATH": str(ROOT)})
+    done = started("stats", cwd=tmp_path, environ={**environ, "PYTHONPATH": str(ROOT)})
     assert done.returncode == 2
     assert "hostile" not in done.stderr
 
@@ -58,7 +72,7 @@ def test_modules_of_the_reviewed_repository_are_never_imported(tmp_path, environ
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["viz"], f"'viz' is not part of this version yet ({__version__})."),
+        (["stats"], f"'stats' is not part of this version yet ({__version__})."),
         (["reviev"], "'reviev' is not a command; did you mean 'review'?"),
         (["\x1b[31mreview"], "\\x1b[31mreview"),
         (["bundles", "lst"], "did you mean 'list'?"),
@@ -110,9 +124,9 @@ def test_a_current_directory_that_was_deleted_is_one_sentence_and_usage(tmp_path
     ("command", "code"),
     [
         ("--version >&-", 0),
-        ("viz >&- 2>&-", 2),
+        ("stats >&- 2>&-", 2),
         ("--version >/dev/full", 3),
-        ("viz --json >/dev/full", 2),
+        ("stats --json >/dev/full", 2),
         ("--help | true", 0),
         ("bundles list | true", 0),
     ],

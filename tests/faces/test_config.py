@@ -39,7 +39,15 @@ def test_check_counts_what_it_found_right(repo: Path, environ: dict[str, str]) -
     done = vibe_gate("config", "check", cwd=put(repo, "right"), environ=environ)
     warning = 'warning: .vibe-gate/gate.toml:4: scope[0].paths[1]: "*.sql" matches no file of this tree'
     assert (done.returncode, done.stderr.splitlines()[1:]) == (0, [warning])
-    assert done.stdout == "ok: 2 rubrics, 1 judge question, 1 check in the working tree.\n"
+    assert done.stdout == "ok: 2 rubrics, 1 judge question, 1 check, 1 agent, 1 workflow in the working tree.\n"
+
+
+def test_check_warns_of_a_command_in_one_word(repo: Path, environ: dict[str, str]) -> None:
+    rubric = put(repo, "right") / ".vibe-gate/rubrics/quality.toml"
+    rubric.write_text(f'{rubric.read_text()}[[criterion]]\nid = "ruff"\nkind = "check"\ncommand = ["ruff check"]\n')
+    done = vibe_gate("config", "check", cwd=repo, environ=environ)
+    assert done.returncode == 0
+    assert 'is one program with spaces in its name; write ["ruff", "check"]' in done.stderr
 
 
 def test_check_reads_the_working_tree_unless_a_revision_is_named(repo: Path, environ: dict[str, str]) -> None:
@@ -51,7 +59,7 @@ def test_check_reads_the_working_tree_unless_a_revision_is_named(repo: Path, env
     done = vibe_gate("config", "check", "--definitions", "HEAD", cwd=repo, environ=environ)
     assert (done.returncode, done.stdout) == (
         0,
-        f"ok: 2 rubrics, 1 judge question, 1 check at {git(repo, 'rev-parse', 'HEAD')[:12]}.\n",
+        f"ok: 2 rubrics, 1 judge question, 1 check, 1 agent, 1 workflow at {git(repo, 'rev-parse', 'HEAD')[:12]}.\n",
     )
     done = vibe_gate("config", "check", "--definitions", "HEAD~1", cwd=repo, environ=environ)
     assert "ok: no definitions at " in done.stdout
@@ -64,7 +72,7 @@ def test_show_prints_the_effective_gate_as_toml(repo: Path, environ: dict[str, s
     assert gate["rubrics"] == ["quality"]
     assert gate["budget"]["max_turns"] == 20
     assert set(gate["rubric"]) == {"payments.v2", "quality"}
-    assert "# Read at: worktree\n" in done.stdout
+    assert done.stdout.startswith("# Definitions of the working tree.\n")
 
 
 def test_show_without_definitions_prints_the_built_in_gate(repo: Path, environ: dict[str, str]) -> None:

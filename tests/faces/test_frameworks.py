@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -255,3 +256,39 @@ def test_a_rebase_that_applies_patches_by_itself_is_no_bypass_by_hand(here):
     here.git("checkout", "-q", "topic")
     assert "not what git makes" not in here.git("rebase", "--apply", "@{-1}")
     assert [record for record in here.records() if record["kind"] == "bypassed" and "during" not in record] == []
+
+
+@pytest.mark.parametrize("here", [way for way in WAYS_IN if way != "install git"], indirect=True)
+def test_after_a_persons_change_no_python_is_started_again(here):
+    config = here.path / ".pre-commit-config.yaml"
+    config.write_text(
+        re.sub(r"exec vibe-gate hook (commit-msg|post-commit)", r"echo \1 started; exit 1", config.read_text())
+    )
+    here.git("add", "-A")
+    here.write(a="x\n")
+    assert "started" not in here.git("commit", "-a", "-m", "x")
+    assert [record["tree"] for record in here.records()][-1] == here.tree()
+    here.write(a="y\n")
+    done = here.run("git", "commit", "-a", "-m", "y\n\nAssisted-by: an agent")
+    assert (done.code, "commit-msg started" in done.text) == (1, True)
+    here.git("commit", "-a", "-m", "y")
+    for environ, is_started in (
+        ({}, False),
+        ({"AIDER_MODEL": "x"}, True),
+    ):  # an agent commits what a person had checked
+        here.git("reset", "-q", "--soft", "HEAD~1")
+        assert ("started" in here.git("commit", "-m", "y", "--no-verify", **environ)) == is_started
+    here.write(a="z\n")
+    assert "post-commit started" in here.git("commit", "-a", "-m", "z", "--no-verify")
+
+
+@pytest.mark.parametrize("here", ["prek"], indirect=True)
+def test_a_tree_that_a_later_review_stopped_is_not_answered_for_any_more(here):
+    here.write(a="x\n")
+    here.git("add", "a")
+    here.git("commit", "-m", "x")
+    here.git("reset", "-q", "--soft", "HEAD~1")
+    passed = here.path / ".git" / "vibe-gate" / "passed"
+    assert here.git("write-tree") in passed.read_text()
+    here.run("vibe-gate", "hook", "manual")
+    assert not passed.exists()

@@ -22,7 +22,7 @@ def test_why_a_judge_was_asked_stands_in_the_bundle(waiting):
         said = waiting.git("commit", "-q", "-a", "-m", MESSAGE, CLAUDECODE="1", **model.environ)
     assert (said, waiting.reviewed()["agent_authored"]["hints"]) == (
         ASKING,
-        ["CLAUDECODE is set: Claude Code runs this", "this commit: trailer Co-authored-by: Claude"],
+        ["CLAUDECODE is set: Claude Code runs this"],
     )
 
 

@@ -49,6 +49,7 @@ def test_init_writes_starters_and_proposes_commands_as_comments(repo, environ, f
     done = vibe_gate("init", cwd=repo, environ=environ)
     assert (done.returncode, done.stdout) == (0, "".join(f"wrote  {path}\n" for path in [*STARTERS, *SCHEMAS]))
     assert "vibe-gate config check" in done.stderr
+    assert "No API key: with this gate a review ends as NOT REVIEWED, exit code 3" in done.stderr
     added = {path: (repo / path).read_text().removeprefix(text) for path, text in STARTERS.items()}
     assert re.findall('id = "(.*)"', added[CHECKS_PATH]) == [*tools.split(), "lint"]
     assert "".join(re.sub("^# .*", "", text, flags=re.M).strip() for text in added.values()) == ""

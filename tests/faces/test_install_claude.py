@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 from command import vibe_gate
@@ -28,6 +29,12 @@ def test_the_command_installs_where_it_is_told(tmp_path, environ, option, place)
     assert done.returncode == 0, done.stderr
     assert ("affects agents" in done.stderr) is (option == ("--shared",))
     hooks = json.loads((tmp_path / place).read_text())["hooks"]
+    if option != ("--user",):
+        others = () if option else ("--shared",)
+        done = vibe_gate("uninstall", "claude", *others, cwd=where, environ=environ)
+        named = f"has them: {' '.join(('vibe-gate uninstall claude', *option))}\n"
+        assert (done.code, named in done.err) == (0, True)
+        assert vibe_gate("install", "claude", *option, cwd=where, environ=environ).code == 0
     (guard,) = hooks["PreToolUse"]
     if option == ("--shared",):
         assert (guard["hooks"][0]["command"], guard["hooks"][0]["args"]) == ("vibe-gate", ["guard"])
@@ -122,3 +129,14 @@ def test_without_a_working_tree_a_sentence_says_so(tmp_path, environ, command, p
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") <= 3
+
+
+def test_without_a_target_the_command_asks_which_and_without_a_terminal_it_says_what_to_type(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    done = vibe_gate("install", cwd=where, environ=environ)
+    assert (done.returncode, "vibe-gate install git " in done.stderr) == (2, True)
+    asked, terminal = os.openpty()
+    os.write(asked, b"claude\n")
+    line = [sys.executable, "-m", "vibe_gate", "install"]
+    subprocess.run(line, cwd=where, env=environ, stdin=terminal, check=True, capture_output=True, timeout=60)
+    assert (where / ".claude" / "settings.local.json").exists()

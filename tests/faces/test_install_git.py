@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from command import started as fresh
 from command import vibe_gate
-from hooked import BIN, STAGES, Done, Hooked, started
+from hooked import BIN, ROOT, STAGES, Done, Hooked, started
 
 from vibe_gate.domain import provenance
 from vibe_gate.faces.git_hook.install import HINTS, HOOKS
@@ -391,3 +391,6 @@ def test_sh_looks_for_every_word_that_provenance_knows():
     assert len(known) > 4
     assert all(re.search(HINTS, word) for word in known)
     assert re.search(HINTS, provenance._GENERATED.pattern.lower())
+    manifest = (ROOT / ".pre-commit-hooks.yaml").read_text()
+    assert f'"{HINTS}"' in manifest
+    assert "".join(f"${name}" for name in provenance.AGENT_VARIABLES) in manifest

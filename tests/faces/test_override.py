@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from standing import CODE, TIDY, Gated, predicate
 
+from vibe_gate.domain import CI_VARIABLES
 from vibe_gate.domain.gate import Override
 from vibe_gate.store.state import open_state
 
@@ -164,6 +165,9 @@ NONSENSE = [
     (["NAME"], "--reason"),
     (["NAME", "--reason", "x", "--expires", "2020-01-01"], "2020-01-01 is in the past"),
     (["NAME", "--reason", "x", "--expires", "soon"], "'soon' is not a date"),
+    (["list", "extra"], "'extra' belongs to nothing"),
+    (["remove"], "name the finding: vibe-gate override remove FINDING"),
+    (["lst"], "did you mean 'list'?"),
     (["policy", "--reason", "x"], "No run found with a change of the gate itself."),
 ]
 
@@ -203,6 +207,49 @@ def test_a_pattern_suppresses_what_a_criterion_finds_at_some_paths_only(gated):
     gated.write("src/log.py", "# TODO\n")
     gated.git("add", "-A")
     assert gated.review("--staged")["exit_code"] == 1
+
+
+def test_a_suppression_without_a_gate_or_of_an_unknown_criterion_is_refused(gated):
+    done = gated.run("suppress", "no-todos:src/**", "--reason", "x")
+    assert (done.code, "no criterion 'no-todos'; did you mean 'no-todo'?" in done.err) == (2, True)
+    gated.git("rm", "-rq", ".vibe-gate")
+    done = gated.run("suppress", "no-todo:src/**", "--reason", "x")
+    assert (done.code, "run `vibe-gate init` first" in done.err) == (2, True)
+    assert not (gated.path / ".vibe-gate").exists()
+
+
+def test_an_accepted_secret_lets_no_other_value_pass_that_is_shown_alike(gated):
+    secrets = '[[criterion]]\nid = "no-secrets"\nkind = "check"\ncheck = "no-secrets"\nmust = true\n'
+    gated.write(".vibe-gate/rubrics/tidy.toml", TIDY + secrets)
+    gated.commit("Look for secrets")
+    token = f'KEY = "ghp_{"x7Qm2Rk9" * 4}4fLp"\n'
+    [name] = fail(gated, token)
+    assert overridden(gated, name)["exit_code"] == 0
+    assert fail(gated, token.replace("4fLp", "4fLq")) != [name]
+    key = "-----BEGIN " + "PRIVATE KEY-----\n" + ("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7" + "\n") * 5
+    assert fail(gated, key) != fail(gated, key.replace("QC7", "QD7"))
+
+
+def test_an_override_of_a_finding_without_a_line_says_what_it_covers(gated):
+    command = '[[criterion]]\nid = "lint"\nkind = "check"\ncommand = ["false"]\nmust = true\n'
+    gated.write(".vibe-gate/rubrics/tidy.toml", TIDY + command)
+    gated.commit("Lint")
+    [name] = fail(gated, CODE + "\n")
+    done = gated.run("override", name, "--reason", "broken")
+    assert "(It quotes no line: whatever lint says there so is covered.)" in done.out
+
+
+def test_overrides_have_no_effect_on_any_runner_of_ci(gated):
+    [name] = fail(gated)
+    assert overridden(gated, name)["exit_code"] == 0
+    assert gated.review("--staged", CI="")["exit_code"] == 0
+    for variable in CI_VARIABLES:
+        assert gated.review("--staged", **{variable: "1"})["exit_code"] == 1
+
+
+def test_a_suppression_of_a_criterion_without_a_glob_says_what_is_missing(gated):
+    done = gated.run("suppress", "no-todo:", "--reason", "x")
+    assert (done.code, "no-todo: lacks a glob" in done.err) == (2, True)
 
 
 def test_a_suppression_that_nothing_needs_and_one_that_has_expired_are_told(gated):

@@ -123,3 +123,28 @@ def test_a_shallow_clone_says_that_history_ends_there(repo, tmp_path, environ):
     repo.git("clone", "-q", "--depth", "1", f"file://{repo.path}", str(tmp_path / "shallow"))
     done = vibe_gate("review", "--commit", "HEAD", cwd=tmp_path / "shallow", environ=environ)
     assert (done.code, "git fetch --deepen" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["a.py"], "a.py is a file or folder; give a commit, branch or range"),
+        (["HEAD~1"], "HEAD is the first commit; `--commit HEAD` is all that it brings."),
+        (["HEAD~2"], "HEAD~2 names no revision here."),
+        (["--rubric", "nope"], "There is no rubric 'nope'"),
+    ],
+)
+def test_what_selects_nothing_says_what_to_give(tmp_path, environ, argv, sentence):
+    repo = Repo(tmp_path / "repo", environ)
+    repo.commit("Root", **{"a.py": "a = 1\n"})
+    done = vibe_gate("review", *argv, cwd=repo.path, environ=environ)
+    assert (done.code, sentence in done.err) == (2, True), done.err
+
+
+def test_a_shown_run_of_a_tree_that_is_committed_since_says_nothing_of_committing(tmp_path, environ):
+    repo = Repo(tmp_path / "repo", environ)
+    repo.commit("Root", **{"a.py": "a = 1\n"})
+    repo.write("a.py", "a = 2\n")
+    assert vibe_gate("review", "--no-judge", cwd=repo.path, environ=environ).out.endswith("  next    git commit\n")
+    repo.commit("Change")
+    assert vibe_gate("bundles", "show", cwd=repo.path, environ=environ).out.endswith("  next    nothing to do\n")

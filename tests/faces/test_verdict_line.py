@@ -86,7 +86,9 @@ def test_a_hook_lets_a_warning_through_and_says_it(plain):
     plain.git("commit", "-q", "--no-verify", "-m", "gate")
     plain.write(a="TODO\n")
     said = plain.git("commit", "-q", "-a", "-m", "x\n\nCo-authored-by: Claude <noreply@anthropic.com>\n")
-    assert said == "vibe-gate: PASS with 1 warning | quality; `vibe-gate bundles show` lists the findings"
+    assert (
+        said == "vibe-gate: PASS with 1 warning | quality (no-todo in a); `vibe-gate bundles show` lists the findings"
+    )
 
 
 def test_concise_is_a_line_a_finding_and_quiet_is_silent_on_a_pass_without_warnings(tmp_path, environ):

@@ -6,7 +6,7 @@ import pytest
 from scripted_messages_api import ApiError, Fault, Hang, ToolUse, Turn
 from wire import answering, costing, hold, task_in
 
-from vibe_gate.agent import Ending
+from vibe_gate.domain.wire import Ending
 from vibe_gate.gateway import Gateway, Spending, Wire, find_upstream
 
 pytestmark = pytest.mark.slow

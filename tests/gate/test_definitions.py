@@ -18,19 +18,23 @@ from pydantic import BaseModel
 
 from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
-from vibe_gate.domain.gate import Gate, GateFile
+from vibe_gate.domain.agent import Agent
+from vibe_gate.domain.gate import Gate, GateFile, McpServer
 from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.workflow import WorkflowFile
 from vibe_gate.errors import DefinitionError
 from vibe_gate.faces.cli.definitions import CHECKS_PATH, STARTERS
 from vibe_gate.faces.cli.tools import OWN, TOOLS
 from vibe_gate.gate.effective import effective_toml
-from vibe_gate.gate.loading import DefinitionTree, built_in_gate, definition_files, load_gate
+from vibe_gate.gate.loading import built_in_gate, definition_files, load_gate
 from vibe_gate.gate.loading import mistakes as mistakes_of
+from vibe_gate.gate.source import DefinitionTree
 from vibe_gate.gate.toml_lines import line_of
 
 ROOT = Path(__file__).parents[2]
 CASES = sorted(path.name for path in (ROOT / "tests/gates").iterdir())
 RUBRIC = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "a"\nkind = "judge"\nquestion = "Is it?"\n'
+AGENT = 'schema = 1\nid = "fixer"\ntools = ["Read", "Edit"]\n'
 DEEP = "arrays or tables are nested too deeply, or a number has too many digits"
 JARGON = ("pydantic", "http", "Input", "input_", "validat", "Literal", "NoneType", "dict", "tuple", "str ", "Traceback")
 
@@ -61,7 +65,7 @@ def test_each_tree_has_exactly_the_mistakes_written_beside_it_in_plain_words(cas
     assert "".join(f"{line}\n" for line in lines) == (ROOT / "tests/gates" / case / "mistakes.txt").read_text()
     for line in lines:
         assert paths.is_plain(line)
-        assert re.match(r'"?\.vibe-gate/[^:]+:[1-9]\d*: ', line)
+        assert re.match(r'"?\.(vibe-gate|claude)/[^:]+:[1-9]\d*: ', line)
         assert not [word for word in JARGON if word in line]
 
 
@@ -80,9 +84,15 @@ def test_a_right_tree_becomes_a_gate_with_the_digest_of_each_file() -> None:
     assert [rubric.id for rubric in gate.rubrics] == ["payments.v2", "quality"]
     assert gate.file.scope[0].paths == ("services/pay/**", "*.sql")
     assert [path for path, digest in gate.digests if len(digest) == 64] == [
+        ".vibe-gate/agents/reviewer.toml",
         ".vibe-gate/gate.toml",
         ".vibe-gate/rubrics/payments.v2.toml",
         ".vibe-gate/rubrics/quality.toml",
+        ".vibe-gate/workflows/fix.py",
+    ]
+    assert [agent.id for agent in gate.agents] == ["reviewer"]
+    assert [(workflow.id, workflow.source) for workflow in gate.workflows] == [
+        ("fix", b'raise SystemExit("never run")\n')
     ]
 
 
@@ -98,7 +108,7 @@ def test_a_gate_file_without_rubrics_demands_nothing_and_is_still_a_gate() -> No
     assert gate.rubrics == gate.file.rubrics == ()
 
 
-@pytest.mark.parametrize("files", [{}, {"README.md": "Notes."}, {"agents/fixer.toml": "", "workflows/w.py": ""}])
+@pytest.mark.parametrize("files", [{}, {"README.md": "Notes."}, {"agents/fixer.toml": AGENT, "workflows/w.py": ""}])
 def test_no_gate_and_no_rubrics_is_no_definition(files: dict[str, str | bytes]) -> None:
     assert load_gate(TextTree(files), revision="", origin="trusted") is None
 
@@ -231,7 +241,8 @@ def test_the_effective_gate_parses_back_to_the_same_demands(gate: Gate | None) -
     assert gate is not None
     tables = tomllib.loads(effective_toml(gate))
     rubrics = tables.pop("rubric")
-    hooks = tables.pop("hooks")
+    hooks, agents, _ = tables.pop("hooks"), tables.pop("agents", {}), tables.pop("workflows", {})
+    assert set(agents) == {agent.id for agent in gate.agents}
     assert GateFile.model_validate(tables) == gate.file
     assert set(hooks) == {"pre-commit", "pre-merge-commit", "pre-push", "commit-msg", "manual"}
     for rubric in gate.rubrics:
@@ -245,7 +256,7 @@ def test_the_effective_gate_parses_back_to_the_same_demands(gate: Gate | None) -
 def test_the_effective_gate_names_every_setting() -> None:
     text = effective_toml(built_in_gate())
     missing = [key for model in models() for key in keys(model) if not re.search(rf"(^|[\[.]){key}\b", text, re.M)]
-    assert sorted(missing) == ["per_day_usd"]  # no limit, and TOML has no null
+    assert set(missing) == {"per_day_usd", *keys(McpServer)} - {"args"}  # no limit, no server: TOML has no null
     assert "max_kb = 500" in text
 
 
@@ -286,7 +297,7 @@ def test_the_commented_examples_in_starters_are_right_too() -> None:
 
 def test_defaults_shown_in_the_gate_starter_are_the_defaults() -> None:
     gate = tomllib.loads(uncommented(STARTERS[".vibe-gate/gate.toml"]))
-    del gate["scope"], gate["budget"]["per_day_usd"]
+    del gate["scope"], gate["mcp"], gate["budget"]["per_day_usd"]
     shown = GateFile.model_validate(gate)
     assert shown.model_copy(update={"hooks": {}}) == GateFile.model_validate(
         {"schema": 1, "rubrics": ["safety", "general"]}
@@ -310,7 +321,7 @@ def test_examples_hold_no_mistake(example: str) -> None:
 def test_the_reference_names_every_key_and_every_check_with_its_options() -> None:
     text = (ROOT / "docs/definitions.md").read_text()
     named = set(re.findall(r"`([^`\n]+)`", text))
-    wanted = {key for model in models() | models(Rubric) for key in keys(model)}
+    wanted = {key for model in MODELS for key in keys(model)}
     wanted |= set(CHECKS) | {key for check in CHECKS.values() for key in keys(check.options)}
     assert sorted(wanted - named) == []
 
@@ -330,7 +341,8 @@ scalars = (
     | st.just(datetime.date(2026, 1, 2))
     | st.sampled_from(["quality", "judge", "check", "no-secrets", "command", "src/**", "always", "warn"])
 )
-known = st.sampled_from(sorted({key for model in models() | models(Rubric) for key in keys(model)}))
+MODELS = models() | models(Rubric) | models(Agent) | models(WorkflowFile)
+known = st.sampled_from(sorted({key for model in MODELS for key in keys(model)}))
 tables = st.recursive(
     scalars,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(known | st.text(max_size=8), inner, max_size=5),
@@ -340,13 +352,16 @@ tables = st.recursive(
 
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
-@given(st.dictionaries(known | st.text(max_size=8), tables, max_size=8), st.booleans())
-def test_whatever_the_tables_say_it_is_a_gate_or_visible_mistakes(written: dict[str, object], is_gate: bool) -> None:
+@given(
+    st.dictionaries(known | st.text(max_size=8), tables, max_size=8),
+    st.sampled_from(["gate.toml", "rubrics/quality.toml", "agents/a.toml", "workflows/w.toml"]),
+)
+def test_whatever_the_tables_say_it_is_a_gate_or_visible_mistakes(written: dict[str, object], path: str) -> None:
     try:
         text = tomli_w.dumps(written)
     except (TypeError, ValueError, AttributeError):
         return
-    tree = TextTree({"gate.toml" if is_gate else "rubrics/quality.toml": text.encode("utf-8", "replace")})
+    tree = TextTree({"gate.toml": "schema = 1\n", path: text.encode("utf-8", "replace")})
     found = mistakes(tree)
     for source in definition_files(tree):
         for key in source.tables:

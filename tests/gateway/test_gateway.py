@@ -382,18 +382,19 @@ def test_after_a_last_word_nothing_more_is_asked():
 
 @given(
     budget=st.floats(0.001, 2),
+    ceiling=st.none() | st.floats(0.001, 2),
     asked=st.lists(st.tuples(st.integers(0, 50_000), st.integers(1, 64_000), st.floats(0, 1)), max_size=20),
 )
-def test_whatever_is_asked_within_its_leave_stays_within_the_budget(budget, asked):
+def test_whatever_is_asked_within_its_leave_stays_within_the_budget(budget, ceiling, asked):
     ledger = Ledger(budget)
-    account = ledger.account("judge")
-    for tokens, wanted, share in asked:
-        leave = ledger.reserve("claude-sonnet-5", Tokens(cache_write=tokens), wanted, 1_024)
+    accounts = ledger.account("fix", ceiling), ledger.account("judge")
+    for number, (tokens, wanted, share) in enumerate(asked):
+        account = accounts[number % 2]
+        leave = ledger.reserve(account, "claude-sonnet-5", Tokens(cache_write=tokens), wanted, 1_024)
         if leave is not None:
             assert leave.max_tokens <= wanted
             ledger.settle(leave, account, Tokens(cache_write=tokens, output=int(leave.max_tokens * share)))
-    spent = ledger.spent()
-    assert spent.usd <= budget + 1e-9
+    assert ledger.spent().usd <= budget + 1e-9 and accounts[0].left >= -1e-9
 
 
 # Closing.
@@ -648,6 +649,36 @@ def test_a_session_recorded_is_the_same_session_replayed(tmp_path, environ):
 
 
 @pytest.mark.slow
+def test_a_working_agent_is_replayed_in_another_clone_whatever_its_commands_say(tmp_path, environ):
+    def work(clone: str, upstream: Upstream | None, mode: str):
+        tree = tmp_path / clone
+        tree.mkdir()
+        (tree / "a.py").write_text("x = 1\n")
+        places = {str(tree): "{{workspace}}"}
+        with Gateway(upstream, Wire(mode, tmp_path / "c"), 1.0, same, placeholders=places) as gateway:
+            tools = ("Read", "Write", "Edit", "Bash", "TaskCreate", "TaskUpdate")
+            url = gateway.url("fix", working=True)
+            task = task_in(tmp_path, url, environ, cwd=tree, schema=None, working=True, tools=tools)
+            return hold(task)[0], (tree / "a.py").read_text(), gateway
+
+    edit = ToolUse("Edit", {"file_path": f"{tmp_path}/one/a.py", "old_string": "1", "new_string": "2"})
+    steps = (
+        Turn(ToolUse("Read", {"file_path": "a.py"}), ToolUse("Bash", {"command": "date +%N; pwd"})),
+        Turn(edit, ToolUse("TaskCreate", {"subject": "One", "description": ""})),
+        Turn(ToolUse("Bash", {"command": "date +%N; exit 3"})),
+        Turn(ToolUse("Write", {"file_path": "b.py", "content": "x"}), stop_reason="max_tokens"),
+        Turn("Done."),
+    )
+    with answering(*steps, repeat_last=True) as model:
+        first = work("one", find_upstream(model.environ), "record")
+    second = work("two", None, "replay")
+    assert second[2].unmatched == []
+    assert (first[0].status, first[0].text) == (second[0].status, second[0].text) == ("done", "Done.")
+    assert first[1] == second[1] == "x = 2\n"
+    assert list(second[2].notes) == ["fix: what call 2 gave differs from the recording"]
+
+
+@pytest.mark.slow
 def test_a_cassette_of_format_1_is_still_replayed(tmp_path, environ):
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "a.py").write_text("x = 1\n")
@@ -656,7 +687,8 @@ def test_a_cassette_of_format_1_is_still_replayed(tmp_path, environ):
         ending, notes = hold(task_in(tmp_path, gateway.url("judge"), environ))
     assert gateway.unmatched == []
     assert (ending.status, ending.answer) == ("answered", {"ok": True})
-    assert [item["tool"] for item in notes.events if "tool" in item] == ["Read", "StructuredOutput"]
+    calls = [item["tool"] for item in notes.events if item.get("role") == "assistant" and "tool" in item]
+    assert calls == ["Read", "StructuredOutput"]
 
 
 @pytest.mark.slow

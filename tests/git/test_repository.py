@@ -195,8 +195,10 @@ def test_of_several_merge_bases_none_is_taken_but_the_left_side_itself(seeded: B
     seeded.git("remote", "add", "origin", "https://127.0.0.1:1/none")
     with seeded.open() as repository:
         assert repository.upstream_base() == main
-        assert repository.unpushed(topic, "", "origin") == Selection("merge_base", main, topic)
-    assert seeded.git("merge-base", "--is-ancestor", hardened, topic) == ""
+        pushed = repository.unpushed(topic, hardened, repository.remote_tips(""))
+        assert ([one.id for one in pushed.commits], len(pushed.bases), pushed.bases[0]) == ([topic], 2, hardened)
+        change = repository.change(Selection("range", hardened, topic, pushed.bases[1]))
+        assert ([file.path for file in change.files], change.base_commit) == (["a.txt"], hardened)
 
 
 def test_a_shallow_clone_does_not_take_an_older_merge_base_for_the_best(seeded: Bench, tmp_path: Path) -> None:
@@ -339,6 +341,17 @@ def test_configuration_is_read_as_git_reads_it(seeded: Bench) -> None:
         assert repository.config("branch.Main.remote") == "Upper"
         assert repository.config("branch.main.remote") is None
         assert repository.config("vibe-gate.bare") == "true"
+
+
+def test_a_command_line_sets_nothing_of_ours(seeded: Bench) -> None:
+    seeded.write("of.cfg", "[vibe-gate]\n\ttrust = lax\n")
+    pairs = {"vibe-gate.trust": "lax", "VIBE-GATE.x": "y", "include.path": f"{seeded.root}/of.cfg", "branch.x.y": "z"}
+    for number, (name, value) in enumerate(pairs.items()):
+        seeded.environ |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    seeded.environ |= {"GIT_CONFIG_COUNT": "4", "GIT_CONFIG_PARAMETERS": "'vibe-gate.trust'='lax'"}
+    with seeded.open() as repository:
+        values = [repository.config(name) for name in ("vibe-gate.trust", "vibe-gate.x", "branch.x.y")]
+        assert values == [None, None, "z"]
 
 
 def test_the_upstream_base(seeded: Bench, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 from lxml import etree
+from reports import COUNTEREXAMPLE, first
 from summaries import criterion, failed, finding, policy, rubric, summary, unseen
 
 from vibe_gate.domain import paths
@@ -121,6 +122,10 @@ def test_what_has_no_place_is_a_notification_and_so_is_what_nobody_saw():
 @pytest.mark.parametrize(("code", "successful"), [(0, True), (1, True), (3, False), (4, True), (5, False)])
 def test_sarif_says_whether_the_review_could_be_carried_out(code, successful):
     assert log(summary(exit_code=code))["invocations"][0]["executionSuccessful"] is successful
+
+
+def test_sarif_tells_what_would_go_wrong():
+    assert log(first().summary)["results"][0]["message"]["text"].endswith(f" Counterexample: {COUNTEREXAMPLE}")
 
 
 @pytest.mark.slow

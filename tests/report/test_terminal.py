@@ -105,12 +105,45 @@ def test_the_gravest_findings_stay_and_the_rest_is_counted():
     assert "… and 43 more findings: see summary.json in the bundle" in text
 
 
+def test_of_one_level_those_of_a_must_come_first_and_next_names_one_of_them():
+    rows = (criterion("soft", "fail", must=False), criterion("hard", "fail"))
+    found = (
+        finding("soft one", criterion="soft", fingerprint="a" * 16),
+        finding("x", criterion="hard", fingerprint="b" * 16),
+    )
+    text = screen(failed(0, 0, found=found, rubrics=(rubric(*rows, outcome="fail", score=0.0),)), width=200)
+    assert text.index("src/a.py:41  hard") < text.index("src/a.py:41  soft")
+    assert text.endswith("to accept one: vibe-gate override bbbbbbbb --reason ...")
+
+
+@pytest.mark.parametrize(("base", "onto"), [("a" * 40, "a" * 12), ("", "--root")])
+def test_of_a_secret_in_commits_next_says_to_rewrite_them(base, onto):
+    made = failed(0, 0, found=(finding("a key", criterion="no-secrets"),))
+    change = made.change.model_copy(update={"base_commit": base, "head_commit": "b" * 40})
+    assert "next    fix what is marked" in screen(made, width=300)
+    last = screen(made.model_copy(update={"change": change}), width=300).splitlines()[-1]
+    assert "revoke it" in last
+    assert f"git rebase -i {onto};" in last
+
+
+def test_a_place_that_is_too_long_keeps_its_line_number():
+    for depth, whole in ((12, True), (90, False)):
+        path = "src/" + "deep/" * depth + "load.py"
+        text = screen(failed(0, 0, found=(finding(path=path, line=1234),)), width=60)
+        place = text.partition("✗ src/")[2].partition("\n    errors-not-swallowed\n")[0].replace("\n", "")
+        assert place.endswith("deep/load.py:1234")
+        assert (f"src/{place}" == f"{path}:1234") is whole
+
+
 def test_many_findings_of_one_criterion_in_one_file_hide_no_other():
     marks = tuple(finding("a mark", line=n) for n in range(1, 99))
+    more = tuple(finding("another mark", path="src/b.py", line=n) for n in range(1, 99))
     keys = tuple(finding("a private key", criterion="no-secrets", path=f"{n}.pem", line=1) for n in range(4))
-    text = screen(failed(0, 0, found=(*marks, *keys)), every=False)
+    text = screen(failed(0, 0, found=(*marks, *more, *keys)), every=False)
     assert "    … and 95 more of errors-not-swallowed in src/a.py" in text
     assert text.count("a private key") == 4
+    assert text.index("a private key") < text.index("a mark")
+    assert "… and 97 more findings: see summary.json in the bundle" in text
 
 
 def test_a_finding_shows_the_quoted_line_and_once_what_would_go_wrong():
@@ -135,6 +168,13 @@ def test_a_rubric_whose_questions_all_wait_for_one_reason_is_one_line():
     )
     text = screen(summary(rubrics=(waiting,)))
     assert "pass · nothing decided · 3 questions not asked: why\n\n" in text
+
+
+def test_spaces_in_a_row_are_written_out_in_a_path():
+    """A terminal breaks the wide line of a pipe: what follows many spaces would begin a line of its own."""
+    forged = f"a{' ' * 74}✓ PASS · quality"
+    text = screen(failed(0, 0, found=(finding(path=forged),)), width=1000)
+    assert "✗ a" + r"\u0020" * 74 + "✓ PASS · quality:41  errors-not-swallowed" in text
 
 
 def test_in_a_pipe_nothing_is_left_out():

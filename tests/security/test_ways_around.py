@@ -326,11 +326,12 @@ def test_20_a_list_of_where_history_ends_hides_no_commit(gated):
     assert named(gated, since="4b825dc642cb6eb9a060e54bf8d69288fbee4904")[1][:2] == statuses
 
 
-def test_21_a_remote_without_a_branch_that_is_known_here_is_told_at_every_commit(gated):
+def test_21_a_remote_whose_branch_is_not_known_here_any_more_is_told_at_every_commit(gated):
     gated.git("remote", "add", "origin", "nowhere")
-    gated.git("update-ref", "refs/remotes/origin/main", gated.first)
     stage(gated, **{"src/pay.py": GOOD})
-    assert "is known here" not in git(gated, "commit", "-m", "Good").stderr
+    assert "is known here" not in git(gated, "commit", "-m", "Good").stderr  # nothing was ever fetched or pushed
+    gated.git("update-ref", "refs/remotes/origin/main", gated.first)
+    gated.git("branch", "-q", "-u", "origin/main")
     gated.git("branch", "-q", "-r", "-D", "origin/main")
     stage(gated, **{"src/log.py": "log = print\n"})
     assert "no default branch of the remote origin is known here" in git(gated, "commit", "-m", "Better").stderr

@@ -7,12 +7,12 @@ Importing this package is cheap; the SDK (half a second) is loaded by the first 
 
 from __future__ import annotations
 
+from vibe_gate.agent import sessions
 from vibe_gate.agent.process import find_cli
-from vibe_gate.agent.task import READ_ONLY_TOOLS, Recorder, Task, Turn
+from vibe_gate.agent.task import Conversation, Image, Stop, Task, Turn, TurnProgress
 from vibe_gate.agent.turns import ModelAccess, TurnEnd, hold, session
-from vibe_gate.domain.wire import Ending, Status
 
 __all__ = [
-    "READ_ONLY_TOOLS", "Ending", "ModelAccess", "Recorder", "Status", "Task", "Turn", "TurnEnd", "find_cli", "hold",
-    "session",
+    "Conversation", "Image", "ModelAccess", "Stop", "Task", "Turn", "TurnEnd", "TurnProgress", "find_cli", "hold",
+    "session", "sessions",
 ]  # fmt: skip

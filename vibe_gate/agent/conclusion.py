@@ -42,6 +42,8 @@ class Observed:
     timed_out: bool = False
     stderr: list[str] = field(default_factory=list)
     failure: str = ""
+    stopped: str = ""
+    free_text: bool = False
 
 
 def conclude(seen: Observed, timeout_s: float) -> tuple[Status, str]:
@@ -58,10 +60,14 @@ def plain(text: str) -> str:
 
 
 def _conclude(seen: Observed, timeout_s: float) -> tuple[Status, str]:
+    if seen.stopped:
+        return "aborted", seen.stopped
     if seen.timed_out:
         return "timeout", f"The session was not finished after {timeout_s:g} s."
     if _marked(seen.result, wire.BUDGET_REACHED):
         return "budget", "The budget of this run is reached."
+    if _marked(seen.result, wire.CEILING_REACHED):
+        return "budget", "The budget of this session is reached."
     if seen.stop_reason == "refusal":
         return "refused", "The model refused to answer."
     if seen.stop_reason == "max_tokens":
@@ -83,6 +89,8 @@ def _from_result(seen: Observed, result: Mapping[str, Any]) -> tuple[Status, str
             return "no_answer", f"No answer in the asked form: {_first(result.get('errors'))}"
     if result.get("is_error") or result.get("terminal_reason") != "completed":
         return "api_error", _api_error(result, said)
+    if seen.free_text:
+        return "done", said or "The agent ended without a word."
     if seen.answers > 1:
         return "two_answers", f"The model gave {seen.answers} answers where one was asked."
     if not isinstance(result.get("structured_output"), dict):

@@ -27,6 +27,9 @@ KEPT = ("PATH", "LANG", "LANGUAGE", "TZ")
 GRACE_S = 0.5
 """How long SIGTERM may take before SIGKILL; the CLI needs about 40 ms."""
 
+WALL_GRACE_S = 8.0
+"""How long a wall's launcher may take to end everything behind it (40 ms as a rule)."""
+
 IDLE_FLOOR_MS = 10_000
 """The CLI ignores shorter limits for a silent stream."""
 
@@ -34,7 +37,7 @@ DUMMY_KEY = "held-by-the-gateway"
 
 _LAUNCHER = """\
 import ctypes, os, sys
-PARENT, CLI, PID_FILE, ENVIRON = {values!r}
+PARENT, PROGRAM, PID_FILE, ENVIRON = {values!r}
 os.setsid()
 if sys.platform == "linux":
     ctypes.CDLL(None).prctl(1, 15)  # PR_SET_PDEATHSIG, SIGTERM
@@ -46,7 +49,7 @@ for name in ("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_
 with open(PID_FILE + ".new", "w") as file:
     file.write(str(os.getpid()))
 os.rename(PID_FILE + ".new", PID_FILE)
-os.execve(CLI, [CLI, *sys.argv[1:]], ENVIRON)
+os.execve(PROGRAM[0], [*PROGRAM, *sys.argv[1:]], ENVIRON)
 """
 
 
@@ -74,7 +77,10 @@ class Launch:
         self.executable = task.home / "launch"
         cli = task.cli_path or find_cli(task.environ)
         script = task.home / "launch.py"
-        values = (os.getpid(), str(cli), str(self._pid_file), agent_environ(task))
+        environ = agent_environ(task)
+        program = [*(task.wall(task.home, cli) if task.wall else ()), str(cli)]
+        self._grace_s = WALL_GRACE_S if task.wall else GRACE_S
+        values = (os.getpid(), program, str(self._pid_file), environ)
         script.write_text(_LAUNCHER.format(values=values), encoding="utf-8", errors="surrogateescape")
         line = shlex.join([sys.executable, "-I", "-S", str(script)])
         self.executable.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
@@ -89,9 +95,9 @@ class Launch:
         return True
 
     async def end(self) -> None:
-        """End the process group: SIGTERM, and SIGKILL for what is left after GRACE_S."""
+        """End the process group: SIGTERM, and SIGKILL for what is left after a grace."""
         try:
-            deadline = asyncio.get_running_loop().time() + GRACE_S
+            deadline = asyncio.get_running_loop().time() + self._grace_s
             alive = self.signal(signal.SIGTERM)
             while alive and asyncio.get_running_loop().time() < deadline:
                 await asyncio.sleep(0.01)

@@ -1,35 +1,127 @@
-"""What a session is given, and what comes back from it."""
+"""What a session is given, what it tells while it goes on, and how it is stopped."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-READ_ONLY_TOOLS = ("Read", "Grep", "Glob")
-"""What a judge may use. All other tools are not even offered."""
+from vibe_gate.domain.agent import READ_ONLY_TOOLS
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture that goes with the prompt; `media_type` is image/png, image/jpeg, image/gif or image/webp."""
+
+    media_type: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A session that is kept and can go on: the SDK mirrors its transcript into `store` as it is written.
+
+    `store` is a SessionStore of the SDK. `session_id`: of a new session, or of a fork. `resume`: the session that goes
+    on, from its message `resume_at` if that is given; `fork` leaves that one as it is.
+    """
+
+    store: Any
+    session_id: str = ""
+    resume: str = ""
+    resume_at: str = ""
+    fork: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """What one agent is asked, at the node `node` of a run's graph.
 
-    `schema` is the JSON schema of the answer (no `$schema` key of draft 2020-12: the CLI rejects that at start). `cwd`
-    is all that the tools can read. `max_turns` counts requests to the model; `max_cost_usd` is the ceiling that the CLI
-    itself watches if no gateway does: it looks after each response, and throws a finished answer away.
+    `schema` is the JSON schema of the answer (no `$schema` key of draft 2020-12: the CLI rejects that at start), None
+    for free text. `cwd` is all that the tools can reach. `max_turns` counts requests to the model; `max_cost_usd` is
+    the session's ceiling: of a working agent at the gateway, else it is what the CLI itself watches if no gateway does
+    (it looks after each response, and throws a finished answer away).
+
+    `working`: the agent may change `cwd` with its listed tools, and goes on after an answer that was cut at its token
+    limit. `mcp_servers` are servers by name in the CLI's own form, with all of their tools unless `tools` names some:
+    `mcp__NAME__TOOL`. `wall` is called with the agent's home and its program, and gives the beginning of a command
+    line that runs the program behind a wall.
     """
 
     prompt: str
     system_prompt: str
-    schema: Mapping[str, Any]
     cwd: Path
     model: str
+    schema: Mapping[str, Any] | None = None
     node: str = ""
     tools: tuple[str, ...] = READ_ONLY_TOOLS
+    disallowed_tools: tuple[str, ...] = ()
+    mcp_servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    images: tuple[Image, ...] = ()
     max_turns: int = 20
     max_cost_usd: float | None = None
+    working: bool = False
+    conversation: Conversation | None = None
+    wall: Callable[[Path, Path], Sequence[str]] | None = None
+
+
+ProgressKind = Literal["tool.started", "tool.ended", "todo", "notification", "usage"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnProgress:
+    """What a watcher is told, in order.
+
+    `tool.started` and `tool.ended` say `tool`, `tool_use_id` and `input`, the end `ok` and `result` too (of a call that
+    was refused, why). `todo`: `text`, `status`. `notification`: `text`. `usage`: `tokens` of one answer of the model.
+    """
+
+    kind: ProgressKind
+    ts: int
+    tool: str = ""
+    tool_use_id: str = ""
+    input: Mapping[str, Any] = field(default_factory=dict)
+    ok: bool | None = None
+    result: Any = None
+    text: str = ""
+    status: str = ""
+    tokens: Mapping[str, int] = field(default_factory=dict)
+
+
+Watch = Callable[[TurnProgress], object]
+"""Hears of a turn's progress before the agent goes on; what it raises stops the agent. It may be a coroutine."""
+
+
+class Stop:
+    """The way to stop one turn; `abort` may be called from any thread."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+        """Why it was stopped; "" until then."""
+        self.error: Exception | None = None
+        """What a watcher raised."""
+        self._wanted = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def abort(self, reason: str, error: Exception | None = None) -> None:
+        """Stop the agent within one tool call. The first reason counts."""
+        if not self.reason:
+            self.error = error
+            self.reason = reason or "It was stopped."
+        if self._loop is None:
+            self._wanted.set()
+            return
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing is left to be stopped
+            self._loop.call_soon_threadsafe(self._wanted.set)
+
+    async def wanted(self) -> None:
+        """Wait until somebody wants it."""
+        self._loop = asyncio.get_running_loop()
+        if not self.reason:
+            await self._wanted.wait()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +140,8 @@ class Task(Turn):
     cloud: Mapping[str, str] = field(default_factory=dict, repr=False)
     cli_path: Path | None = None
     clock: Callable[[], float] = time.time
+    watch: Watch | None = None
+    stop: Stop = field(default_factory=Stop)
 
 
 class Recorder(Protocol):

@@ -9,7 +9,7 @@ from typing import Any
 
 from claude_agent_sdk import (
     AssistantMessage,
-    ResultMessage,
+    StreamEvent,
     SystemMessage,
     TextBlock,
     ThinkingBlock,
@@ -22,64 +22,101 @@ from vibe_gate.domain.wire import ANSWER_TOOL
 
 Item = dict[str, Any]
 
-_TODO_TOOLS = {"TaskCreate": "add", "TaskUpdate": "update"}
+
+class Transcript:
+    """One session's messages as they come: what a later one needs of earlier ones is kept here."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, tuple[str, object]] = {}  # by id: the tool's name and its input
+        self._subjects: dict[str, str] = {}  # of tasks, by the id that the CLI gave them
+        self._answers: dict[str | None, Item] = {}  # usage of the answer that is coming, by subagent
+
+    def items(self, message: object) -> Iterator[Item]:
+        """The items of one message, without `ts`. A message of an unknown kind is kept raw."""
+        match message:
+            case AssistantMessage():
+                about = {"model": message.model, "message_id": message.message_id} | _uuid(message)
+                for block in message.content:
+                    yield {"type": "message", "role": "assistant", "content": "", **self._said(block), **about}
+            case UserMessage():
+                content = message.content
+                for block in [TextBlock(content)] if isinstance(content, str) else content:
+                    yield {"type": "message", "role": "user", "content": "", **self._user(block), **_uuid(message)}
+                    if isinstance(block, ToolResultBlock) and not block.is_error:
+                        name, given = self._calls.get(block.tool_use_id, ("", {}))
+                        yield from self.todos(name, given, message.tool_use_result)
+            case SystemMessage():
+                yield {"type": "system", "subtype": message.subtype, "data": json_safe(message.data)}
+            case _:
+                yield {"type": "unknown", "kind": type(message).__name__, "data": raw(message)}
+
+    def usage(self, message: StreamEvent) -> Item | None:
+        """What one answer of the model used, when it has come to its end."""
+        event = message.event
+        if event.get("type") == "message_start":
+            begun = event.get("message") or {}
+            about = {"model": begun.get("model"), "message_id": begun.get("id")}
+            self._answers[message.parent_tool_use_id] = {**about, "usage": begun.get("usage") or {}}
+        elif event.get("type") == "message_delta":
+            begun = self._answers.pop(message.parent_tool_use_id, {"usage": {}})
+            later = {name: value for name, value in (event.get("usage") or {}).items() if value is not None}
+            return {"type": "usage", "tokens": _tokens(begun.pop("usage") | later), **begun}
+        return None
+
+    def todos(self, tool: str, given: object, result: object) -> Iterator[Item]:
+        """The changes that a call made to the agent's own list, in both of the forms in which the CLI offers it."""
+        given, result = given if isinstance(given, dict) else {}, result if isinstance(result, dict) else {}
+        told = [result.get("task"), *(result.get("tasks") or ())]
+        for task in (each for each in told if isinstance(each, dict)):
+            self._subjects[str(task.get("id"))] = str(task.get("subject", ""))
+        if tool == "TaskCreate":
+            yield _todo("add", str(given.get("subject") or ""), given.get("status"))
+        elif tool == "TaskUpdate" and given.get("status"):
+            number = str(given.get("taskId") or "")
+            yield _todo("update", self._subjects.get(number, number), given["status"])
+        elif tool == "TodoWrite":
+            for todo in given.get("todos") or []:
+                if isinstance(todo, dict):
+                    yield _todo("set", str(todo.get("content", "")), todo.get("status"))
+
+    def _said(self, block: object) -> Item:
+        match block:
+            case TextBlock():
+                return {"content": block.text}
+            case ThinkingBlock():
+                return {"thinking": block.thinking}
+            case ToolUseBlock():
+                given = json_safe(block.input)
+                self._calls[block.id] = block.name, given
+                return {"tool": block.name, "tool_use_id": block.id, "input": given}
+            case _:
+                return {"block": raw(block)}
+
+    def _user(self, block: object) -> Item:
+        match block:
+            case TextBlock():
+                return {"content": block.text}
+            case ToolResultBlock():
+                about = {"tool_use_id": block.tool_use_id, "is_error": bool(block.is_error)}
+                name, _ = self._calls.get(block.tool_use_id, ("", {}))
+                return {"role": "tool", "tool": name, "result": json_safe(block.content), **about}
+            case _:
+                return {"block": raw(block)}
 
 
-def items(message: object) -> Iterator[Item]:
-    """The items of one message, without `ts`. A message of an unknown kind is kept raw."""
-    match message:
-        case AssistantMessage():
-            for block in message.content:
-                yield from _assistant(block, message)
-        case UserMessage():
-            content = message.content
-            for block in [TextBlock(content)] if isinstance(content, str) else content:
-                yield _user(block)
-        case ResultMessage():
-            yield {"type": "result", **raw(message)}
-        case SystemMessage():
-            yield {"type": "system", "subtype": message.subtype, "data": json_safe(message.data)}
-        case _:
-            yield {"type": "unknown", "kind": type(message).__name__, "data": raw(message)}
+def _uuid(message: AssistantMessage | UserMessage) -> Item:
+    return {"uuid": message.uuid} if message.uuid else {}
 
 
-def _assistant(block: object, message: AssistantMessage) -> Iterator[Item]:
-    about = {"model": message.model, "message_id": message.message_id}
-    match block:
-        case TextBlock():
-            yield {"type": "message", "role": "assistant", "content": block.text, **about}
-        case ThinkingBlock():
-            yield {"type": "message", "role": "assistant", "content": "", "thinking": block.thinking, **about}
-        case ToolUseBlock():
-            call = {"tool": block.name, "tool_use_id": block.id, "input": json_safe(block.input)}
-            yield {"type": "message", "role": "assistant", "content": "", **call, **about}
-            yield from _todos(block)
-        case _:
-            yield {"type": "message", "role": "assistant", "content": "", "block": raw(block), **about}
+def _tokens(usage: Item) -> dict[str, int]:
+    """Input includes what was read from the cache and written to it."""
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+    fresh, read, written, output = (value if isinstance(value := usage.get(name), int) else 0 for name in names)
+    return {"input": fresh + read + written, "output": output, "cache_read": read, "cache_write": written}
 
 
-def _user(block: object) -> Item:
-    match block:
-        case TextBlock():
-            return {"type": "message", "role": "user", "content": block.text}
-        case ToolResultBlock():
-            result = {"tool_use_id": block.tool_use_id, "is_error": bool(block.is_error)}
-            return {"type": "message", "role": "tool", "result": json_safe(block.content), **result}
-        case _:
-            return {"type": "message", "role": "user", "content": "", "block": raw(block)}
-
-
-def _todos(block: ToolUseBlock) -> Iterator[Item]:
-    """The agent's own list, in both of the forms in which the CLI offers it."""
-    if block.name in _TODO_TOOLS:
-        text = str(block.input.get("subject") or block.input.get("taskId") or "")
-        status = str(block.input.get("status") or "pending")
-        yield {"type": "todo", "action": _TODO_TOOLS[block.name], "text": text, "status": status}
-    elif block.name == "TodoWrite":
-        for todo in block.input.get("todos") or []:
-            if isinstance(todo, dict):
-                text, status = str(todo.get("content", "")), str(todo.get("status", "pending"))
-                yield {"type": "todo", "action": "set", "text": text, "status": status}
+def _todo(action: str, text: str, status: object) -> Item:
+    return {"type": "todo", "action": action, "text": text, "status": str(status or "pending")}
 
 
 def answer_ids(message: object) -> list[str]:
@@ -91,9 +128,18 @@ def answer_ids(message: object) -> list[str]:
 
 def succeeded_ids(message: object) -> list[str]:
     """The ids of the tool calls that this message reports as succeeded."""
+    return [block.tool_use_id for block in _results(message) if not block.is_error]
+
+
+def failed_ids(message: object) -> list[str]:
+    """The ids of the tool calls that this message reports as failed."""
+    return [block.tool_use_id for block in _results(message) if block.is_error]
+
+
+def _results(message: object) -> list[ToolResultBlock]:
     if not isinstance(message, UserMessage) or isinstance(message.content, str):
         return []
-    return [block.tool_use_id for block in message.content if isinstance(block, ToolResultBlock) and not block.is_error]
+    return [block for block in message.content if isinstance(block, ToolResultBlock)]
 
 
 def raw(value: object) -> Item:

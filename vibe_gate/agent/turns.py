@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from vibe_gate.agent.task import Recorder, Task, Turn
+from vibe_gate.agent.task import Recorder, Stop, Task, Turn, Watch
+from vibe_gate.domain.change import Side
+from vibe_gate.domain.turn import Content, TurnChange
 from vibe_gate.domain.wire import Ending, SessionCost
 from vibe_gate.errors import AgentError
 
@@ -30,8 +32,15 @@ class TurnRecord(Recorder, Protocol):
 
     relative: str
 
-    def seal(self, ending: Ending) -> None:
-        """Write the turn's summary; nothing is written afterwards."""
+    def content(self, side: Side, data: bytes) -> Content | None:
+        """Keep one side of a file that the agent changed; None if the turn is not recorded."""
+
+    def seal(self, ending: Ending, made: TurnChange = ...) -> None:
+        """Write the turn's summary, and the patch of what the agent made; nothing is written afterwards."""
+
+
+Made = Callable[[TurnRecord], TurnChange]
+"""Says what the agent changed, when its session has ended, and keeps the contents in the turn's record."""
 
 
 class RunRecord(Protocol):
@@ -51,8 +60,11 @@ class ModelAccess(Protocol):
     def cloud(self) -> Mapping[str, str]:
         """Variables with which agents reach a cloud themselves; {} as a rule."""
 
-    def url(self, node_id: str) -> str:
-        """The address of the model for one session; "" if agents reach their cloud themselves."""
+    def url(self, node_id: str, *, ceiling_usd: float | None = None, working: bool = False) -> str:
+        """The address of the model for one session; "" if agents reach their cloud themselves.
+
+        The session may spend `ceiling_usd` of the run's budget. A `working` agent may go on after a cut answer.
+        """
 
     def settle(self, node_id: str, url: str, counted: SessionCost) -> SessionCost:
         """What the session at `url` cost, given what the agent's program counted. The run's one answer to that."""
@@ -60,37 +72,64 @@ class ModelAccess(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
-    """How a turn ended; `folder` is where it is recorded, relative to the run's bundle, "" if nowhere."""
+    """How a turn ended; `folder` is where it is recorded, relative to the run's bundle, "" if nowhere.
+
+    `error` is what a watcher raised, of a turn that was aborted by it.
+    """
 
     ending: Ending
     folder: str = ""
+    error: Exception | None = None
 
 
 async def hold(
-    turn: Turn, *, record: RunRecord, wire: ModelAccess, environ: Mapping[str, str], homes: Path, timeout_s: float
+    turn: Turn,
+    *,
+    record: RunRecord,
+    wire: ModelAccess,
+    environ: Mapping[str, str],
+    homes: Path,
+    timeout_s: float,
+    watch: Watch | None = None,
+    stop: Stop | None = None,
+    made: Made | None = None,
 ) -> TurnEnd:
     """Hold one turn to its end. `homes` is a private folder for agents' homes; `timeout_s` is what is left of the run.
 
-    Whatever goes wrong with the model, the wire or the agent's program is an `Ending`.
+    `watch` hears of every step before the agent goes on. Whatever goes wrong with the model, the wire or the agent's
+    program is an `Ending`; what `made` raises is raised, behind the turn's seal.
     """
+    stop = stop or Stop()
+    if stop.reason:
+        return TurnEnd(Ending("aborted", None, stop.reason), error=stop.error)
     if timeout_s < LEAST_SECONDS:
         return TurnEnd(NO_TIME)
     opened = record.turn(turn.node)
     record.event("node.status", turn.node, status="RUNNING")
-    url = wire.url(turn.node)
+    url = wire.url(turn.node, ceiling_usd=turn.max_cost_usd if turn.working else None, working=turn.working)
     with tempfile.TemporaryDirectory(dir=homes, ignore_cleanup_errors=True) as home:
         asked = {each.name: getattr(turn, each.name) for each in dataclasses.fields(turn)}
-        task = Task(**asked, home=Path(home), base_url=url, cloud=wire.cloud, environ=environ, timeout_s=timeout_s)
+        task = Task(
+            **asked, home=Path(home), base_url=url, cloud=wire.cloud, environ=environ, timeout_s=timeout_s, watch=watch,
+            stop=stop,
+        )  # fmt: skip
         try:
             ending = await session(task, opened)
         except AgentError as error:
             ending = Ending("died", None, str(error))
     ending = dataclasses.replace(ending, cost=wire.settle(turn.node, url, ending.cost))
     opened.event(_usage(ending))
-    opened.seal(ending)
-    answered = ending.status == "answered"
-    record.event("node.status", turn.node, status="DONE" if answered else "ERROR", reason=ending.detail)
-    return TurnEnd(ending, opened.relative)
+    change = TurnChange()
+    try:
+        change = made(opened) if made else change
+    finally:
+        opened.seal(ending, change)
+        record.event("node.status", turn.node, status=_STATUS.get(ending.status, "ERROR"), reason=ending.detail)
+    return TurnEnd(ending, opened.relative, stop.error)
+
+
+_STATUS = {"answered": "DONE", "done": "DONE", "aborted": "CANCELLED"}
+"""A node's, after a session that ended so; ERROR after any other."""
 
 
 async def session(task: Task, record: Recorder) -> Ending:

@@ -27,7 +27,7 @@ from vibe_gate.checks.contract import (
     RegularExpression,
     not_applicable,
 )
-from vibe_gate.domain.change import Change
+from vibe_gate.domain.change import Change, Side
 from vibe_gate.domain.context import CHECKS_NODE, RunContext
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Criterion, Rubric
@@ -71,13 +71,13 @@ class LogOptions(Model):
     ignore: tuple[RegularExpression, ...] = ()
 
 
-NOT_YET = "decides nothing in this version: no workflow runs an agent yet"
+NOT_YET = "decides nothing in this version: it does not look at agents' turns yet"
 """Why the checks of an agent's conduct do not apply to any change."""
 
 
 def no_agent(input: CheckInput, options: Model, files: Files) -> CheckResult:
-    """Not applicable: no run of this version has an agent that writes the change."""
-    return not_applicable("No agent of this run made the change, so there is nothing to look at.")
+    """Not applicable: this version's checks do not look at what the agents of a run did."""
+    return not_applicable("This version does not look at agents' turns yet.")
 
 
 CHECKS: dict[str, Check[Any]] = {
@@ -137,19 +137,24 @@ class CheckResults:
 
 
 def run_checks(
-    rubrics: Sequence[Rubric], change: Change, policy: tuple[str, ...], repository: Repository, run: RunContext
+    rubrics: Sequence[Rubric],
+    change: Change,
+    policy: tuple[str, ...],
+    repository: Repository,
+    run: RunContext,
+    node: str = CHECKS_NODE,
 ) -> CheckResults:
     """Every check of the rubrics; the same question in two rubrics is worked out once.
 
     A check that the deadline leaves no time is an error; one that has begun may end later.
 
-    `policy` holds the globs of the gate's block list.
+    `policy` holds the globs of the gate's block list; `node` is that of the checks in the run's graph.
     """
     known: dict[str, CheckResult] = {}
     results: dict[tuple[str, str], CriterionResult] = {}
     commands = _Commands(change, repository, run)
-    run.record.event("node.added", CHECKS_NODE, kind="checks")
-    run.record.event("node.status", CHECKS_NODE, status="RUNNING")
+    run.record.event("node.added", node, kind="checks")
+    run.record.event("node.status", node, status="RUNNING")
     for rubric in rubrics:
         for criterion in rubric.checked:
             question = criterion.model_dump_json(exclude={"id", "weight"})
@@ -166,7 +171,7 @@ def run_checks(
             results[rubric.id, criterion.id] = _result(criterion, known[question])
     if commands.printed:
         run.record.output("".join(commands.printed).encode("utf-8", "replace"))
-    run.record.event("node.status", CHECKS_NODE, status="DONE")
+    run.record.event("node.status", node, status="DONE")
     findings = [finding for answer in known.values() for finding in answer.findings]
     named = {finding.criterion for finding in findings}
     failed = {one.id: one for one in results.values() if one.outcome == "fail" and one.id not in named}
@@ -184,13 +189,14 @@ class _Commands:
         self.ends: dict[str, list[str]] = {}
         self.printed: list[str] = []
 
-    def __call__(self, criterion: Criterion, argv: tuple[str, ...], timeout_s: float) -> CommandRun:
-        """Run a command in a fresh export of the after tree, behind the wall."""
+    def __call__(self, criterion: Criterion, argv: tuple[str, ...], timeout_s: float, side: Side) -> CommandRun:
+        """Run a command in a fresh export of the tree before or after the change, behind the wall."""
         from vibe_gate.sandbox import run_command  # most gates have no command
 
         with tempfile.TemporaryDirectory(prefix="vibe-gate-check-") as folder:
             root = Path(folder).resolve() / "tree"
-            exported = self._repository.export(self._change.after, root)
+            tree = self._change.after if side == "after" else self._change.before
+            exported = self._repository.export(tree, root)
             ended = run_command(
                 argv,
                 cwd=root,
@@ -202,13 +208,15 @@ class _Commands:
         output = self._run.redactor.text(ended.output.replace(f"{root}/", ""))
         if ended.lacks:
             self.lacks[ended.lacks] = None
-        self._keep(criterion, argv, output, ended.exit_code)
+        self._keep(criterion, argv, output, ended.exit_code, side)
         return CommandRun(ended.exit_code, output, ended.failure, changed, files, ended.dropped)
 
-    def _keep(self, criterion: Criterion, argv: tuple[str, ...], output: str, code: int | None) -> None:
+    def _keep(self, criterion: Criterion, argv: tuple[str, ...], output: str, code: int | None, side: Side) -> None:
         how = "did not finish" if code is None else f"exit code {code}"
-        self.printed.append(f"==== {criterion.id}: {' '.join(argv)} ({how})\n{output.rstrip()}\n")
-        self.ends[criterion.id] = [line for line in output.splitlines() if line.strip()][-SHOWN_LINES:]
+        where = ", on the tree before the change" if side == "before" else ""
+        self.printed.append(f"==== {criterion.id}: {' '.join(argv)} ({how}{where})\n{output.rstrip()}\n")
+        lines = [line for line in output.splitlines() if line.strip()]
+        self.ends.setdefault(criterion.id, lines[-SHOWN_LINES:])  # of the change's own run, which is the first
 
     def notes(self, results: Iterable[CriterionResult], pointed_at: Collection[str]) -> Iterator[str]:
         """The end of what a command printed that did not pass and pointed at no file; what of the wall is missing."""

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple
+from urllib.parse import unquote
 
 from pydantic import Field
 
@@ -28,11 +31,13 @@ from vibe_gate.checks.contract import (
 )
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import FileDiff
-from vibe_gate.domain.escape import counted, expression, listed
+from vibe_gate.domain.escape import expression, listed
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.verdict import Finding
 
 DEFAULT_TIMEOUT_S = 300.0
+MAX_LINE = 9_999_999
+"""What is not a line of any file counts as no line: formats that know JSON's numbers also know 1e999."""
 
 OutputForm = Literal["auto", "ruff", "mypy", "pytest", "eslint", "sarif", "gcc", "none"]
 
@@ -41,7 +46,7 @@ class CommandOptions(Model):
     """What a criterion may set beside its `command`.
 
     `timeout_s`: seconds of wall clock after which it is killed. `unix_sockets`: it may open them. `output`: the form in
-    which it speaks about lines. `new_only`: what it says about other lines than those of the change does not count.
+    which it speaks about lines. `new_only`: a failure that the tree before the change has as well does not count.
     `fix`: what repairs, for people.
     """
 
@@ -65,37 +70,85 @@ def command(input: CheckInput, options: CommandOptions, files: Files) -> CheckRe
     argv = input.criterion.command
     if not argv:
         return CheckResult("error", 'The check "command" needs a command = ["program", "argument"].')
-    ended = input.run_command(argv, options.timeout_s)
-    shown = " ".join(argv)[:120]
+    ended = input.run_command(argv, options.timeout_s, "after")
+    shown = shlex.join(argv)[:120]
     if ended.exit_code is None:
         return CheckResult("error", sentence(f"{shown} gave no answer: {ended.failure}."))
     if ended.exit_code == 0 and not ended.changed:
         return passed(f"{shown} exited with 0.")
     repair = f" To repair: {options.fix}" if options.fix else ""
+    message = f"{shown} changed this file; run it and commit the result."
+    changed = [finding(input, message, path=paths.quote(path)) for path in ended.changed]
     if ended.exit_code == 0:
-        message = f"{shown} changed this file; run it and commit the result."
-        findings = [finding(input, message, path=paths.quote(path)) for path in ended.changed]
-        return failed(input, f"{shown} changed {listed(ended.changed)}.{repair}", findings)
-    findings = list(_findings(input, files, remarks(ended.output, options.output), ended))
-    # An output whose beginning is lost, or that a signal ended, may not have told of the lines of the change.
-    if options.new_only and findings and ended.exit_code > 0 and not ended.dropped:
+        return failed(input, f"{shown} changed {listed(ended.changed)}.{repair}", changed)
+    said = remarks(ended.output, options.output)
+    findings = list(_findings(input, files, said, ended))
+    why = ""
+    if (
+        options.new_only and findings
+    ):  # a program that says nothing of any line may be missing, before the change as well
         added = {(line.file.shown_path, line.number) for line in added_lines(files)}
-        new = [one for one in findings if (one.path, one.line) in added]
-        if not new:
-            return passed(f"{shown}: {counted(len(findings), 'finding')}, none on a line of this change.")
-        findings = new
+        findings = [one for one in findings if (one.path, one.line) in added]
+        if not findings and not changed:
+            new, why = _what_is_new(input, options, ended)
+            if not why:
+                return passed(f"{shown} fails in the same way without this change.")
+            findings = list(_findings(input, files, [one for one in said if _key(one) in new], ended))
     how = f"exited with {ended.exit_code}" if ended.exit_code > 0 else f"was ended by signal {-ended.exit_code}"
     last = next((line.strip() for line in reversed(ended.output.splitlines()) if line.strip()), "no output")
-    return failed(input, f"{shown} {how}.{repair}", findings or [finding(input, f"{shown} {how}: {last}")])
+    also = f" and changed {listed(ended.changed)}" if changed else ""
+    findings = findings + changed or [finding(input, f"{shown} {how}:{why or ' ' + last}")]
+    return failed(input, f"{shown} {how}{also}.{why}{repair}", findings)
+
+
+_Said = tuple[str, str]
+"""A path ("" of a line of output) and what is said, without what differs between two runs of the same."""
+
+_VARYING = expression(r"0x[0-9a-fA-F]+|[0-9]+|vibe-gate-command-\w+|={4,}|s\b")
+"""Addresses, numbers, the name of TMPDIR, rules that fill a line, the plural."""
+
+
+def _what_is_new(input: CheckInput, options: CommandOptions, ended: CommandRun) -> tuple[Counter[_Said], str]:
+    """What a failed command did not say in the tree before the change, and why it is no old failure ("": it is one)."""
+    said = _said(ended.output, options.output)
+    if (ended.exit_code or 0) < 0 or ended.dropped:
+        return said, " Its output is not whole, so it cannot be compared with the one before the change."
+    before = input.run_command(input.criterion.command or (), options.timeout_s, "before")
+    if before.exit_code is None:
+        return said, f" Before the change it gave no answer ({before.failure}), so this counts as new."
+    new = said - _said(before.output, options.output)
+    if before.exit_code != ended.exit_code:
+        return new, f" Before the change its exit code is {before.exit_code}."
+    lines = [line.strip() for line in ended.output.splitlines() if ("", _folded(line)) in new]
+    telling = max(lines or [" ".join(one) for one in new], key=len, default="")  # of JSON many lines are but braces
+    return new, f" Before the change it does not say: {telling[:100]}" if new else ""
+
+
+def _said(output: str, form: OutputForm) -> Counter[_Said]:
+    """How often each thing is said: what is understood with its path, and each line, understood or not."""
+    try:
+        lines = json.dumps(json.loads(output), indent=0).split("\n")
+    except (ValueError, RecursionError):
+        lines = output.splitlines()
+    return Counter([*map(_key, remarks(output, form)), *(("", _folded(line)) for line in lines if line.strip())])
+
+
+def _key(remark: Remark) -> _Said:
+    return remark.path, _folded(remark.message)
+
+
+def _folded(text: str) -> str:
+    return " ".join(_VARYING.sub("", text).rstrip(",").split())
 
 
 def _findings(input: CheckInput, changed: Files, said: Iterable[Remark], ended: CommandRun) -> Iterator[Finding]:
     """A finding for each remark about a line of the tree; the line is evidence if its file is part of the change."""
-    files = {file.path: file for file in changed if file.after}
+    # In a file that the command changed, its lines are numbered as they are now.
+    files = {file.path: file for file in changed if file.after and file.path not in ended.changed}
     contents: dict[str, list[str]] = {}
     for path, number, message in said:
-        name = paths.decode(path.encode("utf-8", "surrogateescape"))
-        if name not in ended.files or number < 1:
+        name = paths.decode(path.encode("utf-8", "replace"))
+        if name not in ended.files or not 0 < number <= MAX_LINE:
             continue
         file = files.get(name)
         if file is not None and name not in contents:
@@ -122,6 +175,9 @@ _ESLINT = expression(r"\s+(?P<line>[0-9]{1,7}):[0-9]{1,7}\s+(?:error|warning)\s+
 _TEST = expression(r"_{3,} (?:ERROR at \w+ of )?(?P<name>\S.*?) _{3,}")
 _AT = expression(r"(?P<path>[^\s:][^:]{0,4095}):(?P<line>[0-9]{1,7}): ?(?:in )?\S*")
 """pytest's heading of a failure, and the places of its traceback, the test's own first."""
+
+_BROKEN = expression(r'E     File "(?P<path>[^"]{1,4096})", line (?P<line>[0-9]{1,7})')
+"""The module that could not be read, below `ERROR collecting`; the traceback leads only to who imports it."""
 
 
 def remarks(output: str, form: OutputForm = "auto") -> list[Remark]:
@@ -165,7 +221,7 @@ def _stylish(lines: list[str]) -> Iterator[Remark]:
 
 def _failures(lines: list[str]) -> Iterator[Remark]:
     """Of each failing test the first place of its traceback, and the first line of its error."""
-    name, error = "", ""
+    name, error, broken = "", "", False
     place: re.Match[str] | None = None
     for line in [*lines, "====="]:
         heading = _TEST.fullmatch(line)
@@ -173,9 +229,10 @@ def _failures(lines: list[str]) -> Iterator[Remark]:
             if place is not None:
                 yield Remark(place["path"], int(place["line"]), f"{name}: {error or 'failed'}")
             name, error, place = heading["name"] if heading else "", "", None
-        elif name and place is None and (at := _AT.fullmatch(line)):
+            broken = name.startswith("ERROR collecting ")
+        elif at := (broken and _BROKEN.fullmatch(line)) or (name and place is None and _AT.fullmatch(line)) or None:
             place = at
-        elif name and not error and line.startswith("E  "):
+        elif name and not error and line.startswith("E  ") and not (broken and line.startswith("E     ")):
             error = line[1:].strip()
 
 
@@ -186,9 +243,9 @@ def _sarif(output: str) -> Iterator[Remark]:
             for result in run["results"]:
                 for location in result.get("locations", ())[:1]:
                     physical = location["physicalLocation"]
-                    path = str(physical["artifactLocation"]["uri"]).removeprefix("file://")
-                    line = int(physical.get("region", {}).get("startLine", 0))
-                    yield Remark(path, line, str(result["message"]["text"]))
+                    path = unquote(str(physical["artifactLocation"]["uri"]).removeprefix("file://"))
+                    line = physical.get("region", {}).get("startLine")
+                    yield Remark(path, line if isinstance(line, int) else 0, str(result["message"]["text"]))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return
 

@@ -20,7 +20,7 @@ Files = tuple[FileDiff, ...]
 
 @dataclass(frozen=True, slots=True)
 class CommandRun:
-    """How a command ended in an export of the head tree.
+    """How a command ended in an export of a tree.
 
     `exit_code` is None if it did not finish, and `failure` says why. `output` is its end, without secrets and without
     the export's own path; `dropped` bytes stood before it. `changed` names the files of the tree that it changed or
@@ -39,16 +39,16 @@ class CommandRun:
 class CheckInput:
     """Everything a check may look at.
 
-    `read` gives the content of one side of a changed file (a symlink's target text;
-    b"" for a submodule). `run_command(argv, timeout_s)` runs in a fresh export of
-    the head tree. `policy` holds the globs of the gate's block list. `redact` takes secrets out of a
-    text that is going to be cut: what a limit leaves of one may not be known as a secret any more.
+    `read` gives the content of one side of a changed file (a symlink's target text; b"" for a submodule).
+    `run_command(argv, timeout_s, side)` runs in a fresh export of the tree before or after the change. `policy` holds
+    the globs of the gate's block list. `redact` takes secrets out of a text that is going to be cut: what a limit
+    leaves of one may not be known as a secret any more.
     """
 
     change: Change
     criterion: Criterion
     read: Callable[[FileVersion], bytes]
-    run_command: Callable[[tuple[str, ...], float], CommandRun]
+    run_command: Callable[[tuple[str, ...], float, Side], CommandRun]
     policy: tuple[str, ...] = ()
     redact: Callable[[str], str] = str
 

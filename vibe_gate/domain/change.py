@@ -133,12 +133,14 @@ class Selection:
 
     `worktree`: from `left` to the working tree, untracked files included. `range`: `left`..`right`. `merge_base`: from
     the merge base of both to `right`. `staged`: the index against HEAD. `commit`: `left` against its first parent.
-    `left` may be `EMPTY_TREE`: from nothing.
+    `left` may be `EMPTY_TREE`: from nothing. `also`, of a range: a second commit that is no part of the change, so that
+    `right` is compared with both merged.
     """
 
     kind: Literal["worktree", "range", "merge_base", "staged", "commit"]
     left: str = "HEAD"
     right: str = "HEAD"
+    also: str = ""
 
 
 @dataclass(frozen=True, slots=True)

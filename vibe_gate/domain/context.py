@@ -23,6 +23,16 @@ if TYPE_CHECKING:
 CHECKS_NODE = "checks"
 """The graph's node of the checks, which every judge's node comes after."""
 
+
+def repeated(index: int) -> str:
+    """What follows a node's id when it is used once more: "" for index 0, then -b, -c ..., -aa ..."""
+    letters, number = "", index + 1
+    while number:
+        number, rest = divmod(number - 1, 26)
+        letters = chr(ord("a") + rest) + letters
+    return f"-{letters}" if index else ""
+
+
 _STRICTEST: tuple[JudgeWhen, ...] = ("always", "agent-authored", "never")
 
 
@@ -74,13 +84,22 @@ class ReviewRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReviewSubject:
-    """What is reviewed: the change, the gate and the rubrics it must pass, its author's message, signs of agents."""
+    """What is reviewed: the change, the gate and the rubrics it must pass, its author's message, signs of agents.
+
+    `stage`: the node of the workflow's stage that asks; "" in a review, which is one gate stage.
+    """
 
     change: Change
     gate: Gate
     rubrics: tuple[Rubric, ...]
     message: str
     authored: AgentAuthored
+    stage: str = ""
+
+    @property
+    def checks_node(self) -> str:
+        """The graph's node of its checks."""
+        return f"{self.stage}-{CHECKS_NODE}" if self.stage else CHECKS_NODE
 
     @property
     def judged(self) -> tuple[Rubric, ...]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
 from vibe_gate.domain.model import Model
+from vibe_gate.domain.summary import Cost
 
 EventType = Literal[
     "run.created", "run.mode_changed", "run.completed", "node.added", "node.removed", "node.status", "edge.added",
@@ -34,12 +36,18 @@ _NEEDS: dict[str, tuple[str, ...]] = {
 """Texts that `data` must carry, by type: what the fold into a graph reads."""
 
 
+_OF_A_NODE = frozenset({"node.added", "node.removed", "node.status", "turn.started", "turn.completed"})
+
+
 class Event(Model):
-    """One line of events.ndjson. `seq` counts from 1 without gaps; `ts` is ISO 8601 in UTC, with milliseconds."""
+    """One line of events.ndjson. `seq` counts from 1 without gaps; `ts` is ISO 8601 in UTC, with milliseconds.
+
+    `type` is an EventType, or one of a later version.
+    """
 
     seq: int = Field(ge=1)
     ts: str
-    type: EventType
+    type: str = Field(pattern=r"^[a-z]+(\.[a-z_]+)+$", max_length=64)
     run_id: str
     node_id: str | None = None
     data: dict[str, Any] = Field(default_factory=dict)
@@ -51,7 +59,7 @@ class Event(Model):
             raise ValueError(f"{self.type} needs the text {' and '.join(missing)} in its data")
         if self.type == "node.status" and self.data["status"] not in NODE_STATUSES:
             raise ValueError(f"{self.data['status']!r} is no status of a node")
-        if self.type.startswith(("node.", "turn.")) and self.node_id is None:
+        if self.type in _OF_A_NODE and self.node_id is None:
             raise ValueError(f"{self.type} needs a node_id")
         return self
 
@@ -62,13 +70,26 @@ MAX_PARTS = 20_000
 
 
 class Node(Model):
-    """One node: a set of checks, a stage or a judge's conversation."""
+    """One node: a set of checks, a gate, a stage or a judge's conversation.
+
+    `digest` is that of its agent or rubric, `outcome` how a stage came out, `after` the tree that its last turn left,
+    `usd` what its turns cost; "" and None if it is not known.
+    """
 
     id: str
     kind: str
     status: NodeStatus = "IDLE"
     reason: str = ""
     turns: tuple[str, ...] = ()
+    agent: str = ""
+    digest: str = ""
+    outcome: str = ""
+    after: str = ""
+    usd: float | None = None
+
+
+_ALWAYS = frozenset({"id", "kind", "status", "reason", "turns"})
+"""Of a node in graph.json; the rest is there if it is known, so that logs of earlier versions keep their bytes."""
 
 
 class Graph(Model):
@@ -81,19 +102,23 @@ class Graph(Model):
 
     def to_json(self) -> str:
         """The bytes of graph.json: ASCII, indented, with a final newline; equal graphs give equal text."""
-        return json.dumps(self.model_dump(mode="json", by_alias=True), indent=2) + "\n"
+        document = self.model_dump(mode="json", by_alias=True)
+        for node in document["nodes"]:
+            for name in [name for name, value in node.items() if name not in _ALWAYS and value in ("", None)]:
+                del node[name]
+        return json.dumps(document, indent=2) + "\n"
 
 
 _COUNTED = frozenset({"node.added", "edge.added", "turn.started", "turn.completed"})
 
 
 def fold(events: Iterable[Event]) -> Graph:
-    """The graph after all `events`. An event about a node that is not there changes nothing.
+    """The graph after all `events`. An event about a node that is not there, or of a later version, changes nothing.
 
     ValueError: they add more than MAX_PARTS.
     """
     run_id = ""
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, _Growing] = {}
     edges: dict[tuple[str, str], None] = {}
     parts = 0
     for event in events:
@@ -106,18 +131,90 @@ def fold(events: Iterable[Event]) -> Graph:
         elif event.node_id is None:
             continue
         elif event.type == "node.added":
-            nodes[event.node_id] = Node(id=event.node_id, kind=str(event.data["kind"]))
+            nodes[event.node_id] = _Growing(event)
         elif event.type == "node.removed":
             nodes.pop(event.node_id, None)
         elif event.node_id in nodes:
-            nodes[event.node_id] = _step(nodes[event.node_id], event)
+            nodes[event.node_id].step(event)
     kept = tuple(edge for edge in edges if edge[0] in nodes and edge[1] in nodes)
-    return Graph(run_id=run_id, nodes=tuple(nodes.values()), edges=kept)
+    return Graph(run_id=run_id, nodes=tuple(node.grown() for node in nodes.values()), edges=kept)
 
 
-def _step(node: Node, event: Event) -> Node:
-    if event.type == "node.status":
-        return node.model_copy(update={"status": event.data["status"], "reason": str(event.data.get("reason", ""))})
-    if event.type == "turn.started" and event.data["turn"] not in node.turns:
-        return node.model_copy(update={"turns": (*node.turns, str(event.data["turn"]))})
-    return node
+_TOO_MUCH_USD = 1e12  # no turn's cost, and sums of it stay numbers
+
+
+class _Growing:
+    """A node while its events come."""
+
+    def __init__(self, event: Event) -> None:
+        self._about: dict[str, Any] = {"id": event.node_id, "kind": event.data["kind"]}
+        self._about |= {name: _text(event, name) for name in ("agent", "digest")}
+        self._turns: dict[str, None] = {}
+
+    def step(self, event: Event) -> None:
+        about = self._about
+        if event.type == "node.status":
+            about |= {"status": event.data["status"], "reason": str(event.data.get("reason", ""))}
+            about |= {name: value for name in ("outcome", "after") if (value := _text(event, name))}
+        elif event.type == "turn.started":
+            self._turns[event.data["turn"]] = None
+        elif event.type == "turn.completed":
+            about["after"] = _text(event, "after") or about.get("after", "")
+            usd = event.data.get("usd")
+            # Earlier versions folded no cost; their nodes had no digest.
+            if about["digest"] and isinstance(usd, (int, float)) and 0 <= usd < _TOO_MUCH_USD:
+                about["usd"] = about.get("usd", 0.0) + usd
+
+    def grown(self) -> Node:
+        # The event was validated; a reason may hold half a surrogate pair, which no text of a model may.
+        return Node.model_construct(**self._about, turns=tuple(self._turns))
+
+
+def _text(event: Event, name: str) -> str:
+    value = event.data.get(name)
+    return value if isinstance(value, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class EndedStage:
+    """An agent's stage that had ended when its run died: what it was asked (digests), and what it came to.
+
+    `turn` is the folder of its last turn, `status` how that ended; `before` and `after` are trees.
+    """
+
+    outcome: str
+    reason: str
+    before: str
+    after: str
+    digest: str
+    prompt: str
+    session_id: str
+    status: str = ""
+    turn: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What a run that is resumed had come to: its ended stages by node, the node that waits, the cost of its turns."""
+
+    stages: dict[str, EndedStage] = field(default_factory=dict)
+    blocked: frozenset[str] = frozenset()
+    cost: Cost = field(default_factory=Cost)
+
+
+def earlier(events: Iterable[Event], cost: Cost) -> Earlier:
+    """What the events of a run say that a walk needs which goes on with it."""
+    stages: dict[str, EndedStage] = {}
+    turns: dict[str, tuple[str, str]] = {}
+    status: dict[str, object] = {}
+    for event in events:
+        node = event.node_id or ""
+        if event.type == "turn.completed":
+            turns[node] = _text(event, "status"), f"nodes/{node}/{_text(event, 'turn')}"
+        elif event.type == "node.status":
+            status[node] = event.data["status"]
+            if _text(event, "prompt"):
+                names = ("outcome", "reason", "before", "after", "digest", "prompt", "session_id")
+                last, turn = turns.get(node, ("", ""))
+                stages[node] = EndedStage(**{name: _text(event, name) for name in names}, status=last, turn=turn)
+    return Earlier(stages, frozenset(node for node, one in status.items() if one == "BLOCKED"), cost)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -16,6 +16,11 @@ from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Glob, Identifier, ModelName, Rubric, Schema
 from vibe_gate.domain.verdict import Finding
 
+if TYPE_CHECKING:
+    from vibe_gate.domain.agent import Agent
+    from vibe_gate.domain.workflow import WorkflowDefinition
+
+FINGERPRINT = r"^[0-9a-f]{16}$"
 Reason = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=r"\S")]
 """Why; never blank."""
 
@@ -23,7 +28,7 @@ Reason = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern
 class Suppression(Model):
     """One entry of suppressions.toml: a finding by fingerprint, or what a criterion finds at some paths."""
 
-    finding: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")] | None = None
+    finding: Annotated[str, StringConstraints(pattern=FINGERPRINT)] | None = None
     criterion: Identifier | None = None
     paths: tuple[Glob, ...] = ()
     reason: Reason
@@ -124,6 +129,31 @@ class Trust(Model):
     uncalibrated: Literal["block", "advise"] = "block"
 
 
+class McpServer(Model):
+    """`[mcp.NAME]`: a program that speaks MCP, or its address. `env`: names of variables that it is given."""
+
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    url: str | None = None
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> McpServer:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("an MCP server needs a command or a url, and not both")
+        if self.url and (self.args or self.env):
+            raise ValueError("args and env belong to a command, not to a url")
+        if self.url and not self.url.startswith(("http://", "https://")):
+            raise ValueError("the url of an MCP server must be a web address")
+        return self
+
+
+class AgentRule(Model):
+    """`[agent]`. `allow_unwalled`: run agents with isolation "sandbox" where the kernel offers no wall."""
+
+    allow_unwalled: bool = False
+
+
 class GateFile(Model):
     """`gate.toml` as written."""
 
@@ -137,6 +167,8 @@ class GateFile(Model):
     model: ModelChoice = ModelChoice()
     policy: Policy = Policy()
     trust: Trust = Trust()
+    agent: AgentRule = AgentRule()
+    mcp: dict[Identifier, McpServer] = Field(default_factory=dict)
 
 
 Origin = Literal["trusted", "bootstrap", "built-in"]
@@ -148,7 +180,9 @@ class Gate:
 
     `revision` is the commit id they were read at, "worktree", or "" for the built-in gate and a tree without a commit.
     `origin` "bootstrap": the trusted revision has no definitions yet, and the change's own were used; `branch` is its
-    name, "" if it has none. `digests`: sha-256 of each definition file.
+    name, "" if it has none; `first`: it has no `.vibe-gate/` at all. `digests`: sha-256 of each file that it was read
+    from, what workflows name included.
+    `refused`: agents of `.claude/agents` that no workflow names and that cannot be honoured, by id with the reason.
     """
 
     file: GateFile
@@ -158,6 +192,10 @@ class Gate:
     digests: tuple[tuple[str, str], ...] = ()
     suppressions: tuple[Suppression, ...] = ()
     branch: str = ""
+    first: bool = False
+    agents: tuple[Agent, ...] = ()
+    workflows: tuple[WorkflowDefinition, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
 
     def for_change(self, change: Change) -> tuple[Rubric, ...]:
         """The rubrics that this change is held against, in the order of the file."""

@@ -123,7 +123,8 @@ class Record(Model):
     `ts` is ISO, UTC. `commit` is "" while there is none; `tree` is that of the commit, or of the index, `before` the
     one that it was compared with. `exit_code`: the CLI's for the verdict; `blocked`: the hook stopped git. `judged`: a
     model's answer took part. `old`: the commit that was rewritten. `reason`: why there is no verdict, or what a bypass
-    claimed to be. `again`: the gate wants commit-msg to ask a judge whatever the message says.
+    claimed to be. `again`: commit-msg reviews whatever the message says: the gate wants a judge there,
+    or a rubric sees the message.
     """
 
     schema_: Literal[1] = Field(default=1, alias="schema")

@@ -140,11 +140,16 @@ class TurnSummary(_Seed):
 
 @dataclass(frozen=True, slots=True)
 class TurnChange:
-    """What the agent changed during a turn; `patch` applies with `git apply`, b"" for nothing."""
+    """What the agent changed during a turn; `patch` applies with `git apply`, b"" for nothing.
+
+    `before` and `after` are tree ids, "" of a turn without a workspace.
+    """
 
     patch: bytes = b""
     git: TurnGit | None = None
     files: tuple[TurnFile, ...] = ()
+    before: str = ""
+    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ TURN: Own = {
 
 ABOUT: Own = {
     **dict.fromkeys(
-        ("run_id", "key", "workflow", "mode", "change", "trusted", "rubrics", "versions", "isolation"), True
+        ("run_id", "key", "workflow", "mode", "change", "trusted", "rubrics", "versions", "isolation", "request"), True
     ),
     "budgets": {},
     "definitions": {UNDER: True},
@@ -66,11 +66,11 @@ EVENT: Mapping[str, Own] = {
     "run.created": {"key": True},
     "run.mode_changed": {"mode": True},
     "run.completed": {"status": True, "outcome": True},
-    "node.added": {"kind": True},
-    "node.status": {"status": True},
+    "node.added": dict.fromkeys(("kind", "agent", "digest", "isolation"), True),
+    "node.status": dict.fromkeys(("status", "outcome", "before", "after", "digest", "prompt"), True),
     "edge.added": {"from": True, "to": True},
     "turn.started": {"turn": True},
-    "turn.completed": {"turn": True, "status": True},
+    "turn.completed": {"turn": True, "status": True, "before": True, "after": True},
     "artifact.written": {"artifact": True, "sha256": True, "side": True},
     "verdict.decided": {"outcome": True},
 }

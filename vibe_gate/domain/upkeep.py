@@ -18,6 +18,9 @@ ProblemKind = Literal[
     "missing", "unreadable", "tracked",
 ]  # fmt: skip
 
+WORKSPACE_DAYS = 7
+"""How long a workspace that nobody uses stays: runs that died are resumed in it, sessions go on from its trees."""
+
 WRONG: frozenset[ProblemState] = frozenset({"corrupt", "foreign"})
 
 

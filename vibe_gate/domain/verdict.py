@@ -74,7 +74,8 @@ class Vote(Model):
 class Finding(Model):
     """Something to show at a line. `line` 0: about the file as a whole.
 
-    `path` is as shown (`paths.quote`), "" for the change as a whole.
+    `path` is as shown (`paths.quote`), "" for the change as a whole. A check may put into `fingerprint` what tells
+    findings apart that show the same; the whole of it is made when all are known.
     """
 
     path: str

@@ -24,6 +24,9 @@ REFUSED_STATUS = 403
 BUDGET_REACHED = "[vibe-gate: budget reached]"
 """What is left of the run's budget does not pay for a useful answer."""
 
+CEILING_REACHED = "[vibe-gate: session budget reached]"
+"""What is left of the session's own ceiling does not pay for a useful answer."""
+
 UNMATCHED = "[vibe-gate: no recorded answer]"
 """The cassette holds no answer to this request."""
 
@@ -60,8 +63,8 @@ class SessionCost:
 
 
 Status = Literal[
-    "answered", "refused", "max_tokens", "no_answer", "two_answers", "max_turns", "budget", "timeout", "api_error",
-    "died",
+    "answered", "done", "aborted", "refused", "max_tokens", "no_answer", "two_answers", "max_turns", "budget",
+    "timeout", "api_error", "died", "interrupted",
 ]  # fmt: skip
 
 
@@ -69,8 +72,9 @@ Status = Literal[
 class Ending:
     """How a session ended.
 
-    `answer` fills the schema and is None unless `status` is "answered"; `detail` is a sentence for people. `cost` is
-    what the CLI counted; after `turns.hold`, what the run counted.
+    `answer` fills the schema and is None unless `status` is "answered"; "done" is the end of an agent that no schema
+    was given to. `text` is the last message as a whole, `detail` a sentence for people. `cost` is what the CLI counted;
+    after `turns.hold`, what the run counted.
     """
 
     status: Status
@@ -80,3 +84,4 @@ class Ending:
     session_id: str = ""
     duration_ms: int = 0
     permission_denials: tuple[dict[str, Any], ...] = ()
+    text: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from vibe_gate.domain.escape import safe
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from vibe_gate.review import Progress
 
 T = TypeVar("T")
@@ -42,6 +45,57 @@ def shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[Progre
             status.update(Text(_line(stage, text), overflow="ellipsis", no_wrap=True))
 
         yield move
+
+
+@contextmanager
+def stages_shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[tuple[Progress, Progress | None]]:
+    """Yield what shows the stages of a workflow, and what shows each step of their agents (None: nothing does).
+
+    On a terminal a line stands for each stage that runs, with its time, turn and cost; elsewhere each begins and ends
+    with a line.
+    """
+    if quiet or not is_lively(environ):
+        yield (lambda stage, text: None) if quiet else _plain, None
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    running = _Running()
+    console = Console(file=sys.stderr, no_color="NO_COLOR" in environ and environ["NO_COLOR"] != "", highlight=False)
+    with Live(running, console=console, transient=True, refresh_per_second=4):
+        yield running.show, running.tick
+
+
+class _Running:
+    """The lines of stages that run; one that said how it ended goes."""
+
+    def __init__(self) -> None:
+        self._began: dict[str, float] = {}
+        self._text: dict[str, str] = {}
+
+    def show(self, stage: str, text: str) -> None:
+        """A stage begins, goes on or has ended."""
+        if stage != "change":
+            self._text.pop("change", None)
+        self._began.setdefault(stage, time.monotonic())
+        self._text[stage] = text
+        if text.split(" ")[0].rstrip(":") in _ENDS:
+            del self._text[stage], self._began[stage]
+
+    def tick(self, stage: str, text: str) -> None:
+        """A step of a stage's agent."""
+        self.show(stage, text)
+
+    def __rich__(self) -> Text:
+        from rich.text import Text
+
+        now = time.monotonic()
+        lines = [f"{now - self._began[stage]:5.0f} s  {_line(stage, text)}" for stage, text in self._text.items()]
+        return Text("\n".join(lines), overflow="ellipsis", no_wrap=True)
+
+
+_ENDS = ("pass", "fail", "inconclusive", "error", "skipped")
+"""How the last text about a stage begins."""
 
 
 def _line(stage: str, text: str) -> str:

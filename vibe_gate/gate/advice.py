@@ -8,7 +8,7 @@ from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
 from vibe_gate.domain.gate import POLICY_BLOCK, POLICY_WARN
 from vibe_gate.gate import loading
-from vibe_gate.gate.loading import Mistake, Source
+from vibe_gate.gate.source import DefinitionTree, Mistake, Source, quoted, suggestion
 
 _GLOBS = (
     ("scope", None, "paths", None), ("policy", "block", None), ("policy", "warn", None),
@@ -17,7 +17,7 @@ _GLOBS = (
 """Globs of files that should be there. Those of a check's options may be of files that must not be."""
 
 
-def warnings(tree: loading.DefinitionTree, mistakes: Sequence[Mistake]) -> list[Mistake]:
+def warnings(tree: DefinitionTree, mistakes: Sequence[Mistake]) -> list[Mistake]:
     """What is odd about the tree's definitions; nothing about a key that has one of the `mistakes`."""
     sources = loading.definition_files(tree)
     files = tree.list("") + tree.links("") if sources else []
@@ -25,7 +25,7 @@ def warnings(tree: loading.DefinitionTree, mistakes: Sequence[Mistake]) -> list[
     # While a file cannot be read, or a name in it is wrong, what no other file has may be there.
     found = [] if mistakes else [*_unused(sources), *_unknown_criteria(sources)]
     for source in sources:
-        found += [*_not_yet(source), *_unmatched(source, files)]
+        found += [*_not_yet(source), *_unmatched(source, files), *_unsplit(source)]
     return sorted((one for one in found if (one.file, one.key) not in wrong), key=lambda one: (one.file, one.line))
 
 
@@ -44,7 +44,14 @@ def _unmatched(source: Source, files: Sequence[str]) -> Iterator[Mistake]:
         if not isinstance(glob, str) or glob in POLICY_BLOCK + POLICY_WARN:
             continue
         if not any(paths.matches(file, (glob,)) for file in files):
-            yield source.mistake(location, f"{loading.quoted(glob)} matches no file of this tree")
+            yield source.mistake(location, f"{quoted(glob)} matches no file of this tree")
+
+
+def _unsplit(source: Source) -> Iterator[Mistake]:
+    for location, command in source.values("criterion", None, "command"):
+        if isinstance(command, list) and len(command) == 1 and len(words := str(command[0]).split()) > 1:
+            told = ", ".join(map(quoted, words))
+            yield source.mistake(location, f"is one program with spaces in its name\nwrite [{told}]")
 
 
 def _unknown_criteria(sources: Sequence[Source]) -> Iterator[Mistake]:
@@ -52,13 +59,15 @@ def _unknown_criteria(sources: Sequence[Source]) -> Iterator[Mistake]:
     for source in sources:
         for location, name in source.values("suppression", None, "criterion"):
             if isinstance(name, str) and name not in known:
-                advice = loading.suggestion(name, sorted(known), "criteria")
+                advice = suggestion(name, sorted(known), "criteria")
                 yield source.mistake(location, f"no rubric has this criterion\n{advice}")
 
 
 def _unused(sources: Sequence[Source]) -> Iterator[Mistake]:
-    for gate in (source for source in sources if source.path == loading.GATE_PATH):
-        named = {str(name) for _, name in gate.values("rubrics", None) + gate.values("scope", None, "rubrics", None)}
+    stages = (("stage", None, "rubrics", None), ("stage", None, "until", "rubrics", None))
+    places = (("rubrics", None), ("scope", None, "rubrics", None), *stages)
+    named = {str(name) for source in sources for place in places for _, name in source.values(*place)}
+    if any(source.path == loading.GATE_PATH for source in sources):
         for source in sources:
             if source.path.startswith(loading.RUBRICS) and source.path[len(loading.RUBRICS) : -5] not in named:
                 yield source.mistake((), f"no change is reviewed against this rubric\nname it in {loading.GATE_PATH}")

@@ -8,20 +8,17 @@ import tomli_w
 
 from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
+from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.gate import Gate, HookName, HookRule
 from vibe_gate.domain.rubric import Criterion, Rubric
-
-_ORIGINS = {
-    "trusted": "from the trusted revision",
-    "bootstrap": "the change's own: the trusted revision has none yet",
-    "built-in": "built in: this repository has no .vibe-gate/ of its own",
-}
+from vibe_gate.domain.workflow import WorkflowDefinition
 
 
 def effective_toml(gate: Gate) -> str:
-    """Every setting with its default filled in, rubrics as `[rubric.ID]`; parses as TOML.
+    """Every setting with its default filled in, rubrics as `[rubric.ID]`, agents as `[agents.ID]`, workflows as
+    `[workflows.ID]`; parses as TOML.
 
-    A rubric without a model of its own shows the gate's. What has no value (no
+    A rubric or agent without a model of its own shows the gate's. What has no value (no
     `budget.per_day_usd`) is left out, as TOML has no null.
     """
     tables: dict[str, Any] = gate.file.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -29,7 +26,22 @@ def effective_toml(gate: Gate) -> str:
         name: gate.file.hooks.get(name, HookRule()).model_dump(mode="json") for name in get_args(HookName)
     }
     tables["rubric"] = {rubric.id: _rubric(rubric, gate.file.model.default) for rubric in gate.rubrics}
-    return _header(gate) + _visible(tomli_w.dumps(tables))
+    tables["agents"] = {agent.id: _agent(agent, gate) for agent in gate.agents}
+    tables["workflows"] = {workflow.id: _workflow(workflow) for workflow in gate.workflows}
+    return _header(gate) + _visible(tomli_w.dumps({key: value for key, value in tables.items() if value != {}}))
+
+
+def _agent(agent: Agent, gate: Gate) -> dict[str, Any]:
+    """The agent with the gate's settings where it has none of its own."""
+    default = {"model": gate.file.model.default, "isolation": agent.level, "max_turns": gate.file.budget.max_turns}
+    return default | agent.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _workflow(workflow: WorkflowDefinition) -> dict[str, Any]:
+    """The stages of a workflow in TOML; the file of one in Python, which only a run executes."""
+    if workflow.file is None:
+        return {"python": workflow.path, "sha256": workflow.digest}
+    return workflow.file.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def _rubric(rubric: Rubric, default_model: str) -> dict[str, Any]:
@@ -47,10 +59,11 @@ def _criterion(criterion: Criterion) -> dict[str, Any]:
 
 
 def _header(gate: Gate) -> str:
-    lines = [f"Definitions {_ORIGINS[gate.origin]}."]
-    if gate.revision:
-        lines.append(f"Read at: {paths.quote(gate.revision)}")
+    place = "of the working tree" if gate.revision == "worktree" else f"at {paths.quote(gate.revision)}"
+    built_in = "built in: this repository has no .vibe-gate/ of its own"
+    lines = [f"Definitions {built_in if gate.origin == 'built-in' else place}."]
     lines += [f"sha-256 {digest} {paths.quote(path)}" for path, digest in gate.digests]
+    lines += [f"Not used: {reason}" for _, reason in gate.refused]
     return "".join(f"# {line}\n" for line in lines) + "\n"
 
 

@@ -7,11 +7,19 @@ import json
 from pydantic.json_schema import GenerateJsonSchema
 
 from vibe_gate.checks import CHECKS
+from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.gate import GateFile, SuppressionsFile
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.workflow import WorkflowFile
 
-MODELS: dict[str, type[Model]] = {"gate": GateFile, "rubric": Rubric, "suppressions": SuppressionsFile}
+MODELS: dict[str, type[Model]] = {
+    "gate": GateFile,
+    "rubric": Rubric,
+    "agent": Agent,
+    "workflow": WorkflowFile,
+    "suppressions": SuppressionsFile,
+}
 
 
 def json_schema(name: str) -> str:
@@ -20,4 +28,6 @@ def json_schema(name: str) -> str:
     if name == "rubric":
         checks = {"type": "string", "enum": sorted(CHECKS.keys() - {"command"})}
         schema["$defs"]["Criterion"]["properties"]["check"] = checks
+    if name == "agent":  # in Python it may be left out
+        schema["required"].append("schema")
     return json.dumps({"$schema": GenerateJsonSchema.schema_dialect, **schema}, indent=2) + "\n"

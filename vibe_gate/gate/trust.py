@@ -11,24 +11,31 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
-from vibe_gate.domain import escape, paths
+from vibe_gate.domain import escape, in_ci, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion
-from vibe_gate.domain.gate import POLICY, Gate, Waivers
+from vibe_gate.domain.gate import POLICY, POLICY_BLOCK, POLICY_WARN, Gate, Waivers
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import PolicyChange
 from vibe_gate.domain.verdict import Finding, short
 from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate.authorship import agent_behind
-from vibe_gate.gate.loading import built_in_gate, load_gate, mistakes
+from vibe_gate.gate.loading import FOLDER, built_in_gate, load_gate
+from vibe_gate.gate.source import DefinitionTree
 from vibe_gate.git import Repository
 from vibe_gate.store import State
+
+if TYPE_CHECKING:
+    from vibe_gate.domain.agent import Agent
+    from vibe_gate.domain.workflow import WorkflowDefinition
+
+T = TypeVar("T")
 
 WORKTREE = "worktree"
 
@@ -39,28 +46,52 @@ def gate_for(repository: Repository, change: Change, *, base: str | None, defini
     Raises DefinitionError for definitions that do not parse, the change's own included (let in, they would stop every
     later review); RevisionError for a revision that names nothing. Without definitions at the trusted revision those
     of the remote's default branch bind; without these the change's own (origin "bootstrap"); without any the built-in
-    gate.
+    gate. Agents and workflows of the change itself are in force only while it is not committed: the user's own.
     """
     redefines = any(file.touches((".vibe-gate/**",)) for file in change.files)
-    if definitions is None and redefines and (own_mistakes := mistakes(repository.tree(change.after))):
-        raise DefinitionError(own_mistakes)
+    own = repository.tree(change.after)
     try:
         gate = _trusted_gate(repository, change, base=base, definitions=definitions)
     except DefinitionError:
-        if definitions is not None or not redefines:
+        if definitions is not None:
             raise
-        gate = None  # the change repairs them: its own are read, and as a change of the gate it needs approval
+        gate = None  # if the change repairs them, its own are read; as a change of the gate it needs approval
     first = gate is None
     if gate is None:
-        own = change.head_commit or (WORKTREE if change.kind == "worktree" else "")
-        gate = load_gate(repository.tree(change.after), revision=own, origin="bootstrap")
+        revision = change.head_commit or (WORKTREE if change.kind == "worktree" else "")
+        gate = load_gate(own, revision=revision, origin="bootstrap")
+        if gate and change.head_commit:  # commits may be of others: what they bring to be run is not run yet
+            gate = replace(gate, agents=(), workflows=())
+    elif definitions is None and _is_read_from(gate, change):
+        load_gate(own, revision="", origin="trusted")
     elif definitions == WORKTREE and redefines:
         with suppress(DefinitionError):
             first = _trusted_gate(repository, change, base=base, definitions=None) is None
     if gate and first:
         named = base or (None if definitions == WORKTREE else definitions)
-        return replace(gate, origin="bootstrap", branch=_trusted_branch(repository, named))
-    return gate or built_in_gate()
+        new = _is_first(repository, change, base)
+        return replace(gate, origin="bootstrap", branch=_trusted_branch(repository, named), first=new)
+    if gate is None:
+        gate = built_in_gate(_trusted_tree(repository, change, base=base, definitions=definitions)[1])
+        return gate if gate.agents or gate.workflows or change.head_commit else built_in_gate(own)
+    return gate
+
+
+def _is_first(repository: Repository, change: Change, base: str | None) -> bool:
+    """Whether no definitions, not even broken ones, are where they would bind, whatever `--definitions` names."""
+    trusted = trusted_revision(repository, change.base_commit, base=base)
+    return not repository.with_folder(filter(None, (trusted or change.before, repository.remote_default())), FOLDER)
+
+
+def _is_read_from(gate: Gate, change: Change) -> bool:
+    """Whether the change touches a file from which a gate is read: the change's own gate must have no mistake."""
+    globs = (".vibe-gate/**", ".claude/agents/*.md")
+    return any(file.touches(globs) or _is_named(file, gate) for file in change.files)
+
+
+def _is_named(file: FileDiff, gate: Gate) -> bool:
+    """Whether it is one of the files that the gate was read from, by either of its names."""
+    return any(path in (file.path, file.old_path) for path, _ in gate.digests)
 
 
 def _trusted_branch(repository: Repository, named: str | None) -> str:
@@ -71,14 +102,20 @@ def _trusted_branch(repository: Repository, named: str | None) -> str:
 
 
 def _trusted_gate(repository: Repository, change: Change, *, base: str | None, definitions: str | None) -> Gate | None:
-    revision = trusted_revision(repository, change.base_commit, base=base, definitions=definitions)
-    tree = repository.tree(repository.snapshot() if revision == WORKTREE else revision or change.before)
+    revision, tree = _trusted_tree(repository, change, base=base, definitions=definitions)
     gate = load_gate(tree, revision=revision, origin="trusted")
     default = repository.remote_default() if gate is None and definitions is None else None
     if default is None:
         return gate
     # A branch that left before there was a gate, or shares no history at all, does not bring its own.
     return load_gate(repository.tree(default), revision=default, origin="trusted")
+
+
+def _trusted_tree(
+    repository: Repository, change: Change, *, base: str | None, definitions: str | None
+) -> tuple[str, DefinitionTree]:
+    revision = trusted_revision(repository, change.base_commit, base=base, definitions=definitions)
+    return revision, repository.tree(repository.snapshot() if revision == WORKTREE else revision or change.before)
 
 
 def trusted_revision(
@@ -96,7 +133,7 @@ def trusted_revision(
 
 def waivers(state: State, gate: Gate, environ: Mapping[str, str], today: date) -> Waivers:
     """What may be let pass: the gate's suppressions, and here, but never in CI, the overrides that people recorded."""
-    local = () if environ.get("CI") else state.overrides.all()
+    local = () if in_ci(environ) else state.overrides.all()
     return Waivers(today, tuple(one for one in local if not agent_behind({}, (one.email,))), gate.suppressions)
 
 
@@ -118,12 +155,32 @@ def chosen(gate: Gate, change: Change, wanted: tuple[str, ...]) -> tuple[Rubric,
     if not wanted:
         return gate.for_change(change)
     known = {rubric.id: rubric for rubric in gate.rubrics}
-    for name in wanted:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(sorted(known))}."
-            raise UsageError(f"There is no rubric {name!r}; {hint}")
-    return tuple(known[name] for name in dict.fromkeys(wanted))
+    return tuple(_named("rubric", name, known, gate) for name in dict.fromkeys(wanted))
+
+
+def agent_named(gate: Gate, name: str) -> Agent:
+    """The agent of this id. UsageError: there is none; DefinitionError: it has one that cannot be honoured."""
+    if why := [reason for refused, reason in gate.refused if refused == name]:
+        raise DefinitionError(why)
+    return _named("agent", name, {agent.id: agent for agent in gate.agents}, gate)
+
+
+def workflow_named(gate: Gate, name: str) -> WorkflowDefinition:
+    """The workflow of this id. UsageError: there is none."""
+    return _named("workflow", name, {workflow.id: workflow for workflow in gate.workflows}, gate)
+
+
+def _named(kind: str, name: str, known: Mapping[str, T], gate: Gate) -> T:
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, n=1)
+    there = f"there are: {', '.join(sorted(known))}." if known else f"the gate has no {kind}s."
+    advice = f"did you mean {near[0]!r}?" if near else there
+    if gate.origin == "bootstrap":
+        advice += " Those that a commit brings run once they are merged, or with --definitions REV."
+    elif gate.revision not in ("", WORKTREE):
+        advice += f" Definitions were read at {gate.revision[:12]}; --definitions worktree reads yours."
+    raise UsageError(f"There is no {kind} {name!r}; {advice}")
 
 
 FINGERPRINT = 16
@@ -183,7 +240,7 @@ def policy_impact(
             found.append(PolicyFile(file, "block"))
         elif file.touches(gate.file.policy.warn):
             found.append(PolicyFile(file, "warn"))
-    return PolicyImpact(tuple(found), first_gate=bootstrap and "CI" in environ)
+    return PolicyImpact(tuple(found), first_gate=bootstrap and in_ci(environ))
 
 
 def policy_changes(impact: PolicyImpact, file_patch: Callable[[FileDiff], str]) -> tuple[PolicyChange, ...]:
@@ -202,20 +259,29 @@ def policy_changes(impact: PolicyImpact, file_patch: Callable[[FileDiff], str]) 
 def _blocks(file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]) -> bool:
     """Whether a change of this file changes the gate.
 
-    Unless gate.toml lists what blocks, a file outside of `.vibe-gate/` (a workflow, pre-commit's settings) counts only
-    if it names vibe-gate before or after the change.
+    Unless gate.toml lists what blocks, a file outside of `.vibe-gate/` counts if a workflow of the gate names it (an
+    agent of `.claude/agents`, a prompt, an image); one of CI or pre-commit's settings if it names vibe-gate itself
+    before or after the change.
     """
+    own_list = "block" in gate.file.policy.model_fields_set
+    if not own_list and _is_named(file, gate):
+        return True
     if not file.touches(gate.file.policy.block):
         return False
-    if "block" in gate.file.policy.model_fields_set or file.touches((".vibe-gate/**",)):
+    if own_list or file.touches((".vibe-gate/**",)):
         return True
     return any(b"vibe-gate" in read(side) for side in (file.before, file.after) if side is not None)
 
 
 def _adopts(file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]) -> bool:
-    """Whether a file is new in `.vibe-gate/`, or names vibe-gate now and did not before, as a first workflow does."""
+    """Whether a file is new in `.vibe-gate/`, or names vibe-gate now and did not before, as a first workflow does.
+
+    Before there are definitions that bind, every change in `.vibe-gate/` is a part of bringing them.
+    """
     if file.touches((".vibe-gate/**",)):
-        return file.change_type == "added"
+        return gate.first or file.change_type == "added"
+    if _is_named(file, gate):  # what the first workflows name
+        return True
     before, after = (side is not None and b"vibe-gate" in read(side) for side in (file.before, file.after))
     return after and not before and file.touches(gate.file.policy.block) and not _diverts(file, gate)
 
@@ -229,6 +295,13 @@ def _diverts(file: FileDiff, gate: Gate) -> bool:
     scopes = [glob for scope in gate.file.scope for glob in scope.paths]
     criteria = [glob for rubric in gate.rubrics for criterion in rubric.criterion for glob in criterion.paths]
     return any(glob.lstrip("/").startswith(file.path + "/") for glob in (*scopes, *criteria))
+
+
+def steering(gate: Gate, files: Iterable[FileDiff]) -> tuple[FileDiff, ...]:
+    """Those that decide about a gate, or steer agents, diffs or test runs, by its lists and by the usual ones."""
+    policy = gate.file.policy
+    globs = (*POLICY_BLOCK, *POLICY_WARN, *policy.block, *policy.warn)
+    return tuple(file for file in files if file.touches(globs))
 
 
 def policy_warning(file: FileDiff) -> Finding:

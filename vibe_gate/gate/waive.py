@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import re
 import secrets
 from collections.abc import Iterator, Mapping
@@ -21,7 +22,7 @@ from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import DefinitionError, InfrastructureError, IntegrityError, StorageError, UsageError
 from vibe_gate.gate.authorship import agent_behind
-from vibe_gate.gate.loading import FOLDER, SUPPRESSIONS, DefinitionFiles, mistakes
+from vibe_gate.gate.loading import FOLDER, SUPPRESSIONS, DefinitionFiles, load_gate, mistakes
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import STORE, find_bundles, open_state, read_bundle
@@ -108,9 +109,16 @@ def suppress(plea: Plea, *, start: Path, environ: Mapping[str, str], now: dateti
         expires = _checked(plea, now)
         said = {"reason": " ".join(plea.reason.split()), "by": f"{name} <{email}>", "expires": expires}
         criterion, colon, glob = plea.what.partition(":")
+        if colon and not glob:
+            raise UsageError(f"{paths.quote(plea.what)} lacks a glob: write CRITERION:GLOB, as in no-secrets:tests/**.")
+        known = _criteria(repository)
         try:
             if colon:
-                aim = {"criterion": None if criterion == "*" else criterion, "paths": (glob,) if glob else ()}
+                if criterion not in known and criterion != "*":
+                    near = difflib.get_close_matches(criterion, known, n=1)
+                    hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(known)}."
+                    raise UsageError(f"The gate has no criterion {paths.quote(criterion)!r}; {hint}")
+                aim = {"criterion": None if criterion == "*" else criterion, "paths": (glob,)}
                 rule = Suppression.model_validate(said | aim)
             else:
                 found = _finding(repository, plea, now)
@@ -122,6 +130,17 @@ def suppress(plea: Plea, *, start: Path, environ: Mapping[str, str], now: dateti
             why = error.errors(include_url=False, include_input=False)[0]["msg"].removeprefix("Value error, ")
             raise UsageError(f"{paths.quote(plea.what)} cannot be suppressed: {why}.") from error
         return rule, add_suppression(repository.root, rule)
+
+
+def _criteria(repository: Repository) -> list[str]:
+    """The criteria of the gate in the working tree. UsageError without one: a suppression would have no effect."""
+    gate = load_gate(repository.tree(repository.snapshot()), revision="", origin="trusted")
+    if gate is None:
+        raise UsageError(
+            "Suppressions are a part of the repository's own gate, and there is none: run `vibe-gate init` first. "
+            "`vibe-gate override` accepts a finding in this clone."
+        )
+    return [*dict.fromkeys(criterion.id for rubric in gate.rubrics for criterion in rubric.criterion), "policy"]
 
 
 def _person(repository: Repository, environ: Mapping[str, str]) -> tuple[str, str]:
@@ -161,7 +180,8 @@ def _finding(repository: Repository, plea: Plea, now: datetime) -> _Found:
         if names:
             one = found[0]
             place = f"{one.path}:{one.line}" if one.line else one.path or "the change"
-            return _Found(names[0], f"{one.criterion}, {place}: {one.message}", entry, one)
+            wide = "" if one.evidence else f" (It quotes no line: whatever {one.criterion} says there so is covered.)"
+            return _Found(names[0], f"{one.criterion}, {place}: {one.message}{wide}", entry, one)
     raise UsageError(f"No run found with a finding {shown}.")
 
 

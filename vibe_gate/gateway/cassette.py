@@ -4,7 +4,7 @@ A cassette is a directory with one JSON file for each exchange, `<digest>-<n>.js
 first 16 digits of the request's digest, and the number of this answer among those to
 the same request. A file is
 
-    {"schema": 1, "digest": sha-256 of the normal form, "number": n, "node": node id,
+    {"schema": 1, "digest": sha-256 of the normal form (see `normal.digest`), "number": n, "node": node id,
      "request": the normal form (see `normal`), redacted, for people and for differences,
      "response": {"status": 200, "events": [...]} or {"status": 429, "body": {...}, "retry_after": "..."}}
 
@@ -28,7 +28,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, ValidationError
 
 from vibe_gate.errors import GatewayError
-from vibe_gate.gateway.normal import Json, digest, filled, mapped
+from vibe_gate.gateway.normal import Json, digest, filled, loose_results, mapped
 
 SCHEMA = 1
 LONGEST_MEMBER = 500
@@ -57,6 +57,7 @@ class _Exchange(BaseModel):
     format: Literal[1] = Field(alias="schema")
     digest: str
     number: int
+    node: str = ""
     request: Json
     response: RecordedResponse
 
@@ -70,6 +71,8 @@ class Cassette:
         self._lock = threading.Lock()
         self._numbers: dict[str, int] = {}
         self._exchanges: dict[str, list[_Exchange]] = {}
+        self.notes: list[str] = []
+        """Where a command, a page or a server said something else than in the recording, which is no reason to fail."""
 
     def load(self) -> None:
         """Read every exchange. GatewayError where the directory or a file cannot be used."""
@@ -90,6 +93,7 @@ class Cassette:
             if number >= len(recorded):
                 return None
             self._numbers[key] = number + 1
+        self._compare(recorded[number], request)
         return _restored(recorded[number].response, placeholders)
 
     def write(self, node_id: str, request: Json, response: Json, placeholders: Mapping[str, str]) -> None:
@@ -113,6 +117,12 @@ class Cassette:
             partial.replace(path)
         except OSError as error:
             raise GatewayError(f"The cassette {self._directory} cannot be written: {error.strerror}.") from error
+
+    def _compare(self, recorded: _Exchange, request: Json) -> None:
+        before, now = loose_results(recorded.request), loose_results(mapped(request, _redacted(self._redact)))
+        other = [str(number) for number, said in now.items() if said != before.get(number)]
+        if other:
+            self.notes.append(f"{recorded.node}: what call {', '.join(other)} gave differs from the recording")
 
     def difference(self, request: Json) -> str:
         """Why this request has no answer: how it differs from the nearest recorded one."""

@@ -47,6 +47,7 @@ class Exchange:
         self._raw = raw
         self._meter = Meter()
         self._granted = 0  # output tokens that the request was lowered to; 0 where it was not
+        self._limit = ""  # the mark of what lowered it
 
     def run(self) -> None:
         """Answer the request."""
@@ -78,13 +79,14 @@ class Exchange:
     def _forward(self, client: Client) -> None:
         expected, wanted = self._account.expected(len(self._raw)), wanted_tokens(self._body)
         ledger = self._gateway.ledger
-        leave = ledger.reserve(str(self._body.get("model")), expected, wanted, useful_tokens(self._body))
+        model, useful = str(self._body.get("model")), useful_tokens(self._body)
+        leave = ledger.reserve(self._account, model, expected, wanted, useful)
         if leave is None:
-            self._refuse(wire.BUDGET_REACHED, "What is left of the budget does not pay for this request.")
+            self._refuse(self._account.limit, "What is left of the budget does not pay for this request.")
             return
         sent = self._raw
         if leave.max_tokens < wanted:
-            self._granted = leave.max_tokens
+            self._granted, self._limit = leave.max_tokens, leave.limit
             sent = json.dumps(self._body | {"max_tokens": leave.max_tokens}).encode()
         unmetered = Usage()
         try:
@@ -144,11 +146,12 @@ class Exchange:
         """After a last word, the session's further requests are refused; if we cut it short, as a matter of budget."""
         if self._meter.stop_reason not in wire.FINAL_STOPS:
             return
-        used_up = self._granted and self._meter.usage().output >= self._granted * USED_UP
-        if used_up and self._meter.stop_reason == "max_tokens":
-            self._gateway.ledger.reached()
-            self._account.ended = wire.BUDGET_REACHED
-        else:
+        cut = self._meter.stop_reason == "max_tokens"
+        if cut and self._granted and self._meter.usage().output >= self._granted * USED_UP:
+            if self._limit == wire.BUDGET_REACHED:
+                self._gateway.ledger.reached()
+            self._account.ended = self._limit
+        elif not (cut and self._account.working):
             self._account.ended = wire.CONVERSATION_ENDED
 
     def _refuse(self, mark: str, sentence: str) -> None:

@@ -7,11 +7,13 @@ the table does not know comes from the agent's program, when its session has end
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from vibe_gate.domain import wire
 from vibe_gate.domain.summary import CostBasis
 from vibe_gate.domain.wire import ModelCost, SessionCost
 from vibe_gate.gateway.prices import cost, price_of
@@ -39,11 +41,15 @@ class Spending:
 
 @dataclass(slots=True)
 class Reservation:
-    """Leave to ask `model` for at most `max_tokens` of output; `usd` is set aside until it is settled."""
+    """Leave to ask `model` for at most `max_tokens` of output; `usd` is set aside until it is settled.
+
+    `limit` is the mark of what sets the bound: the run's budget or the session's ceiling.
+    """
 
     model: str
     usd: float
     max_tokens: int
+    limit: str
     settled: bool = False
 
 
@@ -51,14 +57,22 @@ class Reservation:
 class Account:
     """One session of the node `node_id`: what it has cost until now, and what its next request may cost.
 
-    `ended` is the mark that its further requests are refused with, "" while it goes on.
+    `ended` is the mark that its further requests are refused with, "" while it goes on. `ceiling_usd` is all that it
+    may cost, None for the run's budget; `open` counts its requests that are not settled yet, for which `reserved` is
+    set aside. `limit` is the mark of what set the bound of its last request. A `working` agent's session goes on after
+    a cut answer.
     """
 
     node_id: str
+    ceiling_usd: float | None = None
+    working: bool = False
     input_tokens: int = 0
     output_tokens: int = 0
     by_model: dict[str, ModelCost] = field(default_factory=dict)
     ended: str = ""
+    limit: str = wire.BUDGET_REACHED
+    open: int = 0
+    reserved: float = 0.0
     _bytes: int = 0
     _usage: Usage = field(default_factory=Usage)
 
@@ -66,6 +80,11 @@ class Account:
     def cost(self) -> SessionCost:
         """What it has cost, as it is told."""
         return SessionCost(self.input_tokens, self.output_tokens, dict(self.by_model))
+
+    @property
+    def left(self) -> float:
+        """What its ceiling leaves, USD."""
+        return math.inf if self.ceiling_usd is None else self.ceiling_usd - self.cost.usd - self.reserved
 
     def add(self, model: str, usd: float, basis: CostBasis, used: Usage) -> None:
         """Count an answer of a model."""
@@ -113,30 +132,37 @@ class Ledger:
         self._reached = False
         self._closed = False
 
-    def account(self, node_id: str) -> Account:
+    def account(self, node_id: str, ceiling_usd: float | None = None, working: bool = False) -> Account:
         """A new session's account."""
         with self._changed:
-            self._accounts.append(Account(node_id))
+            self._accounts.append(Account(node_id, ceiling_usd, working))
             return self._accounts[-1]
 
-    def reserve(self, model: str, expected: Usage, wanted: int, useful: int) -> Reservation | None:
-        """Set aside what this request may cost, or None when the budget cannot pay for it.
+    def reserve(self, account: Account, model: str, expected: Usage, wanted: int, useful: int) -> Reservation | None:
+        """Set aside what this request may cost, or None when budget or ceiling cannot pay for it.
 
         `expected` is the input; of `wanted` output tokens as many are granted as are
-        paid for, and `useful` is the fewest that make sense.
+        paid for, and `useful` is the fewest that make sense. The run's budget is reached, and said to be, only where it
+        is less than what the session's ceiling leaves.
         """
         with self._changed:
             while not self._closed:
                 base, _ = self._cost(model, expected)
                 a_token, _ = self._cost(model, Usage(output=1))
-                affordable = int((self._budget - self._usd - self._reserved - base) / a_token)
+                budget = self._budget - self._usd - self._reserved
+                account.limit = wire.CEILING_REACHED if account.left < budget else wire.BUDGET_REACHED
+                affordable = int((min(budget, account.left) - base) / a_token)
                 if affordable >= min(useful, wanted):
                     fair = max(FAIR_TOKENS, affordable // 2, useful)
                     granted = min(wanted, affordable, fair)
                     usd = base + granted * a_token
                     self._reserved += usd
+                    account.reserved += usd
                     self._open += 1
-                    return Reservation(model, usd, granted)
+                    account.open += 1
+                    return Reservation(model, usd, granted, account.limit)
+                if account.limit == wire.CEILING_REACHED and not account.open:
+                    return None
                 if not self._open:
                     self._reached = True
                     return None
@@ -149,6 +175,8 @@ class Ledger:
             reservation.settled = True
             self._open -= 1
             self._reserved = self._reserved - reservation.usd if self._open else 0.0  # sums of floats leave a rest
+            account.open -= 1
+            account.reserved = account.reserved - reservation.usd if account.open else 0.0
             usd, basis = self._cost(reservation.model, used)
             if used != Usage():
                 account.add(reservation.model, usd, basis, used)

@@ -7,7 +7,8 @@ its line numbers before what it read, cache marks, limits, thinking). Kept: the 
 name, our system prompt, the names of the tools, the form of the answer, and the
 conversation. Ids of tool calls become their number; results of parallel calls stand in
 the order of the calls, lists of found files in alphabetical order: both come in the
-order of completion.
+order of completion. What Bash, WebFetch, WebSearch and MCP tools gave is another thing every time (a time, a count, a
+commit's id): it is kept as `said`, and whether they failed is all that is compared.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _LAST_REMINDER = re.compile(r"\s*<system-reminder>(?:(?!<system-reminder>).)*</s
 _CLI_TEXT = "[structured-output-enforce]"
 _LINE_NUMBER = re.compile(r"^ *\d+[\t→]?", re.MULTILINE)
 _UNORDERED_TOOLS = ("Glob", "Grep")
+_LOOSE_TOOLS = ("Bash", "BashOutput", "WebFetch", "WebSearch", "mcp__")
 
 Json = dict[str, Any]
 
@@ -50,9 +52,28 @@ def normal_request(body: Mapping[str, Any], placeholders: Mapping[str, str]) -> 
 
 
 def digest(normal: Mapping[str, Any]) -> str:
-    """sha-256 of the normal form."""
-    text = json.dumps(normal, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    """sha-256 of the normal form, without what is kept as `said`."""
+    compared = {**normal, "messages": [_compared(message) for message in normal["messages"]]}
+    text = json.dumps(compared, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def loose_results(normal: Mapping[str, Any]) -> dict[int, str]:
+    """What the newest message keeps as `said`, by the number of the call."""
+    newest = normal["messages"][-1:]
+    return {block["result_of"]: block["said"] for message in newest for block in message["content"] if _is_loose(block)}
+
+
+def _is_loose(block: Json) -> bool:
+    return "result_of" in block and "said" in block
+
+
+def _compared(message: Json) -> Json:
+    content = [
+        {name: item for name, item in block.items() if name != "said"} if _is_loose(block) else block
+        for block in message["content"]
+    ]
+    return {**message, "content": content}
 
 
 def filled(literals: Mapping[str, str]) -> Callable[[str], str]:
@@ -95,10 +116,20 @@ def _block(block: Json, calls: dict[str, tuple[int, str]]) -> Json:
         number, name = calls.get(str(block.get("tool_use_id")), (0, ""))
         if block.get("is_error"):
             return {"result_of": number, "error": True}
-        return {"result_of": number, "text": _result(name, "\n".join(_texts(block.get("content"))))}
+        text = "\n".join(_texts(block.get("content")))
+        result = {"said": text} if name.startswith(_LOOSE_TOOLS) else {"text": _result(name, text)}
+        return {"result_of": number, **result}
     if kind in ("thinking", "redacted_thinking"):
         return {}
-    return {key: item for key, item in block.items() if key != "cache_control"}
+    return _without_data({key: item for key, item in block.items() if key != "cache_control"})
+
+
+def _without_data(block: Json) -> Json:
+    """A picture with its sha-256 in place of its bytes."""
+    source = block.get("source")
+    if not isinstance(source, dict) or not isinstance(source.get("data"), str):
+        return block
+    return {**block, "source": {**source, "data": hashlib.sha256(source["data"].encode()).hexdigest()}}
 
 
 def _result(tool: str, text: str) -> str:
@@ -112,7 +143,8 @@ def _result(tool: str, text: str) -> str:
 def _texts(content: object) -> list[str]:
     if isinstance(content, str):
         return [content]
-    return [str(block["text"]) if "text" in block else json.dumps(block, sort_keys=True) for block in _dicts(content)]
+    blocks = [_without_data(block) for block in _dicts(content)]
+    return [str(block["text"]) if "text" in block else json.dumps(block, sort_keys=True) for block in blocks]
 
 
 def _dicts(value: object) -> list[Json]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -59,19 +59,24 @@ class Gateway:
         if wire.mode != "replay":
             self._connect(upstream)
 
-    def url(self, node_id: str) -> str:
+    def url(self, node_id: str, *, ceiling_usd: float | None = None, working: bool = False) -> str:
         """ANTHROPIC_BASE_URL for one session of that node; "" where agents talk to their cloud themselves.
 
-        The address is a secret: whoever knows it can spend the budget. Each call is
-        a session of its own.
+        The address is a secret: whoever knows it can spend the budget, at most `ceiling_usd` of it. Each call is
+        a session of its own; that of a `working` agent goes on after an answer that was cut at its token limit.
         """
         if self.cloud:
             return ""
         if self._server is None:
             raise GatewayError("The gateway is not open.")
         token = secrets.token_urlsafe(24)
-        self.sessions[token] = self.ledger.account(node_id)
+        self.sessions[token] = self.ledger.account(node_id, ceiling_usd, working)
         return f"http://127.0.0.1:{self._server.server_address[1]}/{token}"
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Where a replayed session's commands said something else than in the recording."""
+        return self.cassette.notes if self.cassette else ()
 
     def spent(self) -> Spending:
         """What was spent until now; nothing in replay."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vibe_gate.git import place
-from vibe_gate.git.hooks import HeadCommit
+from vibe_gate.git.hooks import HeadCommit, Pushed
 from vibe_gate.git.objects import Tree
 from vibe_gate.git.repository import Repository
 from vibe_gate.git.revisions import MAX_COMMITS
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from vibe_gate.git.fetch import Credentials
     from vibe_gate.git.libgit2 import Draft, make_repository
     from vibe_gate.git.updates import NewCommit, Updates
+    from vibe_gate.git.workspace import Workspace
 
 __all__ = [
-    "MAX_COMMITS", "Credentials", "Draft", "Export", "HeadCommit", "NewCommit", "Repository", "Tree", "Updates",
-    "make_repository", "open_repository",
+    "MAX_COMMITS", "Credentials", "Draft", "Export", "HeadCommit", "NewCommit", "Pushed", "Repository", "Tree",
+    "Updates", "Workspace", "make_repository", "open_repository",
 ]  # fmt: skip
 
 
@@ -54,4 +55,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)
         from vibe_gate.git import updates
 
         return getattr(updates, name)
+    if name == "Workspace":
+        from vibe_gate.git.workspace import Workspace
+
+        return Workspace
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Timer
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import (
@@ -34,6 +35,9 @@ from vibe_gate.errors import GateError, IntegrityError, RevisionError
 from vibe_gate.git.hooks import HookQueries
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.program import Finished, finish
+
+if TYPE_CHECKING:
+    from vibe_gate.git.libgit2 import Merging
 
 MAX_HUNK_BYTES = 1_000_000  # a binary side above this is for machines: no model and no person reads it line by line
 PAIRS_AT_ONCE = 100  # of trees: their patches are in memory together
@@ -426,6 +430,12 @@ class ChangeQueries(HookQueries):
 
         return snapshot.index_tree(self._place, self._objects)
 
+    @cached_property
+    def _merging(self) -> Merging:
+        from vibe_gate.git.libgit2 import Merging
+
+        return Merging(self._objects)
+
     def _text_patch(self, change: Change) -> bytes:
         trees = Trees(change.before, change.after)
         if self._latest is None or self._latest[0] != trees:
@@ -447,7 +457,9 @@ class ChangeQueries(HookQueries):
         if selection.kind == "merge_base":
             shown = f"{selection.left or 'HEAD'}...{selection.right or 'HEAD'}"
             left = self.merge_base(left, right, shown)
-        return self._range_ends(left, right)
+        ends = self._range_ends(left, right)
+        merged = self._merging.merged((left, selection.also), ours=True) if selection.also else ""
+        return ends._replace(trees=Trees(merged, ends.trees.after)) if merged else ends
 
     def _worktree_ends(self, left: str) -> _Ends:
         head = self.head()

@@ -27,7 +27,8 @@ _CHUNK = 1 << 20
 _PLAIN = ("-c", "core.symlinks=false", "-c", "core.protectHFS=true", "-c", "core.protectNTFS=true")
 """Links are written as files with their target, and no name may be `.git` to any system."""
 
-_ATTRIBUTES = "* -text -ident !filter !working-tree-encoding\n"  # in info/attributes they win over those of the tree
+RAW_ATTRIBUTES = "* -text -ident !filter !working-tree-encoding\n"
+"""No conversion: in info/attributes they win over those of the tree."""
 _INVALID = expression(r"invalid path '(.*)'")
 _numbers = count()
 
@@ -129,7 +130,7 @@ def _modes(tree: Tree, only: Collection[str] | None) -> dict[bytes, _Written]:
 def _check_out(objects: Objects, tree: Tree, destination: Path, wanted: Collection[bytes]) -> None:
     attributes = objects.folder / "info" / "attributes"
     attributes.parent.mkdir(exist_ok=True)
-    attributes.write_text(_ATTRIBUTES)
+    attributes.write_text(RAW_ATTRIBUTES)
     index = objects.folder / f"export-{next(_numbers)}"
     environ = {"GIT_INDEX_FILE": os.fspath(index), "GIT_WORK_TREE": os.fspath(destination.absolute())}
     done = objects.bare.run(*_PLAIN, "read-tree", tree.id, environ=environ)

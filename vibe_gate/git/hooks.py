@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.escape import expression
-from vibe_gate.errors import InfrastructureError
+from vibe_gate.errors import InfrastructureError, IntegrityError
 from vibe_gate.git.revisions import Revisions
 
 if TYPE_CHECKING:
     from vibe_gate.domain.provenance import Operation
-
-MAX_REFS = 500
-"""Refs of a remote that are taken for known to it, the newest first: as many arguments as any system takes."""
 
 _UNDER_WAY: tuple[tuple[str, Operation], ...] = (
     ("rebase-merge", "rebase"),
@@ -30,6 +27,9 @@ _UNDER_WAY: tuple[tuple[str, Operation], ...] = (
 
 _ACTIONS: dict[str, Operation] = {"cherry-pick": "cherry-pick", "revert": "revert"}
 """First words of the reflog by which git names commits that it makes itself, and of which nothing else is left."""
+
+_ELSEWHERE = expression(r"(?!(file|ext|fd):)[^/]+:")
+"""A URL by which git asks another machine: `https:`, `ssh:`, `host:path`. All others are paths, or run a program."""
 
 MAX_SOURCES = 100
 """Squashed commits that are looked at, the newest first."""
@@ -53,6 +53,22 @@ class HeadCommit(NamedTuple):
     before: str
     old: str
     during: Operation
+
+
+class PushedCommit(NamedTuple):
+    """A commit that a push brings. `time`: when it was committed, in seconds since 1970, as the commit itself says."""
+
+    id: str
+    time: int
+    tree: str
+    parents: tuple[str, ...]
+
+
+class Pushed(NamedTuple):
+    """What a push brings: commits, parents first; and the newest others behind them, none for a whole history."""
+
+    commits: tuple[PushedCommit, ...]
+    bases: tuple[str, ...]
 
 
 class HookQueries(Revisions):
@@ -92,26 +108,43 @@ class HookQueries(Revisions):
                 found += pattern.findall(file.read_bytes().decode("latin-1"))
         return tuple(dict.fromkeys(found))[:MAX_SOURCES]
 
-    def unpushed(self, local: str, known: str, remote: str) -> Selection | None:
-        """What is new to `remote` if it gets commit `local` where it has `known` ("": nothing there); None: nothing.
+    def remote_tips(self, url: str) -> list[str]:
+        """Tips of the remote-tracking branches of remotes with this URL, and of those on another machine.
 
-        A new ref is compared with all that the remote is known to have, or all remotes
-        where it has no name (""); with none of it in common the whole history is new.
+        A remote at another path of this machine may be anybody's clone, or this repository itself.
         """
-        git = self._git
-        if known and not git.run("merge-base", known, local).code:
-            return Selection("merge_base", known, local)
-        listed = git.run("for-each-ref", f"--count={MAX_REFS}", "--sort=-committerdate", "--format=%(objectname)",
-                         f"refs/remotes/{remote}/" if remote else "refs/remotes/")  # fmt: skip
-        refs = listed.line.split()
-        # Of several commits git takes their (imagined) merge: the bases are the best of all common ancestors.
-        bases = git.run("merge-base", "--all", local, *refs).line.split("\n") if refs else [""]
-        if bases == [local]:
-            return None
-        if len(bases) > 1:  # merges that cross: held against the newest of the remote's that it shares history with
-            tip = next(ref for ref in refs if not git.run("merge-base", ref, local).code)
-            return Selection("merge_base", tip, local)
-        return Selection("range", bases[0] or EMPTY_TREE, local)
+        # Git fetches from the first URL.
+        first = {line.name: line.value or "" for line in reversed(self._place.settings.lines)}
+        urls = ((name, first.get(f"remote.{name}.url", "")) for name in self._remotes())
+        asked = [f"--remotes={name}" for name, its in urls if its and (its == url or _ELSEWHERE.match(its))]
+        return list(dict.fromkeys(self._git.run("rev-parse", *asked).line.split()))
+
+    def unpushed(self, local: str, known: str, others: Iterable[str] = ()) -> Pushed:
+        """What commit `local` has and neither `known` nor one of `others` has ("", or gone: nothing).
+
+        `known` is the first of the bases if it is one.
+        """
+        limits = [f"^{name}" for name in (known, *others) if self.has(name)]
+        asked = ("rev-list", "--stdin", "--topo-order", "--reverse", "--boundary", "--no-commit-header",
+                 "--format=%m %H %ct %T %P")  # fmt: skip
+        listed = self._git.run(*asked, stdin="\n".join((local, *limits, "")).encode())
+        if listed.code:
+            raise IntegrityError(
+                f"The commits of {local[:12]} are not all here, or damaged: run `git fsck`. {listed.err}"
+            )
+        rows = [line.split() for line in listed.line.split("\n") if line]
+        commits = tuple(PushedCommit(row[1], int(row[2]), row[3], tuple(row[4:])) for row in rows if row[0] != "-")
+        edge = [row[1] for row in rows if row[0] == "-"]
+        if len(edge) > 1:
+            edge = self._git.run("merge-base", "--independent", *edge).line.split("\n")
+        return Pushed(commits, tuple(sorted(edge, key=lambda name: name != known)))
+
+    def with_folder(self, commits: Iterable[str], folder: str) -> set[str]:
+        """Those of the commits that have this folder at their root."""
+        names = list(commits)
+        asked = "".join(f"{name}:{folder}\n" for name in names).encode()
+        types = self._git.run("cat-file", "--batch-check=%(objecttype)", stdin=asked).line.split("\n")
+        return {name for name, kind in zip(names, types, strict=False) if kind == "tree"}
 
     def _name(self, revision: str) -> str:
         return self._git.run("rev-parse", "--verify", "--quiet", "--end-of-options", revision).line

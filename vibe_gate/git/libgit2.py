@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import cast
 
 import pygit2
-from pygit2.enums import CheckoutStrategy, ConfigLevel, DiffOption, FileMode, ObjectType
+from pygit2.enums import CheckoutStrategy, ConfigLevel, DiffOption, FileMode, MergeFavor, ObjectType
 
 from vibe_gate.domain.change import Hunk, HunkLine, Origin
 from vibe_gate.git.objects import Objects
@@ -55,12 +55,13 @@ class Merging:
         for path in objects.alternates:
             self._repository.odb.add_disk_alternate(path)
 
-    def merged(self, parents: Sequence[str]) -> str:
-        """The tree that two commits make together; "" of more than two."""
+    def merged(self, parents: Sequence[str], *, ours: bool = False) -> str:
+        """The tree that two commits make together; "" of more than two. `ours`: lines in conflict are the first's."""
         if len(parents) != 2:
             return ""
-        ours, theirs = parents
-        return self._tree(lambda: self._repository.merge_commits(ours, theirs))
+        first, other = parents
+        favor = MergeFavor.OURS if ours else MergeFavor.NORMAL
+        return self._tree(lambda: self._repository.merge_commits(first, other, favor=favor))
 
     def replayed(self, source: str, before: str, *, back: bool = False) -> str:
         """The tree after `source`'s change is applied to the tree `before`, or reverted (`back`)."""

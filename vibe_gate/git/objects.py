@@ -54,7 +54,7 @@ class Objects:
         ]
         self.environ = {
             "GIT_OBJECT_DIRECTORY": os.fspath(self.folder / "objects"),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(_quoted(path) for path in self.alternates),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(map(alternates_entry, self.alternates)),
         }
         self.bare = git.bare(self.folder, self.environ)
         self._git = git
@@ -71,6 +71,15 @@ class Objects:
         """Delete the scratch folder; nothing can be read any more."""
         self._stop()
         shutil.rmtree(self.folder)
+
+    def borrow(self, objects: Path) -> None:
+        """Read from another folder of objects, too."""
+        with self._lock:
+            self.alternates.append(os.fspath(objects))
+            listed = ":".join(map(alternates_entry, self.alternates))
+            self.environ["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = listed
+            self.bare.environ["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = listed
+            self._stop()  # git reads the list when it starts
 
     def read(self, name: str) -> Object:
         """An object by its full id.
@@ -142,8 +151,8 @@ def _alternates(value: str) -> list[str]:
     return [path for path in value.split(":") if path and not path.startswith('"')]
 
 
-def _quoted(path: str) -> str:
-    """A path as an entry of GIT_ALTERNATE_OBJECT_DIRECTORIES."""
+def alternates_entry(path: str) -> str:
+    """A path as an entry of GIT_ALTERNATE_OBJECT_DIRECTORIES or of info/alternates."""
     if not any(char in path for char in ':"\n') and not path.startswith("#"):
         return path
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

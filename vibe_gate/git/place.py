@@ -36,9 +36,13 @@ class Setting(NamedTuple):
 
 
 class Settings:
-    """Git's configuration as `git config --list` gives it, later lines winning."""
+    """Git's configuration as `git config --list` gives it, later lines winning.
+
+    `git -c` and GIT_CONFIG_COUNT set nothing of ours: an agent's command line must not choose the gate.
+    """
 
     def __init__(self, lines: list[Setting]) -> None:
+        lines = [line for line in lines if line.scope != "command" or not line.name.startswith("vibe-gate.")]
         self.lines = lines
         self._values = {line.name: line.value for line in lines}
         self._trusted = {line.name: line.value for line in lines if line.scope not in _OWN_SCOPES}

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from vibe_gate.domain import paths
 from vibe_gate.errors import InfrastructureError
 
 _PROGRAM = (
@@ -63,6 +64,11 @@ class Finished(NamedTuple):
     def line(self) -> str:
         """Standard output as one line of text, without its newline."""
         return self.out.decode("utf-8", "surrogateescape").removesuffix("\n")
+
+    @property
+    def said(self) -> str:
+        """What git complained about, on one line that is safe to print."""
+        return paths.quote(" ".join(self.err.split()))
 
 
 class Program:

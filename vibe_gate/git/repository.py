@@ -6,13 +6,12 @@ Replace refs and grafts are ignored on purpose (see `revisions`).
 
 from __future__ import annotations
 
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import expression
-from vibe_gate.errors import InfrastructureError, RevisionError, UsageError
+from vibe_gate.errors import InfrastructureError, IntegrityError, RevisionError, UsageError
 from vibe_gate.git import place
 from vibe_gate.git.diff import ChangeQueries, content_of
 from vibe_gate.git.objects import Objects, Tree
@@ -21,12 +20,13 @@ from vibe_gate.git.program import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
+    from datetime import datetime
     from types import TracebackType
 
     from vibe_gate.domain.change import FileVersion
     from vibe_gate.git.export import Export
     from vibe_gate.git.fetch import Credentials
-    from vibe_gate.git.libgit2 import Merging
+    from vibe_gate.git.workspace import Workspace
 
 _FULL_ID = expression(r"[0-9a-f]{40}\Z")
 
@@ -92,6 +92,50 @@ class Repository(ChangeQueries):
         """Whether a merge has the very tree that its two parents give by themselves, without a conflict."""
         return self._merging.merged(self.parents(commit)) == self.tree_of(commit)
 
+    # Where agents write
+
+    @property
+    def workspaces(self) -> Path:
+        """The folder of all workspaces, each under its run's id."""
+        return self.common_dir / "vibe-gate/workspaces"
+
+    def workspace(self, folder: Path, tree: str) -> Workspace:
+        """A new workspace with the files of `tree` in `folder`, which is not there yet."""
+        from vibe_gate.git import workspace
+
+        return workspace.create(self, self._place, self._objects, folder, tree)
+
+    def reopen_workspace(self, folder: Path) -> Workspace:
+        """A workspace that an earlier process made. InfrastructureError if it is gone, or another process has it."""
+        from vibe_gate.git.workspace import Workspace
+
+        return Workspace(self, self._place, self._objects, folder)
+
+    def remove_old_workspaces(self, before: datetime, *, dry_run: bool = False) -> list[str]:
+        """Delete workspaces that were last used before then and that no process has open; their names.
+
+        A run that died leaves its own behind, for `resume`. With `dry_run` only say which.
+        """
+        from vibe_gate.git import workspace
+
+        return workspace.remove_old(self._place, self.workspaces, before, dry_run=dry_run)
+
+    def apply(self, patch: bytes, expected: str, saved: Path) -> None:
+        """Apply a patch to the working tree while its snapshot is `expected`; `saved` is where people find the patch.
+
+        Index and HEAD stay; line endings and filters are the user's. IntegrityError if the working tree is another one
+        by now. InfrastructureError if git refuses.
+        """
+        shown = paths.quote(str(saved))
+        if self.snapshot() != expected:
+            raise IntegrityError(
+                "The working tree changed since the run began, so nothing was applied. "
+                f"The patch is {shown}; try `git apply -3 {shown}`."
+            )
+        done = self._git.run("-c", "apply.ignoreWhitespace=no", "apply", "--whitespace=nowarn", "-", stdin=patch)
+        if patch and done.code:
+            raise InfrastructureError(f"git cannot apply the change, and changed nothing ({done.said}). See {shown}.")
+
     # Remotes, in CI
 
     def fetch(self, commits: Sequence[str], enough: Callable[[], bool], credentials: Credentials) -> str:
@@ -138,9 +182,3 @@ class Repository(ChangeQueries):
         if found.common_dir.resolve() != self.common_dir.resolve():
             raise UsageError(f"{paths.quote(str(root))} is not a working tree of this repository.")
         return Repository(found)
-
-    @cached_property
-    def _merging(self) -> Merging:
-        from vibe_gate.git.libgit2 import Merging
-
-        return Merging(self._objects)

@@ -6,6 +6,7 @@ other commits than those that are pushed, and could hide a change from its revie
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
@@ -25,6 +26,8 @@ _DEFAULT_BRANCHES = ("main", "master")
 _WARNING = ("-c", "core.warnAmbiguousRefs=true")
 _AMBIGUOUS = expression(r"refname '(.*)' is ambiguous")
 _FULL_ID = expression(r"[0-9a-f]{40}\Z")
+
+_BEFORE_HEAD = ("HEAD~1", "HEAD~", "HEAD^", "HEAD^1", "@~1", "@~", "@^", "@^1")
 
 MAX_COMMITS = 10_000
 """Commits of one range, newest first; whoever verifies more does so in parts."""
@@ -212,9 +215,14 @@ class Revisions:
         return (None, "") if tip.code else (tip.line, default)
 
     def _remark_lost(self) -> None:
-        """Say it where a remote was fetched from, and no branch of it is known (any more): nothing of it binds then."""
-        fetched = sorted(name for name in self._remotes() if self._place.settings.value(f"remote.{name}.fetch"))
-        if fetched:
+        """Say it if a remote was fetched from, and no branch of it is known any more: nothing of it binds then.
+
+        A remote that was added for a first push has no branch that could be known.
+        """
+        settings = self._place.settings
+        fetched = sorted(name for name in self._remotes() if settings.value(f"remote.{name}.fetch"))
+        followed = any(_follows(line.name) and line.value != "." for line in settings.lines)
+        if fetched and (followed or (self._place.git_dir / "FETCH_HEAD").exists()):
             remote = paths.quote(fetched[0])
             said = (
                 f"no default branch of the remote {remote} is known here, so the gate is the one of before the change: "
@@ -246,6 +254,10 @@ class Revisions:
 
     def _no_revision(self, revision: str) -> str:
         said = f"{paths.quote(revision)} names no revision here."
+        if os.path.lexists(revision) or os.path.lexists(self._place.root / revision):
+            return f"{paths.quote(revision)} is a file or folder; give a commit, branch or range (all its changes)."
+        if revision in _BEFORE_HEAD and (head := self.head()) and not self.parents(head):
+            return f"{paths.quote(revision)}: HEAD is the first commit; `--commit HEAD` is all that it brings."
         if self._place.shallow:
             return f"{said} This clone is shallow: run `git fetch --deepen=50`, or `git fetch --unshallow`."
         return f"{said} `git log --oneline --all` shows what there is."

@@ -153,13 +153,9 @@ def _check(done: Finished) -> None:
     if special := _SPECIAL.search(said):
         raise UsageError(f"{paths.quote(special[1])} is tracked, and no file or link any more: remove it.")
     if _CONVERSION.search(said):
-        raise UsageError(f"git could not convert a file as .gitattributes asks ({_shown(done)}).")
+        raise UsageError(f"git could not convert a file as .gitattributes asks ({done.said}).")
     raise _broken(done)
 
 
 def _broken(done: Finished) -> InfrastructureError:
-    return InfrastructureError(f"git could not read the working tree or the index ({_shown(done)}): see `git status`.")
-
-
-def _shown(done: Finished) -> str:
-    return paths.quote(" ".join(done.err.split()))
+    return InfrastructureError(f"git could not read the working tree or the index ({done.said}): see `git status`.")

@@ -71,7 +71,7 @@ class Updates:
         rows = [part.lstrip("\n").split("\n", 4) for part in listed.split("\0") if part.strip()]
         parents = [tuple(row[2].split()) for row in rows]
         asked = "".join(f"{first[0]}^{{tree}}\n" if first else f"{EMPTY_TREE}\n" for first in parents)
-        trees = self._asked("cat-file", "--batch-check=%(objectname)", stdin=asked).split("\n")
+        trees = self._asked("cat-file", "--batch-check=%(objectname)", stdin=asked).splitlines()
         return [
             NewCommit(name, tree, before, above, author, message)
             for (name, tree, _, author, message), above, before in zip(rows, parents, trees, strict=True)

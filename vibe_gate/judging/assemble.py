@@ -227,6 +227,23 @@ def summarize(
     )
 
 
+def of_workflow(workflow: str, subject: ReviewSubject, run: RunContext, change: Change, outcome: RunOutcome) -> Summary:
+    """The summary of a workflow's run before its gates and costs are added."""
+    gate = subject.gate
+    return Summary(
+        run_id=run.record.run_id,
+        key=subject.change.key,
+        workflow=workflow,
+        outcome=outcome,
+        exit_code=exit_code(outcome, policy_blocks=False, intact=True),
+        bundle=run.record.relative,
+        trusted=Trusted(revision=gate.revision, bootstrap=gate.origin == "bootstrap", branch=gate.branch),
+        change=of_change(change),
+        agent_authored=subject.authored,
+        duration_ms=round(run.deadline.elapsed() * 1000),
+    )
+
+
 def notes(run: RunContext, answers: JudgeResult, checks: CheckResults, verdict: RunVerdict) -> Iterator[str]:
     """Sentences for people about the run, besides its summary."""
     if not verdict.intact:
@@ -282,13 +299,16 @@ def nothing(change: Change) -> Summary:
     )
 
 
-def about(change: Change, gate: Gate, rubrics: Sequence[Rubric], versions: Mapping[str, str]) -> dict[str, Any]:
-    """What run.json says of a run before anything is asked; `versions` by program."""
+def about(
+    change: Change, gate: Gate, rubrics: Sequence[Rubric], versions: Mapping[str, str], more: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What run.json says of a run before anything is asked; `versions` by program, `more` of a workflow's run."""
     return {
         "workflow": WORKFLOW,
         "mode": "auto",
         "prompt": f"review: {change.kind}",
         "isolation": "none",
+        **more,
         "budgets": gate.file.budget.model_dump(),
         "change": of_change(change).model_dump(exclude={"files"}) | {"kind": change.kind},
         "trusted": {"revision": gate.revision, "origin": gate.origin},
@@ -341,14 +361,15 @@ def findings_of(criterion: Criterion, result: CriterionResult) -> list[Finding]:
 def fingerprinted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings with fingerprints that hold across rebases.
 
-    A fingerprint is made of criterion, path and the quoted text (its white space
-    folded), never of line numbers; equal ones are told apart by their order.
+    A fingerprint is made of criterion, path, the quoted text (its white space folded) and what the check put there,
+    never of line numbers; equal ones are told apart by their order.
     """
     seen: Counter[str] = Counter()
     made = []
     for finding in findings:
         quotes = " ".join(evidence.quote for evidence in finding.evidence) or finding.message
-        basis = "\0".join((finding.criterion, finding.path, " ".join(quotes.split())))
+        own = (finding.fingerprint,) if finding.fingerprint else ()
+        basis = "\0".join((finding.criterion, finding.path, " ".join(quotes.split()), *own))
         seen[basis] += 1
         digest = hashlib.sha256(f"{basis}\0{seen[basis]}".encode()).hexdigest()[: trust.FINGERPRINT]
         made.append(finding.model_copy(update={"fingerprint": digest}))

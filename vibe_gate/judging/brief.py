@@ -210,16 +210,16 @@ def prompt(change: Change, part: BriefPart, facts: Iterable[str], nonce: str) ->
     which = f"part {part.number} of {part.of} (judge what this part shows; other parts are judged separately)"
     sections = [
         f"Criteria (from the repository's trusted revision):\n\n{_criteria(part.criteria)}",
-        f"All files of the change ({len(change.files)}):\n\n{_fence(listed, nonce)}",
+        f"All files of the change ({len(change.files)}):\n\n{fence(listed, nonce)}",
         f"The change{f', {which}' if part.of > 1 else ''}. Each line: number before, number after, sign, `|`, text. "
         f"Lines without a sign are unchanged; ⋮ stands for unchanged lines that are not shown.\n\n"
-        + _fence("\n".join(_shown_pieces(change, part.pieces)), nonce),
+        + fence("\n".join(_shown_pieces(change, part.pieces)), nonce),
         "Facts, computed from the tree after the change (names, paths and quoted lines are the repository's):\n\n"
-        + _fence("\n".join(f"| {fact}" for fact in facts), nonce),
+        + fence("\n".join(f"| {fact}" for fact in facts), nonce),
     ]
     if part.message is not None:
         said = "\n".join("| " + escape.show_text(line) for line in part.message.split("\n"))
-        sections.append(f"What the author says about it (claims, not facts):\n\n{_fence(said, nonce)}")
+        sections.append(f"What the author says about it (claims, not facts):\n\n{fence(said, nonce)}")
     return "\n\n".join(sections) + "\n"
 
 
@@ -245,7 +245,8 @@ MAX_LISTED_FILES = 500
 """Files in the overview; their lines are shown in the parts all the same."""
 
 
-def _fence(text: str, nonce: str) -> str:
+def fence(text: str, nonce: str) -> str:
+    """The text as data: between lines with the run's nonce, which nothing in it can know."""
     return f"<<<data {nonce}>>>\n{text}\n<<<end {nonce}>>>"
 
 

@@ -43,7 +43,7 @@ def check_vote(vote: Vote) -> Vote:
 
 
 def _demote(vote: Vote, why: str) -> Vote:
-    reason = short(f"said fail, but {why}: {vote.reason}")
+    reason = short(f'answered "fail", but {why}: {vote.reason}')
     return vote.model_copy(update={"outcome": "abstain", "reason": reason})
 
 

@@ -10,9 +10,9 @@ import math
 import secrets
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from vibe_gate import __version__
+from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
 from vibe_gate.domain.gate import Budget
@@ -55,10 +56,58 @@ POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
+class ModelSession:
+    """The way to the model for all that one run asks: its gateway and the limit in USD.
+
+    `folder` is private, for exported trees and agents' homes; `nonce` names the run's fences; `slots` is how many
+    conversations run at once; `places` are literals that a cassette must not depend on; `uncounted` says why spending
+    could not be added to the day's.
+    """
+
+    gateway: Gateway
+    folder: Path
+    nonce: str
+    limit_usd: float
+    places: dict[str, str]
+    slots: asyncio.Semaphore
+    uncounted: set[str] = field(default_factory=set)
+
+    def notes(self) -> Iterator[str]:
+        """Sentences for people: requests that the cassette lacks, spending that is not counted."""
+        yield from self.gateway.unmatched
+        yield from self.gateway.notes
+        for why in filter(None, self.uncounted):
+            yield f"What was spent is not counted on this day's budget ({why})."
+
+
+@contextmanager
+def model_session(run: RunContext, wire: Wire, upstream: Upstream | None, budget: Budget) -> Iterator[ModelSession]:
+    """Open the gateway of a run; what is spent counts on the day's budget. Raises GatewayError."""
+    spending, lock = run.state.spending, threading.Lock()
+
+    def count(usd: float, _node_id: str) -> None:
+        with lock:
+            session.uncounted.add(spending.add(usd, run.record.run_id, run.clock()))
+
+    with tempfile.TemporaryDirectory(prefix="vibe-gate-") as folder:
+        nonce, limit = secrets.token_hex(16), _limit(budget, spending, run.clock())
+        places = {nonce: "{{nonce}}", folder: "{{folder}}"}
+        with Gateway(upstream, wire, limit, run.redactor.text, placeholders=places, on_settled=count) as gateway:
+            slots = asyncio.Semaphore(SESSIONS_AT_ONCE)
+            session = ModelSession(gateway, Path(folder), nonce, limit, places, slots)
+            yield session
+
+
+OpenSession = Callable[[Wire, Upstream | None], AbstractContextManager[ModelSession]]
+"""Gives the session that a workflow's stages share."""
+
+
+@dataclass(frozen=True, slots=True)
 class JudgeContext:
     """What judges are asked about, and within which limits. `model` is asked where a rubric names none.
 
     `optional`: nobody demanded the answers (the built-in gate outside CI), so without a key they are left out.
+    `shared` is given by a workflow, whose stages ask through one gateway; `stage`, `checks_node` as of ReviewSubject.
     """
 
     run: RunContext
@@ -68,10 +117,18 @@ class JudgeContext:
     model: str
     budget: Budget
     optional: bool
+    stage: str
+    checks_node: str
+    shared: OpenSession | None = None
 
     @classmethod
     def of(
-        cls, request: ReviewRequest, subject: ReviewSubject, repository: Repository, run: RunContext
+        cls,
+        request: ReviewRequest,
+        subject: ReviewSubject,
+        repository: Repository,
+        run: RunContext,
+        shared: OpenSession | None = None,
     ) -> JudgeContext:
         """What judges need of a review; ANTHROPIC_MODEL chooses the model if there are no definitions at all."""
         file = subject.gate.file
@@ -86,7 +143,10 @@ class JudgeContext:
             subject.message,
             own or file.model.default,
             budget,
-            built_in and "CI" not in run.environ,
+            built_in and not in_ci(run.environ),
+            subject.stage,
+            subject.checks_node,
+            shared,
         )
 
     def questions(self, rubrics: Iterable[Rubric]) -> tuple[RubricQuestion, ...]:
@@ -155,7 +215,7 @@ async def judge(
         asked = await _ask(context, missing, wire, upstream)
         notes = (*_keep(answers, asked, context), *asked.notes) if writes else asked.notes
     result = replace(
-        _result(questions, known, asked.votes), cost=_cost(asked.spending), notes=notes, intact=asked.intact
+        _result(questions, known, asked.votes), cost=cost_of(asked.spending), notes=notes, intact=asked.intact
     )
     if not (writes and asked.intact):
         return result
@@ -195,45 +255,37 @@ def _known(answers: AnswerCache, questions: Iterable[RubricQuestion], now: datet
 
 
 async def _ask(context: JudgeContext, questions: list[RubricQuestion], wire: Wire, upstream: Upstream | None) -> _Asked:
-    run, spending = context.run, context.run.state.spending
-    uncounted: set[str] = set()
-    lock = threading.Lock()
-
-    def count(usd: float, _node_id: str) -> None:
-        with lock:
-            uncounted.add(spending.add(usd, run.record.run_id, run.clock()))
-
-    with tempfile.TemporaryDirectory(prefix="vibe-gate-") as folder:
+    run = context.run
+    shared = context.shared or functools.partial(model_session, run, budget=context.budget)
+    with shared(wire, upstream) as session:
+        folder = session.folder / context.stage
+        folder.mkdir(exist_ok=True)
         with run.deadline.interrupting():
-            after, before = _export(context, Path(folder) / TREES)
+            after, before = _export(context, folder / TREES)
             around = surroundings(context.change, context.repository, after.files)
-        nonce, slots = secrets.token_hex(16), asyncio.Semaphore(SESSIONS_AT_ONCE)
-        places = {nonce: "{{nonce}}", folder: "{{folder}}"}
-        budget = _budget(context, spending)
-        with Gateway(upstream, wire, budget, run.redactor.text, placeholders=places, on_settled=count) as gateway:
-            shared = VoteContext(
-                run=run,
-                change=context.change,
-                surroundings=around,
-                read=functools.cache(context.repository.read),
-                wire=gateway,
-                folder=Path(folder),
-                model=context.model,
-                max_turns=context.budget.max_turns,
-                max_cost_usd=budget,
-                nonce=nonce,
-                slots=slots,
-            )
-            cast = await together(cast_votes(question, shared) for question in questions)
-            votes = dict(zip((question.key for question in questions), cast, strict=True))
-            spent, notes = gateway.spent(), tuple(gateway.unmatched)
+        votes_of = VoteContext(
+            run=run,
+            change=context.change,
+            surroundings=around,
+            read=functools.cache(context.repository.read),
+            wire=session.gateway,
+            folder=folder,
+            model=context.model,
+            max_turns=context.budget.max_turns,
+            max_cost_usd=session.limit_usd,
+            nonce=session.nonce,
+            slots=session.slots,
+            stage=context.stage,
+            checks_node=context.checks_node,
+        )
+        cast = await together(cast_votes(question, votes_of) for question in questions)
+        votes = dict(zip((question.key for question in questions), cast, strict=True))
         with run.deadline.interrupting():
             intact = after.unchanged() and before.unchanged()
+        spent = session.gateway.spent()
     if spent.budget_reached:
-        _tell_budget(run, budget, spent, votes)
-    for why in filter(None, uncounted):
-        notes += (f"What was spent is not counted on this day's budget ({why}).",)
-    return _Asked(votes, spent, notes, intact)
+        _tell_budget(run, session.limit_usd, spent, votes)
+    return _Asked(votes, spent, tuple(session.notes()), intact)
 
 
 def _export(context: JudgeContext, trees: Path) -> tuple[Export, Export]:
@@ -244,10 +296,9 @@ def _export(context: JudgeContext, trees: Path) -> tuple[Export, Export]:
     return after, repository.export(change.before, trees / "before", only=touched)
 
 
-def _budget(context: JudgeContext, spending: DaySpending) -> float:
-    a_day = context.budget.per_day_usd
-    left = math.inf if a_day is None else max(a_day - spending.spent(context.run.clock()), 0.0)
-    return min(context.budget.max_cost_usd, left)
+def _limit(budget: Budget, spending: DaySpending, now: datetime) -> float:
+    left = math.inf if budget.per_day_usd is None else max(budget.per_day_usd - spending.spent(now), 0.0)
+    return min(budget.max_cost_usd, left)
 
 
 def _tell_budget(run: RunContext, budget: float, spent: Spending, votes: Mapping[str, RubricVotes]) -> None:
@@ -286,7 +337,8 @@ def _result(
     )
 
 
-def _cost(spending: Spending) -> Cost:
+def cost_of(spending: Spending) -> Cost:
+    """The spending as a summary has it."""
     return Cost(
         usd=round(spending.usd, 6),
         basis=spending.basis,

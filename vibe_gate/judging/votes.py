@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from vibe_gate import agent
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import Change, FileDiff, FileVersion, Side
-from vibe_gate.domain.context import CHECKS_NODE, RunContext
+from vibe_gate.domain.context import CHECKS_NODE, RunContext, repeated
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
@@ -117,7 +117,8 @@ class VoteContext:
     """What every conversation of the run's judges shares.
 
     `folder` holds what judges may read (`trees`, with `after` and `before` in it) and the agents' homes; `read` gives
-    the content of a side; `model` is asked if a rubric names none; `slots` is how many conversations run at once.
+    the content of a side; `model` is asked if a rubric names none; `slots` is how many conversations run at once;
+    `stage` as of `ReviewSubject`, and `checks_node` that of the checks, which the judges' nodes come after.
     """
 
     run: RunContext
@@ -131,6 +132,8 @@ class VoteContext:
     max_cost_usd: float
     nonce: str
     slots: asyncio.Semaphore
+    stage: str = ""
+    checks_node: str = CHECKS_NODE
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +147,12 @@ async def cast_votes(question: RubricQuestion, context: VoteContext) -> RubricVo
     """Ask a rubric's judge criteria about the change, vote by vote, until their outcomes are settled."""
     rubric = question.rubric
     parts, unshown = brief.parts(context.change, rubric, context.surroundings.hunks)
-    nodes = [node_id(rubric, index) for index in range(2 * len(parts))]
+    nodes = [node_id(rubric, index, context.stage) for index in range(2 * len(parts))]
     if question.message:  # the nodes before are those of the same rubric asked without the message
         parts, nodes = tuple(replace(part, message=question.message) for part in parts), nodes[len(parts) :]
     for node in nodes[: len(parts)]:
-        context.run.record.event("node.added", node, kind="judge")
-        context.run.record.event("edge.added", **{"from": CHECKS_NODE, "to": node})
+        context.run.record.event("node.added", node, kind="judge", digest=rubric.digest)
+        context.run.record.event("edge.added", **{"from": context.checks_node, "to": node})
     votes: dict[str, list[Vote]] = {criterion.id: [] for part in parts for criterion in part.criteria}
     unanswered = dict.fromkeys(range(len(parts)), "not asked")
     stopped = ""
@@ -201,14 +204,9 @@ async def together(asked: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-def node_id(rubric: Rubric, index: int) -> str:
-    """`judge-<rubric>`, then -b, -c ... for the further parts of a large change."""
-    letters = ""
-    number = index + 1
-    while number:
-        number, rest = divmod(number - 1, 26)
-        letters = chr(ord("a") + rest) + letters
-    return f"judge-{rubric.id}" + (f"-{letters}" if index else "")
+def node_id(rubric: Rubric, index: int, stage: str = "") -> str:
+    """`judge-<rubric>`, or `<stage>-<rubric>`, then -b, -c ... for the further parts of a large change."""
+    return f"{stage or 'judge'}-{rubric.id}{repeated(index)}"
 
 
 async def _ask(rubric: Rubric, part: BriefPart, node: str, context: VoteContext) -> _Reply:
@@ -328,7 +326,7 @@ def check_evidence(evidence: QuotedLine, file: FileDiff | None, content: bytes) 
     lines = enumerate(escape.lines(content), start=1)
     places = [number for number, line in lines if quote in _folded(escape.show(line))]
     if not places:
-        return _checked(evidence, "void", "the quoted text does not stand in the file")
+        return _checked(evidence, "void", "the quoted text is not in the file")
     touched = changed_lines(file, evidence.side)
     touching = [number for number in places if number in touched]
     if not touching:

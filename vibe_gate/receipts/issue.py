@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 from vibe_gate import __version__
@@ -95,9 +94,17 @@ class ReceiptIssuer:
             questions=dict(self.answers.questions),
             agent_authored=summary.agent_authored.decision,
             waivers=tuple(self._redacted(waiver) for waiver in self.waivers),
-            versions={"vibe-gate": __version__, "claude-agent-sdk": version("claude-agent-sdk")},
+            versions=self._versions(),
             signer=self.repository.config("user.email") or "",
         )
+
+    def _versions(self) -> dict[str, str]:
+        """Of what gave the verdict; of the SDK only if judges answered."""
+        if not self.answers.questions:
+            return {"vibe-gate": __version__}
+        from importlib.metadata import version
+
+        return {"vibe-gate": __version__, "claude-agent-sdk": version("claude-agent-sdk")}
 
     def _unasked(self) -> str:
         """Why no judge was asked although criteria want one; "" if one was, or none is wanted."""

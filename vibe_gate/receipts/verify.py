@@ -16,6 +16,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
+from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
 from vibe_gate.domain.gate import HookName, HookRule
 from vibe_gate.domain.provenance import Commit, Record
@@ -225,7 +226,7 @@ class _Verifier:
         self._redact = Redactor(environ).text
         self._changes = repository.changes_of(span.commits)
         self._whole = repository.change(Selection("range", left=span.base or EMPTY_TREE, right=span.head))
-        self.strict = request.strict or bool(environ.get("CI"))
+        self.strict = request.strict or in_ci(environ)
         named = {"base": request.base, "definitions": request.definitions}
         self.gate = trust.gate_for(repository, self._whole, **named)
         self.signers = allowed_signers(repository, self._whole, environ, **named)

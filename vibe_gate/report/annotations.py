@@ -30,7 +30,7 @@ MAX_ANNOTATIONS = 1_000
 def check_run(report: Report, downgrades: Sequence[str] = ()) -> CheckRun:
     """The check run of the reviewed commit: new and open findings as annotations, the gravest `MAX_ANNOTATIONS`."""
     deleted = {file.path for file in report.summary.change.files if file.change_type == "deleted"}
-    shown = sorted(report.round.shown, key=lambda finding: comment.GRAVITY[finding.level])
+    shown = words.worst_first(report.round.shown, report.summary)
     made = [each for finding in shown if finding.path not in deleted and (each := annotation(finding, report))]
     if len(made) > MAX_ANNOTATIONS:
         said = f"Of {len(shown):,} findings, {MAX_ANNOTATIONS:,} are annotations: the gravest first."
@@ -106,7 +106,7 @@ _FIXED = "**Fixed** at "
 
 def review_comments(report: Report, anchors: Anchors) -> tuple[LineComment, ...]:
     """The new findings that stand at lines of the diff, `MAX_COMMENTS` at most; what somebody let pass is left out."""
-    ordered = sorted(report.round.new, key=lambda finding: comment.GRAVITY[finding.level])
+    ordered = words.worst_first(report.round.new, report.summary)
     made = (_comment(finding, report, anchors) for finding in ordered if not words.waiver(finding))
     return tuple([comment for comment in made if comment is not None][:MAX_COMMENTS])
 
@@ -180,7 +180,7 @@ def commands(report: Report, token: str, downgrades: Sequence[str] = ()) -> str:
     lines = [_command(level, title(summary), {"title": "vibe-gate"})]
     left = Counter(dict.fromkeys(_COMMANDS.values(), OF_EACH))
     left[level] -= 1
-    told = sorted(report.round.shown, key=lambda finding: comment.GRAVITY[finding.level])
+    told = words.worst_first(report.round.shown, summary)
     for finding in told:
         name = _COMMANDS[finding.level]
         if left[name] > 0 and finding.path:

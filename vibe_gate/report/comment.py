@@ -29,8 +29,6 @@ MAX_POLICY_DIFF = 6_000
 MAX_UNREVIEWED = 100
 """Places that no judge saw that are told one by one."""
 
-GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
-"""Levels by how soon they are told."""
 _URGENCY = {"fail": 0, "error": 1, "abstain": 2, "pass": 3, "not_applicable": 4}
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 
@@ -128,8 +126,7 @@ def findings(report: Report, *, held: bool = False) -> Iterator[Block]:
     for title, group in groups:
         if title == "New findings" and told.number == 1:
             title = "Findings"
-        ordered = sorted(group, key=lambda finding: GRAVITY[finding.level])
-        for index, finding in enumerate(ordered):
+        for index, finding in enumerate(words.worst_first(group, report.summary)):
             head = f"#### {title} ({len(group):,})\n\n" if index == 0 else ""
             rank = 2 if finding.level == "failure" else 3
             yield Block(head + item(finding, report), rank, "findings")
@@ -205,7 +202,7 @@ def _type(change_type: str) -> str:
 def unreviewed(summary: Summary) -> Iterator[Block]:
     """What was not judged: how much and why in sight, the places in a fold."""
     places = summary.unreviewed
-    if not places:
+    if not places or (summary.rubrics and not words.judges(summary)):  # no criterion asks one
         return
     reasons = Counter(item.reason for item in places)
     often = reasons.most_common(3)

@@ -42,13 +42,13 @@ _POLICY_RULE = "Changes of the gate itself, and of what steers agents, diffs or 
 def sarif(summary: Summary, links: Links | None = None) -> str:
     """The log as indented JSON with a final newline: the gravest `MAX_RESULTS`, and how many there are besides."""
     placed = [finding for finding in summary.findings if finding.path]
-    return _log(summary, links, sorted(placed, key=lambda finding: comment.GRAVITY[finding.level])[:MAX_RESULTS])
+    return _log(summary, links, words.worst_first(placed, summary)[:MAX_RESULTS])
 
 
 def _log(summary: Summary, links: Links | None, findings: Sequence[Finding]) -> str:
     rules = _rules(summary)
     index = {name: number for number, name in enumerate(rules)}
-    results = [_result(finding, index) for finding in findings]
+    results = [_result(finding, index, words.counterexample(finding, summary)) for finding in findings]
     left_out = sum(bool(finding.path) for finding in summary.findings) - len(findings)
     run: dict[str, Any] = {
         "tool": {
@@ -113,13 +113,13 @@ def _id(criterion: str) -> str:
     return safe(criterion) or "unnamed"
 
 
-def _result(finding: Finding, rules: Mapping[str, int]) -> dict[str, Any]:
+def _result(finding: Finding, rules: Mapping[str, int], against: str) -> dict[str, Any]:
     name = identity(finding)
     waived = words.waiver(finding)
     result: dict[str, Any] = {
         "ruleId": _id(finding.criterion),
         "level": _LEVELS[finding.level],
-        "message": {"text": _message(finding)},
+        "message": {"text": _message(finding) + (f" Counterexample: {_plain(against)}" if against else "")},
         "locations": [{"physicalLocation": _location(finding)}],
         "partialFingerprints": {"vibeGateFinding/v1": name, "primaryLocationLineHash": f"{name}:1"},
     }

@@ -21,16 +21,29 @@ def lines(entries: Iterable[RunEntry]) -> str:
 def table(entries: Iterable[RunEntry], width: int, now: datetime, titles: Mapping[str, str]) -> str:
     """For a terminal: how long ago, outcome, author, size, findings, the beginning of the run id, the commit's title.
 
-    `titles` by commit id. Lines are cut to `width` columns; a screen of 80 has room for all but long titles.
+    `titles` by commit id. A column is as wide as what stands in it; lines are cut to `width` columns.
     """
-    rows = [f"{'ago':>4}  {'outcome':<12} {'by':<5} {'change':<18} {'findings':>8}  {'run':<18}  title"]
-    for entry in entries:
-        size = f"{entry.files} file{'' if entry.files == 1 else 's'} +{entry.added} -{entry.deleted}"
-        facts = f"{entry.author:<5} {size:<18} {entry.findings:>8}" if entry.outcome else f"{'':<33}"
-        title = titles.get(entry.key, "(uncommitted)" if entry.key.startswith("tree-") else "")
-        row = f"{_age(entry.run_id, now):>4}  {_outcome(entry):<12} {facts}  {entry.run_id[:_RUN]}  {title}"
-        rows.append(_safe(row.rstrip())[:width])
+    runs = list(entries)
+    cells = [("ago", "outcome", "by", "change", "found", "run", "title"), *(_cells(run, now, titles) for run in runs)]
+    if len({run.run_id[:_SECOND] for run in runs}) == len(runs):
+        cells = [(*row[:5], row[5][:_SECOND], row[6]) for row in cells]
+    widest = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    rows = []
+    for row in cells:
+        padded = [
+            one.rjust(most) if at in _NUMBERS else one.ljust(most)
+            for at, (one, most) in enumerate(zip(row, widest, strict=True))
+        ]
+        rows.append(_safe("  ".join(padded).rstrip())[:width])
     return "\n".join(rows) + "\n"
+
+
+def _cells(entry: RunEntry, now: datetime, titles: Mapping[str, str]) -> tuple[str, ...]:
+    size = f"{entry.files} file{'' if entry.files == 1 else 's'} +{entry.added} -{entry.deleted}"
+    facts = (entry.author, size, str(entry.findings)) if entry.outcome else ("", "", "")
+    title = titles.get(entry.key, "(uncommitted)" if entry.key.startswith("tree-") else "")
+    title = f"workflow {entry.workflow}" if entry.workflow not in ("", "review") else title
+    return (_age(entry.run_id, now), _outcome(entry), *facts, entry.run_id[:_RUN], title)
 
 
 def _age(run: str, now: datetime) -> str:
@@ -63,7 +76,8 @@ def line(entry: RunEntry) -> str:
     return f"{head}  {told}  {run}  {key[:_KEY]:<17}  {rubrics}"
 
 
-_RUN = 18  # of a run id: the time it began, to the millisecond
+_RUN, _SECOND = 18, 15  # of a run id: the time it began, to the millisecond or the second
+_NUMBERS = (0, 4)  # columns whose text stands to the right
 _KEY = 17  # "tree-" and twelve digits
 _POLICY_CHANGED = 4  # the exit code; `errors` would cost its import
 

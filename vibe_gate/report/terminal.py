@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.text import Text
 
-from vibe_gate.domain.escape import counted, safe
+from vibe_gate.domain.escape import counted, expression, safe
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED
@@ -23,21 +23,22 @@ class Row(NamedTuple):
     """One row of a page.
 
     `rank`: how soon it is left out (0 last). `indent`: columns before its second and further lines. `whole`: never
-    cut; the terminal breaks it (a path that is to be copied).
+    cut; the terminal breaks it (a path that is to be copied). `findings`: how many its block stands for.
     """
 
     rank: int
     line: Text
     indent: int = 4
     whole: bool = False
+    findings: int = 1
 
 
 def keep(blocks: Sequence[Sequence[Row]], most: int, what: str) -> list[Row]:
     """The rows of the `most` blocks of the lowest ranks, in their order, and a last row that counts the others."""
     order = sorted(range(len(blocks)), key=lambda index: (blocks[index][0].rank, index))
     rows = [row for index in sorted(order[:most]) for row in blocks[index]]
-    if len(blocks) > most:
-        rows.append(Row(0, Text(f"  … and {len(blocks) - most} more {what}: see summary.json in the bundle", "dim")))
+    if left := sum(blocks[index][0].findings for index in order[most:]):
+        rows.append(Row(0, Text(f"  … and {left:,} more {what}: see summary.json in the bundle", "dim")))
     return rows
 
 
@@ -89,6 +90,8 @@ LABEL = 10
 MAX_REASON_SHOWN = 120
 """Characters of a reason in the line about what was not judged; the rest is in the bundle."""
 
+_SPACES = expression(r"\s{2,}")
+
 _MARKS = {
     "pass": ("✓", "green"),
     "fail": ("✗", "bold red"),
@@ -99,13 +102,13 @@ _MARKS = {
 }
 _LEVELS = {"failure": ("✗", "red"), "warning": ("!", "yellow"), "notice": ("·", "dim")}
 _URGENCY = {"fail": 0, "error": 0, "abstain": 2, "pass": 4, "not_applicable": 6}
-_GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
 
 
-def render(summary: Summary, notes: Sequence[str], width: int, *, every: bool = True) -> Text:
+def render(summary: Summary, notes: Sequence[str], width: int, *, every: bool = True, then: str = "") -> Text:
     """The screen, without a final newline.
 
     `width` in columns. Without `every`, passed criteria and the least grave findings beyond `MOST` are only counted.
+    `then`: what to do next, if a review's own sentence does not say it.
     """
     columns = max(width, MIN_WIDTH)
     criteria = [[row] for rubric in summary.rubrics for row in _rubric(rubric, summary.findings)]
@@ -117,7 +120,7 @@ def render(summary: Summary, notes: Sequence[str], width: int, *, every: bool = 
             _head(summary),
             keep(criteria, most[0], "criteria"),
             keep(findings, most[1], "findings"),
-            _tail(summary, notes),
+            _tail(summary, notes, then),
         )
     ]
     return Text("\n\n").join(Text("\n").join(part) for part in parts if part)
@@ -146,7 +149,7 @@ def _change(summary: Summary) -> str:
     )
     files = summary.change.files
     added, deleted = sum(f.added for f in files), sum(f.deleted for f in files)
-    names = ", ".join(safe(f.path) for f in files[:3]) + (", …" if len(files) > 3 else "")
+    names = ", ".join(_path(f.path) for f in files[:3]) + (", …" if len(files) > 3 else "")
     return f"{safe(shown)} · {counted(len(files), 'file')} +{added} −{deleted}" + (f" · {names}" if names else "")
 
 
@@ -155,7 +158,9 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding]) -> list[Row]:
     figures = f"score {rubric.score:.2f} · coverage {rubric.coverage:.0%}" if rubric.coverage else "nothing decided"
     said = f"{rubric.outcome} · {figures}"
     if not words.applies(rubric):  # a "pass" would claim that something was checked
-        (mark, style), said = _MARKS["not_applicable"], "skipped"
+        reasons = {one.reason for one in rubric.criteria} or {""}
+        why = (safe(reasons.pop()) if len(reasons) == 1 else "") or "no criterion applies to this change"
+        (mark, style), said = _MARKS["not_applicable"], f"skipped · {why}"
     header = Text.assemble((f"{mark} ", style), (safe(rubric.id), "bold"), f"  {said}")
     widest = max((cell_len(safe(c.id)) for c in rubric.criteria), default=0)
     below = Counter((finding.criterion, finding.message) for finding in findings)
@@ -196,30 +201,38 @@ def _criterion(criterion: CriterionResult, widest: int, told: str) -> Row:
 
 
 def _findings(summary: Summary, columns: int, *, every: bool) -> Iterator[list[Row]]:
-    """A block a finding, the gravest first; of many of one criterion in one file a terminal shows the first."""
+    """A block a finding, the worst first; of many of one criterion in one file a terminal shows the first."""
     groups: dict[tuple[str, str, str], list[Finding]] = {}
-    for finding in sorted(summary.findings, key=lambda finding: _GRAVITY[finding.level]):
+    for finding in words.worst_first(summary.findings, summary):
         groups.setdefault((finding.level, finding.path, finding.criterion), []).append(finding)
     told: set[str] = set()
     for (level, path, criterion), alike in groups.items():
         shown = len(alike) if every else MOST_ALIKE
         blocks = [_finding(finding, summary, columns, told) for finding in alike[:shown]]
         if len(alike) > shown:
-            more = f"    … and {len(alike) - shown} more of {safe(criterion)} in {safe(path) or 'the change'}"
-            blocks[-1].append(Row(_GRAVITY[level], Text(more, "dim")))
+            more = f"    … and {len(alike) - shown} more of {safe(criterion)} in {_path(path) or 'the change'}"
+            blocks[-1][0] = blocks[-1][0]._replace(findings=1 + len(alike) - shown)
+            blocks[-1].append(Row(words.GRAVITY[level], Text(more, "dim")))
         yield from blocks
 
 
 def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -> list[Row]:
     """Place, criterion and fingerprint; the quoted lines; what is wrong; once, what would go wrong."""
     mark, style = _LEVELS[finding.level]
-    rank = _GRAVITY[finding.level]
-    place = safe(finding.path) or "the change"
+    rank = words.GRAVITY[finding.level]
+    place = _path(finding.path) or "the change"
     if finding.line:
         place += f":{finding.line}"
     name = f"  [{safe(finding.fingerprint[: words.SHORT_FINGERPRINT])}]" if finding.fingerprint else ""
-    line = Text.assemble((f"{mark} ", style), (place, "bold"), "  ", safe(finding.criterion), (name, "dim"))
-    rows = [Row(rank, line)]
+    where = Text.assemble((f"{mark} ", style), (place, "bold"))
+    what = Text.assemble(safe(finding.criterion), (name, "dim"))
+    if cell_len(where.plain) > columns:  # broken, as a place that is cut would lose its line number
+        pieces = chop_cells(where.plain, columns)
+        if len(pieces) > 4:
+            pieces[1:-2] = ["…"]
+        rows = [*(Row(rank, Text(piece, "bold")) for piece in pieces), Row(rank, Text("    ").append_text(what))]
+    else:
+        rows = [Row(rank, Text("  ").join((where, what)))]
     for evidence in finding.evidence:
         number = f"{evidence.line:>7} {'-' if evidence.side == 'before' else '|'} "
         quote = safe(evidence.quote.replace("\t", "    ").rstrip())
@@ -232,7 +245,7 @@ def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -
     return rows
 
 
-def _tail(summary: Summary, notes: Sequence[str]) -> list[Row]:
+def _tail(summary: Summary, notes: Sequence[str], then: str) -> list[Row]:
     facts = [_fact("policy", text, "yellow") for text in _policy(summary)]
     unasked = summary.exit_code == PASS and words.unasked(summary)
     if summary.unreviewed and words.judges(summary) and not unasked:
@@ -240,10 +253,10 @@ def _tail(summary: Summary, notes: Sequence[str]) -> list[Row]:
     if not unasked:
         facts.append(_fact("cost", words.cost(summary)))
     bundle = _fact("bundle", safe(summary.bundle) or "none: not recorded")
-    last = [*(_fact("note", safe(note)) for note in notes), _fact("next", _next(summary))]
-    rows = [Row(0, fact, LABEL) for fact in (*facts, *last)]
+    told = [*(_fact("note", safe(note)) for note in notes)]
+    rows = [Row(0, fact, LABEL) for fact in (*facts, *told)]
     rows.insert(len(facts), Row(0, bundle, whole=True))
-    return rows
+    return [*rows, Row(0, _fact("next", safe(then) or _next(summary)), LABEL, whole=bool(then))]
 
 
 def _policy(summary: Summary) -> list[str]:
@@ -252,7 +265,7 @@ def _policy(summary: Summary) -> list[str]:
     if summary.trusted.bootstrap:  # the line "gate" tells of the adoption, a finding of everything else
         del meanings["warn"]
     for level, meaning in meanings.items():
-        paths = [f"{safe(p.path)} ({safe(p.change_type)})" for p in summary.policy_changes if p.level == level]
+        paths = [f"{_path(p.path)} ({safe(p.change_type)})" for p in summary.policy_changes if p.level == level]
         if paths:
             more = f" and {len(paths) - 2} more" if len(paths) > 2 else ""
             texts.append(f"{', '.join(paths[:2])}{more}: {meaning}")
@@ -261,7 +274,7 @@ def _policy(summary: Summary) -> list[str]:
 
 def _unreviewed(summary: Summary) -> str:
     first = summary.unreviewed[0]
-    place = safe(first.path) + (f":{first.line}-{first.end_line}" if first.line else "")
+    place = _path(first.path) + (f":{first.line}-{first.end_line}" if first.line else "")
     reasons = Counter(_plain(safe(part.reason)) for part in summary.unreviewed)
     often = crop(reasons.most_common(1)[0][0], MAX_REASON_SHOWN)
     more = (
@@ -283,18 +296,30 @@ def _next(summary: Summary) -> str:
         left = words.unasked(summary)
         if left and left[0].reason == NO_KEY:
             return "set ANTHROPIC_API_KEY and review again to ask them"
-        if summary.key.startswith("tree-") and summary.run_id:
+        if summary.key.startswith("tree-") and summary.run_id and summary.workflow == "review":
             return "git commit"
         return "nothing to do; the votes are in the bundle" if words.judges(summary) and not left else "nothing to do"
     if summary.exit_code == FAIL:
-        name = next((one.fingerprint for one in summary.findings if one.level == "failure"), "")
+        blocking = [one for one in words.worst_first(summary.findings, summary) if one.level == "failure"]
+        name = blocking[0].fingerprint if blocking else ""
         accept = f"; to accept one: vibe-gate override {name[: words.SHORT_FINGERPRINT]} --reason ..." if name else ""
+        if summary.change.head_commit and any(one.criterion == "no-secrets" for one in blocking):
+            base = safe(summary.change.base_commit[: words.SHORT_ID]) or "--root"
+            return (
+                "a secret is in commits, and a further commit leaves it there: revoke it and rewrite them "
+                f"(git rebase -i {base}; the last one alone: git commit --amend), then review again{accept}"
+            )
         return f"fix what is marked ✗, then review again{accept}"
     if summary.exit_code == POLICY_CHANGED:
         return "ask a maintainer to approve, or run `vibe-gate override policy --reason ...`"
     if summary.exit_code == INTEGRITY:
         return "find what writes to the tree during a review, then review again"
     return "vibe-gate doctor"
+
+
+def _path(path: str) -> str:
+    """The path on one line; spaces in a row are written out, else a terminal that breaks a wide line shows two."""
+    return _SPACES.sub(lambda run: "".join(f"\\u{ord(space):04x}" for space in run[0]), safe(path))
 
 
 def _fact(label: str, text: str, style: str = "") -> Text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from vibe_gate.domain.escape import counted, safe
@@ -15,6 +16,9 @@ SHORT_ID = 12
 
 SHORT_FINGERPRINT = 8
 """Characters of a finding's fingerprint: enough for `override` and `suppress`."""
+
+GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
+"""Levels by how soon they are told."""
 
 _WAIVED = re.compile(r"(?:overridden|suppressed) by ")
 """How the sentence of a waiver begins (domain.receipt.Waiver)."""
@@ -43,11 +47,22 @@ def headline(summary: Summary) -> str:
 def concise(summary: Summary) -> list[str]:
     """A line for each finding, `path:line: level: message [criterion] [fingerprint]`, and one with the verdict."""
     lines = []
-    for one in summary.findings:
+    for one in worst_first(summary.findings, summary):
         where = f"{one.path or '.'}:{one.line}" if one.line else one.path or "."
         names = f"[{one.criterion}] [{one.fingerprint[:SHORT_FINGERPRINT]}]"
         lines.append(safe(f"{where}: {one.level}: {one.message} {names}"))
     return [*lines, safe(headline(summary))]
+
+
+def worst_first(findings: Sequence[Finding], summary: Summary) -> list[Finding]:
+    """By level, those of criteria that are no `must` last; then the fewest of a kind first: many hide no other."""
+    alike = Counter((one.level, one.path, one.criterion) for one in findings)
+    soft = {criterion.id for rubric in summary.rubrics for criterion in rubric.criteria if not criterion.must}
+
+    def rank(one: Finding) -> tuple[int, bool, int]:
+        return GRAVITY[one.level], one.criterion in soft, alike[one.level, one.path, one.criterion]
+
+    return sorted(findings, key=rank)
 
 
 def unasked(summary: Summary) -> list[CriterionResult]:
@@ -67,6 +82,8 @@ def why(summary: Summary) -> str:
     if summary.exit_code == INTEGRITY:
         return "the files changed during the review"
     decisive = [rubric for rubric in summary.rubrics if rubric.outcome == summary.outcome]
+    if not decisive and summary.workflow != "review" and not summary.rubrics:
+        return ""  # a workflow without rubrics: its stages say it
     if not decisive:
         return {"pass": "nothing in this change to judge", "fail": "a finding blocks"}.get(summary.outcome, "")
     if summary.outcome == "pass":

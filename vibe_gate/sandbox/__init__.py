@@ -1,7 +1,7 @@
 """Commands of a repository's own, run apart: clean environment, own process group, bounded output and time.
 
 What runs here is code of the change: hostile. `launcher` holds the wall (Linux) and ends what is left;
-docs/checks.md (Commands) says it to users.
+docs/checks.md (Commands) says it to users. `agent_wall` puts a whole agent's program behind the same wall.
 """
 
 from __future__ import annotations
@@ -9,18 +9,21 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["CommandResult", "run_command"]
+from vibe_gate.errors import InfrastructureError
+
+__all__ = ["CommandResult", "agent_wall", "run_command"]
 
 KEPT_OUTPUT = 64 * 1024
 """Bytes of the output's end that are kept: what a person reads of a failed run; the rest is counted and dropped."""
@@ -28,7 +31,11 @@ KEPT_OUTPUT = 64 * 1024
 PATIENCE_S = 10.0
 """Seconds for the launcher to end everything: its grace (2 s) and its wait for killed processes (5 s), and some."""
 
+LEAST_ABI = 3
+"""The version of Landlock (Linux 6.2) an agent needs: older ones let it empty files outside of the wall."""
+
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
+_OF_AN_AGENT = ("home", "config", "tmp")
 _SET_DUMPABLE = 4  # prctl(2)
 _KEPT_NAMES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -107,6 +114,46 @@ def run_command(
     failure = str(answer.get("failure", "" if "code" in answer else "it could not be ended"))
     code = None if failure else int(answer["code"])
     return CommandResult(code, tail.text(), failure, _since(started), str(answer.get("lacks", "")), tail.dropped)
+
+
+def agent_wall(
+    folder: Path, read: Iterable[Path], environ: Mapping[str, str], *, allow_unwalled: bool = False
+) -> Callable[[Path, Path], Sequence[str]] | None:
+    """What puts an agent's program behind the wall: `agent.Turn.wall`.
+
+    It is called with the agent's home and program, and gives the beginning of a command line. The agent then reads the
+    system, programs of PATH, `folder`, `read` and its home; it writes `folder`, and `home`, `config` and `tmp` of its
+    home. The network is open, sockets of other services are not. What it leaves running is ended with it.
+
+    InfrastructureError if this system has no such wall; None if `allow_unwalled` says to go on without.
+    """
+    if lack := _lack():
+        if allow_unwalled:
+            return None
+        raise InfrastructureError(
+            f'This system cannot put an agent behind a wall ({lack}): use isolation = "clone", or set '
+            "allow_unwalled = true under [agent] in gate.toml."
+        )
+    _hide()
+
+    def prefix(home: Path, program: Path) -> Sequence[str]:
+        own = [str(home / name) for name in _OF_AN_AGENT]
+        readable = [*_readable(str(program), environ.get("PATH", _DEFAULT_PATH), environ), str(home), *map(str, read)]
+        order = {"read": readable, "write": [str(folder), *own], "unix_sockets": False}
+        return sys.executable, "-I", "-S", _LAUNCHER, json.dumps(order)
+
+    return prefix
+
+
+def _lack() -> str:
+    """What this system has no wall for, if an agent needs it; "" if the wall holds."""
+    if sys.platform != "linux":
+        return "it is not Linux"
+    from vibe_gate.sandbox import launcher  # else a program of its own
+
+    if (abi := launcher.landlock_abi()) < LEAST_ABI:
+        return f"Landlock's version is {abi}, not {LEAST_ABI} or newer" if abi else "its kernel has no Landlock"
+    return "" if platform.machine() in launcher.FILTERED else "system calls cannot be filtered on its processor"
 
 
 def _carry_out(

@@ -1,6 +1,7 @@
 """Runs one command behind a wall, and ends everything it started; run by path, with the standard library only.
 
     python -I -S launcher.py '{"argv": [...], "read": [...], "write": [...], "unix_sockets": false, "report": FD}'
+    python -I -S launcher.py '{"read": [...], "write": [...], "unix_sockets": false}' PROGRAM ARGUMENT...
 
 Two processes: this one stays outside, adopts whatever the command leaves behind and ends it; its child builds the wall
 around itself, which nobody takes down again, and becomes the command. What holds without any privilege (Linux):
@@ -11,7 +12,8 @@ around itself, which nobody takes down again, and becomes the command. What hold
     capabilities        where it runs as root: only those that change files
 
 FD gets lines of JSON: {"lacks": what this system has no wall for}, {"failure": why it was not started}, and at the end
-{"code": ...} as in `subprocess`.
+{"code": ...} as in `subprocess`. Without FD, as in the second form, the exit code is the command's, and why it was not
+started goes to stderr.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ SCOPED_ABI = 6
 """The version of Landlock (Linux 6.12) that keeps signals and abstract sockets inside."""
 
 _TICK_S = 0.02
+_NO_REPORT = -1
 
 # prctl(2), capset(2)
 _SET_PDEATHSIG, _SET_DUMPABLE, _SET_SECCOMP, _CAPBSET_DROP = 1, 4, 22, 24
@@ -63,11 +66,12 @@ _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _MAKE_DEVICES = 1 << 6 | 1 << 11
 _SCOPED_SOCKETS, _SCOPED_SIGNALS = 1 << 0, 1 << 1
 
-# seccomp(2): architecture -> (its number, socket, calls that do not exist here)
-_FILTERED = {
+FILTERED = {
     "x86_64": (0xC000003E, 41, (425, 426, 427, 248, 249, 250)),  # io_uring_*, add_key, request_key, keyctl
     "aarch64": (0xC00000B7, 198, (425, 426, 427, 217, 218, 219)),
 }
+"""seccomp(2): architecture -> (its number, socket, calls that do not exist here)."""
+
 _FAMILIES = (2, 10, 16)  # AF_INET, AF_INET6, AF_NETLINK (name look-ups ask for the interfaces)
 _AF_UNIX = 1
 _OTHER_ABI = 0x40000000
@@ -79,9 +83,10 @@ _TERMINALS = "/dev/pts"
 
 
 def main(order: dict[str, Any]) -> int:
-    """Run the command to its end; always 0: how it ended stands in the report."""
-    report = int(order["report"])
-    os.set_inheritable(report, False)
+    """Run the command to its end. 0 if how it ended stands in the report, else the code that a shell would give."""
+    report = order.get("report", _NO_REPORT)
+    if report != _NO_REPORT:
+        os.set_inheritable(report, False)
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
     abi = _settle_in()
     launcher = os.getpid()
@@ -93,9 +98,11 @@ def main(order: dict[str, Any]) -> int:
     os.dup2(quiet, 2)
     tree = _Tree(child, abi)
     tree.end(SETTLE_S if tree.attend() else 0)
-    if tree.status is not None:
-        _report(report, code=os.waitstatus_to_exitcode(tree.status))
-    return 0
+    if tree.status is None:
+        return 0
+    code = os.waitstatus_to_exitcode(tree.status)
+    _report(report, code=code)
+    return 0 if report != _NO_REPORT else code if code >= 0 else 128 - code
 
 
 _WAITED = {signal.SIGCHLD, signal.SIGTERM}
@@ -222,9 +229,9 @@ def _drop_capabilities() -> None:
 def _filter_calls(families: tuple[int, ...]) -> bool:
     """Only sockets of these families; no calls that go around a filter. False where this system has no filter."""
     machine = platform.machine()
-    if machine not in _FILTERED or sys.maxsize < 1 << 32:
+    if machine not in FILTERED or sys.maxsize < 1 << 32:
         return False
-    code = b"".join(struct.pack("=HBBI", *line) for line in _program(*_FILTERED[machine], families))
+    code = b"".join(struct.pack("=HBBI", *line) for line in _program(*FILTERED[machine], families))
     lines = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("@HP", len(code) // 8, ctypes.addressof(lines))
     return _prctl(_SET_SECCOMP, 2, program) == 0
@@ -346,10 +353,13 @@ def _must(returned: int) -> int:
 
 
 def _report(fd: int, **answer: str | int) -> None:
-    os.write(fd, f"{json.dumps(answer)}\n".encode())
+    if fd != _NO_REPORT:
+        os.write(fd, f"{json.dumps(answer)}\n".encode())
+    elif "failure" in answer:
+        os.write(2, f"{answer['failure']}\n".encode())
 
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 if __name__ == "__main__":
-    sys.exit(main(json.loads(sys.argv[1])))
+    sys.exit(main({"argv": sys.argv[2:], **json.loads(sys.argv[1])}))

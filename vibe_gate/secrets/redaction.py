@@ -17,7 +17,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
-import html
 import json
 import re
 import threading
@@ -236,7 +235,8 @@ def _forms(secret: str) -> set[str]:
     forms = {plain, *escaped, *(text.replace("/", "\\/") for text in escaped)}
     forms |= {percent, percent.replace("%20", "+"), quote(raw, safe="/")}
     forms |= {raw.hex(), raw.hex().upper(), base64.b32encode(raw).decode("ascii").rstrip("=")}
-    forms |= {html.escape(plain), html.escape(plain, quote=False)}
+    as_html = plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    forms |= {as_html, as_html.replace('"', "&quot;").replace("'", "&#x27;")}
     forms |= {plain.encode(wide).decode("latin-1") for wide in ("utf-16-le", "utf-16-be")}
     forms = forms.union(*(_base64_core(raw, shift) for shift in range(3)))
     return {form for form in forms if len(form) >= MIN_VALUE}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
@@ -25,11 +25,13 @@ from vibe_gate.domain.event import MAX_EVENTS, Event
 from vibe_gate.domain.model import parse_object
 from vibe_gate.domain.rubric import IDENTIFIER
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.errors import IntegrityError, StorageError
 from vibe_gate.store import names
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, Lock
+
+if TYPE_CHECKING:
+    from vibe_gate.domain.upkeep import SealedDocuments
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -340,6 +342,8 @@ def documents_of(run: BundleLocation) -> SealedDocuments:
         raise corrupt(Path(error.filename or bare.root), error.strerror or "it cannot be read") from error
     bare.parsed(names.SUMMARY, document, read_summary)
     files.pop(names.RECEIPT, None)
+    from vibe_gate.domain.upkeep import SealedDocuments
+
     return SealedDocuments(document, files, vouching)
 
 

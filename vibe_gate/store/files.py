@@ -234,6 +234,11 @@ class Files:
         """All of them, in the order of the patch."""
         return list(self._all)
 
+    @property
+    def changed_count(self) -> int:
+        """How many there are."""
+        return len(self._all)
+
     def get(self, path: str) -> FileChange | None:
         """The (first) file changed at `path` on its after side (before side, if deleted); as held or as shown."""
         return next((file for file in self._all if file.path in {path, paths.quote(path)}), None)

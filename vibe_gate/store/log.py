@@ -9,6 +9,7 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from vibe_gate.store.folder import LOCK, Folder, let_go, write_all
@@ -18,6 +19,8 @@ MAX_DOCUMENT_BYTES = 64 << 20
 
 MAX_LINE_BYTES = 128 << 20
 """Of a log: the CLI sends at most 16 MiB in one message, and JSON may write a byte as six."""
+
+_ID_BYTES = 20  # of a process id in a lock
 
 _TAIL = 1 << 16  # bytes read from the end at first; doubled until a whole line is in them
 
@@ -78,6 +81,15 @@ class Log:
                 self._write(data)
                 self._next, self._size = seq + 1, self._size + len(data)
                 return seq
+            finally:
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def cut(self) -> None:
+        """Take off a torn last line. OSError."""
+        with self._lock:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+            try:
+                self._catch_up()
             finally:
                 fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
@@ -145,7 +157,7 @@ def lines(folder: Folder, name: str) -> Iterator[bytes]:
 
 
 class Lock:
-    """Says that a run's writer lives: locked until `release`, or until the process dies."""
+    """Says that a run's writer lives: locked until `release`, or until the process dies. The file says its id."""
 
     def __init__(self, folder: Folder, name: str = LOCK) -> None:
         """BlockingIOError: another process has the lock. OSError."""
@@ -155,10 +167,27 @@ class Lock:
         except OSError:
             let_go(self._descriptor)
             raise
+        self._says_id = name == LOCK
+        if self._says_id:
+            with suppress(OSError):  # a full disk is cleaned under this lock, too
+                os.ftruncate(self._descriptor, 0)
+                write_all(self._descriptor, f"{os.getpid()}\n".encode())
 
     def release(self) -> None:
         """The run is not being written any more."""
+        if self._says_id:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, 0)
         let_go(self._descriptor)
+
+    @staticmethod
+    def holder(folder: Folder) -> str:
+        """The id of the process that writes the run in `folder`, as its lock says; "" if it does not."""
+        try:
+            said = folder.read(LOCK, _ID_BYTES).strip()
+        except OSError:
+            return ""
+        return said.decode() if said.isdigit() and len(said) < _ID_BYTES else ""
 
     @staticmethod
     def is_held(folder: Folder) -> bool:

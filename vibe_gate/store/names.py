@@ -13,10 +13,12 @@ from vibe_gate.store.folder import LOCK, TEMPORARY, Folder
 
 CAPTURES = "captures"
 """Captured sessions of coding agents."""
+CONVERSATIONS = "sessions"
+"""Sessions of our own agents, which the room `sessions` reads and writes."""
 QUARANTINE = "quarantine"
 TRASH = "trash"
-OWN_FOLDERS = frozenset({CAPTURES, QUARANTINE, TRASH, "sessions", "objects", "index"})
-"""Names under `.vibe-artifacts` that are no key of a change; the last three are of older versions, or kept free."""
+OWN_FOLDERS = frozenset({CAPTURES, CONVERSATIONS, QUARANTINE, TRASH, "objects", "index"})
+"""Names under `.vibe-artifacts` that are no key of a change; the last two are of older versions, or kept free."""
 
 IGNORE = ".gitignore"
 """`*`: the store is never part of a commit or a snapshot."""
@@ -30,6 +32,7 @@ HOOKS = "hooks.ndjson"
 GRAPH = "graph.json"
 SESSIONS = "sessions.json"
 PATCH = "change.patch"
+MADE = "made.patch"
 OUTPUT = "checks.log"
 TURN_PATCH = "turn.patch"
 TURN_LOG = "turn.log"
@@ -38,7 +41,7 @@ KEEP = ".vibe-keep"
 ANNOTATIONS = "annotations.ndjson"
 ATTACHED = "annotations"
 
-VOUCHED = (EVENTS, RUN, GRAPH, SESSIONS, PATCH, OUTPUT, RECEIPT)
+VOUCHED = (EVENTS, RUN, GRAPH, SESSIONS, PATCH, MADE, OUTPUT, RECEIPT)
 """The run's own files whose digests its summary holds."""
 
 Part = Literal["document", "log", "text", "content", "attached", "mark"]
@@ -51,6 +54,7 @@ _RUN_FILES: dict[str, Part] = {
     GRAPH: "document",
     SESSIONS: "document",
     PATCH: "text",
+    MADE: "text",
     OUTPUT: "text",
     SUMMARY: "document",
     RECEIPT: "document",

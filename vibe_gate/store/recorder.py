@@ -7,7 +7,7 @@ import errno
 import functools
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 from vibe_gate.domain import paths, receipt, unredacted_fields
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Side
-from vibe_gate.domain.event import MAX_EVENTS, Event, EventType, fold
+from vibe_gate.domain.event import MAX_EVENTS, Earlier, Event, EventType, fold
 from vibe_gate.domain.model import require_few
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import StorageError
@@ -193,6 +193,18 @@ class Store:
         recorder.event("run.created", key=key)
         return recorder
 
+    def reopen(self, key: str, run_id: str, spent_usd: float = 0.0) -> RunRecorder:
+        """Go on with a run whose writer died, in its own bundle; `earlier` of what comes back says what it came to.
+
+        `spent_usd` is what the run cost until now: what its turns do not account for is its cut turns'. UsageError: the
+        run is sealed. StorageError: its writer lives, or it cannot be written. IntegrityError: its log is corrupt.
+        """
+        if isinstance(self._folder, str):
+            raise StorageError(self._folder)
+        from vibe_gate.store.reopening import reopen  # few runs are resumed
+
+        return reopen(self._root, self._folder, key, run_id, self._redact, self._clock, spent_usd)
+
     def captures(self) -> Folder | None:
         """The folder of captured sessions, made if it is missing; None if nothing can be written."""
         if isinstance(self._folder, str):
@@ -201,6 +213,15 @@ class Store:
             return self._folder.folder(names.CAPTURES, create=True)
         except OSError:
             return None
+
+    def sessions(self) -> Folder:
+        """The folder of our agents' conversations, made if it is missing. StorageError if nothing can be written."""
+        if isinstance(self._folder, str):
+            raise StorageError(self._folder)
+        try:
+            return self._folder.folder(names.CONVERSATIONS, create=True)
+        except OSError as error:
+            raise StorageError(f"{STORE}/{names.CONVERSATIONS} cannot be used: {error.strerror}.") from error
 
     def clean_if_due(self, rules: Retention) -> Cleaned | None:
         """Delete what `rules` give up, if that was not done for a day; None if it was not due.
@@ -282,6 +303,8 @@ class RunRecorder:
         self.directory = root / STORE / key / run_id
         self._parts = parts
         self._status = status
+        self.earlier: Earlier | None = None
+        """What a resumed run had come to."""
         self._nodes: set[str] = set()
         self._turns: list[TurnRecorder] = []
         self._turns_of: Counter[str] = Counter()
@@ -304,6 +327,11 @@ class RunRecorder:
     def patch(self, parts: RunParts, data: bytes) -> None:
         """Keep the reviewed change as change.patch."""
         self._place(parts, names.PATCH, redacted_patch(data, parts.redact.data))
+
+    @never_fails
+    def made(self, parts: RunParts, data: bytes) -> None:
+        """Keep what the run's agents changed as made.patch."""
+        self._place(parts, names.MADE, redacted_patch(data, parts.redact.data))
 
     @never_fails
     def output(self, parts: RunParts, data: bytes) -> None:
@@ -382,13 +410,31 @@ class RunRecorder:
 
         parts.log.append(line)
 
+    def go_on(self, earlier: Earlier, nodes: Iterable[str], turns: Mapping[str, int]) -> None:
+        """Count on from the nodes and turns that a run had when it died."""
+        self.earlier = earlier
+        self._nodes |= set(nodes)
+        self._turns_of.update(turns)
+
+    def cut_turn(self, node_id: str, number: int) -> TurnRecorder | None:
+        """The record of a turn that has begun, to be sealed; None if the run is not recorded any more."""
+        return self._in_turn(node_id, number)
+
     @never_fails
     def _turn(self, parts: RunParts, node_id: str, number: int) -> TurnRecorder:
+        parts.folder.below(f"nodes/{node_id}", create=True).make(names.turn(number))
+        self._append(parts, "turn.started", node_id, {"turn": names.turn(number)})
+        return self._turn_in(parts, node_id, number)
+
+    @never_fails
+    def _in_turn(self, parts: RunParts, node_id: str, number: int) -> TurnRecorder:
+        return self._turn_in(parts, node_id, number)
+
+    def _turn_in(self, parts: RunParts, node_id: str, number: int) -> TurnRecorder:
         from vibe_gate.store.turn import TurnParts, TurnRecorder
 
         name = names.turn(number)
-        folder = parts.folder.below(f"nodes/{node_id}", create=True).make(name)
-        self._append(parts, "turn.started", node_id, {"turn": name})
+        folder = parts.folder.below(f"nodes/{node_id}/{name}")
 
         def completed(turn: TurnRecorder, about: Mapping[str, Any]) -> None:
             self._append(parts, "turn.completed", node_id, {"turn": name, "session_id": turn.session_id, **about})
@@ -404,9 +450,9 @@ class RunRecorder:
         self._append(parts, "run.completed", None, done)
         document = unredacted_fields.summary(summary.model_dump(mode="json", by_alias=True), parts.redact.value)
         read_summary(document)  # what readers would refuse is not sealed
-        graph = fold(parse_events(lines(parts.folder, names.EVENTS)))
-        parts.folder.place(names.GRAPH, graph.to_json().encode())
-        safe = unredacted_fields.redacted(self._sessions(), unredacted_fields.SESSIONS, parts.redact.value)
+        events = list(parse_events(lines(parts.folder, names.EVENTS)))
+        parts.folder.place(names.GRAPH, fold(events).to_json().encode())
+        safe = unredacted_fields.redacted(_sessions(events), unredacted_fields.SESSIONS, parts.redact.value)
         parts.folder.place(names.SESSIONS, encode_document(safe))
         document["redacted"] = tally(parts.redact)
         if attest is not None:
@@ -416,19 +462,20 @@ class RunRecorder:
         whole = _readable(names.SUMMARY, encode_document(document), MAX_DOCUMENT_BYTES)
         parts.folder.place(names.SUMMARY, whole, barrier=lambda: make_durable(parts.folder))
 
-    def _sessions(self) -> dict[str, Any]:
-        """sessions.json: the sessions of each node, in the order of the turns."""
-        nodes: dict[str, list[str]] = {}
-        for turn in self._turns:
-            if turn.session_id:
-                nodes.setdefault(turn.node_id, []).append(turn.session_id)
-        return {"schema": 1, "nodes": nodes}
-
     @never_fails
     def _abandon(self, parts: RunParts, reason: str, status: str) -> None:
         # An interrupt may come right after the seal: what is sealed must not be written to any more.
         if not parts.folder.has(names.SUMMARY):
             self._append(parts, "run.completed", None, {"status": status, "reason": reason})
+
+
+def _sessions(events: Iterable[Event]) -> dict[str, Any]:
+    """sessions.json: the sessions of each node, in the order in which their turns ended."""
+    nodes: dict[str, list[str]] = {}
+    for event in events:
+        if event.type == "turn.completed" and event.data.get("session_id"):
+            nodes.setdefault(event.node_id or "", []).append(event.data["session_id"])
+    return {"schema": 1, "nodes": nodes}
 
 
 def _readable(name: str, data: bytes, limit: int) -> bytes:

@@ -265,6 +265,15 @@ class RunResult:
             return []
         return [RunResult(bundle, self._redact, self._clock) for bundle in self._turn_bundles()]
 
+    def log(self, node: str = "") -> str:
+        """The readable transcript: a turn's, or those of all turns of a run (of one node), each under its folder."""
+        if self._is_run:
+            turns = [turn for turn in self.turns() if not node or turn._bundle.inside.split("/")[1] == node]
+            return "".join(f"==== {turn._bundle.inside}\n{turn.log()}" for turn in turns)
+        if not self._bundle.has(names.TURN_LOG):
+            return ""
+        return self._bundle.document(names.TURN_LOG, bytes.decode)
+
     def annotate(self, message: str, type: str = "notice", attachment: Attachment | None = None) -> None:
         """Append a remark to the run's `annotations.ndjson`. No seal covers it and none is broken by it.
 

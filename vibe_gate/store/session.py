@@ -106,6 +106,12 @@ class CapturedCall:
         line = self._start or self._end
         return line().get("tool_input") if line else None
 
+    @property
+    def cwd(self) -> str:
+        """Where the agent was when it made the call, "" if no hook said it. StorageError, IntegrityError."""
+        line = self._start or self._end
+        return _text(line(), "cwd") if line else ""
+
     def response(self) -> Any:  # noqa: ANN401 - any JSON
         """The tool's response, or its error as text; None without an end. StorageError, IntegrityError."""
         end = self._end() if self._end else {}

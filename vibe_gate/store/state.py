@@ -435,6 +435,11 @@ class DaySpending(_Table):
         ((usd,),) = self._file.read("SELECT sum(usd) FROM spending WHERE day = ?", _day(now)) or [(None,)]
         return max(usd, 0.0) if isinstance(usd, float) else 0.0
 
+    def of_run(self, run_id: str) -> float:
+        """USD of one run until now."""
+        ((usd,),) = self._file.read("SELECT sum(usd) FROM spending WHERE run_id = ?", run_id) or [(None,)]
+        return max(usd, 0.0) if isinstance(usd, float) else 0.0
+
 
 def _day(now: datetime) -> str:
     return now.isoformat()[:10]

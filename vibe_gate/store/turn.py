@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -114,6 +114,22 @@ class TurnRecorder:
         kept = parts.contents.keep(side, data)
         return Content(sha256=kept.sha256, size=kept.size)
 
+    def restore(self, events: Iterable[Mapping[str, Any]], hooks: Iterable[Mapping[str, Any]]) -> None:
+        """Take up what an earlier process recorded of this turn, and cut torn lines."""
+        self._cut()
+        for seq, hook in enumerate(hooks):
+            named = (_text(hook, name) for name in ("hook", "tool_use_id", "tool_name"))
+            ts = hook.get("ts")
+            self._marks.append(HookMark(seq, ts if isinstance(ts, int) else 0, *named))
+        for event in events:
+            if event.get("type") == "todo":
+                self._todos = todos_after(self._todos, event)
+
+    @never_fails
+    def _cut(self, parts: TurnParts) -> None:
+        parts.events.cut()
+        parts.hooks.cut()
+
     def seal(self, ending: Ending, made: TurnChange = NOTHING) -> None:
         """Write turn.patch if anything changed, and the turn's summary last."""
         self._seal(ending, made)
@@ -160,7 +176,8 @@ class TurnRecorder:
         safe["redacted"] = tally(parts.redact)
         TurnSummary.model_validate(safe)
         parts.folder.place(names.SUMMARY, encode_document(safe))
-        parts.completed(self, {"status": ending.status, "usd": ending.cost.usd})
+        trees = {"before": made.before, "after": made.after} if made.after else {}
+        parts.completed(self, {"status": ending.status, **trees, "usd": ending.cost.usd})
 
 
 def _redacted(redact: TextRedactor, data: Mapping[str, Any], own: unredacted_fields.Own = False) -> dict[str, Any]:

@@ -36,8 +36,9 @@ from vibe_gate.review import Review, ReviewRequest, review
 from vibe_gate.store import STORE, Bundles
 
 NO_TOKEN = "No token was given (`github-token`), so nothing was posted to GitHub."  # noqa: S105  a sentence
-PAPERS = ("summary.json", "receipt.json", "run.json", "events.ndjson")
-"""Files of a bundle that hold no content of the repository but what a finding quotes; `artifact: full` adds it all."""
+PAPERS = ("summary.json", "receipt.json", "run.json", "events.ndjson", "made.patch")
+"""Files of a bundle that hold no content of the repository but what a finding quotes, and what agents changed;
+`artifact: full` adds it all."""
 
 LOG_WIDTH = 400
 """Columns of a log: it has no width to fit, so no reason (280 characters) is cut."""
@@ -129,9 +130,21 @@ def _review(job: _Job, approvals: Approvals) -> Review:
         reuse=True,
         approval=approvals,
     )
+    if job.inputs.workflow != "review":
+        return _run(job, request)
     with progress.shown(job.environ) as show:
         walk = review(request, start=job.runner.start, environ=job.environ, clock=job.runner.clock, progress=show)
         return progress.run(walk)
+
+
+def _run(job: _Job, request: ReviewRequest) -> Review:
+    """Review with a workflow: its rubric stages give the verdict; what its agents made is in the artifact."""
+    from vibe_gate.run.walk import RunRequest, run_workflow  # most jobs run none
+
+    asked = RunRequest(review=request, workflow=job.inputs.workflow, reviewing=True)
+    start, clock = job.runner.start, job.runner.clock
+    with progress.shown(job.environ) as show:
+        return progress.run(run_workflow(asked, start=start, environ=job.environ, clock=clock, progress=show)).review
 
 
 def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> str:

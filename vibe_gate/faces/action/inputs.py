@@ -27,6 +27,12 @@ def _ids(text: str) -> tuple[str, ...]:
     return wanted
 
 
+def _id(text: str) -> str:
+    if not RUBRIC.match(text):
+        raise ValueError
+    return text
+
+
 def _revision(text: str) -> str:
     if text.startswith("-") or ".." in text or not paths.is_plain(text) or len(text) > 255:
         raise ValueError
@@ -48,7 +54,7 @@ class Inputs(BaseModel):
     github_token: str = Field("", repr=False)
     base: Annotated[str, AfterValidator(_revision)] = ""
     rubrics: Annotated[tuple[str, ...], BeforeValidator(_ids)] = ()
-    workflow: Literal["review"] = "review"
+    workflow: Annotated[str, AfterValidator(_id)] = "review"
     mode: Mode = "block"
     max_cost_usd: float | None = Field(None, gt=0, allow_inf_nan=False)
     comment: bool = True
@@ -66,7 +72,7 @@ class Inputs(BaseModel):
 _REMEDIES = {
     "base": "write one branch, tag or commit",
     "rubrics": "write ids of rubrics (lower-case letters, digits, '.', '_', '-'), by comma or space",
-    "workflow": "write review",
+    "workflow": "write the id of a workflow (lower-case letters, digits, '.', '_', '-')",
     "mode": "write block or warn",
     "max_cost_usd": "write a number of US dollars above zero, as 0.50",
     "sarif": "write the path of a file, as results.sarif",

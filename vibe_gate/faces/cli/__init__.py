@@ -19,12 +19,16 @@ vibe-gate: a git-native gate for agent-written code
 
 Commands
   review     review a change: checks first, then the judge
+  run        run a workflow of agents and rubrics, or one agent
+  resume     go on with a workflow's run that died or waits for approval
   init       write starter definitions to .vibe-gate/; never overwrites
   doctor     check what a review needs here, and say how to fix what is missing
   demo       review a small example repository with recorded model answers
   config     show the gate in force, or check its definitions
   completion print a completion script for bash, zsh or fish
   bundles    list, show, verify, repair, keep, clean, export or import runs
+  sessions   list, show, copy or go on with your agents' conversations
+  viz        draw the graph of a run
   verify     check which commits of a range were reviewed
   override   temporarily accept a finding (this clone)
   suppress   permanently ignore a finding (shared)

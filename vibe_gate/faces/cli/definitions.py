@@ -5,20 +5,23 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Gate
-from vibe_gate.errors import PASS, USAGE, DefinitionError, InfrastructureError, UsageError
+from vibe_gate.errors import PASS, USAGE, DefinitionError, GatewayError, InfrastructureError, UsageError
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument
 from vibe_gate.faces.cli.output import complain, emit, emit_result
 from vibe_gate.faces.cli.tools import proposals
 from vibe_gate.gate import loading
 from vibe_gate.gate.advice import warnings
 from vibe_gate.gate.effective import effective_toml
-from vibe_gate.gate.loading import FOLDER, GATE_PATH, DefinitionTree, Mistake, load_gate, mistakes
+from vibe_gate.gate.loading import FOLDER, GATE_PATH, load_gate, mistakes
 from vibe_gate.gate.schema import MODELS, json_schema
+from vibe_gate.gate.source import DefinitionTree, Mistake
+from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository, open_repository
 
 WORKTREE = "worktree"
@@ -30,7 +33,7 @@ STARTERS = {GATE_PATH: Path(__file__).with_name("starters").joinpath("gate.toml"
 }
 """Path in the repository -> TOML: the built-in checks and questions, every key explained."""
 
-SCHEMAS = {f"{FOLDER}/schema/{name}.json": name for name in ("gate", "rubric")}
+SCHEMAS = {f"{FOLDER}/schema/{name}.json": name for name in ("gate", "rubric", "agent", "workflow")}
 """Path in the repository -> name of the JSON Schema to which a starter's first line points."""
 
 _NEXT = """\
@@ -38,6 +41,11 @@ Next:
   vibe-gate config check                          every mistake at once
   vibe-gate review HEAD~1 --definitions worktree  try the gate before committing
   git add .vibe-gate && git commit                binding once it is on the default branch"""
+
+_NO_KEY = """
+No API key: with this gate a review ends as NOT REVIEWED, exit code 3, because its questions are not asked. Set
+ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a local model), or until then use `vibe-gate review --no-judge`, and in
+the hooks `judge = "never"` in .vibe-gate/gate.toml."""
 
 
 def _init(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -63,6 +71,9 @@ def _init(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         complain(f"This repository uses {', '.join(tools)}: commands for that are in {CHECKS_PATH}, commented out.")
     nothing = "Nothing to write: this repository has definitions. Check them with `vibe-gate config check`."
     complain(_NEXT if missing else nothing)
+    with suppress(GatewayError):  # settings that contradict each other: `doctor` and a review say so
+        if missing and find_upstream(environ) is None:
+            complain(_NO_KEY)
     return PASS
 
 
@@ -104,26 +115,29 @@ def _config(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         raise UsageError(f"a name belongs to `config schema`, --json to `config check`; not to `config {args.action}`.")
     with open_repository(Path.cwd(), environ) as repository:
         tree, revision = _tree(repository, args.definitions)
-        problems = mistakes(tree)
+        # What is wrong with agents that nothing names does not keep the gate from being in force.
+        problems = mistakes(tree) if args.action == "check" else []
         if revision == WORKTREE:
             problems += _unrecorded(repository.root, tree)
         odd = warnings(tree, problems)
         gate = None if problems else load_gate(tree, revision=revision, origin="trusted")
+        shown = gate or (None if problems else loading.built_in_gate(tree))
     if args.json:
         keys = ("file", "line", "key", "message", "suggestion")
-        shown = [[{key: getattr(one, key) for key in keys} for one in every] for every in (problems, odd)]
+        rows = [[{key: getattr(one, key) for key in keys} for one in every] for every in (problems, odd)]
         code = USAGE if problems else PASS
-        emit_result(args, {"exit_code": code, "mistakes": shown[0], "warnings": shown[1]}, ())
+        emit_result(args, {"exit_code": code, "mistakes": rows[0], "warnings": rows[1]}, ())
         return code
     for one in odd if args.action == "check" else ():
         complain(f"warning: {one}")
     if problems:
         raise DefinitionError(problems)
     source = "in the working tree" if revision == WORKTREE else f"at {paths.quote(revision)[:12]}"
+    assert shown is not None  # no problems
     if args.action == "show":
-        emit(effective_toml(gate or loading.built_in_gate()))
+        emit(effective_toml(shown))
     else:
-        emit(_sentence(gate, source))
+        emit(_sentence(shown, source))
     if gate is None and args.action == "show":
         complain(f"No definitions {source}: this is the built-in gate. `vibe-gate init` writes starters.")
     return PASS
@@ -143,13 +157,16 @@ def _unrecorded(root: Path, tree: DefinitionTree) -> list[Mistake]:
     return []
 
 
-def _sentence(gate: Gate | None, source: str) -> str:
-    if gate is None:
+def _sentence(gate: Gate, source: str) -> str:
+    if gate.origin == "built-in" and not gate.agents + gate.workflows:
         return f"ok: no definitions {source}; the built-in gate applies. `vibe-gate init` writes starters.\n"
     judged = sum(len(rubric.judged) for rubric in gate.rubrics)
     checked = sum(len(rubric.checked) for rubric in gate.rubrics)
-    counts = (counted(len(gate.rubrics), "rubric"), counted(judged, "judge question"), counted(checked, "check"))
-    return f"ok: {', '.join(counts)} {source}.\n"
+    counts = [counted(len(gate.rubrics), "rubric"), counted(judged, "judge question"), counted(checked, "check")]
+    counts += [counted(len(gate.agents), "agent")] if gate.agents else []
+    counts += [counted(len(gate.workflows), "workflow")] if gate.workflows else []
+    built_in = " (the rubrics are built in)" if gate.origin == "built-in" else ""
+    return f"ok: {', '.join(counts)} {source}{built_in}.\n"
 
 
 INIT = Command(
@@ -161,6 +178,12 @@ INIT = Command(
 examples:
   vibe-gate init --dry-run     print what would be written
   vibe-gate init               write it
+
+agents and workflows stand beside them, such as .vibe-gate/agents/fixer.toml:
+  schema = 1
+  id = "fixer"
+  tools = ["Read", "Edit", "Bash"]
+(docs/definitions.md, examples/agents)
 """,
 )
 

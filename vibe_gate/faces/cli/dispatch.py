@@ -18,13 +18,14 @@ from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
 from vibe_gate import __version__
+from vibe_gate.domain import in_ci
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import INCONCLUSIVE, INTERRUPTED, USAGE, GateError, StorageError, UsageError
 from vibe_gate.faces.cli.output import complain, drop_stdout, emit, wrapped
 
 COMMANDS = (
-    "review", "init", "doctor", "demo", "config", "completion", "bundles", "verify", "override", "suppress", "install",
-    "uninstall", "post",
+    "review", "run", "resume", "init", "doctor", "demo", "config", "completion", "bundles", "sessions", "viz", "verify",
+    "override", "suppress", "install", "uninstall", "post",
 )  # fmt: skip
 """Commands for people, in the order of `--help`."""
 
@@ -32,7 +33,7 @@ MACHINE_COMMANDS = ("hook", "capture", "guard", "action")
 """Commands that git, Claude Code and the GitHub Action call."""
 
 PLANNED = (
-    "run", "resume", "viz", "report", "stats", "replay", "calibrate", "test", "sessions",
+    "report", "stats", "replay", "calibrate", "test",
 )  # fmt: skip
 """Commands that the product names and a later version brings."""
 
@@ -81,7 +82,10 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **kwargs)
 
     def error(self, message: str) -> NoReturn:
-        """Refuse the command line."""
+        """Refuse the command line; of a missing word say which there are."""
+        for action in self._actions:
+            if action.required and action.choices and message.startswith("the following arguments are required"):
+                message += f": {', '.join(map(str, action.choices))}"
         raise UsageError(f"{message} (see `{self.prog} --help`)")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 (as argparse has it)
@@ -116,8 +120,14 @@ def command(name: str) -> Command:
     match name:
         case "review":
             from vibe_gate.faces.cli.review import REVIEW as found
+        case "run":
+            from vibe_gate.faces.cli.run import RUN as found
+        case "resume":
+            from vibe_gate.faces.cli.resume import RESUME as found
         case "bundles":
             from vibe_gate.faces.cli.bundles.command import BUNDLES as found
+        case "viz":
+            from vibe_gate.faces.cli.viz import VIZ as found
         case "init":
             from vibe_gate.faces.cli.definitions import INIT as found
         case "config":
@@ -136,6 +146,8 @@ def command(name: str) -> Command:
             from vibe_gate.faces.cli.demo import DEMO as found
         case "post":
             from vibe_gate.faces.cli.post import POST as found
+        case "sessions":
+            from vibe_gate.faces.cli.sessions import SESSIONS as found
         case "action":
             from vibe_gate.faces.cli.post import ACTION as found
         case "install":
@@ -221,19 +233,28 @@ def parser(name: str, found: Command) -> Parser:
     return made
 
 
-def group(summary: str, examples: str, subcommands: Mapping[str, Command]) -> Command:
-    """A command that consists of subcommands."""
+def group(
+    summary: str, examples: str, subcommands: Mapping[str, Command], ask: Callable[[], str] | None = None
+) -> Command:
+    """A command that consists of subcommands. `ask` chooses one if none is given; without it that is an error."""
 
     def add_arguments(parser: argparse.ArgumentParser) -> None:
-        actions = parser.add_subparsers(dest="subcommand", metavar="SUBCOMMAND", required=True)
+        actions = parser.add_subparsers(dest="subcommand", metavar="SUBCOMMAND", required=ask is None)
         for name, one in subcommands.items():
             made = actions.add_parser(name, help=one.summary, description=_folded(one.summary))
             for declare in one.arguments:
                 declare(made)
 
-    return Command(
-        summary, (add_arguments,), lambda args, environ: subcommands[args.subcommand].run(args, environ), None, examples
-    )
+    def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+        chosen = subcommands[args.subcommand or (ask() if ask else "")]
+        if not args.subcommand:  # what was asked for has the defaults of its options
+            parser = argparse.ArgumentParser()
+            for declare in chosen.arguments:
+                declare(parser)
+            parser.parse_args([], args)
+        return chosen.run(args, environ)
+
+    return Command(summary, (add_arguments,), run, None, examples)
 
 
 def whole_number(text: str) -> int:
@@ -270,7 +291,7 @@ def _report(message: str, exit_code: int, as_json: bool) -> int:
 
 
 def _blocks(argv: Sequence[str]) -> bool:
-    return "--strict" in argv or "CI" in os.environ
+    return "--strict" in argv or in_ci(os.environ)
 
 
 def _commit_goes_through() -> int:

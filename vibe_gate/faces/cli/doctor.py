@@ -20,11 +20,11 @@ from vibe_gate import __version__
 from vibe_gate.agent import find_cli
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.escape import counted, safe
-from vibe_gate.errors import PASS, USAGE, AgentError, GateError
+from vibe_gate.errors import PASS, USAGE, AgentError, DefinitionError, GateError
 from vibe_gate.faces.cli.dispatch import JSON, Command
 from vibe_gate.faces.cli.output import COLUMNS, emit_result, wrapped
 from vibe_gate.faces.git_hook.install import outdated
-from vibe_gate.gate.loading import FOLDER, mistakes
+from vibe_gate.gate.loading import FOLDER, load_gate
 from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.store import captures, open_state
@@ -145,9 +145,11 @@ def _definitions(repository: Repository) -> Point:
     files = tree.list(FOLDER)
     if not files:
         return Point("definitions", "ok", f"built-in gate (no {FOLDER} here)", "`vibe-gate init` writes starters.")
-    wrong = [str(mistake) for mistake in mistakes(tree)]
-    if wrong:
-        return Point("definitions", "broken", f"{counted(len(wrong), 'mistake')} in the working tree", "\n".join(wrong))
+    try:
+        load_gate(tree, revision="", origin="trusted")
+    except DefinitionError as error:
+        count = counted(len(error.mistakes), "mistake")
+        return Point("definitions", "broken", f"{count} in the working tree", str(error))
     return Point("definitions", "ok", f"{counted(len(files), 'file')} in {FOLDER} of the working tree, no mistakes")
 
 

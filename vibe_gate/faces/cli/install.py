@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def _install_claude(args: argparse.Namespace, environ: Mapping[str, str]) -> int
         emit(f"{'wrote' if before is None else 'merged'}  capture and guard into {shown}\n")
         if args.shared:
             complain("Its hooks run `vibe-gate`, so everyone who works here needs it on PATH.")
-            complain("It affects agents: the next review shows its change as a warning.")
+            complain("It affects agents: where .vibe-gate/ is in force, a review shows its change as a warning.")
         complain("Restart running sessions of Claude Code to load it.")
     _install_transaction(environ, user=args.user)
     return PASS
@@ -96,12 +97,24 @@ def _uninstall_claude(args: argparse.Namespace, environ: Mapping[str, str]) -> i
     text = read_settings(path, place.below)
     if text is None or (after := drop_hooks(text, shown)) == text:
         emit(f"unchanged  {shown} (no hooks of vibe-gate there)\n")
+        _tell_of_others(args, environ)
     else:
         write_settings(path, place.below, after)
         emit(f"{'removed' if after is None else 'cleaned'}  {shown}\n")
     if not args.user:
         _uninstall_transaction(environ)
     return PASS
+
+
+def _tell_of_others(args: argparse.Namespace, environ: Mapping[str, str]) -> None:
+    """Name the other settings of this repository that have our hooks, and the option that means them."""
+    for shared in (True, False) if not args.user else ():
+        other = _place(argparse.Namespace(shared=shared, user=False), environ)
+        shown = paths.quote(str(other.path))
+        with suppress(GateError):  # what is wrong with a file that was not meant
+            text = read_settings(other.path, other.below)
+            if shared != args.shared and text is not None and drop_hooks(text, shown) != text:
+                complain(f"{shown} has them: vibe-gate uninstall claude{' --shared' if shared else ''}")
 
 
 def hooks(*, shared: bool = False) -> dict[str, list[dict[str, Any]]]:
@@ -145,6 +158,18 @@ def _place(args: argparse.Namespace, environ: Mapping[str, str]) -> _Place:
     return _Place(root / ".claude" / name, root)
 
 
+def _which() -> str:
+    """What to install: asked at a terminal, else a UsageError that says what to type."""
+    choices = "  vibe-gate install git      into git's own hooks\n  vibe-gate install claude   into Claude Code's hooks"
+    if not sys.stdin.isatty():
+        raise UsageError(f"Install what?\n{choices}")
+    complain(f"{choices}\nWhich one, git or claude?")
+    answer = sys.stdin.readline().strip().lower()
+    if answer not in ("git", "claude"):
+        raise UsageError(f"'{answer}' is neither git nor claude; nothing was installed.")
+    return answer
+
+
 def _install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with open_repository(Path.cwd(), environ) as repository:
         emit("\n".join(git_hooks.install(repository, __version__)) + "\n")
@@ -179,6 +204,7 @@ examples:
         "git": Command(GIT, (), _install),
         "claude": Command(CLAUDE, (_add_place,), _install_claude),
     },
+    _which,
 )
 
 UNINSTALL = group(

@@ -23,6 +23,7 @@ from vibe_gate.faces.cli.dispatch import Command, argument, whole_number
 from vibe_gate.faces.cli.output import complain, emit, emit_to_runner
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.git import Credentials, Repository, open_repository
+from vibe_gate.judging.assemble import WORKFLOW
 from vibe_gate.report.posting import Posting, post
 from vibe_gate.report.report import Links
 from vibe_gate.store import read_bundle
@@ -82,6 +83,8 @@ def _sealed(root: Path, entry: RunEntry, environ: Mapping[str, str]) -> Summary:
         raise UsageError(
             f"Run {run_id} reviewed uncommitted work, which no pull request has. Commit it and review the commit."
         )
+    if summary.workflow != WORKFLOW and not summary.rubrics:
+        raise UsageError(f"Run {run_id} asked no rubrics, so it has no verdict to post.")
     return summary
 
 

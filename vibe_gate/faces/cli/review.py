@@ -15,6 +15,7 @@ from typing import Literal, cast
 from rich.console import Console
 from rich.text import Text
 
+from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import provenance
@@ -34,7 +35,7 @@ STDOUT = "-"
 PIPE_WIDTH = 1000
 """Columns if stdout is not a terminal: a log has no width, so no reason (280 characters) is cut."""
 
-NO_GATE = "Built-in checks and questions. `vibe-gate init` writes a .vibe-gate/ of your own."
+NO_GATE = "`vibe-gate init` writes a .vibe-gate/ of your own."
 
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
 
@@ -48,18 +49,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
     how = parser.add_argument_group("rubrics")
     how.add_argument("--rubric", nargs="+", action="extend", default=[], metavar="ID", help="use only these rubrics")
+    how.add_argument("--workflow", metavar="ID", help="run this workflow; its rubrics give the verdict")
     how.add_argument("--no-judge", action="store_true", help="run checks only; do not ask a model")
     how.add_argument("--force", action="store_true", help="ask again even if an earlier review has the answer")
     how.add_argument("--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk")
 
-    limits = parser.add_argument_group("limits")
-    limits.add_argument("--max-cost-usd", type=_positive, metavar="X", help="spend at most X US dollars")
-    limits.add_argument("--deadline", type=_positive, metavar="SECONDS", help="time limit of the whole review")
+    limits = add_limits(parser)
     limits.add_argument("--strict", action="store_true", help="in hooks: block instead of warning")
-
-    wire = parser.add_argument_group("model requests")
-    wire.add_argument("--wire", choices=WIRES, help="record to a cassette, or replay one offline (default: live)")
-    wire.add_argument("--cassette", metavar="DIR", help="the folder of recorded requests and answers")
+    add_wire(parser)
 
     forms = parser.add_argument_group("output (FILE may be - for stdout; formats can be combined)")
     screen = forms.add_mutually_exclusive_group()
@@ -72,15 +69,55 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     forms.add_argument("--markdown", metavar="FILE", help="the whole report as GitHub Markdown")
 
 
+def add_limits(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """The options that limit cost and time."""
+    limits = parser.add_argument_group("limits")
+    limits.add_argument("--max-cost-usd", type=_positive, metavar="X", help="spend at most X US dollars")
+    limits.add_argument("--deadline", type=_positive, metavar="SECONDS", help="time limit of the whole run")
+    return limits
+
+
+def add_wire(parser: argparse.ArgumentParser) -> None:
+    """The options that say how the model is reached."""
+    wire = parser.add_argument_group("model requests")
+    wire.add_argument("--wire", choices=WIRES, help="record to a cassette, or replay one offline (default: live)")
+    wire.add_argument("--cassette", metavar="DIR", help="the folder of recorded requests and answers")
+
+
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     request = request_of(args, environ)
     write = _writer(args, environ)
+    if args.workflow is not None:
+        return _run_workflow(args, request, environ, write)
     with progress.shown(environ, quiet=args.quiet) as show:
-        done = progress.run(review(request, start=Path.cwd(), environ=environ, clock=_now, progress=show))
-    failed = write(done)
+        done = progress.run(review(request, start=Path.cwd(), environ=environ, clock=now, progress=show))
+    return _ended(args, done, write(done), lambda: _present(args, done, request, environ))
+
+
+def _run_workflow(
+    args: argparse.Namespace, request: ReviewRequest, environ: Mapping[str, str], write: Callable[[Review], list[str]]
+) -> int:
+    """Review with a workflow: its rubric stages give the verdict about the change, its agents a patch."""
+    from vibe_gate.faces.cli import run  # a review loads nothing of workflows
+
+    if args.rubric:
+        raise UsageError("--rubric and --workflow select different rubrics; use one of them.")
+    done = run.reviewed(request, args.workflow, environ, quiet=args.quiet)
+
+    def show() -> None:
+        if args.concise or args.quiet or args.json:
+            _present(args, done.review, request, environ)
+        else:
+            run.present(done, environ)
+
+    return _ended(args, done.review, write(done.review), show)
+
+
+def _ended(args: argparse.Namespace, done: Review, failed: list[str], show: Callable[[], None]) -> int:
+    """Print the outcome, and what could not be written (`failed`); the exit code."""
     try:
         if STDOUT not in (args.sarif, args.junit, args.gitlab, args.markdown):
-            _present(args, done, request, environ)
+            show()
     except StorageError as error:
         failed.append(str(error))
     for sentence in failed[:-1]:
@@ -119,7 +156,7 @@ def present(done: Review, request: ReviewRequest, environ: Mapping[str, str], *,
     elif done.summary.run_id == "":
         emit("\n".join([nothing(request.selection), *(f"note: {safe(note)}" for note in done.notes)]) + "\n")
     else:
-        _print(done, environ)
+        emit(screen(done, environ) + "\n")
 
 
 def request_of(args: argparse.Namespace, environ: Mapping[str, str]) -> ReviewRequest:
@@ -227,32 +264,32 @@ def _positive(text: str) -> float:
     return value
 
 
-def _now() -> datetime:
+def now() -> datetime:
+    """The time of day."""
     return datetime.now(UTC)
 
 
-def _print(done: Review, environ: Mapping[str, str]) -> None:
+def screen(done: Review, environ: Mapping[str, str], then: str = "") -> str:
+    """The verdict screen, for the terminal or the pipe that stdout is; `then` as of `terminal.render`."""
     notes = (*done.notes, *_advice(done, environ))
     if sys.stdout is None or not sys.stdout.isatty():
-        emit(terminal.render(done.summary, notes, PIPE_WIDTH).plain + "\n")
-        return
+        return terminal.render(done.summary, notes, PIPE_WIDTH, then=then).plain
     columns = shutil.get_terminal_size().columns
-    screen = terminal.render(done.summary, notes, columns, every=False)
-    emit(_coloured(screen, columns, environ) + "\n")
+    return _coloured(terminal.render(done.summary, notes, columns, every=False, then=then), columns, environ)
 
 
 def _advice(done: Review, environ: Mapping[str, str]) -> list[str]:
     """What a person who has no gate of their own should know."""
     own = done.gate is None or done.gate.origin != "built-in"
-    return [] if own or "CI" in environ or provenance(environ, (), uncommitted=True).decision else [NO_GATE]
+    return [] if own or in_ci(environ) or provenance(environ, (), uncommitted=True).decision else [NO_GATE]
 
 
-def _coloured(screen: Text, width: int, environ: Mapping[str, str]) -> str:
+def _coloured(shown: Text, width: int, environ: Mapping[str, str]) -> str:
     if environ.get("NO_COLOR") or environ.get("TERM", "") in ("", "dumb"):
-        return screen.plain
+        return shown.plain
     console = Console(file=sys.stdout, width=width, highlight=False)
     with console.capture() as captured:
-        console.print(screen, soft_wrap=True, end="")
+        console.print(shown, soft_wrap=True, end="")
     return captured.get()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, UsageError
-from vibe_gate.faces.cli.dispatch import JSON, Command, argument
+from vibe_gate.faces.cli.dispatch import JSON, Command, argument, nearest
 from vibe_gate.faces.cli.output import emit, emit_result
 from vibe_gate.gate.waive import Plea, override, overrides, suppress, take_back
 from vibe_gate.receipts.verify import VerifyRequest, verify
@@ -55,13 +55,19 @@ def _date(text: str) -> date:
 
 
 def _override(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    if args.finding == "list":
+    if args.finding == "list" and not args.removed:
         return _list(environ)
     if args.finding == "remove":
-        gone = take_back(args.removed or "", start=Path.cwd(), environ=environ)
+        if not args.removed:
+            raise UsageError("name the finding: vibe-gate override remove FINDING (`vibe-gate override list` has them)")
+        gone = take_back(args.removed, start=Path.cwd(), environ=environ)
         _print(f"{gone} is not overridden any more.", "Review again to see the verdict without it.")
         return PASS
-    if args.removed or args.reason is None:
+    if args.removed:
+        raise UsageError(f"'{args.removed}' belongs to nothing: after FINDING comes --reason TEXT")
+    if hint := nearest(args.finding, ("list", "remove", "policy")) if args.finding != "policy" else "":
+        raise UsageError(f"'{args.finding}' is not a finding{hint}")
+    if args.reason is None:
         raise UsageError("say why the finding is acceptable: vibe-gate override FINDING --reason TEXT")
     plea = Plea(args.finding, args.reason, args.expires, args.run or "")
     made, what = override(plea, start=Path.cwd(), environ=environ, now=datetime.now(UTC))

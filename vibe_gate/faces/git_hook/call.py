@@ -10,15 +10,19 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from vibe_gate.domain import in_ci
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.gate import HookName
 from vibe_gate.domain.provenance import Record, provenance
-from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, GateError, StorageError
+from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, DefinitionError, GateError, StorageError
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.store import State, open_state
 
 PASSED = "vibe-gate/passed"
-"""In the common git directory: the git process whose pre-commit hook passed without a judge, and the tree."""
+"""In the common git directory: the git process whose pre-commit hook passed without a judge, and the tree.
+
+The scripts of `install git` compare the process; those of the manifest, whose parent is a framework, the tree.
+"""
 
 REFUSED = 10
 """The exit code by which Python refuses: it ends with 1 or 2 when it cannot start, and that must not stop git."""
@@ -41,16 +45,25 @@ class Effect:
 
 
 def effect(
-    code: int, on_inconclusive: Literal["pass", "warn", "block"], environ: Mapping[str, str], *, strict: bool
+    code: int,
+    on_inconclusive: Literal["pass", "warn", "block"],
+    environ: Mapping[str, str],
+    *,
+    strict: bool,
+    stage: HookName = "pre-commit",
 ) -> Effect:
     """Map exit code `code` of the command line to what a git hook does. In CI it stays what it is."""
-    if code not in (INCONCLUSIVE, POLICY_CHANGED) or "CI" in environ or strict:
+    if code not in (INCONCLUSIVE, POLICY_CHANGED) or in_ci(environ) or strict:
         return Effect(code)
     if code == POLICY_CHANGED:
         return Effect(PASS, "this change edits the gate itself: a maintainer must approve. CI will ask for it.")
     if on_inconclusive == "block":
         return Effect(code)
-    return Effect(PASS, "" if on_inconclusive == "pass" else "NOT REVIEWED. The commit goes through; CI will block it.")
+    if on_inconclusive == "pass":
+        return Effect(PASS)
+    return Effect(
+        PASS, f"NOT REVIEWED. The {'push' if stage == 'pre-push' else 'commit'} goes through; CI will block it."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +100,13 @@ class Hook:
 
 def not_reviewed(hook: Hook, error: GateError) -> int:
     """Report and record a review that failed (definitions that do not parse, a bug); returns the hook's exit code."""
-    what = effect(error.exit_code, "warn", hook.environ, strict=hook.strict)
+    what = effect(error.exit_code, "warn", hook.environ, strict=hook.strict, stage=hook.stage)
     hook.say("\n".join(f"vibe-gate: {safe(line)}" for line in str(error).splitlines()))
     if what.warning:
         hook.say(loud(what.warning))
+    elif isinstance(error, DefinitionError):
+        stopped = {"pre-push": "push", "pre-merge-commit": "merge"}.get(hook.stage, "commit")
+        hook.say(f"vibe-gate: the {stopped} is stopped until these mistakes are corrected.")
     # The same bug may occur again here. It is already reported, and must not stop a commit.
     with suppress(Exception), open_repository(hook.start, hook.environ) as repository:
         record = Record(

@@ -18,11 +18,9 @@ def review_message(hook: Hook) -> int:
         tree = repository.index_tree()
         before = let_through(hook.state(repository.common_dir).hook_records.about(tree), tree)
         hinted = provenance({}, (repository.pending_commit(text),), uncommitted=False).decision
-        settled = before is not None and (
-            _was_reported(hook, before, hinted)
-            or not (before.judged or before.again or hinted)
-            or (bool(before.hints) and not (before.judged or before.again))  # known as an agent's; no judge to ask
-        )
+        # What a judge answered, or what is known as an agent's without one, no trailer of the message changes.
+        said = before is not None and not before.again and (not hinted or before.judged or bool(before.hints))
+        settled = said or (before is not None and _was_reported(hook, before, hinted))
     if settled:
         return PASS
     # A review loads much more than all of the above.
@@ -34,8 +32,9 @@ def review_message(hook: Hook) -> int:
 
 def _was_reported(hook: Hook, before: Record, hinted: bool) -> bool:
     """Whether the hook before reported that the model failed: this one would ask the same model again."""
-    tried = before.exit_code == INCONCLUSIVE and not before.again and (before.hints or (before.judged and not hinted))
-    return bool(tried) and not effect(before.exit_code, "warn", hook.environ, strict=hook.strict).blocks
+    asked = (before.judged and not hinted) or (bool(before.hints) and not before.again)
+    tried = before.exit_code == INCONCLUSIVE and asked
+    return tried and not effect(before.exit_code, "warn", hook.environ, strict=hook.strict).blocks
 
 
 def _message(hook: Hook, repository: Repository) -> str:

@@ -1,25 +1,30 @@
 """Review a change, report the result, and record it: pre-commit, pre-merge-commit, manual; pre-push.
 
-pre-push reviews the commits that each pushed ref brings as one change; never the working tree.
+pre-push reviews the commits that each pushed ref brings as one change; never the working tree, and no commit that a
+remote has already, or that is older than the gate.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
+from math import inf
 
+from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import EMPTY_TREE, Selection
-from vibe_gate.domain.escape import safe
+from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import HookRule
 from vibe_gate.domain.provenance import Record, RecordKind
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import NO_KEY
+from vibe_gate.domain.verdict import NO_KEY, Finding
 from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, RevisionError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.git_hook.call import PASSED, Effect, Hook, effect, loud, record_or_say
-from vibe_gate.git import Repository, open_repository
+from vibe_gate.gate.loading import FOLDER
+from vibe_gate.git import Pushed, Repository, open_repository
 from vibe_gate.receipts.notes import NOTES, is_wanted
 from vibe_gate.report import words
 from vibe_gate.review import Review, ReviewRequest, review_in
@@ -40,9 +45,9 @@ _GRAVITY = {PASS: 0, POLICY_CHANGED: 1, INTEGRITY: 3}
 _NO_COMMIT = "0" * 40
 
 _RECEIPTS = f"refs/notes/{NOTES}"
-"""Pushed receipts are not reviewed."""
+"""Receipts pushed to the ref of the same name are not reviewed."""
 
-_LINE = re.compile(r".+ ([0-9a-f]{40}) (\S+) ([0-9a-f]{40})")
+_LINE = re.compile(r"(.+) ([0-9a-f]{40}) (\S+) ([0-9a-f]{40})")
 """What git writes of each ref: its name here, the commit, its name there, and the commit that is there now.
 
 The name here is the source as it was typed, which may have spaces: `main^{/some words}`.
@@ -77,9 +82,8 @@ def review_change(
         selection, stage=hook.stage, called=hook.called, strict=hook.strict, message=message, settled=settled
     )  # fmt: skip
     with open_repository(hook.start, hook.environ) as repository:
-        if hook.stage in _BEFORE_COMMITS:
-            with suppress(OSError):
-                (repository.common_dir / PASSED).unlink()
+        with suppress(OSError):  # what it says of the tree may not be so after this review
+            (repository.common_dir / PASSED).unlink()
         walk = review_in(
             repository,
             request,
@@ -90,7 +94,7 @@ def review_change(
         )
         done = progress.run(walk)
         rule = done.gate.file.on.inconclusive if done.gate else "warn"
-        what = effect(done.summary.exit_code, rule, hook.environ, strict=hook.strict)
+        what = effect(done.summary.exit_code, rule, hook.environ, strict=hook.strict, stage=hook.stage)
         if not done.summary.run_id:
             # Git names an index to its hooks: without one this is `pre-commit run --all-files` or the like.
             by_hand = hook.stage in ("pre-commit", "manual") and "GIT_INDEX_FILE" not in hook.environ
@@ -117,12 +121,12 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
         # rich takes longer to load than most of a review takes.
         from vibe_gate.report.terminal import render
 
-        hook.say(render(summary, done.notes, PIPE_WIDTH, every="CI" in hook.environ).plain)
+        hook.say(render(summary, done.notes, PIPE_WIDTH, every=in_ci(hook.environ)).plain)
     else:
-        warned = any(finding.level == "warning" for finding in summary.findings)
+        warned = [finding for finding in summary.findings if finding.level == "warning"]
         more = "; `vibe-gate bundles show` lists the findings" if warned and summary.bundle else ""
         if warned or not passed:
-            hook.say(f"vibe-gate: {safe(words.headline(summary))}{more}")
+            hook.say(f"vibe-gate: {safe(words.headline(summary) + _about(warned))}{more}")
         if summary.trusted.bootstrap and summary.policy_changes and not again:  # the commit that brings the gate
             hook.say(f"vibe-gate: gate: {safe(words.gate(summary))}")
         for note in done.notes if not again else ():
@@ -132,6 +136,13 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
         hook.say(f"vibe-gate: written by an agent, {'judged' if _judged(summary) else 'not judged'}. Signs: {hints}")
     if what.warning:
         hook.say(f"vibe-gate: {what.warning}" if keyless else loud(what.warning))
+
+
+def _about(warned: Sequence[Finding]) -> str:
+    """Which criteria warn, and of which file if it is one."""
+    names, files = ({getattr(one, key): None for one in warned} for key in ("criterion", "path"))
+    place = f" in {next(iter(files))}" if len(files) == 1 and all(files) else ""
+    return f" ({words.joined([*names][:3])}{' and more' if len(names) > 3 else ''}{place})" if names else ""
 
 
 def _lacks_only_a_key(summary: Summary) -> bool:
@@ -148,6 +159,7 @@ def _record_of(hook: Hook, done: Review, what: Effect) -> Record:
     summary = done.summary
     later = done.gate.file.hooks.get("commit-msg") if done.gate else None
     kind: RecordKind = "reviewed" if summary.outcome in ("pass", "fail") else "not-reviewed"
+    judged = _judged(summary)
     return Record(
         ts=hook.now,
         kind=kind,
@@ -158,10 +170,17 @@ def _record_of(hook: Hook, done: Review, what: Effect) -> Record:
         run=summary.run_id,
         exit_code=summary.exit_code,
         blocked=what.blocks,
-        judged=_judged(summary),
+        judged=judged,
         hints=summary.agent_authored.hints,
-        again=hook.stage in _BEFORE_COMMITS and not _judged(summary) and _is_wanted(later, summary),
+        again=hook.stage in _BEFORE_COMMITS and (_sees_message(done) if judged else _is_wanted(later, summary)),
     )
+
+
+def _sees_message(done: Review) -> bool:
+    """Whether a rubric of the review is asked about the commit message, too, which only commit-msg knows."""
+    asked = {rubric.id for rubric in done.summary.rubrics}
+    rubrics = done.gate.rubrics if done.gate else ()
+    return any("message" in rubric.sees for rubric in rubrics if rubric.id in asked)
 
 
 def _is_wanted(rule: HookRule | None, summary: Summary) -> bool:
@@ -182,17 +201,57 @@ def _record(hook: Hook, record: Record, repository: Repository) -> None:
 
 
 def push(hook: Hook) -> int:
-    """Review what each pushed ref adds to the remote. Deletions and receipts add nothing."""
+    """Review what each pushed ref brings: commits that no remote has and that are not older than the gate.
+
+    Nothing is older once a remote has the gate: a push may bring another `.vibe-gate/`, on commits of today.
+    """
     # What was recorded of earlier commits is loaded for a push alone.
     from vibe_gate.faces.git_hook.record import note_unseen
 
+    wanted: dict[Selection, None] = {}
+    older: set[str] = set()
     with open_repository(hook.start, hook.environ) as repository:
-        wanted = list(dict.fromkeys(_pushed(hook, repository)))
-        for one in wanted:
-            base = "" if one.left == EMPTY_TREE else one.left
-            note_unseen(hook, repository, "pre-push", repository.span(base, one.right))
+        url = hook.words[1] if len(hook.words) > 1 else hook.environ.get("PRE_COMMIT_REMOTE_URL", "")
+        tips = repository.remote_tips(url)
+        gated = repository.with_folder(tips, FOLDER)
+        for commit, known in _pushed(hook, repository):
+            pushed = repository.unpushed(commit, known, tips)
+            if not gated and (left_out := _older(hook, repository, pushed)):
+                older |= left_out
+                pushed = repository.unpushed(commit, known, [*tips, *left_out])
+            if pushed.commits:
+                note_unseen(hook, repository, "pre-push", (one.id for one in reversed(pushed.commits)))
+                base, *others = pushed.bases or (EMPTY_TREE,)
+                wanted[Selection("range", base, commit, *others[:1])] = None
+        if older:
+            hook.say(f"vibe-gate: {counted(len(older), 'commit')} older than the gate here: not reviewed.")
     codes = [review_change(hook, one, settled=partial(_one_by_one, hook, one)).code for one in wanted]
     return max(codes, key=lambda code: _GRAVITY.get(code, 2), default=PASS)
+
+
+def _older(hook: Hook, repository: Repository, pushed: Pushed) -> set[str]:
+    """The pushed commits that are older than the gate: no hook here saw them, nor what they are made on, and
+
+    - if one of the pushed commits brings `.vibe-gate/`: they do not have it yet;
+    - if none has it: they were made before a hook first ran in this clone.
+    """
+    gated = repository.with_folder([*pushed.bases, *(one.id for one in pushed.commits)], FOLDER)
+    if not pushed.commits or not gated.isdisjoint(pushed.bases):
+        return set()
+    records = hook.state(repository.common_dir).hook_records.all()
+    if not records and not gated:  # from now on a hook has run in this clone
+        tip, reason = pushed.commits[-1].id, "older than the gate here"
+        record = Record(ts=hook.now, kind="not-reviewed", stage="pre-push", commit=tip, reason=reason)
+        record_or_say(hook, repository, record)
+    # Of a tree without a commit the tree before it is compared, too: an old commit may have had the same files.
+    seen = {record.commit or (record.before, record.tree) for record in records if record.stage != "pre-push"}
+    since = int(datetime.fromisoformat(records[0].ts).timestamp()) if records and not gated else inf
+    new = set(gated)
+    for one in pushed.commits:
+        change = repository.tree_of(next(iter(one.parents), "")), one.tree
+        if one.time >= since or not seen.isdisjoint((one.id, change)) or not new.isdisjoint(one.parents):
+            new.add(one.id)
+    return {one.id for one in pushed.commits} - new
 
 
 def _one_by_one(hook: Hook, selection: Selection) -> str:
@@ -201,10 +260,9 @@ def _one_by_one(hook: Hook, selection: Selection) -> str:
     Each line of the push was then shown to a judge with the tree around it: each commit against its parent, a merge
     against every parent unless git made it by itself (`verify`).
     """
-    dots = "..." if selection.kind == "merge_base" else ".."
     from vibe_gate.receipts.verify import VerifyRequest, verify
 
-    request = VerifyRequest(f"{selection.left}{dots}{selection.right}", stage="pre-push")
+    request = VerifyRequest(f"{selection.left}..{selection.right}", stage="pre-push")
     try:
         found = verify(request, start=hook.start, environ=hook.environ, now=hook.clock())
     except GateError:  # for example too many commits
@@ -218,18 +276,14 @@ def _one_by_one(hook: Hook, selection: Selection) -> str:
     return f"not asked again: {each} reviewed and passed"
 
 
-def _pushed(hook: Hook, repository: Repository) -> list[Selection]:
+def _pushed(hook: Hook, repository: Repository) -> list[tuple[str, str]]:
+    """The commits that are pushed, each with what the remote has there."""
     found = []
-    remote = _remote(hook)
     for local, known in dict.fromkeys(_refs(hook)):  # hundreds of tags may name one commit
         try:
-            commit = repository.resolve(local)
+            found.append((repository.resolve(local), known))
         except RevisionError:
             hook.say(f"vibe-gate: {safe(local)} is not a commit; nothing to review.")
-            continue
-        selection = repository.unpushed(commit, known, remote)
-        if selection is not None:
-            found.append(selection)
     return found
 
 
@@ -247,23 +301,17 @@ def _refs(hook: Hook) -> list[tuple[str, str]]:
             raise UsageError(
                 f"cannot be read as a line of git for pre-push: {line!r}. Nothing was pushed; run `git push` again."
             )
-    pairs = [match.groups() for match, _ in found if match is not None]
+    refs = [match.groups() for match, _ in found if match is not None]
     return [
-        (new, "" if old == _NO_COMMIT else old) for new, there, old in pairs if new != _NO_COMMIT and there != _RECEIPTS
+        (new, "" if old == _NO_COMMIT else old)
+        for here, new, there, old in refs
+        if new != _NO_COMMIT and (here, there) != (_RECEIPTS, _RECEIPTS)
     ]
 
 
 def _framework_refs(environ: Mapping[str, str]) -> list[tuple[str, str]]:
     """The one ref of which pre-commit and prek tell: they keep git's lines to themselves."""
-    if environ.get("PRE_COMMIT_REMOTE_BRANCH") == _RECEIPTS:
+    if environ.get("PRE_COMMIT_REMOTE_BRANCH") == environ.get("PRE_COMMIT_LOCAL_BRANCH") == _RECEIPTS:
         return []
     pushed = environ.get("PRE_COMMIT_TO_REF") or environ.get("PRE_COMMIT_LOCAL_BRANCH") or "HEAD"
     return [(pushed, environ.get("PRE_COMMIT_FROM_REF", ""))]
-
-
-def _remote(hook: Hook) -> str:
-    """The remote's name; "" of one that is pushed to by its address alone, which git passes twice then."""
-    if len(hook.words) > 1:
-        return "" if hook.words[0] == hook.words[1] else hook.words[0]
-    name = hook.environ.get("PRE_COMMIT_REMOTE_NAME", "")
-    return "" if name == hook.environ.get("PRE_COMMIT_REMOTE_URL") else name

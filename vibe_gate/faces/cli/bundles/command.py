@@ -18,10 +18,19 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.upkeep import Cleaned, Problem, Repaired, StoreUsage, Verified
-from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, GateError, IntegrityError, RevisionError, StorageError
+from vibe_gate.domain.upkeep import WORKSPACE_DAYS, Cleaned, Problem, Repaired, StoreUsage, Verified
+from vibe_gate.errors import (
+    INCONCLUSIVE,
+    INTEGRITY,
+    PASS,
+    GateError,
+    IntegrityError,
+    RevisionError,
+    StorageError,
+    UsageError,
+)
 from vibe_gate.faces.cli.bundles.quick import shown
-from vibe_gate.faces.cli.bundles.runs import RUN_HELP, Named, bundles_of, entries, named, root_of
+from vibe_gate.faces.cli.bundles.runs import RUN_HELP, Named, bundles_of, entries, named, repository_at, root_of
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument, group, whole_number
 from vibe_gate.faces.cli.output import complain, emit, emit_result
 from vibe_gate.faces.cli.review import present
@@ -65,11 +74,33 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if meant.foreign:
         raise IntegrityError(f"Run {meant.entry.run_id} is foreign: {meant.foreign}. Its outcome is not shown.")
     result, summary = _read(root, meant.entry)
+    if args.log is not None:
+        return _show_log(result, args.log)
     kept = bundles_of(root, environ).is_kept(meant.entry)
     if args.json or summary is None:
         emit_result(args, _document(meant, result.state, kept, summary), _unsealed(meant, result, kept))
     else:
+        summary = _as_committed(root, summary, environ)
         present(Review(summary, _notes(meant, kept)), ReviewRequest(Selection("worktree")), environ, as_json=False)
+    return PASS
+
+
+def _as_committed(root: Path, summary: Summary, environ: Mapping[str, str]) -> Summary:
+    """The summary of an uncommitted tree under its commit, if that is HEAD now: nothing is left to commit."""
+    with repository_at(root, environ) as repository:
+        head = repository.head() if repository and summary.key.startswith("tree-") else ""
+        committed = repository and head and repository.tree_of(head) == summary.change.after
+    return summary.model_copy(update={"key": head}) if committed else summary
+
+
+def _show_log(result: RunResult, node: str) -> int:
+    """Print the transcript of the run's agents and judges, or of one node."""
+    known = [one.id for one in result.graph().nodes if one.turns]
+    if node and node not in known:
+        raise UsageError(
+            f"'{safe(node)}' is not a node with turns (there are: {', '.join(map(safe, known)) or 'none'})."
+        )
+    emit("".join(f"{safe(line)}\n" for line in result.log(node).splitlines()) or "No agent and no judge was asked.\n")
     return PASS
 
 
@@ -226,7 +257,10 @@ def _clean(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.older_than is not None:
         rules = rules.model_copy(update={"max_age_days": args.older_than})
     done = bundles_of(root, environ).clean(rules, args.dry_run)
-    emit_result(args, {"dry_run": args.dry_run, **asdict(done)}, _cleaned(done, args.dry_run))
+    gone = _old_workspaces(root, environ, rules, args.dry_run)
+    text = [f"workspace {name} {'would be ' if args.dry_run else ''}deleted" for name in gone]
+    document = {"dry_run": args.dry_run, **asdict(done), "workspaces": gone}
+    emit_result(args, document, [*text, *_cleaned(done, args.dry_run)])
     for error in () if args.json else done.errors:
         complain(f"vibe-gate: {safe(error)}")
     return INCONCLUSIVE if done.errors else PASS
@@ -240,6 +274,15 @@ def _retention(root: Path, environ: Mapping[str, str]) -> Retention:
         revision = _trusted(repository)
         gate = None if revision is None else load_gate(repository.tree(revision), revision=revision, origin="trusted")
     return Retention() if gate is None else gate.file.retention
+
+
+def _old_workspaces(root: Path, environ: Mapping[str, str], rules: Retention, dry_run: bool) -> list[str]:
+    """The workspaces of runs that died, deleted with the bundles."""
+    if not (root / ".git").exists():
+        return []
+    age = timedelta(days=min(rules.max_age_days, WORKSPACE_DAYS))
+    with open_repository(root, environ) as repository:
+        return repository.remove_old_workspaces(datetime.now(UTC) - age, dry_run=dry_run)
 
 
 def _trusted(repository: Repository) -> str | None:
@@ -322,7 +365,13 @@ SUBCOMMANDS = {
     ),
     "show": Command(
         "Show one run: the newest, or RUN.",
-        (argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP} (default: the newest)"), JSON),
+        (
+            argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP} (default: the newest)"),
+            argument(
+                "--log", nargs="?", const="", metavar="NODE", help="what agents and judges said and did (one node)"
+            ),
+            JSON,
+        ),
         _show,
     ),
     "keep": Command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -65,6 +66,45 @@ def test_an_event_about_a_node_that_is_not_there_changes_nothing() -> None:
         ("node.status", "a", {"status": "DONE"}), ("node.removed", "a", {}), ("turn.started", "a", {"turn": "x"})
     )
     assert fold(said) == Graph(run_id="run")
+
+
+def test_a_node_names_its_agent_what_it_left_and_what_it_cost() -> None:
+    (node,) = fold(
+        events(
+            ("node.added", "fix", {"kind": "stage", "agent": "fixer", "digest": "d" * 64}),
+            ("turn.started", "fix", {"turn": "turn-001"}),
+            ("turn.completed", "fix", {"turn": "turn-001", "status": "interrupted", "usd": 0.25}),
+            ("turn.started", "fix", {"turn": "turn-002"}),
+            ("turn.completed", "fix", {"turn": "turn-002", "before": "a" * 40, "after": "b" * 40, "usd": 0.5}),
+            ("node.status", "fix", {"status": "DONE", "outcome": "pass"}),
+        )
+    ).nodes
+    assert (node.agent, node.outcome, node.after, node.usd) == ("fixer", "pass", "b" * 40, 0.75)
+
+
+@pytest.mark.parametrize("usd", [10**400, -1, "1", 1e300])
+def test_a_cost_that_is_none_is_left_out(usd: object) -> None:
+    said = events(
+        ("node.added", "a", {"kind": "judge", "digest": "d"}), ("turn.completed", "a", {"turn": "t", "usd": usd})
+    )
+    assert "usd" not in fold(said).to_json()
+
+
+def test_the_log_of_an_earlier_version_keeps_its_bytes_though_it_names_costs() -> None:
+    said = events(
+        ("node.added", "a", {"kind": "judge"}),
+        ("turn.started", "a", {"turn": "turn-001"}),
+        ("turn.completed", "a", {"turn": "turn-001", "usd": 0.5}),
+    )
+    (node,) = json.loads(fold(said).to_json())["nodes"]
+    assert list(node) == ["id", "kind", "status", "reason", "turns"]
+
+
+def test_events_of_a_later_version_change_nothing() -> None:
+    known = ("node.added", "a", {"kind": "stage"})
+    assert fold(events(known, ("node.painted", "a", {"colour": "red"}), ("run.moved", None, {}))).nodes == (
+        fold(events(known)).nodes
+    )
 
 
 _NODE = st.sampled_from(["a", "b", "c", "d"])

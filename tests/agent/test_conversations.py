@@ -1,0 +1,136 @@
+"""Sessions that are kept and go on, and what comes to an agent from elsewhere: pictures, tools of servers."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from uuid import uuid4
+
+import pytest
+from claude_agent_sdk import InMemorySessionStore
+from scripted_messages_api import ToolUse, Turn
+from wire import answering, hold, task_in
+
+from vibe_gate.agent import Conversation, Image
+from vibe_gate.errors import AgentError
+
+pytestmark = pytest.mark.slow
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
+
+
+def said(request) -> list[str]:
+    """What the user and the model said until then, without the CLI's own reminders."""
+    texts = []
+    for message in request.messages:
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        texts += [block["text"] for block in blocks if block["type"] == "text"]
+    return [text for text in texts if not text.startswith("<system-reminder>")]
+
+
+def kept(place, environ, model, prompt, **conversation):
+    """A working turn whose session is kept; each call has a home, and a directory, of its own."""
+    tree = place / f"clone-{uuid4()}"
+    tree.mkdir()
+    task = task_in(
+        place, model.base_url, environ, schema=None, working=True, tools=("Write",), cwd=tree, prompt=prompt,
+        conversation=Conversation(**conversation),
+    )  # fmt: skip
+    return hold(task)[0]
+
+
+def test_a_session_goes_on_in_another_home_and_clone(tmp_path, environ):
+    store, name = _Shared(), str(uuid4())
+    with answering(Turn("One."), Turn("Two.")) as model:
+        first = kept(tmp_path, environ, model, "First?", store=store, session_id=name)
+        second = kept(tmp_path, environ, model, "Second?", store=store, resume=name)
+    assert (first.session_id, second.session_id, second.text) == (name, name, "Two.")
+    assert said(model.script.requests[1]) == ["First?", "One.", "Second?"]
+    assert second.cost.usd == first.cost.usd > 0
+    ids = [entry["uuid"] for entry in store.entries[name] if "uuid" in entry]
+    assert len(ids) == len(set(ids)) >= 4
+    assert not list(tmp_path.glob("claude-resume-*"))
+
+
+def test_a_session_is_forked_at_a_message(tmp_path, environ):
+    store, name, fork = _Shared(), str(uuid4()), str(uuid4())
+    with answering(Turn("One."), Turn("Two."), Turn("Three.")) as model:
+        kept(tmp_path, environ, model, "First?", store=store, session_id=name)
+        at = [entry["uuid"] for entry in store.entries[name] if entry["type"] == "assistant"][-1]
+        kept(tmp_path, environ, model, "Second?", store=store, resume=name)
+        before = len(store.entries[name])
+        third = kept(
+            tmp_path, environ, model, "Third?", store=store, resume=name, resume_at=at, fork=True, session_id=fork
+        )
+    assert third.session_id == fork and len(store.entries[name]) == before
+    assert said(model.script.requests[2]) == ["First?", "One.", "Third?"]
+    assert any(entry["type"] == "assistant" for entry in store.entries[fork])
+
+
+class _Shared(InMemorySessionStore):
+    """Knows a session wherever it is: each clone has a project key of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entries: dict[str, list[dict]] = {}
+
+    async def append(self, key, entries):
+        if "subpath" not in key:
+            self.entries.setdefault(key["session_id"], []).extend(entries)
+
+    async def load(self, key):
+        return None if "subpath" in key else self.entries.get(key["session_id"])
+
+
+def test_a_session_that_is_not_there_is_an_error(tmp_path, environ):
+    with answering(Turn("One.")) as model, pytest.raises(AgentError, match="is not there"):
+        kept(tmp_path, environ, model, "First?", store=_Shared(), resume=str(uuid4()))
+    assert model.api.log == []
+
+
+def test_a_picture_goes_with_the_prompt(tmp_path, environ):
+    with answering(Turn("A dot.")) as model:
+        task = task_in(tmp_path, model.base_url, environ, schema=None, images=(Image("image/png", PNG),))
+        ending, notes = hold(task)
+    blocks = [block for message in model.script.requests[0].messages for block in message["content"]]
+    pictures = [block["source"] for block in blocks if isinstance(block, dict) and block["type"] == "image"]
+    assert [(each["media_type"], base64.b64decode(each["data"])) for each in pictures] == [("image/png", PNG)]
+    assert task.prompt in said(model.script.requests[0]) and ending.status == "done"
+    assert notes.events[0]["images"] == [{"media_type": "image/png", "bytes": len(PNG)}]
+
+
+SERVER = """
+import json, os, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    given = asked.get("params") or {}
+    text = json.dumps([given.get("arguments"), os.environ.get("TOKEN")])
+    form = {"type": "object", "properties": {"path": {"type": "string"}}}
+    told = {
+        "initialize": {"protocolVersion": given.get("protocolVersion"), "capabilities": {"tools": {}},
+                       "serverInfo": {"name": "db", "version": "1"}},
+        "tools/list": {"tools": [{"name": each, "description": each, "inputSchema": form} for each in ("ask", "drop")]},
+        "tools/call": {"content": [{"type": "text", "text": text}]},
+    }.get(asked["method"], {})
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": told}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("tools", [(), ("mcp__db__ask",)])
+def test_tools_of_a_named_server_are_there(tmp_path, environ, tools):
+    server = {"command": sys.executable, "args": ["-c", SERVER], "env": {"TOKEN": "for-the-server"}}
+    calls = [ToolUse(f"mcp__db__{name}", {"path": "/etc"}) for name in ("ask", "drop")]
+    with answering(Turn(*calls), Turn("Done.")) as model:
+        task = task_in(
+            tmp_path, model.base_url, environ, schema=None, working=True, tools=tools, mcp_servers={"db": server}
+        )
+        ending, notes = hold(task)
+    results = [(item["tool"], item["is_error"]) for item in notes.events if item.get("role") == "tool"]
+    assert results == [("mcp__db__ask", False), ("mcp__db__drop", bool(tools))] and ending.status == "done"
+    assert json.loads(model.script.requests[1].tool_results[0].text) == [{"path": "/etc"}, "for-the-server"]

@@ -1,0 +1,336 @@
+"""Agents that work: the real CLI changes files by its own tools, against a scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+
+import pytest
+from bundle_words import KEY, START, Clock, Hush
+from scripted_messages_api import Hang, ToolUse, Turn, Usage
+from wire import Notes, answering, hold, task_in
+
+from vibe_gate import agent
+from vibe_gate.agent import session
+from vibe_gate.agent.allowed import PROTECTED, refusal
+from vibe_gate.domain.turn import TurnChange, TurnFile
+from vibe_gate.gateway import Gateway, Wire, find_upstream
+from vibe_gate.store import open_store
+
+pytestmark = pytest.mark.slow
+
+TOOLS = ("Read", "Grep", "Glob", "Edit", "Write", "Bash", "TaskCreate", "TaskUpdate", "TaskList")
+DONE = Turn("All done.")
+
+
+def write(path: str, content: str = "x\n") -> ToolUse:
+    return ToolUse("Write", {"file_path": path, "content": content})
+
+
+def bash(command: str) -> ToolUse:
+    return ToolUse("Bash", {"command": command})
+
+
+def work_in(place: Path, base_url: str, environ, **changes):
+    """A working task in a folder like a run's workspace, below a folder named .git."""
+    tree = place / ".git" / "workspaces" / "tree"
+    tree.mkdir(parents=True, exist_ok=True)
+    more = {"cwd": tree, "schema": None, "working": True, "tools": TOOLS, "prompt": "Work."}
+    return task_in(place, base_url, environ, **(more | changes))
+
+
+def failed(notes: Notes) -> list[tuple[str, bool]]:
+    """Each call's tool, and whether it failed."""
+    return [(item["tool"], item["is_error"]) for item in notes.events if item.get("role") == "tool"]
+
+
+def files(tree: Path) -> list[str]:
+    return sorted(str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file())
+
+
+# What a working agent may do.
+
+
+def test_listed_tools_change_the_workspace_and_free_text_ends_it(tmp_path, environ):
+    steps = [
+        Turn("Now.", write("a.py", "x = 1\n"), write("d/b.py")),
+        Turn(ToolUse("Read", {"file_path": "a.py"})),
+        Turn(ToolUse("Edit", {"file_path": "a.py", "old_string": "1", "new_string": "2"})),
+        Turn(bash("echo made > by-bash; cat a.py"), ToolUse("Grep", {"pattern": "x = 2"})),
+        Turn("All done.\nTwo files."),
+    ]
+    with answering(*steps) as model:
+        task = work_in(tmp_path, model.base_url, environ)
+        ending, notes = hold(task)
+    assert (ending.status, ending.text, ending.detail) == ("done", "All done.\nTwo files.", "All done. Two files.")
+    assert ending.answer is None and ending.cost.usd > 0
+    assert not any(is_error for _, is_error in failed(notes)) and len(failed(notes)) == 6
+    assert files(task.cwd) == ["a.py", "by-bash", "d/b.py"] and (task.cwd / "a.py").read_text() == "x = 2\n"
+    assert "x = 2" in model.script.requests[4].all_text
+
+
+def test_writes_outside_and_to_what_decides_are_refused(tmp_path, environ):
+    with answering() as model:
+        tree = work_in(tmp_path, model.base_url, environ).cwd
+    for name in (".git/hooks", ".claude", ".vibe-gate", "sub/.git"):
+        (tree / name).mkdir(parents=True)
+    (tree / "up").symlink_to(tmp_path)
+    (tree / "hooks").symlink_to(".git/hooks")
+    paths = (
+        "../out", str(tmp_path / "out"), "~/out", "up/out", ".git/hooks/pre-commit", "hooks/pre-commit", ".git/config",
+        ".claude/settings.json", ".CLAUDE/x", ".vibe-gate/gate.toml", ".vibe-artifacts/x", "sub/.git/config",
+    )  # fmt: skip
+    with answering(Turn(*(write(path) for path in paths)), Turn(write("in.py")), DONE) as model:
+        ending, notes = hold(work_in(tmp_path, model.base_url, environ))
+    assert failed(notes) == [("Write", True)] * len(paths) + [("Write", False)]
+    assert len(ending.permission_denials) == len(paths)
+    assert files(tree) == ["in.py"] and files(tmp_path / "tree") == [] and not (tmp_path / "out").exists()
+
+
+def test_what_is_disallowed_stays_so_and_what_is_not_listed_is_not_there(tmp_path, environ):
+    calls = (bash("git push origin"), bash("echo made > ok"), ToolUse("NotebookEdit", {"notebook_path": "a.ipynb"}))
+    with answering(*(Turn(call) for call in calls), DONE) as model:
+        task = work_in(tmp_path, model.base_url, environ, disallowed_tools=("Bash(git push *)",))
+        _, notes = hold(task)
+    assert [is_error for _, is_error in failed(notes)] == [True, False, True]
+    assert files(task.cwd) == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "allowed"), [("mcp__db__query", True), ("mcp__web__get", True), ("mcp__web__put", False), ("Edit", False)]
+)
+def test_tools_of_servers_are_listed_one_by_one_or_all(tmp_path, tool, allowed):
+    listed = ("mcp__db", "mcp__web__get")
+    assert (refusal(tool, {"path": "/etc"}, listed, tmp_path, PROTECTED) is None) is allowed
+
+
+def test_a_working_agent_goes_on_after_an_answer_that_was_cut(tmp_path, environ):
+    with answering(Turn("Half an ans", stop_reason="max_tokens"), Turn(write("a.py")), DONE) as model:
+        task = work_in(tmp_path, model.base_url, environ)
+        ending, _ = hold(task)
+    assert (ending.status, files(task.cwd)) == ("done", ["a.py"])
+
+
+def test_a_subagent_is_held_by_the_same_guard(tmp_path, environ):
+    ask = ToolUse("Agent", {"subagent_type": "general-purpose", "description": "d", "prompt": "Write."})
+    with answering(Turn(ask), Turn(write("../out"), write("in.py")), DONE, repeat_last=True) as model:
+        task = work_in(tmp_path, model.base_url, environ, tools=("Agent", "Write"))
+        ending, _ = hold(task)
+    assert ending.status == "done" and files(task.cwd) == ["in.py"]
+    assert [each["tool_name"] for each in ending.permission_denials] == ["Write"]
+
+
+def test_a_working_agent_may_be_asked_for_a_form(tmp_path, environ):
+    schema = task_in(tmp_path, "", environ).schema
+    with answering(Turn(write("a.py")), {"ok": True}) as model:
+        ending, _ = hold(work_in(tmp_path, model.base_url, environ, schema=schema))
+    assert (ending.status, ending.answer) == ("answered", {"ok": True})
+
+
+def test_each_answer_says_what_it_used_and_todos_their_text(tmp_path, environ):
+    update = ToolUse("TaskUpdate", {"taskId": "1", "status": "completed"})
+    with answering(Turn(ToolUse("TaskCreate", {"subject": "One", "description": ""})), Turn(update), DONE) as model:
+        _, notes = hold(work_in(tmp_path, model.base_url, environ))
+    used = [item["tokens"] for item in notes.events if item["type"] == "usage"]
+    assert used == [{"input": 100, "output": 20, "cache_read": 0, "cache_write": 0}] * 3
+    todos = [(item["action"], item["text"], item["status"]) for item in notes.events if item["type"] == "todo"]
+    assert todos == [("add", "One", "pending"), ("update", "One", "completed")]
+    assert all("uuid" in item for item in notes.events if item["type"] == "message" and item["role"] != "user")
+
+
+def test_the_program_starts_behind_what_the_wall_gives(tmp_path, environ):
+    with answering(Turn(bash("echo $BEHIND $HOME; id -un")), DONE) as model:
+        task = work_in(tmp_path, model.base_url, environ, wall=lambda home, cli: ("/usr/bin/env", f"BEHIND={cli.name}"))
+        ending, _ = hold(task)
+    assert model.script.requests[1].tool_results[0].text.startswith(f"claude {task.home}/home\n")
+    assert ending.status == "done"
+
+
+# Watched and stopped.
+
+
+def test_a_watcher_hears_everything_in_order(tmp_path, environ):
+    heard = []
+    update = ToolUse("TaskUpdate", {"taskId": "1", "status": "completed"})
+    steps = (
+        Turn(write("a.py"), write("/out")),
+        Turn(ToolUse("TaskCreate", {"subject": "One", "description": ""})),
+        Turn(update),
+        Turn(bash("exit 3")),
+        Turn(bash("git push")),
+        DONE,
+    )
+    with answering(*steps) as model:
+        task = work_in(tmp_path, model.base_url, environ, watch=heard.append, disallowed_tools=("Bash(git push *)",))
+        hold(task)
+    told = [(step.kind, step.tool or step.text, step.ok) for step in heard if step.kind != "usage"]
+    assert told == [
+        ("tool.started", "Write", None), ("tool.ended", "Write", True),
+        ("tool.started", "Write", None), ("tool.ended", "Write", False),
+        ("tool.started", "TaskCreate", None), ("tool.ended", "TaskCreate", True), ("todo", "One", None),
+        ("tool.started", "TaskUpdate", None), ("tool.ended", "TaskUpdate", True), ("todo", "One", None),
+        ("tool.started", "Bash", None), ("tool.ended", "Bash", False),
+        ("tool.started", "Bash", None), ("tool.ended", "Bash", False),
+    ]  # fmt: skip
+    assert [step.tokens["output"] for step in heard if step.kind == "usage"] == [20] * 6
+
+
+@pytest.mark.parametrize("kind", ["tool.started", "tool.ended"])
+def test_what_a_watcher_forbids_happens_no_further(tmp_path, environ, kind):
+    def watch(step):
+        if step.kind == kind and "db/" in step.input.get("file_path", ""):
+            raise PermissionError("hands off db")
+
+    task = None
+    with answering(Turn(write("a.py"), write("db/b.py"), write("db/c.py")), Turn(write("d.py")), DONE) as model:
+        task = work_in(tmp_path, model.base_url, environ, watch=watch)
+        ending, notes = hold(task)
+    assert (ending.status, ending.detail) == ("aborted", "Its watcher stopped it: hands off db")
+    assert isinstance(task.stop.error, PermissionError) and ending.cost.usd > 0
+    assert files(task.cwd) == ["a.py"] + ["db/b.py"] * (kind == "tool.ended")
+    assert len(model.script.requests) == 1 and notes.events[-1]["type"] == "result"
+
+
+def test_a_watcher_may_wait_and_may_stop_at_what_an_answer_used(tmp_path, environ):
+    async def watch(step):
+        await asyncio.sleep(0.01)
+        assert step.kind != "usage", "too dear"
+
+    with answering(Turn(bash("tail -f /dev/null")), DONE) as model:
+        ending, _ = hold(work_in(tmp_path, model.base_url, environ, watch=watch))
+    assert ending.status == "aborted" and ending.detail.startswith("Its watcher stopped it: too dear")
+    assert len(model.script.requests) == 1
+
+
+LONG = Turn(bash("echo $$ > pid; tail -f /dev/null"), write("b.py"))
+
+
+async def stopped(task, model, how):
+    """Its end, after `how(task, running)` once its second request has come and something is under way."""
+    running = asyncio.create_task(session(task, Notes()))
+    while len(model.script.requests) < 2:
+        await asyncio.sleep(0.02)
+    await asyncio.sleep(0.7)
+    await asyncio.to_thread(how, task, running)
+    return await asyncio.wait_for(running, 10)
+
+
+def nothing_left(tree: Path) -> bool:
+    """Whether the shell that wrote `pid` has gone."""
+    pid = (tree / "pid").read_text().strip() if (tree / "pid").exists() else "0"
+    deadline = time.monotonic() + 5
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.parametrize("step", [LONG, Hang()])
+def test_a_turn_is_stopped_from_outside(tmp_path, environ, step):
+    with answering(Turn(write("a.py")), step) as model:
+        task = work_in(tmp_path, model.base_url, environ)
+        ending = asyncio.run(stopped(task, model, lambda task, _: task.stop.abort("Enough.")))
+    assert (ending.status, ending.detail) == ("aborted", "Enough.")
+    assert "b.py" not in files(task.cwd) and ending.cost.usd > 0 and nothing_left(task.cwd)
+
+
+def test_cancelling_and_the_clock_leave_no_command_running(tmp_path, environ):
+    with answering(Turn(write("a.py")), LONG) as model, pytest.raises(asyncio.CancelledError):
+        task = work_in(tmp_path, model.base_url, environ)
+        asyncio.run(stopped(task, model, lambda _, running: running.get_loop().call_soon_threadsafe(running.cancel)))
+    assert nothing_left(task.cwd)
+    with answering(LONG) as model:
+        ending, _ = hold(work_in(tmp_path, model.base_url, environ, timeout_s=4))
+    assert ending.status == "timeout" and nothing_left(task.cwd)
+
+
+# Held: recorded, paid for, sealed.
+
+
+def held(place: Path, model, environ, *, budget=1.0, watch=None, stop=None, made=None, **changes):
+    """(its end, the run's folder, what was spent) of a working turn that is recorded, through a gateway."""
+    task = work_in(place, "", environ, **changes)
+    names = agent.Turn.__dataclass_fields__
+    turn = agent.Turn(**{name: getattr(task, name) for name in names} | {"node": "fix"})
+    homes = place / "homes"
+    homes.mkdir()
+
+    async def holding():
+        return await agent.hold(
+            turn, record=run, wire=gateway, environ=environ, homes=homes, timeout_s=30, watch=watch, stop=stop,
+            made=made,
+        )  # fmt: skip
+
+    upstream = find_upstream(model.environ)
+    with (
+        open_store(place, Hush(), Clock()).begin(KEY, START, {}) as run,
+        Gateway(upstream, Wire("live"), budget, str) as gateway,
+    ):
+        run.event("node.added", "fix", kind="stage")
+        end = asyncio.run(holding())
+        folder, spent = run.directory, gateway.spent()
+        events = [json.loads(line) for line in (folder / "events.ndjson").read_text().splitlines()]
+    return end, folder / end.folder, spent, [each["data"] for each in events if each["type"] == "node.status"]
+
+
+def made_of(tree: Path):
+    def made(record):
+        sides = {path: record.content("after", (tree / path).read_bytes()) for path in files(tree)}
+        changed = tuple(TurnFile(path=path, change_type="added", after=kept) for path, kept in sides.items())
+        return TurnChange(patch=b"".join(path.encode() + b"\n" for path in sides), files=changed)
+
+    return made
+
+
+def test_a_turn_keeps_what_it_made(tmp_path, environ):
+    tree = tmp_path / ".git" / "workspaces" / "tree"
+    with answering(Turn(write("a.py")), DONE) as model:
+        end, folder, spent, said = held(tmp_path, model, environ, made=made_of(tree))
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (end.ending.status, summary["status"], summary["fileStats"]["added"]) == ("done", "done", 1)
+    assert (folder / "turn.patch").read_text() == "a.py\n" and len(list((folder / "files" / "after").iterdir())) == 1
+    assert [each["status"] for each in said] == ["RUNNING", "DONE"]
+    assert summary["metrics"]["totalCostUsd"] == spent.usd == spent.by_node["fix"] > 0
+
+
+def test_a_turn_that_its_watcher_stopped_is_sealed_with_what_came_before(tmp_path, environ):
+    def watch(step):
+        if step.input.get("file_path", "").endswith("db/b.py"):
+            raise PermissionError("hands off db")
+
+    tree = tmp_path / ".git" / "workspaces" / "tree"
+    with answering(Turn(write("a.py"), write("db/b.py"), write("c.py")), DONE) as model:
+        end, folder, spent, said = held(tmp_path, model, environ, watch=watch, made=made_of(tree))
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (end.ending.status, summary["status"], said[-1]["status"]) == ("aborted", "aborted", "CANCELLED")
+    assert isinstance(end.error, PermissionError) and spent.usd == end.ending.cost.usd > 0
+    assert (folder / "turn.patch").read_text() == "a.py\n" and summary["hookCaptureStatus"]["complete"]
+
+
+def test_a_turn_that_was_stopped_before_it_began_asks_nothing(tmp_path, environ):
+    stop = agent.Stop()
+    stop.abort("Enough.")
+    with answering(DONE) as model:
+        task = work_in(tmp_path, "", environ)
+        end = asyncio.run(
+            agent.hold(task, record=None, wire=None, environ=environ, homes=tmp_path, timeout_s=9, stop=stop)
+        )
+    assert (end.ending.status, end.ending.detail, model.api.log) == ("aborted", "Enough.", [])
+
+
+def test_what_cannot_be_said_of_a_turn_leaves_it_sealed(tmp_path, environ):
+    def made(record):
+        raise OSError("no git")
+
+    with answering(DONE) as model, pytest.raises(OSError, match="no git"):
+        held(tmp_path, model, environ, made=made)
+    assert len(list(tmp_path.rglob("turn-001/summary.json"))) == 1
+
+
+def test_a_session_has_a_ceiling_of_its_own_below_the_budget_of_the_run(tmp_path, environ):
+    dear = Usage(input_tokens=1000, output_tokens=9_000)  # 0.092 USD
+    with answering(*(Turn(bash("true"), usage=dear) for _ in range(3)), repeat_last=True) as model:
+        end, _, spent, _ = held(tmp_path, model, environ, max_cost_usd=0.19)
+    assert (end.ending.status, end.ending.detail) == ("budget", "The budget of this session is reached.")
+    assert 0.09 < spent.usd <= 0.19 and not spent.budget_reached

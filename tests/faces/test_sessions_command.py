@@ -1,0 +1,136 @@
+"""`vibe-gate sessions`: lists, shows, copies, renames, deletes and takes over conversations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command import vibe_gate
+from sessions.test_sessions import FIRST, opened, sessions_in, talk, tree
+
+OLDER = {
+    "metadata": {
+        "session_id": "old-1", "start_time": "2025-11-02T10:20:30", "title": "Mend it",
+        "environment": {"working_directory": "/home/ada/project"},
+    },
+    "messages": [
+        {"role": "system", "content": "You are an agent."},
+        {"role": "user", "content": "Mend /home/ada/project/a.py.\nPlease."},
+        {
+            "role": "assistant", "content": "I read it.",
+            "tool_calls": [{"id": "c1", "function": {"name": "read_file", "arguments": '{"path": "a.py"}'}}],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "x = 1"},
+        {"role": "assistant", "content": "Mended."},
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def ask(repo, environ):
+    """Runs `vibe-gate sessions ...` in a repository with one session of three turns."""
+    mirror = opened(sessions_in(repo), repo / "workspace", agent="fixer", model="claude-sonnet-5", run="r1")
+    talk(mirror, repo / "workspace", turns=3)
+    mirror.close()
+
+    def run(*argv: str, code: int = 0) -> str:
+        done = vibe_gate("sessions", *argv, cwd=repo, environ=environ)
+        assert done.code == code, done.err
+        return done.out if code == 0 else done.err
+
+    return run
+
+
+def document(text: str) -> dict:
+    return json.loads(text)
+
+
+def only_id(ask) -> str:
+    (session,) = document(ask("list", "--json"))["sessions"]
+    return session["id"]
+
+
+def test_list_says_what_there_is_and_show_what_was_said(ask):
+    line = ask("list")
+    assert only_id(ask) in line and "3 turns  $0.7500  Do 1." in line
+    shown = ask("show", FIRST[:4])
+    assert "agent     fixer" in shown and "you: Do 1." in shown and "agent: Done 3." in shown
+    assert "-- turn 2 · 2026-01-02 03:04 · ended · $0.2500 · files a20000000000" in shown
+    assert len(document(ask("show", FIRST, "--json"))["messages"]) == 6
+
+
+def test_no_session_and_a_wrong_name_are_said(repo, environ):
+    done = vibe_gate("sessions", "list", cwd=repo, environ=environ)
+    assert (done.code, done.out) == (0, "No sessions yet.\n")
+    done = vibe_gate("sessions", "show", "6f*", cwd=repo, environ=environ)
+    assert done.code == 2 and "No session '6f*'; see `vibe-gate sessions list`." in done.err
+
+
+def test_a_fork_is_not_the_newest_and_a_rewound_session_is(ask):
+    first = only_id(ask)
+    fork = document(ask("fork", first, "--at", "2", "--json"))
+    assert [turn["after"] for turn in fork["turns"]] == [tree("a", 1), tree("a", 2)] and fork[
+        "parent_session_id"
+    ] == FIRST
+    assert [one["id"] for one in document(ask("list", "--json"))["sessions"]] == [first, fork["id"]]
+    rewound = document(ask("rewind", first, "--to", "1", "--json"))
+    newest = document(ask("list", "--json"))["sessions"][0]
+    assert newest["id"] == rewound["id"] and [turn["after"] for turn in newest["turns"]] == [tree("a", 1)]
+    said = document(ask("show", rewound["id"], "--json"))["messages"]
+    assert len(said) == 2 and said[-1]["uuid"] == rewound["turns"][-1]["last"]
+    assert "there is no turn 4" in ask("rewind", first, "--to", "4", code=2)
+    assert len(document(ask("show", first, "--json"))["messages"]) == 6
+
+
+def test_a_session_gets_another_title_and_is_deleted(ask, repo):
+    first = only_id(ask)
+    assert ask("rename", first, "A better title") == f"{first}  A better title\n"
+    assert "A better title" in ask("list")
+    assert "needs a letter" in ask("rename", first, " ", code=2)
+    assert ask("delete", first) == f"{first} is deleted.\n"
+    assert ask("list") == "No sessions yet.\n"
+    assert not list((repo / ".vibe-artifacts" / "sessions").iterdir())
+
+
+def test_an_older_file_is_taken_over_once_however_often_it_is_asked(ask, tmp_path):
+    file = tmp_path / "old.json"
+    file.write_text(json.dumps(OLDER))
+    made = document(ask("migrate", str(file), "--json"))
+    assert (made["messages"], made["new"], made["title"]) == (5, True, "Mend it")
+    assert made["id"].startswith("vibe_20251102_102030_") and made["cwd"] == "/home/ada/project"
+    again = document(ask("migrate", str(file), "--json"))
+    assert (again["id"], again["new"]) == (made["id"], False)
+    shown = ask("show", made["id"])
+    assert "you: Mend a.py.\nPlease." in shown and '  read_file {"path": "a.py"}\n  result: x = 1' in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[]", "it is not a JSON object"),
+        ('{"metadata": {}, "messages": []}', "at least one message"),
+        ('{"metadata": {}, "messages": [{"role": "ghost"}]}', "none of the roles"),
+        ('{"metadata": {}, "messages": [1]}', "none of the roles"),
+    ],
+)
+def test_what_is_no_older_session_is_refused(ask, tmp_path, text, why):
+    file = tmp_path / "old.json"
+    file.write_text(text)
+    assert why in ask("migrate", str(file), code=2)
+
+
+def test_sessions_that_the_repository_brought_are_not_used(ask, repo):
+    from program import git
+
+    git(repo, "add", "-f", ".vibe-artifacts/sessions")
+    assert "git tracks" in ask("list", code=3)
+
+
+def test_help_teaches(repo, environ):
+    done = vibe_gate("sessions", "--help", cwd=repo, environ=environ)
+    assert "rewind 6f1c --to 2" in done.out and max(map(len, done.out.splitlines())) <= 80
+
+
+def test_a_path_of_a_file_that_is_not_there_is_said(ask, tmp_path):
+    assert "No such file" in ask("migrate", str(Path(tmp_path) / "none.json"), code=2)

@@ -1,0 +1,105 @@
+"""`vibe-gate viz` as people use it: a real process, on a terminal and in a pipe."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bundle_words import summary_of
+from command import Done, vibe_gate
+from program import ROOT
+from recorded import begun
+from test_review_screen import on_a_terminal
+
+from vibe_gate.store import RunRecorder
+
+ENTRY = [sys.executable, "-m", "vibe_gate", "viz", "--watch"]
+
+
+def staged(run: RunRecorder) -> RunRecorder:
+    run.event("node.added", "fix", kind="stage", agent="fixer", digest="d")
+    run.event("node.status", "fix", status="RUNNING")
+    return run
+
+
+@pytest.fixture
+def viz(repo: Path, environ: dict[str, str]) -> Callable[..., Done]:
+    return lambda *argv: vibe_gate("viz", *argv, cwd=repo, environ=environ)
+
+
+@pytest.fixture
+def sealed(repo: Path) -> RunRecorder:
+    run = staged(begun(repo))
+    run.event("node.status", "fix", status="DONE", outcome="pass")
+    run.seal(summary_of(run).model_copy(update={"workflow": "repair"}))
+    return run
+
+
+def test_in_a_pipe_it_is_ascii_without_colour(sealed, viz):
+    done = viz()
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[0].endswith("  pass")
+    assert "| fix       |" in done.out
+    assert done.out.isascii()
+    assert "\x1b" not in done.out
+    assert viz(sealed.run_id[:20], "--layout", "list").out.splitlines()[2] == ("DONE pass  fix  stage  fixer")
+
+
+def test_on_a_terminal_it_has_lines_and_colour(sealed, repo, environ):
+    code, text = on_a_terminal(repo, {**environ, "PYTHONIOENCODING": "utf-8"}, "viz")
+    assert code == 0
+    assert "│ fix       │" in text
+    assert "\x1b[32mDONE" in text
+    _, plain = on_a_terminal(repo, {**environ, "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"}, "viz")
+    assert "\x1b[3" not in plain
+    _, plain = on_a_terminal(repo, {**environ, "PYTHONIOENCODING": "ascii"}, "viz")
+    assert "| fix" in plain
+
+
+def test_json_is_one_document_with_the_fold(sealed, viz):
+    document = json.loads(viz("--json").out)
+    assert (document["state"], document["outcome"]) == ("sealed", "pass")
+    assert document["graph"] == json.loads((sealed.directory / "graph.json").read_text())
+
+
+def test_a_run_that_died_is_incomplete_and_has_no_outcome(repo, viz):
+    staged(begun(repo)).close()
+    done = viz()
+    assert done.code == 0
+    assert done.out.splitlines()[0].endswith("  incomplete")
+    assert json.loads(viz("--json").out)["outcome"] is None
+
+
+def test_watch_goes_on_until_the_run_ends(repo, environ):
+    run = staged(begun(repo))
+    watching = subprocess.Popen(
+        ENTRY, cwd=repo, env={**environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True
+    )
+    assert watching.stdout
+    assert watching.stdout.readline() == "fix: RUNNING\n"
+    run.event("node.status", "fix", status="DONE", outcome="pass")
+    assert watching.stdout.readline() == "fix: DONE\n"
+    run.seal(summary_of(run))
+    assert watching.stdout.readline().endswith("  pass\n")
+    assert "DONE pass" in watching.stdout.read()
+    assert watching.wait(30) == 0
+
+
+def test_ctrl_c_ends_watching_with_130(repo, environ):
+    run = staged(begun(repo))
+    watching = subprocess.Popen(
+        ENTRY, cwd=repo, env={**environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True
+    )
+    assert watching.stdout
+    assert watching.stdout.readline() == "fix: RUNNING\n"
+    time.sleep(0.1)
+    watching.send_signal(signal.SIGINT)
+    assert watching.wait(30) == 130
+    watching.stdout.close()
+    run.close()

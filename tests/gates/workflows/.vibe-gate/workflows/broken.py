@@ -1,0 +1,2 @@
+async def x(wf):
+    return (

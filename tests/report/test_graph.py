@@ -1,0 +1,96 @@
+"""A run's graph as text. Written anew by `PYTHONPATH=.:tests python tests/report/test_graph.py`."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vibe_gate.domain.event import Event, Graph, fold
+from vibe_gate.report.graph import drawn, listed
+
+GOLDEN = Path(__file__).with_name("graphs")
+TREE = "4f2a91c" + "0" * 33
+
+
+def graph(nodes: dict[str, str], edges: str) -> Graph:
+    """`nodes`: kind by id. `edges`: `a>b` words."""
+    events: list[Event] = []
+
+    def add(type: str, node: str | None, **data: Any) -> None:
+        events.append(Event(seq=len(events) + 1, ts="", type=type, run_id="run", node_id=node, data=data))
+
+    for name, kind in nodes.items():
+        add("node.added", name, kind=kind, digest="d", agent="fixer" if kind == "stage" else "")
+        if kind in ("stage", "judge"):
+            add("turn.started", name, turn="turn-001")
+            add("turn.completed", name, turn="turn-001", usd=0.0125, after=TREE if kind == "stage" else "")
+        add("node.status", name, status="DONE", outcome="" if kind in ("checks", "judge") else "pass")
+    for edge in edges.split():
+        source, _, target = edge.partition(">")
+        add("edge.added", None, **{"from": source, "to": target})
+    return fold(events)
+
+
+FIX = {"review": "gate", "review-checks": "checks", "review-quality": "judge", "fix": "stage", "fix-until": "gate",
+       "fix-b": "stage", "fix-until-b": "gate"}  # fmt: skip
+GRAPHS = {
+    "review": graph({"checks": "checks", "judge-quality": "judge"}, "checks>judge-quality"),
+    "fix": graph(
+        FIX,
+        "review>review-checks review-checks>review-quality review>fix fix>fix-until fix-until>fix-b fix-b>fix-until-b",
+    ),
+    "merge": graph(dict.fromkeys("abcdef", "stage"), "a>b a>c a>d b>e c>e d>f a>f b>f"),
+    "cycles": graph(dict.fromkeys("abcde", "judge"), "a>b b>c c>b c>d e>e"),
+    "wide": graph(dict.fromkeys(["a", *(f"judge-{n}" for n in range(9))], "judge"), "a>judge-0 judge-0>judge-1"),
+    "names": graph({"ERR\x1b[31m": "stage", "x" * 90: "gate", "ü文": "judge"}, f"ERR\x1b[31m>{'x' * 90}"),
+}
+
+
+def rendered(name: str) -> str:
+    shown = GRAPHS[name]
+    forms = {
+        "list": listed(shown, 80),
+        "dag": drawn(shown, 80),
+        "dag, Unicode": drawn(shown, 80, unicode=True),
+    }
+    return "\n".join(f"=== {form}\n" + "\n".join(lines) + "\n" for form, lines in forms.items())
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_it_is_drawn_as_it_was(name: str) -> None:
+    assert rendered(name) == (GOLDEN / f"{name}.txt").read_text()
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_it_fits_eighty_columns_and_hides_nothing(name: str) -> None:
+    for lines in (listed(GRAPHS[name], 80), drawn(GRAPHS[name], 80)):
+        assert all(len(line) <= 80 and line.isascii() and line.isprintable() for line in lines)
+
+
+def test_the_order_in_which_nodes_and_edges_came_does_not_matter() -> None:
+    shown = GRAPHS["merge"]
+    turned = shown.model_copy(update={"nodes": shown.nodes[::-1], "edges": shown.edges[::-1]})
+    assert (listed(turned, 80), drawn(turned, 80)) == (listed(shown, 80), drawn(shown, 80))
+
+
+def test_many_edges_past_many_layers_are_listed_and_not_laid_out() -> None:
+    chain = [f"n{number:05}" for number in range(5000)]
+    edges = [*itertools.pairwise(chain), *((one, chain[-1]) for one in chain[:-2])]
+    deep = graph(dict.fromkeys(chain, "stage"), "").model_copy(update={"edges": tuple(edges)})
+    assert drawn(deep, 80)[0] == "layer 1"
+
+
+def test_lines_that_would_meet_wrongly_are_not_drawn() -> None:
+    # Each of two sources stands right above what only the other leads to.
+    crossed = graph(dict.fromkeys("abyz", "gate"), "a>z b>y")
+    text = "\n".join(drawn(crossed, 80))
+    assert "layer 2" in text or text.count("+-----+-----+") == 4
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    for each in GRAPHS:
+        (GOLDEN / f"{each}.txt").write_text(rendered(each))

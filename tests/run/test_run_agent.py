@@ -1,0 +1,92 @@
+"""`vibe_gate.run_agent`: started at once, awaited, watched, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from scripted_messages_api import ToolUse, Turn
+from wire import answering
+from working import FIXED, WorkingRepo, says, writes
+
+from vibe_gate import Agent, RunResult, UsageError, run_agent
+
+FIXER = Agent(id="fixer", system_prompt="You repair.", tools=("Read", "Write"))
+
+
+@pytest.fixture
+def repo(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> WorkingRepo:
+    made = WorkingRepo(tmp_path / "repo", environ)
+    monkeypatch.chdir(made.path)
+    return made
+
+
+def serve(monkeypatch: pytest.MonkeyPatch, model) -> None:
+    for name, value in model.environ.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_an_agent_is_awaited_and_its_result_read_from_its_bundle(repo, monkeypatch):
+    async def main() -> RunResult:
+        return await run_agent(FIXER, "Take the TODO out.")
+
+    with answering(*writes("src/load.py", FIXED)) as model:
+        serve(monkeypatch, model)
+        result = asyncio.run(main())
+    assert [file.path for file in result.files.changed()] == ["src/load.py"]
+    assert result.tools.used("Write") == 1
+    assert result.git.changed_count == 1
+
+
+@pytest.mark.slow
+def test_two_agents_are_gathered_and_a_result_is_handed_over(repo, monkeypatch):
+    async def main() -> list[RunResult]:
+        first = await run_agent(FIXER, "Look.")
+        both = (run_agent(FIXER, "Say it.", context=first), run_agent(FIXER, "Say it, too."))
+        return list(await asyncio.gather(*both))
+
+    with answering(says("It is broken."), says("One."), says("Two.")) as model:
+        serve(monkeypatch, model)
+        results = asyncio.run(main())
+    assert len({result.bundle_dir for result in results}) == 2
+    assert sum("| It is broken." in asked.all_text for asked in model.script.requests) == 1
+
+
+def test_a_watcher_that_raises_stops_the_agent_after_the_first_of_three_writes(repo, monkeypatch):
+    paths = ["src/one.py", "db/two.py", "src/three.py"]
+    message = Turn(*(ToolUse("Write", {"file_path": path, "content": "x = 1\n"}) for path in paths))
+
+    def forbid(event) -> None:
+        if event.kind == "tool.started" and str(event.input.get("file_path", "")).find("db/") >= 0:
+            raise PermissionError("db is frozen")
+
+    async def main() -> None:
+        await run_agent(FIXER, "Write three files.").watch(forbid)
+
+    with answering(message, says("Done.")) as model, pytest.raises(PermissionError, match="db is frozen") as caught:
+        serve(monkeypatch, model)
+        asyncio.run(main())
+    result = caught.value.result
+    assert [file.path for file in result.files.changed()] == ["src/one.py"]
+    assert "src/one.py" in result.files.changed()[0].patch()
+    assert result.metrics.total_cost_usd > 0
+    assert result.complete
+
+
+def test_an_agent_is_aborted_from_outside(repo, monkeypatch):
+    async def main() -> RunResult:
+        execution = run_agent(FIXER, "Go on for ever.")
+        execution.watch(lambda event: execution.abort("enough") if event.kind == "tool.ended" else None)
+        return await execution
+
+    more = (lambda asked: Turn(ToolUse("Write", {"file_path": f"n{len(asked.messages)}.py", "content": "x\n"})),)
+    with answering(*more, repeat_last=True) as model:
+        serve(monkeypatch, model)
+        result = asyncio.run(main())
+    assert result.complete and len(result.files.changed()) == 1
+
+
+def test_without_an_event_loop_it_says_what_to_do(repo):
+    with pytest.raises(UsageError, match="async def"):
+        run_agent(FIXER, "Go.")

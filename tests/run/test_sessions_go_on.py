@@ -1,0 +1,187 @@
+"""Sessions that go on: the real CLI works, a later run knows what was said and has the files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command import Done, vibe_gate
+from scripted_messages_api import Hang, ToolUse, Turn
+from wire import answering
+from working import WorkingRepo, says
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+class Talk(WorkingRepo):
+    """A repository without uncommitted work, and what its agents said."""
+
+    def __init__(self, path: Path, environ) -> None:
+        super().__init__(path, environ)
+        self.commit("Second")
+
+    def sessions(self, *argv: str, model=None) -> Done:
+        return vibe_gate("sessions", *argv, cwd=self.path, environ={**self.environ, **(model.environ if model else {})})
+
+    def document(self, *argv: str, model=None) -> dict:
+        done = self.sessions(*argv, "--json", model=model)
+        assert done.code == 0, done.err
+        return json.loads(done.out)
+
+    def all(self) -> list[dict]:
+        return self.document("list")["sessions"]
+
+
+@pytest.fixture
+def repo(tmp_path, environ) -> Talk:
+    return Talk(tmp_path / "repo", environ)
+
+
+def turn(number: int, content: str = "") -> list[Turn]:
+    """An agent that writes a file of its own at each turn."""
+    call = ToolUse("Write", {"file_path": f"n{number}.txt", "content": content or f"{number}\n"})
+    return [Turn(call), says(f"Wrote {number}.")]
+
+
+def five_turns(repo: Talk, model) -> dict:
+    assert repo.run("--agent", "fixer", "--prompt", "Turn 1.", model=model.environ).code == 0
+    for number in (2, 3, 4, 5):
+        done = repo.sessions("continue", f"Turn {number}.", model=model)
+        assert done.code == 0, done.out + done.err
+    (session,) = repo.all()
+    return session
+
+
+def made(repo: Talk, session: dict) -> list[str]:
+    """The files that the last turn of a session left, besides those of the repository."""
+    patch = repo.path / ".vibe-artifacts"
+    (run,) = patch.glob(f"*/{session['turns'][-1]['run']}")
+    text = (run / "made.patch").read_text()
+    return sorted(line.split(" b/")[-1] for line in text.splitlines() if line.startswith("diff --git"))
+
+
+def test_five_turns_rewound_to_two_forked_and_resumed_in_another_clone_with_another_home(repo, tmp_path):
+    before = repo.state()
+    steps = [step for number in range(1, 6) for step in turn(number)]
+    with answering(*steps, *turn(6), *turn(7), *turn(8)) as model:
+        session = five_turns(repo, model)
+        assert [each["status"] for each in session["turns"]] == ["done"] * 5
+        trees = [(each["before"], each["after"]) for each in session["turns"]]
+        assert all(trees[i][1] == trees[i + 1][0] for i in range(4)) and len({after for _, after in trees}) == 5
+        assert made(repo, session) == [f"n{number}.txt" for number in range(1, 6)]
+        last = model.script.requests[-1].all_text
+        assert all(f"Turn {number}." in last and f"n{number}.txt" in last for number in range(1, 6))
+
+        rewound = repo.document("rewind", session["id"], "--to", "2")
+        assert [each["after"] for each in rewound["turns"]] == [after for _, after in trees[:2]]
+        assert repo.sessions("continue", "Turn 6.", model=model).code == 0
+        newest = repo.all()[0]
+        assert newest["id"] == rewound["id"] and made(repo, newest) == ["n1.txt", "n2.txt", "n6.txt"]
+        asked = model.script.requests[-1].all_text
+        assert "Turn 2." in asked and "Turn 3." not in asked and "Turn 6." in asked
+        assert newest["usd"] > session["usd"] * 2 / 5
+
+        fork = repo.document("fork", session["id"], "--at", "1")
+        assert repo.sessions("resume", fork["id"], "Turn 7.", model=model).code == 0
+        (fork,) = [one for one in repo.all() if one["id"] == fork["id"]]
+        assert made(repo, fork) == ["n1.txt", "n7.txt"] and fork["parent_session_id"] == session["session_id"]
+
+        clone = Talk.__new__(Talk)
+        home = tmp_path / "another-home"
+        home.mkdir()
+        clone.path, clone.environ = tmp_path / "clone", {**repo.environ, "HOME": str(home)}
+        repo.git("clone", "-q", str(repo.path), str(clone.path))
+        shutil.copytree(repo.path / ".vibe-artifacts/sessions", clone.path / ".vibe-artifacts/sessions")
+        (clone.path / ".vibe-artifacts/.gitignore").write_text("*\n")
+        done = clone.sessions("resume", rewound["session_id"][:12], "Turn 8.", model=model)
+        assert done.code == 0, done.out + done.err
+        assert "not in this clone" not in done.out + done.err
+        there = clone.all()[0]
+        assert made(clone, there) == ["n1.txt", "n2.txt", "n6.txt", "n8.txt"]
+        assert [each["after"] for each in there["turns"][:3]] == [each["after"] for each in newest["turns"]]
+        asked = model.script.requests[-1].all_text
+        assert "Turn 6." in asked and str(repo.path) not in asked and "{{workspace}}" not in asked
+        assert there["usd"] > newest["usd"]
+        assert not model.script.unexpected
+    assert repo.state() == before
+    assert [len(one["turns"]) for one in repo.all() if one["id"] == session["id"]] == [5]
+
+
+def test_a_patch_takes_back_nothing_that_the_user_did_meanwhile(repo):
+    with answering(*turn(1), *turn(2)) as model:
+        assert repo.run("--agent", "fixer", "--prompt", "Begin.", "--apply", model=model.environ).code == 0
+        assert repo.git("status", "--porcelain", "-uall") == "?? n1.txt"
+        repo.write("mine.txt", "mine\n")
+        done = repo.sessions("continue", "Go on.", "--apply", model=model)
+    assert done.code == 5 and "git apply -3" in done.err
+    assert made(repo, repo.all()[0]) == ["n2.txt"]
+    assert repo.git("status", "--porcelain", "-uall") == "?? mine.txt\n?? n1.txt"
+
+
+SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+
+
+def test_a_secret_that_an_agent_wrote_is_redacted_and_the_session_goes_on(repo):
+    with answering(*turn(1, f"token = {SECRET}\n"), *turn(2)) as model:
+        assert repo.run("--agent", "fixer", "--prompt", f"Write {SECRET}.", model=model.environ).code == 0
+        stored = "".join(
+            path.read_text() for path in (repo.path / ".vibe-artifacts/sessions").rglob("*.*") if path.is_file()
+        )
+        assert SECRET not in stored and "n1.txt" in stored
+        done = repo.sessions("continue", "Go on.", model=model)
+        assert done.code == 0, done.out + done.err
+        assert made(repo, repo.all()[0]) == ["n1.txt", "n2.txt"]  # the files are those of the workspace
+    assert vibe_gate("bundles", "verify", cwd=repo.path, environ=repo.environ).code == 0
+
+
+def test_of_two_who_go_on_with_a_session_at_once_the_second_is_told_who_the_first_is(repo):
+    with answering(*turn(1), Hang()) as model:
+        assert repo.run("--agent", "fixer", "--prompt", "Begin.", model=model.environ).code == 0
+        environ = {**repo.environ, **model.environ}
+        with begun(repo, environ, "Go on.") as first:
+            until(lambda: len(model.script.requests) == 3)
+            second = repo.sessions("continue", "I, too.", model=model)
+            assert second.code == 3 and f"in use by process {first.pid}" in second.err
+            first.send_signal(signal.SIGINT)
+            first.wait(60)
+    (session,) = repo.all()
+    assert session["turns"][0]["status"] == "done"
+
+
+def test_a_turn_that_was_killed_is_begun_again_from_the_last_finished_one(repo):
+    with answering(*turn(1), turn(2)[0], Hang(), *turn(3)) as model:
+        assert repo.run("--agent", "fixer", "--prompt", "Begin.", model=model.environ).code == 0
+        environ = {**repo.environ, **model.environ}
+        with begun(repo, environ, "Be killed.") as first:
+            until(lambda: len(model.script.requests) == 4)
+            os.kill(first.pid, signal.SIGKILL)
+            first.wait(60)
+        stored = next((repo.path / ".vibe-artifacts/sessions").glob("*/messages.jsonl"))
+        assert "Be killed." in stored.read_text()
+        with stored.open("ab") as file:
+            file.write(b'{"type":"user","torn')
+        done = repo.sessions("continue", "Begin again.", model=model)
+        assert done.code == 0, done.out + done.err
+        asked = model.script.requests[-1].all_text
+    assert "Begin again." in asked and "Be killed." not in asked and "Wrote 1." in asked
+    (session,) = repo.all()
+    assert len(session["turns"]) == 2 and made(repo, session) == ["n1.txt", "n3.txt"]
+
+
+def begun(repo: Talk, environ, prompt: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "vibe_gate", "sessions", "continue", prompt]
+    return subprocess.Popen(command, cwd=repo.path, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def until(happened, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)

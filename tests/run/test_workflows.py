@@ -1,0 +1,323 @@
+"""`vibe-gate run`: real repositories, the real CLI of the agent, a scripted model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from answers import answers, fails, passes
+from command import vibe_gate
+from scripted_messages_api import MessagesRequest, ToolUse, Turn
+from wire import answering
+from working import CHECKED, FIXED, FIXER, WORSE, WorkingRepo, says, writes
+
+GATES = """\
+schema = 1
+id = "gates"
+[[stage]]
+id = "first"
+rubrics = ["clean"]
+[[stage]]
+id = "second"
+needs = ["first"]
+when = "first.failed"
+rubrics = ["clean"]
+[[stage]]
+id = "third"
+needs = ["first"]
+rubrics = ["clean"]
+"""
+
+FIX = """\
+schema = 1
+id = "fix"
+[[stage]]
+id = "review"
+rubrics = ["clean"]
+[[stage]]
+id = "fix"
+needs = ["review"]
+when = "review.failed"
+agent = "fixer"
+prompt = "Repair what the review found."
+context = ["review"]
+until = { rubrics = ["clean"], max_iterations = 3 }
+"""
+
+UNJUDGED = """\
+schema = 1
+id = "unjudged"
+[[stage]]
+id = "look"
+agent = "reviewer"
+prompt = "Look."
+[[stage]]
+id = "fix"
+needs = ["look"]
+agent = "fixer"
+prompt = "Repair."
+"""
+
+BROKEN = """\
+from vibe_gate import workflow
+
+@workflow("broken")
+async def steps(wf):
+    raise ValueError("no luck")
+"""
+
+ELSEWHERE = """\
+from vibe_gate import workflow
+
+@workflow("elsewhere")
+async def steps(wf):
+    there = await wf.stage("over.there", agent="fixer", prompt="Write.", workspace="../other")
+    assert there.changed and b"X = 1" in there.patch
+"""
+
+
+@pytest.fixture
+def repo(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
+    more = {"unjudged": UNJUDGED, "python": PYTHON, "broken": BROKEN, "unloadable": "import nothing_like_that\n"}
+    return WorkingRepo(tmp_path / "repo", environ, gates=GATES, fix=FIX, **more, elsewhere=ELSEWHERE)
+
+
+def graph(repo: WorkingRepo, summary: dict) -> dict:
+    return json.loads((repo.path / summary["bundle"] / "graph.json").read_text())
+
+
+def statuses(repo: WorkingRepo, summary: dict) -> dict[str, str]:
+    return {node["id"]: node["status"] for node in graph(repo, summary)["nodes"]}
+
+
+def test_gate_stages_run_in_order_and_the_last_ones_decide(repo):
+    done = repo.run("gates", "--json")
+    assert (done.code, done.json["outcome"], done.json["workflow"]) == (1, "fail", "gates")
+    assert statuses(repo, done.json) == {
+        "first": "DONE", "first-checks": "DONE", "second": "DONE", "second-checks": "DONE", "third": "SKIPPED",
+    }  # fmt: skip
+    assert [rubric["outcome"] for rubric in done.json["rubrics"]] == ["fail"]
+
+
+def test_one_agent_writes_in_a_clone_and_its_patch_applies(repo):
+    before = repo.state()
+    with answering(*writes("src/load.py", FIXED)) as model:
+        done = repo.run("--agent", "fixer", "--prompt", "Take the TODO out.", model=model.environ)
+    assert (done.code, repo.state()) == (0, before), done.err
+    assert "changed   1 file +1 −1 · src/load.py" in done.out
+    then = next(line for line in done.out.splitlines() if line.startswith("  next"))
+    repo.git(*then.split()[2:])
+    assert (repo.path / "src/load.py").read_text() == FIXED
+
+
+def test_a_fix_is_repeated_until_its_rubrics_pass(repo):
+    asked: list[MessagesRequest] = []
+    steps = (*writes("src/load.py", WORSE.format(1)), *writes("src/load.py", FIXED))
+    with answering(*steps) as model:
+        done = repo.run("fix", "--json", model=model.environ)
+        asked = model.script.requests
+    assert (done.code, done.json["outcome"]) == (0, "pass"), done.err
+    assert statuses(repo, done.json) == {
+        "review": "DONE", "review-checks": "DONE", "fix": "DONE", "fix-until": "DONE", "fix-until-checks": "DONE",
+        "fix-b": "DONE", "fix-until-b": "DONE", "fix-until-b-checks": "DONE",
+    }  # fmt: skip
+    assert "src/load.py:2: failure" in asked[0].all_text
+    assert done.json["change"]["files"] == []
+    assert set(done.json["cost"]["by_node"]) == {"fix", "fix-b"}
+
+
+@pytest.mark.parametrize(
+    ("contents", "reason"),
+    [
+        ([WORSE.format(number) for number in (1, 2, 3)], "capped after 3 of 3"),
+        ([WORSE.format(1), WORSE.format(1)], "stalled after 2 of 3"),
+        ([WORSE.format(1), WORSE.format(2), WORSE.format(1)], "oscillating after 3 of 3"),
+    ],
+)
+def test_a_loop_that_cannot_pass_ends_with_its_reason(repo, contents, reason):
+    with answering(*(step for content in contents for step in writes("src/load.py", content))) as model:
+        done = repo.run("fix", model=model.environ)
+    assert (done.code, f": {reason}" in done.out) == (1, True), done.out + done.err
+
+
+def test_apply_puts_the_change_into_the_working_tree(repo):
+    with answering(*writes("src/load.py", FIXED)) as model:
+        done = repo.run("--agent", "fixer", "--prompt", "Go.", "--apply", model=model.environ)
+    assert (done.code, (repo.path / "src/load.py").read_text()) == (0, FIXED), done.err
+
+
+def test_apply_leaves_what_steers_agents_to_a_person(repo):
+    planted = ToolUse("Bash", {"command": "mkdir .claude && echo '{}' > .claude/settings.json"})
+    with answering(Turn(planted), *writes("src/load.py", FIXED)) as model:
+        done = repo.run("--agent", "fixer", "--prompt", "Go.", "--apply", model=model.environ)
+    assert "look at   .claude/settings.json: affects agents" in done.out
+    assert (done.code, (repo.path / ".claude").exists(), "TODO" in (repo.path / "src/load.py").read_text()) == (
+        0,
+        False,
+        True,
+    )
+
+
+@pytest.mark.parametrize("when", ["", 'when = "first.failed"\n'])
+@pytest.mark.parametrize("command", ["run", "review"])
+def test_no_later_gate_takes_a_fail_about_the_same_files_back(repo, command, when):
+    repo.git("stash", "-q")
+    repo.write(".vibe-gate/rubrics/other.toml", CHECKED.replace('"clean"', '"other"').replace("TODO", "FIXME"))
+    first, second = (
+        '[[stage]]\nid = "first"\nrubrics = ["clean"]\n',
+        '[[stage]]\nid = "second"\nrubrics = ["other"]\n',
+    )
+    needs = 'needs = ["first"]\n' if when else ""
+    repo.write(".vibe-gate/workflows/two.toml", f'schema = 1\nid = "two"\n{first}{second}{needs}{when}')
+    repo.commit("Two gates")
+    repo.git("stash", "pop", "-q")
+    asked = ("run", "two") if command == "run" else ("review", "--workflow", "two")
+    done = vibe_gate(*asked, cwd=repo.path, environ=repo.environ)
+    assert (done.code, "✗ FAIL" in done.out) == (1, True), done.out + done.err
+
+
+def test_a_repair_that_nobody_judged_is_no_pass(repo):
+    workflow = (
+        "from vibe_gate import workflow\n\n\n@workflow('unproven')\nasync def unproven(wf):\n"
+        "    await wf.stage('first', rubrics=['clean'])\n"
+        "    await wf.stage('fix', agent='fixer', prompt='Repair it.')\n"
+    )
+    repo.git("stash", "-q")
+    repo.write(".vibe-gate/workflows/unproven.py", workflow)
+    repo.commit("Not judged again")
+    repo.git("stash", "pop", "-q")
+    with answering(*writes("src/load.py", FIXED)) as model:
+        done = repo.run("unproven", "--apply", model=model.environ)
+    assert (done.code, "first: fail, and what changed since was not judged" in done.out) == (3, True), done.out
+    assert "TODO" in (repo.path / "src/load.py").read_text()
+
+
+def test_a_run_that_must_ask_a_person_and_cannot_waits(repo):
+    with answering(says("never asked")) as model:
+        done = repo.run("--agent", "fixer", "--prompt", "Go.", "--interactive", model=model.environ)
+    assert (done.code, done.err.splitlines()[-1]) == (3, "vibe-gate: blocked: fixer")
+    assert model.script.requests == []
+
+
+def test_an_unknown_workflow_names_the_nearest(repo):
+    done = repo.run("gate")
+    assert (done.code, "gates" in done.err) == (2, True)
+
+
+ASKED = """\
+schema = 1
+id = "asked"
+[[criterion]]
+id = "done"
+kind = "judge"
+must = true
+question = "Is nothing left to do?"
+"""
+
+
+def test_judges_and_agents_share_one_way_to_the_model_and_what_it_costs_is_told_by_stage(repo):
+    repo.git("stash", "-q")
+    repo.write(".vibe-gate/rubrics/asked.toml", ASKED)
+    repo.write(".vibe-gate/workflows/fix.toml", FIX.replace("clean", "asked"))
+    repo.commit("A judge")
+    repo.git("stash", "pop", "-q")
+    line = {"path": "src/load.py", "line": 2, "quote": "return open(path).read()  # TODO", "side": "after"}
+    failed = answers(fails(line, criterion="done", reason="A TODO is left.", counterexample="any call"))
+    better = FIXED.replace("read()", "read().strip()")
+    with answering(failed, *writes("src/load.py", better), passes("done")) as model:
+        done = repo.run("fix", model=model.environ)
+    assert (done.code, model.script.finished) == (0, True), done.out + done.err
+    assert "| src/load.py:2: failure: A TODO is left. [done]" in model.script.requests[1].all_text
+    stages = [row.partition(" · ")[0] for row in done.out.splitlines() if row.startswith("stage") and "$0.000" in row]
+    assert stages == ["stage     review: fail", "stage     fix: pass", "stage     fix-until: pass"]
+
+
+def test_a_review_with_a_workflow_judges_the_change_as_it_is_and_offers_the_repair(repo):
+    with answering(*writes("src/load.py", FIXED)) as model:
+        done = vibe_gate("review", "--workflow", "fix", cwd=repo.path, environ={**repo.environ, **model.environ})
+    assert (done.code, done.out.splitlines()[0]) == (1, "✗ FAIL · clean: no-todo failed (must)"), done.out
+    assert "changed   1 file +1 −1 · src/load.py" in done.out
+
+
+def test_a_workflow_without_rubrics_gives_a_review_no_verdict(repo):
+    with answering(says("Fine."), *writes("src/load.py", FIXED)) as model:
+        argv = ("review", "--workflow", "unjudged", "--json")
+        done = vibe_gate(*argv, cwd=repo.path, environ={**repo.environ, **model.environ})
+    assert (done.code, done.json["outcome"], done.json["workflow"]) == (3, "inconclusive", "unjudged"), done.err
+
+
+PYTHON = """\
+import asyncio
+from vibe_gate import workflow
+
+@workflow("python", timeout=60)
+async def steps(wf):
+    first, second = await asyncio.gather(*(wf.stage(f"look-{n}", agent="reviewer", prompt="Look.") for n in "ab"))
+    assert first.passed and not first.changed and first.message == second.message == "Fine."
+    fixed = await wf.stage("fix", agent="fixer", prompt="Repair.", context=[first, second])
+    assert fixed.changed and [file.path for file in fixed.files] == ["src/load.py"]
+    assert [file.path for file in wf.files.by_stage("fix")] == ["src/load.py"]
+    assert [call.stage for call in wf.tools.all()] == ["fix"]
+    assert len([event async for event in wf.timeline.events()]) > 10
+    judged = await wf.judge(fixed, rubrics=["clean"])
+    assert judged.passed and fixed.todos.all_completed
+"""
+
+
+def test_python_stages_run_side_by_side_and_give_their_results(repo):
+    with answering(says("Fine."), says("Fine."), *writes("src/load.py", FIXED)) as model:
+        done = repo.run("python", "--json", model=model.environ)
+    assert (done.code, done.json["outcome"]) == (0, "pass"), done.err
+    edges = {tuple(edge) for edge in graph(repo, done.json)["edges"]}
+    assert {("look-a", "fix"), ("look-b", "fix"), ("fix", "fix-judge")} <= edges
+    assert ("look-a", "look-b") not in edges
+
+
+def test_an_error_of_a_python_workflow_names_its_line(repo):
+    done = repo.run("broken", "--json")
+    assert (done.code, done.json["outcome"]) == (3, "error")
+    assert ".vibe-gate/workflows/broken.py:5: ValueError: no luck" in done.err
+
+
+def test_a_python_workflow_that_does_not_load_is_a_mistake_of_its_line(repo):
+    done = repo.run("unloadable")
+    assert (done.code, done.err.splitlines()[-1]) == (
+        2, "vibe-gate: .vibe-gate/workflows/unloadable.py:1: ModuleNotFoundError: No module named 'nothing_like_that'",
+    )  # fmt: skip
+
+
+def test_a_change_of_the_working_tree_meanwhile_keeps_the_patch_from_being_applied(repo):
+    def meddle(asked: MessagesRequest) -> Turn:
+        repo.write("src/other.py", "X = 1\n")
+        return says("Done.")
+
+    with answering(writes("src/load.py", FIXED)[0], meddle) as model:
+        done = repo.run("--agent", "fixer", "--prompt", "Go.", "--apply", model=model.environ)
+    assert (done.code, "made.patch" in done.err) == (5, True), done.err
+    assert (repo.path / "src/load.py").read_text() != FIXED
+
+
+@pytest.mark.parametrize("level", ["clone", "sandbox"])
+def test_writes_outside_to_git_and_to_settings_are_refused(repo, level, tmp_path):
+    agent = FIXER.replace('"fixer"', f'"{level}"') + f'isolation = "{level}"\n'
+    repo.write(f".vibe-gate/agents/{level}.toml", agent)
+    paths = [str(tmp_path / "outside.txt"), ".git/hooks/pre-commit", ".claude/settings.json", "../up.txt", "inside.txt"]
+    message = Turn(*(ToolUse("Write", {"file_path": path, "content": "x\n"}) for path in paths))
+    with answering(message, says("Done.")) as model:
+        argv = ("--agent", level, "--prompt", "Go.", "--definitions", "worktree")
+        done = repo.run(*argv, model=model.environ)
+    results = model.script.requests[1].tool_results
+    assert [result.is_error for result in results] == [True, True, True, True, False], done.err + done.out
+    assert "changed   1 file +1 −0 · inside.txt" in done.out
+    assert not (tmp_path / "outside.txt").exists()
+
+
+def test_a_stage_in_another_repository_works_in_a_clone_of_that_one(repo, tmp_path, environ):
+    other = WorkingRepo(tmp_path / "other", environ)
+    before = other.state(), repo.state()
+    with answering(*writes("src/new.py", "X = 1\n")) as model:
+        done = repo.run("elsewhere", "--json", model=model.environ)
+    assert (done.code, (other.state(), repo.state())) == (0, before), done.err
+    turn = repo.path / done.json["bundle"] / "nodes/over.there/turn-001/turn.patch"
+    assert b"+X = 1" in turn.read_bytes()

@@ -1,0 +1,115 @@
+"""An agent's whole program behind the wall: the real CLI with its own tools, in a workspace."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from repos import Repo
+from scripted_messages_api import Text, ToolUse, Turn
+from wire import answering, hold, task_in
+
+from vibe_gate import sandbox
+from vibe_gate.errors import InfrastructureError
+from vibe_gate.git import open_repository
+from vibe_gate.sandbox import agent_wall
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the wall is Linux's")
+
+SCRIPT = """
+echo inside > made.txt
+git add -A && git commit -qm "by the agent" && echo committed
+echo x > "$HOME/x" && echo x > "$TMPDIR/x" && echo own home
+cat {secret} || echo secret closed
+echo x > {repo}/a.txt || echo repository closed
+echo x > {repo}/.git/config || echo configuration closed
+ls {kept} || echo kept closed
+echo 1 > "$HOME/../pid" || echo launcher closed
+setsid sleep 300 > /dev/null 2>&1 & echo $! > daemon
+"""
+
+
+@pytest.mark.slow
+def test_an_agent_reads_and_writes_its_workspace_and_nothing_else(tmp_path: Path, environ: dict[str, str]) -> None:
+    repo = Repo(tmp_path / "repo", environ)
+    repo.commit("first", **{"a.txt": "one\n"})
+    (tmp_path / "secret").write_text("a secret of the user\n")
+    with open_repository(repo.path, environ) as repository:
+        workspace = repository.workspace(repository.workspaces / "run", repository.snapshot())
+        command = SCRIPT.format(secret=tmp_path / "secret", repo=repo.path, kept=workspace.folder / "kept.git")
+        calls = (
+            Turn(ToolUse("Read", {"file_path": str(workspace.root / "a.txt")})),
+            Turn(
+                ToolUse("Edit", {"file_path": str(workspace.root / "a.txt"), "old_string": "one", "new_string": "two"})
+            ),
+            Turn(ToolUse("Bash", {"command": command})),
+            Turn(Text("done")),
+        )
+        with answering(*calls) as model:
+            ending, _ = hold(
+                task_in(
+                    tmp_path, model.base_url, environ, schema=None, cwd=workspace.root, working=True,
+                    wall=agent_wall(workspace.root, workspace.borrowed, environ), tools=("Bash", "Edit", "Read"),
+                )
+            )  # fmt: skip
+            results = [result.text for result in model.script.requests[-1].tool_results]
+        assert (ending.status, ending.text) == ("done", "done")
+        closed = [line for line in results[-1].splitlines() if line.endswith(("closed", "home", "committed"))]
+        assert closed == ["committed", "own home", "secret closed", "repository closed", "configuration closed",
+                          "kept closed", "launcher closed"]  # fmt: skip
+        assert "a secret of the user" not in results[-1]
+        changed = workspace.change(repository.snapshot(), workspace.tree())
+        assert [file.path for file in changed.files] == ["a.txt", "daemon", "made.txt"]
+        assert repo.git("status", "--porcelain") == ""
+        assert gone(int((workspace.root / "daemon").read_text()))
+        workspace.remove()
+
+
+def gone(pid: int) -> bool:
+    end = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    return not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.slow
+def test_what_kills_the_gate_leaves_no_process_behind_the_wall(tmp_path: Path, environ: dict[str, str]) -> None:
+    code = f"import os, subprocess; subprocess.run({list(walled(tmp_path, environ))!r} + ['/bin/sh', '-c', {LEFT!r}])"
+    gate = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
+        time.sleep(0.02)
+    gate.kill()
+    gate.wait()
+    assert gone(int((tmp_path / "pid").read_text()))
+
+
+LEFT = "setsid sleep 300 & echo $! > pid; sleep 300"
+
+
+def walled(folder: Path, environ: dict[str, str]) -> tuple[str, ...]:
+    for name in ("home", "config", "tmp"):
+        (folder / name).mkdir()
+    wall = agent_wall(folder, (), environ)
+    assert wall is not None
+    return tuple(wall(folder, Path("/bin/sh")))
+
+
+def test_the_exit_code_and_the_streams_are_the_programs(tmp_path: Path, environ: dict[str, str]) -> None:
+    prefix = walled(tmp_path, environ)
+    done = subprocess.run([*prefix, "/bin/sh", "-c", "cat; echo err >&2; exit 7"], input=b"in", capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (7, b"in", b"err\n")
+    missing = subprocess.run([*prefix, "/no/such/program"], capture_output=True)
+    assert (missing.returncode, missing.stdout) == (127, b"")
+    assert b"could not be started" in missing.stderr
+
+
+def test_a_system_without_a_wall_is_refused_unless_the_gate_allows_it(
+    tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "LEAST_ABI", 1000)
+    with pytest.raises(InfrastructureError, match=r"cannot put an agent behind a wall .*allow_unwalled = true"):
+        agent_wall(tmp_path, (), environ)
+    assert agent_wall(tmp_path, (), environ, allow_unwalled=True) is None

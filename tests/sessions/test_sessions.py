@@ -1,0 +1,278 @@
+"""Sessions: the SDK's own conformance suite, and what its contracts do not say."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+
+import pytest
+from bundle_words import SECRET, Clock, Hush
+from claude_agent_sdk import list_sessions_from_store
+from claude_agent_sdk.testing import run_session_store_conformance
+
+from vibe_gate.agent import sessions as kept_by_sdk
+from vibe_gate.errors import AgentError, StorageError, UsageError
+from vibe_gate.secrets import Redactor
+from vibe_gate.sessions import Sessions
+from vibe_gate.store import open_state, open_store
+
+ID = "6f1c2d3e-0a1b-4c2d-8e3f-{0:012d}"
+FIRST = ID.format(1)
+
+
+def sessions_in(root: Path, redact=Hush(), index=None, clock=None) -> Sessions:  # noqa: B008
+    root.mkdir(exist_ok=True)
+    clock = clock or Clock()
+    return Sessions(open_store(root, redact, clock).sessions(), redact.value, clock, index)
+
+
+def opened(sessions: Sessions, workspace: Path, **start):
+    return sessions.open(workspace, kept_by_sdk.project_key(workspace), **start)
+
+
+def key(workspace: Path, session_id: str = FIRST) -> dict[str, str]:
+    return {"project_key": kept_by_sdk.project_key(workspace), "session_id": session_id}
+
+
+def entry(number: int, text: str, kind: str = "user", session_id: str = FIRST, **more):
+    parent = ID.format(100 + number - 1) if number > 1 else None
+    message = {"role": kind, "content": [{"type": "text", "text": text}]}
+    about = {"uuid": ID.format(100 + number), "parentUuid": parent, "sessionId": session_id, "isSidechain": False}
+    return {"type": kind, **about, "timestamp": "2026-01-02T03:04:05.678Z", "message": message, **more}
+
+
+def tree(letter: str, number: int) -> str:
+    return f"{letter}{number}" + "0" * 38
+
+
+def talk(mirror, workspace: Path, turns: int = 1, session_id: str = FIRST) -> None:
+    """So many turns of a prompt and an answer, each finished."""
+    for turn in range(1, turns + 1):
+        said = [entry(2 * turn - 1, f"Do {turn}.\nMore."), entry(2 * turn, f"Done {turn}.", "assistant")]
+        asyncio.run(mirror.append(key(workspace, session_id), said))
+        mirror.finish(
+            session_id, before=tree("b", turn), after=tree("a", turn), usd=0.25, input_tokens=100, output_tokens=20
+        )
+
+
+def messages(root: Path) -> Path:
+    (folder,) = (root / ".vibe-artifacts" / "sessions").iterdir()
+    return folder / "messages.jsonl"
+
+
+# The SDK's contracts
+
+
+def test_the_sdks_conformance_suite_is_green(tmp_path):
+    number = count()
+
+    def fresh():
+        return opened(sessions_in(tmp_path / str(next(number)), Redactor({})), tmp_path)
+
+    asyncio.run(run_session_store_conformance(fresh, skip_optional=frozenset({"list_session_summaries"})))
+
+
+def test_the_sdk_lists_what_we_list(tmp_path):
+    sessions = sessions_in(tmp_path)
+    talk(opened(sessions, tmp_path), tmp_path)
+    (found,) = asyncio.run(list_sessions_from_store(opened(sessions, tmp_path), str(tmp_path)))
+    (ours,) = sessions.all()
+    assert (found.session_id, found.first_prompt) == (FIRST, "Do 1. More.") == (ours.session_id, "Do 1. More.")
+    assert ours.title == "Do 1."
+
+
+# What is written
+
+
+def test_meta_says_what_the_session_is_and_what_each_turn_made(tmp_path):
+    sessions = sessions_in(tmp_path)
+    mirror = opened(sessions, tmp_path, agent="fixer", model="m", run="r", node="fixer", cwd="/home/ada/project")
+    talk(mirror, tmp_path, turns=2)
+    (one,) = sessions.all()
+    assert one.id == "vibe_20260102_030405_6f1c2d3e" and messages(tmp_path).parent.name == one.id
+    document = json.loads((messages(tmp_path).parent / "meta.json").read_text())
+    assert document | {"turns": []} == {
+        "schema": 1, "session_id": FIRST, "parent_session_id": "", "title": "Do 1.", "cwd": "/home/ada/project",
+        "agent": "fixer", "model": "m", "run": "r", "node": "fixer", "project": "",
+        "created_at": document["created_at"], "updated_at": document["updated_at"], "turns": [],
+    }  # fmt: skip
+    assert [(turn.last, turn.before, turn.after, turn.usd) for turn in one.turns] == [
+        (ID.format(102), tree("b", 1), tree("a", 1), 0.25), (ID.format(104), tree("b", 2), tree("a", 2), 0.25),
+    ]  # fmt: skip
+
+
+def test_what_an_agent_wrote_is_redacted_and_ids_are_not(tmp_path, environ):
+    redact = Redactor(environ | {"DATABASE_PASSWORD": SECRET, "HEROKU_API_KEY": ID.format(101)})
+    mirror = opened(sessions_in(tmp_path, redact), tmp_path)
+    thinking = {"type": "thinking", "thinking": f"It is {SECRET}.", "signature": "c2lnbmVk"}
+    said = [entry(1, f"Use {SECRET}."), entry(2, "", "assistant", message={"role": "assistant", "content": [thinking]})]
+    asyncio.run(mirror.append(key(tmp_path), said))
+    mirror.finish(FIRST)
+    folder = messages(tmp_path).parent
+    assert SECRET not in "".join(path.read_text() for path in folder.iterdir())
+    first, second = asyncio.run(mirror.load(key(tmp_path)))
+    assert [first["uuid"], second["parentUuid"]] == [ID.format(101), ID.format(101)]
+    assert second["message"]["content"][0]["type"] == "text"  # its signature is about another text
+
+
+def test_the_workspace_is_named_and_is_another_one_when_read_elsewhere(tmp_path):
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    mirror = opened(sessions_in(tmp_path), here)
+    texts = [f"Read {here}/a.py, not {here}-2/b.py", "a {{workspace}} and a {{\\workspace}}", f"{{{{{here}}}}}"]
+    said = [entry(number, text, cwd=str(here)) for number, text in enumerate(texts, 1)]
+    asyncio.run(mirror.append(key(here), said))
+    mirror.close()
+    assert str(here) + "/" not in messages(tmp_path).read_text()
+    assert asyncio.run(mirror.load(key(here))) == said
+    elsewhere = asyncio.run(opened(sessions_in(tmp_path), there).load(key(there)))
+    assert [each["cwd"] for each in elsewhere] == [str(there)] * 3
+    assert elsewhere[0]["message"]["content"][0]["text"] == f"Read {there}/a.py, not {here}-2/b.py"
+
+
+def test_an_entry_that_comes_twice_is_kept_once(tmp_path):
+    mirror = opened(sessions_in(tmp_path), tmp_path)
+    title = {"type": "custom-title", "customTitle": "Better", "sessionId": FIRST}
+    asyncio.run(mirror.append(key(tmp_path), [entry(1, "Do it.")]))
+    asyncio.run(mirror.append(key(tmp_path), [entry(1, "Do it."), entry(2, "Done.", "assistant"), title]))
+    mirror.close()
+    again = opened(sessions_in(tmp_path), tmp_path)
+    asyncio.run(again.append(key(tmp_path), [entry(2, "Done.", "assistant")]))
+    assert len(asyncio.run(again.load(key(tmp_path)))) == 3
+    assert sessions_in(tmp_path).newest().title == "Better"
+
+
+def test_a_torn_last_line_costs_that_line(tmp_path):
+    mirror = opened(sessions_in(tmp_path), tmp_path)
+    talk(mirror, tmp_path)
+    mirror.close()
+    with messages(tmp_path).open("ab") as file:
+        file.write(b'{"type":"assistant","uuid":"torn')
+    again = opened(sessions_in(tmp_path), tmp_path)
+    assert len(asyncio.run(again.load(key(tmp_path)))) == 2
+    asyncio.run(again.append(key(tmp_path), [entry(3, "Go on.")]))
+    assert [each["uuid"] for each in asyncio.run(again.load(key(tmp_path)))] == [ID.format(100 + n) for n in (1, 2, 3)]
+
+
+def test_a_damaged_line_is_named(tmp_path):
+    mirror = opened(sessions_in(tmp_path), tmp_path)
+    talk(mirror, tmp_path)
+    messages(tmp_path).write_bytes(b"[1]\n" + messages(tmp_path).read_bytes())
+    with pytest.raises(StorageError, match=r"messages\.jsonl, line 1: it is not a JSON object"):
+        asyncio.run(mirror.load(key(tmp_path)))
+
+
+# One writer
+
+
+HOLD = """
+import sys
+from pathlib import Path
+sys.path[:0] = [sys.argv[3]]
+from sessions.test_sessions import opened, sessions_in
+mirror = opened(sessions_in(Path(sys.argv[1])), Path(sys.argv[1]))
+mirror.hold(sys.argv[2])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.slow
+def test_a_session_has_one_writer_and_the_second_is_told_who(tmp_path):
+    mirror = opened(sessions_in(tmp_path), tmp_path)
+    talk(mirror, tmp_path)
+    mirror.close()
+    command = [sys.executable, "-c", HOLD, str(tmp_path), FIRST, str(Path(__file__).parents[1])]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(StorageError, match=f"in use by process {other.pid}; wait for it"):
+            mirror.hold(FIRST)
+        with pytest.raises(StorageError, match="in use by process"):
+            sessions_in(tmp_path).delete(sessions_in(tmp_path).newest().id)
+        assert len(sessions_in(tmp_path).all()) == 1  # reading needs no lock
+        other.kill()
+    assert mirror.hold(FIRST).title == "Do 1."
+
+
+# Lists and names
+
+
+def test_a_list_opens_only_what_has_changed_and_is_rebuilt_when_its_index_is_gone(tmp_path):
+    with open_state(tmp_path / "git") as state:
+        index = state.run_index(tmp_path / ".vibe-artifacts" / "sessions")
+        sessions = sessions_in(tmp_path, index=index)
+        for number in (1, 2):
+            with_one = opened(sessions, tmp_path)
+            talk(with_one, tmp_path, session_id=ID.format(number).replace("6f1c2d3e", f"{number:08x}"))
+            with_one.close()
+        expected = sessions.all()
+        assert [one.session_id[:8] for one in expected] == ["00000002", "00000001"]
+        for folder in (tmp_path / ".vibe-artifacts" / "sessions").iterdir():
+            (folder / "messages.jsonl").unlink()
+            assert index.folders()[folder.name][0] == (folder / "meta.json").stat().st_ctime_ns
+        assert sessions_in(tmp_path, index=index).all() == expected
+    (tmp_path / "git" / "vibe-gate" / "state.db").unlink()
+    with open_state(tmp_path / "git") as state:
+        index = state.run_index(tmp_path / ".vibe-artifacts" / "sessions")
+        assert sessions_in(tmp_path, index=index).all() == expected and len(index.folders()) == 2
+
+
+def test_a_session_is_named_by_its_id_or_an_unambiguous_beginning(tmp_path):
+    sessions = sessions_in(tmp_path)
+    other = "7f" + FIRST[2:]
+    for session_id in (FIRST, other):
+        talk(opened(sessions, tmp_path), tmp_path, session_id=session_id)
+    for name in (FIRST, "6f", "vibe_20260102_030405_6", "20260102_030405_6f1c2d3e"):
+        assert sessions.find(name).session_id == FIRST
+    with pytest.raises(UsageError, match="'vibe_2026' is ambiguous: 2 sessions match"):
+        sessions.find("vibe_2026")
+    for name in ("8", "*", "vibe_*", "", "../x", "?f1c2d3e"):
+        with pytest.raises(UsageError, match="No session"):
+            sessions.find(name)
+
+
+def test_what_is_damaged_or_a_link_is_left_out_and_named(tmp_path):
+    sessions = sessions_in(tmp_path)
+    talk(opened(sessions, tmp_path), tmp_path)
+    folder = messages(tmp_path).parent
+    (folder.parent / "vibe_20260102_030405_00000000").symlink_to(folder)
+    damaged = folder.parent / "vibe_20260102_030405_11111111"
+    damaged.mkdir()
+    (damaged / "meta.json").write_text('{"schema": 1}')
+    assert [one.id for one in sessions.all()] == [folder.name] and sessions.damaged == [damaged.name]
+    sessions.delete(damaged.name)
+    assert not damaged.exists()
+
+
+@pytest.mark.parametrize("bad", [{"after": "--exec=x"}, {"before": "main"}, {"run": "../../elsewhere"}])
+def test_a_session_of_somebody_else_names_no_folder_and_no_option_of_git(tmp_path, bad):
+    sessions = sessions_in(tmp_path)
+    talk(opened(sessions, tmp_path), tmp_path)
+    meta = messages(tmp_path).parent / "meta.json"
+    document = json.loads(meta.read_text())
+    document["turns"][0] |= bad
+    meta.write_text(json.dumps(document))
+    assert sessions_in(tmp_path).all() == []
+
+
+# Forks
+
+
+def test_a_fork_is_a_copy_with_ids_of_its_own(tmp_path):
+    sessions = sessions_in(tmp_path)
+    mirror = opened(sessions, tmp_path)
+    talk(mirror, tmp_path, turns=5)
+    mirror.close()
+    before, anywhere = messages(tmp_path).read_bytes(), sessions.open(tmp_path / "anywhere")
+    copy, uuids = asyncio.run(kept_by_sdk.fork(anywhere, FIRST, ID.format(104)))
+    said = asyncio.run(kept_by_sdk.messages(anywhere, copy))
+    assert [each["message"]["content"][0]["text"] for each in said][::2] == ["Do 1.\nMore.", "Do 2.\nMore."]
+    assert list(uuids) == [ID.format(100 + n) for n in (1, 2, 3, 4)] and said[-1]["uuid"] == uuids[ID.format(104)]
+    assert sessions.find(FIRST).id != sessions.find(copy).id
+    assert (tmp_path / ".vibe-artifacts/sessions" / sessions.find(FIRST).id / "messages.jsonl").read_bytes() == before
+    with pytest.raises(AgentError, match="cannot be copied"):
+        asyncio.run(kept_by_sdk.fork(anywhere, FIRST, ID.format(999)))

@@ -1,0 +1,91 @@
+"""Which tool calls may run: listed tools, inside the directory."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from vibe_gate.domain.wire import ANSWER_TOOL
+
+PROTECTED = frozenset({".git", ".claude", ".vibe-gate", ".vibe-artifacts"})
+"""Of a workspace: what decides how it is worked on and judged, and git's own files."""
+
+_MCP = "mcp__"
+_PATH_KEYS = ("file_path", "path", "notebook_path")
+_PATTERN_KEYS = {"Glob": ("pattern",), "Grep": ("glob",)}
+_WILDCARD = re.compile(r"[*?\[{]")
+
+
+def refusal(
+    name: str, tool_input: Mapping[str, Any], tools: tuple[str, ...], cwd: Path, protected: frozenset[str] = frozenset()
+) -> str | None:
+    """Why this call must not run, or None if it may.
+
+    Paths are followed through symlinks, as the tool would; a call whose input is not understood is refused. `protected`
+    are names at the root of `cwd` that no call may reach. What a command of Bash or an MCP server does cannot be told
+    from its input: a listed one runs, and only the isolation of its process holds it.
+    """
+    if name == ANSWER_TOOL:
+        return None
+    if not _listed(name, tools):
+        return f"The tool {name} is not available in this session."
+    if name.startswith(_MCP):
+        return None
+    root = Path(os.path.realpath(cwd))
+    for value in _paths(name, tool_input):
+        target = _target(value, root) if isinstance(value, str) and "\0" not in value else None
+        if target is None:
+            return (
+                "Only files below the working directory can be reached."
+                if protected
+                else ("Only files below the working directory can be read.")
+            )
+        inner = [part.casefold() for part in target.relative_to(root).parts]
+        if protected and (".git" in inner or not protected.isdisjoint(inner[:1])):
+            return f"Files below {', '.join(sorted(protected))} cannot be reached."
+    return None
+
+
+def built_in(tools: tuple[str, ...]) -> list[str]:
+    """The tools of the agent's program itself; the others come with their server."""
+    return [tool for tool in tools if not tool.startswith(_MCP)]
+
+
+def _listed(name: str, tools: tuple[str, ...]) -> bool:
+    """Whether the tool is listed; `mcp__SERVER` lists every tool of that server."""
+    server = _MCP + name.removeprefix(_MCP).partition("__")[0]
+    return name in tools or (name.startswith(_MCP) and server in tools)
+
+
+def _paths(name: str, tool_input: Mapping[str, Any]) -> list[object]:
+    """Every path that the call reaches for, with patterns up to their first wildcard."""
+    found = [tool_input[key] for key in _PATH_KEYS if tool_input.get(key) is not None]
+    base = tool_input.get("path") or "."
+    for key in _PATTERN_KEYS.get(name, ()):
+        pattern = tool_input.get(key)
+        if pattern is None:
+            continue
+        if not isinstance(pattern, str) or not isinstance(base, str):
+            found.append(None)
+        else:
+            found.append(str(PurePosixPath(base) / _literal_part(pattern)))
+    return found
+
+
+def _literal_part(pattern: str) -> str:
+    """The folder that a pattern starts from; all of it where ".." could climb out behind a wildcard."""
+    if ".." in PurePosixPath(pattern).parts and _WILDCARD.search(pattern):
+        return "/"
+    start = _WILDCARD.split(pattern, maxsplit=1)[0]
+    return start if start == pattern else start.rpartition("/")[0] or ("/" if start.startswith("/") else ".")
+
+
+def _target(value: str, root: Path) -> Path | None:
+    """The file that the tool would reach, None outside of `root`."""
+    if value.startswith("~"):
+        return None  # the tool would expand it
+    target = Path(os.path.realpath(root / value))
+    return target if target.is_relative_to(root) else None

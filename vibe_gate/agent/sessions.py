@@ -1,0 +1,48 @@
+"""Sessions that are kept: read, forked and renamed by the SDK's own functions, on any SessionStore of the SDK.
+
+The SDK takes half a second to load, and is loaded by the first of these.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from vibe_gate.errors import AgentError, UsageError
+
+
+def project_key(folder: Path) -> str:
+    """The SDK's key of the sessions whose agent works in `folder`."""
+    from claude_agent_sdk import project_key_for_directory
+
+    return project_key_for_directory(folder)
+
+
+async def messages(store: Any, session_id: str) -> list[dict[str, Any]]:  # noqa: ANN401  a SessionStore
+    """The conversation, oldest first: `type` (user, assistant), `uuid` and the API's `message`."""
+    from claude_agent_sdk import get_session_messages_from_store
+
+    found = await get_session_messages_from_store(store, session_id)
+    return [{"type": each.type, "uuid": each.uuid, "message": each.message} for each in found]
+
+
+async def rename(store: Any, session_id: str, title: str) -> None:  # noqa: ANN401  a SessionStore
+    """Give the session another title. UsageError for an empty one."""
+    from claude_agent_sdk import rename_session_via_store
+
+    if not title.strip():
+        raise UsageError("A title needs a letter.")
+    await rename_session_via_store(store, session_id, title)
+
+
+async def fork(store: Any, session_id: str, up_to: str = "") -> tuple[str, dict[str, str]]:  # noqa: ANN401
+    """Copy the session up to the message `up_to`; the copy's id, and the copy's uuid of each message. AgentError."""
+    from claude_agent_sdk import fork_session_via_store, project_key_for_directory
+
+    try:
+        made = await fork_session_via_store(store, session_id, up_to_message_id=up_to or None)
+    except (ValueError, FileNotFoundError) as error:
+        raise AgentError(f"The session cannot be copied: {error}.") from error
+    copied = await store.load({"project_key": project_key_for_directory(), "session_id": made.session_id}) or []
+    origins = ((entry.get("forkedFrom"), entry.get("uuid")) for entry in copied)
+    return made.session_id, {str(of["messageUuid"]): str(uuid) for of, uuid in origins if isinstance(of, dict)}

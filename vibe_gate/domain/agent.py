@@ -1,0 +1,59 @@
+"""Agents: what `agents/ID.toml` says of one, and what `vibe_gate.Agent(...)` takes (PRODUCT formats, `schema = 1`)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from vibe_gate.domain.model import Model
+from vibe_gate.domain.rubric import Identifier, ModelName, Schema
+
+READ_ONLY_TOOLS = ("Read", "Grep", "Glob")
+"""What an agent may use unless its definition names more, and all that a judge may use."""
+
+HARMLESS_TOOLS = frozenset({*READ_ONLY_TOOLS, "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "TodoWrite"})
+"""Tools that change no file: an agent with only these needs no workspace of its own."""
+
+Isolation = Literal["none", "clone", "sandbox"]
+"""`none`: an export, reading only; `clone`: a shared clone; `sandbox`: the clone, with a wall around the process."""
+
+ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,127}$")]
+
+ToolRule = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_*-]{0,127}(\([^()]*\))?$")]
+"""A tool, or a use of one: `Bash(git push *)`. Half of one would forbid nothing."""
+
+
+class Agent(Model):
+    """One agent. USD and seconds; None takes the gate's own setting. `mcp_servers` names `[mcp.NAME]` of gate.toml."""
+
+    schema_: Schema = Field(default=1, alias="schema")
+    id: Identifier
+    description: str = ""
+    model: ModelName | None = None
+    system_prompt: str = ""
+    tools: tuple[ToolName, ...] = READ_ONLY_TOOLS
+    disallowed_tools: tuple[ToolRule, ...] = ()
+    mcp_servers: tuple[Identifier, ...] = ()
+    max_turns: int | None = Field(default=None, ge=1, le=1000)
+    max_cost_usd: float | None = Field(default=None, gt=0)
+    timeout_s: float | None = Field(default=None, gt=0, le=86_400)
+    isolation: Isolation | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether it can change files: it needs the run's workspace, alone."""
+        return bool(self.mcp_servers) or not HARMLESS_TOOLS.issuperset(self.tools)
+
+    @property
+    def level(self) -> Isolation:
+        """The isolation it runs in."""
+        return self.isolation or ("clone" if self.writes else "none")
+
+    @property
+    def digest(self) -> str:
+        """sha-256 of its canonical JSON: the same agent, the same digest."""
+        plain = self.model_dump(mode="json", by_alias=True)
+        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()

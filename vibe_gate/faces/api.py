@@ -1,0 +1,77 @@
+"""What Python scripts call: `run_agent`, with this process's environment and clock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from vibe_gate.agent import Stop
+from vibe_gate.domain.agent import Agent
+from vibe_gate.domain.change import Selection
+from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.gate import Gate
+from vibe_gate.gate import trust
+from vibe_gate.run.conclusion import WorkflowRun
+from vibe_gate.run.execution import AgentExecution
+from vibe_gate.run.prompts import PromptParts
+from vibe_gate.run.result import StageResult
+from vibe_gate.run.script import workflow
+from vibe_gate.run.stages import StageRequest, Watcher
+from vibe_gate.run.walk import RunRequest, run_workflow
+from vibe_gate.store import RunResult
+
+__all__ = ["Agent", "AgentExecution", "run_agent", "workflow"]
+
+
+def run_agent(
+    agent: Agent | str,
+    prompt: str,
+    *,
+    context: RunResult | StageResult | Sequence[RunResult | StageResult] = (),
+    workspace: Path | str | None = None,
+    resume: str | None = None,
+    schema: Mapping[str, Any] | None = None,
+    timeout_s: float | None = None,
+    max_cost_usd: float | None = None,
+) -> AgentExecution:
+    """Start an agent at once, as a run of its own; await what comes back for its turn's RunResult.
+
+    `agent`: an Agent, or the id of one of the gate. `context`: results whose last message, todos and patch are handed
+    over. `workspace`: a folder of the repository to work on (default: the current one); its files are not touched, the
+    agent has a clone. `resume`: the session to go on with, by its id or an unambiguous beginning. `schema`: the JSON
+    schema of an answer. USD and seconds; None takes the agent's own, then the gate's.
+    """
+    start, environ = Path(workspace or Path.cwd()), dict(os.environ)
+
+    async def begin(watchers: Sequence[Watcher], stop: Stop) -> WorkflowRun:
+        def asked(gate: Gate) -> StageRequest:
+            found = agent if isinstance(agent, Agent) else trust.agent_named(gate, agent)
+            return StageRequest(
+                id=found.id,
+                agent=found,
+                parts=PromptParts(prompt=prompt),
+                resume=resume or "",
+                context=tuple(context) if isinstance(context, Sequence) else (context,),
+                schema=schema,
+                timeout_s=timeout_s,
+                max_cost_usd=max_cost_usd,
+                watchers=watchers,
+                stop=stop,
+            )
+
+        review = ReviewRequest(Selection("worktree"), max_cost_usd=max_cost_usd, deadline_s=timeout_s)
+        request = RunRequest(review=review, one=asked, prompt=prompt)
+        return await run_workflow(request, start=start, environ=environ, clock=_now, progress=_quiet)
+
+    return AgentExecution(begin)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _quiet(stage: str, text: str) -> None:
+    """A script hears through `.watch`."""

@@ -1,0 +1,113 @@
+"""`vibe-gate resume`: go on with a workflow's run that died, or that waits for a person."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vibe_gate.domain.agent import Agent
+from vibe_gate.domain.bundles import RunEntry
+from vibe_gate.errors import IntegrityError, UsageError
+from vibe_gate.faces import progress
+from vibe_gate.faces.cli.bundles.runs import RUN_HELP, named, root_of
+from vibe_gate.faces.cli.dispatch import JSON, Command, argument
+from vibe_gate.faces.cli.review import add_wire, now
+from vibe_gate.faces.cli.run import asked_at_terminal, one_stage, present
+from vibe_gate.run.resume import Resumed, review_of
+from vibe_gate.run.stages import Approve
+from vibe_gate.run.walk import RunRequest, run_workflow
+from vibe_gate.store import RunResult, read_bundle
+
+
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    root = root_of(environ)
+    meant = named(root, args.run, environ)
+    if meant.foreign:
+        raise IntegrityError(f"Run {meant.entry.run_id} is foreign: {meant.foreign}. It is not resumed.")
+    result = read_bundle(root / meant.entry.bundle)
+    if result.complete:
+        raise UsageError(f"Run {meant.entry.run_id} has ended; there is nothing to resume.")
+    request = _request(args, result.about, meant.entry)
+    approve = _approve(args, result)
+    with progress.stages_shown(environ) as (show, tick):
+        walk = run_workflow(request, start=root, environ=environ, clock=now, progress=show, tick=tick, approve=approve)
+        done = asyncio.run(walk)
+    present(done, environ, as_json=args.json)
+    return done.review.summary.exit_code
+
+
+def _request(args: argparse.Namespace, about: Mapping[str, Any], run: RunEntry) -> RunRequest:
+    """The run's own request. UsageError: it is not a workflow's run."""
+    kept, change = about.get("request"), about.get("change")
+    if not isinstance(kept, dict) or not isinstance(change, dict):
+        raise UsageError(f"Run {run.run_id} cannot be resumed: only what `vibe-gate run` began can. Begin it again.")
+    mode = args.mode or str(about.get("mode"))
+    agent, prompt, model = str(kept.get("agent") or ""), str(about.get("prompt")), kept.get("model")
+    resumed = Resumed(
+        run_id=run.run_id,
+        key=run.key,
+        before=str(change.get("before")),
+        after=str(change.get("after")),
+        mode=str(about.get("mode")),
+        definitions=about.get("definitions") or {},
+    )
+    return RunRequest(
+        review=review_of(kept, wire=args.wire, cassette=Path(args.cassette) if args.cassette else None),
+        workflow="" if agent else str(about.get("workflow")),
+        one=one_stage(agent, prompt, model) if agent else None,
+        agent=agent,
+        prompt=prompt,
+        model=model,
+        interactive=mode == "interactive",
+        reviewing=kept.get("reviewing") is True,
+        resumed=resumed,
+    )
+
+
+def _approve(args: argparse.Namespace, result: RunResult) -> Approve:
+    """What answers for a person: the options, then the terminal. UsageError: the named node does not wait."""
+    word = args.approve or args.deny
+    waiting = [node.id for node in result.graph().nodes if node.status == "BLOCKED"]
+    if word and word not in waiting:
+        names = ", ".join(waiting) or "none"
+        raise UsageError(f"'{word}' does not wait for approval (waiting: {names}).")
+    at_terminal = asked_at_terminal if sys.stdin is not None and sys.stdin.isatty() else None
+
+    def approve(node: str, agent: Agent, prompt: str) -> bool | None:
+        if node == word:
+            return bool(args.approve)
+        return at_terminal(node, agent, prompt) if at_terminal else None
+
+    return approve
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    person = parser.add_mutually_exclusive_group()
+    person.add_argument("--approve", metavar="NODE", help="let the agent that waits begin")
+    person.add_argument("--deny", metavar="NODE", help="leave it out")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--auto", dest="mode", action="store_const", const="auto", help="ask nobody from now on")
+    mode.add_argument(
+        "--interactive", dest="mode", action="store_const", const="interactive", help="ask before each agent"
+    )
+    add_wire(parser)
+
+
+RESUME = Command(
+    "Go on with a workflow's run that died or waits for approval: what had ended is not done again.",
+    (
+        argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP} (default: the newest)"),
+        _add_arguments,
+        JSON,
+    ),
+    _run,
+    examples="""\
+examples:
+  vibe-gate resume                     the newest run
+  vibe-gate resume --approve fix       a run with --interactive that waits
+""",
+)

@@ -1,0 +1,192 @@
+"""`vibe-gate run`: turn argv into a RunRequest, show the stages, print the outcome and how to apply what they made."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from vibe_gate.domain.agent import Agent
+from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.escape import counted, safe
+from vibe_gate.domain.gate import Gate
+from vibe_gate.errors import UsageError
+from vibe_gate.faces import progress
+from vibe_gate.faces.cli.dispatch import Command
+from vibe_gate.faces.cli.output import complain, emit
+from vibe_gate.faces.cli.review import add_limits, add_wire, now, request_of, screen
+from vibe_gate.gate import trust
+from vibe_gate.run.conclusion import WorkflowRun
+from vibe_gate.run.prompts import PromptParts
+from vibe_gate.run.stages import StageRequest
+from vibe_gate.run.walk import RunRequest, run_workflow
+
+SHOWN_FILES, SHOWN_ROWS = 8, 5
+"""Of what agents changed, and of what one said last."""
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_argument_group("what to run")
+    what.add_argument("words", nargs="*", metavar="WORKFLOW [REV | A..B]", help="a workflow's id, and the change")
+    what.add_argument("--agent", metavar="ID", help="run one agent, as a workflow of one stage")
+    what.add_argument("--prompt", metavar="TEXT", help="what that agent is asked")
+    what.add_argument("--staged", action="store_true", help="about the index against HEAD")
+    what.add_argument("--base", metavar="REV", help="the trusted base revision; definitions are read there")
+    what.add_argument("--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk")
+    add_how(parser)
+
+
+def add_how(parser: argparse.ArgumentParser) -> None:
+    """Declare how agents work, for `run` and for `sessions continue` and `resume`."""
+    how = parser.add_argument_group("how")
+    how.add_argument("--apply", action="store_true", help="put what the agents changed into the working tree")
+    how.add_argument("--interactive", action="store_true", help="ask before each agent")
+    how.add_argument("--model", metavar="M", help="the model of all agents")
+    add_limits(parser)
+    add_wire(parser)
+    parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
+
+
+def go_on(args: argparse.Namespace, environ: Mapping[str, str], *, agent: str, session: str) -> int:
+    """Go on with a session: what `run --agent` does, from what was said and written there."""
+    what = {"words": [], "staged": False, "base": None, "definitions": None, "agent": agent, "resume": session}
+    return _run(argparse.Namespace(**{**vars(args), **what}), environ)
+
+
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    request = _request(args, environ)
+    done = _carried_out(request, environ, quiet=False)
+    present(done, environ, as_json=args.json)
+    return done.review.summary.exit_code
+
+
+def reviewed(request: ReviewRequest, workflow: str, environ: Mapping[str, str], *, quiet: bool) -> WorkflowRun:
+    """A review with a workflow."""
+    return _carried_out(RunRequest(review=request, workflow=workflow, reviewing=True), environ, quiet=quiet)
+
+
+def _carried_out(request: RunRequest, environ: Mapping[str, str], *, quiet: bool) -> WorkflowRun:
+    approve = asked_at_terminal if request.interactive and sys.stdin is not None and sys.stdin.isatty() else None
+    with progress.stages_shown(environ, quiet=quiet) as (show, tick):
+        walk = run_workflow(
+            request, start=Path.cwd(), environ=environ, clock=now, progress=show, tick=tick, approve=approve
+        )
+        return asyncio.run(walk)
+
+
+def _request(args: argparse.Namespace, environ: Mapping[str, str]) -> RunRequest:
+    words = list(args.words)
+    if args.agent is None and not words:
+        raise UsageError("name a workflow, or use --agent ID --prompt TEXT.")
+    if (args.agent is None) != (args.prompt is None):
+        raise UsageError("--agent ID and --prompt TEXT belong together.")
+    workflow = "" if args.agent is not None else words.pop(0)
+    review = request_of(
+        argparse.Namespace(
+            **{**vars(args), "revision": words, "rubric": [], "commit": None, "no_judge": False, "strict": False},
+            force=False,
+        ),
+        environ,
+    )
+    goes_on = getattr(args, "resume", "")
+    return RunRequest(
+        review=review,
+        workflow=workflow,
+        one=one_stage(args.agent, args.prompt, args.model, goes_on) if args.agent is not None else None,
+        agent="" if goes_on else args.agent or "",  # a run that goes on with a session is not resumed itself
+        prompt=args.prompt or "",
+        model=args.model,
+        interactive=args.interactive,
+        apply=args.apply,
+    )
+
+
+def one_stage(id: str, prompt: str, model: str | None, goes_on: str = "") -> Callable[[Gate], StageRequest]:
+    """What makes the one stage of `run --agent`, of the gate; `goes_on`: the session that it goes on with."""
+
+    def one(gate: Gate) -> StageRequest:
+        agent = trust.agent_named(gate, id)
+        return StageRequest(id=agent.id, agent=agent, parts=PromptParts(prompt=prompt), model=model, resume=goes_on)
+
+    return one
+
+
+def asked_at_terminal(node: str, agent: Agent, prompt: str) -> bool:
+    """Ask at the terminal."""
+    sys.stderr.write(f"\n{safe(node)}: agent {safe(agent.id)} ({agent.level}; {', '.join(agent.tools)})\n")
+    sys.stderr.write("".join(f"  {safe(line)}\n" for line in prompt.splitlines()[:10]))
+    sys.stderr.write("Begin? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def present(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool = False) -> None:
+    """Print the outcome: the JSON document, or the verdict, the stages with their cost, and how to apply the patch."""
+    review = done.review
+    if as_json:
+        for note in review.notes:
+            complain(f"note: {safe(note)}")
+        emit(review.summary.to_json())
+        return
+    shown = os.path.relpath(done.patch) if done.patch else ""
+    then = f"git apply {shown}" if shown and not done.applied else ""
+    lines = [*_stages(done), *_made(done), *_said(done)]
+    emit(screen(review, environ, then) + "\n" + "".join(f"{line}\n" for line in lines))
+
+
+def _stages(done: WorkflowRun) -> list[str]:
+    """A line a stage, with what it and its judges cost."""
+    cost = done.review.summary.cost
+    nodes = [result.node for result in done.results]
+    lines = [""]
+    for result in done.results:
+        own = [node for node in cost.by_node if _owner(node, nodes) == result.node]
+        price = f" · ${sum(cost.by_node[node] for node in own):.4f}" if own else ""
+        at_most = " at most" if price and cost.basis == "unknown" else ""
+        lines.append(f"stage     {result.node}: {result.outcome}{price}{at_most}")
+    return lines
+
+
+def _said(done: WorkflowRun) -> list[str]:
+    """The last messages of the agents that nothing comes after: the whole of an only one that read, else its start."""
+    lines = []
+    for node, text in done.said:
+        rows = [safe(row) for row in text.strip().splitlines()]
+        whole = len(done.results) == 1 and done.change is None
+        cut = [] if whole or len(rows) <= SHOWN_ROWS else ["…"]
+        lines += ["", f"{node}:", *(f"  {row}" for row in [*(rows if whole else rows[:SHOWN_ROWS]), *cut])]
+    return lines
+
+
+def _owner(node: str, stages: list[str]) -> str:
+    """The stage that a node of the cost belongs to: itself, or the gate whose judge it is."""
+    return max((one for one in stages if node == one or node.startswith(f"{one}-")), key=len, default="")
+
+
+def _made(done: WorkflowRun) -> list[str]:
+    change = done.change
+    if change is None:
+        return ["changed   nothing"]
+    names = ", ".join(map(safe, done.names[:SHOWN_FILES])) + (", …" if len(done.names) > SHOWN_FILES else "")
+    lines = [f"changed   {counted(len(change.files), 'file')} +{change.added} −{change.deleted} · {names}"]
+    if done.steers:
+        steers = ", ".join(map(safe, done.steers[:SHOWN_FILES])) + (", …" if len(done.steers) > SHOWN_FILES else "")
+        lines.append(f"look at   {steers}: affects agents, tests or the gate, so --apply leaves all of it to you")
+    return [*lines, "applied   to the working tree"] if done.applied else lines
+
+
+RUN = Command(
+    "Run a workflow, or one agent, about a change. Agents write in a clone; your files change with --apply only.",
+    (_add_arguments,),
+    _run,
+    "vibe-gate run [WORKFLOW | --agent ID --prompt TEXT] [REV | A..B] ...",
+    """\
+examples:
+  vibe-gate run review-and-fix          about your uncommitted work
+  vibe-gate run review-and-fix main..   about what your branch added
+  vibe-gate run --agent fixer --prompt "Make the tests pass." --apply
+""",
+)

@@ -1,0 +1,209 @@
+"""`vibe-gate sessions`: our agents' conversations listed, shown, copied, renamed, deleted, taken over, gone on with."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from vibe_gate.agent import sessions as by_sdk
+from vibe_gate.domain.bundles import STORE
+from vibe_gate.domain.escape import counted
+from vibe_gate.errors import PASS, UsageError
+from vibe_gate.faces.cli import run
+from vibe_gate.faces.cli.bundles.runs import repository_at, root_of
+from vibe_gate.faces.cli.dispatch import JSON, Command, argument, group, whole_number
+from vibe_gate.faces.cli.output import complain, emit_result
+from vibe_gate.secrets import Redactor
+from vibe_gate.sessions import SessionMeta, Sessions, SessionTurn
+from vibe_gate.store import open_state, open_store
+
+SHOWN_CHARACTERS = 400
+"""Of one message; `--json` has all of it."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@contextmanager
+def _opened(environ: Mapping[str, str]) -> Iterator[Sessions]:
+    """The sessions of the repository around the current folder. GateError."""
+    root = root_of(environ)
+    redact = Redactor(environ)
+    with repository_at(root, environ) as repository:
+        if repository is None:
+            yield Sessions(open_store(root, redact, _now).sessions(), redact.value, _now)
+            return
+        store = open_store(root, redact, _now, lambda: repository.tracked(STORE))
+        with open_state(repository.common_dir) as state:
+            yield Sessions(store.sessions(), redact.value, _now, state.run_index(root / STORE / "sessions"))
+
+
+def _document(meta: SessionMeta) -> dict[str, Any]:
+    return {"id": meta.id, **meta.model_dump(mode="json", by_alias=True), "usd": meta.usd}
+
+
+def _line(meta: SessionMeta) -> str:
+    turns = f"{counted(len(meta.turns), 'turn'):>9}  ${meta.usd:.4f}"
+    return f"{meta.updated_at:%Y-%m-%d %H:%M}  {meta.id}  {turns}  {meta.title}"
+
+
+def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    with _opened(environ) as sessions:
+        found = sessions.all()
+        for name in sessions.damaged:
+            complain(f"note: {name} cannot be read; `vibe-gate sessions delete {name}` removes it.")
+    lines = [_line(meta) for meta in found] or ["No sessions yet."]
+    emit_result(args, {"sessions": [_document(meta) for meta in found]}, lines)
+    return PASS
+
+
+def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    with _opened(environ) as sessions:
+        meta = sessions.find(args.id)
+        place = sessions.place(meta.id)
+        said = asyncio.run(by_sdk.messages(sessions.open(place), meta.session_id))
+    names = {"agent": meta.agent, "model": meta.model, "run": meta.run, "parent": meta.parent_session_id}
+    lines = [f"{meta.id}  {meta.title}", "", *(f"{name:<9} {value}" for name, value in names.items() if value)]
+    lines.append(f"{'session':<9} {meta.session_id} · {counted(len(meta.turns), 'turn')} · ${meta.usd:.4f}")
+    ends = {turn.last: _turn(number, turn) for number, turn in enumerate(meta.turns, 1)}
+    for message in said:
+        lines += _lines(message, str(place))
+        lines += ends.get(message["uuid"], [])
+    emit_result(args, {**_document(meta), "messages": said}, lines)
+    return PASS
+
+
+def _turn(number: int, turn: SessionTurn) -> list[str]:
+    made = f" · files {turn.after[:12]}" if turn.after else ""
+    return [f"-- turn {number} · {turn.ended_at:%Y-%m-%d %H:%M} · {turn.status or 'ended'} · ${turn.usd:.4f}{made}"]
+
+
+def _lines(message: Mapping[str, Any], place: str) -> Iterator[str]:
+    """A message for people, with paths of the workspace as they are below it."""
+    api = message["message"] if isinstance(message["message"], dict) else {}
+    content = api.get("content")
+    blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    for block in (block for block in blocks if isinstance(block, dict)):
+        match block.get("type"):
+            case "text":
+                text = f"{'you' if message['type'] == 'user' else 'agent'}: {block.get('text')}"
+            case "tool_use":
+                text = f"  {block.get('name')} {json.dumps(block.get('input'))}"
+            case "tool_result":
+                result = block.get("content")
+                text = f"  {'failed' if block.get('is_error') else 'result'}: "
+                text += result if isinstance(result, str) else json.dumps(result)
+            case _:
+                continue
+        text = text.replace(f"{place}/", "").replace(place, ".")
+        cut = text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+        yield from cut.splitlines()
+
+
+def _copied(*, newest: bool) -> Callable[[argparse.Namespace, Mapping[str, str]], int]:
+    def copy(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+        with _opened(environ) as sessions:
+            source = sessions.find(args.id)
+            turn = args.turn if args.turn is not None else len(source.turns)
+            made = asyncio.run(sessions.copy(source, turn, by_sdk.fork, newest=newest))
+        what = f"a copy of {source.id}" + (f", up to turn {turn}" if turn else "")
+        on = "continue PROMPT" if newest else f"resume {made.id} PROMPT"
+        emit_result(args, _document(made), [f"{made.id}  {what}", f"Go on with: vibe-gate sessions {on}"])
+        return PASS
+
+    return copy
+
+
+def _rename(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    with _opened(environ) as sessions:
+        session_id = sessions.find(args.id).session_id
+        mirror = sessions.open(sessions.place(session_id))
+        try:
+            asyncio.run(by_sdk.rename(mirror, session_id, args.title))
+            made = mirror.hold(session_id)
+        finally:
+            mirror.close()
+    emit_result(args, _document(made), [f"{made.id}  {made.title}"])
+    return PASS
+
+
+def _delete(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    with _opened(environ) as sessions:
+        known = {meta.id for meta in sessions.all()}
+        name = args.id if args.id in sessions.damaged and args.id not in known else sessions.find(args.id).id
+        sessions.delete(name)
+    emit_result(args, {"deleted": name}, [f"{name} is deleted."])
+    return PASS
+
+
+def _migrate(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    with _opened(environ) as sessions:
+        meta, count, is_new = asyncio.run(sessions.migrate(Path(args.file)))
+    what = f"{counted(count, 'message')} of {args.file}"
+    said = f"{meta.id}  {what} taken over" if is_new else f"{meta.id}  has the {what} already"
+    emit_result(args, {**_document(meta), "messages": count, "new": is_new}, [said])
+    return PASS
+
+
+def _go_on(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    with _opened(environ) as sessions:
+        meta = sessions.newest() if args.subcommand == "continue" else sessions.find(args.id)
+    if not (agent := args.agent or meta.agent):
+        raise UsageError(f"{meta.id} does not say which agent it is of; name one with --agent ID.")
+    return run.go_on(args, environ, agent=agent, session=meta.id)
+
+
+ID = argument("id", metavar="ID", help="a session's id, or an unambiguous beginning of it")
+PROMPT = argument("prompt", metavar="PROMPT", help="what the agent is asked next")
+AGENT = argument("--agent", metavar="ID", help="another agent than the session's")
+
+SESSIONS = group(
+    "Look at the conversations of your agents, and go on with one.",
+    """\
+An agent that works (`vibe-gate run`) leaves its conversation below
+.vibe-artifacts/sessions, redacted. ID is a session's id or an unambiguous
+beginning of it. Your files are never touched: an agent works in a clone.
+
+examples:
+  vibe-gate sessions list                    what there is, newest first
+  vibe-gate sessions show 6f1c               what was said, turn by turn
+  vibe-gate sessions continue "Now the tests."
+  vibe-gate sessions fork 6f1c --at 2        try something else after turn 2
+  vibe-gate sessions rewind 6f1c --to 2      go back: the copy is the newest
+  vibe-gate sessions migrate old.json        take over an older file
+""",
+    {
+        "list": Command("list the sessions, that which was used last first", (JSON,), _list),
+        "show": Command("print a session, turn by turn", (ID, JSON), _show),
+        "continue": Command("go on with the newest session", (PROMPT, AGENT, run.add_how), _go_on),
+        "resume": Command("go on with a session", (ID, PROMPT, AGENT, run.add_how), _go_on),
+        "fork": Command(
+            "copy a session; the copy goes on by itself, the original stays as it is",
+            (ID, argument("--at", dest="turn", type=whole_number, metavar="TURN", help="copy up to this turn"), JSON),
+            _copied(newest=False),
+        ),
+        "rewind": Command(
+            "go back to a turn: a copy up to there, which `continue` goes on with, from that turn's files",
+            (
+                ID,
+                argument("--to", dest="turn", type=whole_number, required=True, metavar="TURN", help="the last turn"),
+                JSON,
+            ),
+            _copied(newest=True),
+        ),
+        "rename": Command("give a session another title", (ID, argument("title", metavar="TITLE"), JSON), _rename),
+        "delete": Command("delete a session for good", (ID, JSON), _delete),
+        "migrate": Command(
+            "take over a session of the older form, one JSON file; twice is once",
+            (argument("file", metavar="FILE", help='{"metadata": {...}, "messages": [...]}'), JSON),
+            _migrate,
+        ),
+    },
+)

@@ -1,0 +1,151 @@
+"""`vibe-gate viz`: a run's graph, drawn from its stored events."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vibe_gate.domain.escape import safe
+from vibe_gate.domain.event import Graph
+from vibe_gate.errors import PASS, IntegrityError
+from vibe_gate.faces.cli.bundles.runs import RUN_HELP, Named, named, root_of
+from vibe_gate.faces.cli.dispatch import Command, argument
+from vibe_gate.faces.cli.output import COLUMNS, emit
+from vibe_gate.report import graph as picture
+from vibe_gate.store import RunResult, read_bundle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+POLL_S = 0.3
+"""Between two looks at a run that is being written."""
+
+_STATUS = re.compile(r"\b(DONE|RUNNING|BLOCKED|ERROR|CANCELLED|SKIPPED|IDLE|READY)\b")
+_COLOURS = {"DONE": "32", "RUNNING": "36", "BLOCKED": "33", "ERROR": "31", "CANCELLED": "31"}
+
+
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    root = root_of(environ)
+    meant = named(root, args.run, environ)
+    if meant.foreign:
+        raise IntegrityError(f"Run {meant.entry.run_id} is foreign: {meant.foreign}. Its graph is not shown.")
+    bundle = root / meant.entry.bundle
+    result = read_bundle(bundle)
+    if args.watch and result.state == "running":
+        result = _watched(bundle, meant, args, environ)
+    emit(_document(result, meant) if args.json else "\n".join(_coloured(_lines(result, meant, args), environ)) + "\n")
+    return PASS
+
+
+def _watched(bundle: Path, meant: Named, args: argparse.Namespace, environ: Mapping[str, str]) -> RunResult:
+    """Show the run until its writer is gone."""
+    with _shower(args, environ) as show:
+        while (result := read_bundle(bundle)).state == "running":
+            show(result.graph(), lambda of=result: _lines(of, meant, args))
+            time.sleep(POLL_S)
+    return result
+
+
+@contextmanager
+def _shower(args: argparse.Namespace, environ: Mapping[str, str]) -> Iterator[Callable[..., None]]:
+    """On a terminal the drawing again and again in its place, else a line for each node that changes."""
+    if args.json or not _is_terminal():
+        known: dict[str, str] = {}
+
+        def tell(graph: Graph, lines: object) -> None:
+            now = {node.id: node.status for node in graph.nodes}
+            changed = [f"{safe(name)}: {status}\n" for name, status in now.items() if known.get(name) != status]
+            known.update(now)
+            if changed and not args.json:
+                emit("".join(changed))
+
+        yield tell
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=Console(file=sys.stdout, highlight=False), transient=True, auto_refresh=False) as live:
+
+        def draw(graph: Graph, lines: Callable[[], list[str]]) -> None:
+            live.update(Text.from_ansi("\n".join(_coloured(lines(), environ))), refresh=True)
+
+        yield draw
+
+
+def _lines(result: RunResult, meant: Named, args: argparse.Namespace) -> list[str]:
+    columns = shutil.get_terminal_size().columns if _is_terminal() else COLUMNS
+    draw = picture.listed if args.layout == "list" else picture.drawn
+    drawing = draw(result.graph(), columns, unicode=_is_terminal() and _has_lines())
+    by = "" if meant.matched.startswith(("newest", "run id")) else f" (matched by {meant.matched})"
+    head = f"{meant.entry.run_id}{by}  {safe(str(result.about.get('workflow', '')))}  {_outcome(result)}"
+    return [head, "", *(drawing or ["no nodes yet"])]
+
+
+def _outcome(result: RunResult) -> str:
+    if result.complete:
+        return result.summary.outcome
+    return "incomplete (running)" if result.state == "running" else "incomplete"
+
+
+def _document(result: RunResult, meant: Named) -> str:
+    return (
+        json.dumps(
+            {
+                "schema": 1,
+                "run_id": meant.entry.run_id,
+                "key": meant.entry.key,
+                "matched": meant.matched,
+                "state": result.state,
+                "outcome": result.summary.outcome if result.complete else None,
+                "graph": json.loads(result.graph().to_json()),
+            },
+            indent=2,
+        )
+        + "\n"
+    )
+
+
+def _is_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def _has_lines() -> bool:
+    """Whether the terminal's encoding has the characters of lines."""
+    try:
+        "│┼".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _coloured(lines: list[str], environ: Mapping[str, str]) -> list[str]:
+    if not _is_terminal() or environ.get("NO_COLOR") or environ.get("TERM", "") in ("", "dumb"):
+        return lines
+    return [_STATUS.sub(lambda one: f"\x1b[{_COLOURS.get(one[0], '2')}m{one[0]}\x1b[0m", line) for line in lines]
+
+
+VIZ = Command(
+    "Draw the graph of a run: its stages, checks and judges, and what comes after what.",
+    (
+        argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP} (default: the newest)"),
+        argument("--layout", choices=("list", "dag"), default="dag", help="a line a node, or boxes (default: dag)"),
+        argument("--watch", action="store_true", help="draw until the run ends"),
+        argument("--json", action="store_true", help="print the graph as one JSON document"),
+    ),
+    _run,
+    examples="""\
+examples:
+  vibe-gate viz                  the newest run
+  vibe-gate viz --layout list    a line a node: agent, turns, cost, tree
+  vibe-gate viz --watch          until the run ends
+""",
+)

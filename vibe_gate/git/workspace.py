@@ -1,0 +1,326 @@
+"""A workspace: a shared clone in which agents write, and its files as a tree, whatever an agent does to its `.git`.
+
+    <folder>/tree       where the agent works: the files of a snapshot; HEAD, branches and tags as the user's; neither
+                        remote nor hook. Objects are borrowed from the user's repository.
+    <folder>/kept.git   a bare repository of our own: the index and ignore rules by which `tree` is read, its objects,
+                        and the trees of turns as `refs/turns/<node>/<turn>`.
+
+Git reads the files through kept.git alone. So no configuration, attribute, filter, hook or index that an agent plants
+in `tree/.git` has a say, and a nested repository counts as the files it holds. Files are the blobs' own bytes, without
+any conversion: an agent sees what a judge sees, and the tree can be recomputed. Links are links, but for those that
+lead outside: these are plain files that hold the target (as in exports), and count as the link while they hold it.
+A submodule is an empty folder, and what is written there is not kept. Nor are commits: only files are.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import subprocess
+from collections.abc import Collection
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import Change
+from vibe_gate.domain.escape import expression
+from vibe_gate.domain.turn import GitState
+from vibe_gate.errors import InfrastructureError, IntegrityError, UsageError
+from vibe_gate.git.diff import Trees, compare
+from vibe_gate.git.export import RAW_ATTRIBUTES, export
+from vibe_gate.git.objects import Objects, alternates_entry
+from vibe_gate.git.place import Place
+from vibe_gate.git.program import Finished
+
+if TYPE_CHECKING:
+    from vibe_gate.git.repository import Repository
+
+_ARTIFACTS = b".vibe-artifacts"
+_READ_BY_GIT = (b".gitignore", b".gitattributes")
+_MAX_IGNORE_BYTES = 1 << 20
+_SUBMODULE, _LINK = b"160000", b"120000"
+
+_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = {bare}\n\tlogallrefupdates = {log}\n[gc]\n\tauto = 0\n"
+_IDENTITY = "[user]\n\tname = agent\n\temail = agent@vibe-gate.invalid\n"
+_FILE_SYSTEM = ("core.filemode", "core.symlinks", "core.ignorecase", "core.precomposeunicode")
+"""What git found out about the disk when the user's repository was made; the workspace is on the same."""
+
+_FAST = ("-c", "core.looseCompression=0", "-c", "core.compression=0", "-c", "core.fsync=none")
+_TURN = expression(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}/[A-Za-z0-9][A-Za-z0-9_-]{0,199}\Z")
+
+
+class Workspace:
+    """One run's workspace, open: no other process opens or removes it. `root` is where its agents work.
+
+    `repository` is the one that made it; it reads the workspace's objects, too, until `remove`.
+    """
+
+    def __init__(self, repository: Repository, place: Place, objects: Objects, folder: Path) -> None:
+        self.repository = repository
+        self.root = folder / "tree"
+        self.folder = folder
+        self._place = place
+        self._objects = objects
+        self._kept = folder / "kept.git"
+        self._lock = _locked(folder)
+        own = {"GIT_INDEX_FILE": os.fspath(self._kept / "index"), "GIT_WORK_TREE": os.fspath(self.root)}
+        self._git = place.git.bare(self._kept, own)
+        objects.borrow(self._kept / "objects")
+
+    @property
+    def borrowed(self) -> tuple[Path, ...]:
+        """The folders of objects that git reads in the workspace and that lie outside of it."""
+        folders = map(Path, self._objects.alternates)
+        return tuple(folder for folder in folders if not folder.is_relative_to(self.folder.parent))
+
+    def tree(self) -> str:
+        """The tree id of the files as they are now. UsageError, with the path, if one cannot be read.
+
+        New files that git ignores (by the tree's own .gitignore, or as the user's git would) are left out.
+        """
+        self._write_settings(self._kept)
+        known = self._entries()
+        submodules = {path for path, (mode, _) in known.items() if mode == _SUBMODULE}
+        files, folders = _walk(self.root, submodules)
+        gone = [path for path in known if path not in files and not (path in submodules and path in folders)]
+        new = {path for path in files - known.keys() if path.partition(b"/")[0] != _ARTIFACTS}
+        self._update(gone, "--force-remove")
+        self._update(files & known.keys() | new - self._ignored(new), "--add", "--remove", "--replace")
+        self._mark_links({path: entry for path, entry in known.items() if entry[0] == _LINK and path in files})
+        return _checked(self._run("write-tree")).line
+
+    def change(self, before: str, after: str) -> Change:
+        """What differs between two trees of this workspace or of the repository; it has no commits."""
+        found = compare(self._objects, [Trees(before, after)])[Trees(before, after)]
+        return Change("range", before, after, "", "", "", found.patch_id, found.files)
+
+    def state(self, tree: str = "") -> GitState:
+        """HEAD as it was when the run began, and whether the files (`tree`, if it is known) differ from it."""
+        head = self._head()
+        return GitState(head=head, dirty=(tree or self.tree()) != self.repository.tree_of(head))
+
+    def keep(self, name: str, tree: str) -> None:
+        """Keep a tree under `<node>/<turn>`: it stays readable as long as the workspace is there."""
+        if not _TURN.match(name):
+            raise ValueError(f"{name!r} does not name a node and a turn")
+        _checked(self._run("update-ref", f"refs/turns/{name}", tree))
+
+    def patched(self, tree: str, patch: bytes) -> str:
+        """The tree that a patch makes of another; "" if it does not fit. It can be read from then on."""
+        git = self._place.git.bare(self._kept, {"GIT_INDEX_FILE": os.fspath(self._kept / "patched")})
+        if git.run("read-tree", tree).code:
+            return ""
+        done = git.run("apply", "--cached", "--whitespace=nowarn", "-", stdin=patch) if patch else None
+        return "" if done and done.code else git.run("write-tree").line
+
+    def restore(self, tree: str) -> None:
+        """Make the clone anew with the files of `tree`; HEAD and branches are those with which the run began.
+
+        What git ignores is gone, and what agents did to `.git`. IntegrityError if the files are not the tree's.
+        """
+        self._write_settings(self._kept)
+        _remove(self.root, self._place)
+        export(self._objects, self.repository.tree(tree), self.root)
+        self._make_clone()
+        (self._kept / "index").unlink(missing_ok=True)
+        listed = _checked(self._objects.bare.run("ls-tree", "-r", "-z", tree))
+        _checked(self._run("update-index", "-z", "--index-info", stdin=listed.out))
+        if self.tree() != tree:
+            raise IntegrityError(f"The files in {self.root} are not those of the tree {tree}: the disk changed them.")
+
+    def close(self, *, files: bool = True) -> None:
+        """Let go of it; it stays on disk for whoever resumes the run. Without `files` only the trees stay."""
+        if not files:
+            _remove(self.root, self._place)
+        if self._lock >= 0:
+            os.close(self._lock)
+        self._lock = -1
+
+    def remove(self) -> None:
+        """Delete it. Its trees cannot be read any more, neither through the repository."""
+        _remove(self.folder, self._place)
+        self.close()
+
+    # What `restore` and `create` write
+
+    def begin(self, tree: str) -> None:
+        """Fill a new folder: HEAD, branches and tags of the user's repository, the files of `tree`."""
+        git = self._place.git
+        for name in ("objects/info", "objects/pack", "refs", "info"):
+            (self._kept / name).mkdir(parents=True, mode=0o700)
+        branch = git.run("symbolic-ref", "--quiet", "HEAD").line
+        (self._kept / "HEAD").write_text(f"ref: {branch}\n" if branch else f"{self.repository.head()}\n")
+        refs = git.run("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags")
+        (self._kept / "packed-refs").write_bytes(_checked(refs).out)
+        if self._place.shallow:
+            (self._kept / "shallow").write_bytes((self._place.common_dir / "shallow").read_bytes())
+        (self._kept / "ignored").write_bytes(_ignore_rules(self._place))
+        self.restore(tree)
+
+    def _make_clone(self) -> None:
+        inside = self.root / ".git"
+        for name in ("objects/info", "objects/pack", "refs/heads", "info"):
+            (inside / name).mkdir(parents=True)
+        for name in ("HEAD", "packed-refs", "shallow"):
+            if (self._kept / name).exists():
+                (inside / name).write_bytes((self._kept / name).read_bytes())
+        self._write_settings(inside)
+        git = self._place.git.bare(inside, {"GIT_WORK_TREE": os.fspath(self.root)})
+        if self._head():
+            _checked(git.run("read-tree", "HEAD"))
+            git.run("update-index", "-q", "--refresh")
+
+    def _write_settings(self, repository: Path) -> None:
+        """Configuration, attributes and ignore rules: anew each time, for an agent may have found them."""
+        bare = repository == self._kept
+        settings = self._place.settings
+        lines = [_CONFIG.format(bare=str(bare).lower(), log=str(not bare).lower()), "" if bare else _IDENTITY]
+        lines += [f"[core]\n\t{name[5:]} = {value}\n" for name in _FILE_SYSTEM if (value := settings.value(name))]
+        (repository / "config").write_text("".join(lines))
+        (repository / "info/attributes").write_text(RAW_ATTRIBUTES)
+        (repository / "info/exclude").write_bytes((self._kept / "ignored").read_bytes())
+        entries = [alternates_entry(os.fspath(path)) for path in self.borrowed]
+        (repository / "objects/info/alternates").write_bytes(b"".join(os.fsencode(one) + b"\n" for one in entries))
+
+    # What `tree` asks of git
+
+    def _run(self, *arguments: str, stdin: bytes | None = None) -> Finished:
+        return self._git.run(*_FAST, *arguments, stdin=stdin)
+
+    def _head(self) -> str:
+        return self._run("rev-parse", "--verify", "--quiet", "HEAD^{commit}").line
+
+    def _entries(self) -> dict[bytes, tuple[bytes, bytes]]:
+        """Of the index: mode and object id by path."""
+        found = {}
+        for record in _checked(self._run("ls-files", "-z", "-s")).out.split(b"\0")[:-1]:
+            about, _, path = record.partition(b"\t")
+            found[path] = (about[:6], about[7:47])
+        return found
+
+    def _update(self, names: Collection[bytes], *options: str) -> None:
+        if names:
+            listed = b"".join(name + b"\0" for name in sorted(names))
+            _checked(self._run("update-index", *options, "-z", "--stdin", stdin=listed))
+
+    def _ignored(self, names: Collection[bytes]) -> set[bytes]:
+        if not names:
+            return set()
+        # "./" in front: a name that begins with ":" would be read as a pattern.
+        listed = b"".join(b"./" + name + b"\0" for name in sorted(names))
+        done = self._run("check-ignore", "--no-index", "-z", "--stdin", stdin=listed)
+        if done.code > 1:
+            raise _broken(done)
+        return {name[2:] for name in done.out.split(b"\0")[:-1]}
+
+    def _mark_links(self, links: dict[bytes, tuple[bytes, bytes]]) -> None:
+        """A plain file that holds a link's target stands for that link."""
+        if links:
+            now = self._entries()
+            same = [path for path, (_, target) in links.items() if now.get(path, (_LINK, b""))[1] == target]
+            listed = b"".join(b"%s %s\t%s\0" % (*links[path], path) for path in same)
+            _checked(self._run("update-index", "-z", "--index-info", stdin=listed))
+
+
+def create(repository: Repository, place: Place, objects: Objects, folder: Path, tree: str) -> Workspace:
+    """A new workspace in `folder`, which must not be there yet, with the files of `tree`."""
+    try:
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700)
+        with ExitStack() as failing:
+            made = Workspace(repository, place, objects, folder)
+            failing.callback(made.remove)
+            made.begin(tree)
+            failing.pop_all()
+    except OSError as error:
+        raise InfrastructureError(f"the workspace {folder} cannot be made: {error.strerror}.") from error
+    return made
+
+
+def remove_old(place: Place, parent: Path, before: datetime, *, dry_run: bool) -> list[str]:
+    """Delete the workspaces below `parent` that no process has open or has had open since then; their names."""
+    removed = []
+    for folder in sorted(parent.iterdir()) if parent.is_dir() else ():
+        with suppress(OSError, InfrastructureError):  # in use, or going
+            used = max(each.stat().st_mtime for each in (folder, *folder.glob("kept.git/index")))
+            if datetime.fromtimestamp(used, UTC) < before:
+                os.close(_locked(folder))
+                if not dry_run:
+                    _remove(folder, place)
+                removed.append(folder.name)
+    return removed
+
+
+def _walk(root: Path, submodules: Collection[bytes]) -> tuple[set[bytes], set[bytes]]:
+    """Paths of files and links, and of folders, below `root`; nothing of `.git` at any level, of pipes or devices."""
+    top = os.fsencode(root) + b"/"
+    files: set[bytes] = set()
+    folders: set[bytes] = set()
+    waiting = [b""]
+    while waiting:  # no recursion: an agent may nest deeper than Python's stack
+        start = waiting.pop()
+        try:
+            with os.scandir(top + start) as found:
+                entries = list(found)
+        except OSError as error:
+            if error.errno in (errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR):
+                continue  # too deep for git as well; or it went while we looked
+            raise UsageError(f"{paths.quote(paths.decode(start))} cannot be read ({error.strerror}).") from error
+        for entry in entries:
+            path = start + entry.name
+            if entry.name == b".git":
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                folders.add(path)
+                if path not in submodules:
+                    waiting.append(path + b"/")
+            elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
+                files.add(path)
+            elif entry.name in _READ_BY_GIT:
+                raise UsageError(f"{paths.quote(paths.decode(path))} is a pipe or device, which git would wait for.")
+    return files, folders
+
+
+def _ignore_rules(place: Place) -> bytes:
+    """What the user's git ignores besides the tree's .gitignore: core.excludesFile, then info/exclude, which wins."""
+    environ = place.git.environ
+    named = place.git.run("config", "--type=path", "--get", "core.excludesFile").line
+    homes = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '')}/.config"
+    files = [place.root / (named or f"{homes}/git/ignore"), place.common_dir / "info/exclude"]
+    sizes = {file: file.stat().st_size for file in files if file.is_file()}
+    return b"\n".join(file.read_bytes() for file, size in sizes.items() if size <= _MAX_IGNORE_BYTES) + b"\n"
+
+
+def _locked(folder: Path) -> int:
+    """Hold the folder until the descriptor is closed, by a crash at the latest. InfrastructureError if another does."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise InfrastructureError(f"there is no workspace {folder}: {error.strerror}.") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise InfrastructureError(f"another process uses the workspace {folder}: wait for its end.") from error
+    return descriptor
+
+
+def _remove(folder: Path, place: Place) -> None:
+    """Delete a folder however deep it is; agents' tools leave folders that nobody may write to."""
+    for command in (["chmod", "-R", "u+rwX", "--"], ["rm", "-rf", "--"]):
+        subprocess.run([*command, folder], env=place.git.environ, capture_output=True, check=False)
+    if os.path.lexists(folder):
+        raise InfrastructureError(f"the folder {folder} cannot be deleted: something in it is in use or protected.")
+
+
+def _checked(done: Finished) -> Finished:
+    if done.code:
+        raise _broken(done)
+    return done
+
+
+def _broken(done: Finished) -> InfrastructureError:
+    return InfrastructureError(f"git could not read the workspace ({done.said}).")

@@ -1,0 +1,63 @@
+"""What a turn made of its workspace, from the trees before and after it: what the agent did by Bash is in it, too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import Change, FileDiff, FileVersion, Side
+from vibe_gate.domain.turn import Content, TurnChange, TurnFile, TurnGit
+
+if TYPE_CHECKING:
+    from vibe_gate.git import Workspace
+
+
+class ContentRecorder(Protocol):
+    """Where one turn is written; `relative` is its folder in the run's bundle, "" if it is not recorded."""
+
+    relative: str
+
+    def content(self, side: Side, data: bytes) -> Content | None:
+        """Keep one side of a file; of a large one only hash and size."""
+
+
+class TurnChanges:
+    """What one turn makes of the workspace: `agent.hold` calls it when the session has ended, as its `made`.
+
+    Afterwards `after` is the tree that the turn left, kept in the workspace under the turn's name, and `change` what
+    it made of `before`.
+    """
+
+    def __init__(self, workspace: Workspace, before: str) -> None:
+        self.before = before
+        self.after = before
+        self.change: Change | None = None
+        self._workspace = workspace
+
+    def __call__(self, record: ContentRecorder) -> TurnChange:
+        """Take the tree; write down the contents of what differs."""
+        workspace = self._workspace
+        self.after = workspace.tree()
+        self.change = workspace.change(self.before, self.after)
+        if record.relative:
+            name = record.relative.removeprefix("nodes/").replace(".", "_")  # a ref's name has rules about dots
+            workspace.keep(name, self.after)
+        # Contents come before the patch: of a secret whose name is on another line they alone teach the redactor.
+        files = tuple(self._file(file, record) for file in self.change.files)
+        states = TurnGit(before=workspace.state(self.before), after=workspace.state(self.after))
+        patch = workspace.repository.patch(self.change) if files else b""
+        return TurnChange(before=self.before, after=self.after, patch=patch, git=states, files=files)
+
+    def _file(self, file: FileDiff, record: ContentRecorder) -> TurnFile:
+        def content(side: Side, version: FileVersion | None) -> Content | None:
+            return record.content(side, self._workspace.repository.read(version)) if version else None
+
+        return TurnFile(
+            path=file.shown_path,
+            old_path=None if file.old_path is None else paths.quote(file.old_path),
+            change_type=file.change_type,
+            before=content("before", file.before),
+            after=content("after", file.after),
+            added=file.added,
+            deleted=file.deleted,
+        )

@@ -1,0 +1,93 @@
+"""The conversation of an agent's turn: kept as a session, so that a later run can go on with it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vibe_gate.agent import Conversation, TurnEnd, sessions
+from vibe_gate.domain.bundles import STORE
+from vibe_gate.errors import StorageError
+from vibe_gate.run.changes import TurnChanges
+from vibe_gate.run.tree import RunTree
+from vibe_gate.sessions import SessionMeta, Sessions
+
+if TYPE_CHECKING:
+    from vibe_gate.review import Begun
+
+
+def sessions_of(begun: Begun, root: Path) -> Sessions:
+    """The sessions of the repository at `root`. StorageError if nothing can be written there."""
+    run = begun.run
+    index = run.state.run_index(root / STORE / "sessions")
+    return Sessions(begun.store.sessions(), run.redactor.value, run.clock, index)
+
+
+class KeptConversation:
+    """One turn's conversation, held from here to `close`. StorageError if another process goes on with it."""
+
+    def __init__(self, kept: Sessions, workspace: Path, goes_on: SessionMeta | None, **about: Any) -> None:  # noqa: ANN401
+        """`goes_on`: the session that the turn goes on with; `about`: fields of SessionMeta of a new one."""
+        self._mirror = kept.open(workspace, sessions.project_key(workspace), **about)
+        self._id = goes_on.session_id if goes_on else str(uuid.uuid4())
+        self.about = about
+        if goes_on and self._mirror.hold(self._id).turns != goes_on.turns:
+            self._mirror.close()
+            raise StorageError(f"The session {goes_on.id} was just used by another process; try again.")
+        last = goes_on.turns[-1].last if goes_on and goes_on.turns else ""
+        if goes_on:
+            self.given = Conversation(store=self._mirror, resume=self._id, resume_at=last)
+        else:
+            self.given = Conversation(store=self._mirror, session_id=self._id)
+
+    def finish(self, end: TurnEnd, before: str, changes: TurnChanges | None, patch: bytes) -> None:
+        """Note how the turn ended, and what it made of the files. StorageError."""
+        ending, after = end.ending, changes.after if changes else before
+        came = self._mirror.finish(
+            self._id,
+            before=before,
+            after=after,
+            usd=ending.cost.usd,
+            input_tokens=ending.cost.input_tokens,
+            output_tokens=ending.cost.output_tokens,
+            status=ending.status,
+            run=self.about["run"],
+            node=self.about["node"],
+        )
+        if came and patch:
+            self._mirror.keep(self._id, f"{after}.patch", patch)
+
+    def close(self) -> None:
+        """Let others go on with it."""
+        self._mirror.close()
+
+
+def go_on(kept: Sessions, meta: SessionMeta, tree: RunTree) -> str:
+    """Begin with the files that the session left; why that cannot be, as a note for people, or "".
+
+    They come from the workspace of the run that left them. In another clone, where that is not, they are made anew by
+    the patches that the session keeps.
+    """
+    if not meta.turns or not meta.turns[-1].after:
+        return ""
+    known = {tree_id for turn in _turns(kept, meta) for tree_id in (turn.before, turn.after)}
+    for turn in reversed(meta.turns):
+        if turn.after == meta.turns[-1].after and tree.begin_at(turn.after, turn.run, known):
+            return ""
+    patches = {turn.after: (turn.before, kept.kept(meta, f"{turn.after}.patch")) for turn in meta.turns}
+    if tree.rebuild(meta.turns[-1].after, patches, known):
+        return ""
+    return f"The files that {meta.id} left are not in this clone; it goes on with your files as they are."
+
+
+def _turns(kept: Sessions, meta: SessionMeta) -> Iterator[Any]:
+    """Those of the session, and of those that it was copied from."""
+    by_id = {one.session_id: one for one in kept.all()}
+    seen: set[str] = set()
+    one: SessionMeta | None = meta
+    while one is not None and one.session_id not in seen:
+        seen.add(one.session_id)
+        yield from one.turns
+        one = by_id.get(one.parent_session_id)

@@ -1,0 +1,59 @@
+"""One agent on its own: started at once, awaited, watched, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator
+
+from vibe_gate.agent import Stop
+from vibe_gate.errors import StorageError, UsageError
+from vibe_gate.run.conclusion import WorkflowRun
+from vibe_gate.run.stages import Watcher
+from vibe_gate.store import RunResult
+
+
+class AgentExecution:
+    """An agent at work. `await` gives its turn's RunResult; asyncio.gather takes it as it is.
+
+    Awaiting raises what a watcher raised, with the turn's RunResult as its `result`, and GateErrors.
+    """
+
+    def __init__(self, begin: Callable[[list[Watcher], Stop], Awaitable[WorkflowRun]]) -> None:
+        self._watchers: list[Watcher] = []
+        self._stop = Stop()
+        self.result: RunResult | None = None
+        """The turn's, once it has ended and was recorded."""
+        self.run: WorkflowRun | None = None
+        """The whole run, once it has ended."""
+        try:
+            self._task = asyncio.get_running_loop().create_task(self._carried_out(begin))
+        except RuntimeError:
+            raise UsageError("run_agent needs a running event loop: call it inside of `async def`.") from None
+
+    def __await__(self) -> Generator[object, None, RunResult]:
+        return self._task.__await__()
+
+    def watch(self, watcher: Watcher) -> AgentExecution:
+        """Call `watcher` with each step of the agent before it goes on; what it raises stops the agent."""
+        self._watchers.append(watcher)
+        return self
+
+    def abort(self, reason: str) -> None:
+        """Stop the agent within one tool call; its status is "aborted", and its bundle whole."""
+        self._stop.abort(reason)
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self._task.done()
+
+    async def _carried_out(self, begin: Callable[[list[Watcher], Stop], Awaitable[WorkflowRun]]) -> RunResult:
+        self.run = await begin(self._watchers, self._stop)
+        (stage,) = self.run.results
+        self.result = stage.result if stage.bundle else None
+        if stage.error is not None:
+            stage.error.result = self.result  # type: ignore[attr-defined]
+            raise stage.error
+        if self.result is None:
+            raise StorageError(" ".join(self.run.review.notes) or "The agent's turn was not recorded.")
+        return self.result

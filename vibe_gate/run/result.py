@@ -1,0 +1,114 @@
+"""What a stage came to, and how a loop over stages ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from vibe_gate.domain.turn import TurnTodo
+from vibe_gate.domain.verdict import RunOutcome
+from vibe_gate.domain.wire import Status
+from vibe_gate.domain.workflow import UntilEnd
+from vibe_gate.errors import StorageError
+from vibe_gate.store import FileChange, RunResult, read_bundle
+
+if TYPE_CHECKING:
+    from vibe_gate.judging.assemble import RunVerdict
+    from vibe_gate.review import GateResult
+
+StageOutcome = Literal["pass", "fail", "inconclusive", "error", "skipped"]
+
+OUTCOMES: dict[Status, RunOutcome] = {
+    "answered": "pass", "done": "pass", "budget": "inconclusive", "timeout": "inconclusive",
+}  # fmt: skip
+"""Of a stage by how its agent's session ended; "error" for any other end."""
+
+CONDITIONS: Mapping[str, StageOutcome] = {
+    "passed": "pass", "failed": "fail", "inconclusive": "inconclusive", "error": "error", "skipped": "skipped",
+}  # fmt: skip
+"""What `when` says of a stage, and the outcome that it means; "changed" and "unchanged" are about its trees."""
+
+
+class Todos(list[TurnTodo]):
+    """An agent's own list at the end of its turn."""
+
+    @property
+    def all_completed(self) -> bool:
+        """Whether nothing is left to do; true of an empty list."""
+        return all(todo.status == "completed" for todo in self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageResult:
+    """One run of a stage: of an agent, of rubrics, or of a TOML stage with `until`, which has both.
+
+    `node` is its place in the run's graph. `before` and `after` are tree ids of the workspace. Of an agent: `status`
+    and `reason` say how its session ended, `message` is its last one, `answer` fills the schema it was given, `patch`
+    is what it changed. Of rubrics: `verdict`. `error` is what a watcher raised.
+    """
+
+    id: str
+    node: str
+    outcome: StageOutcome
+    reason: str = ""
+    before: str = ""
+    after: str = ""
+    agent: str = ""
+    status: str = ""
+    message: str = ""
+    answer: Mapping[str, Any] | None = None
+    session_id: str = ""
+    patch: bytes = field(default=b"", repr=False)
+    verdict: RunVerdict | None = field(default=None, repr=False)
+    gate: GateResult | None = field(default=None, repr=False)
+    bundle: Path | None = None
+    error: Exception | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether it ended well."""
+        return self.outcome == "pass"
+
+    @property
+    def changed(self) -> bool:
+        """Whether it left another tree than it found."""
+        return self.before != self.after
+
+    def fulfils(self, condition: str) -> bool:
+        """Whether a Condition of `when` holds for it."""
+        if condition in ("changed", "unchanged"):
+            return self.outcome != "skipped" and self.changed == (condition == "changed")
+        return self.outcome == CONDITIONS[condition]
+
+    @property
+    def result(self) -> RunResult:
+        """What the agent's turn did, from its bundle. StorageError: no agent ran, or nothing could be recorded."""
+        if self.bundle is None:
+            raise StorageError(f"The stage {self.node} has no recorded turn.")
+        return read_bundle(self.bundle)
+
+    @property
+    def todos(self) -> Todos:
+        """The agent's own list at the end of its turn; empty if no turn was recorded."""
+        return Todos(self.result.todos if self.bundle else ())
+
+    @property
+    def files(self) -> list[FileChange]:
+        """The files that the agent changed."""
+        return self.result.files.changed() if self.bundle else []
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """How a loop ended: each iteration's result, whether it `converged`, and the reason."""
+
+    results: tuple[StageResult, ...]
+    converged: bool
+    reason: UntilEnd
+
+    @property
+    def last(self) -> StageResult:
+        """The last iteration's result."""
+        return self.results[-1]

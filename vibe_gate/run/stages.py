@@ -1,0 +1,459 @@
+"""Carrying out stages: an agent's turn or a gate, each a node of the run's graph."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from vibe_gate.agent import Stop, Turn, TurnEnd, TurnProgress, hold
+from vibe_gate.domain.agent import Agent
+from vibe_gate.domain.change import Selection
+from vibe_gate.domain.context import RunContext, repeated
+from vibe_gate.domain.event import Earlier
+from vibe_gate.domain.gate import McpServer
+from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.summary import AgentAuthored
+from vibe_gate.errors import ApprovalNeeded, StorageError, UsageError
+from vibe_gate.gate import trust
+from vibe_gate.gateway import Upstream, Wire, find_upstream, wire_from
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.judging.judge import ModelSession, model_session
+from vibe_gate.review import Begun, Progress, ReviewRequest, gate_stage
+from vibe_gate.run.changes import TurnChanges
+from vibe_gate.run.conversation import KeptConversation, go_on, sessions_of
+from vibe_gate.run.prompts import DATA_RULE, PromptParts, handed_over
+from vibe_gate.run.result import OUTCOMES, StageResult
+from vibe_gate.run.resume import given_again
+from vibe_gate.run.tree import RunTree
+from vibe_gate.sandbox import agent_wall, run_command
+from vibe_gate.sessions import SessionMeta
+from vibe_gate.store import RunResult
+
+Watcher = Callable[[TurnProgress], object]
+Approve = Callable[[str, Agent, str], bool | None]
+"""Asks a person whether the agent may begin at this node, given its prompt; None: nobody is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageRequest:
+    """What one run of an agent's stage is asked. None takes the agent's own setting, then the gate's.
+
+    `context` are results that are handed over; `after` the nodes that it comes after; `workspace` another repository.
+    `resume`: the session to go on with, by its id or an unambiguous beginning.
+    """
+
+    id: str
+    agent: Agent
+    parts: PromptParts
+    context: tuple[StageResult | RunResult, ...] = ()
+    after: tuple[str, ...] = ()
+    schema: Mapping[str, Any] | None = None
+    workspace: Path | None = None
+    resume: str = ""
+    model: str | None = None
+    timeout_s: float | None = None
+    max_cost_usd: float | None = None
+    watchers: Sequence[Watcher] = ()
+    stop: Stop = field(default_factory=Stop)
+
+
+class Stages:
+    """The stages of one run: what has run, and what they share."""
+
+    def __init__(
+        self,
+        begun: Begun,
+        repository: Repository,
+        request: ReviewRequest,
+        *,
+        progress: Progress,
+        tick: Progress | None,
+        approve: Approve | None,
+        interactive: bool,
+        files: Mapping[str, bytes],
+    ) -> None:
+        self.begun, self.request = begun, request
+        self.results: list[StageResult] = []
+        self.after: dict[str, tuple[str, ...]] = {}
+        """By node, the nodes that it comes directly after."""
+        self.earlier = begun.run.record.earlier or Earlier()
+        """What the run had come to before it was resumed."""
+        resumed = begun.run.record.earlier is not None
+        self.tree = RunTree(repository, begun.subject.change, begun.run.record.run_id, resumed=resumed)
+        self.session: ModelSession | None = None
+        self.notes: list[str] = []
+        """Sentences for people."""
+        self._trees = {repository.root: self.tree}
+        self._times: Counter[str] = Counter()
+        self._progress, self._tick = progress, tick
+        self._approve, self._interactive = approve, interactive
+        self._files = dict(files)
+        self._open = ExitStack()
+
+    def __enter__(self) -> Stages:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            for tree in self._trees.values():
+                if why := tree.leave(done=kind is None):
+                    self._progress("workspace", why)
+        finally:
+            self._open.close()
+
+    @property
+    def run(self) -> RunContext:
+        """What the run shares."""
+        return self.begun.run
+
+    # The graph
+
+    def added(self, id: str, after: Iterable[str], **about: str) -> str:
+        """A new node for the stage, after the nodes `after`; its id."""
+        node = ""
+        while not node or node in self.after:
+            node = id + repeated(self._times[id])
+            self._times[id] += 1
+        self.after[node] = tuple(after)
+        self.run.record.event("node.added", node, **about)
+        for before in self.after[node]:
+            self.run.record.event("edge.added", **{"from": before, "to": node})
+        return node
+
+    def latest(self) -> tuple[str, ...]:
+        """The nodes that have ended and that no other that has ended comes after, past those that were skipped, too."""
+        ended = [result.node for result in self.results]
+        passed: set[str] = set()
+        waiting = [before for node in ended for before in self.after[node]]
+        while waiting:
+            node = waiting.pop()
+            if node not in passed:
+                passed.add(node)
+                waiting += self.after[node]
+        return tuple(node for node in ended if node not in passed)
+
+    def explain(self, result: StageResult, reason: str) -> None:
+        """Say at the result's node why its loop ended."""
+        told = f"{reason}: {result.reason}" if result.reason else reason
+        self.results[self.results.index(result)] = replace(result, reason=told)
+        self.run.record.event("node.status", result.node, status="DONE", reason=told, outcome=result.outcome)
+
+    def trees(self) -> tuple[str, ...]:
+        """The trees as they are now: the run's own, then those of other repositories."""
+        return tuple(tree.now for tree in self._trees.values())
+
+    def skip(self, id: str, after: Iterable[str], why: str, kind: str) -> StageResult:
+        """A stage that is not run."""
+        node = self.added(id, after, kind=kind)
+        self.run.record.event("node.status", node, status="SKIPPED", reason=why)
+        self._progress(node, f"skipped: {why}")
+        return StageResult(id=id, node=node, outcome="skipped", reason=why)
+
+    def _ended(self, result: StageResult, status: str, **about: str) -> StageResult:
+        self.results.append(result)
+        trees = {"before": result.before, "after": result.after}
+        self.run.record.event(
+            "node.status", result.node, status=status, reason=result.reason, outcome=result.outcome, **trees, **about
+        )
+        session = self.session
+        usd = session.gateway.spent().by_node.get(result.node, 0.0) if session else 0.0
+        self._progress(result.node, f"{result.outcome}{f' · ${usd:.4f}' if usd else ''}{_because(result)}")
+        return result
+
+    # Gates
+
+    async def gate(self, id: str, rubrics: tuple[Rubric, ...], after: Iterable[str], tree: RunTree) -> StageResult:
+        """Checks and judges of the change as it is now."""
+        node = self.added(id, after, kind="gate")
+        self.run.record.event("node.status", node, status="RUNNING")
+        async with tree.reading():
+            subject = replace(self.begun.subject, change=tree.current, rubrics=rubrics, stage=node)
+            if tree.written:
+                hints = (*subject.authored.hints, "this run's agents")
+                subject = replace(subject, authored=AgentAuthored(decision=True, hints=hints))
+            self.run.record.event("edge.added", **{"from": node, "to": subject.checks_node})
+            tell = partial(self._told, node)
+            judged = await gate_stage(self.request, subject, tree.repository, self.run, tell, self._shared)
+            verdict = judged.verdict()
+            result = StageResult(
+                id=id, node=node, outcome=verdict.outcome, before=tree.now, after=tree.now, verdict=verdict, gate=judged
+            )
+        return self._ended(result, "DONE")
+
+    def _told(self, node: str, stage: str, text: str) -> None:
+        self._progress(node, f"{stage}: {text}")
+
+    def tree_of(self, workspace: Path | None) -> RunTree:
+        """The files of that repository in this run; the run's own without one."""
+        if workspace is None or workspace.resolve() in self._trees:
+            return self._trees[workspace.resolve()] if workspace else self.tree
+        repository = self._open.enter_context(open_repository(workspace, self.run.environ))
+        if repository.root not in self._trees:
+            change = repository.change(Selection("worktree"))
+            resumed = self.run.record.earlier is not None
+            self._trees[repository.root] = RunTree(repository, change, self.run.record.run_id, resumed=resumed)
+        return self._trees[repository.root]
+
+    # Agents
+
+    async def agent(self, asked: StageRequest) -> StageResult:
+        """One turn of an agent."""
+        agent = asked.agent
+        if agent.writes and agent.level == "none":
+            raise UsageError(f'The agent {agent.id} has tools that write, so its isolation cannot be "none".')
+        node = self.added(
+            asked.id, asked.after, kind="stage", agent=agent.id, digest=agent.digest, isolation=agent.level
+        )
+        tree = self.tree_of(asked.workspace)
+        if node in self.earlier.stages:
+            return await self._given_again(node, asked, tree)
+        if not self._approved(node, asked):
+            denied = StageResult(
+                id=asked.id, node=node, outcome="inconclusive", reason="a person denied it", agent=agent.id
+            )
+            return self._ended(denied, "CANCELLED")
+        session, goes_on = self._model_session(), self._goes_on(asked, tree)
+        async with tree.reading() if agent.level == "none" else tree.writing() as folder:
+            before, changes = tree.now, None
+            if folder is None:
+                folder = session.folder / node / "tree"
+                with self.run.deadline.interrupting():
+                    tree.repository.export(before, folder)
+            else:
+                session.places[str(folder)] = "{{workspace}}"
+                changes = TurnChanges(tree.workspace, before)
+            self._progress(node, f"agent {agent.id}")
+            turn = self._turn(node, asked, session, folder, tree)
+            with self._kept(turn, asked, goes_on, tree) as (turn, finish):
+                end = await self._hold(turn, asked, session, changes)
+                finish(end, before, changes)
+            if changes is not None:
+                tree.now = changes.after
+            result = self._of_turn(node, asked, end, before, tree, changes)
+        digests = {"digest": agent.digest, "prompt": self._prompt_digest(asked), "session_id": end.ending.session_id}
+        done = {"pass": "DONE"}.get(result.outcome, "CANCELLED" if result.status == "aborted" else "ERROR")
+        return self._ended(result, done, **digests)
+
+    def _goes_on(self, asked: StageRequest, tree: RunTree) -> SessionMeta | None:
+        """The session to go on with, after its files are there. UsageError, StorageError."""
+        if not asked.resume:
+            return None
+        kept = sessions_of(self.begun, self.tree.repository.root)
+        meta = kept.find(asked.resume)
+        self.notes += filter(None, [go_on(kept, meta, tree)])
+        return meta
+
+    @contextmanager
+    def _kept(
+        self, turn: Turn, asked: StageRequest, goes_on: SessionMeta | None, tree: RunTree
+    ) -> Iterator[tuple[Turn, Callable[[TurnEnd, str, TurnChanges | None], None]]]:
+        """The turn with its conversation kept, and what notes its end. What cannot be kept does not stop an agent."""
+        root = self.tree.repository.root
+        about = {"agent": asked.agent.id, "model": turn.model, "cwd": str(root)}
+        about |= {"run": self.run.record.run_id, "node": turn.node}
+        try:
+            conversation = KeptConversation(sessions_of(self.begun, root), turn.cwd, goes_on, **about)
+        except StorageError as error:
+            if goes_on is not None:
+                raise
+            self.notes.append(f"The conversation of {turn.node} is not kept: {error}")
+            yield turn, lambda end, before, changes: None
+            return
+
+        def finish(end: TurnEnd, before: str, changes: TurnChanges | None) -> None:
+            made = changes.change if changes else None
+            patch = tree.repository.patch(made) if made and made.files else b""
+            try:
+                conversation.finish(end, before, changes, self.run.redactor.data(patch))
+            except StorageError as error:
+                self.notes.append(f"The conversation of {turn.node} is not kept whole: {error}")
+
+        try:
+            yield replace(turn, conversation=conversation.given), finish
+        finally:
+            conversation.close()
+
+    async def _given_again(self, node: str, asked: StageRequest, tree: RunTree) -> StageResult:
+        """What the stage came to before the run was resumed."""
+        digests = asked.agent.digest, self._prompt_digest(asked)
+        kept, bundle = self.earlier.stages[node], self.run.record.directory
+        async with tree.reading():
+            result = await given_again(asked.id, node, asked.agent.id, digests, kept, tree, bundle)
+        self.results.append(result)
+        self._progress(node, f"{result.outcome} · recorded{_because(result)}")
+        return result
+
+    def _approved(self, node: str, asked: StageRequest) -> bool:
+        """Whether a person lets the stage begin, if one must be asked. ApprovalNeeded: nobody is there."""
+        if not self._interactive:
+            return True
+        self.run.record.event("node.status", node, status="BLOCKED", reason="approval")
+        answer = self._approve(node, asked.agent, asked.parts.prompt) if self._approve else None
+        if answer is None:
+            self.run.record.close()  # no end is written: the run waits, and can be resumed
+            raise ApprovalNeeded(f"blocked: {node}")
+        return answer
+
+    async def _hold(
+        self, turn: Turn, asked: StageRequest, session: ModelSession, changes: TurnChanges | None
+    ) -> TurnEnd:
+        answers = 0
+
+        async def watch(event: TurnProgress) -> None:
+            nonlocal answers
+            answers += event.kind == "usage"
+            if self._tick is not None:
+                usd = session.gateway.spent().by_node.get(turn.node, 0.0)
+                self._tick(turn.node, f"turn {answers} · ${usd:.4f}" + (f" · {event.tool}" if event.tool else ""))
+            for watcher in asked.watchers:
+                said = watcher(event)
+                if inspect.isawaitable(said):
+                    await said
+
+        left = self.run.deadline.left()
+        async with session.slots:
+            return await hold(
+                turn,
+                record=self.run.record,
+                wire=session.gateway,
+                environ=self.run.environ,
+                homes=session.folder,
+                timeout_s=min(asked.timeout_s or asked.agent.timeout_s or left, left),
+                watch=watch,
+                stop=asked.stop,
+                made=changes,
+            )
+
+    def _turn(self, node: str, asked: StageRequest, session: ModelSession, folder: Path, tree: RunTree) -> Turn:
+        agent, file = asked.agent, self.begun.subject.gate.file
+        sections = [*asked.parts.text(session.nonce, self._read, partial(self._output, tree))]
+        sections += handed_over(asked.context, session.nonce)
+        has_data = bool(asked.context or asked.parts.prompt_command)
+        return Turn(
+            node=node,
+            prompt="\n\n".join(sections),
+            system_prompt=agent.system_prompt + (DATA_RULE.replace("NONCE", session.nonce) if has_data else ""),
+            schema=asked.schema,
+            cwd=folder,
+            model=asked.model or agent.model or self._default_model(),
+            tools=agent.tools,
+            disallowed_tools=agent.disallowed_tools,
+            mcp_servers={name: _mcp(file.mcp, name, self.run.environ) for name in agent.mcp_servers},
+            images=asked.parts.pictures(self._read),
+            max_turns=agent.max_turns or file.budget.max_turns,
+            max_cost_usd=asked.max_cost_usd or agent.max_cost_usd,
+            working=True,
+            wall=self._wall(tree) if agent.level == "sandbox" else None,
+        )
+
+    def _wall(self, tree: RunTree) -> Callable[[Path, Path], Sequence[str]] | None:
+        """What puts the agent's program behind the wall. InfrastructureError: this system has none."""
+        allowed = self.begun.subject.gate.file.agent.allow_unwalled
+        workspace = tree.workspace
+        wall = agent_wall(workspace.root, workspace.borrowed, self.run.environ, allow_unwalled=allowed)
+        if wall is None:
+            self.notes.append("An agent ran without a wall: this system has none, and the gate allows it.")
+        return wall
+
+    def _of_turn(
+        self, node: str, asked: StageRequest, end: TurnEnd, before: str, tree: RunTree, changes: TurnChanges | None
+    ) -> StageResult:
+        ending, record = end.ending, self.run.record
+        outcome = OUTCOMES.get(ending.status, "error")
+        made = changes.change if changes else None
+        if ending.status == "budget":
+            self.run.record.event("budget.reached", node, limit_usd=self._limit(asked), not_asked=[])
+        return StageResult(
+            id=asked.id,
+            node=node,
+            outcome=outcome,
+            reason="" if outcome == "pass" else self.run.redactor.text(ending.detail),
+            before=before,
+            after=tree.now,
+            agent=asked.agent.id,
+            status=ending.status,
+            message=ending.text,
+            answer=ending.answer,
+            session_id=ending.session_id,
+            patch=tree.repository.patch(made) if made and made.files else b"",
+            bundle=record.directory / end.folder if end.folder else None,
+            error=end.error,
+        )
+
+    def _limit(self, asked: StageRequest) -> float:
+        run_limit = self.session.limit_usd if self.session else 0.0
+        return min(asked.max_cost_usd or asked.agent.max_cost_usd or run_limit, run_limit)
+
+    def _default_model(self) -> str:
+        gate = self.begun.subject.gate
+        own = self.run.environ.get("ANTHROPIC_MODEL") if gate.origin == "built-in" else None
+        return own or gate.file.model.default
+
+    def _prompt_digest(self, asked: StageRequest) -> str:
+        """Of what is asked, without what differs from run to run."""
+        parts = [str(asked.parts), *handed_over(asked.context, "nonce")]
+        text = self.run.redactor.text("\0".join(parts))  # what a run that is resumed hands over was redacted
+        return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+    def _read(self, path: str) -> bytes:
+        """A prompt file or image of the trusted revision."""
+        if path not in self._files:
+            gate, repository = self.begun.subject.gate, self.tree.repository
+            revision = repository.snapshot() if gate.revision == trust.WORKTREE else gate.revision
+            data = repository.tree(revision or self.tree.change.before).read(path)
+            if data is None:
+                raise UsageError(f"There is no file {path} at the trusted revision.")
+            self._files[path] = data
+        return self._files[path]
+
+    def _output(self, tree: RunTree, argv: tuple[str, ...]) -> str:
+        """What a prompt's command prints in an export of the files as they are."""
+        folder = self._model_session().folder / f"command-{len(self.after)}"
+        tree.repository.export(tree.now, folder)
+        left = self.run.deadline.left()
+        ended = run_command(argv, cwd=folder, timeout_s=left, environ=self.run.environ)
+        how = ended.failure or (f"exit code {ended.exit_code}" if ended.exit_code else "")
+        return self.run.redactor.text(ended.output.replace(f"{folder}/", "")) + (f"\n({how})" if how else "")
+
+    # The model
+
+    def _model_session(self) -> ModelSession:
+        wire = wire_from(self.run.environ, self.request.wire, self.request.cassette)
+        return self._opened(wire, find_upstream(self.run.environ))
+
+    def _shared(self, wire: Wire, upstream: Upstream | None) -> AbstractContextManager[ModelSession]:
+        return nullcontext(self._opened(wire, upstream))
+
+    def _opened(self, wire: Wire, upstream: Upstream | None) -> ModelSession:
+        """The run's one way to the model, opened when it is first needed."""
+        if self.session is None:
+            budget = self.begun.subject.gate.file.budget
+            limit = self.request.max_cost_usd or budget.max_cost_usd
+            budget = budget.model_copy(update={"max_cost_usd": max(limit - self.earlier.cost.usd, 0.0)})
+            self.session = self._open.enter_context(model_session(self.run, wire, upstream, budget))
+        return self.session
+
+
+def _because(result: StageResult) -> str:
+    return f" · {result.reason}" if result.reason else ""
+
+
+def _mcp(servers: Mapping[str, McpServer], name: str, environ: Mapping[str, str]) -> Mapping[str, Any]:
+    """A server in the CLI's own form. UsageError: gate.toml names no such server."""
+    server = servers.get(name)
+    if server is None:
+        raise UsageError(f"There is no [mcp.{name}] in gate.toml.")
+    if server.url is not None:
+        return {"type": "http", "url": server.url}
+    passed = {each: environ[each] for each in server.env if each in environ}
+    return {"type": "stdio", "command": server.command, "args": list(server.args), "env": passed}

@@ -1,0 +1,157 @@
+"""The files that stages work on: a snapshot until an agent writes, then the run's one workspace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vibe_gate.domain.change import Change
+from vibe_gate.errors import InfrastructureError, RevisionError
+
+if TYPE_CHECKING:
+    from vibe_gate.git import Repository, Workspace
+
+
+class RunTree:
+    """One repository's files in a run. `start` is the tree it began with, `now` the one that the last writer left."""
+
+    def __init__(self, repository: Repository, change: Change, run_id: str, *, resumed: bool = False) -> None:
+        self.repository = repository
+        self.change = change
+        self.start = self.now = change.after
+        self._run_id = run_id
+        self._resumed = resumed
+        self._stale = False  # the workspace holds other files than `now`
+        self._workspace: Workspace | None = None
+        self._readers = 0
+        self._writing = False
+        self._free = asyncio.Condition()
+
+    @property
+    def written(self) -> bool:
+        """Whether an agent left other files than there were."""
+        return self.now != self.start
+
+    @property
+    def workspace(self) -> Workspace:
+        """The workspace, made when it is first needed."""
+        if self._workspace is None:
+            folder = self.repository.workspaces / self._run_id
+            if self._resumed and (folder.exists() or self.written):
+                self._workspace = self._reopened(folder)
+            if self._workspace is None:
+                self._workspace = self.repository.workspace(folder, self.start)
+        return self._workspace
+
+    def begin_at(self, tree: str, run_id: str, known: Collection[str]) -> bool:
+        """Begin with the tree that the run `run_id` left; whether it is here.
+
+        What agents change is then compared with the user's files, if these are one of the `known` trees; else with
+        `tree`, so that no patch takes back what the user did meanwhile.
+        """
+        if tree == self.start:
+            return True
+        folder = self.repository.workspaces / run_id
+        if not run_id or not folder.is_dir():
+            return False
+        try:
+            earlier = self.repository.reopen_workspace(folder)
+        except InfrastructureError:  # another process has it
+            return False
+        try:
+            self.repository.tree(tree)
+            self._workspace = self.repository.workspace(self.repository.workspaces / self._run_id, tree)
+        except RevisionError:
+            return False
+        finally:
+            earlier.close()
+        self._begun_with(tree, known)
+        return True
+
+    def rebuild(self, tree: str, patches: Mapping[str, tuple[str, bytes]], known: Collection[str]) -> bool:
+        """Begin with a tree made by patches: each tree by the one before it, and what leads there; whether that works.
+
+        A patch that redaction changed leads elsewhere.
+        """
+        workspace = self.workspace
+        for after, (before, patch) in patches.items():
+            if before != after and workspace.patched(before, patch) != after:
+                return False
+        workspace.restore(tree)
+        self._begun_with(tree, known)
+        return True
+
+    def _begun_with(self, tree: str, known: Collection[str]) -> None:
+        self.now = tree
+        if self.start not in known:
+            self.start = tree
+
+    def _reopened(self, folder: Path) -> Workspace | None:
+        """The workspace of the run that died; None, and it is gone, if no agent had left anything in it."""
+        old = self.repository.reopen_workspace(folder)
+        if self.written:
+            return old
+        old.remove()
+        return None
+
+    def recorded(self, after: str) -> None:
+        """A stage of the run that died had left this tree."""
+        self.now, self._stale = after, True
+
+    @property
+    def made(self) -> Change:
+        """What the run's agents changed."""
+        return self.workspace.change(self.start, self.now)
+
+    @property
+    def current(self) -> Change:
+        """The change as it is now: the reviewed one, and what agents added to it."""
+        return self.workspace.change(self.change.before, self.now) if self.written else self.change
+
+    def leave(self, *, done: bool) -> str:
+        """Let go of the workspace; it is kept if the run can be resumed, its trees if sessions go on from them.
+
+        Returns why it could not be deleted, "" if it was: a process that an agent left may still write there.
+        """
+        if self._workspace is None:
+            return ""
+        try:
+            if self.written or not done:
+                self._workspace.close(files=not done)
+            else:
+                self._workspace.remove()
+        except InfrastructureError as error:
+            return str(error)
+        return ""
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Path | None]:
+        """Keep writers away."""
+        async with self._free:
+            await self._free.wait_for(lambda: not self._writing)
+            self._readers += 1
+        try:
+            yield None
+        finally:
+            async with self._free:
+                self._readers -= 1
+                self._free.notify_all()
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[Path | None]:
+        """Have the workspace alone; gives the folder to work in."""
+        async with self._free:
+            await self._free.wait_for(lambda: not self._writing and not self._readers)
+            self._writing = True
+        try:
+            if self._stale and (self.written or self._workspace is not None):
+                self.workspace.restore(self.now)
+            self._stale = False
+            yield self.workspace.root
+        finally:
+            async with self._free:
+                self._writing = False
+                self._free.notify_all()

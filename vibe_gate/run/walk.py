@@ -1,0 +1,193 @@
+"""THE WALK of a workflow: a change comes in, stages run, a verdict and a patch go out. Read review.py first.
+
+    request -> Change -> Gate at the trusted revision -> plan: TOML, Python, one agent
+            -> bundle -> stages, each a node -> outcome of the last ones -> Summary, sealed -> applied, if wanted
+
+A stage is an agent's turn or a gate (checks, then judges, as in a review). Agents that write share one workspace; the
+user's files are touched by `--apply` alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+from vibe_gate.domain.agent import Agent, Isolation
+from vibe_gate.domain.change import Change
+from vibe_gate.domain.gate import Budget, Gate
+from vibe_gate.domain.upkeep import WORKSPACE_DAYS
+from vibe_gate.domain.verdict import RunOutcome
+from vibe_gate.errors import GateError
+from vibe_gate.gate import trust
+from vibe_gate.git import open_repository
+from vibe_gate.judging import GRACE_S, Deadline
+from vibe_gate.review import Begun, Progress, ReviewRequest, World, begin, keep_contents, recording
+from vibe_gate.run.conclusion import WorkflowRun, concluded
+from vibe_gate.run.resume import Resumed, told
+from vibe_gate.run.schedule import scheduled
+from vibe_gate.run.script import load, place_of
+from vibe_gate.run.stages import Approve, StageRequest, Stages
+from vibe_gate.run.workflow import Defaults, Workflow
+from vibe_gate.store import open_state
+
+Steps = Callable[[Workflow, Stages], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What a face asks for: the workflow `workflow` of the gate, or the `one` stage that is given.
+
+    `one` makes that stage of the gate. `model` is for agents that name none. `interactive`: a person is asked before
+    each agent. `apply`: put what the agents changed into the working tree, if the run passes and nothing of it steers
+    agents or decides about a gate. `reviewing`: the verdict is about the change as it was given, whatever agents made
+    of it. `agent` names the agent of `one`, if the gate knows it. `resumed`: the run that is gone on with.
+    """
+
+    review: ReviewRequest
+    workflow: str = ""
+    one: Callable[[Gate], StageRequest] | None = None
+    prompt: str = ""
+    model: str | None = None
+    interactive: bool = False
+    apply: bool = False
+    reviewing: bool = False
+    agent: str = ""
+    resumed: Resumed | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What runs: the workflow's id, its steps, and what run.json says of it. `path` is of a Python source."""
+
+    id: str
+    steps: Steps
+    prompt: str
+    isolation: Isolation
+    path: str = ""
+    timeout_s: float | None = None
+    defaults: Defaults = field(default_factory=Defaults)
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+async def run_workflow(
+    request: RunRequest,
+    *,
+    start: Path,
+    environ: Mapping[str, str],
+    clock: Callable[[], datetime],
+    progress: Progress,
+    tick: Progress | None = None,
+    approve: Approve | None = None,
+) -> WorkflowRun:
+    """Run a workflow about a change of the repository around `start`.
+
+    `tick` hears of every step of an agent; `approve` asks a person. Raises GateError: UsageError and its kinds for what
+    cannot be understood, GatewayError without a way to the model, ApprovalNeeded, IntegrityError if the patch does not
+    apply because the working tree moved.
+    """
+    with open_repository(start, environ) as repository:
+        world = World(repository, environ, clock, open_state(repository.common_dir), time.monotonic())
+        progress("change", "reading the change")
+        with Deadline(world.began, request.review.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
+            change = repository.change(request.review.selection)
+            gate = trust.gate_for(repository, change, base=request.review.base, definitions=request.review.definitions)
+            plan = _plan(request, gate)
+            begun = _begun(request, plan, change, gate, world)
+        await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
+        stages = Stages(
+            begun,
+            repository,
+            request.review,
+            progress=progress,
+            tick=tick,
+            approve=approve,
+            interactive=request.interactive,
+            files=plan.files,
+        )
+        with recording(begun), stages:
+            keep_contents(repository, change, begun.run, named=False)
+            problem = await _carried_out(plan, stages, request)
+            progress("seal", "writing the verdict")
+            done = concluded(plan.id, stages, problem, reviewing=request.reviewing)
+        repository.remove_old_workspaces(clock() - timedelta(days=WORKSPACE_DAYS))
+        if not request.apply or done.patch is None or done.steers or done.review.summary.exit_code:
+            return done
+        repository.apply(done.made, stages.tree.start, done.patch)
+        return replace(done, applied=True)
+
+
+def _begun(request: RunRequest, plan: Plan, change: Change, gate: Gate, world: World) -> Begun:
+    """The run, with a new bundle, or with that of the run that is gone on with."""
+    mode = "interactive" if request.interactive else "auto"
+    asked = told(request.review, request.agent, request.model, reviewing=request.reviewing)
+    about = {"workflow": plan.id, "mode": mode, "prompt": plan.prompt, "isolation": plan.isolation, "request": asked}
+    if request.one is not None and not request.agent:
+        del about["request"]  # an agent of a script, which nobody could give again
+    resumed = request.resumed
+    if resumed is not None:
+        resumed.require_same(change, gate)
+    begun = begin(
+        request.review, change, gate, (), world, deadline_s=plan.timeout_s, about=about,
+        resume=resumed.run_id if resumed else "",
+    )  # fmt: skip
+    if resumed is not None and resumed.mode != mode:
+        begun.run.record.event("run.mode_changed", mode=mode)
+    return begun
+
+
+def _plan(request: RunRequest, gate: Gate) -> Plan:
+    """What the request means. UsageError, DefinitionError."""
+    if request.one is not None:
+        asked = request.one(gate)
+
+        async def one(wf: Workflow, stages: Stages) -> None:
+            await stages.agent(asked)
+
+        return Plan(id=asked.agent.id, steps=one, prompt=request.prompt, isolation=asked.agent.level)
+    found = trust.workflow_named(gate, request.workflow)
+    prompt = f"workflow: {found.id}"
+    if found.file is not None:
+        file = found.file
+        agents = [trust.agent_named(gate, rule.agent) for rule in file.stage if rule.agent]
+        return Plan(
+            id=found.id, steps=partial(scheduled, file), prompt=prompt, isolation=_isolation(agents),
+            timeout_s=file.timeout_s, files=dict(found.files),
+        )  # fmt: skip
+    script = load(found)
+
+    async def steps(wf: Workflow, stages: Stages) -> None:
+        await script.steps(wf)
+
+    return Plan(
+        id=found.id, steps=steps, prompt=prompt, isolation=_isolation(gate.agents), path=found.path,
+        timeout_s=script.timeout, defaults=script.defaults,
+    )  # fmt: skip
+
+
+def _isolation(agents: Iterable[Agent]) -> Isolation:
+    """The weakest level in which one of them writes; "none" if none does."""
+    levels = {agent.level for agent in agents if agent.level != "none"}
+    return "clone" if "clone" in levels else "sandbox" if levels else "none"
+
+
+async def _carried_out(plan: Plan, stages: Stages, request: RunRequest) -> tuple[RunOutcome, str] | None:
+    """Run the steps; what went wrong outside of every stage: the deadline, or an error of a Python workflow."""
+    defaults = Defaults(request.model or plan.defaults.model, plan.defaults.workspace)
+    deadline = stages.run.deadline
+    try:
+        async with asyncio.timeout(deadline.left() + GRACE_S):
+            await plan.steps(Workflow(stages, defaults), stages)
+    except TimeoutError as error:
+        return ("inconclusive", "The deadline was reached.") if not deadline.left() else ("error", repr(error))
+    except GateError:
+        raise
+    except Exception as error:
+        if not plan.path:
+            raise
+        return "error", stages.run.redactor.text(place_of(error, plan.path))
+    return None

@@ -1,0 +1,198 @@
+"""`wf`: what a workflow is written with, in Python by its author, in TOML by the schedule."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vibe_gate.domain.agent import Agent
+from vibe_gate.domain.rubric import Rubric
+from vibe_gate.errors import UsageError
+from vibe_gate.gate import trust
+from vibe_gate.run.prompts import PromptParts
+from vibe_gate.run.result import StageResult, Until
+from vibe_gate.run.stages import StageRequest, Stages, Watcher
+from vibe_gate.store import FileChange, RunResult, read_bundle
+
+Context = StageResult | RunResult | Sequence[StageResult | RunResult]
+
+
+@dataclass(slots=True)
+class Defaults:
+    """What stages take that name none of their own: the model, and another repository to work in."""
+
+    model: str | None = None
+    workspace: str | Path | None = None
+
+
+class StageFiles:
+    """Files that stages changed, in the order of the stages."""
+
+    def __init__(self, stages: Stages) -> None:
+        self._stages = stages
+
+    def all_changed(self) -> list[FileChange]:
+        """Of every stage; a file that two of them changed is there twice."""
+        return [file for result in self._stages.results for file in result.files]
+
+    def by_stage(self, id: str) -> list[FileChange]:
+        """Of one stage, each time it ran."""
+        return [file for result in self._stages.results if result.id == id for file in result.files]
+
+
+@dataclass(frozen=True, slots=True)
+class StageCall:
+    """A tool call, with the stage that made it."""
+
+    stage: str
+    call: Any
+
+
+class StageTools:
+    """Tool calls of all stages."""
+
+    def __init__(self, stages: Stages) -> None:
+        self._stages = stages
+
+    def all(self) -> list[StageCall]:
+        """Every call with its stage, in the order of the stages."""
+        recorded = [result for result in self._stages.results if result.bundle]
+        return [StageCall(result.id, call) for result in recorded for call in result.result.tools.all()]
+
+
+class StageTimeline:
+    """The run's events by time."""
+
+    def __init__(self, stages: Stages) -> None:
+        self._stages = stages
+
+    async def events(self) -> AsyncIterator[Any]:
+        """What the run, its agents and their hooks recorded until now."""
+        async for event in read_bundle(self._stages.run.record.directory).timeline.events():
+            yield event
+
+
+class Workflow:
+    """One run of a workflow, as its function is given it."""
+
+    def __init__(self, stages: Stages, defaults: Defaults) -> None:
+        self.files = StageFiles(stages)
+        self.tools = StageTools(stages)
+        self.timeline = StageTimeline(stages)
+        self.defaults = defaults
+        self._stages = stages
+
+    @property
+    def results(self) -> tuple[StageResult, ...]:
+        """Every stage that has ended, in the order in which they did."""
+        return tuple(self._stages.results)
+
+    async def stage(
+        self,
+        id: str,
+        *,
+        agent: Agent | str | None = None,
+        rubrics: Sequence[Rubric | str] = (),
+        prompt: str = "",
+        prompt_file: str | None = None,
+        prompt_command: Sequence[str] = (),
+        images: Sequence[str] = (),
+        context: Context = (),
+        schema: Mapping[str, Any] | None = None,
+        workspace: str | Path | None = None,
+        model: str | None = None,
+        timeout_s: float | None = None,
+        max_cost_usd: float | None = None,
+        watch: Watcher | None = None,
+        after: Sequence[str] | None = None,
+    ) -> StageResult:
+        """Run a stage: an agent's turn, or the rubrics on the change as it is now.
+
+        `context` are results whose message, todos, patch and verdict are handed over. How an agent's session ended is
+        the result's outcome; an error of `watch` is raised, with the result as its `result`. `after`: nodes that it
+        comes after, in place of all that have ended. UsageError: no such agent or rubric, nothing to do.
+        """
+        nodes = self._stages.latest() if after is None else tuple(after)
+        where = self._workspace(workspace)
+        if agent is None:
+            return await self._stages.gate(id, self._rubrics(rubrics), nodes, self._stages.tree_of(where))
+        if rubrics:
+            raise UsageError(f"The stage {id} has an agent and rubrics; use wf.judge for the rubrics.")
+        parts = PromptParts(
+            prompt=prompt, prompt_file=prompt_file, prompt_command=tuple(prompt_command), images=tuple(images)
+        )
+        asked = StageRequest(
+            id=id,
+            agent=self._agent(agent),
+            parts=parts,
+            context=tuple(context) if isinstance(context, Sequence) else (context,),
+            after=nodes,
+            schema=schema,
+            workspace=where,
+            model=model or self.defaults.model,
+            timeout_s=timeout_s,
+            max_cost_usd=max_cost_usd,
+            watchers=(watch,) if watch else (),
+        )
+        result = await self._stages.agent(asked)
+        if result.error is not None:
+            result.error.result = result  # type: ignore[attr-defined]
+            raise result.error
+        return result
+
+    async def judge(
+        self,
+        result: StageResult,
+        rubrics: Sequence[Rubric | str],
+        *,
+        workspace: str | Path | None = None,
+        id: str | None = None,
+        after: Sequence[str] | None = None,
+    ) -> StageResult:
+        """Hold the change, as it is after `result`, against rubrics; `.passed` and `.verdict` say how it came out."""
+        return await self.stage(id or f"{result.id}-judge", rubrics=rubrics, workspace=workspace, after=after)
+
+    async def until(
+        self,
+        predicate: Callable[[StageResult], bool | Awaitable[bool]],
+        body: Callable[[], Awaitable[StageResult]],
+        *,
+        max_iterations: int = 3,
+    ) -> Until:
+        """Repeat `body` until `predicate` holds for its result.
+
+        It ends as "passed"; "capped" after `max_iterations`; "stalled" when an iteration changed no file;
+        "oscillating" when it left a tree that was there before.
+        """
+        results: list[StageResult] = []
+        seen: list[tuple[str, ...]] = [self._stages.trees()]
+        while len(results) < max_iterations:
+            result = await body()
+            results.append(result)
+            held = predicate(result)
+            if inspect.isawaitable(held):
+                held = await held
+            if held:
+                return Until(tuple(results), True, "passed")
+            now = self._stages.trees()
+            if now in seen:
+                return Until(tuple(results), False, "stalled" if now == seen[-1] else "oscillating")
+            seen.append(now)
+        return Until(tuple(results), False, "capped")
+
+    def _agent(self, agent: Agent | str) -> Agent:
+        return agent if isinstance(agent, Agent) else trust.agent_named(self._stages.begun.subject.gate, agent)
+
+    def _rubrics(self, rubrics: Sequence[Rubric | str]) -> tuple[Rubric, ...]:
+        """The rubrics; those of the gate for the change if none is named."""
+        gate, change = self._stages.begun.subject.gate, self._stages.tree.current
+        named = tuple(one for one in rubrics if isinstance(one, str))
+        known = {one.id: one for one in trust.chosen(gate, change, named)} if named or not rubrics else {}
+        return tuple(known[one] if isinstance(one, str) else one for one in rubrics) or tuple(known.values())
+
+    def _workspace(self, workspace: str | Path | None) -> Path | None:
+        chosen = workspace if workspace is not None else self.defaults.workspace
+        return None if chosen is None else Path(chosen)

@@ -1,0 +1,113 @@
+"""meta.json of a session, and the name of its folder."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field, NonNegativeInt, PlainSerializer, ValidationError
+
+from vibe_gate.domain import model
+from vibe_gate.domain.model import Many, Model
+
+META = "meta.json"
+
+MAX_META_BYTES = 16 << 20
+"""A session of 10,000 turns has some 3 MB."""
+
+MAX_TITLE = 100
+"""Characters: a title is one line of a list."""
+
+NAME = re.compile(r"vibe_[0-9]{8}_[0-9]{6}_[0-9a-f]{8}")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def _iso(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_Tree = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})?$")]
+_Run = Annotated[str, Field(pattern=r"^([0-9]{8}T[0-9]{9}Z-[0-9a-f]{8})?$")]
+_Uuid = Annotated[str, Field(pattern=f"^({_UUID.pattern})?$")]
+"""A session may come from somebody else: these become arguments of git, and names of folders."""
+
+_Time = Annotated[AwareDatetime, PlainSerializer(_iso)]
+
+
+class SessionTurn(Model):
+    """One finished turn: `last` is the uuid of its last message, `before` and `after` are the workspace's trees.
+
+    `run` and `node` say where it is recorded.
+    """
+
+    last: _Uuid
+    before: _Tree = ""
+    after: _Tree = ""
+    usd: float = Field(default=0.0, ge=0)
+    input_tokens: NonNegativeInt = 0
+    output_tokens: NonNegativeInt = 0
+    status: str = ""
+    run: _Run = ""
+    node: str = ""
+    ended_at: _Time
+
+
+class SessionMeta(Model):
+    """What is known of a session without its messages; `session_id` is the SDK's, `cwd` where its user works.
+
+    `project` is "" for this repository's workspaces, else the project key under which the SDK wrote it.
+    """
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    session_id: str
+    parent_session_id: str = ""
+    title: str = ""
+    cwd: str = ""
+    agent: str = ""
+    model: str = ""
+    run: str = ""
+    node: str = ""
+    project: str = ""
+    created_at: _Time
+    updated_at: _Time
+    turns: Many[SessionTurn] = ()
+
+    @property
+    def id(self) -> str:
+        """The name of its folder, `vibe_{YYYYMMDD_HHMMSS}_{8 hex}`, in UTC."""
+        own = self.session_id
+        if self.project or not is_uuid(own):
+            own = hashlib.sha256(f"{self.project}/{own}".encode("utf-8", "backslashreplace")).hexdigest()
+        return f"vibe_{self.created_at.astimezone(UTC):%Y%m%d_%H%M%S}_{own[:8]}"
+
+    @property
+    def usd(self) -> float:
+        """What all its turns cost."""
+        return sum(turn.usd for turn in self.turns)
+
+
+def parse_meta(data: bytes, name: str) -> SessionMeta:
+    """What the meta.json of the folder `name` says. ValueError."""
+    if len(data) > MAX_META_BYTES:
+        raise ValueError(f"{META} is larger than {MAX_META_BYTES:,} bytes")
+    try:
+        meta = model.read(SessionMeta, model.parse_object(data))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise ValueError(f"{META}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    if meta.id != name or not (meta.project or is_uuid(meta.session_id)):
+        raise ValueError(f"{META} is of {meta.id}, session {meta.session_id!r}")
+    return meta
+
+
+def is_uuid(text: object) -> bool:
+    """Whether it is a UUID as the SDK writes them."""
+    return isinstance(text, str) and _UUID.fullmatch(text) is not None
+
+
+def titled(text: str) -> str:
+    """The first line of a prompt as a title."""
+    line = " ".join(next((line for line in text.splitlines() if line.strip()), "").split())
+    return line if len(line) <= MAX_TITLE else line[: MAX_TITLE - 1] + "…"
