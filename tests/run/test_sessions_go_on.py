@@ -155,8 +155,8 @@ def test_of_two_who_go_on_with_a_session_at_once_the_second_is_told_who_the_firs
     assert session["turns"][0]["status"] == "done"
 
 
-def test_a_turn_that_was_killed_is_begun_again_from_the_last_finished_one(repo):
-    with answering(*turn(1), turn(2)[0], Hang(), *turn(3)) as model:
+def test_a_turn_that_was_killed_is_begun_again_in_its_session_from_the_last_finished_one(repo):
+    with answering(*turn(1), turn(2)[0], Hang(), *turn(3), *turn(4)) as model:
         assert repo.run("--agent", "fixer", "--prompt", "Begin.", model=model.environ).code == 0
         environ = {**repo.environ, **model.environ}
         with begun(repo, environ, "Be killed.") as first:
@@ -167,12 +167,14 @@ def test_a_turn_that_was_killed_is_begun_again_from_the_last_finished_one(repo):
         assert "Be killed." in stored.read_text()
         with stored.open("ab") as file:
             file.write(b'{"type":"user","torn')
-        done = repo.sessions("continue", "Begin again.", model=model)
-        assert done.code == 0, done.out + done.err
+        done = vibe_gate("resume", "--json", cwd=repo.path, environ=environ)
+        assert done.code == 0, done.err
         asked = model.script.requests[-1].all_text
-    assert "Begin again." in asked and "Be killed." not in asked and "Wrote 1." in asked
-    (session,) = repo.all()
-    assert len(session["turns"]) == 2 and made(repo, session) == ["n1.txt", "n3.txt"]
+        (session,) = repo.all()
+        assert len(session["turns"]) == 2 and made(repo, session) == ["n1.txt", "n3.txt"]
+        assert done.json["cost"]["usd"] == pytest.approx(session["turns"][1]["usd"] * 3 / 2)  # the cut request, too
+        assert repo.sessions("continue", "Go on.", model=model).code == 0
+    assert asked.count("Be killed.") == 1 and "Wrote 1." in asked and "n2.txt" not in asked
 
 
 def begun(repo: Talk, environ, prompt: str) -> subprocess.Popen[bytes]:

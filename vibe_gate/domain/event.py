@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from pydantic import Field, model_validator
@@ -177,44 +177,51 @@ def _text(event: Event, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EndedStage:
-    """An agent's stage that had ended when its run died: what it was asked (digests), and what it came to.
+    """An agent's stage whose turn had ended when its run died: what it was asked (digests), and how that turn ended.
 
-    `turn` is the folder of its last turn, `status` how that ended; `before` and `after` are trees.
+    `turn` is its folder; `before` and `after` are trees.
     """
 
-    outcome: str
-    reason: str
-    before: str
-    after: str
     digest: str
     prompt: str
+    before: str
+    after: str
+    status: str
     session_id: str
-    status: str = ""
-    turn: str = ""
+    turn: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What a run that is resumed had come to: its ended stages by node, the node that waits, the cost of its turns."""
+    """What a run that is resumed had come to: its ended stages by node, the cost of its turns."""
 
     stages: dict[str, EndedStage] = field(default_factory=dict)
-    blocked: frozenset[str] = frozenset()
     cost: Cost = field(default_factory=Cost)
 
 
 def earlier(events: Iterable[Event], cost: Cost) -> Earlier:
     """What the events of a run say that a walk needs which goes on with it."""
     stages: dict[str, EndedStage] = {}
-    turns: dict[str, tuple[str, str]] = {}
-    status: dict[str, object] = {}
+    asked: dict[str, Event] = {}
+    digests: dict[str, str] = {}
     for event in events:
         node = event.node_id or ""
-        if event.type == "turn.completed":
-            turns[node] = _text(event, "status"), f"nodes/{node}/{_text(event, 'turn')}"
-        elif event.type == "node.status":
-            status[node] = event.data["status"]
-            if _text(event, "prompt"):
-                names = ("outcome", "reason", "before", "after", "digest", "prompt", "session_id")
-                last, turn = turns.get(node, ("", ""))
-                stages[node] = EndedStage(**{name: _text(event, name) for name in names}, status=last, turn=turn)
-    return Earlier(stages, frozenset(node for node, one in status.items() if one == "BLOCKED"), cost)
+        if event.type == "node.added":
+            digests[node] = _text(event, "digest")
+        elif event.type == "node.status" and _text(event, "prompt"):
+            asked[node] = event
+        elif event.type == "node.status" and node in stages and not stages[node].reason:
+            stages[node] = replace(stages[node], reason=_text(event, "reason"))
+        elif event.type == "turn.completed" and node in asked and event.data.get("status") != "interrupted":
+            before = _text(asked[node], "before")
+            stages[node] = EndedStage(
+                digest=digests.get(node, ""),
+                prompt=_text(asked[node], "prompt"),
+                before=before,
+                after=_text(event, "after") or before,
+                status=_text(event, "status"),
+                session_id=_text(event, "session_id"),
+                turn=f"nodes/{node}/{_text(event, 'turn')}",
+            )
+    return Earlier(stages, cost)

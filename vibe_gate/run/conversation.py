@@ -64,20 +64,21 @@ class KeptConversation:
         self._mirror.close()
 
 
-def go_on(kept: Sessions, meta: SessionMeta, tree: RunTree) -> str:
+def go_on(kept: Sessions, meta: SessionMeta, tree: RunTree, own: str = "") -> str:
     """Begin with the files that the session left; why that cannot be, as a note for people, or "".
 
-    They come from the workspace of the run that left them. In another clone, where that is not, they are made anew by
-    the patches that the session keeps.
+    They come from the workspace of the run that left them, or of `own`, the run that is resumed. In another clone,
+    where that is not, they are made anew by the patches that the session keeps.
     """
     if not meta.turns or not meta.turns[-1].after:
         return ""
     known = {tree_id for turn in _turns(kept, meta) for tree_id in (turn.before, turn.after)}
-    for turn in reversed(meta.turns):
-        if turn.after == meta.turns[-1].after and tree.begin_at(turn.after, turn.run, known):
-            return ""
+    last = meta.turns[-1].after
+    runs = (turn.run for turn in reversed(meta.turns) if turn.after == last)
+    if any(tree.begin_at(last, run, known) for run in (own, *runs)):
+        return ""
     patches = {turn.after: (turn.before, kept.kept(meta, f"{turn.after}.patch")) for turn in meta.turns}
-    if tree.rebuild(meta.turns[-1].after, patches, known):
+    if tree.rebuild(last, patches, known):
         return ""
     return f"The files that {meta.id} left are not in this clone; it goes on with your files as they are."
 

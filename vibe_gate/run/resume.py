@@ -12,7 +12,7 @@ from vibe_gate.domain.event import EndedStage
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.summary import Cost
 from vibe_gate.errors import InfrastructureError, UsageError
-from vibe_gate.run.result import StageResult
+from vibe_gate.run.result import OUTCOMES, StageResult
 from vibe_gate.store import RunResult, read_bundle
 
 if TYPE_CHECKING:
@@ -46,10 +46,9 @@ class Resumed:
             raise InfrastructureError(f"Run {self.run_id} began with other definitions: {names[0][0]} differs.")
 
 
-def told(review: ReviewRequest, agent: str, model: str | None, *, reviewing: bool) -> dict[str, Any]:
+def told(review: ReviewRequest, **more: Any) -> dict[str, Any]:  # noqa: ANN401  of RunRequest
     """What run.json keeps of a request, so that it can be made again."""
-    kept = {name: getattr(review, name) for name in _LIMITS}
-    return {"selection": asdict(review.selection), "agent": agent, "model": model, "reviewing": reviewing, **kept}
+    return {"selection": asdict(review.selection), **{name: getattr(review, name) for name in _LIMITS}, **more}
 
 
 def review_of(request: Mapping[str, Any], **more: Any) -> ReviewRequest:  # noqa: ANN401
@@ -79,12 +78,12 @@ async def given_again(
     made = tree.workspace.change(kept.before, kept.after) if kept.after != kept.before else None
     turn = read_bundle(bundle / kept.turn)
     said = await _result(turn)
-    answer = said.get("structured_output")
+    answer, outcome = said.get("structured_output"), OUTCOMES.get(kept.status, "error")  # type: ignore[call-overload]
     return StageResult(
         id=id,
         node=node,
-        outcome=kept.outcome,  # type: ignore[arg-type]
-        reason=kept.reason,
+        outcome=outcome,
+        reason="" if outcome == "pass" else kept.reason,
         before=kept.before,
         after=kept.after,
         agent=agent,

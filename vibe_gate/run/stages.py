@@ -86,8 +86,7 @@ class Stages:
         """By node, the nodes that it comes directly after."""
         self.earlier = begun.run.record.earlier or Earlier()
         """What the run had come to before it was resumed."""
-        resumed = begun.run.record.earlier is not None
-        self.tree = RunTree(repository, begun.subject.change, begun.run.record.run_id, resumed=resumed)
+        self.tree = RunTree(repository, begun.subject.change, begun.run.record.run_id)
         self.session: ModelSession | None = None
         self.notes: list[str] = []
         """Sentences for people."""
@@ -159,15 +158,16 @@ class Stages:
         self._progress(node, f"skipped: {why}")
         return StageResult(id=id, node=node, outcome="skipped", reason=why)
 
-    def _ended(self, result: StageResult, status: str, **about: str) -> StageResult:
+    def _ended(self, result: StageResult, status: str, how: str = "") -> StageResult:
         self.results.append(result)
         trees = {"before": result.before, "after": result.after}
         self.run.record.event(
-            "node.status", result.node, status=status, reason=result.reason, outcome=result.outcome, **trees, **about
+            "node.status", result.node, status=status, reason=result.reason, outcome=result.outcome, **trees
         )
         session = self.session
         usd = session.gateway.spent().by_node.get(result.node, 0.0) if session else 0.0
-        self._progress(result.node, f"{result.outcome}{f' · ${usd:.4f}' if usd else ''}{_because(result)}")
+        parts = [result.outcome, how, f"${usd:.4f}" if usd else "", result.reason]
+        self._progress(result.node, " · ".join(filter(None, parts)))
         return result
 
     # Gates
@@ -200,8 +200,7 @@ class Stages:
         repository = self._open.enter_context(open_repository(workspace, self.run.environ))
         if repository.root not in self._trees:
             change = repository.change(Selection("worktree"))
-            resumed = self.run.record.earlier is not None
-            self._trees[repository.root] = RunTree(repository, change, self.run.record.run_id, resumed=resumed)
+            self._trees[repository.root] = RunTree(repository, change, self.run.record.run_id)
         return self._trees[repository.root]
 
     # Agents
@@ -215,16 +214,23 @@ class Stages:
             asked.id, asked.after, kind="stage", agent=agent.id, digest=agent.digest, isolation=agent.level
         )
         tree = self.tree_of(asked.workspace)
-        if node in self.earlier.stages:
-            return await self._given_again(node, asked, tree)
+        goes_on = self._goes_on(asked, tree, again=node in self.earlier.stages)
+        prompt = self._prompt_digest(asked)
+        if kept := self.earlier.stages.get(node):
+            async with tree.reading():
+                result = await given_again(
+                    asked.id, node, agent.id, (agent.digest, prompt), kept, tree, self.run.record.directory
+                )
+            return self._ended(result, _status(result), "recorded")
         if not self._approved(node, asked):
             denied = StageResult(
                 id=asked.id, node=node, outcome="inconclusive", reason="a person denied it", agent=agent.id
             )
             return self._ended(denied, "CANCELLED")
-        session, goes_on = self._model_session(), self._goes_on(asked, tree)
+        session = self._model_session()
         async with tree.reading() if agent.level == "none" else tree.writing() as folder:
             before, changes = tree.now, None
+            self.run.record.event("node.status", node, status="RUNNING", before=before, prompt=prompt)
             if folder is None:
                 folder = session.folder / node / "tree"
                 with self.run.deadline.interrupting():
@@ -240,17 +246,19 @@ class Stages:
             if changes is not None:
                 tree.now = changes.after
             result = self._of_turn(node, asked, end, before, tree, changes)
-        digests = {"digest": agent.digest, "prompt": self._prompt_digest(asked), "session_id": end.ending.session_id}
-        done = {"pass": "DONE"}.get(result.outcome, "CANCELLED" if result.status == "aborted" else "ERROR")
-        return self._ended(result, done, **digests)
+        return self._ended(result, _status(result))
 
-    def _goes_on(self, asked: StageRequest, tree: RunTree) -> SessionMeta | None:
-        """The session to go on with, after its files are there. UsageError, StorageError."""
+    def _goes_on(self, asked: StageRequest, tree: RunTree, *, again: bool) -> SessionMeta | None:
+        """The session to go on with, as it was before this run, after its files are there. UsageError, StorageError.
+
+        `again`: this run's turn of it had ended when the run died.
+        """
         if not asked.resume:
             return None
-        kept = sessions_of(self.begun, self.tree.repository.root)
+        kept, own = sessions_of(self.begun, self.tree.repository.root), self.run.record.run_id
         meta = kept.find(asked.resume)
-        self.notes += filter(None, [go_on(kept, meta, tree)])
+        meta = meta.model_copy(update={"turns": tuple(turn for turn in meta.turns if turn.run != own)})
+        self.notes += filter(None, [go_on(kept, meta, tree, own if again else "")])
         return meta
 
     @contextmanager
@@ -282,16 +290,6 @@ class Stages:
             yield replace(turn, conversation=conversation.given), finish
         finally:
             conversation.close()
-
-    async def _given_again(self, node: str, asked: StageRequest, tree: RunTree) -> StageResult:
-        """What the stage came to before the run was resumed."""
-        digests = asked.agent.digest, self._prompt_digest(asked)
-        kept, bundle = self.earlier.stages[node], self.run.record.directory
-        async with tree.reading():
-            result = await given_again(asked.id, node, asked.agent.id, digests, kept, tree, bundle)
-        self.results.append(result)
-        self._progress(node, f"{result.outcome} · recorded{_because(result)}")
-        return result
 
     def _approved(self, node: str, asked: StageRequest) -> bool:
         """Whether a person lets the stage begin, if one must be asked. ApprovalNeeded: nobody is there."""
@@ -444,8 +442,9 @@ class Stages:
         return self.session
 
 
-def _because(result: StageResult) -> str:
-    return f" · {result.reason}" if result.reason else ""
+def _status(result: StageResult) -> str:
+    """Of an agent's node."""
+    return {"pass": "DONE"}.get(result.outcome, "CANCELLED" if result.status == "aborted" else "ERROR")
 
 
 def _mcp(servers: Mapping[str, McpServer], name: str, environ: Mapping[str, str]) -> Mapping[str, Any]:

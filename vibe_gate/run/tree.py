@@ -18,12 +18,11 @@ if TYPE_CHECKING:
 class RunTree:
     """One repository's files in a run. `start` is the tree it began with, `now` the one that the last writer left."""
 
-    def __init__(self, repository: Repository, change: Change, run_id: str, *, resumed: bool = False) -> None:
+    def __init__(self, repository: Repository, change: Change, run_id: str) -> None:
         self.repository = repository
         self.change = change
         self.start = self.now = change.after
-        self._run_id = run_id
-        self._resumed = resumed
+        self._folder = repository.workspaces / run_id
         self._stale = False  # the workspace holds other files than `now`
         self._workspace: Workspace | None = None
         self._readers = 0
@@ -37,17 +36,20 @@ class RunTree:
 
     @property
     def workspace(self) -> Workspace:
-        """The workspace, made when it is first needed."""
+        """The workspace, made when it is first needed, or, of a run that is resumed, opened."""
         if self._workspace is None:
-            folder = self.repository.workspaces / self._run_id
-            if self._resumed and (folder.exists() or self.written):
-                self._workspace = self._reopened(folder)
-            if self._workspace is None:
-                self._workspace = self.repository.workspace(folder, self.start)
+            reopened = self.repository.reopen_workspace(self._folder) if self.written else None
+            self._workspace = reopened or self._new(self.start)
         return self._workspace
 
+    def _new(self, tree: str) -> Workspace:
+        """A new workspace, in place of what a turn left in it that was cut."""
+        if self._folder.exists():
+            self.repository.reopen_workspace(self._folder).remove()
+        return self.repository.workspace(self._folder, tree)
+
     def begin_at(self, tree: str, run_id: str, known: Collection[str]) -> bool:
-        """Begin with the tree that the run `run_id` left; whether it is here.
+        """Begin with the tree that the run `run_id` left, or this one itself before it died; whether it is here.
 
         What agents change is then compared with the user's files, if these are one of the `known` trees; else with
         `tree`, so that no patch takes back what the user did meanwhile.
@@ -61,9 +63,13 @@ class RunTree:
             earlier = self.repository.reopen_workspace(folder)
         except InfrastructureError:  # another process has it
             return False
+        if folder == self._folder:
+            self._workspace, self._stale = earlier, True
+            self._begun_with(tree, known)
+            return True
         try:
             self.repository.tree(tree)
-            self._workspace = self.repository.workspace(self.repository.workspaces / self._run_id, tree)
+            self._workspace = self._new(tree)
         except RevisionError:
             return False
         finally:
@@ -88,14 +94,6 @@ class RunTree:
         self.now = tree
         if self.start not in known:
             self.start = tree
-
-    def _reopened(self, folder: Path) -> Workspace | None:
-        """The workspace of the run that died; None, and it is gone, if no agent had left anything in it."""
-        old = self.repository.reopen_workspace(folder)
-        if self.written:
-            return old
-        old.remove()
-        return None
 
     def recorded(self, after: str) -> None:
         """A stage of the run that died had left this tree."""

@@ -45,7 +45,8 @@ class RunRequest:
     `one` makes that stage of the gate. `model` is for agents that name none. `interactive`: a person is asked before
     each agent. `apply`: put what the agents changed into the working tree, if the run passes and nothing of it steers
     agents or decides about a gate. `reviewing`: the verdict is about the change as it was given, whatever agents made
-    of it. `agent` names the agent of `one`, if the gate knows it. `resumed`: the run that is gone on with.
+    of it. `agent` names the agent of `one`, if the gate knows it, `session` the session that it goes on with, if it
+    does. `resumed`: the run that is gone on with.
     """
 
     review: ReviewRequest
@@ -57,6 +58,7 @@ class RunRequest:
     apply: bool = False
     reviewing: bool = False
     agent: str = ""
+    session: str = ""
     resumed: Resumed | None = None
 
 
@@ -124,7 +126,9 @@ async def run_workflow(
 def _begun(request: RunRequest, plan: Plan, change: Change, gate: Gate, world: World) -> Begun:
     """The run, with a new bundle, or with that of the run that is gone on with."""
     mode = "interactive" if request.interactive else "auto"
-    asked = told(request.review, request.agent, request.model, reviewing=request.reviewing)
+    asked = told(
+        request.review, agent=request.agent, session=request.session, model=request.model, reviewing=request.reviewing
+    )
     about = {"workflow": plan.id, "mode": mode, "prompt": plan.prompt, "isolation": plan.isolation, "request": asked}
     if request.one is not None and not request.agent:
         del about["request"]  # an agent of a script, which nobody could give again

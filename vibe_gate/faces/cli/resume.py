@@ -46,7 +46,8 @@ def _request(args: argparse.Namespace, about: Mapping[str, Any], run: RunEntry) 
     if not isinstance(kept, dict) or not isinstance(change, dict):
         raise UsageError(f"Run {run.run_id} cannot be resumed: only what `vibe-gate run` began can. Begin it again.")
     mode = args.mode or str(about.get("mode"))
-    agent, prompt, model = str(kept.get("agent") or ""), str(about.get("prompt")), kept.get("model")
+    agent, session = str(kept.get("agent") or ""), str(kept.get("session") or "")
+    prompt, model = str(about.get("prompt")), kept.get("model")
     resumed = Resumed(
         run_id=run.run_id,
         key=run.key,
@@ -58,8 +59,9 @@ def _request(args: argparse.Namespace, about: Mapping[str, Any], run: RunEntry) 
     return RunRequest(
         review=review_of(kept, wire=args.wire, cassette=Path(args.cassette) if args.cassette else None),
         workflow="" if agent else str(about.get("workflow")),
-        one=one_stage(agent, prompt, model) if agent else None,
+        one=one_stage(agent, prompt, model, session) if agent else None,
         agent=agent,
+        session=session,
         prompt=prompt,
         model=model,
         interactive=mode == "interactive",

@@ -96,7 +96,8 @@ def _request(args: argparse.Namespace, environ: Mapping[str, str]) -> RunRequest
         review=review,
         workflow=workflow,
         one=one_stage(args.agent, args.prompt, args.model, goes_on) if args.agent is not None else None,
-        agent="" if goes_on else args.agent or "",  # a run that goes on with a session is not resumed itself
+        agent=args.agent or "",
+        session=goes_on,
         prompt=args.prompt or "",
         model=args.model,
         interactive=args.interactive,
