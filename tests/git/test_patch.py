@@ -37,14 +37,6 @@ def test_one_file_reads_as_in_git_diff(repository: Repository, environ: dict[str
     assert text_of(repository, "Edit", "src/app.py") == expected
 
 
-def test_what_is_not_visible_is_escaped_for_people(repository: Repository) -> None:
-    assert "-Gr\\xfc\\xdfe\n" in text_of(repository, "Edit contents", "c/latin1")
-    assert "-one\\r\n" in text_of(repository, "Edit contents", "c/crlf")
-    assert "+\\x00 and more\n" in text_of(repository, "Edit contents", "c/late-nul")
-    assert "\x1b" not in text_of(repository, "Edit odd names", "es\x1b[31mc")
-    assert "\u202e" not in text_of(repository, "Edit odd names", "bidi\u202egpj")
-
-
 def test_a_binary_file_is_told_in_one_line(repository: Repository) -> None:
     text = text_of(repository, "Edit contents", "c/large-binary")
     assert text.splitlines()[-1] == "Binary files a/c/large-binary and b/c/large-binary differ"

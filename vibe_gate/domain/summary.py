@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.model import Many, Model, Named
 from vibe_gate.domain.verdict import Finding, RubricResult, RunOutcome
 
@@ -26,7 +27,7 @@ class ChangedFile(Model):
 
     path: str
     old_path: str | None
-    change_type: Literal["added", "modified", "deleted", "renamed", "type_changed"]
+    change_type: ChangeType
     added: int
     deleted: int
     binary: bool

@@ -5,6 +5,7 @@ Tool calls are put together from hook events by `tool_use_id` only: parallel cal
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,6 +14,7 @@ from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from vibe_gate.domain import escape
+from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.model import Many, Model, Named
 
 TodoStatus = Literal["pending", "in_progress", "completed"]
@@ -73,7 +75,7 @@ class TurnFile(_Seed):
 
     path: str
     old_path: str | None = None
-    change_type: Literal["added", "modified", "deleted", "renamed", "type_changed"]
+    change_type: ChangeType
     before: Content | None = None
     after: Content | None = None
     added: int = 0
@@ -213,16 +215,11 @@ def _call(start: HookMark | None, end: HookMark | None, first: HookMark) -> Tool
     )
 
 
-def count(files: Iterable[TurnFile]) -> FileStats:
-    """The files by kind of change; a changed type counts as modified."""
-    kinds = ["modified" if file.change_type == "type_changed" else file.change_type for file in files]
-    return FileStats(
-        added=kinds.count("added"),
-        modified=kinds.count("modified"),
-        deleted=kinds.count("deleted"),
-        renamed=kinds.count("renamed"),
-        total=len(kinds),
-    )
+def count(changes: Iterable[ChangeType]) -> FileStats:
+    """Changed files by kind of change; a changed type counts as modified."""
+    kinds = Counter(changes)
+    counts = {"added": kinds["added"], "deleted": kinds["deleted"], "renamed": kinds["renamed"]}
+    return FileStats(**counts, modified=kinds["modified"] + kinds["type_changed"], total=kinds.total())
 
 
 def todos_after(todos: Sequence[TurnTodo], event: Mapping[str, Any]) -> list[TurnTodo]:

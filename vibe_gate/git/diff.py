@@ -13,8 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Timer
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
+from vibe_gate.domain import patch as patches
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import (
     EMPTY_TREE,
@@ -25,9 +26,7 @@ from vibe_gate.domain.change import (
     FileDiff,
     FileVersion,
     Hunk,
-    HunkLine,
     NamedLine,
-    Origin,
     Selection,
 )
 from vibe_gate.domain.escape import expression
@@ -54,15 +53,7 @@ _TYPES: dict[str, ChangeType] = {
 }  # fmt: skip
 _NO_MODE = "000000"
 
-_ESCAPED = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r",
-            b'"': b'"', b"\\": b"\\"}  # fmt: skip
-_SECTION = expression(rb"^diff --git ", re.MULTILINE)
-_RENAMED_TO = expression(rb"^rename to (.*)$", re.MULTILINE)
 _BINARY = expression(rb"^Binary files ", re.MULTILINE)
-_HUNK = expression(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@.*$", re.MULTILINE)
-_ESCAPE = expression(rb"\\([0-7]{3}|.)", re.DOTALL)
-
-
 LINES_AROUND = 10
 """Unchanged lines that are shown around a change at least."""
 
@@ -211,14 +202,14 @@ _NEXT = expression(rb"\n[0-9a-f]{40} [0-9a-f]{40}[\n\0]")
 
 
 def _files(objects: Objects, rows: list[_Row], patch: bytes, sizes: dict[str, int]) -> tuple[FileDiff, ...]:
-    sections = split_patch(patch)
-    return tuple(_file(objects, row, sections.get(row.path, b""), sizes) for row in rows)
+    sections = patches.by_path(patch)
+    return tuple(_file(objects, row, sections.get(paths.decode(row.path), b""), sizes) for row in rows)
 
 
 def _file(objects: Objects, row: _Row, section: bytes, sizes: dict[str, int]) -> FileDiff:
     before, after = row.versions(sizes)
     binary = _BINARY.search(section) is not None
-    hunks = _hunks_as_text(objects, before, after) if binary else hunks_of(section)
+    hunks = _hunks_as_text(objects, before, after) if binary else patches.hunks(section)
     origins = [line.origin for hunk in hunks for line in hunk.lines]
     return FileDiff(
         path=paths.decode(row.path),
@@ -258,74 +249,6 @@ def _failure(done: Finished) -> GateError:
     if name is None or _DAMAGE.search(said):
         return IntegrityError(f"Objects of this change are damaged; run `git fsck` ({paths.quote(said)}).")
     return RevisionError(f"Object {name[0]} is missing here; fetch it first.")
-
-
-# Patches that git wrote, as text
-
-
-def split_patch(patch: bytes) -> dict[bytes, bytes]:
-    """The sections of a patch that git wrote, by path after the change (before it, of a deleted file).
-
-    A type change has two sections, a deletion and an addition; they stay together.
-    """
-    starts = [match.start() for match in _SECTION.finditer(patch)]
-    sections: dict[bytes, bytes] = {}
-    for start, end in zip(starts, [*starts[1:], len(patch)], strict=False):
-        section = patch[start:end]
-        path = _path_of(section)
-        sections[path] = sections.get(path, b"") + section
-    return sections
-
-
-def _path_of(section: bytes) -> bytes:
-    header = section.partition(b"\n@@ ")[0]
-    if renamed := _RENAMED_TO.search(header):
-        return _unquoted(renamed[1])
-    names = header.partition(b"\n")[0].removeprefix(b"diff --git ")
-    return _unquoted(names[len(names) // 2 + 1 :])[2:]  # both names are the same but for "a/" and "b/"
-
-
-def _unquoted(name: bytes) -> bytes:
-    """A path that git wrote, in quotes or not, as the bytes that it is."""
-    if not name.startswith(b'"'):
-        return name
-    return _ESCAPE.sub(lambda match: _ESCAPED.get(match[1]) or bytes([int(match[1], 8)]), name[1:-1])
-
-
-def hunks_of(section: bytes) -> tuple[Hunk, ...]:
-    """The hunks of one section of a patch."""
-    return tuple(_hunk(match, section) for match in _HUNK.finditer(section))
-
-
-def _hunk(header: re.Match[bytes], section: bytes) -> Hunk:
-    old_start, old, new_start, new = (1 if group is None else int(group) for group in header.groups())
-    lines: list[HunkLine] = []
-    left_old, left_new, at = old, new, header.end() + 1
-    while left_old or left_new or section[at : at + 1] == b"\\":
-        end = section.find(b"\n", at) + 1 or len(section)
-        origin, content = section[at : at + 1], section[at + 1 : end]
-        at = end
-        if origin == b"\\":  # "\\ No newline at end of file"
-            lines[-1] = HunkLine(lines[-1].origin, lines[-1].content[:-1])
-            continue
-        left_old -= origin != b"+"
-        left_new -= origin != b"-"
-        lines.append(HunkLine(cast("Origin", origin.decode("ascii")), content))
-    return Hunk(old_start, old, new_start, new, tuple(lines))
-
-
-def _visible(text: bytes) -> str:
-    """A patch as text that is safe on a terminal: what cannot be seen is escaped."""
-    lines = text.decode("utf-8", "surrogateescape").split("\n")
-    return "\n".join(line if line.isprintable() else "".join(map(_visible_char, line)) for line in lines)
-
-
-def _visible_char(char: str) -> str:
-    if char.isprintable() or char == "\t":
-        return char
-    if "\udc80" <= char <= "\udcff":  # a byte that is not UTF-8
-        return f"\\x{ord(char) - 0xDC00:02x}"
-    return char.encode("unicode_escape").decode("ascii")
 
 
 def _named_lines(found: bytes, prefix: int) -> Iterator[NamedLine]:
@@ -380,9 +303,8 @@ class ChangeQueries(HookQueries):
         return done.out
 
     def file_patch(self, change: Change, file: FileDiff) -> str:
-        """One file's section of the patch for people: what cannot be seen is escaped, binary files are only named."""
-        sections = split_patch(self._text_patch(change))
-        return _visible(sections.get(paths.encode(file.path), b""))
+        """One file's section of the patch, to be shown by `escape.show_block`; binary files are only named."""
+        return paths.decode(patches.by_path(self._text_patch(change)).get(file.path, b""))
 
     def in_context(self, change: Change) -> dict[str, tuple[Hunk, ...]]:
         """By path, the change's hunks with the whole functions around them, or 10 lines; not of binary files.
@@ -398,7 +320,7 @@ class ChangeQueries(HookQueries):
             "-c", f"core.attributesFile={attributes}", "-c", f"diff.script.xfuncname={_SCRIPT}", "diff-tree", "-r",
             "-p", "-W", f"-U{LINES_AROUND}", "--full-index", *RENAMES, change.before, change.after,
         )  # fmt: skip
-        return {paths.decode(path): hunks_of(section) for path, section in split_patch(done.out).items()}
+        return {path: patches.hunks(section) for path, section in patches.by_path(done.out).items()}
 
     def search(self, tree: str, words: Sequence[str]) -> list[NamedLine]:
         """The lines of a tree's text files that hold one of the words as a whole word, in the order of the paths.

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal, overload
 
+from vibe_gate.domain import patch as patches
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import ChangeType, Side
+from vibe_gate.domain.change import ChangeType, Hunk, Side
 from vibe_gate.domain.summary import ChangedFile
-from vibe_gate.domain.turn import Content, FileStats, TurnFile
+from vibe_gate.domain.turn import Content, FileStats, TurnFile, count
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
 from vibe_gate.store.bundle import BundleLocation, corrupt, unreadable
@@ -24,10 +25,7 @@ from vibe_gate.store.contents import LARGEST_CONTENT, digest_of, read_content
 
 _SUFFIXES = (".txt", ".txt.gz", ".bin", ".bin.gz")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_SECTION = b"diff --git "
-_RENAME = b"rename to "
 _BINARY = re.compile(rb"^(?:GIT binary patch|Binary files .* differ)$", re.MULTILINE)
-_HUNK = re.compile(rb"@@ -([0-9]{1,9})(?:,([0-9]{1,9}))? \+([0-9]{1,9})(?:,([0-9]{1,9}))? @@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +77,6 @@ class StoredContent:
         return io.BytesIO(self.bytes())
 
 
-@dataclass(slots=True)
-class _Section:
-    """Where one section of a patch is, in bytes. `path` is the one after the change (before it, if deleted)."""
-
-    path: str
-    start: int
-    size: int = 0
-
-
 class StoredPatch:
     """The patch of a bundle, but for its lines: read once, when the first of its files is asked about."""
 
@@ -96,7 +85,7 @@ class StoredPatch:
     def __init__(self, bundle: BundleLocation, name: str) -> None:
         self._bundle = bundle
         self._name = name
-        self._found: dict[str, list[_Section]] | None = None
+        self._found: dict[str, list[patches.Section]] | None = None
 
     def of(self, file: FileChange) -> bytes:
         """The file's section; the two halves of a changed type as one. StorageError: there is none. IntegrityError."""
@@ -106,52 +95,33 @@ class StoredPatch:
         found = self._found.get(paths.unquote(file.path), [])[file._number * halves :][:halves]
         if not found:
             raise StorageError(f"The bundle has no patch of {file.path}.")
-        data = b"".join(self._bundle.read_at(self._name, section.start, section.size) for section in found)
-        if len(data) != sum(section.size for section in found) or not data.startswith(_SECTION):
+        sizes = [section.end - section.start for section in found]
+        data = b"".join(
+            self._bundle.read_at(self._name, section.start, size) for section, size in zip(found, sizes, strict=True)
+        )
+        if len(data) != sum(sizes) or not data.startswith(b"diff --git "):
             raise corrupt(self._bundle.path(self._name), "it changed since it was read")
         return data
 
-    def _sections(self) -> dict[str, list[_Section]]:
-        """By path. A line of a file begins with " ", "+" or "-", so nothing in it looks like a header's."""
-        found: list[_Section] = []
-        for offset, line in self._bundle.lines(self._name):
-            if line.startswith(_SECTION):
-                both = line[len(_SECTION) :].rstrip(b"\n")
-                # But for a rename, which says so further down, the names are equal behind "a/" and "b/".
-                found.append(_Section(_path(both[len(both) // 2 + 1 :]).removeprefix("b/"), offset))
-            elif found and line.startswith(_RENAME):
-                found[-1].path = _path(line[len(_RENAME) :].rstrip(b"\n"))
-            if found:
-                found[-1].size += len(line)
-        by_path: dict[str, list[_Section]] = {}
-        for section in found:
-            by_path.setdefault(section.path, []).append(section)
-        return by_path
+    def _sections(self) -> dict[str, list[patches.Section]]:
+        found: dict[str, list[patches.Section]] = {}
+        for section in patches.sections(b"".join(line for _, line in self._bundle.lines(self._name))):
+            found.setdefault(section.path, []).append(section)
+        return found
 
 
-def _path(written: bytes) -> str:
-    return paths.unquote(paths.decode(written))
-
-
-def hunks(section: bytes) -> list[dict[str, Any]]:
-    """The hunks of a section as data that JSON takes; bytes that are not UTF-8 become U+FFFD."""
-    found: list[dict[str, Any]] = []
-    lines: list[dict[str, Any]] | None = None  # of the hunk that is open; None in a header
-    for line in io.BytesIO(section):
-        head = _HUNK.match(line)
-        if head:
-            old, old_lines, new, new_lines = (1 if group is None else int(group) for group in head.groups())
-            about = {"old_start": old, "old_lines": old_lines, "new_start": new, "new_lines": new_lines}
-            lines = []
-            found.append({**about, "lines": lines})
-        elif line.startswith(_SECTION):
-            lines = None  # the second half of a changed type
-        elif lines is not None and line[:1] in {b" ", b"+", b"-"}:
-            text = line[1:].removesuffix(b"\n").decode("utf-8", "replace")
-            lines.append({"origin": line[:1].decode(), "text": text, "newline": True})
-        elif lines and line.startswith(b"\\"):
-            lines[-1]["newline"] = False
-    return found
+def _as_json(hunk: Hunk) -> dict[str, Any]:
+    """A hunk as data that JSON takes; bytes that are not UTF-8 become U+FFFD."""
+    lines = [
+        {
+            "origin": line.origin,
+            "text": line.content.removesuffix(b"\n").decode("utf-8", "replace"),
+            "newline": line.content.endswith(b"\n"),
+        }
+        for line in hunk.lines
+    ]
+    starts = {"old_start": hunk.old_start, "old_lines": hunk.old_lines}
+    return {**starts, "new_start": hunk.new_start, "new_lines": hunk.new_lines, "lines": lines}
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +181,8 @@ class FileChange:
         data = self._patch.of(self)
         if format == "unified":
             return paths.decode(data)
-        found = hunks(data)
-        origins = Counter(line["origin"] for hunk in found for line in hunk["lines"])
+        hunks = patches.hunks(data)
+        origins = Counter(line.origin for hunk in hunks for line in hunk.lines)
         return {
             "path": self.path,
             "old_path": self.old_path,
@@ -220,7 +190,7 @@ class FileChange:
             "binary": self.binary,
             "added": origins["+"],
             "deleted": origins["-"],
-            "hunks": found,
+            "hunks": [_as_json(hunk) for hunk in hunks],
         }
 
 
@@ -250,10 +220,7 @@ class Files:
 
     def stats(self) -> FileStats:
         """Their number, by kind of change; a changed type counts as modified."""
-        kinds = Counter(file.change_type for file in self._all)
-        modified = kinds["modified"] + kinds["type_changed"]
-        counted = {"added": kinds["added"], "deleted": kinds["deleted"], "renamed": kinds["renamed"]}
-        return FileStats(**counted, modified=modified, total=len(self._all))
+        return count(file.change_type for file in self._all)
 
 
 def of_turn(bundle: BundleLocation, files: Iterable[TurnFile]) -> Files:

@@ -162,7 +162,7 @@ class TurnRecorder:
             test_id=self._test_id,
             metrics=metrics,
             git=made.git,
-            file_stats=count(made.files),
+            file_stats=count(file.change_type for file in made.files),
             files=made.files,
             tool_calls=calls,
             todos=tuple(self._todos),
