@@ -218,8 +218,8 @@ async def gate_stage(
     if answers is None:
         from vibe_gate.judging.judge import JudgeContext  # most reviews at a commit ask no judge
 
-        context = JudgeContext.of(request, subject, repository, run, shared)
-        answers = _reused(request, subject, context, checks) or await _ask(request, subject, context, progress)
+        context = JudgeContext(request, subject, repository, run, shared)
+        answers = _reused(context, checks) or await _ask(context, progress)
     return GateResult(subject, checks, waivers, impact, answers)
 
 
@@ -249,10 +249,9 @@ def keep_contents(repository: Repository, change: Change, run: RunContext, *, na
     run.record.patch(repository.patch(change))
 
 
-def _reused(
-    request: ReviewRequest, subject: ReviewSubject, context: JudgeContext, checks: CheckResults
-) -> JudgeResult | None:
+def _reused(context: JudgeContext, checks: CheckResults) -> JudgeResult | None:
     """A pass that somebody else signed for exactly this question, if the request takes one over."""
+    request, subject = context.request, context.subject
     if not request.reuse or request.force:
         return None
     if not all(assemble.passes_by_checks(rubric, subject.change, checks) for rubric in subject.judged):
@@ -260,15 +259,13 @@ def _reused(
     from vibe_gate.receipts.reuse import reused
 
     with context.run.deadline.interrupting():
-        return reused(context, subject.gate, subject.rubrics, request)
+        return reused(context)
 
 
-async def _ask(
-    request: ReviewRequest, subject: ReviewSubject, context: JudgeContext, progress: Progress
-) -> JudgeResult:
+async def _ask(context: JudgeContext, progress: Progress) -> JudgeResult:
     from vibe_gate.judging.judge import judge
 
-    return await judge(context, subject.judged, request, partial(progress, "judge"))
+    return await judge(context, partial(progress, "judge"))
 
 
 def is_still_there(repository: Repository, change: Change) -> bool:

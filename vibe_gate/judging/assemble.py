@@ -206,29 +206,22 @@ def summarize(
     policy_changes: tuple[PolicyChange, ...],
 ) -> Summary:
     """The run's summary, as it is sealed."""
-    change, gate = subject.change, subject.gate
-    return Summary(
-        run_id=run.record.run_id,
-        key=change.key,
-        workflow=WORKFLOW,
-        outcome=verdict.outcome,
-        exit_code=verdict.exit_code,
-        bundle=run.record.relative,
-        trusted=Trusted(revision=gate.revision, bootstrap=gate.origin == "bootstrap", branch=gate.branch),
-        change=of_change(change),
-        rubrics=verdict.rubrics,
-        findings=verdict.findings,
-        policy_changes=policy_changes,
-        unreviewed=unreviewed(change, subject.rubrics, answers),
-        agent_authored=subject.authored,
-        cost=answers.cost,
-        cache=answers.cache,
-        duration_ms=round(run.deadline.elapsed() * 1000),
+    about = of_workflow(WORKFLOW, subject, run, subject.change, verdict.outcome)
+    return about.model_copy(
+        update={
+            "exit_code": verdict.exit_code,
+            "rubrics": verdict.rubrics,
+            "findings": verdict.findings,
+            "policy_changes": policy_changes,
+            "unreviewed": unreviewed(subject.change, subject.rubrics, answers),
+            "cost": answers.cost,
+            "cache": answers.cache,
+        }
     )
 
 
 def of_workflow(workflow: str, subject: ReviewSubject, run: RunContext, change: Change, outcome: RunOutcome) -> Summary:
-    """The summary of a workflow's run before its gates and costs are added."""
+    """The summary of a run before what its gates answered and cost is added."""
     gate = subject.gate
     return Summary(
         run_id=run.record.run_id,

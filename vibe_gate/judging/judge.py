@@ -10,7 +10,7 @@ import math
 import secrets
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -22,7 +22,6 @@ from pydantic import ValidationError
 
 from vibe_gate import __version__
 from vibe_gate.domain import in_ci
-from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
 from vibe_gate.domain.gate import Budget
 from vibe_gate.domain.rubric import Rubric
@@ -104,68 +103,52 @@ OpenSession = Callable[[Wire, Upstream | None], AbstractContextManager[ModelSess
 
 @dataclass(frozen=True, slots=True)
 class JudgeContext:
-    """What judges are asked about, and within which limits. `model` is asked where a rubric names none.
+    """What judges are asked about, and within which limits.
 
-    `optional`: nobody demanded the answers (the built-in gate outside CI), so without a key they are left out.
-    `shared` is given by a workflow, whose stages ask through one gateway; `stage`, `checks_node` as of ReviewSubject.
+    `shared` is given by a workflow, whose stages ask through one gateway.
     """
 
-    run: RunContext
+    request: ReviewRequest
+    subject: ReviewSubject
     repository: Repository
-    change: Change
-    message: str
-    model: str
-    budget: Budget
-    optional: bool
-    stage: str
-    checks_node: str
+    run: RunContext
     shared: OpenSession | None = None
 
-    @classmethod
-    def of(
-        cls,
-        request: ReviewRequest,
-        subject: ReviewSubject,
-        repository: Repository,
-        run: RunContext,
-        shared: OpenSession | None = None,
-    ) -> JudgeContext:
-        """What judges need of a review; ANTHROPIC_MODEL chooses the model if there are no definitions at all."""
-        file = subject.gate.file
-        built_in = subject.gate.origin == "built-in"
-        own = run.environ.get("ANTHROPIC_MODEL") if built_in else None
-        limit = request.max_cost_usd or file.budget.max_cost_usd
-        budget = file.budget.model_copy(update={"max_cost_usd": limit})
-        return cls(
-            run,
-            repository,
-            subject.change,
-            subject.message,
-            own or file.model.default,
-            budget,
-            built_in and not in_ci(run.environ),
-            subject.stage,
-            subject.checks_node,
-            shared,
-        )
+    @property
+    def model(self) -> str:
+        """What is asked where a rubric names none; ANTHROPIC_MODEL if there are no definitions at all."""
+        gate = self.subject.gate
+        own = self.run.environ.get("ANTHROPIC_MODEL") if gate.origin == "built-in" else None
+        return own or gate.file.model.default
 
-    def questions(self, rubrics: Iterable[Rubric]) -> tuple[RubricQuestion, ...]:
+    @property
+    def budget(self) -> Budget:
+        """The gate's, with the request's own limit in USD."""
+        budget = self.subject.gate.file.budget
+        return budget.model_copy(update={"max_cost_usd": self.request.max_cost_usd or budget.max_cost_usd})
+
+    @property
+    def optional(self) -> bool:
+        """Whether nobody demanded the answers (the built-in gate outside CI): without a key they are left out."""
+        return self.subject.gate.origin == "built-in" and not in_ci(self.run.environ)
+
+    def questions(self) -> tuple[RubricQuestion, ...]:
         """What is asked about the change: of a rubric that sees the message two questions, without it and with it."""
         asked = []
-        for rubric in rubrics:
-            seen = self.message if "message" in rubric.sees else ""
+        for rubric in self.subject.judged:
+            seen = self.subject.message if "message" in rubric.sees else ""
             for message in dict.fromkeys(("", seen)):
                 asked.append(RubricQuestion(rubric, message, self._key(rubric, message)))
         return tuple(asked)
 
-    def keys(self, rubrics: Iterable[Rubric]) -> dict[str, str]:
+    def keys(self) -> dict[str, str]:
         """By rubric id, the key of the question that shows the most: the same key, the same question."""
-        return {question.rubric.id: question.key for question in self.questions(rubrics)}
+        return {question.rubric.id: question.key for question in self.questions()}
 
     def _key(self, rubric: Rubric, message: str) -> str:
         return question_key(
-            before=self.change.before,
-            after=self.change.after,
+            before=self.subject.change.before,
+            after=self.subject.change.after,
             rubric=rubric.digest,
             model=rubric.model or self.model,
             message=message,
@@ -181,18 +164,16 @@ class _Asked:
     intact: bool
 
 
-async def judge(
-    context: JudgeContext, rubrics: Sequence[Rubric], request: ReviewRequest, tell: Callable[[str], None]
-) -> JudgeResult:
-    """Ask the judge criteria of `rubrics` about the change, unless the same was asked before.
+async def judge(context: JudgeContext, tell: Callable[[str], None]) -> JudgeResult:
+    """Ask the judge criteria of the rubrics about the change, unless the same was asked before.
 
     If another review asks the same at this moment, its answer is waited for. `tell` hears of that, and what is asked.
     Raises GatewayError for a wire that is set up wrongly (a cassette that is not there).
     """
     await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
-    run = context.run
+    run, request = context.run, context.request
     wire = wire_from(run.environ, request.wire, request.cassette)
-    questions = context.questions(rubrics)
+    questions = context.questions()
     answers = run.state.answers
     # A recording must hold the conversation and a replay must show it: neither uses what is known.
     reads, writes = wire.mode == "live" and not request.force, wire.mode == "live"
@@ -219,7 +200,7 @@ async def judge(
     )
     if not (writes and asked.intact):
         return result
-    return replace(result, questions={name: context.keys(rubrics)[name] for name in result.answered_now})
+    return replace(result, questions={name: context.keys()[name] for name in result.answered_now})
 
 
 @asynccontextmanager
@@ -258,26 +239,12 @@ async def _ask(context: JudgeContext, questions: list[RubricQuestion], wire: Wir
     run = context.run
     shared = context.shared or functools.partial(model_session, run, budget=context.budget)
     with shared(wire, upstream) as session:
-        folder = session.folder / context.stage
+        folder = session.folder / context.subject.stage
         folder.mkdir(exist_ok=True)
         with run.deadline.interrupting():
             after, before = _export(context, folder / TREES)
-            around = surroundings(context.change, context.repository, after.files)
-        votes_of = VoteContext(
-            run=run,
-            change=context.change,
-            surroundings=around,
-            read=functools.cache(context.repository.read),
-            wire=session.gateway,
-            folder=folder,
-            model=context.model,
-            max_turns=context.budget.max_turns,
-            max_cost_usd=session.limit_usd,
-            nonce=session.nonce,
-            slots=session.slots,
-            stage=context.stage,
-            checks_node=context.checks_node,
-        )
+            around = surroundings(context.subject.change, context.repository, after.files)
+        votes_of = VoteContext(context, session, around, functools.cache(context.repository.read), folder)
         cast = await together(cast_votes(question, votes_of) for question in questions)
         votes = dict(zip((question.key for question in questions), cast, strict=True))
         with run.deadline.interrupting():
@@ -290,7 +257,7 @@ async def _ask(context: JudgeContext, questions: list[RubricQuestion], wire: Wir
 
 def _export(context: JudgeContext, trees: Path) -> tuple[Export, Export]:
     """The tree after the change, and of that before it the files that the change touches."""
-    change, repository = context.change, context.repository
+    change, repository = context.subject.change, context.repository
     touched = {file.old_path or file.path for file in change.files if file.before}
     after = repository.export(change.after, trees / "after")
     return after, repository.export(change.before, trees / "before", only=touched)

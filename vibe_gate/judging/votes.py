@@ -13,14 +13,14 @@ import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
 from vibe_gate import agent
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import Change, FileDiff, FileVersion, Side
-from vibe_gate.domain.context import CHECKS_NODE, RunContext, repeated
+from vibe_gate.domain.context import repeated
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
@@ -37,6 +37,9 @@ from vibe_gate.judging.brief import (
 )
 from vibe_gate.judging.decide import check_vote, combine, settle
 from vibe_gate.judging.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from vibe_gate.judging.judge import JudgeContext, ModelSession
 
 T = TypeVar("T")
 
@@ -117,23 +120,14 @@ class VoteContext:
     """What every conversation of the run's judges shares.
 
     `folder` holds what judges may read (`trees`, with `after` and `before` in it) and the agents' homes; `read` gives
-    the content of a side; `model` is asked if a rubric names none; `slots` is how many conversations run at once;
-    `stage` as of `ReviewSubject`, and `checks_node` that of the checks, which the judges' nodes come after.
+    the content of a side.
     """
 
-    run: RunContext
-    change: Change
+    asked: JudgeContext
+    session: ModelSession
     surroundings: Surroundings
     read: Callable[[FileVersion], bytes]
-    wire: agent.ModelAccess
     folder: Path
-    model: str
-    max_turns: int
-    max_cost_usd: float
-    nonce: str
-    slots: asyncio.Semaphore
-    stage: str = ""
-    checks_node: str = CHECKS_NODE
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +139,14 @@ class _Reply:
 
 async def cast_votes(question: RubricQuestion, context: VoteContext) -> RubricVotes:
     """Ask a rubric's judge criteria about the change, vote by vote, until their outcomes are settled."""
-    rubric = question.rubric
-    parts, unshown = brief.parts(context.change, rubric, context.surroundings.hunks)
-    nodes = [node_id(rubric, index, context.stage) for index in range(2 * len(parts))]
+    rubric, subject, record = question.rubric, context.asked.subject, context.asked.run.record
+    parts, unshown = brief.parts(subject.change, rubric, context.surroundings.hunks)
+    nodes = [node_id(rubric, index, subject.stage) for index in range(2 * len(parts))]
     if question.message:  # the nodes before are those of the same rubric asked without the message
         parts, nodes = tuple(replace(part, message=question.message) for part in parts), nodes[len(parts) :]
     for node in nodes[: len(parts)]:
-        context.run.record.event("node.added", node, kind="judge", digest=rubric.digest)
-        context.run.record.event("edge.added", **{"from": context.checks_node, "to": node})
+        record.event("node.added", node, kind="judge", digest=rubric.digest)
+        record.event("edge.added", **{"from": subject.checks_node, "to": node})
     votes: dict[str, list[Vote]] = {criterion.id: [] for part in parts for criterion in part.criteria}
     unanswered = dict.fromkeys(range(len(parts)), "not asked")
     stopped = ""
@@ -185,7 +179,7 @@ async def _ask_all(rubric: Rubric, parts: list[BriefPart], nodes: list[str], con
     async def ask(part: BriefPart, node: str) -> _Reply:
         if not part.criteria:
             return _Reply("skipped", "", {})
-        async with context.slots:
+        async with context.session.slots:
             return await _ask(rubric, part, node, context)
 
     return await together(ask(part, node) for part, node in zip(parts, nodes, strict=False))
@@ -210,23 +204,23 @@ def node_id(rubric: Rubric, index: int, stage: str = "") -> str:
 
 
 async def _ask(rubric: Rubric, part: BriefPart, node: str, context: VoteContext) -> _Reply:
+    asked, session, run = context.asked, context.session, context.asked.run
     facts = context.surroundings.facts({piece.path for piece in part.pieces})
     turn = agent.Turn(
         node=node,
-        prompt=brief.prompt(context.change, part, facts, context.nonce),
-        system_prompt=brief.system_prompt(context.nonce),
+        prompt=brief.prompt(asked.subject.change, part, facts, session.nonce),
+        system_prompt=brief.system_prompt(session.nonce),
         schema=brief.answer_schema(part.criteria),
         cwd=context.folder / TREES,
         tools=TOOLS,
-        model=rubric.model or context.model,
-        max_turns=context.max_turns,
-        max_cost_usd=context.max_cost_usd,
+        model=rubric.model or asked.model,
+        max_turns=asked.budget.max_turns,
+        max_cost_usd=session.limit_usd,
     )
-    run = context.run
     end = await agent.hold(
         turn,
         record=run.record,
-        wire=context.wire,
+        wire=session.gateway,
         environ=run.environ,
         homes=context.folder,
         timeout_s=run.deadline.left(),
@@ -263,7 +257,7 @@ def _vote(criterion: Criterion, answers: list[CriterionAnswer], turn: str, conte
     if len(answers) != 1:
         why = "the answer leaves this criterion out" if not answers else "the answer speaks of this criterion twice"
         return Vote(outcome="abstain", said=None, reason=why, turn=turn)
-    answer, redact = answers[0], context.run.redactor.text
+    answer, redact = answers[0], context.asked.run.redactor.text
     said = f"{answer.reason} Missing: {answer.missing}" if isinstance(answer, AbstainAnswer) else answer.reason
     evidence = answer.evidence if isinstance(answer, FailAnswer) else ()
     return check_vote(
@@ -280,7 +274,7 @@ def _vote(criterion: Criterion, answers: list[CriterionAnswer], turn: str, conte
 
 
 def _check(criterion: Criterion, evidence: QuotedLine, context: VoteContext) -> CheckedEvidence:
-    file = _file_of(evidence, context.change)
+    file = _file_of(evidence, context.asked.subject.change)
     if file is None or not criterion.concerns(file):
         return check_evidence(evidence, None, b"")
     version = file.after if evidence.side == "after" else file.before

@@ -8,42 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from vibe_gate.domain.context import ReviewRequest
-from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.receipt import Receipt
-from vibe_gate.domain.rubric import Rubric
 from vibe_gate.judging.assemble import JudgeResult
 from vibe_gate.judging.judge import JudgeContext
 from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
 from vibe_gate.receipts.status import ChangeIdentity, FoundReceipt, Requirements, assess, identity_of, match_of
 
 
-def reused(
-    context: JudgeContext, gate: Gate, rubrics: tuple[Rubric, ...], request: ReviewRequest
-) -> JudgeResult | None:
-    """The judges' part of a verdict from the newest receipt that answers everything `rubrics` would ask; None: ask.
+def reused(context: JudgeContext) -> JudgeResult | None:
+    """The judges' part of a verdict from the newest receipt that answers everything that would be asked; None: ask.
 
     None for a change that is not committed, since its authors are unknown, and if the gate comes with the change.
     """
-    change, repository, run = context.change, context.repository, context.run
+    subject, request, repository, run = context.subject, context.request, context.repository, context.run
+    change, gate = subject.change, subject.gate
     if not change.head_commit or gate.origin == "bootstrap":
         return None
     allowed = allowed_signers(repository, change, run.environ, base=request.base, definitions=request.definitions)
     if allowed.content is None:
         return None
-    asked = [rubric for rubric in rubrics if rubric.judged]
-    wanted, ids = context.keys(asked), {f"{change.before}..{change.after}"}
+    wanted, ids = context.keys(), {f"{change.before}..{change.after}"}
     finder = ReceiptFinder(repository, run.environ, run.clock(), allowed)
     candidates = finder.bundled(ids) + finder.noted(ids, lambda receipt: _answers(receipt, wanted))
     identity = identity_of(change, repository.commits(change))
-    required = Requirements.of(gate, rubrics, run.clock().date(), judge="always", strict=True)
+    required = Requirements.of(gate, subject.rubrics, run.clock().date(), judge="always", strict=True)
     found = [one for one in candidates if _counts(one, identity, required, wanted)]
     newest = max(found, key=lambda one: one.receipt.created_at if one.receipt else "", default=None)
     if newest is None or newest.receipt is None:
         return None
     receipt, signer = newest.receipt, ", ".join(newest.signature.principals)
     reason = f"not asked again: the verdict of {signer} at {receipt.created_at} is reused (run {receipt.run_id})"
-    scores = {claim.id: claim.score for claim in receipt.rubrics if claim.id in {rubric.id for rubric in asked}}
+    scores = {claim.id: claim.score for claim in receipt.rubrics if claim.id in wanted}
     note = f"N{reason[1:]}, from {newest.place}."
     return JudgeResult(notes=(note,), silence=reason, chosen=True, reused=scores)
 

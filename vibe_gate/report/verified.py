@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.receipts.status import GOOD, ChangeIdentity, CommitStatus, Status
+from vibe_gate.receipts.verify import Verification
 
 MARKS: dict[Status, str] = {"reviewed": "✓", "overridden": "!", "empty": "·", "forged": "✗", "failed": "✗"}
 """The mark of each status; `?` for the others."""
@@ -16,32 +16,31 @@ SHORT_ID = 12
 TITLE = 50
 """Columns of a commit's title."""
 
-Rows = Sequence[tuple[ChangeIdentity, CommitStatus]]
 
-
-def lines(rows: Rows, trusted: str, signers: str, strict: bool, remark: str = "") -> list[str]:
-    """The table, then the totals; `remark` says what could not be read."""
-    if not rows:
-        return ["Nothing to verify: the range has no commits.", *([safe(remark)] if remark else [])]
-    table = [line for identity, status in rows for line in _row(identity, status)]
-    counts = Counter(status.status for _, status in rows)
+def lines(found: Verification) -> list[str]:
+    """The table, then the totals and what could not be read."""
+    remarks = [found.remark] if found.remark else []
+    if not found.commits:
+        return ["Nothing to verify: the range has no commits.", *map(safe, remarks)]
+    table = [line for identity, status in found.commits for line in _row(identity, status)]
+    counts = Counter(status.status for _, status in found.commits)
     totals = ", ".join(f"{number} {status}" for status, number in counts.most_common())
-    gate = f"gate at {trusted[:SHORT_ID]}" if trusted else "built-in gate"
-    listed = f"signers: {signers}" if signers else "no allowed_signers file, so signatures are ignored"
-    strictly = "; strict: a pass counts only if someone else signed it" if strict else ""
-    below = [f"{counted(len(rows), 'commit')}: {totals}", f"{gate}; {listed}{strictly}", *filter(None, [remark])]
+    gate = f"gate at {found.trusted[:SHORT_ID]}" if found.trusted else "built-in gate"
+    listed = f"signers: {found.signers}" if found.signers else "no allowed_signers file, so signatures are ignored"
+    strictly = "; strict: a pass counts only if someone else signed it" if found.strict else ""
+    below = [f"{counted(len(found.commits), 'commit')}: {totals}", f"{gate}; {listed}{strictly}", *remarks]
     return [*map(safe, table), "", *map(safe, below)]
 
 
-def document(rows: Rows, trusted: str, signers: str, strict: bool, remark: str, exit_code: int) -> dict[str, Any]:
+def document(found: Verification) -> dict[str, Any]:
     """The same as one JSON document."""
     return {
-        "exit_code": exit_code,
-        "trusted": trusted,
-        "signers": signers or None,
-        "strict": strict,
-        "remark": safe(remark) or None,
-        "commits": [_commit(identity, status) for identity, status in rows],
+        "exit_code": found.exit_code,
+        "trusted": found.trusted,
+        "signers": found.signers or None,
+        "strict": found.strict,
+        "remark": safe(found.remark) or None,
+        "commits": [_commit(identity, status) for identity, status in found.commits],
     }
 
 

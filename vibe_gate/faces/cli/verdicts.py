@@ -21,8 +21,7 @@ def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         range=args.range, base=args.base, definitions=args.definitions, strict=args.strict, notes=args.from_notes
     )
     found = verify(request, start=Path.cwd(), environ=environ, now=datetime.now(UTC))
-    shown = (found.commits, found.trusted, found.signers, found.strict, found.remark)
-    emit_result(args, verified.document(*shown, found.exit_code), verified.lines(*shown))
+    emit_result(args, verified.document(found), verified.lines(found))
     return found.exit_code
 
 
