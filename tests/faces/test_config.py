@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from command import vibe_gate
-from program import ROOT, git
+from program import ROOT
 
 from vibe_gate.faces.cli.definitions import STARTERS
 
@@ -48,21 +48,6 @@ def test_check_warns_of_a_command_in_one_word(repo: Path, environ: dict[str, str
     done = vibe_gate("config", "check", cwd=repo, environ=environ)
     assert done.returncode == 0
     assert 'is one program with spaces in its name; write ["ruff", "check"]' in done.stderr
-
-
-def test_check_reads_the_working_tree_unless_a_revision_is_named(repo: Path, environ: dict[str, str]) -> None:
-    put(repo, "right")
-    git(repo, "add", "-A")
-    git(repo, "commit", "-q", "-m", "right")
-    (repo / ".vibe-gate/gate.toml").write_text("schema = 1\nrubric = []\n")
-    assert vibe_gate("config", "check", cwd=repo, environ=environ).returncode == 2
-    done = vibe_gate("config", "check", "--definitions", "HEAD", cwd=repo, environ=environ)
-    assert (done.returncode, done.stdout) == (
-        0,
-        f"ok: 2 rubrics, 1 judge question, 1 check, 1 agent, 1 workflow at {git(repo, 'rev-parse', 'HEAD')[:12]}.\n",
-    )
-    done = vibe_gate("config", "check", "--definitions", "HEAD~1", cwd=repo, environ=environ)
-    assert "ok: no definitions at " in done.stdout
 
 
 def test_show_prints_the_effective_gate_as_toml(repo: Path, environ: dict[str, str]) -> None:
@@ -109,7 +94,7 @@ def test_a_gate_file_that_git_would_not_record_is_no_silent_default(
     assert ".vibe-gate/gate.toml:1: git does not record it as a file" in done.stderr
 
 
-@pytest.mark.parametrize("argv", [["check", "--definitions", "nowhere"], [], ["show", "gate"]])
+@pytest.mark.parametrize("argv", [[], ["show", "gate"]])
 def test_what_cannot_be_understood_is_one_sentence(repo: Path, environ: dict[str, str], argv: list[str]) -> None:
     done = vibe_gate("config", *argv, cwd=repo, environ=environ)
     assert (done.returncode, done.stdout) == (2, "")

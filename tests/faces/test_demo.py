@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
 from command import vibe_gate
 from program import git
 
+from vibe_gate.faces.cli.demo import make_demo
+
 
 @pytest.mark.slow
 def test_the_demo_reviews_an_ordinary_repository_with_fixed_ids_and_says_that_it_is_a_recording(tmp_path, environ):
-    one, two = tmp_path / "one", tmp_path / "two"
-    done = vibe_gate("demo", "--in", str(one), cwd=tmp_path, environ=environ)
+    done = vibe_gate("demo", cwd=tmp_path, environ=environ | {"TMPDIR": str(tmp_path)})
     assert done.code == 0, done.err
+    [place] = tmp_path.glob("vibe-gate-demo-*")
     assert "answers are a recording" in done.out
     assert "FAIL" in done.out
     assert "src/ledger.py:25" in done.out
-    assert str(one) in done.out
-    document = vibe_gate("demo", "--in", str(two), "--json", cwd=tmp_path, environ=environ).json
+    assert str(place) in done.out
+    [run] = json.loads(vibe_gate("bundles", "list", "--json", cwd=place, environ=environ).out)["bundles"]
+    document = json.loads((place / run["bundle"] / "summary.json").read_text())
     assert {c["id"]: c["outcome"] for c in document["rubrics"][0]["criteria"]} == {
         "no-secrets": "pass",
         "tests-not-skipped": "fail",
@@ -28,16 +32,8 @@ def test_the_demo_reviews_an_ordinary_repository_with_fixed_ids_and_says_that_it
         "names-say-what-they-are": "abstain",
     }
     assert document["exit_code"] == 1
-    assert git(one, "rev-parse", "HEAD") == git(two, "rev-parse", "HEAD")
-    assert git(one, "status", "--porcelain") == ""
-
-
-def test_the_demo_needs_a_folder_that_is_not_there_yet(tmp_path, environ):
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "file").write_text("precious")
-    done = vibe_gate("demo", "--in", str(tmp_path / "mine"), cwd=tmp_path, environ=environ)
-    assert done.code == 2
-    assert (tmp_path / "mine" / "file").read_text() == "precious"
+    assert git(place, "rev-parse", "HEAD") == make_demo(tmp_path / "another")[-1]
+    assert git(place, "status", "--porcelain") == ""
 
 
 @pytest.mark.slow

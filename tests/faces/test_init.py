@@ -56,13 +56,6 @@ def test_init_writes_starters_and_proposes_commands_as_comments(repo, environ, f
     assert vibe_gate("config", "check", cwd=repo, environ=environ).returncode == 0
 
 
-def test_a_dry_run_prints_the_files_and_writes_none(repo: Path, environ: dict[str, str]) -> None:
-    done = vibe_gate("init", "--dry-run", cwd=repo, environ=environ)
-    assert done.returncode == 0
-    assert all(f"# ---- {path}\n{text}" in done.stdout for path, text in STARTERS.items())
-    assert not (repo / ".vibe-gate").exists()
-
-
 @pytest.mark.parametrize("mine", ["gate.toml", "rubrics/mine.toml"])
 def test_a_gate_of_ones_own_is_left_as_it_is(repo: Path, environ: dict[str, str], mine: str) -> None:
     place = repo / ".vibe-gate" / mine

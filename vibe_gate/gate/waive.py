@@ -37,13 +37,12 @@ _PREFIX = re.compile(r"[0-9a-f]{1,16}")
 
 
 @dataclass(frozen=True, slots=True)
-class Plea:
+class WaiverAsked:
     """What a person asks: `what` may pass because of `reason`, until `expires` (inclusive; None: the default)."""
 
     what: str
     reason: str
     expires: date | None = None
-    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +55,19 @@ class _Found:
     finding: Finding | None = None
 
 
-def override(plea: Plea, *, start: Path, environ: Mapping[str, str], now: datetime) -> tuple[Override, str]:
+def override(ask: WaiverAsked, *, start: Path, environ: Mapping[str, str], now: datetime) -> tuple[Override, str]:
     """Record an override; what it is about comes back as a sentence.
 
     UsageError: an agent asks, nothing or several things are meant, or the date is past.
     """
     with open_repository(start, environ) as repository:
         name, email = _person(repository, environ)
-        expires = _checked(plea, now)
-        meant = _policy(repository, plea, now) if plea.what == "policy" else _finding(repository, plea, now)
+        expires = _checked(ask, now)
+        meant = _policy(repository, now) if ask.what == "policy" else _finding(repository, ask, now)
         made = Override(
             ts=now.isoformat(timespec="seconds"),
             finding=meant.fingerprint,
-            reason=" ".join(plea.reason.split()),
+            reason=" ".join(ask.reason.split()),
             by=f"{name} <{email}>",
             email=email,
             expires=expires or now.date() + DEFAULT_TIME,
@@ -102,15 +101,15 @@ def take_back(what: str, *, start: Path, environ: Mapping[str, str]) -> str:
         return names[0]
 
 
-def suppress(plea: Plea, *, start: Path, environ: Mapping[str, str], now: datetime) -> tuple[Suppression, str]:
+def suppress(ask: WaiverAsked, *, start: Path, environ: Mapping[str, str], now: datetime) -> tuple[Suppression, str]:
     """Write a suppression into the working tree; its file's path comes back. UsageError as of `override`."""
     with open_repository(start, environ) as repository:
         name, email = _person(repository, environ)
-        expires = _checked(plea, now)
-        said = {"reason": " ".join(plea.reason.split()), "by": f"{name} <{email}>", "expires": expires}
-        criterion, colon, glob = plea.what.partition(":")
+        expires = _checked(ask, now)
+        said = {"reason": " ".join(ask.reason.split()), "by": f"{name} <{email}>", "expires": expires}
+        criterion, colon, glob = ask.what.partition(":")
         if colon and not glob:
-            raise UsageError(f"{paths.quote(plea.what)} lacks a glob: write CRITERION:GLOB, as in no-secrets:tests/**.")
+            raise UsageError(f"{paths.quote(ask.what)} lacks a glob: write CRITERION:GLOB, as in no-secrets:tests/**.")
         known = _criteria(repository)
         try:
             if colon:
@@ -121,14 +120,14 @@ def suppress(plea: Plea, *, start: Path, environ: Mapping[str, str], now: dateti
                 aim = {"criterion": None if criterion == "*" else criterion, "paths": (glob,)}
                 rule = Suppression.model_validate(said | aim)
             else:
-                found = _finding(repository, plea, now)
+                found = _finding(repository, ask, now)
                 assert found.finding is not None
                 path = (paths.unquote(found.finding.path),) if found.finding.path else ()
                 about = {"finding": found.fingerprint, "criterion": found.finding.criterion, "paths": path}
                 rule = Suppression.model_validate(said | about)
         except ValidationError as error:
             why = error.errors(include_url=False, include_input=False)[0]["msg"].removeprefix("Value error, ")
-            raise UsageError(f"{paths.quote(plea.what)} cannot be suppressed: {why}.") from error
+            raise UsageError(f"{paths.quote(ask.what)} cannot be suppressed: {why}.") from error
         return rule, add_suppression(repository.root, rule)
 
 
@@ -155,25 +154,25 @@ def _person(repository: Repository, environ: Mapping[str, str]) -> tuple[str, st
     return name, email
 
 
-def _checked(plea: Plea, now: datetime) -> date | None:
-    if not plea.reason.strip():
+def _checked(ask: WaiverAsked, now: datetime) -> date | None:
+    if not ask.reason.strip():
         raise UsageError("The reason is empty; say why this is acceptable.")
-    if plea.expires is not None and plea.expires < now.date():
-        raise UsageError(f"{plea.expires} is in the past; use a future date.")
-    return plea.expires
+    if ask.expires is not None and ask.expires < now.date():
+        raise UsageError(f"{ask.expires} is in the past; use a future date.")
+    return ask.expires
 
 
-def _finding(repository: Repository, plea: Plea, now: datetime) -> _Found:
+def _finding(repository: Repository, ask: WaiverAsked, now: datetime) -> _Found:
     """The finding with this fingerprint, or beginning of one, in the newest run that has it."""
-    shown = paths.quote(plea.what)
-    if not _PREFIX.fullmatch(plea.what) or len(plea.what) < SHORTEST:
+    shown = paths.quote(ask.what)
+    if not _PREFIX.fullmatch(ask.what) or len(ask.what) < SHORTEST:
         raise UsageError(
             f"{shown} is not a fingerprint; give at least {SHORTEST} of its 16 hex digits "
             "(`vibe-gate bundles show --json` has them)."
         )
-    for entry, papers in _runs(repository, plea, now):
+    for entry, papers in _runs(repository, now):
         findings = [model.read(Finding, finding) for finding in papers.document["findings"]]
-        found = [finding for finding in findings if finding.fingerprint.startswith(plea.what)]
+        found = [finding for finding in findings if finding.fingerprint.startswith(ask.what)]
         names = sorted({finding.fingerprint for finding in found})
         if len(names) > 1:
             raise UsageError(f'"{shown}" is ambiguous: {len(names)} findings match ({", ".join(names)}).')
@@ -185,22 +184,22 @@ def _finding(repository: Repository, plea: Plea, now: datetime) -> _Found:
     raise UsageError(f"No run found with a finding {shown}.")
 
 
-def _policy(repository: Repository, plea: Plea, now: datetime) -> _Found:
+def _policy(repository: Repository, now: datetime) -> _Found:
     """The change of the gate itself that the newest run with such a change was about."""
-    for entry, papers in _runs(repository, plea, now):
+    for entry, papers in _runs(repository, now):
         if papers.receipt is not None and (fingerprint := parse(papers.receipt).receipt.policy):
             changed = [change["path"] for change in papers.document["policy_changes"] if change["level"] == "block"]
             return _Found(POLICY + fingerprint, f"changes of {', '.join(changed)}", entry)
     raise UsageError("No run found with a change of the gate itself.")
 
 
-def _runs(repository: Repository, plea: Plea, now: datetime) -> Iterator[tuple[RunEntry, SealedDocuments]]:
+def _runs(repository: Repository, now: datetime) -> Iterator[tuple[RunEntry, SealedDocuments]]:
     """The sealed runs of the store, newest first, without those that git tracks or that were altered."""
     known = Provenance(now, repository.tracked(STORE))
     index = open_state(repository.common_dir).run_index(repository.root / STORE)
     sealed = (entry for entry in find_bundles(repository.root, index=index) if entry.state == "sealed")
     for entry in sealed:
-        if entry.run_id.startswith(plea.run) and not known.foreign(entry.key, entry.run_id):
+        if not known.foreign(entry.key, entry.run_id):
             papers = None
             with contextlib.suppress(IntegrityError, StorageError):
                 papers = read_bundle(repository.root / entry.bundle).documents

@@ -21,10 +21,9 @@ from vibe_gate.gate.effective import effective_toml
 from vibe_gate.gate.loading import FOLDER, GATE_PATH, load_gate, mistakes
 from vibe_gate.gate.schema import MODELS, json_schema
 from vibe_gate.gate.source import DefinitionTree, Mistake
+from vibe_gate.gate.trust import WORKTREE
 from vibe_gate.gateway import find_upstream
-from vibe_gate.git import Repository, open_repository
-
-WORKTREE = "worktree"
+from vibe_gate.git import open_repository
 
 CHECKS_PATH = f"{FOLDER}/rubrics/safety.toml"
 STARTERS = {GATE_PATH: Path(__file__).with_name("starters").joinpath("gate.toml").read_text()} | {
@@ -56,14 +55,10 @@ def _init(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     wanted = [*STARTERS, *SCHEMAS] if _are_starters(root, present) else []
     missing = [path for path in wanted if path not in present]
     tools, commands = proposals(root)
-    texts = STARTERS | {CHECKS_PATH: STARTERS[CHECKS_PATH] + commands}
-    for path in missing if args.dry_run else []:
-        emit(f"# ---- {path}\n{texts.get(path) or f'# vibe-gate config schema {SCHEMAS[path]}'}\n")
-    texts |= {path: json_schema(name) for path, name in SCHEMAS.items()}
+    schemas = {path: json_schema(name) for path, name in SCHEMAS.items()}
+    texts = STARTERS | schemas | {CHECKS_PATH: STARTERS[CHECKS_PATH] + commands}
     for path in present:
         emit(f"kept   {paths.quote(path)} (already there)\n")
-    if args.dry_run:
-        return PASS
     for path in missing:
         _write_starter(root, path, texts[path])
         emit(f"wrote  {path}\n")
@@ -114,13 +109,12 @@ def _config(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.name or (args.json and args.action == "show"):
         raise UsageError(f"a name belongs to `config schema`, --json to `config check`; not to `config {args.action}`.")
     with open_repository(Path.cwd(), environ) as repository:
-        tree, revision = _tree(repository, args.definitions)
+        tree = repository.tree(repository.snapshot())
         # What is wrong with agents that nothing names does not keep the gate from being in force.
         problems = mistakes(tree) if args.action == "check" else []
-        if revision == WORKTREE:
-            problems += _unrecorded(repository.root, tree)
+        problems += _unrecorded(repository.root, tree)
         odd = warnings(tree, problems)
-        gate = None if problems else load_gate(tree, revision=revision, origin="trusted")
+        gate = None if problems else load_gate(tree, revision=WORKTREE, origin="trusted")
         shown = gate or (None if problems else loading.built_in_gate(tree))
     if args.json:
         keys = ("file", "line", "key", "message", "suggestion")
@@ -132,22 +126,14 @@ def _config(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         complain(f"warning: {one}")
     if problems:
         raise DefinitionError(problems)
-    source = "in the working tree" if revision == WORKTREE else f"at {paths.quote(revision)[:12]}"
     assert shown is not None  # no problems
     if args.action == "show":
         emit(effective_toml(shown))
     else:
-        emit(_sentence(shown, source))
+        emit(_sentence(shown))
     if gate is None and args.action == "show":
-        complain(f"No definitions {source}: this is the built-in gate. `vibe-gate init` writes starters.")
+        complain("No definitions in the working tree: this is the built-in gate. `vibe-gate init` writes starters.")
     return PASS
-
-
-def _tree(repository: Repository, definitions: str) -> tuple[DefinitionTree, str]:
-    if definitions == WORKTREE:
-        return repository.tree(repository.snapshot()), WORKTREE
-    revision = repository.resolve(definitions)
-    return repository.tree(revision), revision
 
 
 def _unrecorded(root: Path, tree: DefinitionTree) -> list[Mistake]:
@@ -157,28 +143,24 @@ def _unrecorded(root: Path, tree: DefinitionTree) -> list[Mistake]:
     return []
 
 
-def _sentence(gate: Gate, source: str) -> str:
+def _sentence(gate: Gate) -> str:
     if gate.origin == "built-in" and not gate.agents + gate.workflows:
-        return f"ok: no definitions {source}; the built-in gate applies. `vibe-gate init` writes starters.\n"
+        return "ok: no definitions in the working tree; the built-in gate applies. `vibe-gate init` writes starters.\n"
     judged = sum(len(rubric.judged) for rubric in gate.rubrics)
     checked = sum(len(rubric.checked) for rubric in gate.rubrics)
     counts = [counted(len(gate.rubrics), "rubric"), counted(judged, "judge question"), counted(checked, "check")]
     counts += [counted(len(gate.agents), "agent")] if gate.agents else []
     counts += [counted(len(gate.workflows), "workflow")] if gate.workflows else []
     built_in = " (the rubrics are built in)" if gate.origin == "built-in" else ""
-    return f"ok: {', '.join(counts)} {source}{built_in}.\n"
+    return f"ok: {', '.join(counts)} in the working tree{built_in}.\n"
 
 
 INIT = Command(
     "Write the built-in checks and questions into .vibe-gate/, every key explained, and the JSON Schemas that editors "
     "read; propose commands for the tools that the repository uses. Never overwrites.",
-    (argument("--dry-run", action="store_true", help="print the files instead of writing them"),),
+    (),
     _init,
     examples="""\
-examples:
-  vibe-gate init --dry-run     print what would be written
-  vibe-gate init               write it
-
 agents and workflows stand beside them, such as .vibe-gate/agents/fixer.toml:
   schema = 1
   id = "fixer"
@@ -188,17 +170,11 @@ agents and workflows stand beside them, such as .vibe-gate/agents/fixer.toml:
 )
 
 CONFIG = Command(
-    "Show the gate that .vibe-gate/ defines, defaults filled in; check it for mistakes; print its JSON Schemas.",
+    "Show the gate of the working tree, defaults filled in; check it for mistakes; print its JSON Schemas.",
     (
         argument("action", choices=("show", "check", "schema"), help="print as TOML, list mistakes, print JSON Schema"),
         argument("name", nargs="?", choices=tuple(MODELS), metavar="FILE", help=f"schema of {', '.join(MODELS)}"),
         JSON,
-        argument(
-            "--definitions",
-            metavar="REV|worktree",
-            default=WORKTREE,
-            help="read .vibe-gate/ at a revision, or in the working tree (default: worktree)",
-        ),
     ),
     _config,
     examples="""\
@@ -206,6 +182,5 @@ examples:
   vibe-gate config check                    list every mistake; exit 2 if any
   vibe-gate config schema rubric            the JSON Schema that editors read
   vibe-gate config show                     the effective gate, as TOML
-  vibe-gate config show --definitions main  as it is on main
 """,
 )

@@ -12,9 +12,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.errors import UsageError
 from vibe_gate.faces import progress
-from vibe_gate.faces.cli.dispatch import Command, argument
+from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.faces.cli.review import present
 from vibe_gate.git import Draft, make_repository
@@ -34,17 +33,13 @@ this machine."""
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Make the repository, review its last commit, show the verdict. It fails on purpose, so the exit code is 0."""
-    folder = args.folder or Path(tempfile.mkdtemp(prefix="vibe-gate-demo-"))
-    if folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is not empty; name a folder that does not exist yet.")
+    folder = Path(tempfile.mkdtemp(prefix="vibe-gate-demo-"))
     make_demo(folder)
-    if not args.json:
-        emit(f"{RECORDING}\n\n$ cd {folder}\n$ vibe-gate review --commit HEAD\n\n")
+    emit(f"{RECORDING}\n\n$ cd {folder}\n$ vibe-gate review --commit HEAD\n\n")
     with progress.shown(environ) as show:
         done = progress.run(demo(folder, environ, show))
-    present(done, REQUEST, environ, as_json=args.json)
-    if not args.json:
-        emit(f"\nThe repository stays at {folder}; delete it when you are done.\n")
+    present(done, REQUEST, environ, as_json=False)
+    emit(f"\nThe repository stays at {folder}; delete it when you are done.\n")
     return 0
 
 
@@ -84,9 +79,6 @@ def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]
 
 DEMO = Command(
     "Review a small example repository, offline and free: the real CLI with recorded model answers.",
-    (
-        argument("--in", dest="folder", metavar="DIR", type=Path, help="make the repository in this new folder"),
-        argument("--json", action="store_true", help="print the summary as one JSON document"),
-    ),
+    (),
     _run,
 )

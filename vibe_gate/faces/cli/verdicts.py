@@ -11,7 +11,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument, nearest
 from vibe_gate.faces.cli.output import emit, emit_result
-from vibe_gate.gate.waive import Plea, override, overrides, suppress, take_back
+from vibe_gate.gate.waive import WaiverAsked, override, overrides, suppress, take_back
 from vibe_gate.receipts.verify import VerifyRequest, verify
 from vibe_gate.report import verified
 
@@ -68,8 +68,8 @@ def _override(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         raise UsageError(f"'{args.finding}' is not a finding{hint}")
     if args.reason is None:
         raise UsageError("say why the finding is acceptable: vibe-gate override FINDING --reason TEXT")
-    plea = Plea(args.finding, args.reason, args.expires, args.run or "")
-    made, what = override(plea, start=Path.cwd(), environ=environ, now=datetime.now(UTC))
+    ask = WaiverAsked(args.finding, args.reason, args.expires)
+    made, what = override(ask, start=Path.cwd(), environ=environ, now=datetime.now(UTC))
     _print(
         f"{made.finding} is overridden by {made.by} until {made.expires}: {made.reason}",
         f"  {what}",
@@ -90,8 +90,8 @@ def _list(environ: Mapping[str, str]) -> int:
 
 
 def _suppress(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    plea = Plea(args.what, args.reason, args.expires)
-    rule, path = suppress(plea, start=Path.cwd(), environ=environ, now=datetime.now(UTC))
+    ask = WaiverAsked(args.what, args.reason, args.expires)
+    rule, path = suppress(ask, start=Path.cwd(), environ=environ, now=datetime.now(UTC))
     _print(
         f"{path} now suppresses {rule.name}: {rule.reason}",
         "It takes effect once it is merged, and the change of the file needs approval.",
@@ -110,7 +110,6 @@ OVERRIDE = Command(
         argument("removed", nargs="?", metavar="FINDING", help=argparse.SUPPRESS),
         argument("--reason", metavar="TEXT", help="why; shown with the verdict"),
         argument("--expires", type=_date, metavar="DATE", help="the last day it holds (default: in 30 days)"),
-        argument("--run", metavar="RUN", help="the run with the finding (default: the newest that has it)"),
     ),
     _override,
     "vibe-gate override FINDING --reason TEXT [--expires DATE]\n       vibe-gate override list | remove FINDING",
