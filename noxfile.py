@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import nox
@@ -55,12 +56,20 @@ def actions(session: nox.Session) -> None:
 
 @nox.session
 def lock(session: nox.Session) -> None:
-    """The newest releases that pyproject.toml allows, into the Action's lock; read the difference before committing."""
+    """The newest releases that pyproject.toml allows, into the Action's locks; read the difference before a commit."""
     session.install("uv")
-    output = "vibe_gate/faces/action/install/requirements.txt"
+    folder = "vibe_gate/faces/action/install"
+    agent, checks = f"{folder}/requirements-agent.txt", f"{folder}/requirements.txt"
     form = ("--universal", "--generate-hashes", "--python-version", "3.11", "--only-binary", ":all:")
     quiet = ("--no-emit-index-url", "--no-header", "--no-annotate", "--quiet")
-    session.run("uv", "pip", "compile", "pyproject.toml", *form, *quiet, "--upgrade", "--output-file", output)
+    compile_ = ("uv", "pip", "compile", *form, *quiet)
+    session.run(*compile_, "pyproject.toml", "--upgrade", "--output-file", agent)
+    wanted = nox.project.load_toml("pyproject.toml")["project"]["dependencies"]
+    without_sdk = Path(session.create_tmp()).resolve() / "checks.in"
+    without_sdk.write_text("\n".join(each for each in wanted if not each.startswith("claude-agent-sdk")))
+    session.run(*compile_, str(without_sdk), "--constraint", agent, "--upgrade", "--output-file", checks)
+    locked = re.findall(r"^([\w.-]+)==", Path(checks).read_text(), re.MULTILINE)
+    session.run(*compile_, "pyproject.toml", *(f"--no-emit-package={name}" for name in locked), "--output-file", agent)
 
 
 @nox.session

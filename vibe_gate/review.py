@@ -151,10 +151,10 @@ def begin(
     authored = Authorship(repository, world.environ, world.state, unread=unread).of(change, commits)
     message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
     versions = {"vibe-gate": __version__}
-    if about:  # agents will work; a review at a commit need not load this
-        from importlib.metadata import version
+    if about:  # agents will work; a review at a commit need not look this up
+        from vibe_gate.agent import sdk_version
 
-        versions["claude-agent-sdk"] = version("claude-agent-sdk")
+        versions["claude-agent-sdk"] = sdk_version()
     if resume:
         record = store.reopen(change.key, resume, world.state.spending.of_run(resume))
     else:

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import claude_agent_sdk
 from repos import Repo
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,32 +84,61 @@ class Job:
         return dict(re.findall(r"::set-output:: ([a-z-]+)=(.+)", self.log))
 
 
-def environment(shared: Path, environ: Mapping[str, str]) -> Path:
-    """The Action's own environment, installed for real from the lock, hashes checked; once for all tests.
+KEYED = {"VIBE_GATE_HAS_KEY": "true"}
+"""What action.yml tells its first step if a key was given."""
 
-    Fetches packages from the registry as `pip install '.[test]'` does, with `environ` to say where that is.
+
+def environment(shared: Path, environ: Mapping[str, str]) -> Path:
+    """The Action's two environments, by the name of their folder; made once for all tests.
+
+    The one for checks is installed for real from its lock, hashes checked: packages come from the registry as with
+    `pip install '.[test]'`, and `environ` says where that is. The one for agents links to it, and takes the SDK, half a
+    gigabyte with what it needs, from the environment of the tests.
     """
     place = shared / "vibe-gate-environment"
+    checks, agent = place / "vibe-gate-checks", place / "vibe-gate-agent"
     with (shared / "vibe-gate-environment.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (place / "said").exists():
-            found = run_step("find", environ, RUNNER_TEMP=str(shared), GITHUB_OUTPUT=str(shared / "found"))
-            assert found.returncode == 0, found.stdout + found.stderr
-            outputs = dict(line.split("=", 1) for line in (shared / "found").read_text().splitlines())
-            done = run_step(
-                "build",
-                environ,
-                VIBE_GATE_PYTHON=outputs["python"],
-                VIBE_GATE_PLACE=str(place),
-                VIBE_GATE_KEY=outputs["key"],
-                GITHUB_OUTPUT=str(shared / "found"),
-            )
+        if not (agent / "venv").exists():
+            outputs, keyed = (found(shared, environ, **more)[2] for more in ({}, KEYED))
+            done = build(checks, environ, key=outputs["key"], python=outputs["python"])
             assert done.returncode == 0, done.stdout + done.stderr
             # The jobs link to this one, and so do not compile it either.
-            loaded = "import claude_agent_sdk, github3, pydantic, pygit2, rich.console, rich.markdown, vibe_gate.review"
-            subprocess.run([place / "venv" / "bin" / "python", "-c", loaded], check=True, cwd="/")
-            (place / "said").write_text(done.stdout)
+            loaded = "import github3, pydantic, pygit2, rich.console, rich.markdown, vibe_gate.review"
+            subprocess.run([checks / "venv" / "bin" / "python", "-c", loaded], check=True, cwd="/")
+            (checks / "said").write_text(done.stdout)
+            subprocess.run(["cp", "-al", checks, agent], check=True)
+            ready = agent / "venv" / "vibe-gate-ready"
+            ready.unlink()
+            ready.write_text(keyed["key"])
+            (packages,) = (agent / "venv" / "lib").glob("python3.*/site-packages")
+            (packages / "vibe-gate-sdk.pth").write_text(str(Path(claude_agent_sdk.__file__).parents[1]))
     return place
+
+
+def found(place: Path, environ: Mapping[str, str], **more: str) -> tuple[int, str, dict[str, str]]:
+    """The first step: its exit code, what it says, its outputs."""
+    outputs = place / "outputs"
+    outputs.unlink(missing_ok=True)
+    done = run_step("find", environ, RUNNER_TEMP=str(place), GITHUB_OUTPUT=str(outputs), **more)
+    lines = outputs.read_text().splitlines() if outputs.exists() else []
+    return done.returncode, done.stdout, dict(line.split("=", 1) for line in lines)
+
+
+def build(
+    place: Path,
+    environ: Mapping[str, str],
+    script: Path = INSTALL / "step.sh",
+    *,
+    key: str = "key",
+    python: str = sys.executable,
+    kind: str = "checks",
+) -> subprocess.CompletedProcess[str]:
+    """The second step; what it tells the Action is in `outputs` beside the place."""
+    outputs = place.with_name("outputs")
+    outputs.parent.mkdir(exist_ok=True)
+    variables = {"VIBE_GATE_PYTHON": python, "VIBE_GATE_PLACE": str(place), "VIBE_GATE_KEY": key}
+    return run_step("build", environ, script, **variables, VIBE_GATE_KIND=kind, GITHUB_OUTPUT=str(outputs))
 
 
 def shorten(lock: Path) -> None:
@@ -119,9 +149,9 @@ def shorten(lock: Path) -> None:
 def wheel(folder: Path, built: Path, more: bytes = b"") -> Path:
     """That package's wheel in this folder, with these bytes too many."""
     folder.mkdir(parents=True, exist_ok=True)
-    found = next((built / "wheels").glob("tomli_w-*.whl"))
-    (folder / found.name).write_bytes(found.read_bytes() + more)
-    return folder / found.name
+    original = next((built / "vibe-gate-checks" / "wheels").glob("tomli_w-*.whl"))
+    (folder / original.name).write_bytes(original.read_bytes() + more)
+    return folder / original.name
 
 
 def run_step(

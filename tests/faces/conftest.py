@@ -22,13 +22,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def ambient() -> dict[str, str]:
-    """The environment before a test's own hides it: where pip finds packages on this machine."""
-    return dict(os.environ)
+    """The environment before a test's own hides it: where pip finds packages on this machine. No model's address."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("ANTHROPIC_", "CLAUDE_"))}
 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory, ambient: dict[str, str]) -> Path:
-    """The Action's environment, installed from the lock once for all workers: `wheels`, `venv`, and what was `said`."""
+    """The Action's environments by name, made once for all workers: `wheels`, `venv`, and what was `said`."""
     own = tmp_path_factory.getbasetemp()
     return environment(own.parent if "PYTEST_XDIST_WORKER" in ambient else own, ambient)
 

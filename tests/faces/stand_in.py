@@ -18,7 +18,7 @@ def main(name: str) -> int:
     if name == "restore" and "BUILT" in os.environ and os.environ["BUILT"]:
         place = Path(given["path"]).parent
         place.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["cp", "-al", f"{os.environ['BUILT']}/venv", str(place)], check=True)
+        subprocess.run(["cp", "-al", f"{os.environ['BUILT']}/{place.name}/venv", str(place)], check=True)
     elif name == "upload-artifact":
         return _upload(Path(given["path"]), shelf / given["name"], given)
     elif name == "download-artifact":

@@ -103,6 +103,10 @@ def test_the_real_judge_is_asked_with_the_key_of_the_input_and_its_reason_is_pos
     written = [path.read_text(errors="replace") for path in made.folder.rglob("*") if path.is_file()]
     assert not any(KEY in text or github.token in text for text in [*written, done.out, done.err, *made.ours])
 
+    done = made.review_pull(head, VIBE_GATE_INPUT_ANTHROPIC_API_KEY=KEY, VIBE_GATE_INPUT_JUDGE="false")
+    assert (done.code, conclusions(made)[-1]) == (0, "success"), done.err
+    assert "PASS (checks only)" in made.ours[0] and "--no-judge" in made.ours[0]
+
 
 def test_three_pushes_say_what_is_fixed_open_new_and_held(made):
     made.origin.git("checkout", "-q", "-B", "topic", "main")

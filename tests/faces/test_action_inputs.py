@@ -22,11 +22,11 @@ def test_each_input_is_read():
         given(
             ANTHROPIC_API_KEY="k", GITHUB_TOKEN="t", BASE="main", RUBRICS="quality, pay  docs", WORKFLOW="review",
             MODE="warn", MAX_COST_USD="0.5", COMMENT="false", CHECK_RUN="no", REVIEW_COMMENTS="True",
-            SARIF="out/x.sarif", ARTIFACT="full",
+            SARIF="out/x.sarif", ARTIFACT="full", JUDGE="false",
         )
     ) == Inputs(
         anthropic_api_key="k", github_token="t", base="main", rubrics="quality pay docs", mode="warn", max_cost_usd=0.5,
-        comment=False, check_run=False, review_comments=True, sarif="out/x.sarif", artifact="full",
+        comment=False, check_run=False, review_comments=True, sarif="out/x.sarif", artifact="full", judge=False,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 ACTION = (ROOT / "action.yml").read_text()
 WORKFLOWS = sorted(EXAMPLES.glob("*.yml"))
-LOCK = (INSTALL / "requirements.txt").read_text()
+LOCK = "".join((INSTALL / name).read_text() for name in ("requirements.txt", "requirements-agent.txt"))
 LOCKED = {
     canonicalize_name(name): version for name, version in re.findall(r"^([A-Za-z0-9._-]+)==(\S+)", LOCK, re.MULTILINE)
 }

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from acting import INSTALL, run_step, shorten, wheel
+from acting import INSTALL, ROOT, build, found, shorten, wheel
+from answers import passes
+from repos import SWALLOWS, Repo, gated
+from wire import KEY, answering
+
+from vibe_gate.agent import find_cli
+
+GETTING_STARTED = ROOT / "docs" / "getting-started.md"
 
 pytestmark = [
     pytest.mark.slow,
@@ -25,22 +33,6 @@ def small(tmp_path: Path) -> Path:
     return install / "step.sh"
 
 
-def build(
-    place: Path, environ: dict[str, str], script: Path = INSTALL / "step.sh", key: str = "key"
-) -> subprocess.CompletedProcess[str]:
-    outputs = place.with_name("outputs")
-    outputs.touch()
-    variables = {"VIBE_GATE_PYTHON": sys.executable, "VIBE_GATE_PLACE": str(place), "VIBE_GATE_KEY": key}
-    return run_step("build", environ, script, **variables, GITHUB_OUTPUT=str(outputs))
-
-
-def found(place: Path, environ: dict[str, str], **more: str) -> tuple[int, str, dict[str, str]]:
-    outputs = place / "outputs"
-    done = run_step("find", environ, RUNNER_TEMP=str(place), GITHUB_OUTPUT=str(outputs), **more)
-    lines = outputs.read_text().splitlines() if outputs.exists() else []
-    return done.returncode, done.stdout, dict(line.split("=", 1) for line in lines)
-
-
 def planted(folder: Path, name: str, says: Path) -> None:
     """A program in the checkout that leaves a mark when it is run."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -48,18 +40,73 @@ def planted(folder: Path, name: str, says: Path) -> None:
     (folder / name).chmod(0o755)
 
 
-def test_the_lock_installs_whole_with_every_hash_checked(built, ambient):
-    assert "packages fetched, every hash checked" in (built / "said").read_text()
-    python = built / "venv" / "bin" / "python"
+def review(python: Path, repo: Repo, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    argv = [python, "-I", "-m", "vibe_gate", "review", "HEAD~1"]
+    return subprocess.run(argv, capture_output=True, text=True, cwd=repo.path, env=environ)
+
+
+def claude_of(python: Path, environ: dict[str, str]) -> str:
+    """What `doctor` says of the agent's program."""
+    argv = [python, "-I", "-m", "vibe_gate", "doctor", "--json"]
+    done = subprocess.run(argv, capture_output=True, text=True, env=environ)
+    return next(point["what"] for point in json.loads(done.stdout)["points"] if point["name"] == "claude")
+
+
+def test_the_lock_for_checks_installs_whole_with_every_hash_checked_and_doctor_says_what_it_lacks(built, ambient):
+    assert "packages fetched, every hash checked" in (built / "vibe-gate-checks" / "said").read_text()
+    python = built / "vibe-gate-checks" / "venv" / "bin" / "python"
     check = subprocess.run([python, "-I", "-m", "pip", "check"], capture_output=True, text=True, env=ambient)
     assert (check.returncode, check.stdout) == (0, "No broken requirements found.\n")
-    version = subprocess.run([python, "-I", "-m", "vibe_gate", "--version"], capture_output=True, text=True, cwd="/")
-    assert version.stdout.startswith("vibe-gate ")
+    assert claude_of(python, ambient).startswith("claude-agent-sdk is not installed")
+
+
+def test_the_lock_for_agents_names_packages_that_the_index_has_with_these_hashes(built, ambient):
+    """Nothing is unpacked: it is the program of Claude Code above all, and the environment of the tests has one."""
+    python = built / "vibe-gate-checks" / "venv" / "bin" / "python"
+    command = "-I -m pip install --dry-run --require-hashes --only-binary :all: --no-deps --requirement"
+    argv = [python, *command.split(), INSTALL / "requirements-agent.txt"]
+    done = subprocess.run(argv, capture_output=True, text=True, env=ambient)
+    assert "Would install" in done.stdout and " claude-agent-sdk-" in done.stdout, done.stderr
+
+
+def test_a_judge_that_is_wanted_where_the_sdk_is_not_installed_is_an_error_that_says_so(built, tmp_path, environ):
+    repo = gated(tmp_path / "r", environ)
+    repo.commit("Load robustly", **{"src/load.py": SWALLOWS})
+    keyed = environ | {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
+    done = review(built / "vibe-gate-checks" / "venv" / "bin" / "python", repo, keyed)
+    assert done.returncode == 3, done.stderr
+    assert "claude-agent-sdk is not installed, so no judge or agent can run. Install it;" in done.stdout
+
+
+def test_the_small_installation_of_the_docs_has_no_bundled_program_and_judges_with_the_one_on_path(
+    built, ambient, environ, tmp_path
+):
+    (command,) = re.findall("^pip (install --no-binary .*) vibe-gate ", GETTING_STARTED.read_text(), re.MULTILINE)
+    venv = tmp_path / "venv"
+    subprocess.run(["cp", "-al", built / "vibe-gate-checks" / "venv", venv], check=True)  # the rest of the packages
+    (packages,) = (venv / "lib").glob("python3.*/site-packages")
+    (packages / "vibe-gate.pth").unlink()
+    python = venv / "bin" / "python"
+    pip = [python, "-I", "-m", "pip", "-q", *command.split(), ROOT]
+    subprocess.run(pip, check=True, env=ambient, cwd=tmp_path)
+    assert (packages / "vibe_gate").is_dir()
+    assert not (packages / "claude_agent_sdk" / "_bundled" / "claude").exists()
+
+    there = environ | {"PATH": f"{tmp_path}:{environ['PATH']}"}
+    assert claude_of(python, there).startswith("Claude Code was not found")
+    (tmp_path / "claude").symlink_to(find_cli({}))
+    assert claude_of(python, there) == f"{tmp_path}/claude (claude-agent-sdk does not bundle one)"
+    repo = gated(tmp_path / "r", environ)
+    repo.commit("Load robustly", **{"src/load.py": SWALLOWS})
+    with answering(passes("errors-not-swallowed", "names-are-clear")) as model:
+        keyed = there | {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": model.base_url}
+        done = review(python, repo, keyed)
+    assert done.stdout.startswith("✓ PASS"), done.stdout + done.stderr
 
 
 def test_a_second_use_in_the_same_job_installs_nothing(built, ambient, tmp_path):
     place = tmp_path / "vibe-gate"
-    subprocess.run(["cp", "-al", built, place], check=True)
+    subprocess.run(["cp", "-al", built / "vibe-gate-checks", place], check=True)
     key = (place / "venv" / "vibe-gate-ready").read_text()
     done = build(place, ambient | {"PIP_NO_INDEX": "1"}, key=key)
     assert (done.returncode, done.stdout) == (0, "The environment of an earlier step of this job is used again.\n")
@@ -91,12 +138,24 @@ def test_no_program_of_the_checkout_is_taken_for_python(ambient, tmp_path):
     assert outputs["python"] and not Path(outputs["python"]).is_relative_to(checkout)
 
 
-def test_the_key_names_the_machine_the_python_and_the_lock(ambient, tmp_path):
-    _, _, outputs = found(tmp_path, ambient)
-    assert outputs["key"].startswith("vibe-gate-Linux-X64-python3.")
+@pytest.mark.parametrize(
+    ("told", "kind"),
+    [
+        ({}, "checks"),
+        ({"VIBE_GATE_HAS_KEY": "false", "ANTHROPIC_API_KEY": ""}, "checks"),
+        ({"VIBE_GATE_HAS_KEY": "true", "VIBE_GATE_JUDGE": "false", "ANTHROPIC_API_KEY": "k"}, "checks"),
+        ({"VIBE_GATE_HAS_KEY": "true", "VIBE_GATE_JUDGE": "true"}, "agent"),
+        ({"VIBE_GATE_HAS_KEY": "false", "CLAUDE_CODE_USE_BEDROCK": "1"}, "agent"),
+        ({"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}, "agent"),
+    ],
+)
+def test_without_credentials_or_judges_the_sdk_is_left_out_and_the_key_names_all_of_it(ambient, tmp_path, told, kind):
+    _, said, outputs = found(tmp_path, ambient, **told)
+    assert outputs["key"].startswith(f"vibe-gate-{kind}-Linux-X64-python3.")
     assert len(outputs["key"].rsplit("-", 1)[1]) == 32
+    assert outputs["place"] == str(tmp_path / f"vibe-gate-{kind}")
     assert outputs["wheels"] == f"{outputs['place']}/wheels"
-    assert outputs["place"].startswith(str(tmp_path))
+    assert ("not installed" in said) == (kind == "checks")
 
 
 def test_without_a_python_the_action_is_told_to_bring_one(tmp_path):

@@ -137,7 +137,7 @@ def test_a_pull_request_that_fails_is_told_why_at_its_lines(runner, swallowing):
     assert f"    {SWALLOWED}" in job.log
     assert f"  posted  {job.outputs['comment-url']}" in job.log
     assert job.given("setup-python") == []
-    assert [use["key"].startswith("vibe-gate-Linux-") for use in job.given("restore")] == [True]
+    assert [use["key"][:22] for use in job.given("restore")] == ["vibe-gate-agent-Linux-"]
 
 
 def test_the_strict_example_comments_at_the_lines_and_hands_sarif_on(runner, swallowing):
@@ -192,6 +192,7 @@ def test_a_fork_is_never_green_and_its_second_workflow_posts_what_the_first_uplo
         )
         forged = posted(runner, swallowing, github)
         assert forged.code == 0, forged.log
+        assert {use["key"][:23] for use in forged.given("restore")} == {"vibe-gate-checks-Linux-"}  # of all three jobs
         assert "success" not in [check.sent["conclusion"] for check in github.check_runs]
         (comment,) = github.comments
         assert "NOT REVIEWED" in comment.body

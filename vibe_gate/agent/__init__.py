@@ -8,11 +8,11 @@ Importing this package is cheap; the SDK (half a second) is loaded by the first 
 from __future__ import annotations
 
 from vibe_gate.agent import sessions
-from vibe_gate.agent.process import find_cli
+from vibe_gate.agent.process import find_cli, sdk_version
 from vibe_gate.agent.task import Conversation, Image, Stop, Task, Turn, TurnProgress
 from vibe_gate.agent.turns import ModelAccess, TurnEnd, hold, session
 
 __all__ = [
     "Conversation", "Image", "ModelAccess", "Stop", "Task", "Turn", "TurnEnd", "TurnProgress", "find_cli", "hold",
-    "session", "sessions",
+    "sdk_version", "session", "sessions",
 ]  # fmt: skip

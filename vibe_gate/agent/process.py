@@ -35,6 +35,11 @@ IDLE_FLOOR_MS = 10_000
 
 DUMMY_KEY = "held-by-the-gateway"
 
+NO_SDK = (
+    "claude-agent-sdk is not installed, so no judge or agent can run. "
+    'Install it; in the Action, leave out `judge: "false"`.'
+)
+
 _LAUNCHER = """\
 import ctypes, os, sys
 PARENT, PROGRAM, PID_FILE, ENVIRON = {values!r}
@@ -54,9 +59,11 @@ os.execve(PROGRAM[0], [*PROGRAM, *sys.argv[1:]], ENVIRON)
 
 
 def find_cli(environ: Mapping[str, str]) -> Path:
-    """The CLI that ships with the SDK, else `claude` on PATH. AgentError if there is neither."""
+    """The CLI that ships with the SDK, else `claude` on PATH. AgentError if there is neither, or no SDK."""
     spec = importlib.util.find_spec("claude_agent_sdk")
-    for folder in (spec.submodule_search_locations or []) if spec else []:
+    if spec is None:
+        raise AgentError(NO_SDK)
+    for folder in spec.submodule_search_locations or []:
         bundled = Path(folder) / "_bundled" / "claude"
         if os.access(bundled, os.X_OK):
             return bundled
@@ -67,6 +74,16 @@ def find_cli(environ: Mapping[str, str]) -> Path:
             "`claude` on PATH. Reinstall claude-agent-sdk from its wheel, or install Claude Code."
         )
     return Path(on_path)
+
+
+def sdk_version() -> str:
+    """Version of claude-agent-sdk; "" if it is not installed, which checks do not need."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("claude-agent-sdk")
+    except PackageNotFoundError:
+        return ""
 
 
 class Launch:

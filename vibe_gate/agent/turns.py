@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from vibe_gate.agent.process import find_cli
 from vibe_gate.agent.task import Recorder, Stop, Task, Turn, Watch
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.turn import Content, TurnChange
@@ -136,8 +137,10 @@ async def session(task: Task, record: Recorder) -> Ending:
     """Hold one conversation with the agent's program to its end; `hold` is its one caller.
 
     Whatever the model, the wire or the agent's process does is an `Ending`; only a
-    missing agent program raises (AgentError). Cancelling it leaves no process behind.
+    missing agent program or SDK raises (AgentError). Cancelling it leaves no process behind.
     """
+    if task.cli_path is None:
+        find_cli(task.environ)  # before the SDK, which may be missing, too
     from vibe_gate.agent.conversation import converse  # the SDK takes half a second to load
 
     return await converse(task, record)

@@ -14,13 +14,13 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from vibe_gate import __version__
+from vibe_gate.agent import sdk_version
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
 from vibe_gate.domain.gate import Budget
@@ -152,7 +152,7 @@ class JudgeContext:
             rubric=rubric.digest,
             model=rubric.model or self.model,
             message=message,
-            versions={"vibe-gate": __version__, "claude-agent-sdk": metadata.version("claude-agent-sdk")},
+            versions={"vibe-gate": __version__, "claude-agent-sdk": sdk_version()},
         )
 
 

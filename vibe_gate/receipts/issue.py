@@ -102,9 +102,9 @@ class ReceiptIssuer:
         """Of what gave the verdict; of the SDK only if judges answered."""
         if not self.answers.questions:
             return {"vibe-gate": __version__}
-        from importlib.metadata import version
+        from vibe_gate.agent import sdk_version
 
-        return {"vibe-gate": __version__, "claude-agent-sdk": version("claude-agent-sdk")}
+        return {"vibe-gate": __version__, "claude-agent-sdk": sdk_version()}
 
     def _unasked(self) -> str:
         """Why no judge was asked although criteria want one; "" if one was, or none is wanted."""

@@ -125,6 +125,7 @@ def _review(job: _Job, approvals: Approvals) -> Review:
     request = ReviewRequest(
         selection=Selection("range", job.span.before, job.span.head),
         rubrics=job.inputs.rubrics,
+        judge=job.inputs.judge,
         base=job.span.trusted,
         max_cost_usd=job.inputs.max_cost_usd,
         reuse=True,
@@ -158,7 +159,7 @@ def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> str:
         _links(job),
         notes,
         name=job.inputs.name,
-        repeat=" ".join([job.span.repeat, *(f"--rubric {name}" for name in job.inputs.rubrics)]),
+        repeat=_repeat(job),
         artifact=job.inputs.artifact != "none" and bundle is not None,
     )
     posted = post(_posting(job), job.forge, told)
@@ -172,6 +173,12 @@ def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> str:
         report.write_text(text, encoding="utf-8", errors="replace")
     _outputs(job, posted, report)
     return _commands(posted)
+
+
+def _repeat(job: _Job) -> str:
+    """What follows `vibe-gate review` to look at the same in a clone."""
+    narrowed = [f"--rubric {name}" for name in job.inputs.rubrics]
+    return " ".join([job.span.repeat, *narrowed, *([] if job.inputs.judge else ["--no-judge"])])
 
 
 def _log(job: _Job, posted: Posted, notes: tuple[str, ...]) -> None:

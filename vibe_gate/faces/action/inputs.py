@@ -56,6 +56,7 @@ class Inputs(BaseModel):
     rubrics: Annotated[tuple[str, ...], BeforeValidator(_ids)] = ()
     workflow: Annotated[str, AfterValidator(_id)] = "review"
     mode: Mode = "block"
+    judge: bool = True
     max_cost_usd: float | None = Field(None, gt=0, allow_inf_nan=False)
     comment: bool = True
     check_run: bool = True

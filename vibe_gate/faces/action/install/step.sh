@@ -43,12 +43,25 @@ find_python() {
   return 0
 }
 
+# Whether a judge or an agent could run: with a key, or credentials or an address in the job's environment.
+agents_can_run() {
+  local name
+  [ "${VIBE_GATE_JUDGE:-}" != false ] || return 1
+  [ "${VIBE_GATE_HAS_KEY:-}" != true ] || return 0
+  for name in "${!ANTHROPIC_@}" "${!CLAUDE_@}"; do
+    [ -z "${!name}" ] || return 0
+  done
+  return 1
+}
+
 digest() {
-  if command -v sha256sum >/dev/null; then sha256sum "$1"; else shasum -a 256 "$1"; fi | cut -c 1-32
+  local sum=sha256sum
+  command -v sha256sum >/dev/null || sum="shasum -a 256"
+  printf '%s\n' "$(<"$here/requirements.txt")" "$(<"$here/requirements-agent.txt")" | $sum | cut -c 1-32
 }
 
 find_step() {
-  local python version
+  local python version kind=checks
   if [ "${RUNNER_OS:-}" = Windows ]; then
     echo "::error title=vibe-gate::The Action runs on Linux and macOS; give the job runs-on: ubuntu-latest."
     exit 2
@@ -61,19 +74,25 @@ find_step() {
   else
     echo "No Python 3.$OLDEST to 3.$NEWEST is here; actions/setup-python brings one."
   fi
+  if agents_can_run; then
+    kind=agent
+  else
+    echo "No judge will be asked, so claude-agent-sdk and its Claude Code (365 MB) are not installed."
+  fi
   {
     echo "python=$python"
-    echo "key=vibe-gate-${RUNNER_OS:-unknown}-${RUNNER_ARCH:-unknown}-python$version-$(digest "$here/requirements.txt")"
-    echo "place=$RUNNER_TEMP/vibe-gate"
-    echo "wheels=$RUNNER_TEMP/vibe-gate/wheels"
+    echo "kind=$kind"
+    echo "key=vibe-gate-$kind-${RUNNER_OS:-unknown}-${RUNNER_ARCH:-unknown}-python$version-$(digest)"
+    echo "place=$RUNNER_TEMP/vibe-gate-$kind"
+    echo "wheels=$RUNNER_TEMP/vibe-gate-$kind/wheels"
   } >>"$GITHUB_OUTPUT"
 }
 
-# Nothing of a cache is believed: every wheel, cached or fetched, is installed only if its SHA-256 stands in
-# requirements.txt, which comes with the Action itself, at the commit the workflow names.
+# Nothing of a cache is believed: every wheel, cached or fetched, is installed only if its SHA-256 stands in the locks,
+# which come with the Action itself, at the commit the workflow names.
 locked() {
   "$venv/bin/python" -I -m pip "$1" --quiet --disable-pip-version-check --no-input --require-hashes \
-    --only-binary :all: --no-deps --requirement "$here/requirements.txt" "${@:2}" </dev/null
+    --only-binary :all: --no-deps "${locks[@]}" "${@:2}" </dev/null
 }
 
 # Compiling all of it takes longer than compiling what a run imports. Isolated: whatever pip's configuration adds has its
@@ -99,6 +118,8 @@ use_package() {
 
 build_step() {
   local venv="$VIBE_GATE_PLACE/venv" wheels="$VIBE_GATE_PLACE/wheels" whence="from the cache"
+  local locks=(--requirement "$here/requirements.txt")
+  [ "$VIBE_GATE_KIND" != agent ] || locks+=(--requirement "$here/requirements-agent.txt")
   cd /  # no file of the checkout has a say in what is installed
   if [ "$(cat "$venv/vibe-gate-ready" 2>/dev/null)" = "$VIBE_GATE_KEY" ]; then
     use_package
