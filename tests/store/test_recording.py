@@ -138,10 +138,14 @@ def test_a_transcript_is_readable_and_has_no_raw_control_character(store: Store)
     run = store.begin(KEY, START, {})
     turn = run.turn("judge-quality")
     turn.event({"type": "message", "role": "assistant", "content": "a\x1b]0;owned\x07\u202eb\nc", "ts": 3_723_004})
+    turn.event({"type": "system", "subtype": "init", "data": {"cwd": "/"}, "ts": 1})
+    turn.event({"type": "message", "role": "assistant", "tool": "Write", "input": {"file_path": "a"}, "ts": 0})
     turn.event({"type": "message", "role": "tool", "result": [{"text": "\x9b31m"}], "ts": 0})
+    turn.event({"type": "result", "subtype": "error_max_turns", "uuid": "u", "ts": 0})
     assert (run.directory / turn.relative / "turn.log").read_text() == (
         "01:02:03.004 message assistant: a⟦U+001B⟧]0;owned⟦U+0007⟧⟦U+202E⟧b\nc\n"
-        '00:00:00.000 message tool: {"result": [{"text": "⟦U+009B⟧31m"}]}\n'
+        '00:00:00.000 message assistant Write: {"file_path": "a"}\n'
+        "00:00:00.000 message tool: ⟦U+009B⟧31m\n00:00:00.000 result: error_max_turns\n"
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Identifier, ModelName, Schema
@@ -17,10 +18,29 @@ READ_ONLY_TOOLS = ("Read", "Grep", "Glob")
 HARMLESS_TOOLS = frozenset({*READ_ONLY_TOOLS, "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "TodoWrite"})
 """Tools that change no file: an agent with only these needs no workspace of its own."""
 
+KNOWN_TOOLS = (
+    *READ_ONLY_TOOLS, "LS", "LSP", "NotebookRead", "Edit", "Write", "MultiEdit", "NotebookEdit", "Bash", "BashOutput",
+    "KillShell", "PowerShell", "Monitor", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "TaskOutput", "TaskStop",
+    "TodoWrite", "WebFetch", "WebSearch", "Agent", "Task", "SendMessage", "Skill", "SlashCommand", "ToolSearch",
+    "ListMcpResourcesTool", "ReadMcpResourceTool", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "EnterWorktree",
+    "ExitWorktree", "Workflow",
+)  # fmt: skip
+"""Of Claude Code, now and in earlier versions, which `.claude/agents` still name; besides, `mcp__SERVER__TOOL`."""
+
 Isolation = Literal["none", "clone", "sandbox"]
 """`none`: an export, reading only; `clone`: a shared clone; `sandbox`: the clone, with a wall around the process."""
 
-ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,127}$")]
+
+def _known(name: str) -> str:
+    """The name of a tool. ValueError, with the nearest name: there is no such tool."""
+    if name in KNOWN_TOOLS or name.startswith("mcp__"):
+        return name
+    known = {each.lower(): each for each in KNOWN_TOOLS}
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    raise ValueError("is not a tool" + (f"; did you mean {known[near[0]]}?" if near else ""))
+
+
+ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,127}$"), AfterValidator(_known)]
 
 ToolRule = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_*-]{0,127}(\([^()]*\))?$")]
 """A tool, or a use of one: `Bash(git push *)`. Half of one would forbid nothing."""

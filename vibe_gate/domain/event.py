@@ -108,6 +108,12 @@ class Graph(Model):
                 del node[name]
         return json.dumps(document, indent=2) + "\n"
 
+    def left(self) -> Graph:
+        """The graph of a run whose process has ended without a seal: what was running then is "incomplete"."""
+        cut = {"status": "incomplete"}
+        nodes = tuple(node.model_copy(update=cut) if node.status == "RUNNING" else node for node in self.nodes)
+        return self.model_copy(update={"nodes": nodes})
+
 
 _COUNTED = frozenset({"node.added", "edge.added", "turn.started", "turn.completed"})
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Coroutine, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from vibe_gate.domain.escape import safe
 
@@ -47,23 +47,41 @@ def shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[Progre
         yield move
 
 
+class StagesShown(NamedTuple):
+    """What shows the stages of a workflow, what shows each step of their agents, what a question is asked in."""
+
+    show: Progress
+    tick: Progress | None
+    aside: Callable[[], AbstractContextManager[object]]
+
+
 @contextmanager
-def stages_shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[tuple[Progress, Progress | None]]:
-    """Yield what shows the stages of a workflow, and what shows each step of their agents (None: nothing does).
+def stages_shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[StagesShown]:
+    """Show the stages of a workflow while it runs.
 
     On a terminal a line stands for each stage that runs, with its time, turn and cost; elsewhere each begins and ends
     with a line.
     """
     if quiet or not is_lively(environ):
-        yield (lambda stage, text: None) if quiet else _plain, None
+        yield StagesShown((lambda stage, text: None) if quiet else _plain, None, nullcontext)
         return
     from rich.console import Console
     from rich.live import Live
 
     running = _Running()
     console = Console(file=sys.stderr, no_color="NO_COLOR" in environ and environ["NO_COLOR"] != "", highlight=False)
-    with Live(running, console=console, transient=True, refresh_per_second=4):
-        yield running.show, running.tick
+    with Live(running, console=console, transient=True, refresh_per_second=4) as live:
+
+        @contextmanager
+        def aside() -> Iterator[None]:
+            """Nothing moves on the screen meanwhile."""
+            live.stop()
+            try:
+                yield
+            finally:
+                live.start(refresh=True)
+
+        yield StagesShown(running.show, running.tick, aside)
 
 
 class _Running:

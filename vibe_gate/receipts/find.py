@@ -112,12 +112,13 @@ class ReceiptFinder:
 
     def bundled(self, ids: Set[str]) -> list[FoundReceipt]:
         """The receipts of sealed runs about any of these (`object_ids`)."""
-        return [
+        found = (
             self._bundled(entry, store)
             for store in self._stores
             for entry in store.entries
             if entry.state not in ("running", "incomplete") and not ids.isdisjoint((*ids_of(entry), entry.key))
-        ]
+        )
+        return [one for one in found if one is not None]
 
     def noted(self, ids: Set[str], keep: Callable[[Receipt], bool] = lambda _: True) -> list[FoundReceipt]:
         """The receipts in git notes about any of these: by their content, or by the object that has the note."""
@@ -135,8 +136,8 @@ class ReceiptFinder:
                     found.append(replace(one, bundled=False, ids=one.ids or attached))
         return found
 
-    def _bundled(self, entry: RunEntry, store: _Store) -> FoundReceipt:
-        """The receipt in a bundle, compared with the whole bundle."""
+    def _bundled(self, entry: RunEntry, store: _Store) -> FoundReceipt | None:
+        """The receipt in a bundle, compared with the whole bundle; None if the run issued none."""
         place = os.path.relpath(store.root / entry.bundle, self._repository.root)
         broken = FoundReceipt(entry.run_id, place, None, ids=(*ids_of(entry), entry.key))
         if foreign := store.provenance.foreign(entry.key, entry.run_id):
@@ -148,7 +149,7 @@ class ReceiptFinder:
         except StorageError as error:
             return replace(broken, problem=f"cannot read the bundle: {error}")
         if sealed.receipt is None:
-            return replace(broken, problem="the bundle has no receipt")
+            return None
         found = self._reader.read(sealed.receipt, entry.run_id, place)
         assert found is not None  # nothing was rejected
         problem = found.problem

@@ -390,7 +390,9 @@ class _Verifier:
             return CommitStatus("stale", changed)
         if record is not None:
             return CommitStatus("missing", f"made by git during a {record.during}, which runs no hook")
-        return CommitStatus("missing", "never reviewed here")
+        runs = (entry.run_id for entry in self.finder.entries if not set(identity.ids).isdisjoint(ids_of(entry)))
+        run_id = next(runs, "")  # of a workflow that judged something else in the end, say
+        return CommitStatus("missing", f"run {run_id} issued no receipt" if run_id else "never reviewed here")
 
     def _near(self, identity: ChangeIdentity) -> str:
         """Which review is almost about the commit, as a clause; "" without one."""

@@ -17,6 +17,7 @@ from vibe_gate.agent import Stop, Turn, TurnEnd, TurnProgress, hold
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import RunContext, repeated
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.event import Earlier
 from vibe_gate.domain.gate import McpServer
 from vibe_gate.domain.rubric import Rubric
@@ -38,8 +39,16 @@ from vibe_gate.sessions import SessionMeta
 from vibe_gate.store import RunResult
 
 Watcher = Callable[[TurnProgress], object]
-Approve = Callable[[str, Agent, str], bool | None]
-"""Asks a person whether the agent may begin at this node, given its prompt; None: nobody is there."""
+Approve = Callable[[str, Agent, str, float], bool | None]
+"""Asks a person whether the agent may begin at this node, given its prompt and the USD that the run has cost until now.
+
+None: nobody is there, or the answer is left for later."""
+
+SHOWN_REFUSALS, SHOWN_CHARACTERS = 3, 60
+"""Of the tool calls of a turn that were refused, and of what each was about."""
+
+_TARGETS = ("file_path", "path", "notebook_path", "command", "url", "pattern")
+"""Of a tool's input, what tells people what the call was about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +255,7 @@ class Stages:
             if changes is not None:
                 tree.now = changes.after
             result = self._of_turn(node, asked, end, before, tree, changes)
+        self.notes += _refused(node, end.ending.permission_denials, folder)
         return self._ended(result, _status(result))
 
     def _goes_on(self, asked: StageRequest, tree: RunTree, *, again: bool) -> SessionMeta | None:
@@ -296,7 +306,8 @@ class Stages:
         if not self._interactive:
             return True
         self.run.record.event("node.status", node, status="BLOCKED", reason="approval")
-        answer = self._approve(node, asked.agent, asked.parts.prompt) if self._approve else None
+        usd = self.earlier.cost.usd + (self.session.gateway.spent().usd if self.session else 0.0)
+        answer = self._approve(node, asked.agent, asked.parts.prompt, usd) if self._approve else None
         if answer is None:
             self.run.record.close()  # no end is written: the run waits, and can be resumed
             raise ApprovalNeeded(f"blocked: {node}")
@@ -445,6 +456,18 @@ class Stages:
 def _status(result: StageResult) -> str:
     """Of an agent's node."""
     return {"pass": "DONE"}.get(result.outcome, "CANCELLED" if result.status == "aborted" else "ERROR")
+
+
+def _refused(node: str, denials: Sequence[Mapping[str, Any]], folder: Path) -> list[str]:
+    """A sentence about the tool calls of a turn that were refused; none if none was."""
+    calls = []
+    for denial in denials:
+        given = denial.get("tool_input") or {}
+        about = next((str(given[name]) for name in _TARGETS if given.get(name)), "").removeprefix(f"{folder}/")
+        calls.append(f"{denial.get('tool_name')} {about[:SHOWN_CHARACTERS]}".rstrip())
+    names = list(dict.fromkeys(calls))
+    some = ", ".join(names[:SHOWN_REFUSALS]) + (", …" if len(names) > SHOWN_REFUSALS else "")
+    return [f"{node}: {counted(len(calls), 'tool call')} refused: {some}."] if calls else []
 
 
 def _mcp(servers: Mapping[str, McpServer], name: str, environ: Mapping[str, str]) -> Mapping[str, Any]:

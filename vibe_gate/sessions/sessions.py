@@ -55,7 +55,8 @@ class Sessions:
     def all(self) -> list[SessionMeta]:
         """Every session, that which was used last first. Opens no messages. StorageError."""
         known = dict(self._index.folders()) if self._index else {}
-        found, news = [], {}
+        found: list[tuple[float, SessionMeta]] = []
+        news: dict[str, tuple[int, str]] = {}
         self.damaged = []
         with storing("folder"):
             for name in filter(NAME.fullmatch, self.folder.folders()):
@@ -64,7 +65,8 @@ class Sessions:
                     folder = self.folder.folder(name)
                     ctime = folder.status(META).st_ctime_ns
                     text = row[1] if row[0] == ctime else folder.read(META, MAX_META_BYTES).decode()
-                    found.append(parse_meta(text.encode(), name))
+                    meta = parse_meta(text.encode(), name)
+                    found.append((min(meta.updated_at.timestamp(), ctime / 1e9), meta))  # it may claim to be of 2099
                     if row[0] != ctime:
                         news[name] = ctime, text
                 except FileNotFoundError:  # it just begins, or is just deleted
@@ -73,7 +75,7 @@ class Sessions:
                     self.damaged.append(name)
         if self._index and (news or known):
             self._index.update(news, known)
-        return sorted(found, key=lambda meta: (-meta.updated_at.timestamp(), meta.created_at, meta.id))
+        return [meta for _, meta in sorted(found, key=lambda one: (-one[0], one[1].created_at, one[1].id))]
 
     def newest(self) -> SessionMeta:
         """The session of this repository that was used last. UsageError if there is none. StorageError."""

@@ -37,6 +37,9 @@ NOTHING = TurnChange()
 _NAMES = ("type", "role", "tool", "hook", "hook_event_name", "tool_name", "tool_use_id", "session_id")
 """What is kept of an event that cannot be kept whole."""
 
+_SAID = ("content", "text", "thinking", "input", "result", "subtype")
+"""Of an event, what a transcript tells: the first that is there."""
+
 _IN_THE_HEAD = frozenset({"type", "role", "tool", "ts"})
 
 
@@ -206,12 +209,19 @@ def _head(redact: TextRedactor, data: Mapping[str, Any], why: str) -> dict[str, 
 
 
 def readable(event: Mapping[str, Any], ts: int) -> str:
-    """One event as lines of a transcript, safe to print: nothing hidden, no control character."""
+    """One event as lines of a transcript, safe to print: nothing hidden, no control character.
+
+    What the program tells of itself, and what each answer used, is in events.ndjson only: "" here.
+    """
+    if event.get("type") in ("system", "usage"):
+        return ""
     who = " ".join(_text(event, name) for name in ("type", "role", "tool") if _text(event, name))
-    said = _text(event, "content") or _text(event, "text")
-    if not said:
-        rest = {name: value for name, value in event.items() if name not in _IN_THE_HEAD and value != ""}
-        said = json.dumps(rest, default=repr, ensure_ascii=False)
+    told = next((event[name] for name in _SAID if event.get(name) not in (None, "")), None)
+    if told is None:
+        told = {name: value for name, value in event.items() if name not in _IN_THE_HEAD and value != ""}
+    if isinstance(told, list) and all(isinstance(block, dict) and _text(block, "text") for block in told):
+        told = "\n".join(block["text"] for block in told)
+    said = told if isinstance(told, str) else json.dumps(told, default=repr, ensure_ascii=False)
     seconds, milliseconds = divmod(ts, 1000)
     clock = f"{seconds // 3600 % 24:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{milliseconds:03d}"
     return f"{clock} {escape.show_text(who)}: {escape.show_block(said)}\n"

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.bundles import RunEntry
+from vibe_gate.domain.escape import safe
 from vibe_gate.errors import IntegrityError, UsageError
-from vibe_gate.faces import progress
 from vibe_gate.faces.cli.bundles.runs import RUN_HELP, named, root_of
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument
-from vibe_gate.faces.cli.review import add_wire, now
-from vibe_gate.faces.cli.run import asked_at_terminal, one_stage, present
+from vibe_gate.faces.cli.review import add_wire
+from vibe_gate.faces.cli.run import carried_out, one_stage, present
 from vibe_gate.run.resume import Resumed, review_of
-from vibe_gate.run.stages import Approve
-from vibe_gate.run.walk import RunRequest, run_workflow
+from vibe_gate.run.walk import RunRequest
 from vibe_gate.store import RunResult, read_bundle
 
 
@@ -32,10 +28,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if result.complete:
         raise UsageError(f"Run {meant.entry.run_id} has ended; there is nothing to resume.")
     request = _request(args, result.about, meant.entry)
-    approve = _approve(args, result)
-    with progress.stages_shown(environ) as (show, tick):
-        walk = run_workflow(request, start=root, environ=environ, clock=now, progress=show, tick=tick, approve=approve)
-        done = asyncio.run(walk)
+    done = carried_out(request, root, environ, answers=_answers(args, result))
     present(done, environ, as_json=args.json)
     return done.review.summary.exit_code
 
@@ -70,21 +63,14 @@ def _request(args: argparse.Namespace, about: Mapping[str, Any], run: RunEntry) 
     )
 
 
-def _approve(args: argparse.Namespace, result: RunResult) -> Approve:
-    """What answers for a person: the options, then the terminal. UsageError: the named node does not wait."""
+def _answers(args: argparse.Namespace, result: RunResult) -> dict[str, bool]:
+    """What `--approve` and `--deny` say. UsageError: the named node does not wait."""
     word = args.approve or args.deny
     waiting = [node.id for node in result.graph().nodes if node.status == "BLOCKED"]
     if word and word not in waiting:
-        names = ", ".join(waiting) or "none"
+        names = ", ".join(map(safe, waiting)) or "none"
         raise UsageError(f"'{word}' does not wait for approval (waiting: {names}).")
-    at_terminal = asked_at_terminal if sys.stdin is not None and sys.stdin.isatty() else None
-
-    def approve(node: str, agent: Agent, prompt: str) -> bool | None:
-        if node == word:
-            return bool(args.approve)
-        return at_terminal(node, agent, prompt) if at_terminal else None
-
-    return approve
+    return {word: bool(args.approve)} if word else {}
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

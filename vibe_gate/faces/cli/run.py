@@ -6,19 +6,21 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Gate
-from vibe_gate.errors import UsageError
+from vibe_gate.errors import INCONCLUSIVE, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.dispatch import Command
-from vibe_gate.faces.cli.output import complain, emit
+from vibe_gate.faces.cli.output import complain, emit, wrapped
 from vibe_gate.faces.cli.review import add_limits, add_wire, now, request_of, screen
 from vibe_gate.gate import trust
+from vibe_gate.report.terminal import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.prompts import PromptParts
 from vibe_gate.run.stages import StageRequest
@@ -57,24 +59,15 @@ def go_on(args: argparse.Namespace, environ: Mapping[str, str], *, agent: str, s
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    request = _request(args, environ)
-    done = _carried_out(request, environ, quiet=False)
+    done = carried_out(_request(args, environ), Path.cwd(), environ)
     present(done, environ, as_json=args.json)
     return done.review.summary.exit_code
 
 
 def reviewed(request: ReviewRequest, workflow: str, environ: Mapping[str, str], *, quiet: bool) -> WorkflowRun:
     """A review with a workflow."""
-    return _carried_out(RunRequest(review=request, workflow=workflow, reviewing=True), environ, quiet=quiet)
-
-
-def _carried_out(request: RunRequest, environ: Mapping[str, str], *, quiet: bool) -> WorkflowRun:
-    approve = asked_at_terminal if request.interactive and sys.stdin is not None and sys.stdin.isatty() else None
-    with progress.stages_shown(environ, quiet=quiet) as (show, tick):
-        walk = run_workflow(
-            request, start=Path.cwd(), environ=environ, clock=now, progress=show, tick=tick, approve=approve
-        )
-        return asyncio.run(walk)
+    asked = RunRequest(review=request, workflow=workflow, reviewing=True)
+    return carried_out(asked, Path.cwd(), environ, quiet=quiet)
 
 
 def _request(args: argparse.Namespace, environ: Mapping[str, str]) -> RunRequest:
@@ -83,6 +76,8 @@ def _request(args: argparse.Namespace, environ: Mapping[str, str]) -> RunRequest
         raise UsageError("name a workflow, or use --agent ID --prompt TEXT.")
     if (args.agent is None) != (args.prompt is None):
         raise UsageError("--agent ID and --prompt TEXT belong together.")
+    if args.prompt is not None and not args.prompt.strip():
+        raise UsageError("The prompt is empty; say what the agent is to do.")
     workflow = "" if args.agent is not None else words.pop(0)
     review = request_of(
         argparse.Namespace(
@@ -115,13 +110,47 @@ def one_stage(id: str, prompt: str, model: str | None, goes_on: str = "") -> Cal
     return one
 
 
-def asked_at_terminal(node: str, agent: Agent, prompt: str) -> bool:
-    """Ask at the terminal."""
-    sys.stderr.write(f"\n{safe(node)}: agent {safe(agent.id)} ({agent.level}; {', '.join(agent.tools)})\n")
-    sys.stderr.write("".join(f"  {safe(line)}\n" for line in prompt.splitlines()[:10]))
-    sys.stderr.write("Begin? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+def carried_out(
+    request: RunRequest,
+    start: Path,
+    environ: Mapping[str, str],
+    *,
+    answers: Mapping[str, bool] = MappingProxyType({}),
+    quiet: bool = False,
+) -> WorkflowRun:
+    """Run it with its stages on the screen. `answers`: the nodes that a person let begin, or left out, beforehand."""
+    with progress.stages_shown(environ, quiet=quiet) as (show, tick, aside):
+
+        def approve(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
+            if node in answers or sys.stdin is None or not sys.stdin.isatty():
+                return answers.get(node)
+            with aside():
+                return _asked(node, agent, prompt, usd)
+
+        walk = run_workflow(request, start=start, environ=environ, clock=now, progress=show, tick=tick, approve=approve)
+        return asyncio.run(walk)
+
+
+def _asked(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
+    """What a person answers at the terminal; None: the run is left waiting."""
+    first = next((line for line in prompt.splitlines() if line.strip()), "")
+    facts = {
+        "agent": f"{agent.id} (isolation {agent.level})",
+        "tools": ", ".join((*agent.tools, *agent.mcp_servers)),
+        "prompt": first + (" …" if first != prompt.strip() else ""),
+        "cost": f"${usd:.4f} until now",
+    }
+    lines = [f"stage {node} waits for you", *(f"  {name:<8}{text}" for name, text in facts.items())]
+    sys.stderr.write("".join(f"{wrapped(safe(line), indent=' ' * LABEL)}\n" for line in lines))
+    while True:
+        sys.stderr.write("Begin? y: yes, n: leave it out, q: stop here (`vibe-gate resume` goes on) ")
+        sys.stderr.flush()
+        answer = sys.stdin.readline()
+        if (word := answer.strip().lower()[:1]) in _ANSWERS and (word or not answer):
+            return _ANSWERS[word]
+
+
+_ANSWERS = {"y": True, "n": False, "q": None, "": None}
 
 
 def present(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool = False) -> None:
@@ -132,34 +161,26 @@ def present(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool = Fa
             complain(f"note: {safe(note)}")
         emit(review.summary.to_json())
         return
-    shown = os.path.relpath(done.patch) if done.patch else ""
-    then = f"git apply {shown}" if shown and not done.applied else ""
+    then = "vibe-gate bundles show --log, for what the agents did" if review.summary.exit_code == INCONCLUSIVE else ""
+    if done.patch is not None and not done.applied:
+        then = f"git apply {os.path.relpath(done.patch)}"
     lines = [*_stages(done), *_made(done), *_said(done)]
-    emit(screen(review, environ, then) + "\n" + "".join(f"{line}\n" for line in lines))
+    emit(screen(review, environ, then) + "\n\n" + "".join(f"{wrapped(row, indent=' ' * by)}\n" for row, by in lines))
 
 
-def _stages(done: WorkflowRun) -> list[str]:
+Line = tuple[str, int]
+"""A line, and the columns before what follows it if it is broken."""
+
+
+def _stages(done: WorkflowRun) -> Iterator[Line]:
     """A line a stage, with what it and its judges cost."""
     cost = done.review.summary.cost
     nodes = [result.node for result in done.results]
-    lines = [""]
     for result in done.results:
         own = [node for node in cost.by_node if _owner(node, nodes) == result.node]
         price = f" · ${sum(cost.by_node[node] for node in own):.4f}" if own else ""
         at_most = " at most" if price and cost.basis == "unknown" else ""
-        lines.append(f"stage     {result.node}: {result.outcome}{price}{at_most}")
-    return lines
-
-
-def _said(done: WorkflowRun) -> list[str]:
-    """The last messages of the agents that nothing comes after: the whole of an only one that read, else its start."""
-    lines = []
-    for node, text in done.said:
-        rows = [safe(row) for row in text.strip().splitlines()]
-        whole = len(done.results) == 1 and done.change is None
-        cut = [] if whole or len(rows) <= SHOWN_ROWS else ["…"]
-        lines += ["", f"{node}:", *(f"  {row}" for row in [*(rows if whole else rows[:SHOWN_ROWS]), *cut])]
-    return lines
+        yield f"stage     {result.node}: {result.outcome}{price}{at_most}", LABEL
 
 
 def _owner(node: str, stages: list[str]) -> str:
@@ -167,16 +188,30 @@ def _owner(node: str, stages: list[str]) -> str:
     return max((one for one in stages if node == one or node.startswith(f"{one}-")), key=len, default="")
 
 
-def _made(done: WorkflowRun) -> list[str]:
+def _made(done: WorkflowRun) -> Iterator[Line]:
     change = done.change
     if change is None:
-        return ["changed   nothing"]
-    names = ", ".join(map(safe, done.names[:SHOWN_FILES])) + (", …" if len(done.names) > SHOWN_FILES else "")
-    lines = [f"changed   {counted(len(change.files), 'file')} +{change.added} −{change.deleted} · {names}"]
+        yield "changed   nothing", LABEL
+        return
+    files = f"{counted(len(change.files), 'file')} +{change.added} −{change.deleted}"
+    yield f"changed   {files} · {_first(done.names)}", LABEL
     if done.steers:
-        steers = ", ".join(map(safe, done.steers[:SHOWN_FILES])) + (", …" if len(done.steers) > SHOWN_FILES else "")
-        lines.append(f"look at   {steers}: affects agents, tests or the gate, so --apply leaves all of it to you")
-    return [*lines, "applied   to the working tree"] if done.applied else lines
+        yield f"look at   {_first(done.steers)}: affects agents, tests or the gate; --apply leaves all to you", LABEL
+    if done.applied:
+        yield "applied   to the working tree", LABEL
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join([*map(safe, names[:SHOWN_FILES]), *(["…"] if len(names) > SHOWN_FILES else [])])
+
+
+def _said(done: WorkflowRun) -> Iterator[Line]:
+    """The last messages of the agents that nothing comes after: the whole of an only one that read, else its start."""
+    for node, text in done.said:
+        rows = [safe(row) for row in text.strip().splitlines()]
+        most = len(rows) if len(done.results) == 1 and done.change is None else SHOWN_ROWS
+        for row in ["", f"{node}:", *(f"  {row}" for row in rows[:most]), *(["  …"] if len(rows) > most else [])]:
+            yield row, 2
 
 
 RUN = Command(

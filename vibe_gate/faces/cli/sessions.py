@@ -50,7 +50,7 @@ def _document(meta: SessionMeta) -> dict[str, Any]:
 
 
 def _line(meta: SessionMeta) -> str:
-    turns = f"{counted(len(meta.turns), 'turn'):>9}  ${meta.usd:.4f}"
+    turns = f"{meta.agent or '-':<12}  {counted(len(meta.turns), 'turn'):>8}  ${meta.usd:.4f}"
     return f"{meta.updated_at:%Y-%m-%d %H:%M}  {meta.id}  {turns}  {meta.title}"
 
 

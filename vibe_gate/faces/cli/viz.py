@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.event import Graph
 from vibe_gate.errors import PASS, IntegrityError
-from vibe_gate.faces.cli.bundles.runs import RUN_HELP, Named, named, root_of
+from vibe_gate.faces.cli.bundles.runs import RUN_HELP, Named, graph_of, named, root_of
 from vibe_gate.faces.cli.dispatch import Command, argument
 from vibe_gate.faces.cli.output import COLUMNS, emit
 from vibe_gate.report import graph as picture
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 POLL_S = 0.3
 """Between two looks at a run that is being written."""
 
-_STATUS = re.compile(r"\b(DONE|RUNNING|BLOCKED|ERROR|CANCELLED|SKIPPED|IDLE|READY)\b")
-_COLOURS = {"DONE": "32", "RUNNING": "36", "BLOCKED": "33", "ERROR": "31", "CANCELLED": "31"}
+_STATUS = re.compile(r"\b(DONE|RUNNING|BLOCKED|ERROR|CANCELLED|SKIPPED|IDLE|READY|incomplete)\b")
+_COLOURS = {"DONE": "32", "RUNNING": "36", "BLOCKED": "33", "ERROR": "31", "CANCELLED": "31", "incomplete": "33"}
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -84,7 +84,7 @@ def _shower(args: argparse.Namespace, environ: Mapping[str, str]) -> Iterator[Ca
 def _lines(result: RunResult, meant: Named, args: argparse.Namespace) -> list[str]:
     columns = shutil.get_terminal_size().columns if _is_terminal() else COLUMNS
     draw = picture.listed if args.layout == "list" else picture.drawn
-    drawing = draw(result.graph(), columns, unicode=_is_terminal() and _has_lines())
+    drawing = draw(graph_of(result), columns, unicode=_is_terminal() and _has_lines())
     by = "" if meant.matched.startswith(("newest", "run id")) else f" (matched by {meant.matched})"
     head = f"{meant.entry.run_id}{by}  {safe(str(result.about.get('workflow', '')))}  {_outcome(result)}"
     return [head, "", *(drawing or ["no nodes yet"])]

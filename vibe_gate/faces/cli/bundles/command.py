@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -14,7 +15,6 @@ from typing import Any
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import OUTCOMES, STATES, STORE, RunEntry, Wanted
-from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.summary import Summary
@@ -30,15 +30,24 @@ from vibe_gate.errors import (
     UsageError,
 )
 from vibe_gate.faces.cli.bundles.quick import shown
-from vibe_gate.faces.cli.bundles.runs import RUN_HELP, Named, bundles_of, entries, named, repository_at, root_of
+from vibe_gate.faces.cli.bundles.runs import (
+    RUN_HELP,
+    Named,
+    bundles_of,
+    entries,
+    graph_of,
+    named,
+    repository_at,
+    root_of,
+)
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument, group, whole_number
 from vibe_gate.faces.cli.output import complain, emit, emit_result
-from vibe_gate.faces.cli.review import present
+from vibe_gate.faces.cli.review import screen
 from vibe_gate.gate.loading import load_gate
 from vibe_gate.gate.trust import trusted_revision
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, documents
-from vibe_gate.review import Review, ReviewRequest
+from vibe_gate.review import Review
 from vibe_gate.store import RunResult, read_bundle
 
 _AGO = re.compile(r"([0-9]{1,6})([mhdw])")
@@ -81,7 +90,9 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         emit_result(args, _document(meant, result.state, kept, summary), _unsealed(meant, result, kept))
     else:
         summary = _as_committed(root, summary, environ)
-        present(Review(summary, _notes(meant, kept)), ReviewRequest(Selection("worktree")), environ, as_json=False)
+        made = root / meant.entry.bundle / "made.patch"
+        then = f"git apply {os.path.relpath(made)}" if made.is_file() else ""
+        emit(screen(Review(summary, _notes(meant, kept)), environ, then) + "\n")
     return PASS
 
 
@@ -139,7 +150,7 @@ def _notes(meant: Named, kept: bool) -> tuple[str, ...]:
 def _unsealed(meant: Named, result: RunResult, kept: bool) -> list[str]:
     what = "is still running" if result.state == "running" else "is incomplete: it ended before its verdict"
     text = [f"Run {meant.entry.run_id} {what}; it has no outcome."]
-    for node in result.graph().nodes:
+    for node in graph_of(result).nodes:
         text.append(f"  {node.id:<24} {node.status}{f' ({node.reason})' if node.reason else ''}")
     text += [f"bundle: {meant.entry.bundle}", *(f"note: {note}" for note in _notes(meant, kept))]
     return text

@@ -12,9 +12,10 @@ from pathlib import Path
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import MATCHES, STORE, Match, Provenance, RunEntry
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.event import Graph
 from vibe_gate.errors import RevisionError, UsageError
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.store import Bundles, open_state
+from vibe_gate.store import Bundles, RunResult, open_state
 
 RUN_HELP = "run id, unambiguous prefix of one, or revision"
 
@@ -101,6 +102,11 @@ def named(root: Path, reference: str | None, environ: Mapping[str, str]) -> Name
     if by_key:
         return _best(by_key, "tree" if reference.startswith("tree-") else "commit")
     return _by_revision(root, found, reference, environ)
+
+
+def graph_of(result: RunResult) -> Graph:
+    """The run's graph; in one whose process died nothing runs any more."""
+    return result.graph().left() if result.state == "incomplete" else result.graph()
 
 
 def _by_revision(root: Path, found: list[RunEntry], reference: str, environ: Mapping[str, str]) -> Named:
