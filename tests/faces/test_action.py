@@ -13,6 +13,7 @@ from contract.github import loopback_github
 from faces import events
 from faces.jobs import FORBIDDEN, Project, project, todos
 from repos import RUBRIC, SWALLOWS
+from scripted_messages_api import Text, ToolUse, Turn
 from test_review import FAILS, PASSES
 from wire import KEY, answering
 
@@ -477,3 +478,38 @@ def test_everything_works_below_an_enterprise_servers_address(tmp_path, environ)
         assert made.review_pull(head).code == 1
         assert github.url.endswith("/api/v3")
         assert len(made.ours) == len(github.check_runs) == 1
+
+
+FIX = """\
+schema = 1
+id = "fix"
+[[stage]]
+id = "review"
+rubrics = ["quality"]
+[[stage]]
+id = "repair"
+needs = ["review"]
+when = "review.failed"
+agent = "fixer"
+prompt = "Repair it."
+"""
+FIXER = 'schema = 1\nid = "fixer"\nsystem_prompt = "You repair."\ntools = ["Read", "Write"]\n'
+
+
+def test_what_a_workflows_agents_changed_is_suggested_once_at_its_lines_or_in_the_artifact(made):
+    made.origin.commit("Repair", **{".vibe-gate/workflows/fix.toml": FIX, ".vibe-gate/agents/fixer.toml": FIXER})
+    head = made.branch("topic", **{"src/a.py": "x = 1\n" + todos(1), "src/b.py": "y = 2\n"})
+    made.pull(head)
+    files = {"src/a.py": "x = 1\n# Done.\nx = 0\n\n", "src/new.py": "z = 3\n", "CLAUDE.md": "Be nice.\n"}
+    calls = [ToolUse("Write", {"file_path": path, "content": text}) for path, text in files.items()]
+    with answering(*([Turn(*calls), Turn(Text("Done."))] * 2)) as model:
+        given = {"ANTHROPIC_BASE_URL": model.base_url, "VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
+        for _ in range(2):
+            done = made.review_pull(head, VIBE_GATE_INPUT_WORKFLOW="fix", **given)
+            assert done.code == 1, done.err
+    (comment,) = made.github.review_comments
+    assert (comment.path, comment.start_line, comment.line) == ("src/a.py", None, 2)
+    assert comment.body.endswith("\n```suggestion\n# Done.\n```\n")
+    assert "1 of 3 changes by agents can be committed as suggested; all of it is made.patch" in made.ours[0]
+    assert "Look at CLAUDE.md" in made.ours[0]
+    assert Path(made.outputs["artifact-path"], "made.patch").is_file()

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import ForgeError
-from vibe_gate.forge import Forge, LineComment
+from vibe_gate.forge import Comment, Forge, LineComment
 from vibe_gate.report.annotations import MAX_COMMENTS, check_run, finding_of, fixed_body, is_fixed, review_comments
 from vibe_gate.report.comment import comment, marker, state_of
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import RoundState, answered_by, next_round
+from vibe_gate.report.suggestions import suggestion_of
 
 CHECK_NAME = "vibe-gate"
 """Of the check run; the thing to require is the job itself, which fails with it."""
@@ -31,8 +32,9 @@ Touched = Callable[[Finding], bool]
 class Posting:
     """What is wanted at the commit `head` and, where there is one, the pull request `number`.
 
-    `touched` tells of an earlier head which findings stand on lines that changed since then; None where that cannot
-    be told any more. `limits` are sentences about what is known beforehand to be missing.
+    `suggestions` are suggested changes, posted once. `touched` tells of an earlier head which findings stand on lines
+    that changed since then; None where that cannot be told any more. `limits` are sentences about what is known
+    beforehand to be missing.
     """
 
     head: str
@@ -40,6 +42,7 @@ class Posting:
     comment: bool = True
     check_run: bool = True
     review_comments: bool = False
+    suggestions: tuple[LineComment, ...] = ()
     touched: Callable[[str], Touched | None] = lambda head: None
     limits: tuple[str, ...] = ()
 
@@ -80,7 +83,7 @@ class _Telling:
             self._posted.downgrades.append(stale)
         elif number is not None:
             self._read_round(number)
-            if self._posting.review_comments:
+            if self._posting.review_comments or self._posting.suggestions:
                 self._lines(number)
         if self._posting.check_run:
             self._check()
@@ -138,16 +141,30 @@ class _Telling:
     def _lines(self, number: int) -> None:
         """Comments at lines: new ones in one review, and those whose finding is fixed say so."""
         try:
-            own = [one for one in self._forge.review_comments(number) if one.ours and finding_of(one.body)]
+            ours = [one for one in self._forge.review_comments(number) if one.ours]
         except ForgeError as error:
             self._downgrade("Comments at lines could not be read, so none were written", error)
             return
+        said = {suggestion_of(one.body) for one in ours}
+        wanted = [one for one in self._posting.suggestions if one.fingerprint not in said]
+        if self._posting.review_comments:
+            wanted = [*self._about_findings([one for one in ours if finding_of(one.body)]), *wanted]
+        if not wanted:
+            return
+        try:
+            self._posted.review_url = self._forge.review(number, self._posting.head, tuple(wanted))
+        except ForgeError as error:
+            self._downgrade("The comments at lines were refused, so their findings stand here only", error)
+
+    def _about_findings(self, own: list[Comment]) -> list[LineComment]:
+        """The new comments; those that stand are marked where their finding is fixed."""
         self._mark_fixed([(one.id, one.body) for one in own])
         said = {finding_of(one.body) for one in own if not is_fixed(one.body)}
         report = self._posted.report
         wanted = [one for one in review_comments(report, report.anchors) if one.fingerprint not in said]
-        if wanted:
-            self._review(number, wanted)
+        if len(wanted) == MAX_COMMENTS < len(report.round.new):
+            self._posted.downgrades.append(f"Only {MAX_COMMENTS} of the new findings got a comment at their lines.")
+        return wanted
 
     def _mark_fixed(self, own: list[tuple[int, str]]) -> None:
         report = self._posted.report
@@ -162,14 +179,6 @@ class _Telling:
             except ForgeError as error:
                 self._downgrade("A comment at a line could not be marked as fixed", error)
                 return
-
-    def _review(self, number: int, wanted: list[LineComment]) -> None:
-        if len(wanted) == MAX_COMMENTS < len(self._posted.report.round.new):
-            self._posted.downgrades.append(f"Only {MAX_COMMENTS} of the new findings got a comment at their lines.")
-        try:
-            self._posted.review_url = self._forge.review(number, self._posting.head, tuple(wanted))
-        except ForgeError as error:
-            self._downgrade("The comments at lines were refused, so their findings stand here only", error)
 
     def _check(self) -> None:
         report = self._posted.report

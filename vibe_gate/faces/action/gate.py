@@ -6,9 +6,10 @@ import contextlib
 import secrets
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import Provenance
@@ -31,9 +32,13 @@ from vibe_gate.report.annotations import commands
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import sarif
 from vibe_gate.report.posting import Posted, Posting, post
-from vibe_gate.report.report import Links, Report
+from vibe_gate.report.report import Anchors, Links, Report
+from vibe_gate.report.suggestions import Suggestions, suggestions
 from vibe_gate.review import Review, ReviewRequest, review
 from vibe_gate.store import STORE, Bundles
+
+if TYPE_CHECKING:
+    from vibe_gate.run.conclusion import WorkflowRun
 
 NO_TOKEN = "No token was given (`github-token`), so nothing was posted to GitHub."  # noqa: S105  a sentence
 PAPERS = ("summary.json", "receipt.json", "run.json", "events.ndjson", "made.patch")
@@ -107,8 +112,8 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> tuple[int, str]:
     with forges as forge:
         job = _Job(runner, inputs, trigger, forge, credentials, environ, span, root, runner.temp(), sarif_place)
         approvals = Approvals(forge, trigger, partial(_commits, job))
-        done = _review(job, approvals)
-        return done.summary.exit_code, _tell(job, done, tuple(approvals.notes))
+        done, made = _review(job, approvals)
+        return done.summary.exit_code, _tell(job, done, made, tuple(approvals.notes))
 
 
 def _commits(job: _Job) -> tuple[Commit, ...]:
@@ -121,7 +126,8 @@ def _commits(job: _Job) -> tuple[Commit, ...]:
         return tuple(repository.commit(name) for name in names) if len(names) < MAX_COMMITS else ()
 
 
-def _review(job: _Job, approvals: Approvals) -> Review:
+def _review(job: _Job, approvals: Approvals) -> tuple[Review, WorkflowRun | None]:
+    """The review, and the workflow's run if it was one's."""
     request = ReviewRequest(
         selection=Selection("range", job.span.before, job.span.head),
         rubrics=job.inputs.rubrics,
@@ -132,23 +138,24 @@ def _review(job: _Job, approvals: Approvals) -> Review:
         approval=approvals,
     )
     if job.inputs.workflow != "review":
-        return _run(job, request)
+        made = _run(job, request)
+        return made.review, made
     with progress.shown(job.environ) as show:
         walk = review(request, start=job.runner.start, environ=job.environ, clock=job.runner.clock, progress=show)
-        return progress.run(walk)
+        return progress.run(walk), None
 
 
-def _run(job: _Job, request: ReviewRequest) -> Review:
-    """Review with a workflow: its rubric stages give the verdict; what its agents made is in the artifact."""
+def _run(job: _Job, request: ReviewRequest) -> WorkflowRun:
+    """Review with a workflow: its rubric stages give the verdict; what its agents made is suggested."""
     from vibe_gate.run.walk import RunRequest, run_workflow  # most jobs run none
 
     asked = RunRequest(review=request, workflow=job.inputs.workflow, reviewing=True)
     start, clock = job.runner.start, job.runner.clock
     with progress.shown(job.environ) as show:
-        return progress.run(run_workflow(asked, start=start, environ=job.environ, clock=clock, progress=show)).review
+        return progress.run(run_workflow(asked, start=start, environ=job.environ, clock=clock, progress=show))
 
 
-def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> str:
+def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str, ...]) -> str:
     """Everything that people and later steps read of the review; returns workflow commands to print."""
     summary = done.summary
     bundle = job.root / summary.bundle if summary.bundle else None
@@ -162,7 +169,9 @@ def _tell(job: _Job, done: Review, remarks: tuple[str, ...]) -> str:
         repeat=_repeat(job),
         artifact=job.inputs.artifact != "none" and bundle is not None,
     )
-    posted = post(_posting(job), job.forge, told)
+    offered = _offered(job, made, told)
+    told = replace(told, notes=tuple(filter(None, [offered.note, *told.notes])))
+    posted = post(_posting(job, offered), job.forge, told)
     lacking = _keep(job, bundle)
     posted.downgrades += filter(None, [lacking, _write_sarif(job, posted.report)])
     text = job_summary(posted.report, tuple(posted.downgrades))
@@ -188,7 +197,17 @@ def _log(job: _Job, posted: Posted, notes: tuple[str, ...]) -> None:
     job.runner.say("\n".join(["", screen, *where, ""]))
 
 
-def _posting(job: _Job) -> Posting:
+def _offered(job: _Job, made: WorkflowRun | None, told: Report) -> Suggestions:
+    """What the workflow's agents changed, as far as it fits the pull request's lines."""
+    if made is None or made.change is None or made.patch is None:
+        return Suggestions()
+    rest = f"is {made.patch.name} in the artifact" if told.artifact else "is lost (`artifact: none`)"
+    # A patch with a secret was redacted: its lines are not what the agent wrote.
+    fits = job.trigger.number is not None and made.patch.read_bytes() == made.made
+    return suggestions(made.change.files, made.steers, told.anchors if fits else Anchors(), rest)
+
+
+def _posting(job: _Job, offered: Suggestions) -> Posting:
     limits = [NO_TOKEN] if job.forge is None else []
     return Posting(
         head=job.span.head,
@@ -196,6 +215,7 @@ def _posting(job: _Job) -> Posting:
         comment=job.inputs.comment,
         check_run=job.inputs.check_run,
         review_comments=job.inputs.review_comments,
+        suggestions=offered.comments,
         touched=touched_since(job.runner.start, job.environ, job.span.head, job.credentials),
         limits=tuple([FORK, *limits] if job.trigger.fork else limits),
     )
