@@ -48,23 +48,19 @@ def test_the_last_status_stands_with_its_reason() -> None:
     assert (node.status, node.reason, node.turns) == ("DONE", "", ("turn-001",))
 
 
-def test_edges_of_nodes_that_are_gone_are_left_out() -> None:
+def test_edges_stand_once_and_those_of_unknown_nodes_are_left_out() -> None:
     said = events(
         ("node.added", "a", {"kind": "checks"}),
         ("node.added", "b", {"kind": "judge"}),
         ("edge.added", None, {"from": "a", "to": "b"}),
         ("edge.added", None, {"from": "a", "to": "c"}),
         ("edge.added", None, {"from": "a", "to": "b"}),
-        ("node.removed", "b", {}),
     )
-    assert fold(said[:5]).edges == (("a", "b"),)
-    assert fold(said).edges == ()
+    assert fold(said).edges == (("a", "b"),)
 
 
 def test_an_event_about_a_node_that_is_not_there_changes_nothing() -> None:
-    said = events(
-        ("node.status", "a", {"status": "DONE"}), ("node.removed", "a", {}), ("turn.started", "a", {"turn": "x"})
-    )
+    said = events(("node.status", "a", {"status": "DONE"}), ("turn.started", "a", {"turn": "x"}))
     assert fold(said) == Graph(run_id="run")
 
 
@@ -110,7 +106,6 @@ def test_events_of_a_later_version_change_nothing() -> None:
 _NODE = st.sampled_from(["a", "b", "c", "d"])
 _SAID = st.one_of(
     st.tuples(st.just("node.added"), _NODE, st.fixed_dictionaries({"kind": st.text()})),
-    st.tuples(st.just("node.removed"), _NODE, st.just({})),
     st.tuples(st.just("node.status"), _NODE, st.fixed_dictionaries({"status": st.sampled_from(NODE_STATUSES)})),
     st.tuples(st.just("edge.added"), st.none(), st.fixed_dictionaries({"from": _NODE, "to": _NODE})),
     st.tuples(st.just("turn.started"), _NODE, st.fixed_dictionaries({"turn": st.text(max_size=3)})),

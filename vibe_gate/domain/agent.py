@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
-import json
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.model import Model, digest_of
 from vibe_gate.domain.rubric import Identifier, ModelName, Schema
 
 READ_ONLY_TOOLS = ("Read", "Grep", "Glob")
@@ -74,6 +72,5 @@ class Agent(Model):
 
     @property
     def digest(self) -> str:
-        """sha-256 of its canonical JSON: the same agent, the same digest."""
-        plain = self.model_dump(mode="json", by_alias=True)
-        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+        """sha-256 of what it demands."""
+        return digest_of(self)

@@ -7,7 +7,6 @@ from typing import Literal
 
 from vibe_gate.domain import paths
 
-NO_MODE = 0
 TREE_MODE = 0o040000
 SYMLINK_MODE = 0o120000
 SUBMODULE_MODE = 0o160000

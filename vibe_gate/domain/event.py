@@ -9,11 +9,11 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.model import Model, text_of
 from vibe_gate.domain.summary import Cost
 
 EventType = Literal[
-    "run.created", "run.mode_changed", "run.completed", "node.added", "node.removed", "node.status", "edge.added",
+    "run.created", "run.mode_changed", "run.completed", "node.added", "node.status", "edge.added",
     "turn.started", "turn.completed", "artifact.written", "log.mark", "verdict.decided", "budget.reached",
     "override.recorded",
 ]  # fmt: skip
@@ -36,7 +36,7 @@ _NEEDS: dict[str, tuple[str, ...]] = {
 """Texts that `data` must carry, by type: what the fold into a graph reads."""
 
 
-_OF_A_NODE = frozenset({"node.added", "node.removed", "node.status", "turn.started", "turn.completed"})
+_OF_A_NODE = frozenset({"node.added", "node.status", "turn.started", "turn.completed"})
 
 
 class Event(Model):
@@ -138,8 +138,6 @@ def fold(events: Iterable[Event]) -> Graph:
             continue
         elif event.type == "node.added":
             nodes[event.node_id] = _Growing(event)
-        elif event.type == "node.removed":
-            nodes.pop(event.node_id, None)
         elif event.node_id in nodes:
             nodes[event.node_id].step(event)
     kept = tuple(edge for edge in edges if edge[0] in nodes and edge[1] in nodes)
@@ -154,18 +152,18 @@ class _Growing:
 
     def __init__(self, event: Event) -> None:
         self._about: dict[str, Any] = {"id": event.node_id, "kind": event.data["kind"]}
-        self._about |= {name: _text(event, name) for name in ("agent", "digest")}
+        self._about |= {name: text_of(event.data, name) for name in ("agent", "digest")}
         self._turns: dict[str, None] = {}
 
     def step(self, event: Event) -> None:
         about = self._about
         if event.type == "node.status":
             about |= {"status": event.data["status"], "reason": str(event.data.get("reason", ""))}
-            about |= {name: value for name in ("outcome", "after") if (value := _text(event, name))}
+            about |= {name: value for name in ("outcome", "after") if (value := text_of(event.data, name))}
         elif event.type == "turn.started":
             self._turns[event.data["turn"]] = None
         elif event.type == "turn.completed":
-            about["after"] = _text(event, "after") or about.get("after", "")
+            about["after"] = text_of(event.data, "after") or about.get("after", "")
             usd = event.data.get("usd")
             # Earlier versions folded no cost; their nodes had no digest.
             if about["digest"] and isinstance(usd, (int, float)) and 0 <= usd < _TOO_MUCH_USD:
@@ -174,11 +172,6 @@ class _Growing:
     def grown(self) -> Node:
         # The event was validated; a reason may hold half a surrogate pair, which no text of a model may.
         return Node.model_construct(**self._about, turns=tuple(self._turns))
-
-
-def _text(event: Event, name: str) -> str:
-    value = event.data.get(name)
-    return value if isinstance(value, str) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,20 +207,20 @@ def earlier(events: Iterable[Event], cost: Cost) -> Earlier:
     for event in events:
         node = event.node_id or ""
         if event.type == "node.added":
-            digests[node] = _text(event, "digest")
-        elif event.type == "node.status" and _text(event, "prompt"):
+            digests[node] = text_of(event.data, "digest")
+        elif event.type == "node.status" and text_of(event.data, "prompt"):
             asked[node] = event
         elif event.type == "node.status" and node in stages and not stages[node].reason:
-            stages[node] = replace(stages[node], reason=_text(event, "reason"))
+            stages[node] = replace(stages[node], reason=text_of(event.data, "reason"))
         elif event.type == "turn.completed" and node in asked and event.data.get("status") != "interrupted":
-            before = _text(asked[node], "before")
+            before = text_of(asked[node].data, "before")
             stages[node] = EndedStage(
                 digest=digests.get(node, ""),
-                prompt=_text(asked[node], "prompt"),
+                prompt=text_of(asked[node].data, "prompt"),
                 before=before,
-                after=_text(event, "after") or before,
-                status=_text(event, "status"),
-                session_id=_text(event, "session_id"),
-                turn=f"nodes/{node}/{_text(event, 'turn')}",
+                after=text_of(event.data, "after") or before,
+                status=text_of(event.data, "status"),
+                session_id=text_of(event.data, "session_id"),
+                turn=f"nodes/{node}/{text_of(event.data, 'turn')}",
             )
     return Earlier(stages, cost)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Mapping
 from itertools import islice
 from typing import Annotated, Any, NoReturn, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, ValidationError
 
 from vibe_gate.domain.escape import expression
 
@@ -94,3 +96,22 @@ M = TypeVar("M", bound=Model)
 def read(model: type[M], document: dict[str, Any]) -> M:
     """The document as `model`, keys that it does not know left out. Raises pydantic.ValidationError."""
     return model.model_validate(document, extra="ignore")
+
+
+def first_mistake(error: ValidationError) -> str:
+    """The first thing that is wrong with a document, as "where: what"."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}" if where else first["msg"]
+
+
+def text_of(document: Mapping[str, Any], name: str) -> str:
+    """The text of that name; "" if it is missing or anything else."""
+    value = document.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def digest_of(definition: Model) -> str:
+    """sha-256 of its canonical JSON: the same demands, the same digest."""
+    plain = definition.model_dump(mode="json", by_alias=True)
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()

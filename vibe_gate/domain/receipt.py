@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileDiff, FileVersion, Hunk
 from vibe_gate.domain.escape import expression
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.model import Model, first_mistake
 from vibe_gate.domain.summary import CacheUse, Cost
 from vibe_gate.domain.verdict import RunOutcome
 
@@ -215,8 +215,7 @@ def parse(raw: bytes) -> SignedReceipt:
         signature = base64.b64decode(read.signatures[0].sig, validate=True) if read.signatures else b""
         stated = _Statement.model_validate_json(payload)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise ValueError(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}") from None
+        raise ValueError(first_mistake(error)) from None
     except binascii.Error:
         raise ValueError("the payload is not base64") from None
     if read.signatures and not signature:

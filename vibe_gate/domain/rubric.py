@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from vibe_gate.domain.escape import expression
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.model import Model, digest_of
 from vibe_gate.domain.paths import is_plain
 
 if TYPE_CHECKING:
@@ -131,9 +129,8 @@ class Rubric(Model):
 
     @property
     def digest(self) -> str:
-        """sha-256 of the rubric's canonical JSON: the same demands, the same digest."""
-        plain = self.model_dump(mode="json", by_alias=True)
-        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+        """sha-256 of what it demands."""
+        return digest_of(self)
 
     @property
     def judged(self) -> tuple[Criterion, ...]:

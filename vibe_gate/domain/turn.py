@@ -20,8 +20,6 @@ from vibe_gate.domain.model import Many, Model, Named
 TodoStatus = Literal["pending", "in_progress", "completed"]
 TODO_STATUSES: tuple[TodoStatus, ...] = ("pending", "in_progress", "completed")
 
-_LONGEST_NUMBER = 6  # digits of a task id; beyond that a text is no id
-
 
 class _Seed(Model):
     """Held in snake_case, written in the seed's camelCase."""
@@ -225,15 +223,13 @@ def count(changes: Iterable[ChangeType]) -> FileStats:
 def todos_after(todos: Sequence[TurnTodo], event: Mapping[str, Any]) -> list[TurnTodo]:
     """The agent's list after a todo event: {action: add | update | set, text, status}.
 
-    An update names a todo by its text, or by its number from 1; `set` adds what is not there; "deleted" takes it off.
+    An update names a todo by its text; `set` adds what is not there; "deleted" takes it off.
     """
     text, status = escape.show_text(str(event.get("text", ""))), str(event.get("status", ""))
     after = list(todos)
     place = next((index for index, todo in enumerate(after) if todo.text == text), None)
     if event.get("action") == "add" or (event.get("action") == "set" and place is None):
         return [*after, TurnTodo(text=text, status=_todo_status(status))]
-    if place is None and text.isdecimal() and len(text) < _LONGEST_NUMBER and 0 < int(text) <= len(after):
-        place = int(text) - 1
     if place is None:
         return after
     if status == "deleted":

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.model import Many, Model
+from vibe_gate.domain.rubric import Identifier
 
 NO_KEY = "not asked: no API key"
 NO_JUDGE = "not asked: --no-judge"
@@ -91,7 +92,7 @@ class Finding(Model):
 class CriterionResult(Model):
     """How one criterion came out."""
 
-    id: str
+    id: Identifier
     kind: Literal["judge", "check"]
     must: bool
     weight: float
@@ -111,7 +112,7 @@ def whole_change(failed: CriterionResult) -> Finding:
 class RubricResult(Model):
     """How one rubric came out. `score` and `coverage` are shares between 0 and 1."""
 
-    id: str
+    id: Identifier
     digest: str
     outcome: RunOutcome
     score: float

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError
-from vibe_gate.git.program import Finished, Program, finish
+from vibe_gate.git.program import Finished, Program, configured, finish
 
 DEPTHS = (50, 500)
 """Commits of history that are asked for at first, and then; after that all of it."""
@@ -106,13 +106,7 @@ def _environ(git: Program, credentials: Credentials) -> dict[str, str]:
         header = f"http.{credentials.server}/.extraheader"
         word = base64.b64encode(f"x-access-token:{credentials.token}".encode()).decode()
         pairs += [(header, ""), (header, f"AUTHORIZATION: basic {word}")]  # the empty one drops what is set already
-    count = git.environ.get("GIT_CONFIG_COUNT", "0")
-    first = int(count) if count.isdecimal() else 0
-    values = {"GIT_ALLOW_PROTOCOL": _SCHEMES, "GIT_CONFIG_COUNT": str(first + len(pairs))}
-    for number, (name, value) in enumerate(pairs, first):
-        values[f"GIT_CONFIG_KEY_{number}"] = name
-        values[f"GIT_CONFIG_VALUE_{number}"] = value
-    return values
+    return {"GIT_ALLOW_PROTOCOL": _SCHEMES, **configured(git.environ, pairs)}
 
 
 def _leads_to(address: str, server: str) -> bool:

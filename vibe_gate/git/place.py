@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import UnsupportedRepository, UsageError
-from vibe_gate.git.program import Finished, Program, finish
+from vibe_gate.git.program import Finished, Program, configured, finish
 
 _QUESTIONS = ("--git-dir", "--git-common-dir", "--git-path objects", "--git-path index", "--is-bare-repository",
               "--is-shallow-repository", "--show-object-format", "--show-toplevel")  # fmt: skip
@@ -178,8 +178,7 @@ def _refuse_formats(object_format: str, settings: Settings) -> None:
 def _quiet_filters(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
     """Variables that switch off content filters of the repository's own configuration.
 
-    A filter that the user's global or the system's configuration sets too keeps those
-    values. They travel as GIT_CONFIG_KEY_n because `-c` would cut a name at its first "=".
+    A filter that the user's global or the system's configuration sets too keeps those values.
     """
     if is_true(settings.trusted("vibe-gate.allowLocalFilters") or ""):
         return {}
@@ -189,13 +188,7 @@ def _quiet_filters(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
         for key in keys & _FILTER_COMMANDS:
             pairs.append((f"filter.{name}.{key}", settings.trusted(f"filter.{name}.{key}") or ""))
         pairs.append((f"filter.{name}.required", settings.trusted(f"filter.{name}.required") or "false"))
-    first = environ.get("GIT_CONFIG_COUNT", "0")
-    offset = int(first) if first.isdecimal() else 0
-    quiet = {"GIT_CONFIG_COUNT": str(offset + len(pairs))} if pairs else {}
-    for number, (key, value) in enumerate(pairs, offset):
-        quiet[f"GIT_CONFIG_KEY_{number}"] = key
-        quiet[f"GIT_CONFIG_VALUE_{number}"] = value
-    return quiet
+    return configured(environ, pairs) if pairs else {}
 
 
 def other_worktrees(place: Place) -> list[Path]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,7 +46,7 @@ _DROPPED = frozenset({
 PATIENCE_S = 300
 """Seconds for one call: far more than a walk of a million files takes, far less than for ever."""
 
-LOCAL = frozenset({
+_LOCAL = frozenset({
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_SHALLOW_FILE", "GIT_PREFIX",
 })  # fmt: skip
@@ -94,6 +94,10 @@ class Program:
         """Run a call to its end; a code other than 0 is the caller's to read. `environ` is added to its own."""
         return finish(self.start(*arguments, reads=stdin is not None, environ=environ), stdin)
 
+    def elsewhere(self, folder: Path) -> Program:
+        """The program in a folder that may be of another repository."""
+        return Program(folder, {name: value for name, value in self.environ.items() if name not in _LOCAL})
+
     def bare(self, folder: Path, environ: Mapping[str, str]) -> Program:
         """The program in a bare repository of our own; nothing of the user's environment but where programs are."""
         kept = {name: value for name, value in self.environ.items() if name in ("PATH", "TMPDIR", "LD_LIBRARY_PATH")}
@@ -101,6 +105,17 @@ class Program:
         homes = {"GIT_DIR": own, "HOME": own, "XDG_CONFIG_HOME": own}
         system = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
         return Program(folder, {**kept, **homes, **system, **environ})
+
+
+def configured(environ: Mapping[str, str], pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Variables that set configuration for a call, after what `environ` sets so: `-c` shows a value to everybody, and
+    cuts a name at its first "="."""
+    count = environ.get("GIT_CONFIG_COUNT", "0")
+    first = int(count) if count.isdecimal() else 0
+    values = {"GIT_CONFIG_COUNT": str(first + len(pairs))}
+    for number, (name, value) in enumerate(pairs, first):
+        values |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return values
 
 
 def finish(process: subprocess.Popen[bytes], stdin: bytes | None = None, patience_s: float = PATIENCE_S) -> Finished:

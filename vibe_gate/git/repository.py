@@ -16,7 +16,6 @@ from vibe_gate.git import place
 from vibe_gate.git.diff import ChangeQueries, content_of
 from vibe_gate.git.objects import Objects, Tree
 from vibe_gate.git.place import Place
-from vibe_gate.git.program import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -177,8 +176,7 @@ class Repository(ChangeQueries):
 
     def open_worktree(self, root: Path) -> Repository:
         """Another working tree of this repository. UsageError if there is another repository by now."""
-        environ = {name: value for name, value in self._git.environ.items() if name not in LOCAL}
-        found = place.find(root, environ)
+        found = place.find(root, self._git.elsewhere(root).environ)
         if found.common_dir.resolve() != self.common_dir.resolve():
             raise UsageError(f"{paths.quote(str(root))} is not a working tree of this repository.")
         return Repository(found)

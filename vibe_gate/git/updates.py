@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.git.objects import Objects
-from vibe_gate.git.program import LOCAL, Program
+from vibe_gate.git.program import Program
 
 if TYPE_CHECKING:
     from vibe_gate.git.libgit2 import Merging
@@ -103,8 +103,7 @@ class Updates:
         folder = self._git.folder / source
         if not source or not folder.is_dir():
             return False
-        environ = {name: value for name, value in self._git.environ.items() if name not in LOCAL}
-        asked = Program(folder, environ).run("rev-parse", "--path-format=absolute", "--git-common-dir")
+        asked = self._git.elsewhere(folder).run("rev-parse", "--path-format=absolute", "--git-common-dir")
         return asked.line == str(self.common_dir)
 
     def is_applying(self) -> bool:

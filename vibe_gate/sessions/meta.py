@@ -95,8 +95,7 @@ def parse_meta(data: bytes, name: str) -> SessionMeta:
     try:
         meta = model.read(SessionMeta, model.parse_object(data))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise ValueError(f"{META}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise ValueError(f"{META}: {model.first_mistake(error)}") from error
     if meta.id != name or not (meta.project or is_uuid(meta.session_id)):
         raise ValueError(f"{META} is of {meta.id}, session {meta.session_id!r}")
     return meta

@@ -20,10 +20,8 @@ from pydantic import ValidationError
 
 from vibe_gate.domain import model, paths, receipt
 from vibe_gate.domain.bundles import impossible
-from vibe_gate.domain.escape import expression
 from vibe_gate.domain.event import MAX_EVENTS, Event
 from vibe_gate.domain.model import parse_object
-from vibe_gate.domain.rubric import IDENTIFIER
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import IntegrityError, StorageError
 from vibe_gate.store import names
@@ -40,8 +38,6 @@ BundleState = Literal["sealed", "running", "incomplete"]
 Record = dict[str, Any]
 Reload = Callable[[], Record]
 """Reads a line of a log again, whole. StorageError; IntegrityError if it is another one now."""
-
-_ID = expression(IDENTIFIER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,13 +244,9 @@ def parse_events(lines: Iterable[bytes]) -> Iterator[Event]:
 
 
 def read_summary(document: Mapping[str, Any]) -> Summary:
-    """A run's summary.json as a model. ValueError, also for an outcome or id that no review writes."""
+    """A run's summary.json as a model. ValueError, also for an exit code that no review writes."""
     known = {name: value for name, value in document.items() if name not in {"digests", "redacted"}}
     summary = model.read(Summary, known)
-    ids = (name for rubric in summary.rubrics for name in (rubric.id, *(item.id for item in rubric.criteria)))
-    wrong = next((name for name in ids if not _ID.fullmatch(name)), None)
-    if wrong is not None:
-        raise ValueError(f"no rubric or criterion can have the id {wrong[:100]!r}")
     if why := impossible(summary.outcome, summary.exit_code):
         raise ValueError(why)
     return summary
@@ -265,17 +257,11 @@ def digests(bundle: Folder) -> dict[str, str]:
 
     Contents under `files/` are named by their hash. OSError.
     """
-    present = set(bundle.files())
-    found = {name: digest(bundle, name) for name in names.VOUCHED if name in present}
-    if "nodes" not in bundle.folders():
-        return found
-    nodes = bundle.folder("nodes")
-    for node_id in nodes.folders():
-        node = nodes.folder(node_id)
-        for turn_name in node.folders():
-            turn = node.folder(turn_name)
-            found |= {f"nodes/{node_id}/{turn_name}/{name}": digest(turn, name) for name in turn.files()}
-    return found
+    return {
+        entry.name: digest(entry.folder, entry.base)
+        for entry in names.walk(bundle)
+        if entry.is_file and not entry.is_temporary and names.is_vouched(entry.name)
+    }
 
 
 def digest(folder: Folder, name: str) -> str:
@@ -360,9 +346,7 @@ def open_folder(root: Path) -> Folder:
 def reason(error: Exception) -> str:
     """Why a document was refused, in a few words."""
     if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return f"{where}: {first['msg']}" if where else first["msg"]
+        return model.first_mistake(error)
     if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)) or not isinstance(error, ValueError):
         return "it is not a document of vibe-gate"
     return str(error)

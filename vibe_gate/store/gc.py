@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.gate import Retention
+from vibe_gate.domain.model import first_mistake
 from vibe_gate.domain.upkeep import Cleaned, KeyUsage, StoreUsage
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
@@ -58,8 +59,7 @@ def clean_bundles(
     try:
         rules = Retention(max_age_days=max_age_days, min_free_disk_mb=min_free_disk_mb)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise UsageError(f"{first['loc'][0]}: {first['msg']}.") from error
+        raise UsageError(f"{first_mistake(error)}.") from error
     if provenance is not None and not dry_run:
         require_untracked(provenance.tracked)
     return clean(root, rules, now, dry_run, provenance)

@@ -149,6 +149,11 @@ def part_of(name: str) -> Part | None:
     return _TURN_FILES.get(base) if _TURN.fullmatch(folder) else None
 
 
+def is_vouched(name: str) -> bool:
+    """Whether a summary has the digest of the file `name`, relative to its run's folder."""
+    return name in VOUCHED or is_turn(name.rpartition("/")[0])
+
+
 class Entry(NamedTuple):
     """One name below a bundle's folder. `folder` is open and holds it as `base`."""
 

@@ -358,8 +358,8 @@ class RunRecorder:
         names.as_folder_name(node_id, "a node id")
         self._turns_of[node_id] += 1
         number = self._turns_of[node_id]
-        dead = TurnRecorder(self.run_id, node_id, number, None, self._status)
-        return self._turn(node_id, number) or dead
+        self._begin_turn(node_id, number)
+        return self._turn(node_id, number) or TurnRecorder(self.run_id, node_id, number, None, self._status)
 
     def seal(self, summary: Summary, attest: Attest | None = None) -> None:
         """Append run.completed, write graph, sessions.json and the receipt, and summary.json last, durably."""
@@ -418,19 +418,15 @@ class RunRecorder:
 
     def cut_turn(self, node_id: str, number: int) -> TurnRecorder | None:
         """The record of a turn that has begun, to be sealed; None if the run is not recorded any more."""
-        return self._in_turn(node_id, number)
+        return self._turn(node_id, number)
+
+    @never_fails
+    def _begin_turn(self, parts: RunParts, node_id: str, number: int) -> None:
+        parts.folder.below(f"nodes/{node_id}", create=True).make(names.turn(number))
+        self._append(parts, "turn.started", node_id, {"turn": names.turn(number)})
 
     @never_fails
     def _turn(self, parts: RunParts, node_id: str, number: int) -> TurnRecorder:
-        parts.folder.below(f"nodes/{node_id}", create=True).make(names.turn(number))
-        self._append(parts, "turn.started", node_id, {"turn": names.turn(number)})
-        return self._turn_in(parts, node_id, number)
-
-    @never_fails
-    def _in_turn(self, parts: RunParts, node_id: str, number: int) -> TurnRecorder:
-        return self._turn_in(parts, node_id, number)
-
-    def _turn_in(self, parts: RunParts, node_id: str, number: int) -> TurnRecorder:
         from vibe_gate.store.turn import TurnParts, TurnRecorder
 
         name = names.turn(number)

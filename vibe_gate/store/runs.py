@@ -8,7 +8,6 @@ not change it. Without an index every summary is read.
 from __future__ import annotations
 
 import json
-import math
 import re
 import time
 from contextlib import suppress
@@ -19,22 +18,22 @@ from vibe_gate.domain.bundles import MATCHES, OUTCOMES, STATES, STORE, RunEntry,
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock
+from vibe_gate.store.log import Lock
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
-    from typing import Any, Unpack
+    from typing import Unpack
 
     from vibe_gate.domain.bundles import Provenance
     from vibe_gate.domain.gate import Retention
+    from vibe_gate.domain.summary import Summary
     from vibe_gate.domain.upkeep import Cleaned, Exported, Imported, Repaired, StoreUsage, Verified
     from vibe_gate.store.state import RunIndex
 
 _RACY_NS = 50_000_000
 """A folder whose ctime was younger when it was seen is read again: five ticks of the slowest kernel clock."""
 
-_LARGEST_NUMBER = 10**18
 _STAMP = 18  # characters of a run id that are its time, to the millisecond
 _ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _CHOICES: dict[str, tuple[str, ...]] = {"outcome": (*OUTCOMES, "sealed", *STATES), "author": ("agent", "human")}
@@ -283,63 +282,42 @@ def _read_key(folder: Folder, key: str) -> list[RunEntry]:
 
 def _read(key: Folder, bare: RunEntry) -> RunEntry:
     """The entry of one run, read from its bundle. FileNotFoundError: it was removed meanwhile."""
-    from vibe_gate.domain.model import parse_object  # a list of known runs does without pydantic
+    from vibe_gate.store.bundle import read_object, read_summary  # a list of known runs does without pydantic
 
     try:
-        bundle = key.folder(bare.run_id)
-        return _sealed(bare, parse_object(bundle.read(names.SUMMARY, MAX_DOCUMENT_BYTES)))
+        return _sealed(bare, read_summary(read_object(key.folder(bare.run_id), names.SUMMARY)))
     except FileNotFoundError:
         bundle = key.folder(bare.run_id)  # a cleaner may have it: what is missing is only the first that went
         return bare._replace(state="running" if Lock.is_held(bundle) else "incomplete")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError):
         return bare
 
 
-def _sealed(bare: RunEntry, document: dict[str, Any]) -> RunEntry:
-    """What a list says of a sealed run. KeyError, TypeError, ValueError if that is not a summary of this run."""
-    change, cost = document["change"], document["cost"]
-    if (document["run_id"], document["key"], document["schema"]) != (bare.run_id, bare.key, 1):
+def _sealed(bare: RunEntry, summary: Summary) -> RunEntry:
+    """What a list says of a sealed run. ValueError if the summary is another run's."""
+    if (summary.run_id, summary.key) != (bare.run_id, bare.key):
         raise ValueError("the summary of another run")
-    if document["outcome"] not in OUTCOMES:
-        raise ValueError("no outcome")
-    changed = dict.fromkeys(path for file in change["files"] for path in (file["path"], file["old_path"]) if path)
+    change = summary.change
+    both = (path for file in change.files for path in (file.path, file.old_path) if path)
     return bare._replace(
         state="sealed",
-        outcome=document["outcome"],
-        exit_code=_number(document["exit_code"]),
-        author="agent" if document["agent_authored"]["decision"] is True else "human",
-        workflow=_text(document["workflow"]),
-        before=_text(change["before"]),
-        after=_text(change["after"]),
-        base_commit=_text(change["base_commit"]),
-        head_commit=_text(change["head_commit"]),
-        patch_id=_text(change["patch_id"]),
-        range_patch_id=_text(change["range_patch_id"]),
-        files=len(change["files"]),
-        added=_number(sum(file["added"] for file in change["files"])),
-        deleted=_number(sum(file["deleted"] for file in change["files"])),
-        findings=len(document["findings"]),
-        cost_usd=_dollars(cost["usd"]),
-        cost_basis=_text(cost["basis"]),
-        duration_ms=_number(document["duration_ms"]),
-        rubrics=tuple((_text(rubric["id"]), _text(rubric["outcome"])) for rubric in document["rubrics"]),
-        paths=tuple(_text(path) for path in changed),
+        outcome=summary.outcome,
+        exit_code=summary.exit_code,
+        author="agent" if summary.agent_authored.decision else "human",
+        workflow=summary.workflow,
+        before=change.before,
+        after=change.after,
+        base_commit=change.base_commit,
+        head_commit=change.head_commit,
+        patch_id=change.patch_id,
+        range_patch_id=change.range_patch_id,
+        files=len(change.files),
+        added=sum(file.added for file in change.files),
+        deleted=sum(file.deleted for file in change.files),
+        findings=len(summary.findings),
+        cost_usd=summary.cost.usd,
+        cost_basis=summary.cost.basis,
+        duration_ms=summary.duration_ms,
+        rubrics=tuple((rubric.id, rubric.outcome) for rubric in summary.rubrics),
+        paths=tuple(dict.fromkeys(both)),
     )
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError("no text")
-    return value
-
-
-def _number(value: object) -> int:
-    if not isinstance(value, int) or not 0 <= value < _LARGEST_NUMBER:
-        raise ValueError("no number")
-    return value
-
-
-def _dollars(value: float) -> float:
-    if not math.isfinite(value):
-        raise ValueError("no sum")
-    return float(value)

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from vibe_gate.domain import escape
+from vibe_gate.domain.model import text_of
 from vibe_gate.domain.turn import HookMark, HookRef, ToolCall, correlate
 from vibe_gate.store import names
 from vibe_gate.store.bundle import BundleLocation, Record, Reload, corrupt
@@ -110,7 +111,7 @@ class CapturedCall:
     def cwd(self) -> str:
         """Where the agent was when it made the call, "" if no hook said it. StorageError, IntegrityError."""
         line = self._start or self._end
-        return _text(line(), "cwd") if line else ""
+        return text_of(line(), "cwd") if line else ""
 
     def response(self) -> Any:  # noqa: ANN401 - any JSON
         """The tool's response, or its error as text; None without an end. StorageError, IntegrityError."""
@@ -175,13 +176,8 @@ def calls_of(turn: BundleLocation, missing: Collection[str] | None) -> list[Capt
         is_denied = used in denied if missing is None else f"PostToolUse {used}" not in missing
         found.append(
             CapturedCall(
-                name=call.name,
-                ok=call.ok,
+                **dict(call),
                 state=_state(call, is_denied, missing is not None),
-                started_at=call.started_at,
-                ended_at=call.ended_at,
-                duration_ms=call.duration_ms,
-                hook_ref=call.hook_ref,
                 tool_use_id=used,
                 agent_id=first.agent_id,
                 parent_tool_use_id=first.parent or parents.get(first.agent_id, ""),
@@ -215,11 +211,11 @@ def _denied(turn: BundleLocation) -> frozenset[str]:
 
 def _hooks(turn: BundleLocation) -> Iterator[_Hook]:
     for number, (event, line) in enumerate(turn.records(names.HOOKS)):
-        hook, used, tool = (_text(event, name) for name in ("hook", "tool_use_id", "tool_name"))
+        hook, used, tool = (text_of(event, name) for name in ("hook", "tool_use_id", "tool_name"))
         mark = HookMark(number, _number(event, "ts"), hook, used, tool)
         response = event.get("tool_response") if tool in _SUBAGENT_TOOLS else None
-        started = _text(response, "agentId") if isinstance(response, dict) else ""
-        yield _Hook(mark, line, _text(event, "agent_id"), _text(event, "parent_tool_use_id"), started)
+        started = text_of(response, "agentId") if isinstance(response, dict) else ""
+        yield _Hook(mark, line, text_of(event, "agent_id"), text_of(event, "parent_tool_use_id"), started)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,14 +278,14 @@ class Timeline:
 def _of_run(bundle: BundleLocation) -> Iterator[TimelineEvent]:
     for event, line in bundle.records(names.EVENTS):
         try:
-            ts = names.milliseconds(datetime.fromisoformat(_text(event, "ts")))
+            ts = names.milliseconds(datetime.fromisoformat(text_of(event, "ts")))
         except (ValueError, TypeError) as error:
             why = f"the event {_number(event, 'seq')} has no time with a time zone"
             raise corrupt(bundle.path(names.EVENTS), why) from error
-        node_id, data = _text(event, "node_id"), event.get("data")
-        turn = _text(data, "turn") if isinstance(data, dict) else ""
+        node_id, data = text_of(event, "node_id"), event.get("data")
+        turn = text_of(data, "turn") if isinstance(data, dict) else ""
         place = f"nodes/{node_id}/{turn}" if turn else ""
-        yield TimelineEvent("run", _number(event, "seq"), ts, _text(event, "type"), place, line, node_id=node_id)
+        yield TimelineEvent("run", _number(event, "seq"), ts, text_of(event, "type"), place, line, node_id=node_id)
 
 
 def _of_turn(turn: BundleLocation, source: Literal["sdk", "hook"]) -> Iterator[TimelineEvent]:
@@ -298,14 +294,8 @@ def _of_turn(turn: BundleLocation, source: Literal["sdk", "hook"]) -> Iterator[T
         seq, ts = event.get("seq"), event.get("ts")
         if not (isinstance(seq, int) and isinstance(ts, int)):
             raise corrupt(turn.path(name), "a line is not an event")
-        texts = {other: _text(event, other) for other in ("tool_use_id", "role", "agent_id")}
-        yield TimelineEvent(source, seq, ts, _text(event, kind), turn.inside, line, _text(event, tool), **texts)
-
-
-def _text(event: Record, name: str) -> str:
-    """The text of that name; "" for what is not one: hooks are kept as they came."""
-    value = event.get(name)
-    return value if isinstance(value, str) else ""
+        texts = {other: text_of(event, other) for other in ("tool_use_id", "role", "agent_id")}
+        yield TimelineEvent(source, seq, ts, text_of(event, kind), turn.inside, line, text_of(event, tool), **texts)
 
 
 def _number(event: Record, name: str) -> int:

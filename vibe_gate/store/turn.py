@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from vibe_gate.domain import escape, unredacted_fields
 from vibe_gate.domain.change import Side
-from vibe_gate.domain.model import require_few
+from vibe_gate.domain.model import require_few, text_of
 from vibe_gate.domain.turn import (
     Content,
     HookMark,
@@ -104,12 +104,12 @@ class TurnRecorder:
     def hook(self, parts: TurnParts, data: Mapping[str, Any]) -> None:
         """Append one hook's input as the CLI gave it, `tool_use_id` included."""
         safe = _redacted(parts.redact, data, unredacted_fields.of_hook(data))
-        hook = escape.show_text(_text(safe, "hook_event_name") or _text(safe, "hook"))
-        tool_use_id = escape.show_text(_text(safe, "tool_use_id"))
+        hook = escape.show_text(text_of(safe, "hook_event_name") or text_of(safe, "hook"))
+        tool_use_id = escape.show_text(text_of(safe, "tool_use_id"))
         ts = _ts(safe, parts.clock)
         own = {"ts": ts, "hook": hook, "tool_use_id": tool_use_id}
         seq = parts.hooks.append(lambda seq: {"seq": seq, **own} | safe | {"seq": seq, **own})
-        self._marks.append(HookMark(seq, ts, hook, tool_use_id, escape.show_text(_text(safe, "tool_name"))))
+        self._marks.append(HookMark(seq, ts, hook, tool_use_id, escape.show_text(text_of(safe, "tool_name"))))
 
     @never_fails
     def content(self, parts: TurnParts, side: Side, data: bytes) -> Content:
@@ -121,7 +121,7 @@ class TurnRecorder:
         """Take up what an earlier process recorded of this turn, and cut torn lines."""
         self._cut()
         for seq, hook in enumerate(hooks):
-            named = (_text(hook, name) for name in ("hook", "tool_use_id", "tool_name"))
+            named = (text_of(hook, name) for name in ("hook", "tool_use_id", "tool_name"))
             ts = hook.get("ts")
             self._marks.append(HookMark(seq, ts if isinstance(ts, int) else 0, *named))
         for event in events:
@@ -215,11 +215,11 @@ def readable(event: Mapping[str, Any], ts: int) -> str:
     """
     if event.get("type") in ("system", "usage"):
         return ""
-    who = " ".join(_text(event, name) for name in ("type", "role", "tool") if _text(event, name))
+    who = " ".join(text_of(event, name) for name in ("type", "role", "tool") if text_of(event, name))
     told = next((event[name] for name in _SAID if event.get(name) not in (None, "")), None)
     if told is None:
         told = {name: value for name, value in event.items() if name not in _IN_THE_HEAD and value != ""}
-    if isinstance(told, list) and all(isinstance(block, dict) and _text(block, "text") for block in told):
+    if isinstance(told, list) and all(isinstance(block, dict) and text_of(block, "text") for block in told):
         told = "\n".join(block["text"] for block in told)
     said = told if isinstance(told, str) else json.dumps(told, default=repr, ensure_ascii=False)
     seconds, milliseconds = divmod(ts, 1000)
@@ -231,8 +231,3 @@ def _ts(data: Mapping[str, Any], clock: Callable[[], datetime]) -> int:
     """The time that an event was given where it was seen, else now; milliseconds since 1970."""
     ts = data.get("ts")
     return ts if isinstance(ts, int) else names.milliseconds(clock())
-
-
-def _text(data: Mapping[str, Any], name: str) -> str:
-    value = data.get(name)
-    return value if isinstance(value, str) else ""
