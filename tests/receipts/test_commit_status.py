@@ -7,8 +7,9 @@ from datetime import date
 
 import pytest
 
-from vibe_gate.domain.receipt import Receipt, RubricClaim, Signature, Waiver
+from vibe_gate.domain.receipt import Receipt, RubricClaim, Waiver
 from vibe_gate.domain.summary import CacheUse
+from vibe_gate.receipts.signatures import Signature
 from vibe_gate.receipts.status import (
     ChangeIdentity,
     CommitStatus,

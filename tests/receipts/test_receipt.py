@@ -13,15 +13,14 @@ from vibe_gate.domain.change import Change, FileDiff, FileVersion, Hunk, HunkLin
 from vibe_gate.domain.receipt import (
     PAYLOAD_TYPE,
     Receipt,
-    Signature,
     canonical,
     envelope,
-    exact,
     parse,
-    places,
     pre_authentication_encoding,
     statement,
 )  # fmt: skip
+from vibe_gate.receipts.issue import exact, places
+from vibe_gate.receipts.signatures import Signature
 from vibe_gate.receipts.status import own_signer
 
 RECEIPT = Receipt(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from bundle_words import KEY, View, tree
 
-from vibe_gate.domain.turn import TurnSummary
+from vibe_gate.store.turn_summary import TurnSummary
 
 TESTS = Path(__file__).parents[1]
 BUNDLE = TESTS / "golden/bundle-1"

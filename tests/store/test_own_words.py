@@ -29,11 +29,11 @@ from vibe_gate.domain import unredacted_fields
 from vibe_gate.domain.event import MAX_PARTS
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.turn import TurnSummary
 from vibe_gate.errors import IntegrityError
 from vibe_gate.secrets import Redactor
 from vibe_gate.secrets.redaction import MIN_VALUE
 from vibe_gate.store import RunRecorder, open_store, read_bundle
+from vibe_gate.store.turn_summary import TurnSummary
 
 
 def record(root: Path, environ: dict[str, str]) -> RunRecorder:

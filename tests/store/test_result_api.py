@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 import vibe_gate
-from vibe_gate.domain.turn import FileStats, GitState, HookCaptureStatus, HookRef, TurnMetrics, TurnTodo
+from vibe_gate.domain.turn import GitState, TurnTodo
 from vibe_gate.store import Attachment, FileChange, RunResult, read_bundle
 from vibe_gate.store.files import Files, LineStats, StoredContent
 from vibe_gate.store.result import Annotation, Git, NameStatus
 from vibe_gate.store.session import CallState, CapturedCall, Message, Timeline, TimelineEvent, Tools
+from vibe_gate.store.turn_summary import FileStats, HookCaptureStatus, HookRef, TurnMetrics
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/api.md").read_text()
 

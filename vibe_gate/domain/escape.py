@@ -1,12 +1,10 @@
-"""Text of others: shown so that nothing hides in it, invisible characters found, expressions compiled once."""
+"""Text of others, shown so that nothing hides in it; expressions compiled at their first use."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterable
 from typing import Any, AnyStr, cast
 
 
@@ -113,99 +111,3 @@ def _escape(char: str) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-MAX_FOUND = 1000
-"""Characters found in one text: megabytes of them, each with its name, would fill the memory and tell nothing more."""
-
-_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-_ZERO_WIDTH = (
-    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
-    "\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-)
-_SEPARATORS = "\u2028\u2029"
-_SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
-_TAGS = "\U000e0000-\U000e007f"
-
-_SUSPECT = expression(f"[{_BIDI}{_ZERO_WIDTH}{_SEPARATORS}{_SELECTORS}{_TAGS}]")
-_KINDS = (
-    ("bidirectional control", expression(f"[{_BIDI}]")),
-    ("tag character", expression(f"[{_TAGS}]")),
-    ("variation selector", expression(f"[{_SELECTORS}]")),
-    ("line separator", expression(f"[{_SEPARATORS}]")),
-)
-_FLAG = expression(
-    "\U0001f3f4\U000e0067\U000e0062"
-    "(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)\U000e007f"
-)
-"""England, Scotland, Wales: the only tag sequences in use."""
-
-_JOINERS = "\u200c\u200d"
-_SKIN = "\U0001f3fb-\U0001f3ff"
-_PICTOGRAPH = expression(
-    f"[\u00a9\u00ae\u203c\u2049\u2100-\u214f\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff{_SKIN}]"
-)
-_JOINING = expression("[\u0600-\u109f\u1780-\u18af\u1a20-\u1cff\ua800-\uabff\U00010a00-\U00011fff]")
-
-
-@dataclass(frozen=True, slots=True)
-class Invisible:
-    """One character at `position`; `name` reads "U+202E RIGHT-TO-LEFT OVERRIDE"."""
-
-    position: int
-    kind: str
-    name: str
-
-
-def find(text: str, *, file_start: bool = False) -> list[Invisible]:
-    """The characters of `text` that hide or reorder, MAX_FOUND at most. `file_start`: a byte order mark is allowed."""
-    if text.isascii():
-        return []
-    return list(islice(_suspects(text, file_start), MAX_FOUND))
-
-
-def _suspects(text: str, file_start: bool) -> Iterator[Invisible]:
-    flags = [match.span() for match in _FLAG.finditer(text)] if "\U0001f3f4" in text else []
-    for match in _SUSPECT.finditer(text):
-        position, char = match.start(), match[0]
-        if (char == "\ufeff" and position == 0 and file_start) or _is_legitimate(text, position, flags):
-            continue
-        kind = next((name for name, pattern in _KINDS if pattern.match(char)), "zero-width character")
-        yield Invisible(position, kind, f"U+{ord(char):04X} {unicodedata.name(char, 'unassigned')}")
-
-
-def _is_legitimate(text: str, position: int, flags: list[tuple[int, int]]) -> bool:
-    char = text[position]
-    before = text[position - 1] if position else ""
-    after = text[position + 1 : position + 2]
-    if char in _JOINERS:
-        return _joins(text, position, before, after)
-    if re.match(f"[{_SELECTORS}]", char):
-        return _selects(char, before)
-    if re.match(f"[{_TAGS}]", char):
-        while flags and flags[0][1] <= position:
-            flags.pop(0)
-        return bool(flags) and flags[0][0] < position
-    return "\u180b" <= char <= "\u180f" and "\u1820" <= before <= "\u18aa"
-
-
-def _joins(text: str, position: int, before: str, after: str) -> bool:
-    """Whether a joiner or non-joiner stands between characters that it can join."""
-    if before and after and _JOINING.match(before) and (_JOINING.match(after) or after in " \n"):
-        return True
-    if before == "\ufe0f" and position >= 2:
-        before = text[position - 2]
-    return bool(
-        text[position] == "\u200d" and before and after and _PICTOGRAPH.match(before) and _PICTOGRAPH.match(after)
-    )
-
-
-def _selects(selector: str, before: str) -> bool:
-    """Whether one selector stands after a character that has variants; a second in a row never does."""
-    if not before:
-        return False
-    if selector >= "\U000e0100":
-        return unicodedata.category(before) == "Lo" and "CJK" in unicodedata.name(before, "")
-    if selector in "\ufe0e\ufe0f":
-        return before in "0123456789#*" or _PICTOGRAPH.match(before) is not None
-    return unicodedata.category(before) in {"Lo", "Sm"}

@@ -9,15 +9,13 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from vibe_gate.domain import paths
-from vibe_gate.domain.change import Change, FileDiff, FileVersion, Hunk
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.model import Model, first_mistake
 from vibe_gate.domain.summary import CacheUse, Cost
@@ -238,84 +236,5 @@ def canonical(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
 
 
-def exact(change: Change) -> str:
-    """sha-256 of the change: every line with its context and white space, modes and names, but no line numbers.
-
-    Changes with the same patch-id may differ in white space, which matters to Python. Files without lines count by
-    their blobs.
-    """
-    made = hashlib.sha256()
-    for file in sorted(change.files, key=lambda file: (file.path, file.old_path or "")):
-        _add(made, _title(file))
-        if file.binary or not file.hunks:
-            _add(made, b"%s %s" % tuple((side.blob if side else "").encode() for side in (file.before, file.after)))
-            continue
-        for hunk in file.hunks:
-            _add(made, b"@@")
-            for line in hunk.lines:
-                _add(made, line.origin.encode() + line.content)
-    return made.hexdigest()
-
-
-def places(change: Change, read: Callable[[FileVersion], bytes]) -> str:
-    """sha-256 of what fixes where hunks apply: nothing more if the lines that each replaces occur once in their file.
-
-    Otherwise the same hunk could apply at another place and mean something else: then its line number and the file
-    before the change count. `read` gives the content of one side of a file.
-    """
-    made = hashlib.sha256()
-    for file in sorted(change.files, key=lambda file: (file.path, file.old_path or "")):
-        if file.binary or not file.hunks or file.before is None or file.after is None:
-            continue  # `exact` has all of it
-        content = b"\n" + read(file.before)
-        if all(_stands_once(hunk, content) for hunk in file.hunks):
-            continue
-        _add(made, _title(file))
-        _add(made, file.before.blob.encode())
-        for hunk in file.hunks:
-            _add(made, b"%d" % hunk.old_start)
-    return made.hexdigest()
-
-
-def _stands_once(hunk: Hunk, content: bytes) -> bool:
-    """Whether the lines that the hunk replaces, with their context, occur once in the file before the change.
-
-    `content` is that file after a newline of its own.
-    """
-    old = b"".join(line.content for line in hunk.lines if line.origin != "+")
-    if not old.endswith(b"\n"):  # at the end of the file, or of an empty one
-        return bool(old) or content == b"\n"
-    first = content.find(b"\n" + old)
-    return content.find(b"\n" + old, first + 1) < 0
-
-
-def _title(file: FileDiff) -> bytes:
-    modes = [f"{side.mode:o}" if side else "-" for side in (file.before, file.after)]
-    names = paths.encode(file.old_name), paths.encode(file.path)
-    return b"\0".join((file.change_type.encode(), *(mode.encode() for mode in modes), *names))
-
-
-def _add(digest: Any, data: bytes) -> None:  # noqa: ANN401  hashlib's object has no public type
-    digest.update(b"%d:" % len(data) + data)
-
-
 def _sha256(value: object) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()
-
-
-SignatureState = Literal["unsigned", "bad", "unlisted", "listed", "valid", "unchecked"]
-"""`valid`: correct, but there is no list of signers; `unchecked`: ssh-keygen could not check it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """The result of checking a receipt's signature; `principals` are those of the list who may have made it.
-
-    `holders` are all names that the list has for the key, also for other purposes and times.
-    """
-
-    state: SignatureState
-    key: str = ""
-    principals: tuple[str, ...] = ()
-    why: str = ""
-    holders: tuple[str, ...] = ()

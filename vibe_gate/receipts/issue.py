@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vibe_gate import __version__
-from vibe_gate.domain.change import Change
-from vibe_gate.domain.context import RunContext
-from vibe_gate.domain.gate import Gate
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import Change, FileDiff, FileVersion, Hunk
 from vibe_gate.domain.receipt import (
     Receipt,
     RubricClaim,
     Waiver,
     digests_of,
     envelope,
-    exact,
-    places,
     pre_authentication_encoding,
     statement,
 )
-from vibe_gate.domain.summary import Summary
-from vibe_gate.git import Repository
-from vibe_gate.judging.assemble import JudgeResult
+
+if TYPE_CHECKING:
+    from vibe_gate.domain.context import RunContext
+    from vibe_gate.domain.gate import Gate
+    from vibe_gate.domain.summary import Summary
+    from vibe_gate.git import Repository
+    from vibe_gate.judging.assemble import JudgeResult
 
 _OF_CHANGE = ("before", "after", "base_commit", "head_commit", "patch_id", "range_patch_id")
 _OF_SUMMARY = ("run_id", "key", "outcome", "exit_code", "cost", "cache")
@@ -115,3 +117,64 @@ class ReceiptIssuer:
         """A receipt is kept and shared, so it holds no secret that a person typed into a reason."""
         redact = self.run.redactor.text
         return waiver.model_copy(update={"reason": redact(waiver.reason), "by": redact(waiver.by)})
+
+
+def exact(change: Change) -> str:
+    """sha-256 of the change: every line with its context and white space, modes and names, but no line numbers.
+
+    Changes with the same patch-id may differ in white space, which matters to Python. Files without lines count by
+    their blobs.
+    """
+    made = hashlib.sha256()
+    for file in sorted(change.files, key=lambda file: (file.path, file.old_path or "")):
+        _add(made, _title(file))
+        if file.binary or not file.hunks:
+            _add(made, b"%s %s" % tuple((side.blob if side else "").encode() for side in (file.before, file.after)))
+            continue
+        for hunk in file.hunks:
+            _add(made, b"@@")
+            for line in hunk.lines:
+                _add(made, line.origin.encode() + line.content)
+    return made.hexdigest()
+
+
+def places(change: Change, read: Callable[[FileVersion], bytes]) -> str:
+    """sha-256 of what fixes where hunks apply: nothing more if the lines that each replaces occur once in their file.
+
+    Otherwise the same hunk could apply at another place and mean something else: then its line number and the file
+    before the change count. `read` gives the content of one side of a file.
+    """
+    made = hashlib.sha256()
+    for file in sorted(change.files, key=lambda file: (file.path, file.old_path or "")):
+        if file.binary or not file.hunks or file.before is None or file.after is None:
+            continue  # `exact` has all of it
+        content = b"\n" + read(file.before)
+        if all(_stands_once(hunk, content) for hunk in file.hunks):
+            continue
+        _add(made, _title(file))
+        _add(made, file.before.blob.encode())
+        for hunk in file.hunks:
+            _add(made, b"%d" % hunk.old_start)
+    return made.hexdigest()
+
+
+def _stands_once(hunk: Hunk, content: bytes) -> bool:
+    """Whether the lines that the hunk replaces, with their context, occur once in the file before the change.
+
+    `content` is that file after a newline of its own.
+    """
+    old = b"".join(line.content for line in hunk.lines if line.origin != "+")
+    if not old.endswith(b"\n"):  # at the end of the file, or of an empty one
+        return bool(old) or content == b"\n"
+    first = content.find(b"\n" + old)
+    return content.find(b"\n" + old, first + 1) < 0
+
+
+def _title(file: FileDiff) -> bytes:
+    modes = [f"{side.mode:o}" if side else "-" for side in (file.before, file.after)]
+    names = paths.encode(file.old_name), paths.encode(file.path)
+    return b"\0".join((file.change_type.encode(), *(mode.encode() for mode in modes), *names))
+
+
+def _add(digest: Any, data: bytes) -> None:  # noqa: ANN401  hashlib's object has no public type
+    digest.update(b"%d:" % len(data) + data)

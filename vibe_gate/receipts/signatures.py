@@ -15,10 +15,10 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from vibe_gate.domain.escape import expression
-from vibe_gate.domain.receipt import NAMESPACE, Signature
+from vibe_gate.domain.receipt import NAMESPACE
 
 if TYPE_CHECKING:
     from vibe_gate.git import Repository
@@ -32,6 +32,24 @@ _KEPT = ("PATH", "HOME", "SSH_AUTH_SOCK", "SSH_SK_PROVIDER", "TMPDIR", "LANG")
 _LITERAL = expression(r"(?:key::|(?:ssh|ecdsa|sk-ssh|sk-ecdsa)-)")
 _KEY = expression(r"key (SHA256:[A-Za-z0-9+/]+)")
 _MAX_PRINCIPALS = 20
+
+
+SignatureState = Literal["unsigned", "bad", "unlisted", "listed", "valid", "unchecked"]
+"""`valid`: correct, but there is no list of signers; `unchecked`: ssh-keygen could not check it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The result of checking a receipt's signature; `principals` are those of the list who may have made it.
+
+    `holders` are all names that the list has for the key, also for other purposes and times.
+    """
+
+    state: SignatureState
+    key: str = ""
+    principals: tuple[str, ...] = ()
+    why: str = ""
+    holders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

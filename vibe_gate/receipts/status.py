@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Literal
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.gate import Gate, JudgeWhen
-from vibe_gate.domain.receipt import Receipt, Signature, SignatureState, exact
+from vibe_gate.domain.receipt import Receipt
+from vibe_gate.receipts.issue import exact
+from vibe_gate.receipts.signatures import Signature, SignatureState
 
 if TYPE_CHECKING:
     from vibe_gate.domain.bundles import RunEntry

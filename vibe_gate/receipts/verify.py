@@ -20,12 +20,13 @@ from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
 from vibe_gate.domain.gate import HookName, HookRule
 from vibe_gate.domain.provenance import Commit, Record
-from vibe_gate.domain.receipt import Receipt, places
+from vibe_gate.domain.receipt import Receipt
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, RevisionError, UsageError
 from vibe_gate.gate import trust
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.git import MAX_COMMITS, Repository, open_repository
 from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
+from vibe_gate.receipts.issue import places
 from vibe_gate.receipts.status import (
     GOOD,
     ChangeIdentity,

@@ -1,7 +1,8 @@
 """The store, `.vibe-artifacts`: runs recorded as they go, sealed last, read back with their hashes.
 
     recorder     runs begin and are written             turn      one turn of a session
-    contents     files/ of a bundle                     log       NDJSON of whole lines, JSON of both directions
+    turn_summary the turn's document, its tool calls    contents  files/ of a bundle
+    log          NDJSON of whole lines, JSON of both directions
     folder       directories held open, no links        names     which names a bundle may hold
     bundle       where a bundle is, what its seal says  result    a run or turn read back: `read_bundle`
     session      messages, tool calls, events by time   files     changed files, contents and patches
@@ -10,7 +11,6 @@
     archive      runs into one tar.gz, and out of one, trusting nothing
     state        what processes share: run index, records of git's hooks, overrides, answers, spending
     captures     sessions of a coding agent, folded from what its hooks left
-    captured     which of these sessions are whole, and which nobody needs any more
 
 The format, file by file: docs/bundles.md.
 """

@@ -14,7 +14,6 @@ from pathlib import Path
 from vibe_gate.domain import model, receipt
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry, is_run_id
 from vibe_gate.domain.model import parse_object
-from vibe_gate.domain.turn import TurnSummary
 from vibe_gate.domain.upkeep import Problem, ProblemKind, ProblemState, Verified
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
@@ -25,6 +24,7 @@ from vibe_gate.store.folder import TEMPORARY, Folder
 from vibe_gate.store.log import Lock, lines, whole_lines
 from vibe_gate.store.names import Entry, part_of, walk
 from vibe_gate.store.runs import entries, open_store_folder
+from vibe_gate.store.turn_summary import TurnSummary
 
 MAX_PROBLEMS = 20_000
 """Of one run; a small archive can name half a million contents that are not in it."""

@@ -19,15 +19,7 @@ from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.event import Graph, fold
 from vibe_gate.domain.model import parse_object
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.turn import (
-    GitState,
-    HookCaptureStatus,
-    TurnGit,
-    TurnMetrics,
-    TurnSummary,
-    TurnTodo,
-    todos_after,
-)
+from vibe_gate.domain.turn import GitState, TurnGit, TurnTodo
 from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import files, names
@@ -46,6 +38,7 @@ from vibe_gate.store.contents import LARGEST_CONTENT, TextRedactor, digest_of
 from vibe_gate.store.files import Files
 from vibe_gate.store.log import Log
 from vibe_gate.store.session import Message, Timeline, Tools, calls_of, messages_of
+from vibe_gate.store.turn_summary import HookCaptureStatus, TurnMetrics, TurnSummary, todos_after
 
 Letter = Literal["A", "M", "D", "R", "T"]
 _LETTERS: dict[ChangeType, Letter] = {

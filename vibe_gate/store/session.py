@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 from vibe_gate.domain import escape
 from vibe_gate.domain.model import text_of
-from vibe_gate.domain.turn import HookMark, HookRef, ToolCall, correlate
 from vibe_gate.store import names
 from vibe_gate.store.bundle import BundleLocation, Record, Reload, corrupt
+from vibe_gate.store.turn_summary import HookMark, HookRef, ToolCall, correlate
 
 Role = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")

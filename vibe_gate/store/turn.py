@@ -11,22 +11,13 @@ from typing import TYPE_CHECKING, Any
 from vibe_gate.domain import escape, unredacted_fields
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.model import require_few, text_of
-from vibe_gate.domain.turn import (
-    Content,
-    HookMark,
-    TurnChange,
-    TurnMetrics,
-    TurnSummary,
-    TurnTodo,
-    correlate,
-    count,
-    todos_after,
-)
+from vibe_gate.domain.turn import Content, TurnChange, TurnTodo
 from vibe_gate.store import names
 from vibe_gate.store.contents import Contents, CountingRedactor, TextRedactor, redacted_patch, tally
 from vibe_gate.store.folder import Folder, let_go, write_all
 from vibe_gate.store.log import Log, encode_document
 from vibe_gate.store.recorder import RecordingStatus, never_fails
+from vibe_gate.store.turn_summary import HookMark, TurnMetrics, TurnSummary, correlate, count, todos_after
 
 if TYPE_CHECKING:
     from vibe_gate.domain.wire import Ending

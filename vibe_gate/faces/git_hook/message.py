@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.provenance import Record, let_through, provenance
+from vibe_gate.domain.provenance import Record, provenance
 from vibe_gate.errors import INCONCLUSIVE, PASS
 from vibe_gate.faces.git_hook.call import Hook, effect
+from vibe_gate.faces.git_hook.let_through import let_through
 from vibe_gate.git import Repository, open_repository
 
 _SCISSORS = " ------------------------ >8 ------------------------"

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.provenance import Record, RecordStage, changes_let_through, let_through, trees_before
+from vibe_gate.domain.provenance import Record, RecordStage
 from vibe_gate.errors import PASS, GateError
 from vibe_gate.faces.git_hook.call import REFUSED, Hook, record_or_say
+from vibe_gate.faces.git_hook.let_through import changes_let_through, let_through, trees_before
 from vibe_gate.git import HeadCommit, Repository, Updates, open_repository
 from vibe_gate.receipts.notes import share_run
 

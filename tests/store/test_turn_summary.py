@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vibe_gate.domain.turn import FileStats, HookMark, correlate, count, todos_after
+from vibe_gate.store.turn_summary import FileStats, HookMark, correlate, count, todos_after
 
 
 def marks(*said: str) -> list[HookMark]:

@@ -1,0 +1,180 @@
+"""`summary.json` of a turn: what it used, its tool calls, its todos, in the seed's names exactly.
+
+Tool calls are put together from hook events by `tool_use_id` only: parallel calls of one tool end in any order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import Field
+
+from vibe_gate.domain import escape
+from vibe_gate.domain.change import ChangeType
+from vibe_gate.domain.model import Many, Named
+from vibe_gate.domain.turn import TODO_STATUSES, SeedModel, TodoStatus, TurnFile, TurnGit, TurnTodo
+
+
+class TurnMetrics(SeedModel):
+    """What the turn used. Tokens, USD, milliseconds, counts; None is "not known" and left out of the file."""
+
+    total_tokens: int | None = None
+    total_cost_usd: float | None = None
+    duration_ms: int | None = None
+    tool_calls: int | None = None
+    files_changed: int | None = None
+
+
+class FileStats(SeedModel):
+    """Changed files by the kind of change."""
+
+    added: int = 0
+    modified: int = 0
+    deleted: int = 0
+    renamed: int = 0
+    total: int = 0
+
+
+class HookRef(SeedModel):
+    """Lines of hooks.ndjson, counted from 0 (their `seq`)."""
+
+    pre: int | None = None
+    post: int | None = None
+
+
+class ToolCall(SeedModel):
+    """One tool call. Times are milliseconds since 1970; no `ended_at`: it was denied, or its end was not captured."""
+
+    name: str
+    ok: bool
+    started_at: int
+    ended_at: int | None = None
+    duration_ms: int | None = None
+    hook_ref: HookRef
+
+
+class HookCaptureStatus(SeedModel):
+    """Whether every tool call was seen to start and to end, and what was not."""
+
+    complete: bool = True
+    missing_events: Many[str] = ()
+    warnings: Many[str] = ()
+
+
+class Redacted(SeedModel):
+    """How many secrets were replaced in what the turn wrote, in all and by kind."""
+
+    count: int = 0
+    kinds: Named[int] = Field(default_factory=dict)
+
+
+class TurnSummary(SeedModel):
+    """The document. `test_id` is `<run id>/<node id>/<turn>`, `status` and `detail` say how the session ended."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    test_id: str
+    metrics: TurnMetrics = TurnMetrics()
+    git: TurnGit | None = None
+    file_stats: FileStats = FileStats()
+    files: Many[TurnFile] = ()
+    tool_calls: Many[ToolCall] = ()
+    todos: Many[TurnTodo] = ()
+    hook_capture_status: HookCaptureStatus = HookCaptureStatus()
+    session_id: str = ""
+    status: str = ""
+    detail: str = ""
+    redacted: Redacted = Redacted()
+
+
+@dataclass(frozen=True, slots=True)
+class HookMark:
+    """What correlation needs of one line of hooks.ndjson. `ts` in milliseconds."""
+
+    seq: int
+    ts: int
+    hook: str
+    tool_use_id: str
+    tool_name: str
+
+
+_ENDS = {"PostToolUse": True, "PostToolUseFailure": False}
+"""Hook events that end a tool call, and whether the call succeeded."""
+
+
+def correlate(marks: Iterable[HookMark], denied: Collection[str]) -> tuple[tuple[ToolCall, ...], HookCaptureStatus]:
+    """Tool calls in the order in which they started, and what of them is missing.
+
+    A start without an end is a failed call, and a missing event unless it was denied.
+    """
+    starts: dict[str, HookMark] = {}
+    ends: dict[str, HookMark] = {}
+    missing: list[str] = []
+    warnings: list[str] = []
+    for mark in marks:
+        if mark.hook not in _ENDS and mark.hook != "PreToolUse":
+            continue
+        side = starts if mark.hook == "PreToolUse" else ends
+        if not mark.tool_use_id:
+            warnings.append(f"hook {mark.seq} ({mark.hook}) has no tool_use_id")
+        elif mark.tool_use_id in side:
+            warnings.append(f"hook {mark.seq} ({mark.hook}) repeats {mark.tool_use_id}")
+        else:
+            side[mark.tool_use_id] = mark
+    calls: list[tuple[int, ToolCall]] = []
+    for name in starts | ends:
+        start, end = starts.get(name), ends.get(name)
+        if start is None:
+            missing.append(f"PreToolUse {name}")
+        if end is None and name not in denied:
+            missing.append(f"PostToolUse {name}")
+        first = start or ends[name]
+        calls.append((first.seq, _call(start, end, first)))
+    calls.sort(key=lambda call: call[0])
+    status = HookCaptureStatus(
+        complete=not missing and not warnings, missing_events=tuple(missing), warnings=tuple(warnings)
+    )
+    return tuple(call for _, call in calls), status
+
+
+def _call(start: HookMark | None, end: HookMark | None, first: HookMark) -> ToolCall:
+    return ToolCall(
+        name=first.tool_name,
+        ok=end is not None and _ENDS[end.hook],
+        started_at=first.ts,
+        ended_at=end.ts if end else None,
+        duration_ms=end.ts - start.ts if start and end else None,
+        hook_ref=HookRef(pre=start.seq if start else None, post=end.seq if end else None),
+    )
+
+
+def count(changes: Iterable[ChangeType]) -> FileStats:
+    """Changed files by kind of change; a changed type counts as modified."""
+    kinds = Counter(changes)
+    counts = {"added": kinds["added"], "deleted": kinds["deleted"], "renamed": kinds["renamed"]}
+    return FileStats(**counts, modified=kinds["modified"] + kinds["type_changed"], total=kinds.total())
+
+
+def todos_after(todos: Sequence[TurnTodo], event: Mapping[str, Any]) -> list[TurnTodo]:
+    """The agent's list after a todo event: {action: add | update | set, text, status}.
+
+    An update names a todo by its text; `set` adds what is not there; "deleted" takes it off.
+    """
+    text, status = escape.show_text(str(event.get("text", ""))), str(event.get("status", ""))
+    after = list(todos)
+    place = next((index for index, todo in enumerate(after) if todo.text == text), None)
+    if event.get("action") == "add" or (event.get("action") == "set" and place is None):
+        return [*after, TurnTodo(text=text, status=_todo_status(status))]
+    if place is None:
+        return after
+    if status == "deleted":
+        del after[place]
+    else:
+        after[place] = after[place].model_copy(update={"status": _todo_status(status)})
+    return after
+
+
+def _todo_status(status: str) -> TodoStatus:
+    return next((known for known in TODO_STATUSES if known == status), "pending")
