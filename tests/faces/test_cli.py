@@ -75,6 +75,8 @@ def test_modules_of_the_reviewed_repository_are_never_imported(tmp_path, environ
         (["stats"], f"'stats' is not part of this version yet ({__version__})."),
         (["reviev"], "'reviev' is not a command; did you mean 'review'?"),
         (["\x1b[31mreview"], "\\x1b[31mreview"),
+        (["--verison"], "'--verison' is not an option of vibe-gate itself; did you mean '--version'?"),
+        (["bundles", "lst"], "vibe-gate: 'lst' is not one of list, show, keep,"),
         (["bundles", "lst"], "did you mean 'list'?"),
         (["bundles", "list", "--limt", "3"], "unknown option --limt; did you mean '--limit'?"),
     ],

@@ -101,7 +101,8 @@ class Parser(argparse.ArgumentParser):
         if action.choices is not None and value not in action.choices:
             words = [str(choice) for choice in action.choices]
             hint = nearest(str(value), words)
-            raise argparse.ArgumentError(action, f"'{value}' is not one of {', '.join(words)}{hint}")
+            named = action if action.option_strings else None  # "argument SHELL: " says no more than the words do
+            raise argparse.ArgumentError(named, f"'{value}' is not one of {', '.join(words)}{hint}")
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -174,10 +175,10 @@ def command(name: str) -> Command:
 def _unknown(name: str) -> UsageError:
     if name in PLANNED:
         return UsageError(f"'{name}' is not part of this version yet ({__version__}).")
+    what, words = "a command", [*COMMANDS, *MACHINE_COMMANDS]
     if name.startswith("-"):
-        return UsageError(f"'{name}' is not an option of vibe-gate itself; see `vibe-gate --help`.")
-    hint = nearest(name, (*COMMANDS, *MACHINE_COMMANDS))
-    return UsageError(f"'{name}' is not a command{hint or '; see `vibe-gate --help`.'}")
+        what, words = "an option of vibe-gate itself", ["--help", "--version"]
+    return UsageError(f"'{name}' is not {what}{nearest(name, words) or '; see `vibe-gate --help`.'}")
 
 
 def run(argv: Sequence[str], find: Callable[[str], Command] = command) -> int:

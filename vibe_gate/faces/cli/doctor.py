@@ -77,7 +77,7 @@ def _lines(point: Point) -> list[str]:
 def _git(environ: Mapping[str, str]) -> Point:
     program = shutil.which("git", path=environ.get("PATH", os.defpath))
     if program is None:
-        return Point("git", "broken", "the git program is not on PATH", "Install git 2.36 or newer.")
+        return Point("git", "broken", "the git program is not on PATH", "Install git 2.31 or newer.")
     try:
         said = subprocess.run([program, "--version"], capture_output=True, timeout=ANSWER_S, check=True, cwd="/")
     except (OSError, subprocess.SubprocessError) as error:
