@@ -28,9 +28,9 @@ def repo(tmp_path) -> Path:
 
 
 def on_a_terminal(
-    cwd: Path, environ: dict[str, str], *argv: str, lines: int = 24, columns: int = 80
+    cwd: Path, environ: dict[str, str], *argv: str, lines: int = 24, columns: int = 80, typed: bytes = b""
 ) -> tuple[int, str]:
-    """Exit code, and what `vibe-gate ARGV` wrote to a terminal of this size."""
+    """Exit code, and what `vibe-gate ARGV` wrote to a terminal of this size; with what is `typed`, on stderr, too."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     process = subprocess.Popen(
@@ -39,9 +39,10 @@ def on_a_terminal(
         env={"TERM": "xterm-256color", **environ, "PYTHONPATH": str(ROOT)},
         stdin=slave,
         stdout=slave,
-        stderr=subprocess.DEVNULL,
+        stderr=slave if typed else subprocess.DEVNULL,
     )
     os.close(slave)
+    os.write(master, typed)
     text = b""
     try:
         while block := os.read(master, 65536):

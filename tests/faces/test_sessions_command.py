@@ -53,7 +53,7 @@ def only_id(ask) -> str:
 
 def test_list_says_what_there_is_and_show_what_was_said(ask):
     line = ask("list")
-    assert only_id(ask) in line and "3 turns  $0.7500  Do 1." in line
+    assert only_id(ask) in line and "  fixer          3 turns  $0.7500  Do 1." in line
     shown = ask("show", FIRST[:4])
     assert "agent     fixer" in shown and "you: Do 1." in shown and "agent: Done 3." in shown
     assert "-- turn 2 · 2026-01-02 03:04 · ended · $0.2500 · files a20000000000" in shown
@@ -67,13 +67,15 @@ def test_no_session_and_a_wrong_name_are_said(repo, environ):
     assert done.code == 2 and "No session '6f*'; see `vibe-gate sessions list`." in done.err
 
 
-def test_a_fork_is_not_the_newest_and_a_rewound_session_is(ask):
+def test_a_fork_is_not_the_newest_and_a_rewound_session_is(ask, repo):
     first = only_id(ask)
     fork = document(ask("fork", first, "--at", "2", "--json"))
     assert [turn["after"] for turn in fork["turns"]] == [tree("a", 1), tree("a", 2)] and fork[
         "parent_session_id"
     ] == FIRST
     assert [one["id"] for one in document(ask("list", "--json"))["sessions"]] == [first, fork["id"]]
+    claims = repo / ".vibe-artifacts/sessions" / fork["id"] / "meta.json"
+    claims.write_text(claims.read_text().replace(fork["updated_at"], "2999-01-01T00:00:00.000Z"))
     rewound = document(ask("rewind", first, "--to", "1", "--json"))
     newest = document(ask("list", "--json"))["sessions"][0]
     assert newest["id"] == rewound["id"] and [turn["after"] for turn in newest["turns"]] == [tree("a", 1)]

@@ -73,6 +73,7 @@ def test_a_run_that_died_is_incomplete_and_has_no_outcome(repo, viz):
     done = viz()
     assert done.code == 0
     assert done.out.splitlines()[0].endswith("  incomplete")
+    assert "| incomplete |" in done.out and "RUNNING" not in done.out
     assert json.loads(viz("--json").out)["outcome"] is None
 
 

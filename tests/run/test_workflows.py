@@ -9,6 +9,7 @@ import pytest
 from answers import answers, fails, passes
 from command import vibe_gate
 from scripted_messages_api import MessagesRequest, ToolUse, Turn
+from test_review_screen import on_a_terminal
 from wire import answering
 from working import CHECKED, FIXED, FIXER, WORSE, WorkingRepo, says, writes
 
@@ -200,9 +201,30 @@ def test_a_run_that_must_ask_a_person_and_cannot_waits(repo):
     assert model.script.requests == []
 
 
-def test_an_unknown_workflow_names_the_nearest(repo):
-    done = repo.run("gate")
-    assert (done.code, "gates" in done.err) == (2, True)
+def test_at_a_terminal_a_person_is_told_what_waits_and_may_leave_the_rest_for_later(repo):
+    with answering(says("Fine.")) as model:
+        code, text = on_a_terminal(
+            repo.path, {**repo.environ, **model.environ}, "run", "unjudged", "--interactive", typed=b"what?\ny\nq\n"
+        )
+    assert (code, "stage look waits for you\r\n  agent   reviewer (isolation none)\r\n" in text) == (3, True), text
+    assert text.count("Begin? y: yes") == 3 and "  tools   Read, Grep, Glob\r\n  prompt  Look.\r\n" in text
+    assert "vibe-gate: blocked: fix" in text and len(model.script.requests) == 1
+
+
+def test_a_pipe_that_git_would_wait_for_ends_the_stage_and_seals_the_run(repo):
+    with answering(Turn(ToolUse("Bash", {"command": "mkfifo src/.gitignore"})), says("Done.")) as model:
+        done = repo.run("--agent", "fixer", "--prompt", "Go.", model=model.environ)
+    assert (done.code, "fixer: src/.gitignore is a pipe or device" in done.out) == (3, True), done.out + done.err
+    assert "incomplete" not in vibe_gate("bundles", "list", cwd=repo.path, environ=repo.environ).out
+
+
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [(("gate",), "did you mean 'gates'"), (("--agent", "fixer", "--prompt", " "), "The prompt is empty")],
+)
+def test_a_run_that_cannot_be_meant_is_refused(repo, argv, why):
+    done = repo.run(*argv)
+    assert (done.code, why in done.err) == (2, True), done.err
 
 
 ASKED = """\
@@ -310,6 +332,7 @@ def test_writes_outside_to_git_and_to_settings_are_refused(repo, level, tmp_path
     results = model.script.requests[1].tool_results
     assert [result.is_error for result in results] == [True, True, True, True, False], done.err + done.out
     assert "changed   1 file +1 −0 · inside.txt" in done.out
+    assert f"{level}: 4 tool calls refused: Write /" in done.out and ", Write .git/hooks/pre-commit, " in done.out
     assert not (tmp_path / "outside.txt").exists()
 
 

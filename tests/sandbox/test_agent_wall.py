@@ -106,10 +106,9 @@ def test_the_exit_code_and_the_streams_are_the_programs(tmp_path: Path, environ:
     assert b"could not be started" in missing.stderr
 
 
-def test_a_system_without_a_wall_is_refused_unless_the_gate_allows_it(
+def test_a_system_without_a_wall_is_refused(
     tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sandbox, "LEAST_ABI", 1000)
     with pytest.raises(InfrastructureError, match=r"cannot put an agent behind a wall .*allow_unwalled = true"):
         agent_wall(tmp_path, (), environ)
-    assert agent_wall(tmp_path, (), environ, allow_unwalled=True) is None

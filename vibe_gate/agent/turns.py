@@ -19,7 +19,7 @@ from vibe_gate.agent.task import Recorder, Stop, Task, Turn, Watch
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.turn import Content, TurnChange
 from vibe_gate.domain.wire import Ending, SessionCost
-from vibe_gate.errors import AgentError
+from vibe_gate.errors import AgentError, UsageError
 
 LEAST_SECONDS = 1.0
 """A turn with less time left than this is not begun."""
@@ -98,7 +98,8 @@ async def hold(
     """Hold one turn to its end. `homes` is a private folder for agents' homes; `timeout_s` is what is left of the run.
 
     `watch` hears of every step before the agent goes on. Whatever goes wrong with the model, the wire or the agent's
-    program is an `Ending`; what `made` raises is raised, behind the turn's seal.
+    program is an `Ending`, and so are files that `made` cannot read (UsageError); what else it raises is raised,
+    behind the turn's seal.
     """
     stop = stop or Stop()
     if stop.reason:
@@ -123,6 +124,8 @@ async def hold(
     change = TurnChange()
     try:
         change = made(opened) if made else change
+    except UsageError as error:  # a file that the agent left cannot be read
+        ending = dataclasses.replace(ending, status="died", detail=str(error))
     finally:
         opened.seal(ending, change)
         record.event("node.status", turn.node, status=_STATUS.get(ending.status, "ERROR"), reason=ending.detail)

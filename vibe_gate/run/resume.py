@@ -74,7 +74,7 @@ async def given_again(
             f"The stage {node} cannot give its recorded result: its {' and '.join(other)} differ from the first time. "
             "Begin a new run."
         )
-    tree.recorded(kept.after)
+    tree.left(kept.after, readable=False)
     made = tree.workspace.change(kept.before, kept.after) if kept.after != kept.before else None
     turn = read_bundle(bundle / kept.turn)
     said = await _result(turn)

@@ -14,12 +14,12 @@ from types import TracebackType
 from typing import Any
 
 from vibe_gate.agent import Stop, Turn, TurnEnd, TurnProgress, hold
-from vibe_gate.domain.agent import Agent
+from vibe_gate.domain.agent import Agent, Isolation
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import RunContext, repeated
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.event import Earlier
-from vibe_gate.domain.gate import McpServer
+from vibe_gate.domain.gate import Gate, McpServer
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.errors import ApprovalNeeded, StorageError, UsageError
@@ -34,7 +34,7 @@ from vibe_gate.run.prompts import DATA_RULE, PromptParts, handed_over
 from vibe_gate.run.result import OUTCOMES, StageResult
 from vibe_gate.run.resume import given_again
 from vibe_gate.run.tree import RunTree
-from vibe_gate.sandbox import agent_wall, run_command
+from vibe_gate.sandbox import agent_wall, run_command, wall_lack
 from vibe_gate.sessions import SessionMeta
 from vibe_gate.store import RunResult
 
@@ -219,9 +219,8 @@ class Stages:
         agent = asked.agent
         if agent.writes and agent.level == "none":
             raise UsageError(f'The agent {agent.id} has tools that write, so its isolation cannot be "none".')
-        node = self.added(
-            asked.id, asked.after, kind="stage", agent=agent.id, digest=agent.digest, isolation=agent.level
-        )
+        level = held_in(agent, self.begun.subject.gate)
+        node = self.added(asked.id, asked.after, kind="stage", agent=agent.id, digest=agent.digest, isolation=level)
         tree = self.tree_of(asked.workspace)
         goes_on = self._goes_on(asked, tree, again=node in self.earlier.stages)
         prompt = self._prompt_digest(asked)
@@ -253,7 +252,7 @@ class Stages:
                 end = await self._hold(turn, asked, session, changes)
                 finish(end, before, changes)
             if changes is not None:
-                tree.now = changes.after
+                tree.left(changes.after, readable=changes.change is not None)
             result = self._of_turn(node, asked, end, before, tree, changes)
         self.notes += _refused(node, end.ending.permission_denials, folder)
         return self._ended(result, _status(result))
@@ -344,7 +343,11 @@ class Stages:
             )
 
     def _turn(self, node: str, asked: StageRequest, session: ModelSession, folder: Path, tree: RunTree) -> Turn:
-        agent, file = asked.agent, self.begun.subject.gate.file
+        agent, file, wall = asked.agent, self.begun.subject.gate.file, None
+        if held_in(agent, self.begun.subject.gate) == "sandbox":
+            wall = agent_wall(tree.workspace.root, tree.workspace.borrowed, self.run.environ)
+        elif agent.level == "sandbox":
+            self.notes.append("An agent ran without a wall: this system has none, and the gate allows it.")
         sections = [*asked.parts.text(session.nonce, self._read, partial(self._output, tree))]
         sections += handed_over(asked.context, session.nonce)
         has_data = bool(asked.context or asked.parts.prompt_command)
@@ -362,17 +365,8 @@ class Stages:
             max_turns=agent.max_turns or file.budget.max_turns,
             max_cost_usd=asked.max_cost_usd or agent.max_cost_usd,
             working=True,
-            wall=self._wall(tree) if agent.level == "sandbox" else None,
+            wall=wall,
         )
-
-    def _wall(self, tree: RunTree) -> Callable[[Path, Path], Sequence[str]] | None:
-        """What puts the agent's program behind the wall. InfrastructureError: this system has none."""
-        allowed = self.begun.subject.gate.file.agent.allow_unwalled
-        workspace = tree.workspace
-        wall = agent_wall(workspace.root, workspace.borrowed, self.run.environ, allow_unwalled=allowed)
-        if wall is None:
-            self.notes.append("An agent ran without a wall: this system has none, and the gate allows it.")
-        return wall
 
     def _of_turn(
         self, node: str, asked: StageRequest, end: TurnEnd, before: str, tree: RunTree, changes: TurnChanges | None
@@ -451,6 +445,13 @@ class Stages:
             budget = budget.model_copy(update={"max_cost_usd": max(limit - self.earlier.cost.usd, 0.0)})
             self.session = self._open.enter_context(model_session(self.run, wire, upstream, budget))
         return self.session
+
+
+def held_in(agent: Agent, gate: Gate) -> Isolation:
+    """The isolation that the agent runs in: a clone, if the system lacks the wall and the gate allows that."""
+    if agent.level == "sandbox" and gate.file.agent.allow_unwalled and wall_lack():
+        return "clone"
+    return agent.level
 
 
 def _status(result: StageResult) -> str:

@@ -95,9 +95,9 @@ class RunTree:
         if self.start not in known:
             self.start = tree
 
-    def recorded(self, after: str) -> None:
-        """A stage of the run that died had left this tree."""
-        self.now, self._stale = after, True
+    def left(self, after: str, *, readable: bool) -> None:
+        """A stage left this tree. Not `readable`: the workspace holds other files, and is made anew for the next."""
+        self.now, self._stale = after, not readable
 
     @property
     def made(self) -> Change:

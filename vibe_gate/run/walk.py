@@ -31,7 +31,7 @@ from vibe_gate.run.conclusion import WorkflowRun, concluded
 from vibe_gate.run.resume import Resumed, told
 from vibe_gate.run.schedule import scheduled
 from vibe_gate.run.script import load, place_of
-from vibe_gate.run.stages import Approve, StageRequest, Stages
+from vibe_gate.run.stages import Approve, StageRequest, Stages, held_in
 from vibe_gate.run.workflow import Defaults, Workflow
 from vibe_gate.store import open_state
 
@@ -152,14 +152,14 @@ def _plan(request: RunRequest, gate: Gate) -> Plan:
         async def one(wf: Workflow, stages: Stages) -> None:
             await stages.agent(asked)
 
-        return Plan(id=asked.agent.id, steps=one, prompt=request.prompt, isolation=asked.agent.level)
+        return Plan(id=asked.agent.id, steps=one, prompt=request.prompt, isolation=held_in(asked.agent, gate))
     found = trust.workflow_named(gate, request.workflow)
     prompt = f"workflow: {found.id}"
     if found.file is not None:
         file = found.file
         agents = [trust.agent_named(gate, rule.agent) for rule in file.stage if rule.agent]
         return Plan(
-            id=found.id, steps=partial(scheduled, file), prompt=prompt, isolation=_isolation(agents),
+            id=found.id, steps=partial(scheduled, file), prompt=prompt, isolation=_isolation(agents, gate),
             timeout_s=file.timeout_s, files=dict(found.files),
         )  # fmt: skip
     script = load(found)
@@ -168,14 +168,14 @@ def _plan(request: RunRequest, gate: Gate) -> Plan:
         await script.steps(wf)
 
     return Plan(
-        id=found.id, steps=steps, prompt=prompt, isolation=_isolation(gate.agents), path=found.path,
+        id=found.id, steps=steps, prompt=prompt, isolation=_isolation(gate.agents, gate), path=found.path,
         timeout_s=script.timeout, defaults=script.defaults,
     )  # fmt: skip
 
 
-def _isolation(agents: Iterable[Agent]) -> Isolation:
+def _isolation(agents: Iterable[Agent], gate: Gate) -> Isolation:
     """The weakest level in which one of them writes; "none" if none does."""
-    levels = {agent.level for agent in agents if agent.level != "none"}
+    levels = {held_in(agent, gate) for agent in agents} - {"none"}
     return "clone" if "clone" in levels else "sandbox" if levels else "none"
 
 

@@ -23,7 +23,7 @@ from typing import IO, Any
 
 from vibe_gate.errors import InfrastructureError
 
-__all__ = ["CommandResult", "agent_wall", "run_command"]
+__all__ = ["CommandResult", "agent_wall", "run_command", "wall_lack"]
 
 KEPT_OUTPUT = 64 * 1024
 """Bytes of the output's end that are kept: what a person reads of a failed run; the rest is counted and dropped."""
@@ -116,20 +116,16 @@ def run_command(
     return CommandResult(code, tail.text(), failure, _since(started), str(answer.get("lacks", "")), tail.dropped)
 
 
-def agent_wall(
-    folder: Path, read: Iterable[Path], environ: Mapping[str, str], *, allow_unwalled: bool = False
-) -> Callable[[Path, Path], Sequence[str]] | None:
+def agent_wall(folder: Path, read: Iterable[Path], environ: Mapping[str, str]) -> Callable[[Path, Path], Sequence[str]]:
     """What puts an agent's program behind the wall: `agent.Turn.wall`.
 
     It is called with the agent's home and program, and gives the beginning of a command line. The agent then reads the
     system, programs of PATH, `folder`, `read` and its home; it writes `folder`, and `home`, `config` and `tmp` of its
     home. The network is open, sockets of other services are not. What it leaves running is ended with it.
 
-    InfrastructureError if this system has no such wall; None if `allow_unwalled` says to go on without.
+    InfrastructureError if this system has no such wall.
     """
-    if lack := _lack():
-        if allow_unwalled:
-            return None
+    if lack := wall_lack():
         raise InfrastructureError(
             f'This system cannot put an agent behind a wall ({lack}): use isolation = "clone", or set '
             "allow_unwalled = true under [agent] in gate.toml."
@@ -145,7 +141,7 @@ def agent_wall(
     return prefix
 
 
-def _lack() -> str:
+def wall_lack() -> str:
     """What this system has no wall for, if an agent needs it; "" if the wall holds."""
     if sys.platform != "linux":
         return "it is not Linux"
