@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from answers import passes
+from answers import answers, fails, passes
 from repos import RUBRIC, SWALLOWS, gated, swallowing
+from run.working import WorkingRepo, writes
 from scripted_messages_api import Hang, Usage
 from wire import answer, answering
 
@@ -25,10 +27,12 @@ pytestmark = pytest.mark.slow
 PASSES = passes("errors-not-swallowed", "names-are-clear")
 
 
-def start(cwd: Path, environ: Mapping[str, str], *argv: str) -> subprocess.Popen[bytes]:
-    """A review in a process group of its own, as a shell starts it."""
+def start(
+    cwd: Path, environ: Mapping[str, str], *argv: str, command: tuple[str, ...] = ("review", "--commit", "HEAD")
+) -> subprocess.Popen[bytes]:
+    """A review, or another command, in a process group of its own, as a shell starts it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "vibe_gate", "review", "--commit", "HEAD", *argv],
+        [sys.executable, "-m", "vibe_gate", *command, *argv],
         cwd=cwd,
         env=dict(environ),
         stdout=subprocess.PIPE,
@@ -43,6 +47,15 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
     while not condition():
         assert time.monotonic() < ends, "it never came to that"
         time.sleep(0.05)
+
+
+def command_lines() -> list[bytes]:
+    """Of every process."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            found.append((entry / "cmdline").read_bytes())
+    return found
 
 
 def mine(mark: str) -> list[int]:
@@ -83,6 +96,61 @@ def test_an_interrupted_judge_leaves_no_process_and_an_incomplete_bundle(tmp_pat
     last = json.loads((run.parent / "events.ndjson").read_text().splitlines()[-1])
     assert (last["type"], last["data"]["status"]) == ("run.completed", "incomplete")
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+STAGES = """\
+schema = 1
+id = "stages"
+[[stage]]
+id = "fix"
+agent = "fixer"
+prompt = "Write."
+until = { rubrics = ["done"], max_iterations = 3 }
+[[stage]]
+id = "wait"
+needs = ["fix"]
+rubrics = ["slow"]
+"""
+DONE = 'schema = 1\nid = "done"\n[[criterion]]\nid = "done"\nkind = "judge"\nquestion = "Is it done?"\nmust = true\n'
+SLOW = 'schema = 1\nid = "slow"\n[[criterion]]\nid = "slow"\nkind = "check"\ncommand = ["sleep", "61"]\nmust = true\n'
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
+@pytest.mark.timeout(300)
+def test_a_workflow_interrupted_in_each_stage_leaves_no_process_and_says_how_to_go_on(tmp_path, environ):
+    repo = WorkingRepo(tmp_path / "repo", environ, stages=STAGES)
+    repo.write(".vibe-gate/rubrics/done.toml", DONE)
+    repo.write(".vibe-gate/rubrics/slow.toml", SLOW)
+    repo.commit("More rubrics")
+    repo.write("src/load.py", "x = 0\n")
+    (tmp_path / "tmp").mkdir()
+    environ |= {"TMPDIR": str(tmp_path / "tmp")}
+    line = {"path": "src/load.py", "line": 1, "quote": "x = 1", "side": "after"}
+    failed = answers(fails(line, criterion="done"))
+    first, second = writes("src/load.py", "x = 1\n"), writes("src/load.py", "x = 2\n")
+    steps = {
+        "the agent": [Hang()],
+        "the judge": [*first, Hang()],
+        "the agent, in the loop": [failed, Hang()],
+        "the command": [*second, passes("done")],
+    }
+    command: tuple[str, ...] = ("run", "stages")
+    for where, said in steps.items():
+        with answering(*said) as model:
+            running = start(repo.path, environ | model.environ, command=command)
+            wait_for(lambda said=said, model=model: len(model.script.requests) == len(said))
+            if where == "the command":
+                wait_for(lambda: any(b"\0".join((b"sleep", b"61")) in line for line in command_lines()))
+            os.killpg(running.pid, signal.SIGINT)
+            _, err = running.communicate(timeout=60)
+            wait_for(lambda: not mine(str(tmp_path / "tmp")))
+            assert not model.script.unexpected, where
+        (run,) = (repo.path / ".vibe-artifacts").glob("*/*/run.json")
+        last = err.decode().splitlines()[-1]
+        sentence = f"vibe-gate: interrupted; `vibe-gate resume {run.parent.name}` goes on."
+        assert (running.returncode, last) == (130, sentence), (where, err.decode())
+        assert list((tmp_path / "tmp").iterdir()) == [], where
+        command = ("resume", run.parent.name)
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")

@@ -85,12 +85,13 @@ async def run_workflow(
     progress: Progress,
     tick: Progress | None = None,
     approve: Approve | None = None,
+    began: Callable[[str], object] | None = None,
 ) -> WorkflowRun:
     """Run a workflow about a change of the repository around `start`.
 
-    `tick` hears of every step of an agent; `approve` asks a person. Raises GateError: UsageError and its kinds for what
-    cannot be understood, GatewayError without a way to the model, ApprovalNeeded, IntegrityError if the patch does not
-    apply because the working tree moved.
+    `tick` hears of every step of an agent; `approve` asks a person; `began` is told the run's id. Raises GateError:
+    UsageError and its kinds for what cannot be understood, GatewayError without a way to the model, ApprovalNeeded,
+    IntegrityError if the patch does not apply because the working tree moved.
     """
     with open_repository(start, environ) as repository:
         world = World(repository, environ, clock, open_state(repository.common_dir), time.monotonic())
@@ -100,6 +101,8 @@ async def run_workflow(
             gate = trust.gate_for(repository, change, base=request.review.base, definitions=request.review.definitions)
             plan = _plan(request, gate)
             begun = _begun(request, plan, change, gate, world)
+        if began is not None:
+            began(begun.run.record.run_id)
         await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
         stages = Stages(
             begun,

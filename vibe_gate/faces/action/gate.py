@@ -203,7 +203,8 @@ def _offered(job: _Job, made: WorkflowRun | None, told: Report) -> Suggestions:
         return Suggestions()
     rest = f"is {made.patch.name} in the artifact" if told.artifact else "is lost (`artifact: none`)"
     # A patch with a secret was redacted: its lines are not what the agent wrote.
-    fits = job.trigger.number is not None and made.patch.read_bytes() == made.made
+    kept = made.patch.read_bytes() if made.patch.is_file() else b""
+    fits = job.trigger.number is not None and kept == made.made
     return suggestions(made.change.files, made.steers, told.anchors if fits else Anchors(), rest)
 
 

@@ -192,8 +192,8 @@ def run(argv: Sequence[str], find: Callable[[str], Command] = command) -> int:
         return _run(argv, find)
     except GateError as error:
         return _report(str(error), error.exit_code, as_json)
-    except KeyboardInterrupt:
-        return _report("interrupted; nothing was decided.", INTERRUPTED, as_json)
+    except KeyboardInterrupt as stop:
+        return _report(str(stop) or "interrupted; nothing was decided.", INTERRUPTED, as_json)
     except BrokenPipeError:
         drop_stdout()
         return PIPE_CLOSED

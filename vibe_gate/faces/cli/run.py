@@ -127,8 +127,17 @@ def carried_out(
             with aside():
                 return _asked(node, agent, prompt, usd)
 
-        walk = run_workflow(request, start=start, environ=environ, clock=now, progress=show, tick=tick, approve=approve)
-        return asyncio.run(walk)
+        began: list[str] = []
+        walk = run_workflow(
+            request, start=start, environ=environ, clock=now, progress=show, tick=tick, approve=approve,
+            began=began.append,
+        )  # fmt: skip
+        try:
+            return asyncio.run(walk)
+        except KeyboardInterrupt:
+            if not began:
+                raise
+            raise KeyboardInterrupt(f"interrupted; `vibe-gate resume {began[0]}` goes on.") from None
 
 
 def _asked(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
