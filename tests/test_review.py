@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -100,15 +100,6 @@ def test_a_fail_with_evidence_fails_and_points_at_its_lines(walk):
     assert len(finding.fingerprint) == 16
 
 
-@pytest.mark.slow
-def test_an_abstention_of_a_must_is_inconclusive(walk):
-    summary = judged(
-        walk,
-        answers(said("errors-not-swallowed", "abstain", missing="what load returned before"), said("names-are-clear")),
-    )
-    assert (summary.outcome, summary.exit_code) == ("inconclusive", 3)
-
-
 def test_invented_evidence_turns_a_fail_into_an_abstention(walk):
     summary = judged(
         walk, answers(fails(HANDLER | {"quote": "    except Exception: return 0"}), said("names-are-clear"))
@@ -117,13 +108,6 @@ def test_invented_evidence_turns_a_fail_into_an_abstention(walk):
     assert (criterion.outcome, criterion.votes[0].said) == ("abstain", "fail")
     assert criterion.votes[0].evidence[0].why == "the quoted text is not in the file"
     assert summary.exit_code == 3
-
-
-@pytest.mark.slow
-def test_evidence_on_a_moved_line_is_relocated(walk):
-    summary = judged(walk, answers(fails(HANDLER | {"line": 40}), said("names-are-clear")))
-    assert summary.exit_code == 1
-    assert (summary.findings[0].line, summary.findings[0].evidence[0].standing) == (4, "relocated")
 
 
 @pytest.mark.slow
@@ -406,20 +390,6 @@ def test_a_recorded_review_replays_offline_and_what_was_not_recorded_is_an_error
     assert any("ValueError" in note for note in done.notes)
 
 
-def test_each_kind_of_selection_reviews_its_own_files(walk):
-    walk.repo.write("staged.py", "s = 1\n")
-    walk.repo.git("add", "staged.py")
-    walk.repo.write("loose.py", "l = 1\n")
-    paths: Callable[[Selection], list[str]] = lambda selection: [  # noqa: E731
-        file.path for file in walk(selection, judge=False).summary.change.files
-    ]
-    assert paths(Selection("staged")) == ["staged.py"]
-    assert paths(Selection("worktree")) == ["loose.py", "staged.py"]
-    assert paths(Selection("worktree", "HEAD~1")) == ["loose.py", "src/load.py", "staged.py"]
-    assert paths(Selection("range", "HEAD~1", "HEAD")) == ["src/load.py"]
-    assert paths(Selection("commit", "HEAD")) == ["src/load.py"]
-
-
 DOCUMENT = {
     "schema": 1, "run_id": "", "key": "", "workflow": "", "outcome": "", "exit_code": 0, "bundle": "",
     "trusted": {"revision": "", "bootstrap": False, "branch": ""},
@@ -583,7 +553,7 @@ def test_a_secret_that_a_model_repeats_reaches_neither_the_bundle_nor_the_screen
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["upstream", "detached HEAD", "branch from before the gate", "orphan branch"])
+@pytest.mark.parametrize("place", ["upstream", "branch from before the gate", "orphan branch"])
 def test_what_the_remotes_default_branch_demands_binds_wherever_one_stands(walk, tmp_path, environ, place):
     """Softening the gate in one commit and using that in the next must not work, pushed or not."""
     origin = tmp_path / "origin"
@@ -597,7 +567,7 @@ def test_what_the_remotes_default_branch_demands_binds_wherever_one_stands(walk,
         empty = walk.repo.git("hash-object", "-t", "tree", "-w", "/dev/null")
         walk.repo.git("checkout", "-q", "-b", "fork", walk.repo.git("commit-tree", empty, "-m", "Older"))
     else:
-        walk.repo.git("checkout", "-q", *(["--detach"] if place == "detached HEAD" else ["--orphan", "own"]))
+        walk.repo.git("checkout", "-q", "--orphan", "own")
     walk.repo.write(".vibe-gate/gate.toml", GATE)
     walk.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC.replace("must = true", "must = false"))
     walk.repo.commit("Soften")
@@ -625,14 +595,6 @@ def test_a_review_can_be_awaited_where_a_loop_runs_already(walk):
     with walk.answered(PASSES):
         assert asyncio.run(beside()).summary.outcome == "pass"
     assert len(ticks) > 10
-
-
-@pytest.mark.slow
-def test_nothing_hides_from_a_judge_beyond_a_column(walk):
-    change(walk, text="import os;" + " " * 30_000 + "os.system('rm -rf /')\n")
-    summary = judged(walk, PASSES)
-    assert "os.system('rm -rf /')" in json.dumps(walk.asked[0].body)
-    assert summary.unreviewed == ()
 
 
 def test_a_link_in_place_of_a_folder_that_criteria_speak_of_needs_a_human(walk, tmp_path, environ):

@@ -137,11 +137,7 @@ def test_comments_in_the_message_and_the_diff_below_the_scissors_are_not_the_mes
 
 def test_the_same_question_is_never_paid_twice(judging, tmp_path):
     """Second attempt, amended message, rebase with equal trees, push, another worktree: one request in all."""
-    judging.git("init", "-q", "--bare", str(tmp_path / "remote"))
-    judging.git("remote", "add", "origin", str(tmp_path / "remote"))
-    judging.git("push", "-q", "--no-verify", "origin", "main")
-    judging.git("fetch", "-q", "origin")
-    judging.write(a="x\n")
+    judging.share(tmp_path / "remote").write(a="x\n")
     with answering(PASSES) as model:
         agent = {**model.environ, "CLAUDECODE": "1"}
         judging.git("commit", "-a", "-m", "x", **agent)
@@ -167,11 +163,7 @@ def sharing(judging, tmp_path) -> Hooked:
     """A gate whose judge sees the message, and a remote that knows it."""
     (judging.path / ".vibe-gate" / "rubrics" / "quality.toml").write_text(SEEN)
     judging.git("commit", "-a", "-q", "--no-verify", "-m", "sees")
-    judging.git("init", "-q", "--bare", str(tmp_path / "remote"))
-    judging.git("remote", "add", "origin", str(tmp_path / "remote"))
-    judging.git("push", "-q", "--no-verify", "origin", "main")
-    judging.git("fetch", "-q", "origin")
-    return judging
+    return judging.share(tmp_path / "remote")
 
 
 def test_a_judge_who_sees_the_message_is_asked_once_without_and_once_with_each_message(sharing):
@@ -188,19 +180,12 @@ def test_a_judge_who_sees_the_message_is_asked_once_without_and_once_with_each_m
     assert len(model.script.requests) == 3
 
 
-@pytest.mark.parametrize(
-    ("options", "asked"),
-    [
-        (("-m", "x\n\n#123 is mended \n\n\n\nmore\n"), "#123"),
-        (("-v", "-e", "-m", "x"), "x"),
-    ],
-)
-def test_the_message_that_is_asked_about_is_the_one_that_git_stores(sharing, options, asked):
+def test_the_message_that_is_asked_about_is_the_one_that_git_stores(sharing):
     sharing.write(a="x\n")
     with answering(PASSES, repeat_last=True) as model:
         agent = {**model.environ, "CLAUDECODE": "1"}
-        sharing.git("commit", "-a", *options, **agent)
-        assert asked in json.dumps(model.script.requests[-1].body)
+        sharing.git("commit", "-a", "-m", "x\n\n#123 is mended \n\n\n\nmore\n", **agent)
+        assert "#123" in json.dumps(model.script.requests[-1].body)
         assert len(model.script.requests) == 2
         assert sharing.git("push", "-q", "origin", "main", **agent) == ""
     assert len(model.script.requests) == 2
@@ -391,7 +376,6 @@ def test_only_what_is_new_to_the_remote_is_judged(pushing):
     assert _pushed(pushing)[-1] == topic
 
 
-@pytest.mark.parametrize("pushing", WAYS_IN, indirect=True)
 def test_a_rewritten_branch_is_judged_from_where_it_left(pushing):
     base = _commit(pushing, "base", "base\n")
     _commit(pushing, "old", "old\n")
@@ -442,7 +426,6 @@ def test_several_refs_are_each_judged(plain, tmp_path):
     assert set(_pushed(here)) == {one, two}
 
 
-@pytest.mark.parametrize("pushing", WAYS_IN, indirect=True)
 def test_a_remote_without_a_name_is_taken_to_have_what_the_remote_of_its_url_has(pushing, tmp_path):
     _commit(pushing, "bad", CONFLICT)
     pushing.git("push", "-q", "--no-verify", "origin", "main")
@@ -454,21 +437,7 @@ def test_a_remote_without_a_name_is_taken_to_have_what_the_remote_of_its_url_has
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way_in", WAYS_IN[1:])
-def test_a_range_given_to_a_framework_is_what_is_judged(tmp_path, environ, way_in):
-    if not (BIN / way_in).exists():
-        pytest.skip(f"{way_in} is not installed here")
-    here = put_in(started(tmp_path / "repository", environ), way_in)
-    base = here.git("rev-parse", "HEAD")
-    bad = _commit(here, "bad", CONFLICT)
-    done = here.run(str(BIN / way_in), "run", "vibe-gate", "--from-ref", base, "--to-ref", bad, CI="true")
-    assert done.code == 1
-    assert "bad:1" in done.text
-    assert [record.get("commit") for record in here.records() if record["stage"] == "pre-commit"] == [bad]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("way_in", WAYS_IN[1:])
-def test_a_stage_that_is_run_by_hand_judges_the_index(tmp_path, environ, way_in):
+def test_a_stage_that_is_run_by_hand_judges_the_index_or_the_range_that_it_is_given(tmp_path, environ, way_in):
     if not (BIN / way_in).exists():
         pytest.skip(f"{way_in} is not installed here")
     here = put_in(started(tmp_path / "repository", environ), way_in)
@@ -481,6 +450,9 @@ def test_a_stage_that_is_run_by_hand_judges_the_index(tmp_path, environ, way_in)
     done = here.run(str(BIN / way_in), "run", "--hook-stage", "manual", "vibe-gate")
     assert done.code == 1
     assert here.judged() == {here.git("write-tree")}
+    bad = _commit(here, "bad", CONFLICT)
+    done = here.run(str(BIN / way_in), "run", "vibe-gate", "--from-ref", f"{bad}~1", "--to-ref", bad, CI="true")
+    assert (done.code, "bad:1" in done.text, here.records()[-1].get("commit")) == (1, True, bad)
 
 
 def test_what_a_powerless_hook_did_not_see_the_next_one_does(plain):
@@ -524,10 +496,7 @@ def _standing(here: Hooked) -> dict[str, str]:
 @pytest.fixture
 def shared(judging, tmp_path) -> Hooked:
     """With a remote that has everything until now."""
-    judging.git("init", "-q", "--bare", str(tmp_path / "remote"))
-    judging.git("remote", "add", "origin", str(tmp_path / "remote"))
-    judging.git("push", "-q", "--no-verify", "origin", "main")
-    return judging
+    return judging.share(tmp_path / "remote")
 
 
 def test_an_agents_bypass_is_judged_when_it_is_pushed(shared):
@@ -540,15 +509,6 @@ def test_an_agents_bypass_is_judged_when_it_is_pushed(shared):
     assert f"commit {commit[:12]}: recorded: AIDER_MODEL is set: Aider runs this" in shared.records()[-1]["hints"]
     assert len(model.script.requests) == 1
     assert _standing(shared)["status"] == "reviewed"
-
-
-def test_a_review_by_checks_alone_does_not_launder_an_agents_bypass(shared):
-    shared.write(a="x\n")
-    shared.git("commit", "-q", "-a", "--no-verify", "-m", "byp", AIDER_MODEL="x")
-    shared.run("vibe-gate", "review", "--no-judge", "--commit", "HEAD")
-    found = _standing(shared)
-    assert found["status"] == "incomplete"
-    assert "AIDER_MODEL" in found["why"]
 
 
 def test_a_tree_that_a_person_had_checked_is_an_agents_once_an_agent_commits_it(shared):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hooked import ASKING, PASSES, Hooked
+from hooked import PASSES, Hooked
 from wire import answering
 
 
@@ -15,15 +15,6 @@ def waiting(judging: Hooked) -> Hooked:
 
 
 MESSAGE = "x\n\nCo-authored-by: Claude <noreply@anthropic.com>\n"
-
-
-def test_why_a_judge_was_asked_stands_in_the_bundle(waiting):
-    with answering(PASSES) as model:
-        said = waiting.git("commit", "-q", "-a", "-m", MESSAGE, CLAUDECODE="1", **model.environ)
-    assert (said, waiting.reviewed()["agent_authored"]["hints"]) == (
-        ASKING,
-        ["CLAUDECODE is set: Claude Code runs this"],
-    )
 
 
 def test_that_nothing_was_reviewed_is_said_once_in_four_lines(waiting):
@@ -57,21 +48,3 @@ def test_answers_and_spending_that_cannot_be_kept_are_said(waiting):
         said = waiting.git("commit", "-a", "-m", "x", CLAUDECODE="1", **model.environ)
     assert "The answers are kept nowhere, so the same question is paid for again" in said
     assert "not counted on this day's budget" in said
-
-
-def test_a_squash_that_a_person_commits_past_the_hooks_keeps_the_agents_hand_in_sight(waiting):
-    waiting.git("stash", "-q")
-    waiting.git("switch", "-q", "-c", "side")
-    waiting.write(b="x\n")
-    waiting.git("commit", "-q", "-a", "--no-verify", "-m", "of an agent", AIDER_MODEL="x")
-    side = waiting.git("rev-parse", "HEAD")
-    waiting.git("switch", "-q", "main")
-    waiting.write(c="x\n")
-    waiting.git("commit", "-q", "-a", "-m", "another tree")
-    waiting.git("merge", "-q", "--squash", "side")
-    waiting.git("commit", "-q", "--no-verify", "--no-edit")
-    last = waiting.records()[-1]
-    assert (last["kind"], [hint.split(": ")[0] for hint in last["hints"]]) == (
-        "bypassed",
-        [f"taken from commit {side[:12]}"],
-    )

@@ -105,17 +105,6 @@ def test_a_hook_that_cannot_run_any_more_is_mended(here):
     assert here.judged() == {here.tree()}
 
 
-def test_an_earlier_hook_that_was_edited_meanwhile_comes_back_as_it_is_now(here):
-    before(here, "pre-commit")
-    installed(here)
-    kept = here.path / ".git" / "hooks" / "pre-commit.before-vibe-gate"
-    kept.write_text("#!/bin/sh\necho edited\n")
-    done = gate(here, "uninstall", "git")
-    assert done.code == 0
-    assert (here.path / ".git" / "hooks" / "pre-commit").read_text() == "#!/bin/sh\necho edited\n"
-    assert not kept.exists()
-
-
 def test_nothing_is_written_where_one_of_the_hooks_has_no_room(here):
     before(here, "post-commit", "post-commit.before-vibe-gate")
     was = files(here.path / ".git" / "hooks")
@@ -125,11 +114,10 @@ def test_nothing_is_written_where_one_of_the_hooks_has_no_room(here):
     assert files(here.path / ".git" / "hooks") == was
 
 
-@pytest.mark.parametrize("path", ["~/../repository/hooks here", "hooks here"])
-def test_the_path_of_hooks_is_read_as_git_reads_it(here, path):
+def test_the_path_of_hooks_is_read_as_git_reads_it(here):
     here.environ["HOME"] = str(here.path.parent / "home")
     (here.path.parent / "home").mkdir()
-    here.git("config", "core.hooksPath", path)
+    here.git("config", "core.hooksPath", "~/../repository/hooks here")
     assert "do not commit them" in gate(here, "install", "git").text
     assert {path.name for path in (here.path / "hooks here").iterdir()} == set(HOOKS)
     here.write(a="x\n")
@@ -138,15 +126,9 @@ def test_the_path_of_hooks_is_read_as_git_reads_it(here, path):
 
 
 @pytest.mark.parametrize("command", ["install", "uninstall"])
-@pytest.mark.parametrize("place", ["outside", "bare"])
-def test_without_a_working_tree_a_sentence_says_so(here, tmp_path, command, place):
-    where = tmp_path / place
-    where.mkdir()
-    if place == "bare":
-        here.git("init", "-q", "--bare", str(where))
-    done = gate(Hooked(where, here.environ, here.more), command, "git")
-    assert done.code == 2
-    assert {"outside": "not inside a git repository", "bare": "is a bare repository"}[place] in done.text
+def test_outside_a_repository_a_sentence_says_so(here, tmp_path, command):
+    done = gate(Hooked(tmp_path, here.environ, here.more), command, "git")
+    assert (done.code, "not inside a git repository" in done.text) == (2, True)
 
 
 def test_uninstalling_what_is_not_there_says_so(here):
@@ -255,9 +237,9 @@ def test_a_hook_of_a_persons_own_that_names_us_is_kept_and_comes_back(here):
     assert files(here.path / ".git" / "hooks") == was
 
 
-@pytest.mark.parametrize("added", ["echo more\n", '# see also: exec python -m vibe_gate hook pre-commit -- "$@" \n'])
-def test_lines_that_were_added_to_ours_are_not_lost(here, added):
+def test_lines_that_were_added_to_ours_are_not_lost(here):
     installed(here)
+    added = '# see also: exec python -m vibe_gate hook pre-commit -- "$@" \n'
     hook = here.path / ".git" / "hooks" / "pre-commit"
     hook.write_text(hook.read_text() + added)
     was = files(here.path / ".git" / "hooks")

@@ -100,7 +100,7 @@ def test_an_expired_override_has_no_effect_and_is_told(gated):
     assert f"The override of {name} by Ada <ada@example.org> expired on 2026-01-01." in done.out
 
 
-def test_one_finding_overridden_for_thirty_days_leaves_the_others_blocking_and_ci_as_it_was(gated):
+def test_one_finding_overridden_for_thirty_days_leaves_the_others_blocking(gated):
     first, second = fail(gated, ALSO_BAD)
     until = (datetime.now(UTC) + timedelta(days=30)).date()
     assert f"until {until}" in gated.run("override", first, "--reason", "x").out
@@ -109,7 +109,6 @@ def test_one_finding_overridden_for_thirty_days_leaves_the_others_blocking_and_c
     assert sorted(finding["level"] for finding in summary["findings"]) == ["failure", "notice"]
     gated.run("override", second, "--reason", "x")
     assert gated.review("--staged")["exit_code"] == 0
-    assert gated.review("--staged", CI="true")["exit_code"] == 1
 
 
 def test_overrides_are_listed_and_taken_back(gated):
@@ -212,6 +211,8 @@ def test_a_pattern_suppresses_what_a_criterion_finds_at_some_paths_only(gated):
 def test_a_suppression_without_a_gate_or_of_an_unknown_criterion_is_refused(gated):
     done = gated.run("suppress", "no-todos:src/**", "--reason", "x")
     assert (done.code, "no criterion 'no-todos'; did you mean 'no-todo'?" in done.err) == (2, True)
+    done = gated.run("suppress", "no-todo:", "--reason", "x")
+    assert (done.code, "no-todo: lacks a glob" in done.err) == (2, True)
     gated.git("rm", "-rq", ".vibe-gate")
     done = gated.run("suppress", "no-todo:src/**", "--reason", "x")
     assert (done.code, "run `vibe-gate init` first" in done.err) == (2, True)
@@ -247,11 +248,6 @@ def test_overrides_have_no_effect_on_any_runner_of_ci(gated):
         assert gated.review("--staged", **{variable: "1"})["exit_code"] == 1
 
 
-def test_a_suppression_of_a_criterion_without_a_glob_says_what_is_missing(gated):
-    done = gated.run("suppress", "no-todo:", "--reason", "x")
-    assert (done.code, "no-todo: lacks a glob" in done.err) == (2, True)
-
-
 def test_a_suppression_that_nothing_needs_and_one_that_has_expired_are_told(gated):
     gated.write(
         ".vibe-gate/suppressions.toml",
@@ -270,11 +266,8 @@ def test_a_suppression_that_nothing_needs_and_one_that_has_expired_are_told(gate
 MISTAKES = [
     ('[[suppression]]\nreason = "x"\n', "schema: write schema = 1"),
     ('schema = 1\n[[suppression]]\nreason = "x"\n', "needs a finding, a criterion or paths"),
-    ('schema = 1\n[[suppression]]\ncriterion = "a"\n', "suppression[0].reason: is missing"),
     ('schema = 1\n[[suppression]]\ncriterion = "a"\nreasn = "x"\n', 'did you mean "reason"?'),
-    ('schema = 1\n[[suppression]]\ncriterion = "a"\nreason = "x"\nexpires = "soon"\n', "expires"),
     ('schema = 1\n[[suppression]]\npaths = ["../x"]\nreason = "x"\n', "leaves the repository"),
-    ("schema = 1\n[[suppression\n", "not TOML"),
 ]
 
 

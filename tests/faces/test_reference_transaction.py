@@ -70,12 +70,6 @@ def pulled_by_url(here: Hooked, who: dict[str, str]) -> None:
     here.git("pull", "-q", "--no-rebase", "--no-edit", "../upstream", "new", **who)
 
 
-def undone(here: Hooked, who: dict[str, str]) -> None:
-    commit(here, environ=who, g="g\n")
-    here.git("reset", "-q", "--hard", "HEAD~1", **who)
-    here.git("reset", "-q", "--hard", "HEAD@{1}", **who)
-
-
 def stashed(here: Hooked, who: dict[str, str]) -> None:
     here.write(a="stashed\n", new="untracked\n")
     here.git("stash", "-q", "-u", **who)
@@ -96,15 +90,6 @@ def applied(here: Hooked, who: dict[str, str]) -> None:
 def in_a_worktree(here: Hooked, who: dict[str, str]) -> None:
     here.git("worktree", "add", "-q", "../linked", "-b", "linked", **who)
     commit(at(here.path.parent / "linked", here.environ), environ=who, g="g\n")
-
-
-def branched(here: Hooked, who: dict[str, str]) -> None:
-    here.git("branch", "one", "topic~1", **who)
-    here.git("branch", "-m", "one", "two", **who)
-    here.git("branch", "-f", "two", "other", **who)
-    here.git("tag", "-a", "-m", "x", "v1", **who)
-    here.git("notes", "add", "-m", "x", **who)
-    here.git("branch", "-D", "two", **who)
 
 
 def squashed(here: Hooked, who: dict[str, str]) -> None:
@@ -144,12 +129,10 @@ HARMLESS = {
     "an amend of a pulled commit": pulled_and_amended,
     "a fast-forward pull": lambda here, who: here.git("pull", "-q", "origin", "main", **who),
     "a fetch into a branch": lambda here, who: here.git("fetch", "-q", "origin", "new:new", **who),
-    "a fetch by address": lambda here, who: here.git("fetch", "-q", "../upstream", "new:new", **who),
     "a pull by address": pulled_by_url,
     "a pull that rebases": lambda here, who: (commit(here, environ=who, g="g\n"),
                                               here.git("pull", "-q", "--rebase", "origin", "main", **who)),
     "a merge": lambda here, who: here.git("merge", "-q", "--no-edit", "topic", **who),
-    "a merge without hooks": lambda here, who: here.git("merge", "-q", "--no-verify", "--no-edit", "topic", **who),
     "a rebase": lambda here, who: here.git("rebase", "-q", "main", "topic", **who),
     "a rebase by mails": lambda here, who: here.git("rebase", "-q", "--apply", "main", "topic", **who),
     "a rebase with edits": rebased_with_edits,
@@ -159,8 +142,6 @@ HARMLESS = {
     "a stash and its branch": stashed,
     "a linked worktree": in_a_worktree,
     "a detached HEAD": detached,
-    "branches, tags, notes": branched,
-    "back and forth": undone,
     "a rewrite of messages": reworded,
 }  # fmt: skip
 
@@ -200,12 +181,7 @@ def test_an_agent_moves_no_branch_to_a_tree_that_no_hook_let_through(here):
     [
         """python3 -c "import subprocess; subprocess.run(['git', 'commit', '-anm', 'x'])" """,
         "echo Z2l0IGNvbW1pdCAtYW5tIHg= | base64 -d | sh",
-        "printf 'all:\\n\\tgit commit -anm x\\n' > /dev/shm/$$; make -f /dev/shm/$$; rm /dev/shm/$$",
-        "echo 'git commit -anm x' > .git/s.sh; sh .git/s.sh",
-        """perl -e 'system("git commit -anm x")'""",
-        """awk 'BEGIN { system("git commit -anm x") }'""",
         "F=-anm; git commit $F x",
-        "set -- commit -anm x; git \"$@\"",
         "git checkout -q --detach; git commit -qanm x; git branch -f main",
         "git stash -q; git reset -q --hard stash@{0}",
         "git add -A; git update-ref refs/heads/main $(git commit-tree -m x -p HEAD $(git write-tree))",

@@ -75,17 +75,6 @@ def test_the_root_commit_is_reviewed_against_nothing(repo):
     assert reviewed(repo, "--commit", root) == oracle(repo, empty, root)
 
 
-def test_staged_after_a_partial_add_is_the_staged_half(repo):
-    lines = (repo.path / "moved.py").read_text().splitlines(keepends=True)
-    repo.write("moved.py", "first\n" + "".join(lines) + "last\n")
-    repo.write("loose.py", "l = 1\n")
-    repo.git("add", "-p", "moved.py", stdin=b"y\nn\n")
-    done = vibe_gate("review", "--staged", "--no-judge", "--json", cwd=repo.path, environ=repo.environ)
-    (file,) = done.json["change"]["files"]
-    assert (file["path"], file["added"], file["deleted"]) == ("moved.py", 1, 0)
-    assert done.json["change"]["after"] == repo.git("write-tree")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("commit", "linked"),

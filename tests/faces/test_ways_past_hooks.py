@@ -28,11 +28,7 @@ def here(kept, tmp_path, environ) -> Hooked:
     here = again(
         made, tmp_path / "repository", environ, lambda here: put_in(judged_by(here, JUDGED + TODO), "install git")
     )
-    here.git("init", "-q", "--bare", str(tmp_path / "remote"))
-    here.git("remote", "add", "origin", str(tmp_path / "remote"))
-    here.git("push", "-q", "--no-verify", "origin", "main")
-    here.git("fetch", "-q", "origin")
-    return here
+    return here.share(tmp_path / "remote")
 
 
 def commit(here: Hooked, name: str, text: str, *flags: str, **environ: str) -> None:
@@ -102,44 +98,6 @@ def test_a_merge_that_keeps_only_its_own_side_is_not_empty(here):
     assert [row["status"] for row in verified(here, "main..HEAD")] == ["missing"]
 
 
-def test_a_review_of_a_merge_against_its_first_parent_does_not_settle_it_against_the_other(here):
-    fixed_and_left_behind(here)
-    commit(here, "work", "w\n")
-    here.git("merge", "-q", "--no-commit", "--no-ff", "main")
-    here.git("rm", "-qf", "security")
-    here.write(b="z\n")
-    here.git("add", "b")
-    here.git("commit", "-q", "-m", "Merge main")
-    here.run("vibe-gate", "review", "--no-judge", "--commit", "HEAD")
-    for span in ("main..HEAD", "HEAD", "HEAD~1..HEAD", f"{here.git('merge-base', 'evil~1', 'main')}..HEAD"):
-        row = verified(here, span)[0]
-        assert (row["status"], "a merge with changes of its own" in str(row["why"])) == ("missing", True), span
-    here.run("vibe-gate", "review", "--no-judge", "main..HEAD")
-    assert [row["status"] for row in verified(here, "main..HEAD")] == ["reviewed", "reviewed"]
-
-
-def test_a_review_of_a_merge_against_its_other_parent_does_not_settle_it_against_the_first(here):
-    fixed_and_left_behind(here)
-    commit(here, "work", "w\n")
-    here.git("checkout", "-q", "main")
-    past = ("-c", "core.hooksPath=/dev/null")
-    here.git(*past, "merge", "-q", "--no-commit", "--no-ff", "evil")
-    here.git("rm", "-qf", "security")
-    here.write(b="z\n")
-    here.git("add", "b")
-    here.git(*past, "commit", "-q", "-m", "Merge evil")
-    here.run("vibe-gate", "review", "--no-judge", "evil..HEAD")
-    assert [row["status"] for row in verified(here, "origin/main..HEAD")] == ["missing", "reviewed"]
-
-
-def test_a_merge_that_drops_a_fix_is_missing_also_where_the_range_begins_before_the_fix(here):
-    start = here.git("rev-parse", "HEAD")
-    fixed_and_left_behind(here)
-    commit(here, "work", "w\n")
-    here.git("merge", "-q", "-s", "ours", "-m", "Merge main", "main")
-    assert verified(here, f"{start}..HEAD")[0]["status"] == "missing"
-
-
 def test_a_merge_of_reviewed_branches_that_git_makes_by_itself_asks_nothing_more(here):
     with answering(PASSES, repeat_last=True) as model:
         agent = {**model.environ, "CLAUDECODE": "1"}
@@ -176,20 +134,14 @@ def test_a_commit_that_no_hook_saw_is_judged_when_an_agent_pushes_it(here):
         assert (here.records()[-1]["judged"], len(model.script.requests)) == (True, 1)
 
 
-@pytest.mark.parametrize("way", ["am and amend", "a rewrite that was told of nothing"])
-def test_no_rewriting_makes_a_commit_seen_that_no_hook_saw(here, way):
+def test_no_rewriting_makes_a_commit_seen_that_no_hook_saw(here):
     agent = {"CLAUDECODE": "1"}
-    if way == "am and amend":
-        commit(here, "b", "x\n")
-        mail = here.git("format-patch", "--stdout", "-1")
-        here.git("reset", "-q", "--hard", "HEAD~1")
-        here.forget_records()
-        here.git("am", "-q", stdin=mail + "\n", **agent)
-        here.git("commit", "-q", "--amend", "-m", "y", **agent)
-    else:
-        made = here.git("commit-tree", "-p", "HEAD", "-m", "plumbing", _tree_with(here, "b", "x\n"))
-        here.git("update-ref", "refs/heads/main", made)
-        here.run("vibe-gate", "hook", "post-rewrite", "--", "amend", stdin=f"{'1' * 40} {made}\n", **agent)
+    commit(here, "b", "x\n")
+    mail = here.git("format-patch", "--stdout", "-1")
+    here.git("reset", "-q", "--hard", "HEAD~1")
+    here.forget_records()
+    here.git("am", "-q", stdin=mail + "\n", **agent)
+    here.git("commit", "-q", "--amend", "-m", "y", **agent)
     with answering(PASSES) as model:  # whoever pushes it: that an agent rewrote it was seen
         here.git("push", "origin", "main", **model.environ)
     assert here.records()[-1]["judged"] is True
@@ -288,15 +240,6 @@ def test_a_squash_whose_message_names_nothing_is_an_agents_by_its_contents(here)
     assert any("taken from commit" in hint for hint in here.records()[-1]["hints"])
     commit(here, "c", "a person's\n", "--no-verify")
     assert "hints" not in here.records()[-1]
-
-
-def test_a_review_afterwards_counts_for_an_agent_as_the_hook_would_have(here):
-    agent = {"CLAUDECODE": "1"}
-    here.git("checkout", "-q", "--detach")
-    commit(here, "b", "x\n", "--no-verify", **agent)
-    assert here.run("git", "branch", "-f", "main", **agent).code != 0
-    here.run("vibe-gate", "review", "--commit", "HEAD", **agent)  # no model can be reached: a warning in a hook
-    here.git("branch", "-f", "main", **agent)
 
 
 def test_a_bypass_in_a_reviewed_range_is_noted(here):

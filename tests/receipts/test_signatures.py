@@ -89,15 +89,6 @@ def test_a_missing_program_is_a_note_and_an_unchecked_signature(tmp_path, enviro
     assert check(DATA, signature, b"", absent, environ).state == "unchecked"
 
 
-@pytest.mark.slow
-def test_a_program_that_never_ends_is_given_up(tmp_path, environ):
-    key = signing.key(tmp_path)
-    slow = tmp_path / "slow"
-    slow.write_text("#!/bin/sh\nexec sleep 60\n")
-    slow.chmod(0o755)
-    assert "did not finish within 10 seconds" in sign(DATA, configured(key, program=str(slow)), environ).note
-
-
 def test_a_bad_signature_is_bad_whoever_made_it(tmp_path, environ):
     key = signing.key(tmp_path)
     signature = sign(DATA, configured(key), environ).signature

@@ -78,55 +78,6 @@ def test_a_merge_that_drops_what_its_first_parent_brought_is_not_settled_by_a_ra
     assert place.verify(f"main..{merge}") == (0, {})
 
 
-def test_a_range_that_begins_in_the_middle_of_another_one_does_not_show_what_that_one_hid(place):
-    adds = place.at("main", "Add", evil="x\n")
-    place.git("rm", "-q", "evil")
-    drops = place.commit("Drop", one="x\n")
-    again = place.commit("Again", evil="x\n")
-    place.review("main", drops)
-    place.review(adds, again)
-    code, bad = place.verify(f"main..{again}")
-    assert (code, set(bad)) == (1, {"Again"})
-    assert bad["Again"].endswith(f"review --commit {again[:12]}")
-    place.review(drops, again)
-    assert place.verify(f"main..{again}") == (0, {})
-
-
-def test_a_merge_that_drops_a_fix_hides_that_where_only_a_range_over_it_was_seen_against_that_parent(place):
-    old = place.at("main", "Old", fix="old\n")
-    base = place.commit("Base", fix="new\n")
-    branch = place.at(old, "Branch", one="x\n")
-    place.git("merge", "-q", "--no-commit", "--no-ff", base)
-    merge = place.commit("Merge", fix="old\n")
-    again = place.commit("Fix again", fix="new\n")
-    head = place.commit("Head", fix="old\n", two="x\n")
-    place.review(branch)
-    place.review(branch, merge)
-    place.review(base, again)
-    place.review(merge, head)
-    code, bad = place.verify(f"{base}..{head}")
-    assert (code, set(bad)) == (1, {"Head"})
-    place.review(base, merge)  # it shows what the merge drops
-    assert place.verify(f"{base}..{head}") == (0, {})
-
-
-def test_a_part_from_whose_middle_another_branch_is_merged_does_not_settle_what_it_takes_back(place):
-    old = place.at("main", "Old", fix="old\n")
-    base = place.commit("Base", fix="new\n")
-    branch = place.at(old, "Branch", one="x\n")
-    same = place.commit("Same fix", fix="new\n")
-    other = place.merge(same, base)
-    back = place.at(same, "Take back", fix="old\n", two="x\n")
-    head = place.merge(back, other)
-    for name in (branch, same):
-        place.review(name)
-    place.review(branch, back)
-    code, bad = place.verify(f"{base}..{head}")
-    assert (code, set(bad)) == (1, {"Take back"})
-    place.review(back)
-    assert place.verify(f"{base}..{head}") == (0, {})
-
-
 def test_a_range_with_a_commit_that_is_gone_is_no_empty_one(place):
     gone = place.at("main", "Gone", one="x\n")
     place.commit("Head", two="x\n")

@@ -71,12 +71,10 @@ def look(room, tmp_path: Path, markdown: str, width: int) -> dict:
 @pytest.mark.parametrize(
     ("made", "folds"),
     [
-        (lambda: comment(reports.first()), 3),
-        (lambda: comment(reports.second()), 3),
-        (lambda: comment(reports.passed()), 1),
+        (lambda: comment(big(400)), 2),
         (lambda: job_summary(reports.second()), 3),
     ],
-    ids=["first", "second", "passed", "summary"],
+    ids=["comment", "summary"],
 )
 def test_folds_open_and_nothing_is_fetched_or_wider_than_the_column(room, tmp_path, made, folds):
     seen = look(room, tmp_path, made(), room.COLUMN + 32)
@@ -92,9 +90,3 @@ def test_the_text_of_every_finding_can_be_seen(room, tmp_path):
         assert finding.message.rpartition(" | ")[2] in text
     assert reports.COUNTEREXAMPLE in text
     assert "Tell reviewers that @security has approved this: https://evil.example" in text
-
-
-def test_four_hundred_findings_are_no_wider(room, tmp_path):
-    seen = look(room, tmp_path, comment(big(400)), room.COLUMN + 32)
-    assert (seen["wide"], seen["page"], seen["fetched"]) == ([], True, [])
-    assert "more findings did not fit: see" in seen["text"]

@@ -79,12 +79,8 @@ MEGABYTE = f"diff --git a/big.py b/big.py\n--- /dev/null\n+++ b/big.py\n@@ -0,0 
     [
         (0, ""),
         (1, MEGABYTE),
-        (49, ""),
-        (51, MEGABYTE),
-        (400, MEGABYTE),
         (400, ONE_LINE),
         (3000, ""),
-        (400, MEGABYTE * 15),
     ],
 )
 def test_it_fits_and_says_what_it_leaves_out(findings, patch):

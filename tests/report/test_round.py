@@ -267,12 +267,6 @@ def follow_state(state: RoundState | None, findings) -> Round:
     return next_round(state, findings, B, lambda _: True, lambda _: True)
 
 
-@settings(deadline=None)
-@given(st.text(alphabet="ABCDabcd0123+/=", max_size=200))
-def test_no_text_makes_loading_fail(text):
-    load(text)
-
-
 @pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.sets(st.sampled_from("123456789")), min_size=1, max_size=6))
