@@ -28,6 +28,7 @@ BUDGETS = {
     "faces/action": 1_600,
     "faces/claude_hook": 1_500,
     "faces/git_hook": 900,
+    "faces/pytest_plugin": 900,
     "git": 2_600,
     "store": 4_700,
     "secrets": 1_300,

@@ -9,3 +9,10 @@ CI_VARIABLES = ("CI", "JENKINS_URL", "TF_BUILD", "TEAMCITY_VERSION")
 def in_ci(environ: Mapping[str, str]) -> bool:
     """Whether a runner of CI started this: one of its variables has a value, whichever."""
     return any(environ.get(name) for name in CI_VARIABLES)
+
+
+REPOSITORY_VARIABLES = frozenset({
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_SHALLOW_FILE", "GIT_PREFIX",
+})  # fmt: skip
+"""What ties a call of git to one repository, as in a hook; dropped when another one is opened."""

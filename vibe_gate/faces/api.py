@@ -20,7 +20,7 @@ from vibe_gate.run.prompts import PromptParts
 from vibe_gate.run.result import StageResult
 from vibe_gate.run.script import workflow
 from vibe_gate.run.stages import StageRequest, Watcher
-from vibe_gate.run.walk import RunRequest, run_workflow
+from vibe_gate.run.walk import Plan, RunRequest, one_stage, run_workflow
 from vibe_gate.store import RunResult
 
 __all__ = ["Agent", "AgentExecution", "run_agent", "workflow"]
@@ -47,9 +47,9 @@ def run_agent(
     start, environ = Path(workspace or Path.cwd()), dict(os.environ)
 
     async def begin(watchers: Sequence[Watcher], stop: Stop) -> WorkflowRun:
-        def asked(gate: Gate) -> StageRequest:
+        def plan(gate: Gate) -> Plan:
             found = agent if isinstance(agent, Agent) else trust.agent_named(gate, agent)
-            return StageRequest(
+            stage = StageRequest(
                 id=found.id,
                 agent=found,
                 parts=PromptParts(prompt=prompt),
@@ -61,9 +61,10 @@ def run_agent(
                 watchers=watchers,
                 stop=stop,
             )
+            return one_stage(stage, gate)
 
         review = ReviewRequest(Selection("worktree"), max_cost_usd=max_cost_usd, deadline_s=timeout_s)
-        request = RunRequest(review=review, one=asked, prompt=prompt)
+        request = RunRequest(review=review, plan=plan)
         return await run_workflow(request, start=start, environ=environ, clock=_now, progress=_quiet)
 
     return AgentExecution(begin)

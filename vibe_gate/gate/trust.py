@@ -131,6 +131,12 @@ def trusted_revision(
     return repository.upstream_base() or before
 
 
+def own_gate(repository: Repository) -> Gate:
+    """The gate of the working tree as it is, for tests of its agents and rubrics; the built-in one if it has none."""
+    tree = repository.tree(repository.snapshot())
+    return load_gate(tree, revision=WORKTREE, origin="trusted") or built_in_gate(tree)
+
+
 def waivers(state: State, gate: Gate, environ: Mapping[str, str], today: date) -> Waivers:
     """What may be let pass: the gate's suppressions, and here, but never in CI, the overrides that people recorded."""
     local = () if in_ci(environ) else state.overrides.all()
@@ -154,8 +160,12 @@ def chosen(gate: Gate, change: Change, wanted: tuple[str, ...]) -> tuple[Rubric,
     """
     if not wanted:
         return gate.for_change(change)
-    known = {rubric.id: rubric for rubric in gate.rubrics}
-    return tuple(_named("rubric", name, known, gate) for name in dict.fromkeys(wanted))
+    return tuple(rubric_named(gate, name) for name in dict.fromkeys(wanted))
+
+
+def rubric_named(gate: Gate, name: str) -> Rubric:
+    """The rubric of this id. UsageError: there is none."""
+    return _named("rubric", name, {rubric.id: rubric for rubric in gate.rubrics}, gate)
 
 
 def agent_named(gate: Gate, name: str) -> Agent:

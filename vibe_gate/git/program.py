@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from vibe_gate.domain import paths
+from vibe_gate.domain import REPOSITORY_VARIABLES, paths
 from vibe_gate.errors import InfrastructureError
 
 _PROGRAM = (
@@ -45,12 +45,6 @@ _DROPPED = frozenset({
 
 PATIENCE_S = 300
 """Seconds for one call: far more than a walk of a million files takes, far less than for ever."""
-
-_LOCAL = frozenset({
-    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_SHALLOW_FILE", "GIT_PREFIX",
-})  # fmt: skip
-"""Variables that tie a call to one repository; dropped when another one is opened."""
 
 
 class Finished(NamedTuple):
@@ -96,7 +90,9 @@ class Program:
 
     def elsewhere(self, folder: Path) -> Program:
         """The program in a folder that may be of another repository."""
-        return Program(folder, {name: value for name, value in self.environ.items() if name not in _LOCAL})
+        return Program(
+            folder, {name: value for name, value in self.environ.items() if name not in REPOSITORY_VARIABLES}
+        )
 
     def bare(self, folder: Path, environ: Mapping[str, str]) -> Program:
         """The program in a bare repository of our own; nothing of the user's environment but where programs are."""

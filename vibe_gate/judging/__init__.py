@@ -47,10 +47,13 @@ class Deadline:
 
         The block must not await: the signal would then interrupt whatever the event loop does at that moment.
         Needs the main thread and interval timers; elsewhere only the limits hold that each step has of its own.
+        A timer that was running (a test runner's time limit) goes on afterwards.
         """
         if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
             yield
             return
+        began = time.monotonic()
+        other, interval = signal.setitimer(signal.ITIMER_REAL, 0)
         before = signal.signal(signal.SIGALRM, _interrupt)
         try:
             signal.setitimer(signal.ITIMER_REAL, max(self.left() + grace_s, 0.001))
@@ -58,6 +61,8 @@ class Deadline:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
+            if other:
+                signal.setitimer(signal.ITIMER_REAL, max(other - (time.monotonic() - began), 0.001), interval)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

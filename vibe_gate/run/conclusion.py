@@ -28,12 +28,15 @@ _WORST_FIRST: tuple[RunOutcome, ...] = ("fail", "error", "inconclusive")
 class WorkflowRun:
     """The outcome. `review` as of a review; `made` is the patch of what the run's agents changed, `patch` its file.
 
+    `bundle` is where it is recorded. `unmatched`: requests that a cassette had no answer to, with the difference.
     `said`: the last messages of agents that no stage comes after, each with its node, without secrets. `names`: the
     files that the agents changed, without secrets.
     """
 
     review: Review
     results: tuple[StageResult, ...]
+    bundle: Path
+    unmatched: tuple[str, ...] = ()
     change: Change | None = None
     names: tuple[str, ...] = ()
     made: bytes = field(default=b"", repr=False)
@@ -93,6 +96,8 @@ def concluded(
         said=tuple((result.node, run.redactor.text(result.message)) for result in last),
         review=Review(summary, notes, stages.begun.subject.gate),
         results=tuple(stages.results),
+        bundle=run.record.directory,
+        unmatched=tuple(stages.session.gateway.unmatched) if stages.session else (),
         change=made,
         names=tuple(run.redactor.text(file.shown_path) for file in changed),
         steers=tuple(run.redactor.text(file.shown_path) for file in steering),

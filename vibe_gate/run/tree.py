@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain.change import Change
-from vibe_gate.errors import InfrastructureError, RevisionError
+from vibe_gate.errors import InfrastructureError, RevisionError, UsageError
 
 if TYPE_CHECKING:
     from vibe_gate.git import Repository, Workspace
@@ -47,6 +47,16 @@ class RunTree:
         if self._folder.exists():
             self.repository.reopen_workspace(self._folder).remove()
         return self.repository.workspace(self._folder, tree)
+
+    def put(self, patch: bytes) -> None:
+        """Change the files by a patch before any agent works. UsageError: it does not fit them."""
+        if not patch:
+            return
+        after = self.workspace.patched(self.now, patch)
+        if not after:
+            raise UsageError("The patch does not fit the workspace: its files changed since the run that made it.")
+        self.workspace.restore(after)
+        self.now = after
 
     def begin_at(self, tree: str, run_id: str, known: Collection[str]) -> bool:
         """Begin with the tree that the run `run_id` left, or this one itself before it died; whether it is here.

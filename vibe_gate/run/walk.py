@@ -20,6 +20,7 @@ from pathlib import Path
 from vibe_gate.domain.agent import Agent, Isolation
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.gate import Budget, Gate
+from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.upkeep import WORKSPACE_DAYS
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.errors import GateError
@@ -40,19 +41,19 @@ Steps = Callable[[Workflow, Stages], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What a face asks for: the workflow `workflow` of the gate, or the `one` stage that is given.
+    """What a face asks for: the workflow `workflow` of the gate, or what `plan` makes of the gate.
 
-    `one` makes that stage of the gate. `model` is for agents that name none. `interactive`: a person is asked before
-    each agent. `apply`: put what the agents changed into the working tree, if the run passes and nothing of it steers
-    agents or decides about a gate. `reviewing`: the verdict is about the change as it was given, whatever agents made
-    of it. `agent` names the agent of `one`, if the gate knows it, `session` the session that it goes on with, if it
-    does. `resumed`: the run that is gone on with.
+    `gate`: in force in place of the one at the trusted revision. `model` is for agents that name none. `interactive`: a
+    person is asked before each agent. `apply`: put what the agents changed into the working tree, if the run passes and
+    nothing of it steers agents or decides about a gate. `reviewing`: the verdict is about the change as it was given,
+    whatever agents made of it. `agent` names the agent of `plan`, if the gate knows it, `session` the session that it
+    goes on with, if it does. `resumed`: the run that is gone on with.
     """
 
     review: ReviewRequest
     workflow: str = ""
-    one: Callable[[Gate], StageRequest] | None = None
-    prompt: str = ""
+    plan: Callable[[Gate], Plan] | None = None
+    gate: Gate | None = None
     model: str | None = None
     interactive: bool = False
     apply: bool = False
@@ -98,7 +99,8 @@ async def run_workflow(
         progress("change", "reading the change")
         with Deadline(world.began, request.review.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
             change = repository.change(request.review.selection)
-            gate = trust.gate_for(repository, change, base=request.review.base, definitions=request.review.definitions)
+            base, definitions = request.review.base, request.review.definitions
+            gate = request.gate or trust.gate_for(repository, change, base=base, definitions=definitions)
             plan = _plan(request, gate)
             begun = _begun(request, plan, change, gate, world)
         if began is not None:
@@ -133,7 +135,7 @@ def _begun(request: RunRequest, plan: Plan, change: Change, gate: Gate, world: W
         request.review, agent=request.agent, session=request.session, model=request.model, reviewing=request.reviewing
     )
     about = {"workflow": plan.id, "mode": mode, "prompt": plan.prompt, "isolation": plan.isolation, "request": asked}
-    if request.one is not None and not request.agent:
+    if request.plan is not None and not request.agent:
         del about["request"]  # an agent of a script, which nobody could give again
     resumed = request.resumed
     if resumed is not None:
@@ -147,15 +149,30 @@ def _begun(request: RunRequest, plan: Plan, change: Change, gate: Gate, world: W
     return begun
 
 
+def one_stage(asked: StageRequest, gate: Gate, patch: bytes = b"") -> Plan:
+    """One agent on its own; `patch` is put into the files before it begins."""
+
+    async def steps(wf: Workflow, stages: Stages) -> None:
+        stages.tree.put(patch)
+        await stages.agent(asked)
+
+    return Plan(id=asked.agent.id, steps=steps, prompt=asked.parts.prompt, isolation=held_in(asked.agent, gate))
+
+
+def one_gate(rubric: Rubric | str, patch: bytes) -> Plan:
+    """Checks and judges of a rubric, of the files with `patch` in them."""
+
+    async def steps(wf: Workflow, stages: Stages) -> None:
+        stages.tree.put(patch)
+        await wf.stage("judge", rubrics=[rubric])
+
+    return Plan(id="judge", steps=steps, prompt="", isolation="none")
+
+
 def _plan(request: RunRequest, gate: Gate) -> Plan:
     """What the request means. UsageError, DefinitionError."""
-    if request.one is not None:
-        asked = request.one(gate)
-
-        async def one(wf: Workflow, stages: Stages) -> None:
-            await stages.agent(asked)
-
-        return Plan(id=asked.agent.id, steps=one, prompt=request.prompt, isolation=held_in(asked.agent, gate))
+    if request.plan is not None:
+        return request.plan(gate)
     found = trust.workflow_named(gate, request.workflow)
     prompt = f"workflow: {found.id}"
     if found.file is not None:

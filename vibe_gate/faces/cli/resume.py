@@ -13,7 +13,7 @@ from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.faces.cli.bundles.runs import RUN_HELP, named, root_of
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument
 from vibe_gate.faces.cli.review import add_wire
-from vibe_gate.faces.cli.run import carried_out, one_stage, present
+from vibe_gate.faces.cli.run import carried_out, one_agent, present
 from vibe_gate.run.resume import Resumed, review_of
 from vibe_gate.run.walk import RunRequest
 from vibe_gate.store import RunResult, read_bundle
@@ -52,10 +52,9 @@ def _request(args: argparse.Namespace, about: Mapping[str, Any], run: RunEntry) 
     return RunRequest(
         review=review_of(kept, wire=args.wire, cassette=Path(args.cassette) if args.cassette else None),
         workflow="" if agent else str(about.get("workflow")),
-        one=one_stage(agent, prompt, model, session) if agent else None,
+        plan=one_agent(agent, prompt, model, session) if agent else None,
         agent=agent,
         session=session,
-        prompt=prompt,
         model=model,
         interactive=mode == "interactive",
         reviewing=kept.get("reviewing") is True,

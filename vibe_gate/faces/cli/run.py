@@ -24,7 +24,7 @@ from vibe_gate.report.terminal import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.prompts import PromptParts
 from vibe_gate.run.stages import StageRequest
-from vibe_gate.run.walk import RunRequest, run_workflow
+from vibe_gate.run.walk import Plan, RunRequest, one_stage, run_workflow
 
 SHOWN_FILES, SHOWN_ROWS = 8, 5
 """Of what agents changed, and of what one said last."""
@@ -90,24 +90,23 @@ def _request(args: argparse.Namespace, environ: Mapping[str, str]) -> RunRequest
     return RunRequest(
         review=review,
         workflow=workflow,
-        one=one_stage(args.agent, args.prompt, args.model, goes_on) if args.agent is not None else None,
+        plan=one_agent(args.agent, args.prompt, args.model, goes_on) if args.agent is not None else None,
         agent=args.agent or "",
         session=goes_on,
-        prompt=args.prompt or "",
         model=args.model,
         interactive=args.interactive,
         apply=args.apply,
     )
 
 
-def one_stage(id: str, prompt: str, model: str | None, goes_on: str = "") -> Callable[[Gate], StageRequest]:
-    """What makes the one stage of `run --agent`, of the gate; `goes_on`: the session that it goes on with."""
+def one_agent(id: str, prompt: str, model: str | None, goes_on: str = "") -> Callable[[Gate], Plan]:
+    """What makes the plan of `run --agent`, of the gate; `goes_on`: the session that it goes on with."""
 
-    def one(gate: Gate) -> StageRequest:
-        agent = trust.agent_named(gate, id)
-        return StageRequest(id=agent.id, agent=agent, parts=PromptParts(prompt=prompt), model=model, resume=goes_on)
+    def plan(gate: Gate) -> Plan:
+        agent, parts = trust.agent_named(gate, id), PromptParts(prompt=prompt)
+        return one_stage(StageRequest(id=agent.id, agent=agent, parts=parts, model=model, resume=goes_on), gate)
 
-    return one
+    return plan
 
 
 def carried_out(

@@ -1,0 +1,125 @@
+"""The pytest plugin: agents, judges and workflows as tests (docs/pytest.md).
+
+vibe    `Vibe`, what the fixture `vibe` gives a test          wire     cassettes, limits, and when a test is skipped
+repo    the repository of the fixture `vibe_repo`             repeat   one test, carried out several times
+
+Every pytest of this environment imports this file, so it imports pytest alone; the rest waits for a test that asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from vibe_gate.faces.pytest_plugin.repo import VibeRepo
+    from vibe_gate.faces.pytest_plugin.vibe import Vibe
+
+MARKER = (
+    "vibe(timeout_s=None, max_usd=None, repeat=1, pass_rate=1.0): limits of a test's agents; how often it is carried "
+    "out, and which share must pass."
+)
+
+REPETITION = pytest.StashKey[int]()
+"""Of an item: which repetition of it is under way, from 1 on."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    group = parser.getgroup("vibe-gate", "agents under test")
+    group.addoption(
+        "--vibe-wire",
+        choices=("live", "record", "replay"),
+        default="replay",
+        help="where the model's answers come from: the model (record keeps them), or cassettes (default)",
+    )
+    group.addoption("--vibe-strict", action="store_true", help="fail tests that would be skipped as undecided")
+    group.addoption(
+        "--vibe-max-usd", type=_usd, metavar="USD", help="what all agents of this session may cost, live or recorded"
+    )
+    group.addoption("--vibe-repeat", type=_count, metavar="N", help="repeat each test of the fixture vibe N times")
+
+
+def _usd(text: str) -> float:
+    usd = float(text)
+    if not 0 < usd < float("inf"):
+        raise ValueError
+    return usd
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise ValueError
+    return count
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker."""
+    config.addinivalue_line("markers", MARKER)
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say what each worker may spend, if the session has a limit."""
+    usd = config.getoption("--vibe-max-usd")
+    if usd is None:
+        return None
+    workers = len(config.getoption("tx", None) or ()) or 1
+    each = f", ${usd / workers:.2f} for each of {workers} workers" if workers > 1 else ""
+    return f"vibe-gate: agents may cost ${usd:.2f}{each}"
+
+
+@pytest.fixture
+def vibe_repo(tmp_path: Path) -> VibeRepo:
+    """A new git repository with one empty commit: `path`, `write(path, text)`, `commit(message)`, `git(*args)`."""
+    from vibe_gate.faces.pytest_plugin.repo import VibeRepo
+
+    return VibeRepo(tmp_path / "repo")
+
+
+@pytest.fixture
+def vibe(request: pytest.FixtureRequest) -> Iterator[Vibe]:
+    """Agents, judges and workflows for this test; they work on `vibe_repo` if the test asks for that, too."""
+    from vibe_gate.faces.pytest_plugin.vibe import Vibe
+
+    workspace = request.getfixturevalue("vibe_repo") if "vibe_repo" in request.fixturenames else request.config.rootpath
+    made = Vibe(request.node, Path(workspace))
+    yield made
+    made.close()
+
+
+def _uses_agents(item: pytest.Item) -> bool:
+    return "vibe" in getattr(item, "fixturenames", ())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Carry a test out as often as its marker or `--vibe-repeat` says."""
+    if not _uses_agents(item):
+        return None
+    from vibe_gate.faces.pytest_plugin import repeat
+
+    return repeat.carried_out(item, nextitem)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tell what could not be decided, or not be carried out, from what failed."""
+    if call.excinfo is None or not _uses_agents(item):
+        return (yield)
+    from vibe_gate.faces.pytest_plugin import wire
+
+    wire.hide_own_frames(call.excinfo)
+    report = yield
+    wire.classify(report, item, call.excinfo)
+    return report
+
+
+def pytest_report_teststatus(report: pytest.TestReport | pytest.CollectReport) -> tuple[str, str, str] | None:
+    """Count a test whose agent could not be run as an error, in whatever phase that was."""
+    return ("error", "E", "ERROR") if report.failed and hasattr(report, "vibe_error") else None

@@ -1,0 +1,47 @@
+"""The repository of the fixture `vibe_repo`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from vibe_gate.faces.pytest_plugin.wire import own_environ
+
+
+class VibeRepo(os.PathLike[str]):
+    """A git repository for one test. The user's own hooks, templates and signing do not reach it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir(parents=True)
+        self.git("init", "--quiet", "--template=", "--initial-branch=main")
+        settings = {"user.name": "vibe", "user.email": "vibe@vibe-gate.invalid", "commit.gpgSign": "false"}
+        for name, value in {**settings, "core.hooksPath": os.devnull, "core.autocrlf": "false"}.items():
+            self.git("config", name, value)
+        self.commit("Begin")
+
+    def __fspath__(self) -> str:
+        return os.fspath(self.path)
+
+    def __repr__(self) -> str:
+        return f"<VibeRepo {str(self.path)!r}>"
+
+    def write(self, path: str, text: str) -> Path:
+        """Write a file, its folders included; where it is."""
+        target = self.path / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8", newline="")
+        return target
+
+    def commit(self, message: str) -> str:
+        """Commit all files as they are; the commit's id."""
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "--message", message)
+        return self.git("rev-parse", "HEAD")
+
+    def git(self, *args: str) -> str:
+        """Run git here; its output without the last newline. AssertionError, with its complaint, if it fails."""
+        done = subprocess.run(["git", *args], cwd=self.path, env=own_environ(), capture_output=True, check=False)
+        assert done.returncode == 0, f"git {' '.join(args)}: {done.stderr.decode(errors='replace').strip()}"
+        return done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")

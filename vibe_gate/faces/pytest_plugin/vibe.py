@@ -1,0 +1,462 @@
+"""What the fixture `vibe` gives a test: agents, judges and workflows as runs of their own, and what they did."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, overload
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from vibe_gate.agent import Stop
+from vibe_gate.domain.agent import Agent
+from vibe_gate.domain.change import Selection
+from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.gate import Budget, Gate
+from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.summary import Summary
+from vibe_gate.errors import GatewayError, InfrastructureError, UsageError
+from vibe_gate.faces.pytest_plugin import REPETITION
+from vibe_gate.faces.pytest_plugin.wire import NO_CASSETTE, Inconclusive, Limits, TestWire, difference, own_environ
+from vibe_gate.gate import trust
+from vibe_gate.gateway import find_upstream
+from vibe_gate.git import open_repository
+from vibe_gate.report import words
+from vibe_gate.run.conclusion import WorkflowRun
+from vibe_gate.run.execution import AgentExecution
+from vibe_gate.run.prompts import PromptParts
+from vibe_gate.run.result import StageResult
+from vibe_gate.run.stages import StageRequest, Watcher
+from vibe_gate.run.walk import Plan, RunRequest, one_gate, one_stage, run_workflow
+from vibe_gate.secrets import Redactor
+from vibe_gate.store import Attachment, FileChange, RunResult, read_bundle
+
+P = ParamSpec("P")
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+
+UNDECIDED = frozenset({"budget", "timeout", "max_turns", "refused", "max_tokens", "no_answer", "two_answers"})
+"""Ends of an agent's session that say nothing about its work."""
+
+JUDGE = """\
+You judge what a coding agent did to a repository. Your working directory holds the files as the agent left them; read \
+them where the question needs it. Give one answer, in the form that is asked for."""
+
+_GATE = pytest.StashKey[Gate | None]()
+
+
+def gate_of(config: pytest.Config) -> Gate | None:
+    """The gate of the project under test, as its working tree has it when the first test asks; None outside of git."""
+    if _GATE not in config.stash:
+        try:
+            with open_repository(config.rootpath, own_environ()) as repository:
+                config.stash[_GATE] = trust.own_gate(repository)
+        except UsageError as error:
+            if type(error) is not UsageError:  # mistakes in its definitions
+                raise
+            config.stash[_GATE] = None
+    return config.stash[_GATE]
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """A run that has ended, in its workspace."""
+
+    run: WorkflowRun
+    workspace: Path
+
+    @property
+    def turns(self) -> list[RunResult]:
+        return [stage.result for stage in self.run.results if stage.bundle]
+
+
+class Vibe:
+    """Agents, judges and workflows for one test.
+
+    `task` is the test's own pytest item. `files`, `tools` and `timeline` are about all agents' runs of the test, in the
+    order in which they began. Whatever cannot be decided (a limit reached, no recorded answer) raises Inconclusive,
+    which skips the test; a model or agent that cannot be reached raises another GateError, which counts as an error.
+    """
+
+    def __init__(self, item: pytest.Item, workspace: Path) -> None:
+        self.task = item
+        self.workspace = workspace
+        self.files = VibeFiles(self)
+        self.tools = VibeTools(self)
+        self.timeline = VibeTimeline(self)
+        self.sync = SyncVibe(self)
+        self._marked = Limits.of(item)
+        self._wire = TestWire(item, self._marked.max_usd, item.stash.get(REPETITION, 1))
+        self._executions: list[AgentExecution] = []
+        self._done: dict[int, _Done] = {}
+        self._begun = 0
+        self._remarks: list[Callable[[RunResult], None]] = []
+
+    # What a test calls
+
+    def run(
+        self,
+        agent: Agent | str,
+        prompt: str,
+        *,
+        context: RunResult | StageResult | Sequence[RunResult | StageResult] = (),
+        workspace: str | os.PathLike[str] | None = None,
+        resume: str | None = None,
+        schema: Mapping[str, Any] | None = None,
+        timeout_s: float | None = None,
+        max_cost_usd: float | None = None,
+        model: str | None = None,
+        watch: Watcher | None = None,
+    ) -> AgentExecution:
+        """Start an agent at once; await what comes back for its turn's RunResult. Arguments as of `run_agent`.
+
+        `agent`: an Agent, or the id of one of the project under test. `model` is asked in place of the agent's own.
+        """
+        cassette, number = self._wire.cassette(), self._next()
+        where = self._where(workspace)
+
+        async def begin(watchers: Sequence[Watcher], stop: Stop) -> WorkflowRun:
+            def plan(gate: Gate) -> Plan:
+                found = agent if isinstance(agent, Agent) else trust.agent_named(gate, agent)
+                stage = StageRequest(
+                    id=found.id,
+                    agent=found,
+                    parts=PromptParts(prompt=prompt),
+                    context=tuple(context) if isinstance(context, Sequence) else (context,),
+                    resume=resume or "",
+                    schema=schema,
+                    model=model,
+                    watchers=watchers,
+                    stop=stop,
+                )
+                return one_stage(stage, gate)
+
+            run = await self._carried_out(where, cassette, plan=plan, timeout_s=timeout_s, max_cost_usd=max_cost_usd)
+            self._done[number] = _Done(run, where)
+            self._require_decided(run)
+            return run
+
+        execution = AgentExecution(begin)
+        if watch is not None:
+            execution.watch(watch)
+        self._executions.append(execution)
+        return execution
+
+    async def workflow(
+        self,
+        id: str,
+        *,
+        workspace: str | os.PathLike[str] | None = None,
+        timeout_s: float | None = None,
+        max_cost_usd: float | None = None,
+        model: str | None = None,
+    ) -> RunResult:
+        """Run a workflow of the project under test; the whole run's RunResult, whose `summary` has the outcome."""
+        cassette, number = self._wire.cassette(needed=False), self._next()
+        where = self._where(workspace)
+        run = await self._carried_out(
+            where, cassette, workflow=id, model=model, timeout_s=timeout_s, max_cost_usd=max_cost_usd
+        )
+        self._done[number] = _Done(run, where)
+        self._require_decided(run)
+        return read_bundle(run.bundle)
+
+    @overload
+    async def judge(self, result: RunResult, rubric: Rubric | str, *, throw_on_fail: bool = True) -> Summary: ...
+
+    @overload
+    async def judge(
+        self,
+        result: RunResult,
+        rubric: Rubric | str | None = None,
+        instructions: str | None = None,
+        *,
+        answer: type[M],
+        throw_on_fail: bool = True,
+    ) -> M: ...
+
+    async def judge(
+        self,
+        result: RunResult,
+        rubric: Rubric | str | None = None,
+        instructions: str | None = None,
+        *,
+        answer: type[M] | None = None,
+        throw_on_fail: bool = True,
+    ) -> Summary | M:
+        """Judge what a run changed, in its workspace, by a rubric of the project or one that is given.
+
+        Without `answer` the rubric's checks and judges decide, as in a review, and a fail raises AssertionError with
+        the findings. With a pydantic model as `answer` one agent that only reads is asked the rubric's questions and
+        the `instructions`, and fills the model; a field `passed` that is False raises AssertionError with all fields.
+        UsageError: nothing is asked, or the files are not those any more on which the run worked.
+        """
+        if answer is None:
+            if rubric is None or instructions is not None:
+                raise UsageError("Without `answer`, vibe.judge takes a rubric and no instructions.")
+            return await self._judged(result, rubric, throw_on_fail=throw_on_fail)
+        filled = await self._answered(result, rubric, instructions or "", answer)
+        if throw_on_fail and getattr(filled, "passed", None) is False:
+            raise AssertionError("\n".join(["the judge says no", *(f"{name}: {value}" for name, value in filled)]))
+        return filled
+
+    def annotate(self, message: str, type: str = "notice", attachment: Attachment | None = None) -> None:
+        """Add a remark to the run that is at work, else to the last one, and to the test's report.
+
+        UsageError, StorageError as of RunResult.annotate.
+        """
+        self.task.add_report_section(_phase(self.task), "vibe", f"{type}: {message}\n")
+        now = datetime.now(UTC)
+
+        def write(result: RunResult) -> None:
+            redactor = Redactor(own_environ())
+            read_bundle(result.bundle_dir, redact=redactor, clock=lambda: now).annotate(message, type, attachment)
+
+        if not self._done or any(not execution.done for execution in self._executions):
+            self._remarks.append(write)
+        else:
+            write(read_bundle(self._done[max(self._done)].run.bundle))
+
+    def runs(self) -> Iterator[RunResult]:
+        """What each agent did, run after run, a workflow's turn after turn."""
+        for number in sorted(self._done):
+            yield from self._done[number].turns
+
+    def close(self) -> None:
+        """Stop what was begun and not awaited."""
+        for execution in self._executions:
+            if not execution.done:
+                execution.abort("The test has ended.")
+
+    # Judges
+
+    async def _judged(self, result: RunResult, rubric: Rubric | str, *, throw_on_fail: bool) -> Summary:
+        of, cassette = self._done_of(result), self._wire.cassette(needed=False)
+        environ = own_environ()
+
+        def plan(gate: Gate) -> Plan:
+            found = trust.rubric_named(gate, rubric) if isinstance(rubric, str) else rubric
+            if found.judged and self._wire.mode != "replay" and find_upstream(environ) is None:
+                raise GatewayError("No credentials for a model were found; `vibe-gate doctor` says what can be set.")
+            return one_gate(found, of.run.made)
+
+        run = await self._carried_out(of.workspace, cassette, plan=plan)
+        self._require_decided(run)
+        summary = run.review.summary
+        if throw_on_fail and summary.outcome == "fail":
+            *findings, verdict = words.concise(summary)
+            raise AssertionError("\n".join([verdict, *findings]))
+        return summary
+
+    async def _answered(self, result: RunResult, rubric: Rubric | str | None, instructions: str, answer: type[M]) -> M:
+        of, cassette = self._done_of(result), self._wire.cassette()
+
+        def plan(gate: Gate) -> Plan:
+            found = trust.rubric_named(gate, rubric) if isinstance(rubric, str) else rubric
+            asked = [f"- {one.question}" for one in found.judged] if found else []
+            prompt = "\n\n".join(filter(None, ["\n".join(asked), instructions]))
+            if not prompt:
+                raise UsageError("vibe.judge asks nothing: give it a rubric with questions, or instructions.")
+            stage = StageRequest(
+                id="judge",
+                agent=Agent(id="judge", system_prompt=JUDGE),
+                parts=PromptParts(prompt=prompt),
+                context=(result,),
+                schema=answer.model_json_schema(),
+            )
+            return one_stage(stage, gate, of.run.made)
+
+        run = await self._carried_out(of.workspace, cassette, plan=plan)
+        self._require_decided(run)
+        try:
+            return answer.model_validate(run.results[0].answer)
+        except ValidationError as error:
+            raise Inconclusive(
+                f"the judge's answer does not fit {answer.__name__}: {error.error_count()} errors"
+            ) from None
+
+    def _done_of(self, result: RunResult) -> _Done:
+        for done in self._done.values():
+            folder = result.bundle_dir
+            if folder == done.run.bundle or folder in [stage.bundle for stage in done.run.results]:
+                return done
+        raise UsageError("vibe.judge takes a result of this test's own vibe.run or vibe.workflow.")
+
+    # One run
+
+    def _next(self) -> int:
+        self._begun += 1
+        return self._begun
+
+    def _where(self, workspace: str | os.PathLike[str] | None) -> Path:
+        return self.workspace if workspace is None else Path(workspace)
+
+    async def _carried_out(
+        self,
+        workspace: Path,
+        cassette: Path | None,
+        *,
+        plan: Callable[[Gate], Plan] | None = None,
+        workflow: str = "",
+        model: str | None = None,
+        timeout_s: float | None = None,
+        max_cost_usd: float | None = None,
+    ) -> WorkflowRun:
+        """Carry out a run within its limits, and note what it was. GateError."""
+        gate = gate_of(self.task.config)
+        budget = gate.file.budget if gate else Budget()
+        with self._wire.limit(max_cost_usd or budget.max_cost_usd) as spending:
+            review = ReviewRequest(
+                Selection("worktree"),
+                definitions=trust.WORKTREE,
+                max_cost_usd=spending.limit_usd,
+                deadline_s=timeout_s or self._marked.timeout_s,
+                wire=self._wire.mode,
+                cassette=cassette,
+            )
+            request = RunRequest(review=review, plan=plan, workflow=workflow, gate=gate, model=model)
+            try:
+                run = await run_workflow(request, start=workspace, environ=own_environ(), clock=_now, progress=_quiet)
+            except GatewayError:
+                if self._wire.mode == "replay" and cassette is not None and not cassette.is_dir():
+                    raise Inconclusive(NO_CASSETTE) from None
+                raise
+            except UsageError:
+                spending.usd = 0.0  # nothing was asked
+                raise
+            spending.usd = run.review.summary.cost.usd
+        await self._note(run)
+        return run
+
+    async def _note(self, run: WorkflowRun) -> None:
+        """Write down what the run was, for reports; and the remarks that were made meanwhile."""
+        summary, result = run.review.summary, read_bundle(run.bundle)
+        remarks, self._remarks = self._remarks, []
+        for write in remarks:
+            write(result)
+        answers = [
+            event.load() async for event in result.timeline.events() if (event.source, event.type) == ("sdk", "usage")
+        ]
+        models = [str(answer["model"]) for answer in answers if "model" in answer]
+        root = self.task.config.rootpath
+        about: dict[str, object] = {
+            "bundle": os.path.relpath(run.bundle, root) if run.bundle.is_relative_to(root) else str(run.bundle),
+            "agent": summary.workflow,
+            "model": ", ".join(dict.fromkeys(models)),
+            "outcome": summary.outcome,
+            "usd": None if summary.cost.basis == "unknown" else summary.cost.usd,
+            "tokens": summary.cost.input_tokens + summary.cost.output_tokens,
+            "turns": len(models),
+            "seconds": summary.duration_ms / 1000,
+        }
+        self.task.user_properties.append(("vibe", about))
+
+    def _require_decided(self, run: WorkflowRun) -> None:
+        """Inconclusive, InfrastructureError: the run says nothing about what its agents are worth."""
+        if run.unmatched:
+            raise Inconclusive(f"no recorded answer: {difference(run.unmatched[0])}")
+        undecided = [stage for stage in run.results if stage.outcome in ("error", "inconclusive")]
+        outcome = run.review.summary.outcome
+        if outcome in ("pass", "fail") or any(stage.status == "aborted" for stage in undecided):
+            return
+        why = "; ".join(f"{stage.node}: {stage.reason}" for stage in undecided if stage.reason)
+        why = why or " ".join(run.review.notes) or words.headline(run.review.summary)
+        known = all(stage.status in UNDECIDED or stage.outcome == "inconclusive" for stage in undecided)
+        error = (Inconclusive if outcome == "inconclusive" or (undecided and known) else InfrastructureError)(why)
+        error.result = read_bundle(run.bundle)  # type: ignore[attr-defined]
+        raise error
+
+
+class VibeFiles:
+    """Files that the test's agents changed."""
+
+    def __init__(self, vibe: Vibe) -> None:
+        self._vibe = vibe
+
+    def changed(self, *globs: str) -> list[FileChange]:
+        """Of every run, those that match one of the globs, or all; a file that two runs changed is there twice."""
+        found = []
+        for result in self._vibe.runs():
+            found += result.files.filter(globs) if globs else result.files.changed()
+        return found
+
+
+class VibeTools:
+    """Tool calls of the test's agents."""
+
+    def __init__(self, vibe: Vibe) -> None:
+        self._vibe = vibe
+
+    def all(self) -> list[Any]:
+        """Every call, run after run."""
+        return [call for result in self._vibe.runs() for call in result.tools.all()]
+
+    def used(self, name: str) -> int:
+        """How often the tool was called, whatever became of it."""
+        return sum(result.tools.used(name) for result in self._vibe.runs())
+
+
+class VibeTimeline:
+    """Events of the test's agents."""
+
+    def __init__(self, vibe: Vibe) -> None:
+        self._vibe = vibe
+
+    async def events(self) -> AsyncIterator[Any]:
+        """Those of each run by time, run after run."""
+        for result in self._vibe.runs():
+            async for event in result.timeline.events():
+                yield event
+
+
+class SyncVibe:
+    """The same for tests that are not async: each call blocks, in an event loop of its own.
+
+    `run` gives the RunResult; Ctrl-C and a time limit end the agent.
+    """
+
+    def __init__(self, vibe: Vibe) -> None:
+        self.run = _blocking(vibe.run)
+        self.judge = _blocking(vibe.judge)
+        self.workflow = _blocking(vibe.workflow)
+        self._vibe = vibe
+
+    def events(self) -> list[Any]:
+        """What `vibe.timeline.events()` gives."""
+
+        async def listed() -> list[Any]:
+            return [event async for event in self._vibe.timeline.events()]
+
+        return _blocking(listed)()
+
+
+def _blocking(function: Callable[P, Awaitable[T]]) -> Callable[P, T]:
+    async def main(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await function(*args, **kwargs)
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(main(*args, **kwargs))
+        raise UsageError("vibe.sync is for tests that are not async; here, await vibe.run(...) and the like.")
+
+    return call
+
+
+def _phase(item: pytest.Item) -> str:
+    """What pytest carries out of the item just now: setup, call or teardown."""
+    return os.environ.get("PYTEST_CURRENT_TEST", "(call)").rpartition("(")[2].removesuffix(")")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _quiet(stage: str, text: str) -> None:
+    """A test hears through `watch`."""

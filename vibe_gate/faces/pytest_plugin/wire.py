@@ -1,0 +1,212 @@
+"""Where a test's answers come from, what it may cost, and what becomes of one that cannot be decided."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from vibe_gate.domain import REPOSITORY_VARIABLES
+from vibe_gate.errors import GateError, InfrastructureError
+
+NO_CASSETTE = "no cassette: record it with `--vibe-wire record`"
+
+_PACKAGE = Path(__file__).parents[2]
+
+MAX_NAME = 100
+"""Characters of a cassette folder's name; file systems take 255 bytes."""
+
+MAX_SHOWN = 100
+"""Characters of a line of a difference."""
+
+
+class Inconclusive(InfrastructureError):
+    """The test cannot be decided: it is skipped, or with `--vibe-strict` fails."""
+
+
+def own_environ() -> dict[str, str]:
+    """This process's environment, without what a git hook that runs pytest ties to its repository."""
+    return {name: value for name, value in os.environ.items() if name not in REPOSITORY_VARIABLES}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the marker says: seconds for each run, USD for all of a repetition's runs, repetitions."""
+
+    timeout_s: float | None = None
+    max_usd: float | None = None
+    repeat: int = 1
+    pass_rate: float = 1.0
+
+    @classmethod
+    def of(cls, item: pytest.Item) -> Limits:
+        """Those of an item; of each keyword the nearest marker counts. pytest.UsageError."""
+        given: dict[str, float] = {}
+        for marker in item.iter_markers("vibe"):
+            names = [field.name for field in fields(cls)]
+            unknown = [*map(str, marker.args), *(name for name in marker.kwargs if name not in names)]
+            if unknown:
+                raise pytest.UsageError(f"The marker vibe takes {', '.join(names)} as keywords, not {unknown[0]}.")
+            given = {**marker.kwargs, **given}
+        wrong = [name for name, value in given.items() if isinstance(value, bool) or not _is_positive(value)]
+        if wrong or not 0 < given.get("pass_rate", 1) <= 1 or given.get("repeat", 1) % 1:
+            raise pytest.UsageError(
+                f"The marker vibe of {item.name}: {wrong[0] if wrong else 'a value'} is no such limit."
+            )
+        if (times := item.config.getoption("--vibe-repeat")) is not None:
+            given["repeat"] = times
+        return cls(**given)  # type: ignore[arg-type]
+
+
+def _is_positive(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and value > 0)
+
+
+class Allowance:
+    """USD that runs may cost together; safe for threads. `spent` is a sentence for when nothing is left."""
+
+    def __init__(self, usd: float, spent: str) -> None:
+        self._left = usd
+        self._spent = spent
+        self._lock = threading.Lock()
+
+    def reserve(self, usd: float) -> float:
+        """Set aside `usd`, or what is left. Inconclusive: nothing is."""
+        with self._lock:
+            reserved = min(usd, self._left)
+            if reserved <= 0:
+                raise Inconclusive(self._spent)
+            self._left -= reserved
+        return reserved
+
+    def give_back(self, usd: float) -> None:
+        """Take back what was set aside and not spent."""
+        with self._lock:
+            self._left += usd
+
+
+_SHARE = pytest.StashKey[Allowance | None]()
+
+
+def share_of(config: pytest.Config) -> Allowance | None:
+    """What the runs of this process may cost of `--vibe-max-usd`; None without a limit."""
+    if _SHARE not in config.stash:
+        usd: float | None = config.getoption("--vibe-max-usd")
+        workers = getattr(config, "workerinput", {}).get("workercount", 1)
+        said = "the budget of --vibe-max-usd is spent" + (" (this worker's share)" if workers > 1 else "")
+        config.stash[_SHARE] = None if usd is None else Allowance(usd / workers, said)
+    return config.stash[_SHARE]
+
+
+class TestWire:
+    """One repetition of a test: where each of its runs is recorded, and what they may cost."""
+
+    __test__ = False  # no test, whatever its name begins with
+
+    def __init__(self, item: pytest.Item, max_usd: float | None, repetition: int) -> None:
+        self.mode: Literal["live", "record", "replay"] = item.config.getoption("--vibe-wire")
+        own = None if max_usd is None else Allowance(max_usd, "the test's max_usd is spent")
+        self._allowances = [one for one in (own, share_of(item.config)) if one is not None]
+        self._folder = item.path.parent / "cassettes" / item.path.stem / _folder_name(item)
+        self._repetition = repetition
+        self._runs = 0
+
+    def cassette(self, *, needed: bool = True) -> Path | None:
+        """The folder of the next run's cassette; None if the wire is live.
+
+        Inconclusive: there is nothing to replay, though it is `needed`.
+        """
+        self._runs += 1
+        if self.mode == "live":
+            return None
+        folder = self._folder / (f"r{self._repetition}-{self._runs}" if self._repetition > 1 else str(self._runs))
+        if self.mode == "record":
+            shutil.rmtree(self._folder if (self._repetition, self._runs) == (1, 1) else folder, ignore_errors=True)
+        elif needed and not folder.is_dir():
+            raise Inconclusive(NO_CASSETTE)
+        return folder
+
+    @contextmanager
+    def limit(self, usd: float) -> Iterator[RunSpending]:
+        """Set aside what a run may cost, at most `usd`; what it did not cost is given back. Inconclusive."""
+        if self.mode == "replay":
+            yield RunSpending(usd, 0.0)
+            return
+        reserved: list[float] = []
+        spending = RunSpending(usd, usd)
+        try:
+            for allowance in self._allowances:
+                reserved.append(allowance.reserve(spending.limit_usd))
+                spending.limit_usd = reserved[-1]
+            spending.usd = spending.limit_usd  # until the run says what it cost
+            yield spending
+        finally:
+            cost = spending.usd if len(reserved) == len(self._allowances) else 0.0
+            for allowance, usd in zip(self._allowances, reserved, strict=False):
+                allowance.give_back(usd - cost)
+
+
+@dataclass(slots=True)
+class RunSpending:
+    """What a run may cost, and what it did."""
+
+    limit_usd: float
+    usd: float
+
+
+def _folder_name(item: pytest.Item) -> str:
+    """The test's name, its class and parameters included, as a folder's; with a hash if it had to be changed."""
+    name = item.nodeid.partition("::")[2].replace("::", ".")
+    plain = re.sub(r"\[(.*)\]$", r"-\1", name, flags=re.DOTALL)
+    safe = re.sub(r"[^A-Za-z0-9_.=-]+", "_", plain)[:MAX_NAME]
+    return safe if safe == plain else f"{safe}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def difference(unmatched: str) -> str:
+    """The first line in which a request differs from the recorded one, on one line; as of Cassette.difference."""
+    lines = unmatched.splitlines()
+    changed = [line for line in lines[1:] if line[:1] in "-+" and not line.startswith(("---", "+++"))]
+    first = next(([line] for line in changed), lines[:1])
+    other = [line for line in changed if line[0] != first[0][0]][:1]
+    return " / ".join(" ".join(line.split())[:MAX_SHOWN] for line in first + other)
+
+
+def hide_own_frames(excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+    """Leave out of a traceback what lies inside of vibe_gate: the test's own line is what counts."""
+    kept = excinfo.traceback.filter(lambda entry: not _is_own(entry.path))
+    if kept:
+        excinfo.traceback = kept
+
+
+def _is_own(path: Path | str) -> bool:
+    return Path(path).is_relative_to(_PACKAGE)
+
+
+def classify(report: pytest.TestReport, item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+    """Make a report of what was raised: Inconclusive skips, any other GateError is an error and no failure."""
+    error = _gate_error(excinfo.value)
+    if error is None or not report.failed:
+        return
+    if not isinstance(error, Inconclusive):
+        report.vibe_error = True  # type: ignore[attr-defined]
+    elif not item.config.getoption("--vibe-strict"):
+        path, line, _ = item.reportinfo()
+        report.outcome = "skipped"
+        report.longrepr = (os.fspath(path), (line or 0) + 1, f"Skipped: {error}")
+
+
+def _gate_error(error: BaseException) -> GateError | None:
+    """The error, or the first of a group that holds nothing but such errors."""
+    if isinstance(error, BaseExceptionGroup):
+        ours, others = error.split(GateError)
+        return _gate_error(ours.exceptions[0]) if ours and not others else None
+    return error if isinstance(error, GateError) else None
