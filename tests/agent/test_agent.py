@@ -457,6 +457,7 @@ def test_todos_are_told_apart_with_their_texts():
         "2": ("TaskUpdate", {"taskId": "7", "status": "completed"}, {"success": True}),
         "3": ("TaskUpdate", {"taskId": "7", "owner": "me"}, {"success": True}),
         "4": ("TodoWrite", {"todos": [{"content": "Read b.py", "status": "in_progress"}]}, {}),
+        "5": ("TodoWrite", {"todos": [{"content": "Read c.py", "status": "completed"}]}, {}),
     }
     seen = Transcript()
     blocks = [ToolUseBlock(name, tool, given) for name, (tool, given, _) in calls.items()]
@@ -468,7 +469,8 @@ def test_todos_are_told_apart_with_their_texts():
     assert [item["tool"] for item in items if item["type"] == "message"] == [tool for tool, *_ in calls.values()]
     todos = [(item["action"], item["text"], item["status"]) for item in items if item["type"] == "todo"]
     assert todos == [
-        ("add", "Read a.py", "pending"), ("update", "Read a.py", "completed"), ("set", "Read b.py", "in_progress")
+        ("add", "Read a.py", "pending"), ("update", "Read a.py", "completed"), ("set", "Read b.py", "in_progress"),
+        ("update", "Read b.py", "deleted"), ("set", "Read c.py", "completed"),
     ]  # fmt: skip
 
 

@@ -116,7 +116,8 @@ def test_a_turns_summary_has_the_seeds_names(store: Store) -> None:
     turn = document(run.directory / "nodes/judge-quality/turn-001/summary.json")
     assert turn["testId"] == f"{run.run_id}/judge-quality/turn-001"
     assert turn["metrics"] == {
-        "totalTokens": 1234, "totalCostUsd": 0.0125, "durationMs": 1500, "toolCalls": 1, "filesChanged": 0,
+        "totalTokens": 1234, "totalCostUsd": 0.0125, "costBasis": "known", "durationMs": 1500, "toolCalls": 1,
+        "filesChanged": 0,
     }  # fmt: skip
     assert turn["fileStats"] == {"added": 0, "modified": 0, "deleted": 0, "renamed": 0, "total": 0}
     (call,) = turn["toolCalls"]

@@ -158,6 +158,10 @@ def test_a_content_is_read_as_text_bytes_or_a_stream(reviewed: RunResult) -> Non
     assert list((reviewed.bundle_dir / "files/after").glob(f"{packed.sha256}.bin.gz"))
     with packed.stream() as stream:
         assert [len(stream.read(8000)) for _ in range(4)] == [8000, 8000, 4000, 0]
+    assert reviewed.content(packed.sha256) == packed.bytes()
+    for unknown in ("0" * 64, "../run.json"):
+        with pytest.raises(StorageError, match="has no content"):
+            reviewed.content(unknown)
     latin = found(reviewed, paths.decode(b'latin-\xe9 "quoted"\t.txt')).after
     assert latin is not None and latin.text() == "caf\ufffds\n"
 
@@ -217,8 +221,9 @@ def test_a_damaged_gzip_is_an_integrity_error(store: Store, damage) -> None:
     replace(path, damage(path.read_bytes()))
     (file,) = result.files.changed()
     assert file.after is not None
-    with pytest.raises(IntegrityError, match=path.name):
-        file.after.bytes()
+    for read in (file.after.bytes, lambda: result.content(path.name[:64])):
+        with pytest.raises(IntegrityError, match=path.name):
+            read()
 
 
 def found(result: RunResult, path: str) -> FileChange:

@@ -33,6 +33,7 @@ from vibe_gate.agent.allowed import PROTECTED, built_in, refusal
 from vibe_gate.agent.conclusion import Observed, conclude, plain
 from vibe_gate.agent.process import Launch
 from vibe_gate.agent.task import Conversation, ProgressKind, Recorder, Task, TurnProgress
+from vibe_gate.domain.turn import TodoChanges
 from vibe_gate.domain.wire import ANSWER_TOOL, FINAL_STOPS, Ending, ModelCost, SessionCost
 from vibe_gate.errors import AgentError
 
@@ -165,6 +166,7 @@ class _Session:
         self.record = record
         self.seen = Observed(free_text=task.schema is None)
         self.transcript = transcript.Transcript()
+        self._todos = TodoChanges()
         named = {tool.split("__")[1] for tool in task.tools if tool.startswith("mcp__")}
         self.tools = (*task.tools, *(f"mcp__{server}" for server in task.mcp_servers if server not in named))
         self._telling = asyncio.Lock()
@@ -282,7 +284,7 @@ class _Session:
         ok = call.get("hook_event_name") == "PostToolUse"
         result = call.get("tool_response") if ok else call.get("error")
         await self.tell("tool.ended", **_about(call), ok=ok, result=result)
-        for todo in self.transcript.todos(str(call.get("tool_name")), call.get("tool_input"), result) if ok else ():
+        for todo in self._todos.of(str(call.get("tool_name")), call.get("tool_input"), result) if ok else ():
             await self.tell("todo", text=todo["text"], status=todo["status"])
         if self.task.stop.reason:
             await asyncio.sleep(HELD_S)

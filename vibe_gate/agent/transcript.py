@@ -18,6 +18,7 @@ from claude_agent_sdk import (
     UserMessage,
 )
 
+from vibe_gate.domain.turn import TodoChanges
 from vibe_gate.domain.wire import ANSWER_TOOL
 
 Item = dict[str, Any]
@@ -28,7 +29,7 @@ class Transcript:
 
     def __init__(self) -> None:
         self._calls: dict[str, tuple[str, object]] = {}  # by id: the tool's name and its input
-        self._subjects: dict[str, str] = {}  # of tasks, by the id that the CLI gave them
+        self._todos = TodoChanges()
         self._answers: dict[str | None, Item] = {}  # usage of the answer that is coming, by subagent
 
     def items(self, message: object) -> Iterator[Item]:
@@ -44,7 +45,7 @@ class Transcript:
                     yield {"type": "message", "role": "user", "content": "", **self._user(block), **_uuid(message)}
                     if isinstance(block, ToolResultBlock) and not block.is_error:
                         name, given = self._calls.get(block.tool_use_id, ("", {}))
-                        yield from self.todos(name, given, message.tool_use_result)
+                        yield from self._todos.of(name, given, message.tool_use_result)
             case SystemMessage():
                 yield {"type": "system", "subtype": message.subtype, "data": json_safe(message.data)}
             case _:
@@ -62,22 +63,6 @@ class Transcript:
             later = {name: value for name, value in (event.get("usage") or {}).items() if value is not None}
             return {"type": "usage", "tokens": _tokens(begun.pop("usage") | later), **begun}
         return None
-
-    def todos(self, tool: str, given: object, result: object) -> Iterator[Item]:
-        """The changes that a call made to the agent's own list, in both of the forms in which the CLI offers it."""
-        given, result = given if isinstance(given, dict) else {}, result if isinstance(result, dict) else {}
-        told = [result.get("task"), *(result.get("tasks") or ())]
-        for task in (each for each in told if isinstance(each, dict)):
-            self._subjects[str(task.get("id"))] = str(task.get("subject", ""))
-        if tool == "TaskCreate":
-            yield _todo("add", str(given.get("subject") or ""), given.get("status"))
-        elif tool == "TaskUpdate" and given.get("status"):
-            number = str(given.get("taskId") or "")
-            yield _todo("update", self._subjects.get(number, number), given["status"])
-        elif tool == "TodoWrite":
-            for todo in given.get("todos") or []:
-                if isinstance(todo, dict):
-                    yield _todo("set", str(todo.get("content", "")), todo.get("status"))
 
     def _said(self, block: object) -> Item:
         match block:
@@ -113,10 +98,6 @@ def _tokens(usage: Item) -> dict[str, int]:
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
     fresh, read, written, output = (value if isinstance(value := usage.get(name), int) else 0 for name in names)
     return {"input": fresh + read + written, "output": output, "cache_read": read, "cache_write": written}
-
-
-def _todo(action: str, text: str, status: object) -> Item:
-    return {"type": "todo", "action": action, "text": text, "status": str(status or "pending")}
 
 
 def answer_ids(message: object) -> list[str]:

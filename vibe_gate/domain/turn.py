@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -73,3 +74,39 @@ class TurnChange:
     files: tuple[TurnFile, ...] = ()
     before: str = ""
     after: str = ""
+
+
+class TodoChanges:
+    """What calls changed in an agent's own list, in both of the forms in which Claude Code offers it.
+
+    One for each reader of a session: what later calls mean depends on earlier ones.
+    """
+
+    def __init__(self) -> None:
+        self._subjects: dict[str, str] = {}  # of tasks, by the id that Claude Code gave them
+        self._listed: tuple[str, ...] = ()
+
+    def of(self, tool: str, given: object, result: object) -> Iterator[dict[str, str]]:
+        """The todo events of a call that succeeded, given its input and what it answered."""
+        given, result = given if isinstance(given, dict) else {}, result if isinstance(result, dict) else {}
+        told = [result.get("task"), *_items(result.get("tasks"))]
+        for task in (each for each in told if isinstance(each, dict)):
+            self._subjects[str(task.get("id"))] = str(task.get("subject", ""))
+        if tool == "TaskCreate":
+            yield _todo("add", str(given.get("subject") or ""), given.get("status"))
+        elif tool == "TaskUpdate" and given.get("status"):
+            number = str(given.get("taskId") or "")
+            yield _todo("update", self._subjects.get(number, number), given["status"])
+        elif tool == "TodoWrite":  # the whole list anew
+            todos = [todo for todo in _items(given.get("todos")) if isinstance(todo, dict)]
+            before, self._listed = self._listed, tuple(str(todo.get("content", "")) for todo in todos)
+            yield from (_todo("update", text, "deleted") for text in before if text not in self._listed)
+            yield from (_todo("set", str(todo.get("content", "")), todo.get("status")) for todo in todos)
+
+
+def _items(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _todo(action: str, text: str, status: object) -> dict[str, str]:
+    return {"type": "todo", "action": action, "text": text, "status": str(status or "pending")}

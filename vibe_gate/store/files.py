@@ -25,7 +25,7 @@ from vibe_gate.store.contents import LARGEST_CONTENT, digest_of, read_content
 from vibe_gate.store.turn_summary import FileStats, count
 
 _SUFFIXES = (".txt", ".txt.gz", ".bin", ".bin.gz")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+SHA256 = re.compile(r"[0-9a-f]{64}")
 _BINARY = re.compile(rb"^(?:GIT binary patch|Binary files .* differ)$", re.MULTILINE)
 
 
@@ -59,23 +59,36 @@ class StoredContent:
                 f"the limit of {LARGEST_CONTENT:,}."
             )
         path = self._bundle.path(f"files/{self._side}/{self.sha256}")
-        if _SHA256.fullmatch(self.sha256) is None:
+        if SHA256.fullmatch(self.sha256) is None:
             raise corrupt(path, "its name is not a sha-256")
-        try:
-            folder = self._bundle.folder().below(f"files/{self._side}")
-            name = next(name for suffix in _SUFFIXES if folder.has(name := self.sha256 + suffix))
-            data = read_content(folder, name)
-        except (FileNotFoundError, StopIteration) as error:
-            raise corrupt(path, "it is missing") from error
-        except OSError as error:
-            raise unreadable(path, error) from error
-        if data is None or len(data) != self.size or digest_of(data) != self.sha256:
-            raise corrupt(path.with_name(name), "its content does not match the size and hash that the bundle says")
+        data = stored(self._bundle, self._side, self.sha256)
+        if data is None:
+            raise corrupt(path, "it is missing")
+        if len(data) != self.size:
+            raise corrupt(path, "its content does not match the size that the bundle says")
         return data
 
     def stream(self) -> BinaryIO:
         """The content as an open binary file, after its hash was compared. StorageError, IntegrityError."""
         return io.BytesIO(self.bytes())
+
+
+def stored(bundle: BundleLocation, side: Side, sha256: str) -> bytes | None:
+    """The content of that hash on one side, None if the bundle has none. StorageError, IntegrityError."""
+    path = bundle.path(f"files/{side}/{sha256}")
+    try:
+        folder = bundle.folder().below(f"files/{side}")
+        name = next((name for suffix in _SUFFIXES if folder.has(name := sha256 + suffix)), None)
+        if name is None:
+            return None
+        data = read_content(folder, name)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if data is None or digest_of(data) != sha256:
+        raise corrupt(path.with_name(name), "its content does not match the hash in its name")
+    return data
 
 
 class StoredPatch:

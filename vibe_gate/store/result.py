@@ -180,6 +180,7 @@ class RunResult:
         return TurnMetrics(
             total_tokens=summary.cost.input_tokens + summary.cost.output_tokens,
             total_cost_usd=summary.cost.usd,
+            cost_basis=summary.cost.basis,
             duration_ms=summary.duration_ms,
             tool_calls=calls,
             files_changed=len(summary.change.files),
@@ -224,6 +225,18 @@ class RunResult:
         if self._is_run:
             return files.of_run(self._bundle, self._run_summary().change.files)
         return files.of_turn(self._bundle, self._turn_summary().files)
+
+    def content(self, sha256: str) -> bytes:
+        """A stored content by its sha-256 in hex, of either side; a run's turns are looked through, too.
+
+        StorageError: the bundle has none of that hash. IntegrityError: its bytes have another.
+        """
+        if files.SHA256.fullmatch(sha256) is not None:
+            for bundle in (self._bundle, *self._turn_bundles()):
+                before, after = files.stored(bundle, "before", sha256), files.stored(bundle, "after", sha256)
+                if (data := before if after is None else after) is not None:
+                    return data
+        raise StorageError(f"The bundle has no content with the hash {sha256[:64]!r}.")
 
     @property
     def tools(self) -> Tools:

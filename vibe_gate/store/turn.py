@@ -148,6 +148,7 @@ class TurnRecorder:
         metrics = TurnMetrics(
             total_tokens=ending.cost.input_tokens + ending.cost.output_tokens,
             total_cost_usd=ending.cost.usd,
+            cost_basis=ending.cost.basis,
             duration_ms=ending.duration_ms,
             tool_calls=len(calls),
             files_changed=len(made.files),

@@ -15,14 +15,19 @@ from pydantic import Field
 from vibe_gate.domain import escape
 from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.model import Many, Named
+from vibe_gate.domain.summary import CostBasis
 from vibe_gate.domain.turn import TODO_STATUSES, SeedModel, TodoStatus, TurnFile, TurnGit, TurnTodo
 
 
 class TurnMetrics(SeedModel):
-    """What the turn used. Tokens, USD, milliseconds, counts; None is "not known" and left out of the file."""
+    """What the turn used. Tokens, USD, milliseconds, counts; None is "not known" and left out of the file.
+
+    `cost_basis` "unknown": the USD are the most that it may have cost.
+    """
 
     total_tokens: int | None = None
     total_cost_usd: float | None = None
+    cost_basis: CostBasis | None = None
     duration_ms: int | None = None
     tool_calls: int | None = None
     files_changed: int | None = None
@@ -56,12 +61,23 @@ class ToolCall(SeedModel):
     hook_ref: HookRef
 
 
+MOST_LACKS = 3
+"""Of what a capture lacks, in one line; the rest is in the turn's summary."""
+
+
 class HookCaptureStatus(SeedModel):
     """Whether every tool call was seen to start and to end, and what was not."""
 
     complete: bool = True
     missing_events: Many[str] = ()
     warnings: Many[str] = ()
+
+    @property
+    def lacks(self) -> str:
+        """What was not seen, in a few words for people; "" of a complete capture."""
+        every = (*(f"no {event}" for event in self.missing_events), *self.warnings)
+        more = f" and {len(every) - MOST_LACKS} more" if len(every) > MOST_LACKS else ""
+        return "" if self.complete else (", ".join(every[:MOST_LACKS]) or "no reason recorded") + more
 
 
 class Redacted(SeedModel):

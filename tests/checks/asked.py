@@ -1,0 +1,58 @@
+"""Asking a check about a change made of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from domain.changes import change, read
+
+from vibe_gate.checks import CHECKS, run_check
+from vibe_gate.checks.conduct import Conduct
+from vibe_gate.checks.contract import CheckInput, CheckResult, CommandRun
+from vibe_gate.domain.change import FileDiff, Side
+from vibe_gate.domain.rubric import Criterion
+
+
+def _no_command(argv: tuple[str, ...], timeout_s: float, side: Side) -> CommandRun:
+    raise AssertionError(f"{argv} was run")
+
+
+def ask(
+    check: str,
+    *files: FileDiff,
+    only: tuple[str, ...] = (),
+    must: bool = True,
+    policy: tuple[str, ...] = (),
+    command: tuple[str, ...] | None = None,
+    run_command: Callable[[tuple[str, ...], float, Side], CommandRun] = _no_command,
+    redact: Callable[[str], str] = str,
+    conduct: Sequence[Conduct] = (),
+    **options: object,
+) -> CheckResult:
+    """The check's answer (`only`: the criterion's own paths); what every answer promises is asserted on the way."""
+    criterion = Criterion(
+        id="asked", kind="check", check=None if command else check, command=command, must=must, paths=only,
+        options=options,
+    )  # fmt: skip
+    CHECKS[check].options.model_validate(options)
+    result = run_check(
+        CheckInput(
+            change=change(*files), criterion=criterion, read=read, run_command=run_command,
+            policy=policy, redact=redact, conduct=lambda: tuple(conduct),
+        )
+    )  # fmt: skip
+    assert 0 < len(result.reason) <= 280
+    assert result.reason.isprintable()
+    assert bool(result.findings) == (result.outcome == "fail")
+    for finding in result.findings:
+        assert finding.criterion == "asked"
+        assert finding.level == ("failure" if must else "warning")
+        assert finding.message.isprintable()
+        assert finding.model_dump_json()
+        assert all(evidence.standing == "holds" for evidence in finding.evidence)
+    return result
+
+
+def places(result: CheckResult) -> list[tuple[str, int]]:
+    """Where the findings point."""
+    return [(finding.path, finding.line) for finding in result.findings]
