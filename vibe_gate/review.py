@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from vibe_gate import __version__
-from vibe_gate.checks import CheckResults, run_checks
+from vibe_gate.checks import CheckResults, conduct, run_checks
+from vibe_gate.checks.conduct import Conduct
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
@@ -27,15 +28,15 @@ from vibe_gate.domain.gate import Budget, Gate, Waivers
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
-from vibe_gate.errors import GateError, InfrastructureError
+from vibe_gate.errors import GateError, InfrastructureError, StorageError
 from vibe_gate.gate import trust
-from vibe_gate.gate.authorship import Authorship
+from vibe_gate.gate.authorship import Authorship, writers
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.judging import Deadline, assemble
 from vibe_gate.judging.assemble import JudgeResult, RunVerdict, assemble_verdict
 from vibe_gate.receipts.issue import ReceiptIssuer
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import STORE, State, Store, captures, open_state, open_store
+from vibe_gate.store import STORE, State, Store, captures, open_state, open_store, read_bundle
 
 if TYPE_CHECKING:
     from vibe_gate.judging.judge import JudgeContext, OpenSession
@@ -210,7 +211,10 @@ async def gate_stage(
     with run.deadline.interrupting():
         checked = sum(one.kind == "check" for rubric in subject.rubrics for one in rubric.criterion)
         progress("checks", f"{counted(len(change.files), 'file')}, {counted(checked, 'check')}")
-        checks = run_checks(subject.rubrics, change, gate.file.policy.block, repository, run, subject.checks_node)
+        acted = cache(partial(_conduct, subject, repository, run))
+        checks = run_checks(
+            subject.rubrics, change, gate.file.policy.block, repository, run, subject.checks_node, acted
+        )
         impact = trust.policy_impact(change, gate, run.environ, repository.read)
         waivers = trust.waivers(run.state, gate, run.environ, run.clock().date())
         waivers = trust.approved(waivers, impact, request.approval)
@@ -223,6 +227,18 @@ async def gate_stage(
     return GateResult(subject, checks, waivers, impact, answers)
 
 
+def _conduct(subject: ReviewSubject, repository: Repository, run: RunContext) -> tuple[Conduct, ...]:
+    """What agents did: those of the stages before this gate, and captured sessions that wrote files of the change."""
+    sessions = writers(subject.change.files, captures.written_blobs(run.state))
+    authors = tuple(conduct.of_session(name, captures.session_in(repository.root, name)) for name in sessions)
+    if not subject.agents:
+        return authors
+    try:
+        return (*conduct.of_stages(read_bundle(run.record.directory), subject.agents), *authors)
+    except StorageError as error:
+        return (*(Conduct(name=node, unread=str(error)) for node in subject.agents), *authors)
+
+
 def _concluded(judged: GateResult, repository: Repository, run: RunContext) -> Review:
     change, gate, answers = judged.subject.change, judged.subject.gate, judged.answers
     verdict = judged.verdict(intact=is_still_there(repository, change))
@@ -231,8 +247,18 @@ def _concluded(judged: GateResult, repository: Repository, run: RunContext) -> R
     issuer = ReceiptIssuer(repository, change, gate, run, summary, answers, judged.impact.fingerprint, verdict.waivers)
     summary = seal(run, summary, verdict.waivers, issuer)
     expired = judged.waivers.remarks(summary.findings, [file.path for file in change.files])
-    notes = (*repository.remarks, *assemble.notes(run, answers, judged.checks, verdict), *expired, issuer.note)
+    told = assemble.notes(run, answers, judged.checks, verdict)
+    notes = (*repository.remarks, *told, *expired, captured_note(run), issuer.note)
     return Review(summary, tuple(run.redactor.text(note) for note in notes if note), gate)
+
+
+def captured_note(run: RunContext) -> str:
+    """A line about turns of the run whose capture is incomplete, or ""."""
+    if run.record.lost or not run.record.has_turns:
+        return ""
+    with suppress(StorageError):
+        return conduct.capture_note(read_bundle(run.record.directory))
+    return ""
 
 
 def keep_contents(repository: Repository, change: Change, run: RunContext, *, named: bool = True) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks.asking import ask, places
+from checks.asked import ask, places
 from domain.changes import added
 
 from vibe_gate.checks.command import OutputForm, remarks

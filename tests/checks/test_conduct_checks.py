@@ -2,25 +2,92 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from checks.asking import ask
+from checks.asked import ask
 from domain.changes import added
 from pydantic import ValidationError
 
 from vibe_gate.checks import CHECKS
+from vibe_gate.checks.conduct import Conduct
+from vibe_gate.domain.turn import TurnTodo
 
 CONDUCT: dict[str, dict[str, Any]] = {
-    "tools-only": {"tools": ["Read"]}, "tool-used": {"tool": "Read"}, "cost-under": {"max_usd": 1.0},
-    "todos-completed": {}, "no-errors-in-logs": {},
+    "tools-only": {"tools": ["Read", "mcp__docs__*"]}, "tool-used": {"tool": "Read", "min": 2},
+    "cost-under": {"max_usd": 1.0}, "todos-completed": {}, "no-errors-in-logs": {"ignore": ["0 errors"]},
+    "complete-capture": {},
 }  # fmt: skip
+OF_SESSIONS = ("tools-only", "todos-completed")
+
+
+class Called(NamedTuple):
+    name: str
+    ok: bool = True
+
+
+def turn(**more: Any) -> Conduct:
+    """A turn that all checks pass, but for what is said of it."""
+    good: dict[str, Any] = {
+        "name": "fix", "calls": [Called("Read"), Called("Read"), Called("StructuredOutput")], "usd": 0.75,
+        "todos": [TurnTodo(text="mend", status="completed")],
+        "log": lambda: ["ERROR: 0 errors found", "ok"],
+    }  # fmt: skip
+    return Conduct(**(good | more))
+
+
+session = partial(turn, name="Claude Code session 5e551011", usd=None, is_session=True)
+PENDING = [TurnTodo(text="mend", status="pending")]
 
 
 @pytest.mark.parametrize("check", CONDUCT)
-def test_without_an_agent_of_ours_there_is_nothing_to_look_at(check: str) -> None:
-    assert ask(check, added("a", b"x"), **CONDUCT[check]).outcome == "not_applicable"
+def test_without_an_agent_there_is_nothing_to_look_at_and_what_was_not_recorded_is_no_pass(check: str) -> None:
+    def answer(*conduct: Conduct) -> str:
+        return ask(check, added("a", b"x"), conduct=conduct, **CONDUCT[check]).outcome
+
+    gone = Conduct(name="fix", unread="its turn was not recorded")
+    assert answer() == "not_applicable"
+    assert answer(turn()) == "pass"
+    assert answer(gone) == {"complete-capture": "fail"}.get(check, "abstain")
+    assert answer(session()) == ("pass" if check in OF_SESSIONS else "not_applicable")
+    assert answer(session(unread="2 events of it could not be kept")) == (
+        "abstain" if check in OF_SESSIONS else "not_applicable"
+    )
+
+
+@pytest.mark.parametrize(
+    ("check", "conduct", "outcome", "reason"),
+    [
+        ("tools-only", turn(calls=[Called("Bash", ok=False), Called("mcp__docs__get")]), "fail", "fix used Bash."),
+        ("tools-only", turn(calls=[Called("Bash")], superseded=True), "fail", "fix used Bash."),
+        ("tools-only", session(calls=[Called("Bash")]), "fail", "Claude Code session 5e551011 used Bash."),
+        ("tool-used", turn(calls=[Called("Read"), Called("Read", ok=False)]), "fail",
+         "Read succeeded 1 time of 2 wanted, and failed 1 time."),
+        ("cost-under", turn(usd=1.25), "fail", "$1.2500 is more than $1.0000 (fix $1.2500)."),
+        ("cost-under", turn(usd=1.25, usd_at_most=True), "abstain",
+         "It cost at most $1.2500: a model has no list price (fix $1.2500)."),
+        ("cost-under", turn(usd=None), "abstain", "What fix cost is not known."),
+        ("todos-completed", turn(todos=PENDING), "fail", "fix: pending: mend."),
+        ("todos-completed", turn(todos=PENDING, superseded=True), "not_applicable", "No agent had a list of todos."),
+        ("todos-completed", session(todos=PENDING), "fail", "Claude Code session 5e551011: pending: mend."),
+        ("no-errors-in-logs", turn(log=lambda: ["x ERROR y"] * 5), "fail",
+         "fix: x ERROR y; fix: x ERROR y; fix: x ERROR y; and 2 more."),
+        ("no-errors-in-logs", turn(log=lambda: ["x ERROR y"], superseded=True), "not_applicable",
+         "There is no turn of an agent to look at."),
+        ("complete-capture", turn(lacks="no PostToolUse toolu_1"), "fail", "fix: no PostToolUse toolu_1."),
+    ],
+)  # fmt: skip
+def test_conduct_is_answered_with_what_it_rests_on(check: str, conduct: Conduct, outcome: str, reason: str) -> None:
+    result = ask(check, added("a", b"x"), conduct=[conduct], **CONDUCT[check])
+    assert (result.outcome, result.reason) == (outcome, reason)
+
+
+def test_all_turns_together_cost_and_use_a_tool() -> None:
+    both = [turn(), turn(name="fix-b", calls=[])]
+    assert ask("cost-under", added("a", b"x"), conduct=both, max_usd=1.0).outcome == "fail"
+    assert ask("tool-used", added("a", b"x"), conduct=both, tool="Read", min=2).outcome == "pass"
 
 
 # the table
@@ -28,7 +95,7 @@ def test_without_an_agent_of_ours_there_is_nothing_to_look_at(check: str) -> Non
 PRODUCT = """no-secrets, no-conflict-markers, no-deleted-files, no-deleted-tests, no-skipped-tests, only-paths,
 forbidden-paths, forbidden-pattern, required-companion, max-changed-lines, no-binary, no-large-files,
 no-invisible-unicode, no-escaping-symlinks, no-policy-change, tools-only, tool-used, cost-under, todos-completed,
-no-errors-in-logs, command"""
+no-errors-in-logs, complete-capture, command"""
 
 
 def test_all_checks_of_the_product_are_there() -> None:

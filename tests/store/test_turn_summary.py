@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from vibe_gate.store.turn_summary import FileStats, HookMark, correlate, count, todos_after
+import pytest
+
+from vibe_gate.store.turn_summary import FileStats, HookCaptureStatus, HookMark, correlate, count, todos_after
 
 
 def marks(*said: str) -> list[HookMark]:
@@ -63,3 +65,17 @@ def test_a_deleted_todo_leaves_the_list_an_unknown_one_changes_nothing_and_a_str
         ("update", "other", "completed"),
     ]
     assert after(*said) == [("read", "pending")]
+
+
+@pytest.mark.parametrize(
+    ("missing", "warnings", "lacks"),
+    [
+        ((), (), ""),
+        (("PostToolUse a", "PreToolUse b"), ("hook 2 (PreToolUse) has no tool_use_id",),
+         "no PostToolUse a, no PreToolUse b, hook 2 (PreToolUse) has no tool_use_id"),
+        (("a", "b", "c", "d", "e"), (), "no a, no b, no c and 2 more"),
+    ],
+)  # fmt: skip
+def test_what_a_capture_lacks_is_told_in_one_line(missing, warnings, lacks) -> None:
+    status = HookCaptureStatus(complete=not lacks, missing_events=missing, warnings=warnings)
+    assert status.lacks == lacks

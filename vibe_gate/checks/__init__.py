@@ -6,15 +6,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, StrictInt
-
-from vibe_gate.checks import files, tests_kept, text
+from vibe_gate.checks import conduct, files, tests_kept, text
 from vibe_gate.checks.command import CommandOptions, command
 from vibe_gate.checks.contract import (
     Check,
@@ -22,14 +20,11 @@ from vibe_gate.checks.contract import (
     CheckResult,
     CommandRun,
     Excluding,
-    Files,
     NoOptions,
-    RegularExpression,
     not_applicable,
 )
 from vibe_gate.domain.change import Change, Side
 from vibe_gate.domain.context import CHECKS_NODE, RunContext
-from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, Finding, short, whole_change
 
@@ -37,48 +32,6 @@ if TYPE_CHECKING:
     from vibe_gate.git import Repository
 
 __all__ = ["CHECKS", "Check", "CheckInput", "CheckResult", "CheckResults", "run_check", "run_checks"]
-
-LOG_ERRORS = (
-    r"\bERROR\b", r"\bFATAL\b", r"\bCRITICAL\b", r"Traceback \(most recent call last\)", r"^panic: ", r"Unhandled\w* ",
-    r"\bSegmentation fault\b", r"\bUncaught \w+",
-)  # fmt: skip
-"""What programs write when something broke, in the spellings of common loggers and runtimes."""
-
-
-class ToolsOnlyOptions(Model):
-    """`tools`: names of the tools that the agent may use; `*` and `?` as in file names (`mcp__github__*`)."""
-
-    tools: tuple[str, ...]
-
-
-class ToolUsedOptions(Model):
-    """`tool`: the tool that must have been used with success, at least `min` times."""
-
-    tool: str = Field(min_length=1)
-    min: StrictInt = Field(default=1, ge=1)
-
-
-class CostOptions(Model):
-    """`max_usd`: the most that the agent's run may cost, in US dollars."""
-
-    max_usd: float = Field(ge=0)
-
-
-class LogOptions(Model):
-    """`patterns`: regular expressions of what counts as an error; `ignore`: lines that do not count."""
-
-    patterns: tuple[RegularExpression, ...] = Field(default=LOG_ERRORS, min_length=1)
-    ignore: tuple[RegularExpression, ...] = ()
-
-
-NOT_YET = "decides nothing in this version: it does not look at agents' turns yet"
-"""Why the checks of an agent's conduct do not apply to any change."""
-
-
-def no_agent(input: CheckInput, options: Model, files: Files) -> CheckResult:
-    """Not applicable: this version's checks do not look at what the agents of a run did."""
-    return not_applicable("This version does not look at agents' turns yet.")
-
 
 CHECKS: dict[str, Check[Any]] = {
     "no-secrets": Check("No secret is added", text.SecretOptions, text.no_secrets),
@@ -98,11 +51,23 @@ CHECKS: dict[str, Check[Any]] = {
     "no-invisible-unicode": Check("No character hides or reorders text", Excluding, text.no_invisible_unicode),
     "no-escaping-symlinks": Check("No symbolic link leaves the tree", Excluding, files.no_escaping_symlinks),
     "no-policy-change": Check("The gate's own policy does not change", NoOptions, files.no_policy_change),
-    "tools-only": Check("The agent used only these tools", ToolsOnlyOptions, no_agent, True, NOT_YET),
-    "tool-used": Check("The agent used this tool", ToolUsedOptions, no_agent, True, NOT_YET),
-    "cost-under": Check("The agent's run cost no more", CostOptions, no_agent, True, NOT_YET),
-    "todos-completed": Check("The agent completed its todos", NoOptions, no_agent, True, NOT_YET),
-    "no-errors-in-logs": Check("The run's log has no errors", LogOptions, no_agent, True, NOT_YET),
+    "tools-only": Check(
+        "The agent used only these tools", conduct.ToolsOnlyOptions, conduct.as_check(conduct.tools_only), True
+    ),
+    "tool-used": Check("The agent used this tool", conduct.ToolUsedOptions, conduct.as_check(conduct.tool_used), True),
+    "cost-under": Check("The agent cost no more", conduct.CostOptions, conduct.as_check(conduct.cost_under), True),
+    "todos-completed": Check(
+        "The agent completed its todos", NoOptions, conduct.as_check(conduct.todos_completed), True
+    ),
+    "no-errors-in-logs": Check(
+        "No program that the agent ran printed an error",
+        conduct.LogOptions,
+        conduct.as_check(conduct.no_errors_in_logs),
+        True,
+    ),
+    "complete-capture": Check(
+        "Hooks saw all of the agent's tool calls", NoOptions, conduct.as_check(conduct.complete_capture), True
+    ),
     "command": Check("A command succeeds in an export of the head tree", CommandOptions, command, True),
 }
 """Each check's name, what passing says, its options and its function."""
@@ -143,12 +108,14 @@ def run_checks(
     repository: Repository,
     run: RunContext,
     node: str = CHECKS_NODE,
+    acted: Callable[[], Sequence[conduct.Conduct]] = tuple,
 ) -> CheckResults:
     """Every check of the rubrics; the same question in two rubrics is worked out once.
 
     A check that the deadline leaves no time is an error; one that has begun may end later.
 
     `policy` holds the globs of the gate's block list; `node` is that of the checks in the run's graph.
+    `acted` gives what agents did; it is asked only if a check wants to know.
     """
     known: dict[str, CheckResult] = {}
     results: dict[tuple[str, str], CriterionResult] = {}
@@ -166,6 +133,7 @@ def run_checks(
                     run_command=partial(commands, criterion),
                     policy=policy,
                     redact=run.redactor.text,
+                    conduct=acted,
                 )
                 known[question] = run_check(input) if run.deadline.left() else _TOO_LATE
             results[rubric.id, criterion.id] = _result(criterion, known[question])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 from pydantic import AfterValidator
 
@@ -14,6 +14,9 @@ from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileDiff, FileVersio
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Criterion, Glob
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, Finding, Outcome, short
+
+if TYPE_CHECKING:
+    from vibe_gate.checks.conduct import Conduct
 
 Files = tuple[FileDiff, ...]
 
@@ -42,7 +45,8 @@ class CheckInput:
     `read` gives the content of one side of a changed file (a symlink's target text; b"" for a submodule).
     `run_command(argv, timeout_s, side)` runs in a fresh export of the tree before or after the change. `policy` holds
     the globs of the gate's block list. `redact` takes secrets out of a text that is going to be cut: what a limit
-    leaves of one may not be known as a secret any more.
+    leaves of one may not be known as a secret any more. `conduct` gives what agents did, in turns that the gate comes
+    after and in captured sessions that wrote files of the change.
     """
 
     change: Change
@@ -51,6 +55,7 @@ class CheckInput:
     run_command: Callable[[tuple[str, ...], float, Side], CommandRun]
     policy: tuple[str, ...] = ()
     redact: Callable[[str], str] = str
+    conduct: Callable[[], Sequence[Conduct]] = tuple
 
     def selected(self, excluded: tuple[str, ...]) -> Files:
         """The changed files that the criterion's `paths` select (all without `paths`), without the excluded ones.
@@ -82,15 +87,13 @@ Options = TypeVar("Options", bound=Model)
 class Check(Generic[Options]):
     """An entry of CHECKS: what passing says, what a criterion may set, and the function.
 
-    The function gets the files that it looks at, at least one unless the check is `of_run`. `not_yet` says why the
-    check cannot decide anything in this version, "" for a check that can.
+    The function gets the files that it looks at, at least one unless the check is `of_run`.
     """
 
     summary: str
     options: type[Options]
     function: Callable[[CheckInput, Options, Files], CheckResult]
     of_run: bool = False
-    not_yet: str = ""
 
 
 def _compiled(source: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -86,7 +86,8 @@ class ReviewRequest:
 class ReviewSubject:
     """What is reviewed: the change, the gate and the rubrics it must pass, its author's message, signs of agents.
 
-    `stage`: the node of the workflow's stage that asks; "" in a review, which is one gate stage.
+    `stage`: the node of the workflow's stage that asks; "" in a review, which is one gate stage. `agents`: the nodes of
+    agents that it comes after, oldest first, each with its stage.
     """
 
     change: Change
@@ -95,6 +96,7 @@ class ReviewSubject:
     message: str
     authored: AgentAuthored
     stage: str = ""
+    agents: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def checks_node(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
 from vibe_gate.domain.gate import POLICY_BLOCK, POLICY_WARN
 from vibe_gate.gate import loading
@@ -31,9 +30,6 @@ def warnings(tree: DefinitionTree, mistakes: Sequence[Mistake]) -> list[Mistake]
 
 def _not_yet(source: Source) -> Iterator[Mistake]:
     """What this version does not do yet: nothing may only look alive."""
-    for location, name in source.values("criterion", None, "check"):
-        if isinstance(name, str) and name in CHECKS and CHECKS[name].not_yet:
-            yield source.mistake(location, f'not yet: "{name}" {CHECKS[name].not_yet}')
     for location, _ in source.values("trust"):
         yield source.mistake(location, "not yet: decides nothing in this version, since judges cannot be calibrated")
 

@@ -108,13 +108,18 @@ def agent_behind(environ: Mapping[str, str], emails: Iterable[str]) -> str:
     return next(chain(variables, addresses), "")
 
 
-def written_hints(files: Sequence[FileDiff], blobs: Mapping[str, str]) -> tuple[str, ...]:
-    """What captured sessions say about the files: a hint for each session whose blobs (by id) the change brings."""
+def writers(files: Sequence[FileDiff], blobs: Mapping[str, str]) -> Counter[str]:
+    """The captured sessions whose blobs (by id) the change brings, and of how many files each."""
     # A file that is only moved, or given another mode, brings nothing.
     brought = (
         file.after.blob for file in files if file.after and (not file.before or file.before.blob != file.after.blob)
     )
-    counts = Counter(blobs[blob] for blob in brought if blob in blobs)
+    return Counter(blobs[blob] for blob in brought if blob in blobs)
+
+
+def written_hints(files: Sequence[FileDiff], blobs: Mapping[str, str]) -> tuple[str, ...]:
+    """What captured sessions say about the files: a hint for each of the `writers`."""
+    counts = writers(files, blobs)
     of = f"of {len(files)} files" if len(files) != 1 else "of 1 file"
     return tuple(f"Claude Code session {show_text(name[:8])} wrote {count} {of}" for name, count in counts.items())
 

@@ -16,7 +16,7 @@ from vibe_gate.judging.assemble import RunVerdict
 from vibe_gate.judging.decide import exit_code
 from vibe_gate.judging.judge import cost_of
 from vibe_gate.receipts.issue import ReceiptIssuer
-from vibe_gate.review import GateResult, Review, is_still_there, keep_contents, seal
+from vibe_gate.review import GateResult, Review, captured_note, is_still_there, keep_contents, seal
 from vibe_gate.run.result import StageResult
 from vibe_gate.run.resume import plus
 from vibe_gate.run.stages import Stages
@@ -195,5 +195,6 @@ def _notes(stages: Stages, gates: list[_Judged]) -> Iterator[str]:
         yield from assemble.notes(stages.run, one.gate.answers, one.gate.checks, one.verdict)
     if stages.run.record.lost:
         yield f"Unrecorded: {stages.run.record.lost}"
+    yield captured_note(stages.run)
     yield from stages.notes
     yield from stages.session.notes() if stages.session else ()

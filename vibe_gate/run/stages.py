@@ -141,14 +141,19 @@ class Stages:
     def latest(self) -> tuple[str, ...]:
         """The nodes that have ended and that no other that has ended comes after, past those that were skipped, too."""
         ended = [result.node for result in self.results]
+        passed = self._before(*ended)
+        return tuple(node for node in ended if node not in passed)
+
+    def _before(self, *nodes: str) -> set[str]:
+        """The nodes that any of these comes after, near and far."""
         passed: set[str] = set()
-        waiting = [before for node in ended for before in self.after[node]]
+        waiting = [before for node in nodes for before in self.after[node]]
         while waiting:
             node = waiting.pop()
             if node not in passed:
                 passed.add(node)
                 waiting += self.after[node]
-        return tuple(node for node in ended if node not in passed)
+        return passed
 
     def explain(self, result: StageResult, reason: str) -> None:
         """Say at the result's node why its loop ended."""
@@ -186,7 +191,9 @@ class Stages:
         node = self.added(id, after, kind="gate")
         self.run.record.event("node.status", node, status="RUNNING")
         async with tree.reading():
-            subject = replace(self.begun.subject, change=tree.current, rubrics=rubrics, stage=node)
+            subject = replace(
+                self.begun.subject, change=tree.current, rubrics=rubrics, stage=node, agents=self._agents_before(node)
+            )
             if tree.written:
                 hints = (*subject.authored.hints, "this run's agents")
                 subject = replace(subject, authored=AgentAuthored(decision=True, hints=hints))
@@ -198,6 +205,11 @@ class Stages:
                 id=id, node=node, outcome=verdict.outcome, before=tree.now, after=tree.now, verdict=verdict, gate=judged
             )
         return self._ended(result, "DONE")
+
+    def _agents_before(self, node: str) -> dict[str, str]:
+        """The agents' nodes that the node comes after, oldest first, each with its stage."""
+        before = self._before(node)
+        return {one.node: one.id for one in self.results if one.node in before and one.status}
 
     def _told(self, node: str, stage: str, text: str) -> None:
         self._progress(node, f"{stage}: {text}")

@@ -31,16 +31,20 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 from pydantic import AwareDatetime, ConfigDict, Field, NonNegativeInt, PlainSerializer
 
 from vibe_gate.domain import model
+from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.escape import show_text
 from vibe_gate.errors import GateError
 from vibe_gate.store import names
 from vibe_gate.store.contents import TextRedactor
 from vibe_gate.store.folder import LOCK, Folder
-from vibe_gate.store.log import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, encode_document, encode_line
+from vibe_gate.store.log import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, encode_document, encode_line, lines
 from vibe_gate.store.state import State, StateFile
 
 if TYPE_CHECKING:
     import sqlite3
+
+    from vibe_gate.domain.turn import TurnTodo
+    from vibe_gate.store.turn_summary import ToolCall
 
 AGENT = "claude"
 
@@ -140,6 +144,56 @@ def note_written(state: State, now: datetime) -> str:
 def written_blobs(state: State) -> dict[str, str]:
     """Blob id -> the session that wrote it. Empty if nothing was captured."""
     return dict(state.file.read("SELECT blob, session FROM captured_blobs ORDER BY rowid"))
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedSession:
+    """What a captured session did until now: its tool calls, its list of todos; `damaged` events are not known."""
+
+    calls: tuple[ToolCall, ...]
+    todos: tuple[TurnTodo, ...]
+    damaged: int
+
+
+def session_in(root: Path, session: str) -> CapturedSession | None:
+    """The captured session of that id in the working tree `root`; None if it is not there or cannot be read."""
+    from vibe_gate.domain.turn import TodoChanges
+    from vibe_gate.store.turn_summary import HookMark, correlate, todos_after
+
+    marks: list[HookMark] = []
+    todos: list[TurnTodo] = []
+    changes = TodoChanges()
+    try:
+        place, meta = _kept_session(Folder.at(root).below(f"{STORE}/{names.CAPTURES}"), session)
+        for line in lines(place, EVENTS):
+            event = model.parse_object(line)
+            data = event.get("data")
+            if not isinstance(data, dict):
+                continue
+            hook, tool, used = (str(data.get(name, "")) for name in ("hook_event_name", "tool_name", "tool_use_id"))
+            marks.append(HookMark(len(marks), len(marks), hook, used, tool))
+            if hook == "PostToolUse":
+                for change in changes.of(tool, data.get("tool_input"), data.get("tool_response")):
+                    todos = todos_after(todos, change)
+    except (OSError, ValueError, LookupError):
+        return None
+    return CapturedSession(correlate(marks, ())[0], tuple(todos), meta.damaged)
+
+
+def _kept_session(shelf: Folder, session: str) -> tuple[Folder, CaptureMeta]:
+    """Its folder. LookupError: there is none. OSError, ValueError."""
+    for name in shelf.folders():
+        if name.split("_", 3)[-1].startswith(_short_id(session)):
+            with contextlib.suppress(OSError, ValueError):
+                place = shelf.folder(name)
+                meta = read_meta(place)
+                if meta.session_id == session and (not meta.bytes or place.status(EVENTS).st_size >= meta.bytes):
+                    return place, meta
+    raise LookupError
+
+
+def _short_id(session: str) -> str:
+    return session[:8].strip("-_") or "unknown"
 
 
 def gaps(state: State) -> list[tuple[datetime, str]]:
@@ -267,16 +321,10 @@ class _Shelf:
 
     def _place(self, session: str, spool: Folder, taken: str) -> tuple[Folder, CaptureMeta]:
         """The session's folder. If what is there is not what was left there, it stays, and another one is begun."""
-        short = session[:8].strip("-_") or "unknown"
-        for name in self.folder.folders():
-            if name.split("_", 3)[-1].startswith(short):
-                with contextlib.suppress(OSError, ValueError):
-                    place = self.folder.folder(name)
-                    meta = read_meta(place)
-                    if meta.session_id == session and (not meta.bytes or place.status(EVENTS).st_size >= meta.bytes):
-                        return place, meta
+        with contextlib.suppress(LookupError):
+            return _kept_session(self.folder, session)
         began = next((event.at for event in _events(spool, taken) if event is not None), self.now)
-        name = f"{AGENT}_{began:%Y%m%d_%H%M%S}_{short}"
+        name = f"{AGENT}_{began:%Y%m%d_%H%M%S}_{_short_id(session)}"
         if self.folder.has(name):  # another session's: ids that begin with the time are common
             name += f"-{secrets.token_hex(4)}"
         place, meta = self.folder.make(name), CaptureMeta(session_id=session, started_at=began, updated_at=began)

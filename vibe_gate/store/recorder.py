@@ -350,6 +350,11 @@ class RunRecorder:
         self._append(parts, "artifact.written", None, about)
         return kept.sha256
 
+    @property
+    def has_turns(self) -> bool:
+        """Whether an agent or a judge had a turn."""
+        return bool(self._turns_of)
+
     def turn(self, node_id: str) -> TurnRecorder:
         """Open the node's next turn, `nodes/<node id>/turn-001` and so on; appends turn.started."""
         # A turn's documents take long to import, and most runs at a commit have no session.

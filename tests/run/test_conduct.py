@@ -1,0 +1,116 @@
+"""What agents did, held against a rubric: in a workflow, and in a review of what a captured session wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command import vibe_gate
+from scripted_messages_api import ToolUse, Turn
+from wire import answering
+from working import FIXED, WorkingRepo, writes
+
+CRITERIA = {
+    "tools": 'check = "tools-only"\noptions = { tools = ["Write", "Task*"] }',
+    "used": 'check = "tool-used"\noptions = { tool = "Write" }',
+    "cost": 'check = "cost-under"\noptions = { max_usd = 4 }',
+    "todos": 'check = "todos-completed"',
+    "log": 'check = "no-errors-in-logs"',
+    "capture": 'check = "complete-capture"',
+}
+CONDUCT = 'schema = 1\nid = "conduct"\n' + "".join(
+    f'[[criterion]]\nid = "{name}"\nkind = "check"\n{check}\n' for name, check in CRITERIA.items()
+)
+WORKFLOW = """\
+schema = 1
+id = "{id}"
+[[stage]]
+id = "before"
+rubrics = ["conduct"]
+[[stage]]
+id = "fix"
+needs = ["before"]
+agent = "fixer"
+prompt = "Repair."
+[[stage]]
+id = "after"
+needs = ["fix"]
+when = "{when}"
+rubrics = ["conduct"]
+"""
+
+
+@pytest.fixture
+def repo(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
+    workflows = {id: WORKFLOW.format(id=id, when=when) for id, when in (("well", "fix.passed"), ("cut", "fix.error"))}
+    made = WorkingRepo(tmp_path / "repo", environ, **workflows)
+    made.git("stash", "-q")
+    made.write(".vibe-gate/rubrics/conduct.toml", CONDUCT)
+    made.commit("Conduct")
+    made.git("stash", "pop", "-q")
+    return made
+
+
+def outcomes(done) -> dict[str, str]:
+    (rubric,) = done.json["rubrics"]
+    return {one["id"]: one["outcome"] for one in rubric["criteria"]}
+
+
+def test_a_gate_looks_at_the_turns_of_the_agents_before_it(repo):
+    shell = ToolUse("Bash", {"command": "echo 'ERROR: no luck'"})
+    todo = ToolUse("TaskCreate", {"subject": "Test it", "description": "all of it"})
+    with answering(Turn(shell), Turn(todo), *writes("src/load.py", FIXED)) as model:
+        done = repo.run("well", "--json", model=model.environ)
+    assert outcomes(done) == {
+        "tools": "fail", "used": "pass", "cost": "pass", "todos": "fail", "log": "fail", "capture": "pass",
+    }, done.err  # fmt: skip
+    assert {one["message"] for one in done.json["findings"]} == {
+        "fix used Bash", "fix: pending: Test it", "fix: ERROR: no luck"
+    }  # fmt: skip
+    assert "Capture incomplete" not in done.err
+
+
+def test_what_hooks_did_not_see_is_said_and_can_be_demanded(repo):
+    with answering(Turn(ToolUse("Bash", {"command": "kill -9 $PPID"}))) as model:
+        done = repo.run("cut", model=model.environ)
+    assert "note    Capture incomplete: fix: no PostToolUse toolu_" in done.out, done.out + done.err
+    assert "✗ capture        fail     fix: no PostToolUse toolu_" in done.out
+
+
+def session(repo: WorkingRepo, *events: dict) -> None:
+    """What capture leaves of a session."""
+    spool = repo.path / ".git/vibe-gate/captures/5e551011-0000"
+    spool.mkdir(parents=True)
+    lines = [json.dumps({"ts": 1767323045678, "event": {"session_id": "5e551011-0000", **event}}) for event in events]
+    (spool / "events.ndjson").write_text("".join(line + "\n" for line in lines))
+
+
+def called(tool: str, given: dict, answer: dict) -> dict:
+    about = {"hook_event_name": "PostToolUse", "tool_name": tool, "tool_use_id": f"toolu_{tool}"}
+    return {**about, "tool_input": given, "tool_response": answer}
+
+
+def test_a_review_looks_at_the_captured_session_that_wrote_the_change(repo):
+    review = ("review", "--rubric", "conduct", "--json")
+    todo = {"content": "Test it", "status": "in_progress"}
+    written = (repo.path / "src/load.py").read_text()
+    assert set(outcomes(vibe_gate(*review, cwd=repo.path, environ=repo.environ)).values()) == {"not_applicable"}
+    session(
+        repo,
+        called("Write", {"file_path": str(repo.path / "src/load.py"), "content": written}, {}),
+        called("Bash", {"command": "true"}, {}),
+        called("TodoWrite", {"todos": [{"content": "Plan", "status": "pending"}]}, {}),
+        {**called("TodoWrite", {"todos": [todo]}, {}), "tool_use_id": "toolu_2"},
+    )
+    done = vibe_gate(*review, cwd=repo.path, environ=repo.environ)
+    nothing = dict.fromkeys(("used", "cost", "log", "capture"), "not_applicable")
+    assert outcomes(done) == {"tools": "fail", "todos": "fail", **nothing}, done.err
+    assert {one["message"] for one in done.json["findings"]} == {
+        "Claude Code session 5e551011 used Bash",
+        "Claude Code session 5e551011 used TodoWrite",
+        "Claude Code session 5e551011: in progress: Test it",
+    }
+    (kept,) = (repo.path / ".vibe-artifacts/captures").glob("claude_*")
+    (kept / "meta.json").unlink()
+    assert outcomes(vibe_gate(*review, cwd=repo.path, environ=repo.environ))["todos"] == "abstain"
