@@ -34,21 +34,25 @@ if TYPE_CHECKING:
 __all__ = ["CHECKS", "Check", "CheckInput", "CheckResult", "CheckResults", "run_check", "run_checks"]
 
 CHECKS: dict[str, Check[Any]] = {
-    "no-secrets": Check("No secret is added", text.SecretOptions, text.no_secrets),
-    "no-conflict-markers": Check("No conflict marker is left behind", Excluding, text.no_conflict_markers),
+    "no-secrets": Check("No secret is added", text.SecretOptions, text.no_secrets, of_text=True),
+    "no-conflict-markers": Check(
+        "No conflict marker is left behind", Excluding, text.no_conflict_markers, of_text=True
+    ),
     "no-deleted-files": Check("No file is deleted", Excluding, files.no_deleted_files),
-    "no-deleted-tests": Check("No test is deleted", tests_kept.TestOptions, tests_kept.no_deleted_tests),
-    "no-skipped-tests": Check("No test is disabled", tests_kept.SkipOptions, tests_kept.no_skipped_tests),
+    "no-deleted-tests": Check("No test is deleted", tests_kept.TestOptions, tests_kept.no_deleted_tests, of_text=True),
+    "no-skipped-tests": Check("No test is disabled", tests_kept.SkipOptions, tests_kept.no_skipped_tests, of_text=True),
     "only-paths": Check("Nothing but these paths changes", files.OnlyPathsOptions, files.only_paths),
     "forbidden-paths": Check("These paths do not change", files.ForbiddenPathsOptions, files.forbidden_paths),
-    "forbidden-pattern": Check("No added line matches", text.PatternOptions, text.forbidden_pattern),
+    "forbidden-pattern": Check("No added line matches", text.PatternOptions, text.forbidden_pattern, of_text=True),
     "required-companion": Check(
         "What belongs together changes together", files.CompanionOptions, files.required_companion
     ),
     "max-changed-lines": Check("The change is small enough to review", files.MaxLinesOptions, files.max_changed_lines),
     "no-binary": Check("No binary content is added", Excluding, files.no_binary),
     "no-large-files": Check("No large file is added", files.LargeFileOptions, files.no_large_files),
-    "no-invisible-unicode": Check("No character hides or reorders text", Excluding, text.no_invisible_unicode),
+    "no-invisible-unicode": Check(
+        "No character hides or reorders text", Excluding, text.no_invisible_unicode, of_text=True
+    ),
     "no-escaping-symlinks": Check("No symbolic link leaves the tree", Excluding, files.no_escaping_symlinks),
     "no-policy-change": Check("The gate's own policy does not change", NoOptions, files.no_policy_change),
     "tools-only": Check(
@@ -78,6 +82,7 @@ def run_check(input: CheckInput) -> CheckResult:
     check = CHECKS[input.criterion.check_name]
     options = check.options.model_validate(input.criterion.options)
     files = input.selected(options.exclude if isinstance(options, Excluding) else ())
+    files = tuple(file for file in files if not (check.of_text and file.is_case))
     if files or (check.of_run and not input.criterion.paths):
         return check.function(input, options, files)
     if input.change.files:

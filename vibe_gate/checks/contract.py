@@ -87,13 +87,15 @@ Options = TypeVar("Options", bound=Model)
 class Check(Generic[Options]):
     """An entry of CHECKS: what passing says, what a criterion may set, and the function.
 
-    The function gets the files that it looks at, at least one unless the check is `of_run`.
+    The function gets the files that it looks at, at least one unless the check is `of_run`. `of_text` is a check of
+    what files say: labelled cases may hold what it refuses.
     """
 
     summary: str
     options: type[Options]
     function: Callable[[CheckInput, Options, Files], CheckResult]
     of_run: bool = False
+    of_text: bool = False
 
 
 def _compiled(source: str) -> str:

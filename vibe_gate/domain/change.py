@@ -15,6 +15,8 @@ EXECUTABLE_MODE = 0o100755
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
+CASES = ".vibe-gate/cases"
+"""The folder of labelled cases."""
 
 ChangeType = Literal["added", "modified", "deleted", "renamed", "type_changed"]
 Origin = Literal[" ", "+", "-"]
@@ -82,6 +84,11 @@ class FileDiff:
     def names(self) -> tuple[str, ...]:
         """The path before and the one after; one if they are the same."""
         return tuple(dict.fromkeys((self.old_name, self.path)))
+
+    @property
+    def is_case(self) -> bool:
+        """Whether it is part of a labelled case, by both names: material for the rubrics, not code of the project."""
+        return all(name.startswith(f"{CASES}/") for name in self.names)
 
     def touches(self, globs: tuple[str, ...]) -> bool:
         """Whether either name matches: a move out of the way takes a file out of no check."""

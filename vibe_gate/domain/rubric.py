@@ -102,8 +102,8 @@ class Criterion(Model):
         return self.check or "command"
 
     def concerns(self, file: FileDiff) -> bool:
-        """Whether `paths` select the file, by either of its names."""
-        return not self.paths or file.touches(self.paths)
+        """Whether `paths` select the file, by either of its names; no judge is asked about labelled cases."""
+        return not (self.kind == "judge" and file.is_case) and (not self.paths or file.touches(self.paths))
 
 
 class Rubric(Model):

@@ -10,6 +10,7 @@ from typing import Any
 
 from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
+from vibe_gate.domain.change import CASES
 from vibe_gate.domain.gate import Gate, GateFile, Origin, SuppressionsFile
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.errors import DefinitionError
@@ -72,12 +73,17 @@ def load_gate(tree: DefinitionTree, *, revision: str, origin: Origin) -> Gate | 
 
 
 def mistakes(tree: DefinitionTree) -> list[Mistake]:
-    """Every mistake in the tree's definitions, file by file; [] when all is right.
+    """Every mistake in the tree's definitions and labelled cases, file by file; [] when all is right.
 
     Those of agents in `.claude/agents` that no workflow names are among them, though load_gate lets them be.
     """
     read = _read(tree, "", "trusted")
-    return read.mistakes + read.refused
+    found = read.mistakes + read.refused
+    if tree.list(CASES):
+        from vibe_gate.gate.cases import read_cases  # most repositories have none
+
+        found += read_cases(tree, read.gate.rubrics if read.is_whole else built_in_gate().rubrics)[1]
+    return found
 
 
 def definition_files(tree: DefinitionTree) -> list[Source]:
@@ -176,7 +182,8 @@ def _linked(tree: DefinitionTree) -> Iterator[Mistake]:
     what = "symbolic links (and submodules) are not followed"
     for path in tree.links(FOLDER):
         place = f"{path}/".startswith((AGENTS, RUBRICS, WORKFLOWS))
-        if place or path in (FOLDER, GATE_PATH) or path.endswith(".toml"):
+        of_case = path.startswith(f"{CASES}/")  # where a link may be content
+        if place or path in (FOLDER, GATE_PATH, CASES) or (path.endswith(".toml") and not of_case):
             yield Mistake(paths.quote(path), 1, "", what, "put the file itself here")
 
 

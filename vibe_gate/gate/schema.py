@@ -12,6 +12,7 @@ from vibe_gate.domain.gate import GateFile, SuppressionsFile
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.workflow import WorkflowFile
+from vibe_gate.gate.cases import CaseFile
 
 MODELS: dict[str, type[Model]] = {
     "gate": GateFile,
@@ -19,6 +20,7 @@ MODELS: dict[str, type[Model]] = {
     "agent": Agent,
     "workflow": WorkflowFile,
     "suppressions": SuppressionsFile,
+    "case": CaseFile,
 }
 
 

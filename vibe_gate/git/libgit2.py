@@ -6,6 +6,7 @@ takes longer than most commands need altogether, so this module is imported wher
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ import pygit2
 from pygit2.enums import CheckoutStrategy, ConfigLevel, DiffOption, FileMode, MergeFavor, ObjectType
 
 from vibe_gate.domain.change import Hunk, HunkLine, Origin
-from vibe_gate.git.objects import Objects
+from vibe_gate.git.objects import Objects, alternates_entry
 
 _CONTEXT_LINES = 3  # git's default
 _USER_LEVELS = (ConfigLevel.PROGRAMDATA, ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL)
@@ -111,3 +112,21 @@ def make_repository(path: Path, drafts: Sequence[Draft]) -> list[str]:
     repository.checkout("refs/heads/main", strategy=CheckoutStrategy.FORCE)
     repository.free()
     return commits
+
+
+def commit_trees(path: Path, objects: Objects, trees: Sequence[str]) -> None:
+    """Make a repository at `path` with a commit of each tree on branch main; nothing is checked out.
+
+    It borrows the trees from `objects`, and is of use while these are open.
+    """
+    repository = pygit2.init_repository(str(path), initial_head="main", template_path="")
+    repository.write(ObjectType.TREE, b"")
+    borrowed = [os.fspath(objects.folder / "objects"), *objects.alternates]
+    for folder in borrowed:
+        repository.odb.add_disk_alternate(folder)
+    who, commits = pygit2.Signature("vibe-gate", "vibe-gate@localhost", 0, 0), list[str]()
+    for tree in trees:
+        commits.append(str(repository.create_commit("refs/heads/main", who, who, "Change\n", tree, commits[-1:])))
+    repository.free()
+    entries = "".join(f"{alternates_entry(folder)}\n" for folder in borrowed)
+    (path / ".git/objects/info/alternates").write_bytes(os.fsencode(entries))

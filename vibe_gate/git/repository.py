@@ -91,6 +91,16 @@ class Repository(ChangeQueries):
         """Whether a merge has the very tree that its two parents give by themselves, without a conflict."""
         return self._merging.merged(self.parents(commit)) == self.tree_of(commit)
 
+    def with_trees(self, folder: Path, trees: Sequence[str]) -> Repository:
+        """A new repository in `folder`, open: a commit of each tree on branch main, and nothing is checked out.
+
+        It reads the trees from this one, and is of use while this one is open.
+        """
+        from vibe_gate.git import libgit2
+
+        libgit2.commit_trees(folder, self._objects, trees)
+        return Repository(place.find(folder, self._git.elsewhere(folder).environ))
+
     # Where agents write
 
     @property

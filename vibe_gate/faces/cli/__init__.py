@@ -25,6 +25,7 @@ Commands
   doctor     check what a review needs here, and say how to fix what is missing
   demo       review a small example repository with recorded model answers
   config     show the gate in force, or check its definitions
+  test       run the labelled cases of your rubrics
   completion print a completion script for bash, zsh or fish
   bundles    list, show, verify, repair, keep, clean, export or import runs
   sessions   list, show, copy or go on with your agents' conversations

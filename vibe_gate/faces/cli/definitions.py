@@ -17,6 +17,7 @@ from vibe_gate.faces.cli.output import complain, emit, emit_result
 from vibe_gate.faces.cli.tools import proposals
 from vibe_gate.gate import loading
 from vibe_gate.gate.advice import warnings
+from vibe_gate.gate.cases import read_cases
 from vibe_gate.gate.effective import effective_toml
 from vibe_gate.gate.loading import FOLDER, GATE_PATH, load_gate, mistakes
 from vibe_gate.gate.schema import MODELS, json_schema
@@ -130,7 +131,7 @@ def _config(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.action == "show":
         emit(effective_toml(shown))
     else:
-        emit(_sentence(shown))
+        emit(_sentence(shown, len(read_cases(tree, shown.rubrics)[0])))
     if gate is None and args.action == "show":
         complain("No definitions in the working tree: this is the built-in gate. `vibe-gate init` writes starters.")
     return PASS
@@ -143,7 +144,7 @@ def _unrecorded(root: Path, tree: DefinitionTree) -> list[Mistake]:
     return []
 
 
-def _sentence(gate: Gate) -> str:
+def _sentence(gate: Gate, cases: int) -> str:
     if gate.origin == "built-in" and not gate.agents + gate.workflows:
         return "ok: no definitions in the working tree; the built-in gate applies. `vibe-gate init` writes starters.\n"
     judged = sum(len(rubric.judged) for rubric in gate.rubrics)
@@ -151,6 +152,7 @@ def _sentence(gate: Gate) -> str:
     counts = [counted(len(gate.rubrics), "rubric"), counted(judged, "judge question"), counted(checked, "check")]
     counts += [counted(len(gate.agents), "agent")] if gate.agents else []
     counts += [counted(len(gate.workflows), "workflow")] if gate.workflows else []
+    counts += [counted(cases, "case")] if cases else []
     built_in = " (the rubrics are built in)" if gate.origin == "built-in" else ""
     return f"ok: {', '.join(counts)} in the working tree{built_in}.\n"
 

@@ -24,8 +24,8 @@ from vibe_gate.errors import INCONCLUSIVE, INTERRUPTED, USAGE, GateError, Storag
 from vibe_gate.faces.cli.output import complain, drop_stdout, emit, wrapped
 
 COMMANDS = (
-    "review", "run", "resume", "init", "doctor", "demo", "config", "completion", "bundles", "sessions", "viz", "verify",
-    "override", "suppress", "install", "uninstall", "post",
+    "review", "run", "resume", "init", "doctor", "demo", "config", "test", "completion", "bundles", "sessions", "viz",
+    "verify", "override", "suppress", "install", "uninstall", "post",
 )  # fmt: skip
 """Commands for people, in the order of `--help`."""
 
@@ -33,7 +33,7 @@ MACHINE_COMMANDS = ("hook", "capture", "guard", "action")
 """Commands that git, Claude Code and the GitHub Action call."""
 
 PLANNED = (
-    "report", "stats", "replay", "calibrate", "test",
+    "report", "stats", "replay", "calibrate",
 )  # fmt: skip
 """Commands that the product names and a later version brings."""
 
@@ -133,6 +133,8 @@ def command(name: str) -> Command:
             from vibe_gate.faces.cli.definitions import INIT as found
         case "config":
             from vibe_gate.faces.cli.definitions import CONFIG as found
+        case "test":
+            from vibe_gate.faces.cli.test import TEST as found
         case "completion":
             from vibe_gate.faces.cli.completion import COMPLETION as found
         case "override":

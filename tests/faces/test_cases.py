@@ -1,0 +1,116 @@
+"""`vibe-gate test`: labelled cases of the rubrics, live, recorded and replayed, on real repositories."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from answers import answers, fails, passes, said
+from command import Done, vibe_gate
+from program import ROOT
+from repos import GOOD, SWALLOWS, Repo, gated
+from wire import answering
+
+from vibe_gate.store import open_state
+
+CASES = ".vibe-gate/cases"
+CHECKED = 'schema = 1\nid = "hygiene"\n[[criterion]]\nid = "clean"\nkind = "check"\ncheck = "no-conflict-markers"\n'
+CONFLICT = "<<<<<<< ours\nA = 1\n=======\nA = 2\n>>>>>>> theirs\n"
+SECRET = "KEY = 'ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a'\n"
+
+
+@pytest.fixture
+def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
+    """A gate with a rubric of each kind, and two cases of the judge's."""
+    made = gated(tmp_path / "repo", environ)
+    made.write(".vibe-gate/rubrics/hygiene.toml", CHECKED)
+    case(made, "dropped", 'outcome = "fail"\n[expect]\nerrors-not-swallowed = "fail"\n', SWALLOWS)
+    case(made, "kept", '[expect]\nerrors-not-swallowed = "pass"\n', GOOD.replace("path", "name"))
+    return made
+
+
+def case(repo: Repo, name: str, expected: str, after: str | bytes, rubric: str = "quality") -> None:
+    repo.write(f"{CASES}/{name}/case.toml", f'schema = 1\nrubric = "{rubric}"\n{expected}')
+    repo.write(f"{CASES}/{name}/before/src/load.py", GOOD)
+    repo.write(f"{CASES}/{name}/after/src/load.py", after)
+
+
+def run_cases(repo: Repo, *argv: str, **environ: str) -> Done:
+    return vibe_gate("test", *argv, cwd=repo.path, environ=repo.environ | environ)
+
+
+@pytest.mark.slow
+def test_cases_are_recorded_once_and_replayed_until_the_rubric_or_the_expectation_changes(repo: Repo) -> None:
+    (repo.path / CASES / "kept/after/link").symlink_to("/etc/hostname")
+    assert run_cases(repo).out.splitlines() == [
+        "dropped: no cassette: record it with `vibe-gate test --wire record`",
+        "kept: no cassette: record it with `vibe-gate test --wire record`",
+        "2 cases: 2 no cassette",
+    ]
+    good = passes("errors-not-swallowed", "names-are-clear")
+    with answering(answers(fails(), said("names-are-clear")), good) as model:
+        recorded = run_cases(repo, "--wire", "record", **model.environ)
+    assert (recorded.code, len(model.script.requests)) == (0, 2), recorded.out + recorded.err
+    assert "2 cases: 2 ok · $" in recorded.out
+    assert open_state(repo.path / ".git").spending.spent(datetime.now(UTC)) > 0
+    replayed = run_cases(repo, "quality", "--json").json
+    assert replayed["exit_code"] == 0
+    assert [(one["name"], one["status"], one["usd"]) for one in replayed["cases"]] == [
+        ("dropped", "ok", 0.0),
+        ("kept", "ok", 0.0),
+    ]
+    assert repo.git("status", "--porcelain", "--ignored") == "?? .vibe-gate/cases/\n?? .vibe-gate/rubrics/hygiene.toml"
+    case(repo, "kept", '[expect]\nerrors-not-swallowed = "abstain"\n', GOOD.replace("path", "name"))
+    failed = run_cases(repo)
+    assert failed.code == 1
+    assert "kept: FAIL: errors-not-swallowed: expected abstain, got pass (So it is.)\n" in failed.out
+    rubric = repo.path / ".vibe-gate/rubrics/quality.toml"
+    rubric.write_text(rubric.read_text().replace("say why not?", "say why?"))
+    stale = run_cases(repo)
+    assert (stale.code, stale.out.count("undecided: errors-not-swallowed: The cassette holds no answer")) == (3, 2)
+
+
+def test_a_case_of_checks_needs_no_cassette_and_counts_what_stands_in_hostile_trees(repo: Repo) -> None:
+    shutil.rmtree(repo.path / CASES)
+    case(repo, "conflict", 'outcome = "fail"\n[expect]\nclean = "fail"\n', CONFLICT, "hygiene")
+    repo.write(f"{CASES}/conflict/after/.vibe-gate/gate.toml", "schema = 7\n")
+    repo.write(f"{CASES}/conflict/after/a\n\x1b[31mb", "B = 1\n")
+    done = run_cases(repo)
+    assert (done.code, done.out) == (0, "conflict: ok\n1 case: 1 ok\n"), done.err
+    case(repo, "same", 'outcome = "pass"\n', GOOD, "hygiene")
+    (repo.path / CASES / "linked").symlink_to("conflict")
+    (repo.path / CASES / "conflict/cassette").symlink_to(repo.path.parent)
+    wrong = run_cases(repo)
+    assert wrong.code == 2
+    assert wrong.err.splitlines() == [
+        "vibe-gate: .vibe-gate/cases/conflict/cassette:1: symbolic links (and submodules) are not followed; "
+        "put the file or folder itself here",
+        "vibe-gate: .vibe-gate/cases/linked:1: symbolic links (and submodules) are not followed; "
+        "put the file or folder itself here",
+        "vibe-gate: .vibe-gate/cases/same:1: before/ and after/ hold the same files",
+    ]
+    assert run_cases(repo, "hygene").code == 2
+
+
+def test_a_case_holds_what_the_gate_refuses_elsewhere_and_is_still_a_change_of_the_gate(repo: Repo) -> None:
+    repo.write(".vibe-gate/gate.toml", 'schema = 1\nrubrics = ["quality", "hygiene"]\n')
+    repo.commit("A gate")
+    case(repo, "conflict", 'outcome = "fail"\n', CONFLICT + SECRET, "hygiene")
+    done = vibe_gate("review", "--json", cwd=repo.path, environ=repo.environ).json
+    assert (done["exit_code"], done["outcome"]) == (4, "pass")
+    assert {one["outcome"] for rubric in done["rubrics"] for one in rubric["criteria"]} == {"not_applicable"}
+    assert len(done["policy_changes"]) == 3
+    repo.write("src/load.py", CONFLICT)
+    done = vibe_gate("review", "--no-judge", "--json", cwd=repo.path, environ=repo.environ).json
+    assert {finding["path"] for finding in done["findings"]} == {"src/load.py"}
+
+
+@pytest.mark.slow
+def test_the_examples_cases_hold_from_their_cassettes(tmp_path: Path, environ: dict[str, str]) -> None:
+    shutil.copytree(ROOT / "examples/cases", tmp_path / "repo")
+    done = run_cases(Repo(tmp_path / "repo", environ))
+    assert (done.code, done.out) == (0, "reported: ok\nswallowed: ok\n2 cases: 2 ok\n"), (
+        "run `python tests/run/record_cases.py`"
+    )

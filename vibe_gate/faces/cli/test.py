@@ -1,0 +1,78 @@
+"""`vibe-gate test`: run the labelled cases of the repository's rubrics."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import get_args
+
+from vibe_gate.domain.escape import counted
+from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, UsageError
+from vibe_gate.faces import progress
+from vibe_gate.faces.cli.dispatch import JSON, Command, argument
+from vibe_gate.faces.cli.output import emit_result
+from vibe_gate.faces.cli.review import WIRES, now
+from vibe_gate.run.cases import CaseResult, Status, read_case_set
+
+
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    results = []
+    with read_case_set(Path.cwd(), environ, args.rubrics) as cases:
+        if not cases.cases:
+            raise UsageError("no labelled case here; write .vibe-gate/cases/NAME/case.toml (docs/definitions.md).")
+        for case in cases.cases:
+            with progress.shown(environ, quiet=not progress.is_lively(environ)) as show:
+                walk = cases.run(case, args.wire, environ=environ, clock=now, progress=show)
+                result = progress.run(walk)
+            results.append(result)
+            if not args.json:
+                emit_result(args, {}, [f"{case.name}: {result.text}"])
+    counts = Counter(result.status for result in results)
+    code = FAIL if counts["failed"] else PASS if counts["ok"] == len(results) else INCONCLUSIVE
+    emit_result(args, {"exit_code": code, "cases": [_row(result) for result in results]}, [_totals(counts, results)])
+    return code
+
+
+def _row(result: CaseResult) -> dict[str, object]:
+    case, reasons = result.case, list(result.reasons)
+    return {
+        "name": case.name,
+        "rubric": case.file.rubric,
+        "status": result.status,
+        "reasons": reasons,
+        "usd": result.usd,
+    }
+
+
+def _totals(counts: Counter[Status], results: list[CaseResult]) -> str:
+    parts = [f"{counts[status]} {status}" for status in get_args(Status) if counts[status]]
+    usd = sum(result.usd for result in results)
+    return f"{counted(len(results), 'case')}: {', '.join(parts)}" + (f" · ${usd:.4f}" if usd else "")
+
+
+TEST = Command(
+    "Run the labelled cases in .vibe-gate/cases/ against the rubrics as they are in the working tree.",
+    (
+        argument("rubrics", nargs="*", metavar="RUBRIC", help="only cases of these rubrics (default: all)"),
+        argument(
+            "--wire",
+            choices=WIRES,
+            default="replay",
+            help="ask the model, or record its answers into the cases' "
+            "cassettes, or replay these offline (default: replay)",
+        ),
+        JSON,
+    ),
+    _run,
+    examples="""\
+examples:
+  vibe-gate test                   every case, offline, from its cassette
+  vibe-gate test quality           the cases of one rubric
+  vibe-gate test --wire record     ask the model and keep its answers
+
+exit codes: 0 every case as expected, 1 not, 2 a mistake in a case,
+3 a case that was not decided or has no cassette
+""",
+)

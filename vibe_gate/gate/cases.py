@@ -1,0 +1,112 @@
+"""Labelled cases: changes of which the repository says how its rubrics must answer, `.vibe-gate/cases/NAME/`.
+
+    case.toml         the rubric and the expected outcomes
+    before/, after/   the two trees of the change, files as they are; one may be missing
+    cassette/         the recorded answers of the rubric's judge
+
+What stands in `before` and `after` is never read as definitions, and never reviewed as code of the project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import CASES
+from vibe_gate.domain.model import Model
+from vibe_gate.domain.rubric import Identifier, Rubric, Schema
+from vibe_gate.gate.source import (
+    DefinitionTree,
+    Mistake,
+    Source,
+    is_identifier,
+    missing,
+    quoted,
+    read_toml,
+    suggestion,
+    validated,
+)
+
+SIDES = ("before", "after")
+
+
+class CaseFile(Model):
+    """`case.toml`. `outcome` is the rubric's, `expect` the criteria's by id; what neither names is not compared."""
+
+    schema_: Schema = Field(alias="schema")
+    rubric: Identifier
+    outcome: Literal["pass", "fail", "inconclusive"] | None = None
+    expect: dict[Identifier, Literal["pass", "fail", "abstain", "not_applicable"]] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A case: its folder's name and path in the repository, and what `case.toml` says."""
+
+    name: str
+    folder: str
+    file: CaseFile
+
+
+def read_cases(tree: DefinitionTree, rubrics: Iterable[Rubric]) -> tuple[list[Case], list[Mistake]]:
+    """The cases of a tree by name, and every mistake in them; `rubrics` are those of the tree that are right."""
+    files, links = tree.list(CASES), tree.links(CASES)
+    known = {rubric.id: rubric for rubric in rubrics}
+    found: list[Mistake] = []
+    cases = []
+    below = [path.removeprefix(f"{CASES}/") for path in (*files, *links)]
+    names = {path.split("/")[0] for path in below if "/" in path or f"{CASES}/{path}" in links}
+    for name in sorted(names - {""}):
+        folder = f"{CASES}/{name}"
+        own = list(_misplaced(folder, files, links))
+        path = f"{folder}/case.toml"
+        if path in files:
+            source = read_toml(path, tree.read(path) or b"")
+            if isinstance(source, Mistake):
+                own.append(source)
+            elif file := validated(CaseFile, source.tables, (), source, own):
+                own += _unknown(source, file, known, tree)
+                cases.append(Case(name, folder, file))
+        found += own
+    return cases, found
+
+
+def _misplaced(folder: str, files: list[str], links: list[str]) -> Iterator[Mistake]:
+    """What is wrong with the folder itself. Links are content below `before` and `after`, and nowhere else."""
+    sides = tuple(f"{folder}/{side}/" for side in SIDES)
+    own = [path for path in links if f"{path}/".startswith(f"{folder}/") and not path.startswith(sides)]
+    for path in own:
+        what = "symbolic links (and submodules) are not followed"
+        yield Mistake(paths.quote(path), 1, "", what, "put the file or folder itself here")
+    if folder in own:
+        return
+    for path in files:
+        if f"{path}/" in sides:
+            yield Mistake(paths.quote(path), 1, "", "a file stands where a folder belongs")
+    shown = paths.quote(folder)
+    if not is_identifier(folder.rsplit("/", 1)[-1]):
+        advice = 'use lower-case letters, digits, ".", "_" and "-", at most 64'
+        yield Mistake(shown, 1, "", "not the name of a case", advice)
+    if f"{folder}/case.toml" not in files:
+        yield Mistake(shown, 1, "", "no case.toml", "write one, or move the folder away")
+    if not any(path.startswith(sides) for path in (*files, *links)):
+        yield Mistake(shown, 1, "", "no file in before/ or after/", "put the two sides of the change there")
+
+
+def _unknown(source: Source, file: CaseFile, known: dict[str, Rubric], tree: DefinitionTree) -> Iterator[Mistake]:
+    """Names that the repository's rubrics do not have; of a rubric that is wrong itself nothing is known."""
+    if not file.expect and file.outcome is None:
+        yield source.mistake(("expect",), "is missing\nname a criterion and its outcome there, or the rubric's outcome")
+    path = f".vibe-gate/rubrics/{file.rubric}.toml"
+    if file.rubric in known:
+        ids = [criterion.id for criterion in known[file.rubric].criterion]
+        for name in file.expect:
+            if name not in ids:
+                what = f"rubric {quoted(file.rubric)} has no such criterion\n{suggestion(name, ids, 'its criteria')}"
+                yield source.mistake(("expect", name), what)
+    elif tree.read(path) is None:
+        yield source.mistake(("rubric",), missing("rubric", path, file.rubric, list(known)))

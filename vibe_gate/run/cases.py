@@ -1,0 +1,171 @@
+"""Run labelled cases: each is a review of its rubric in a repository of its own, compared with what it expects.
+
+Rubrics are those of the working tree: a case tests the rubric that is being edited.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from vibe_gate.domain.change import EMPTY_TREE, Selection
+from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.verdict import RubricResult
+from vibe_gate.errors import DefinitionError, GatewayError, StorageError, UsageError
+from vibe_gate.gate.cases import SIDES, Case, read_cases
+from vibe_gate.gate.loading import built_in_gate, load_gate
+from vibe_gate.gate.source import Mistake, did_you_mean
+from vibe_gate.gateway import Mode
+from vibe_gate.git import Repository, Tree, open_repository
+from vibe_gate.review import Progress, review_in
+from vibe_gate.store import open_state
+
+Status = Literal["ok", "failed", "undecided", "no cassette"]
+
+NO_CASSETTE = "record it with `vibe-gate test --wire record`"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """How a case came out: `reasons` say why it is not ok, one for each criterion; USD of this run."""
+
+    case: Case
+    status: Status
+    reasons: tuple[str, ...] = ()
+    usd: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """One line for people: the verdict on the case, then why."""
+        status = "FAIL" if self.status == "failed" else self.status
+        return ": ".join(filter(None, (status, "; ".join(self.reasons))))
+
+
+@dataclass(frozen=True, slots=True)
+class CaseSet:
+    """The cases of a repository's working tree, `tree`, as it was when they were read."""
+
+    repository: Repository
+    tree: Tree
+    cases: tuple[Case, ...]
+
+    async def run(
+        self,
+        case: Case,
+        wire: Mode,
+        *,
+        environ: Mapping[str, str],
+        clock: Callable[[], datetime],
+        progress: Progress,
+    ) -> CaseResult:
+        """Review the case and compare. A recording replaces the cassette only when the judge has answered.
+
+        Raises GateError: UsageError for a cassette behind a symbolic link, GatewayError for a wire set up wrongly.
+        """
+        cassette = self._cassette(case)
+        recorded = any(cassette.glob("*.json"))
+        with tempfile.TemporaryDirectory(prefix="vibe-gate-case-") as folder:
+            request = ReviewRequest(
+                Selection("commit"),
+                rubrics=(case.file.rubric,),
+                definitions="HEAD~2",
+                wire=wire,
+                cassette={"live": None, "record": Path(folder, "cassette"), "replay": cassette}[wire],
+            )
+            trees = (self.tree.id, *(_side(self.tree, case, side) for side in SIDES))
+            with (
+                self.repository.with_trees(Path(folder, "repository"), trees) as stand_in,
+                open_state(self.repository.common_dir) as own,
+                open_state(stand_in.common_dir) as state,
+            ):
+                # What cases cost counts on the repository's day; nothing else of its state is theirs.
+                state.spending.add(own.spending.spent(clock()), "before", clock())
+                try:
+                    done = await review_in(
+                        stand_in, request, environ=environ, clock=clock, progress=progress, state=state
+                    )
+                except GatewayError:
+                    if wire != "replay" or recorded:
+                        raise
+                    return CaseResult(case, "no cassette", (NO_CASSETTE,))
+                summary = done.summary
+                own.spending.add(summary.cost.usd, summary.run_id, clock())
+            failed, undecided = compare(case, summary.rubrics[0])
+            if wire == "record" and not undecided:
+                _replace(cassette, Path(folder, "cassette"))
+        if failed:
+            return CaseResult(case, "failed", failed, summary.cost.usd)
+        return CaseResult(case, "undecided" if undecided else "ok", undecided, summary.cost.usd)
+
+    def _cassette(self, case: Case) -> Path:
+        """The case's own folder of recordings. UsageError if a link would lead elsewhere."""
+        root = self.repository.root.resolve()
+        place = root / case.folder / "cassette"
+        if place.resolve() != place:
+            raise UsageError(f"{case.folder}/cassette: a symbolic link is on the way; put the folder itself here.")
+        return place
+
+
+@contextmanager
+def read_case_set(start: Path, environ: Mapping[str, str], rubrics: Sequence[str] = ()) -> Iterator[CaseSet]:
+    """The cases of the repository around `start`, or those of these rubrics.
+
+    Raises DefinitionError with every mistake in definitions or cases; UsageError for a rubric that no case names.
+    """
+    with open_repository(start, environ) as repository:
+        tree = repository.tree(repository.snapshot())
+        gate = load_gate(tree, revision="worktree", origin="trusted") or built_in_gate(tree)
+        cases, mistakes = read_cases(tree, gate.rubrics)
+        same = [case for case in cases if len({_side(tree, case, side) for side in SIDES}) == 1]
+        mistakes += [Mistake(f"{case.folder}", 1, "", "before/ and after/ hold the same files") for case in same]
+        if mistakes:
+            raise DefinitionError(mistakes)
+        named = {case.file.rubric for case in cases}
+        for name in rubrics:
+            if name not in named:
+                advice = did_you_mean(name, sorted(named))
+                raise UsageError(f"no case is about a rubric '{name}'{advice and f'; {advice}'}")
+        yield CaseSet(repository, tree, tuple(case for case in cases if not rubrics or case.file.rubric in rubrics))
+
+
+def compare(case: Case, result: RubricResult) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What came out otherwise than expected, and what nobody decided, both as sentences."""
+    undecided = {
+        one.id: f"{one.id}: {one.reason}"
+        for one in result.criteria
+        if one.outcome == "error" or (one.outcome == "abstain" and one.decided_by == "none")
+    }
+    failed = []
+    for one in result.criteria:
+        expected = case.file.expect.get(one.id, one.outcome)
+        if one.id not in undecided and one.outcome != expected:
+            failed.append(f"{one.id}: expected {expected}, got {one.outcome} ({one.reason})")
+    outcome = case.file.outcome or result.outcome
+    if case.file.outcome and undecided and result.outcome in ("inconclusive", "error"):
+        return tuple(failed), tuple(undecided.values())
+    if result.outcome != outcome:
+        failed.append(f"rubric {case.file.rubric}: expected {outcome}, got {result.outcome}")
+    return tuple(failed), tuple(undecided[name] for name in case.file.expect if name in undecided)
+
+
+def _side(tree: Tree, case: Case, side: str) -> str:
+    """The tree of a side of the case, empty if it has none."""
+    entry = tree.entry(f"{case.folder}/{side}".encode())
+    return entry.id if entry else EMPTY_TREE
+
+
+def _replace(cassette: Path, recording: Path) -> None:
+    """Put a recording in place of the files of an older one; a case that asked nothing has none."""
+    try:
+        for old in cassette.glob("*.json"):
+            old.unlink()
+        for new in recording.glob("*.json"):
+            cassette.mkdir(exist_ok=True)
+            (cassette / new.name).write_bytes(new.read_bytes())
+    except OSError as error:
+        raise StorageError(f"{cassette} cannot be written: {error.strerror}.") from error
