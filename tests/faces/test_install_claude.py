@@ -28,12 +28,11 @@ def test_the_command_installs_where_it_is_told(tmp_path, environ, option, place)
     done = vibe_gate("install", "claude", *option, cwd=where / "deep", environ=environ)
     assert done.returncode == 0, done.stderr
     assert ("affects agents" in done.stderr) is (option == ("--shared",))
+    assert ("list the file in .gitignore" in done.stderr) is (option == ())
     hooks = json.loads((tmp_path / place).read_text())["hooks"]
     if option != ("--user",):
-        others = () if option else ("--shared",)
-        done = vibe_gate("uninstall", "claude", *others, cwd=where, environ=environ)
-        named = f"has them: {' '.join(('vibe-gate uninstall claude', *option))}\n"
-        assert (done.code, named in done.err) == (0, True)
+        done = vibe_gate("uninstall", "claude", *(() if option else ("--shared",)), cwd=where, environ=environ)
+        assert (done.code, "--shared and --user mean other files" in done.out) == (0, True)
         assert vibe_gate("install", "claude", *option, cwd=where, environ=environ).code == 0
     (guard,) = hooks["PreToolUse"]
     if option == ("--shared",):

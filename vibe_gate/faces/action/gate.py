@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from vibe_gate.run.conclusion import WorkflowRun
 
 NO_TOKEN = "No token was given (`github-token`), so nothing was posted to GitHub."  # noqa: S105  a sentence
-PAPERS = ("summary.json", "receipt.json", "run.json", "events.ndjson", "made.patch")
+UPLOADED = ("summary.json", "receipt.json", "run.json", "events.ndjson", "made.patch")
 """Files of a bundle that hold no content of the repository but what a finding quotes, and what agents changed;
 `artifact: full` adds it all."""
 
@@ -256,7 +256,7 @@ def _keep(job: _Job, bundle: Path | None) -> str:
     if job.inputs.artifact == "none" or bundle is None:
         return ""
     try:
-        for name in PAPERS:
+        for name in UPLOADED:
             if (bundle / name).is_file():
                 shutil.copyfile(bundle / name, job.folder / name)
         if job.inputs.artifact == "full":

@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,8 +35,8 @@ CAPTURED = (
 LAST = frozenset({"Stop", "SessionEnd"})
 """Claude Code may end right after them, and takes hooks in the background with it."""
 
-GUARDED_TOOLS = ("Bash|Edit|MultiEdit|Write|NotebookEdit",)
-"""Matchers. Names alone are compared whole; in a pattern "Edit" would stand for other tools as well."""
+GUARDED_TOOLS = "Bash|Edit|MultiEdit|Write|NotebookEdit"
+"""A matcher. Names alone are compared whole; in a pattern "Edit" would stand for other tools as well."""
 
 CAPTURE_TIMEOUT_S = 10
 GUARD_TIMEOUT_S = 5  # it takes a hundredth of a second; when time is up, Claude Code goes on without it
@@ -63,6 +62,8 @@ def _install_claude(args: argparse.Namespace, environ: Mapping[str, str]) -> int
         if args.shared:
             complain("Its hooks run `vibe-gate`, so everyone who works here needs it on PATH.")
             complain("It affects agents: where .vibe-gate/ is in force, a review shows its change as a warning.")
+        elif before is None and not args.user:
+            complain("Its hooks name programs of this machine: list the file in .gitignore, so that no commit has it.")
         complain("Restart running sessions of Claude Code to load it.")
     _install_transaction(environ, user=args.user)
     return PASS
@@ -96,25 +97,13 @@ def _uninstall_claude(args: argparse.Namespace, environ: Mapping[str, str]) -> i
     path, shown = place.path, paths.quote(str(place.path))
     text = read_settings(path, place.below)
     if text is None or (after := drop_hooks(text, shown)) == text:
-        emit(f"unchanged  {shown} (no hooks of vibe-gate there)\n")
-        _tell_of_others(args, environ)
+        emit(f"unchanged  {shown} (no hooks of vibe-gate there; --shared and --user mean other files)\n")
     else:
         write_settings(path, place.below, after)
         emit(f"{'removed' if after is None else 'cleaned'}  {shown}\n")
     if not args.user:
         _uninstall_transaction(environ)
     return PASS
-
-
-def _tell_of_others(args: argparse.Namespace, environ: Mapping[str, str]) -> None:
-    """Name the other settings of this repository that have our hooks, and the option that means them."""
-    for shared in (True, False) if not args.user else ():
-        other = _place(argparse.Namespace(shared=shared, user=False), environ)
-        shown = paths.quote(str(other.path))
-        with suppress(GateError):  # what is wrong with a file that was not meant
-            text = read_settings(other.path, other.below)
-            if shared != args.shared and text is not None and drop_hooks(text, shown) != text:
-                complain(f"{shown} has them: vibe-gate uninstall claude{' --shared' if shared else ''}")
 
 
 def hooks(*, shared: bool = False) -> dict[str, list[dict[str, Any]]]:
@@ -127,8 +116,7 @@ def hooks(*, shared: bool = False) -> dict[str, list[dict[str, Any]]]:
     groups: dict[str, list[dict[str, Any]]] = {
         event: [{"hooks": [seen if event in LAST else seen | {"async": True}]}] for event in CAPTURED
     }
-    groups["PreToolUse"] = [{"matcher": matcher, "hooks": [guarded]} for matcher in GUARDED_TOOLS]
-    return groups
+    return groups | {"PreToolUse": [{"matcher": GUARDED_TOOLS, "hooks": [guarded]}]}
 
 
 def _hook(script: str, timeout_s: int) -> dict[str, Any]:
