@@ -43,7 +43,7 @@ def test_outside_of_a_repository_nothing_happens(tmp_path, environ, script):
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-@pytest.mark.parametrize("given", [b"", b"\n", b"null", b"git garbage \xff\x00", b"{", b"[]git", b"{" + b"x" * 100])
+@pytest.mark.parametrize("given", [b"", b"null", b"git garbage \xff\x00", b"{" + b"x" * 100])
 def test_garbage_on_stdin_is_not_kept(where, script, given):
     run(script, given, where)
     assert not (where / ".git" / "vibe-gate" / "captures" / "unknown").exists()

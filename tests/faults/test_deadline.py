@@ -9,7 +9,6 @@ import sys
 from datetime import UTC, datetime
 
 import pytest
-from command import vibe_gate
 from repos import Repo, gated
 
 from vibe_gate.domain.change import Selection
@@ -29,17 +28,7 @@ options = { pattern = "(a+)+$" }
 """
 
 
-def test_an_expression_that_never_ends_is_ended(tmp_path, environ):
-    repo = gated(tmp_path / "repo", environ, rubric=SLOW)
-    repo.write("a.txt", "a" * 60 + "b\n")
-    repo.commit("Run")
-    done = vibe_gate("review", "--commit", "HEAD", "--deadline", "2", cwd=repo.path, environ=environ)
-    assert (done.code, "deadline" in done.err) == (3, True), done.err
-    (run,) = (repo.path / ".vibe-artifacts").glob("*/*/run.json")
-    assert not (run.parent / "summary.json").exists()
-
-
-def test_an_expression_that_never_ends_is_ended_also_where_a_loop_runs_already(tmp_path, environ):
+def test_an_expression_that_never_ends_is_ended_beside_other_tasks(tmp_path, environ):
     repo = gated(tmp_path / "repo", environ, rubric=SLOW)
     repo.write("a.txt", "a" * 60 + "b\n")
     repo.commit("Run")
@@ -55,6 +44,8 @@ def test_an_expression_that_never_ends_is_ended_also_where_a_loop_runs_already(t
 
     assert asyncio.run(beside()) == 42
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    (run,) = (repo.path / ".vibe-artifacts").glob("*/*/run.json")
+    assert not (run.parent / "summary.json").exists()
 
 
 def test_a_tree_of_a_hundred_million_names_is_given_up(tmp_path, environ):

@@ -58,6 +58,6 @@ def test_a_cleaning_that_fails_or_is_killed_at_any_call_leaves_whole_bundles_and
         assert not trash.exists() or list(trash.iterdir()) == []
 
     calls = fault(
-        lambda root: clean(root, MONTH, NOW), lambda number: copy(store, tmp_path / str(number)), look, step=3
+        lambda root: clean(root, MONTH, NOW), lambda number: copy(store, tmp_path / str(number)), look, step=7
     )
     assert calls > 50

@@ -75,11 +75,9 @@ def mine(mark: str) -> list[int]:
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
 @pytest.mark.parametrize(
-    ("name", "whole_group", "code"),
-    [(signal.SIGINT, True, 130), (signal.SIGINT, False, 130), (signal.SIGTERM, False, 130)],
-    ids=["ctrl-c", "SIGINT to us alone", "SIGTERM"],
+    ("name", "whole_group"), [(signal.SIGINT, True), (signal.SIGTERM, False)], ids=["ctrl-c", "SIGTERM"]
 )
-def test_an_interrupted_judge_leaves_no_process_and_an_incomplete_bundle(tmp_path, environ, name, whole_group, code):
+def test_an_interrupted_judge_leaves_no_process_and_an_incomplete_bundle(tmp_path, environ, name, whole_group):
     repo = swallowing(tmp_path / "repo", environ)
     (tmp_path / "tmp").mkdir()
     environ |= {"TMPDIR": str(tmp_path / "tmp")}
@@ -89,7 +87,7 @@ def test_an_interrupted_judge_leaves_no_process_and_an_incomplete_bundle(tmp_pat
         (os.killpg if whole_group else os.kill)(review.pid, name)
         _, err = review.communicate(timeout=60)
         wait_for(lambda: not mine(str(tmp_path / "tmp")))
-    assert review.returncode == code, err
+    assert review.returncode == 130, err
     assert b"Traceback" not in err
     (run,) = (repo.path / ".vibe-artifacts").glob("*/*/run.json")
     assert not (run.parent / "summary.json").exists()
@@ -154,28 +152,19 @@ def test_a_workflow_interrupted_in_each_stage_leaves_no_process_and_says_how_to_
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
-def test_a_killed_review_takes_its_agent_with_it(tmp_path, environ):
-    repo = swallowing(tmp_path / "repo", environ)
+def test_a_killed_review_takes_its_agent_with_it_and_leaves_what_its_settled_answers_cost(tmp_path, environ):
+    repo = gated(tmp_path / "repo", environ, rubric=RUBRIC.replace("schema = 1\n", "schema = 1\nvotes = 5\n"))
+    repo.write("src/load.py", SWALLOWS)
+    repo.commit("Load robustly")
     (tmp_path / "tmp").mkdir()
-    with answering(Hang(), repeat_last=True) as model:
+    paid = answer(PASSES, usage=Usage(1_000, 1_000))
+    with answering(paid, paid, Hang(), repeat_last=True) as model:
         review = start(repo.path, environ | model.environ | {"TMPDIR": str(tmp_path / "tmp")})
-        wait_for(lambda: bool(model.api.log))
+        wait_for(lambda: len(model.script.requests) == 3)
         review.kill()
         review.communicate(timeout=60)
         wait_for(lambda: not mine(str(tmp_path / "tmp")))
     assert not list((repo.path / ".vibe-artifacts").glob("*/*/summary.json"))
-
-
-def test_a_killed_review_leaves_what_its_settled_answers_cost_in_the_days_spending(tmp_path, environ):
-    repo = gated(tmp_path / "repo", environ, rubric=RUBRIC.replace("schema = 1\n", "schema = 1\nvotes = 5\n"))
-    repo.write("src/load.py", SWALLOWS)
-    repo.commit("Load robustly")
-    paid = answer(PASSES, usage=Usage(1_000, 1_000))
-    with answering(paid, paid, Hang(), repeat_last=True) as model:
-        review = start(repo.path, environ | model.environ)
-        wait_for(lambda: len(model.script.requests) == 3)
-        review.kill()
-        review.communicate(timeout=60)
     spent = open_state(repo.path / ".git").spending.spent(datetime.now(UTC))
     assert spent == pytest.approx(2 * (1_000 * 2 + 1_000 * 10) / 1_000_000)
 

@@ -25,13 +25,8 @@ def judged(model, place, environ, budget: float = 1.0, **changes) -> tuple[Endin
 @pytest.mark.parametrize(
     ("status", "advice"),
     [
-        (400, "check the model's name"),
         (401, "check it with `vibe-gate doctor`"),
-        (403, "denies this key"),
         (404, "does not know this model"),
-        (413, "too large"),
-        (429, "limits the rate of this key"),
-        (500, "failed; try again later"),
         (529, "overloaded; try again later"),
     ],
 )

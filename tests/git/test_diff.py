@@ -188,11 +188,11 @@ def test_names_of_any_bytes_are_held_and_sorted_as_git_does(work: Work) -> None:
 
 @pytest.mark.slow
 def test_folders_nested_deeper_than_python_recurses_are_read(work: Work) -> None:
-    tree = work.git("mktree", given=b"100644 blob " + work.git("hash-object", "-w", "--stdin").encode() + b"\tx\n")
-    script = "for n in $(seq 1100); do t=$(printf '040000 tree %s\\td\\n' $t | git mktree); done; echo $t"
-    done = subprocess.run(["sh", "-c", f"t={tree}; {script}"], cwd=work.root, env=work.environ, capture_output=True)
-    (file,) = work.files(EMPTY_TREE, done.stdout.decode().strip())
-    assert file.path == "d/" * 1_100 + "x"
+    path = "d/" * 1_100 + "x"
+    commit = f"commit refs/heads/deep\ncommitter a <a> 0 +0000\ndata 0\nM 100644 inline {path}\ndata 0\n"
+    work.git("fast-import", "--quiet", given=commit.encode())
+    (file,) = work.files(EMPTY_TREE, work.git("rev-parse", "deep^{tree}"))
+    assert file.path == path
 
 
 def test_an_object_that_is_missing_is_named(work: Work) -> None:

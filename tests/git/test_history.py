@@ -71,12 +71,13 @@ def test_every_patch_of_the_generated_history_applies_and_every_id_is_the_one_of
         for change in repository.changes_of(oracle.commits()).values():
             patch = repository.patch(change)
             assert patch == oracle.diff(change.before, change.after, "--binary", "--full-index")
-            assert all(repository.file_patch(change, file).startswith("diff --git ") for file in change.files[:3])
             oracle.git("read-tree", change.before if change.base_commit else "--empty", **index)
             if patch:
                 oracle.git("apply", "--cached", given=patch, **index)
             written = oracle.git("write-tree", **index).decode().strip()
             assert written == change.after
             diff = oracle.diff(change.before, change.after, "--full-index")
+            if len(change.files) < 50:
+                assert paths.encode("".join(repository.file_patch(change, file) for file in change.files)) == diff
             expected = oracle.git("patch-id", "--stable", given=diff).split()
             assert change.range_patch_id == (expected[0].decode() if expected else "")

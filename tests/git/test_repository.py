@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from gitbench import Bench, fingerprint
 
-from vibe_gate.domain.change import EMPTY_TREE, FileVersion, Selection
+from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.errors import GateError, IntegrityError, RevisionError, UnsupportedRepository, UsageError
 
 
@@ -134,22 +134,6 @@ def merged(bench: Bench, *branches: str) -> None:
     bench.git("checkout", "-q", "main")
     bench.commit("on main", **{"main.txt": "main"})
     bench.git("merge", "-q", "--no-ff", "-m", "merge", *branches)
-
-
-def test_merges_of_several_are_against_the_first_parent(seeded: Bench) -> None:
-    merged(seeded, "one", "three", "two")
-    with seeded.open() as repository:
-        change = repository.change(Selection("commit", "HEAD"))
-    assert [file.path for file in change.files] == ["one.txt", "three.txt", "two.txt"]
-    assert change.base_commit == seeded.git("rev-parse", "HEAD^1")
-
-
-def test_an_empty_commit_has_no_files(seeded: Bench) -> None:
-    seeded.git("commit", "-q", "--allow-empty", "-m", "empty")
-    with seeded.open() as repository:
-        change = repository.change(Selection("commit", "HEAD"))
-    assert change.files == ()
-    assert (change.patch_id, change.range_patch_id) == ("", "")
 
 
 def test_ranges_and_merge_bases(seeded: Bench) -> None:
@@ -325,11 +309,6 @@ def test_trees_are_read_as_blobs_only(seeded: Bench) -> None:
             repository.tree("0" * 40)
         with pytest.raises(RevisionError):
             repository.tree(seeded.git("rev-parse", "HEAD:a.txt"))
-
-
-def test_a_submodules_side_is_its_commit(seeded: Bench) -> None:
-    with seeded.open() as repository:
-        assert repository.read(FileVersion("f" * 40, 0o160000, 0)) == b"Subproject commit " + b"f" * 40 + b"\n"
 
 
 def test_configuration_is_read_as_git_reads_it(seeded: Bench) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from gitbench import Bench, fingerprint
 
-from vibe_gate.errors import InfrastructureError, IntegrityError, UnsupportedRepository, UsageError
+from vibe_gate.errors import InfrastructureError, IntegrityError, UsageError
 from vibe_gate.git import Workspace
 
 
@@ -245,14 +245,6 @@ def test_before_the_first_commit_and_in_a_shallow_clone(bench: Bench, seeded: Be
     subprocess.run(["git", "clone", "-q", "--depth=1", f"file://{seeded.root}", shallow.root], check=True)
     with working(shallow) as workspace:
         assert len(agent(workspace).git("log", "--oneline").splitlines()) == 1
-
-
-def test_a_sha256_repository_is_one_sentence(bench: Bench, tmp_path: Path) -> None:
-    other = Bench(tmp_path / "sha256", bench.environ)
-    other.root.mkdir()
-    other.git("init", "-q", "--object-format=sha256")
-    with pytest.raises(UnsupportedRepository, match="sha256, which vibe-gate does not read yet"):
-        other.open()
 
 
 def test_the_users_own_ignore_rules_hold_for_what_agents_make(seeded: Bench, tmp_path: Path) -> None:

@@ -82,10 +82,8 @@ def test_every_run_is_valid_in_every_format(name):
 @given(st.text(max_size=280), st.integers(0, 10**6), st.sampled_from(["failure", "warning", "notice"]))
 def test_any_text_is_valid_in_every_format(text, line, level):
     found = finding(text, line=line, path=paths.quote(text.replace("\0", "?")), criterion=text, level=level)
-    bad = criterion(text, "fail", reason=text)
-    made = failed(
-        0, 0, found=(found,), rubrics=(rubric(bad, outcome="fail", id=text),), unreviewed=(unseen(text, text),)
-    )
+    bad = criterion("held", "fail", reason=text)
+    made = failed(0, 0, found=(found,), rubrics=(rubric(bad, outcome="fail"),), unreviewed=(unseen(text, text),))
     log(made)
     cases(made)
     entries(made)
@@ -141,7 +139,7 @@ def test_sarif_keeps_the_gravest_and_counts_the_rest():
 def test_a_junit_case_fails_exactly_where_the_run_does():
     waived = finding("overridden by jo: fine | x", criterion="waived", level="notice")
     kinds = [criterion("ok"), criterion("bad", "fail"), criterion("waived", "fail"), criterion("open", "abstain"),
-             criterion("broken", "error"), criterion("n/a", "not_applicable")]  # fmt: skip
+             criterion("broken", "error"), criterion("out-of-scope", "not_applicable")]  # fmt: skip
     lenient = rubric(criterion("minor", "fail", must=False), id="lenient")
     made = failed(0, 0, found=(waived,), rubrics=(rubric(*kinds, outcome="fail"), lenient))
     assert cases(made) == {
@@ -151,7 +149,7 @@ def test_a_junit_case_fails_exactly_where_the_run_does():
         "waived": "skipped: let pass",
         "open": "error: abstain",
         "broken": "error: error",
-        "n/a": "skipped: not applicable",
+        "out-of-scope": "skipped: not applicable",
         "minor": "skipped: advisory",
     }
 

@@ -197,13 +197,6 @@ def test_any_json_stays_json_and_without_a_secret_as_it_is(value: object, ascii_
 PEM_IN_TWO = ["-----BEGIN " + "PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n" * 3, "next"]
 
 
-def test_lines_of_json_stay_lines() -> None:
-    lines = [json.dumps({"n": number, "said": f"{TOKEN} \\ {VALUE}\n", "key": PEM_IN_TWO}) for number in range(50)]
-    told = Redactor(ENVIRON).data("\n".join(lines).encode() + b"\n").decode().splitlines()
-    assert [json.loads(line)["n"] for line in told] == list(range(50))
-    assert TOKEN not in "".join(told)
-
-
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_utf16_stays_utf16(encoding: str) -> None:
     told = Redactor({}).data(f"é token {TOKEN} ü".encode(encoding)).decode(encoding)

@@ -72,7 +72,7 @@ def commit_quietly(repo: Repo) -> None:
 LEAKS = ("LEAK-CLAUDE-MD", "LEAK-AGENTS-MD", "LEAK-AGENT", "LEAK-SKILL", "LEAK-OUTSIDE", "LEAK-SUBJECT", "root:x:", KEY)
 
 
-@pytest.mark.parametrize("argv", [["HEAD"], ["--commit", "HEAD"], ["HEAD~1"]], ids=" ".join)
+@pytest.mark.parametrize("argv", [["HEAD"], ["--commit", "HEAD"]], ids=" ".join)
 def test_nothing_planted_runs_leaks_into_the_request_or_reaches_the_terminal_raw(hostile, environ, argv):
     if argv != ["HEAD"]:
         commit_quietly(hostile)

@@ -51,7 +51,7 @@ def told(text: str) -> Report:
     path = paths.quote("/".join(held) or "x")  # as git could hold it
     evidence = CheckedEvidence(path=path, line=2, end_line=2, quote=text, standing="holds")
     vote = Vote(outcome="fail", said="fail", reason=text, counterexample=text, evidence=(evidence,), turn=text[:99])
-    bad = criterion(text, "fail", kind="judge", reason=text, votes=(vote, vote))
+    bad = criterion("held", "fail", kind="judge", reason=text, votes=(vote, vote))
     found = [
         finding(short, line=2, path=path, criterion=text, evidence=(evidence,), fingerprint="a" * 16),
         finding(short, line=0, path="", criterion=text, level="warning", fingerprint=text[:16]),
@@ -66,7 +66,7 @@ def told(text: str) -> Report:
     made = summary(
         run_id=text, key=text, workflow=text, bundle=text, outcome="fail", exit_code=1, findings=tuple(found),
         trusted=Trusted(revision=text, bootstrap=False),
-        rubrics=(rubric(bad, criterion("x", reason=text), outcome="fail", id=text),),
+        rubrics=(rubric(bad, criterion("x", reason=text), outcome="fail"),),
         policy_changes=(PolicyChange(path=path, change_type=text, level="block", diff=text),),
         unreviewed=(Unreviewed(path=path, line=1, end_line=9, reason=text),),
         agent_authored=AgentAuthored(decision=True, hints=(text, text)),
@@ -149,7 +149,7 @@ def test_the_document_has_the_same_parts_as_with_plain_words_and_theirs_can_be_r
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", WORDS)
 def test_marker_and_state_are_ours_alone(name):
     text = HOSTILE[name]
     body = comment(told(text), (text,))
@@ -165,7 +165,7 @@ def test_marker_and_state_are_ours_alone(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", WORDS)
 def test_no_workflow_command_of_theirs_is_obeyed(name):
     text = HOSTILE[name]
     lines = commands(told(text), "TOKEN", (text,)).splitlines()
@@ -188,7 +188,7 @@ TOKENS = st.sampled_from([
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.one_of(TOKENS, st.text(max_size=4)), max_size=12).map("".join))
 def test_nor_of_anything_that_can_be_put_together(text):
     for what, markdown in documents(told(text), text).items():

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 import signing
 from standing import CODE, TIDY, Gated
-from wire import answering
 
 from vibe_gate.domain.gate import Override
 from vibe_gate.store.state import open_state
@@ -58,38 +57,11 @@ def named(gated: Gated, *argv: str, since: str = "") -> tuple[int, list[str]]:
     return code, [row["status"] for row in rows]
 
 
-def test_the_straight_way_is_stopped_and_an_honest_one_is_not(gated):
-    stage(gated, **{"src/pay.py": BAD})
-    done = git(gated, "commit", "-m", "Bad")
-    assert done.returncode != 0
-    assert gated.git("rev-parse", "HEAD") == gated.first
-    stage(gated, **{"src/pay.py": GOOD})
-    assert git(gated, "commit", "-m", "Good").returncode == 0
-    assert named(gated) == (0, ["reviewed"])
-
-
-def test_1_no_verify_is_recorded_as_a_bypass(gated):
-    stage(gated, **{"src/pay.py": GOOD.replace("charge", "refund")})
-    done = git(gated, "commit", "--no-verify", "-m", "Past it")
-    assert "went past the hooks" in done.stderr
-    assert named(gated) == (1, ["bypassed"])
-
-
 def test_1b_no_verify_after_the_hook_said_no_shows_the_verdict(gated):
     stage(gated, **{"src/pay.py": BAD})
     assert git(gated, "commit", "-m", "Bad").returncode != 0
     assert git(gated, "commit", "--no-verify", "-m", "Bad all the same").returncode == 0
     assert named(gated) == (1, ["failed"])
-
-
-def test_5_amending_a_reviewed_commit_past_the_hook_is_a_bypass(gated):
-    stage(gated, **{"src/pay.py": GOOD})
-    git(gated, "commit", "-m", "Good")
-    stage(gated, **{"src/pay.py": BAD})
-    assert git(gated, "commit", "--amend", "--no-edit").returncode != 0
-    assert git(gated, "commit", "--amend", "--no-edit", "--no-verify").returncode == 0
-    code, [status] = named(gated)
-    assert (code, status) in ((1, "bypassed"), (1, "failed"))
 
 
 def test_6_what_a_rebase_changes_on_the_way_is_stale(gated):
@@ -151,15 +123,6 @@ def test_13_deleted_definitions_need_approval_and_deleted_bundles_leave_the_comm
     assert named(gated) == (1, ["missing"])
 
 
-def test_14_an_empty_answer_of_the_reviewer_is_no_pass(tmp_path, environ):
-    asks = TIDY + '[[criterion]]\nid = "clear"\nkind = "judge"\nmust = true\nquestion = "Is it clear?"\n'
-    gated = Gated(tmp_path / "repo", environ, **{".vibe-gate/rubrics/tidy.toml": asks})
-    gated.commit("Change", **{"src/pay.py": GOOD})
-    with answering({"answers": []}) as model:
-        assert gated.review("--commit", "HEAD", **model.environ)["exit_code"] == 3
-    assert gated.stand() == (1, "inconclusive", "commit")
-
-
 def reviewed(gated: Gated, text: str = BAD) -> Path:
     """A commit past the hooks whose review failed; the bundle."""
     stage(gated, **{"src/pay.py": text})
@@ -186,12 +149,6 @@ def test_15_a_summary_that_was_made_green_is_forged(gated):
     rewrite(bundle / "summary.json", lambda document: document.update(outcome="pass", exit_code=0, findings=[]))
     subprocess.run(["rm", "-rf", ".vibe-artifacts/index"], cwd=gated.path, check=True)
     assert forged(gated) == "the receipt belongs to another run"
-
-
-def test_15b_a_bundle_that_was_altered_is_forged(gated):
-    bundle = reviewed(gated)
-    (bundle / "change.patch").write_text("nothing to see\n")
-    assert "it was changed after sealing" in forged(gated)
 
 
 def test_15c_a_bundle_without_its_receipt_is_no_review(gated):
@@ -258,18 +215,6 @@ def test_16c_a_receipt_that_is_none_is_forged_and_no_crash(signed):
         digests = {"receipt.json": hashlib.sha256(raw).hexdigest()}
         rewrite(bundle / "summary.json", lambda document, digests=digests: document["digests"].update(digests))
         assert forged(signed)
-
-
-def test_17_an_authors_own_key_counts_for_nobody_else(signed, tmp_path):
-    mine = signing.key(tmp_path / "keys", "ada")
-    signing.sign_with(signed.repo, mine)
-    reviewed(signed, GOOD)
-    assert named(signed) == (5, ["forged"])
-    signed.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "--amend", "-m", "Change", "--author", "X <x@y.z>")
-    signed.write(SIGNERS, (signed.path / SIGNERS).read_text() + f"ada@example.org {signing.public(mine)}\n")
-    code, [row] = signed.verify("HEAD", "--strict", "--definitions", "worktree")
-    assert (code, row["status"]) == (5, "forged")
-    assert "may be its author, ada@example.org" in row["why"]
 
 
 def test_18_an_agent_that_writes_its_own_override_is_not_believed(gated):

@@ -6,7 +6,6 @@ import json
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -98,20 +97,12 @@ def test_too_many_values_are_counted_before_they_are_made_and_what_stands_in_a_t
         require_few(data)
 
 
-def grown(kind: str, number: int) -> Callable[[bytes], bytes]:
-    def change(document: bytes) -> bytes:
-        kept = {name: value for name, value in json.loads(document).items() if name != kind}
-        return json.dumps(kept).encode()[:-1] + b',"' + kind.encode() + b'":[' + b"{}," * number + b"{}]}"
-
-    return change
-
-
-@pytest.mark.parametrize(("kind", "number"), [("a", 5_000_000), ("findings", 450_000)])
 @pytest.mark.slow
-def test_a_summary_of_millions_of_values_takes_little_memory(store: Store, kind: str, number: int) -> None:
+def test_a_summary_of_many_wrong_values_takes_little_memory(store: Store) -> None:
     run = sealed(store)
     place = run.directory / "summary.json"
-    place.write_bytes(grown(kind, number)(place.read_bytes()))
+    kept = {name: value for name, value in json.loads(place.read_bytes()).items() if name != "findings"}
+    place.write_bytes(json.dumps(kept).encode()[:-1] + b',"findings":[' + b"{}," * 450_000 + b"{}]}")
     code = (
         "import sys; from datetime import UTC, datetime; from pathlib import Path\n"
         "sys.path.insert(0, 'tests'); from vibe_gate.domain.bundles import Provenance\n"

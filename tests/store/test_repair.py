@@ -59,13 +59,6 @@ def said(done: Repaired) -> list[tuple[str, str]]:
     return [(mended.problem.place, mended.done) for mended in done.mended]
 
 
-def test_a_whole_store_needs_none(tmp_path: Path, run: RunRecorder) -> None:
-    before = tree(tmp_path)
-    done = repair_bundles(tmp_path, Provenance(LATER))
-    assert (done.mended, done.quarantine, done.left.problems) == ((), "", ())
-    assert tree(tmp_path) == before
-
-
 def test_a_run_whose_content_is_nowhere_is_put_aside_whole(tmp_path: Path, run: RunRecorder) -> None:
     content_of(run, ".bin").write_bytes(b"damaged")
     done = mend(tmp_path)
@@ -75,14 +68,6 @@ def test_a_run_whose_content_is_nowhere_is_put_aside_whole(tmp_path: Path, run: 
     assert list_runs(tmp_path) == []
     assert (tmp_path / QUARANTINE / place("summary.json", run)).is_file()
     assert done.quarantine == QUARANTINE.removeprefix(".vibe-artifacts/")
-
-
-def test_a_sealed_run_whose_log_was_changed_is_put_aside(tmp_path: Path, store: Store, run: RunRecorder) -> None:
-    good = sealed(store, "q")
-    damaged(run.directory / "events.ndjson", lambda data: data.replace(b"DONE", b"IDLE"))
-    done = mend(tmp_path)
-    assert [view.run_id for view in list_runs(tmp_path)] == [good.run_id]
-    assert done.left.is_sound
 
 
 def test_a_torn_tail_is_cut_and_kept(tmp_path: Path, store: Store) -> None:
@@ -123,13 +108,6 @@ def test_strays_and_temporary_files_go_to_quarantine_and_the_run_stays(tmp_path:
     assert {what for _, what in said(mend(tmp_path))} == {"moved to quarantine"}
     assert (tmp_path / QUARANTINE / place(".tmp-1", run)).read_text() == "half"
     assert find_run(tmp_path).summary.outcome == "pass"
-
-
-def test_a_sealed_run_with_a_stray_is_put_aside_whole(tmp_path: Path, run: RunRecorder) -> None:
-    (run.directory / "files/after/passwd").symlink_to("/etc/passwd")
-    mend(tmp_path)
-    assert (tmp_path / QUARANTINE / place("files/after/passwd", run)).is_symlink()
-    assert list_runs(tmp_path) == []
 
 
 def test_only_the_runs_that_are_named_are_repaired(tmp_path: Path, store: Store, run: RunRecorder) -> None:
