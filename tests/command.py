@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -51,3 +56,29 @@ def started(*argv: str, cwd: Path, environ: Mapping[str, str], python: tuple[str
         command, cwd=cwd, env=dict(environ), capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=100
     )
     return Done(argv, done.returncode, done.stdout, done.stderr)
+
+
+def on_a_terminal(
+    cwd: Path, environ: dict[str, str], *argv: str, lines: int = 24, columns: int = 80, typed: bytes = b""
+) -> tuple[int, str]:
+    """Exit code, and what `vibe-gate ARGV` wrote to a terminal of this size; with what is `typed`, on stderr, too."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "vibe_gate", *argv],
+        cwd=cwd,
+        env={"TERM": "xterm-256color", **environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        stdin=slave,
+        stdout=slave,
+        stderr=slave if typed else subprocess.DEVNULL,
+    )
+    os.close(slave)
+    os.write(master, typed)
+    text = b""
+    try:
+        while block := os.read(master, 65536):
+            text += block
+    except OSError:  # Linux: the last writer has closed its side
+        pass
+    os.close(master)
+    return process.wait(), text.decode()

@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 from bundle_words import KEY, START, Ended, summary_of
-from command import Done, started, vibe_gate
+from command import Done, on_a_terminal, started, vibe_gate
 from program import ROOT, git
 from recorded import Kind, begun, recorded
-from test_review_screen import on_a_terminal
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.faces.cli import dispatch

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import pty
-import struct
-import subprocess
-import sys
-import termios
 from pathlib import Path
 
 import pytest
-from command import vibe_gate
-from program import ROOT, git, repository
+from command import on_a_terminal, vibe_gate
+from program import git, repository
 
 
 @pytest.fixture
@@ -25,32 +18,6 @@ def repo(tmp_path) -> Path:
     git(where, "add", "-A")
     git(where, "commit", "-q", "-m", "more")
     return where
-
-
-def on_a_terminal(
-    cwd: Path, environ: dict[str, str], *argv: str, lines: int = 24, columns: int = 80, typed: bytes = b""
-) -> tuple[int, str]:
-    """Exit code, and what `vibe-gate ARGV` wrote to a terminal of this size; with what is `typed`, on stderr, too."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "vibe_gate", *argv],
-        cwd=cwd,
-        env={"TERM": "xterm-256color", **environ, "PYTHONPATH": str(ROOT)},
-        stdin=slave,
-        stdout=slave,
-        stderr=slave if typed else subprocess.DEVNULL,
-    )
-    os.close(slave)
-    os.write(master, typed)
-    text = b""
-    try:
-        while block := os.read(master, 65536):
-            text += block
-    except OSError:  # Linux: the last writer has closed its side
-        pass
-    os.close(master)
-    return process.wait(), text.decode()
 
 
 @pytest.mark.slow

@@ -7,10 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from command import vibe_gate
+from command import on_a_terminal, vibe_gate
 from hooked import Hooked
 from repos import GATE, Repo, gated
-from test_review_screen import on_a_terminal
 
 from vibe_gate.domain.summary import Summary
 from vibe_gate.report import annotations, comment, words

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 from bundle_words import summary_of
-from command import Done, vibe_gate
+from command import Done, on_a_terminal, vibe_gate
 from program import ROOT
 from recorded import begun
-from test_review_screen import on_a_terminal
 
 from vibe_gate.store import RunRecorder
 

@@ -41,14 +41,11 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
     return WorkingRepo(tmp_path / "repo", environ, fix=FIX, three=THREE)
 
 
-def killed(repo: WorkingRepo, workflow: str, at: int) -> list[Done]:
-    """Kill `run WORKFLOW` when its agent asks for the `at`-th time, after another process tried to resume it."""
+def kill_at(at: int, repo: WorkingRepo, workflow: str) -> None:
+    """Kill `run WORKFLOW` when its agent asks for the `at`-th time."""
     steps = [step for turn in SCRIPTS[workflow] for step in turn]
-    tried: list[Done] = []
 
     def kill(request: Any) -> Any:
-        environ = {**repo.environ, **model.environ, "PYTHONPATH": str(ROOT)}
-        tried.append(started("resume", cwd=repo.path, environ=environ))
         running.send_signal(signal.SIGKILL)
         running.wait()
         return steps[at - 1](request) if callable(steps[at - 1]) else steps[at - 1]
@@ -61,8 +58,6 @@ def killed(repo: WorkingRepo, workflow: str, at: int) -> list[Done]:
         )
         running.wait(60)
     assert running.returncode == -signal.SIGKILL
-    assert f"process {running.pid}." in tried[0].err
-    return tried
 
 
 def remaining(workflow: str, at: int) -> list[Any]:
@@ -84,25 +79,38 @@ def shape(repo: WorkingRepo, document: dict[str, Any]) -> tuple[Any, ...]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("workflow", "at"), [*(("fix", at) for at in (1, 2, 3, 4)), *(("three", at) for at in (2, 5))])
-def test_killed_at_any_request_it_goes_on_to_the_same_end(repo, workflow, at):
+@pytest.mark.parametrize(("workflow", "points"), [("fix", (1, 2, 3, 4)), ("three", (2, 5))])
+def test_killed_at_any_request_it_goes_on_to_the_same_end(repo, workflow, points):
     with answering(*(step for turn in SCRIPTS[workflow] for step in turn)) as model:
         whole = repo.run(workflow, "--json", model=model.environ)
     assert whole.code == 0, whole.err
     before = repo.state()
-    (tried,) = killed(repo, workflow, at)
-    assert tried.code == 3
-    steps = remaining(workflow, at)
-    with answering(*steps) as model:
-        done = vibe_gate("resume", "--json", cwd=repo.path, environ={**repo.environ, **model.environ})
-        assert len(model.script.requests) == len(steps)  # no ended turn is asked for again
-    assert (done.code, repo.state()) == (0, before), done.err
-    assert shape(repo, done.json) == shape(repo, whole.json)
-    assert done.json["cost"]["usd"] >= whole.json["cost"]["usd"] > 0
+    for at in points:
+        kill_at(at, repo, workflow)
+        steps = remaining(workflow, at)
+        with answering(*steps) as model:
+            done = vibe_gate("resume", "--json", cwd=repo.path, environ={**repo.environ, **model.environ})
+            assert len(model.script.requests) == len(steps), at  # no ended turn is asked for again
+        assert (done.code, repo.state()) == (0, before), done.err
+        assert shape(repo, done.json) == shape(repo, whole.json), at
+        assert done.json["cost"]["usd"] >= whole.json["cost"]["usd"] > 0
     verified = vibe_gate("bundles", "verify", cwd=repo.path, environ=repo.environ)
     assert verified.code == 0, verified.out
     again = vibe_gate("resume", cwd=repo.path, environ=repo.environ)
     assert (again.code, "there is nothing to resume" in again.err) == (2, True)
+
+
+def test_who_resumes_a_run_that_lives_is_told_its_process(repo):
+    def resumed_meanwhile(request: Any) -> Any:
+        tried.append(started("resume", cwd=repo.path, environ={**environ, "PYTHONPATH": str(ROOT)}))
+        return says("Done.")
+
+    tried: list[Done] = []
+    with answering(resumed_meanwhile) as model:
+        environ = {**repo.environ, **model.environ}
+        assert vibe_gate("run", "--agent", "reviewer", "--prompt", "Look.", cwd=repo.path, environ=environ).code == 0
+    (first,) = tried
+    assert first.code == 3 and "is being written by process " in first.err
 
 
 def test_a_run_that_waits_goes_on_when_a_person_approves(repo):
@@ -143,3 +151,46 @@ def test_a_review_is_not_resumed(repo):
     vibe_gate("review", cwd=repo.path, environ=repo.environ)
     done = vibe_gate("resume", cwd=repo.path, environ=repo.environ)
     assert done.code == 2
+
+
+CHANGING = """\
+import os
+from pathlib import Path
+from vibe_gate import Agent, workflow
+
+@workflow("changing")
+async def steps(wf):
+    system_prompt, prompt = Path(os.environ["ASKED"]).read_text().split("|")
+    look = await wf.stage("look", agent=Agent(id="looker", system_prompt=system_prompt), prompt=prompt)
+    await wf.stage("write", agent="fixer", prompt="Write.", context=[look])
+"""
+
+
+@pytest.mark.slow
+def test_another_agent_or_prompt_or_definition_than_the_first_time_stops_it_and_is_named(repo, tmp_path):
+    repo.write(".vibe-gate/workflows/changing.py", CHANGING)
+    repo.commit("A workflow that reads what it asks")
+    repo.write("src/load.py", WORSE.format(2))
+    repo.commit("Change")
+    asked = tmp_path / "asked"
+    asked.write_text("You look.|Look.")
+    environ = {**repo.environ, "ASKED": str(asked)}
+    with answering(says("Fine.")) as model:
+        environ |= model.environ
+        run = ("run", "changing", "HEAD~1..HEAD", "--definitions", "worktree", "--interactive")
+        assert vibe_gate(*run, cwd=repo.path, environ=environ).code == 3
+        assert vibe_gate("resume", "--approve", "look", cwd=repo.path, environ=environ).code == 3
+        assert len(model.script.requests) == 1
+    for text, name in {"You look.|Look again.": "prompt", "You look away.|Look.": "agent"}.items():
+        asked.write_text(text)
+        done = vibe_gate("resume", cwd=repo.path, environ=environ)
+        said = f"The stage look cannot give its recorded result, as this differs from the first time: {name}."
+        assert (done.code, said in " ".join(done.err.split())) == (3, True), done.err
+    asked.write_text("You look.|Look.")
+    source = (repo.path / ".vibe-gate/agents/fixer.toml").read_text()
+    repo.write(".vibe-gate/agents/fixer.toml", source.replace("You repair.", "You destroy."))
+    done = vibe_gate("resume", cwd=repo.path, environ=environ)
+    assert done.code == 3 and "began with other definitions: .vibe-gate/agents/fixer.toml differs" in done.err
+    repo.write(".vibe-gate/agents/fixer.toml", source)
+    done = vibe_gate("resume", "--deny", "write", "--json", cwd=repo.path, environ=environ)
+    assert (done.code, done.json["outcome"]) == (3, "inconclusive"), done.err

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 from answers import answers, fails, passes
-from command import vibe_gate
+from command import on_a_terminal, vibe_gate
 from scripted_messages_api import MessagesRequest, ToolUse, Turn
-from test_review_screen import on_a_terminal
 from wire import answering
 from working import CHECKED, FIXED, FIXER, WORSE, WorkingRepo, says, writes
 

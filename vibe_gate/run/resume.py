@@ -71,8 +71,8 @@ async def given_again(
     now = {"agent": asked[0], "prompt": asked[1], "tree": tree.now}
     if other := [name for name, value in was.items() if now[name] != value]:
         raise InfrastructureError(
-            f"The stage {node} cannot give its recorded result: its {' and '.join(other)} differ from the first time. "
-            "Begin a new run."
+            f"The stage {node} cannot give its recorded result, as this differs from the first time: "
+            f"{', '.join(other)}. Bring it back, or begin a new run."
         )
     tree.left(kept.after, readable=False)
     made = tree.workspace.change(kept.before, kept.after) if kept.after != kept.before else None
