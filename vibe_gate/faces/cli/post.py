@@ -18,7 +18,7 @@ from vibe_gate.faces.action.gate import run as run_job
 from vibe_gate.faces.action.relay import relay
 from vibe_gate.faces.action.reporting import report_of_run, touched_since
 from vibe_gate.faces.action.runner import API_URL, SERVER_URL, Runner
-from vibe_gate.faces.cli.bundles.runs import bundles_of, named, root_of
+from vibe_gate.faces.cli.bundles.runs import bundles_of, own, root_of
 from vibe_gate.faces.cli.dispatch import Command, argument, whole_number
 from vibe_gate.faces.cli.output import complain, emit, emit_to_runner
 from vibe_gate.forge import Forge, Pull, open_forge
@@ -44,9 +44,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if not token:
         raise UsageError("No token: set GITHUB_TOKEN or GH_TOKEN (`gh auth token` prints one).")
     root = root_of(environ)
-    found = named(root, args.run, environ)
-    if found.foreign:
-        raise IntegrityError(f"Run {found.entry.run_id} was not posted: {found.foreign}.")
+    found = own(root, args.run, environ)
     bundle = root / found.entry.bundle
     summary = _sealed(root, found.entry, environ)
     with open_repository(root, environ) as repository:

@@ -9,8 +9,8 @@ from typing import Any
 
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.escape import safe
-from vibe_gate.errors import IntegrityError, UsageError
-from vibe_gate.faces.cli.bundles.runs import RUN_HELP, named, root_of
+from vibe_gate.errors import UsageError
+from vibe_gate.faces.cli.bundles.runs import RUN_HELP, own, root_of
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument
 from vibe_gate.faces.cli.review import add_wire
 from vibe_gate.faces.cli.run import carried_out, one_agent, present
@@ -21,9 +21,7 @@ from vibe_gate.store import RunResult, read_bundle
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     root = root_of(environ)
-    meant = named(root, args.run, environ)
-    if meant.foreign:
-        raise IntegrityError(f"Run {meant.entry.run_id} is foreign: {meant.foreign}. It is not resumed.")
+    meant = own(root, args.run, environ)
     result = read_bundle(root / meant.entry.bundle)
     if result.complete:
         raise UsageError(f"Run {meant.entry.run_id} has ended; there is nothing to resume.")

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.event import Graph
-from vibe_gate.errors import PASS, IntegrityError
-from vibe_gate.faces.cli.bundles.runs import RUN_HELP, Named, graph_of, named, root_of
+from vibe_gate.errors import PASS
+from vibe_gate.faces.cli.bundles.runs import RUN_HELP, Named, graph_of, own, root_of
 from vibe_gate.faces.cli.dispatch import Command, argument
 from vibe_gate.faces.cli.output import COLUMNS, emit
 from vibe_gate.report import graph as picture
@@ -34,9 +34,7 @@ _COLOURS = {"DONE": "32", "RUNNING": "36", "BLOCKED": "33", "ERROR": "31", "CANC
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     root = root_of(environ)
-    meant = named(root, args.run, environ)
-    if meant.foreign:
-        raise IntegrityError(f"Run {meant.entry.run_id} is foreign: {meant.foreign}. Its graph is not shown.")
+    meant = own(root, args.run, environ)
     bundle = root / meant.entry.bundle
     result = read_bundle(bundle)
     if args.watch and result.state == "running":

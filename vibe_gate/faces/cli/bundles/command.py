@@ -24,7 +24,6 @@ from vibe_gate.errors import (
     INTEGRITY,
     PASS,
     GateError,
-    IntegrityError,
     RevisionError,
     StorageError,
     UsageError,
@@ -37,6 +36,7 @@ from vibe_gate.faces.cli.bundles.runs import (
     entries,
     graph_of,
     named,
+    own,
     repository_at,
     root_of,
 )
@@ -79,9 +79,7 @@ def _since(text: str) -> datetime:
 
 def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     root = root_of(environ)
-    meant = named(root, args.run, environ)
-    if meant.foreign:
-        raise IntegrityError(f"Run {meant.entry.run_id} is foreign: {meant.foreign}. Its outcome is not shown.")
+    meant = own(root, args.run, environ)
     result, summary = _read(root, meant.entry)
     if args.log is not None:
         return _show_log(result, args.log)
@@ -153,6 +151,8 @@ def _unsealed(meant: Named, result: RunResult, kept: bool) -> list[str]:
     for node in graph_of(result).nodes:
         text.append(f"  {node.id:<24} {node.status}{f' ({node.reason})' if node.reason else ''}")
     text += [f"bundle: {meant.entry.bundle}", *(f"note: {note}" for note in _notes(meant, kept))]
+    if result.state == "incomplete" and "request" in result.about:
+        text.append(f"next: vibe-gate resume {meant.entry.run_id}")
     return text
 
 
@@ -174,9 +174,6 @@ def _mb(size: int) -> str:
 
 
 ARCHIVE = "bundles.tar.gz"
-
-MAX_DAYS = 1_000_000
-"""Of `--older-than`: a date so far back still exists."""
 
 MARKS = {"corrupt": "✗", "foreign": "✗", "untidy": "!", "incomplete": "·", "running": "·"}
 
@@ -265,8 +262,6 @@ def _keep(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 def _clean(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     root = root_of(environ)
     rules = _retention(root, environ)
-    if args.older_than is not None:
-        rules = rules.model_copy(update={"max_age_days": args.older_than})
     done = bundles_of(root, environ).clean(rules, args.dry_run)
     gone = _old_workspaces(root, environ, rules, args.dry_run)
     text = [f"workspace {name} {'would be ' if args.dry_run else ''}deleted" for name in gone]
@@ -310,35 +305,16 @@ def _cleaned(done: Cleaned, dry_run: bool) -> list[str]:
     return [*text, f"{counted(len(done.deleted), 'run')} {verb}, {done.freed_mb:,.3f} MB {freed}."]
 
 
-def days(text: str) -> float:
-    """The value of `--older-than`."""
-    days = float(text)
-    if not 0 <= days < MAX_DAYS:
-        raise ValueError
-    return days
-
-
 def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     root = root_of(environ)
     bundles = bundles_of(root, environ)
-    if args.all:
-        chosen = [run for run in bundles.runs() if run.state not in {"running", "foreign"}]
-    else:
-        chosen = entries(root, args.runs, environ) or [named(root, None, environ).entry]
+    chosen = entries(root, args.runs, environ) or [named(root, None, environ).entry]
     done = bundles.export(chosen, Path(args.output))
     target = paths.quote(args.output)
     emit_result(
         args, {"file": target, **asdict(done)}, [f"{target}: {counted(done.runs, 'run')}, {done.size:,} bytes."]
     )
-    if _is_reviewed(Path(args.output), root):
-        complain(f"vibe-gate: {target} is in the working tree: it will be reviewed unless git ignores it.")
     return PASS
-
-
-def _is_reviewed(target: Path, root: Path) -> bool:
-    """True if a review of uncommitted work would take the archive for a part of the change."""
-    file, top = target.resolve(), root.resolve()
-    return (top / ".git").exists() and file.is_relative_to(top) and not file.is_relative_to(top / STORE)
 
 
 def _import(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -396,7 +372,6 @@ SUBCOMMANDS = {
     "clean": Command(
         "Delete runs that are too old, or the oldest while the disk is too full.",
         (
-            argument("--older-than", type=days, metavar="DAYS", help="instead of [retention] max_age_days"),
             argument("--dry-run", action="store_true", help="only print what would be deleted"),
             JSON,
         ),
@@ -415,7 +390,6 @@ SUBCOMMANDS = {
         "Write runs to one compressed archive; each is verified first.",
         (
             argument("runs", nargs="*", metavar="RUN", help=f"{RUN_HELP} (default: the newest)"),
-            argument("--all", action="store_true", help="every run that has ended"),
             argument(
                 "-o", "--output", metavar="FILE", default=ARCHIVE, help=f"the archive, a new file (default: {ARCHIVE})"
             ),

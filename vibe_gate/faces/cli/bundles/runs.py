@@ -13,7 +13,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import MATCHES, STORE, Match, Provenance, RunEntry
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.event import Graph
-from vibe_gate.errors import RevisionError, UsageError
+from vibe_gate.errors import IntegrityError, RevisionError, UsageError
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.store import Bundles, RunResult, open_state
 
@@ -102,6 +102,14 @@ def named(root: Path, reference: str | None, environ: Mapping[str, str]) -> Name
     if by_key:
         return _best(by_key, "tree" if reference.startswith("tree-") else "commit")
     return _by_revision(root, found, reference, environ)
+
+
+def own(root: Path, reference: str | None, environ: Mapping[str, str]) -> Named:
+    """As `named`. IntegrityError: the run did not come from a review in this clone, so what it says does not count."""
+    meant = named(root, reference, environ)
+    if meant.foreign:
+        raise IntegrityError(f"Run {meant.entry.run_id} is foreign: {meant.foreign}. It is listed, and nothing else.")
+    return meant
 
 
 def graph_of(result: RunResult) -> Graph:
