@@ -73,7 +73,9 @@ def test_a_gate_looks_at_the_turns_of_the_agents_before_it(repo):
 
 def test_what_hooks_did_not_see_is_said_and_can_be_demanded(repo):
     with answering(Turn(ToolUse("Bash", {"command": "kill -9 $PPID"}))) as model:
-        done = repo.run("cut", model=model.environ)
+        review = ("review", "--workflow", "cut", "--markdown", "told.md")
+        done = vibe_gate(*review, cwd=repo.path, environ={**repo.environ, **model.environ})
+    assert "- Capture incomplete: fix: no PostToolUse `toolu" in (repo.path / "told.md").read_text()
     assert "note    Capture incomplete: fix: no PostToolUse toolu_" in done.out, done.out + done.err
     assert "✗ capture        fail     fix: no PostToolUse toolu_" in done.out
 

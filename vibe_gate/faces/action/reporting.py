@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from vibe_gate.checks.conduct import capture_note
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.receipt import parse
 from vibe_gate.domain.summary import Summary
@@ -14,7 +13,6 @@ from vibe_gate.errors import GateError
 from vibe_gate.git import Credentials, open_repository
 from vibe_gate.report.report import Anchors, Links, Report, anchors
 from vibe_gate.report.round import first_round
-from vibe_gate.store import read_bundle
 
 MAX_PATCH = 16 << 20
 """Bytes of a change that comments quote: GitHub shows far less."""
@@ -36,7 +34,7 @@ def report_of_run(
     """The report of a run, as of a first round; `bundle` is None if nothing was recorded. See `report.Report`."""
     return Report(
         summary=summary,
-        notes=tuple(dict.fromkeys(filter(None, (*notes, _capture(bundle))))),
+        notes=notes,
         round=first_round(summary.findings, summary.change.head_commit),
         links=links,
         patch=_patch(bundle) if bundle else "",
@@ -45,14 +43,6 @@ def report_of_run(
         name=name,
         review=repeat,
     )
-
-
-def _capture(bundle: Path | None) -> str:
-    """The note about turns whose capture is incomplete, or ""."""
-    try:
-        return capture_note(read_bundle(bundle)) if bundle else ""
-    except GateError:  # what cannot be read tells nothing
-        return ""
 
 
 def touched_since(

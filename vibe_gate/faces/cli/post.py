@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from vibe_gate.checks.conduct import capture_note
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.escape import safe
@@ -51,7 +52,8 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         server, name = _home(repository, args.repo, environ)
     head, base = summary.change.head_commit, summary.change.base_commit
     links = Links(server, name, head, runner.run_url(name), base)
-    report = report_of_run(summary, bundle, links, repeat=f"{base[:12]}..{head[:12]}" if base else "")
+    notes = tuple(filter(None, [capture_note(read_bundle(bundle))]))
+    report = report_of_run(summary, bundle, links, notes, repeat=f"{base[:12]}..{head[:12]}" if base else "")
     with open_forge(_api(server, environ), token, name, environ=environ) as forge:
         posting = Posting(
             head=head,
