@@ -35,79 +35,53 @@ def events(where):
     return [json.loads(line) for line in lines]
 
 
-def test_a_session_is_captured_from_its_start_to_its_end(installed, tmp_path):
-    claude(
-        installed,
-        tmp_path / "home",
-        calls(
-            ToolUse("Write", {"file_path": str(installed / "b.py"), "content": "x = 1\n"}),
-            ToolUse("Bash", {"command": "ls nowhere"}),
-            ToolUse("TaskCreate", {"subject": "tidy up", "description": "all of it"}),
-        ),
+def test_a_session_is_captured_from_its_start_to_its_end_with_every_parallel_call(installed, tmp_path):
+    reads = Turn(*(ToolUse("Read", {"file_path": str(installed / "a.txt")}) for _ in range(12)))
+    turns = calls(
+        ToolUse("Write", {"file_path": str(installed / "b.py"), "content": "x = 1\n"}),
+        ToolUse("Bash", {"command": "ls nowhere"}),
+        ToolUse("TaskCreate", {"subject": "tidy up", "description": "all of it"}),
     )
+    claude(installed, tmp_path / "home", [reads, reads, *turns])
     kept = [line["event"] for line in events(installed)]
     assert {event["hook_event_name"] for event in kept} == {
         *("SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop", "SessionEnd")
     }
-    tools = [(event["hook_event_name"], event["tool_name"]) for event in kept if "tool_name" in event]
-    assert sorted(tools) == [("PostToolUse", "TaskCreate"), ("PostToolUse", "Write"), ("PostToolUseFailure", "Bash")]
+    tools = sorted((event["hook_event_name"], event["tool_name"]) for event in kept if "tool_name" in event)
+    assert tools == [
+        *[("PostToolUse", "Read")] * 24,
+        *(("PostToolUse", "TaskCreate"), ("PostToolUse", "Write"), ("PostToolUseFailure", "Bash")),
+    ]
     assert all(line["ts"] > 1_700_000_000_000 for line in events(installed))
 
 
-def test_parallel_calls_are_all_captured(installed, tmp_path):
-    reads = [ToolUse("Read", {"file_path": str(installed / "a.txt")}) for _ in range(12)]
-    claude(installed, tmp_path / "home", [Turn(*reads), Turn(*reads), Turn(Text("done"))])
-    kept = [line["event"] for line in events(installed)]
-    assert sum(event["hook_event_name"] == "PostToolUse" for event in kept) == 24
-
-
-def test_a_commit_around_the_gate_is_refused_and_an_honest_one_is_not(installed, tmp_path):
-    messages = claude(
-        installed,
-        tmp_path / "home",
-        calls(
-            ToolUse("Bash", {"command": "git commit --allow-empty --no-verify -m sneaky"}),
-            ToolUse("Bash", {"command": "git -c core.hooksPath=/dev/null commit --allow-empty -m sneaky"}),
-            ToolUse("Bash", {"command": "git commit --allow-empty -m honest"}),
-        ),
-    )
-    (first, said), (second, _), (third, _) = tool_results(messages)
-    assert (first, second, third) == (True, True, False)
-    assert "`git commit` without its hooks goes around the gate; run it without --no-verify" in said
-    assert git(installed, "log", "--format=%s").splitlines() == ["honest", "start"]
-    refused = [line["event"]["tool_input"]["command"] for line in events(installed) if "refused" in line["event"]]
-    assert len(refused) == 2
-
-
-def test_a_definition_of_the_gate_cannot_be_edited(installed, tmp_path):
-    target = installed / ".vibe-gate" / "gate.toml"
-    target.parent.mkdir()
-    target.write_text("schema = 1\n")
-    path = {"file_path": str(target)}
+def test_what_would_go_around_the_gate_is_refused_and_honest_work_is_not(installed, tmp_path):
+    gate = installed / ".vibe-gate" / "gate.toml"
+    gate.parent.mkdir()
+    gate.write_text("schema = 1\n")
+    settings = installed / ".claude" / "settings.local.json"
+    was = settings.read_text()
+    at, own = {"file_path": str(gate)}, {"file_path": str(settings)}
     turns = calls(
-        ToolUse("Read", path),
-        ToolUse("Write", path | {"content": "softer"}),
-        ToolUse("Edit", path | {"old_string": "1", "new_string": "2"}),
-    )
-    _, *refused = tool_results(claude(installed, tmp_path / "home", turns))
-    assert [(failed, "let the user edit it" in said) for failed, said in refused] == [(True, True)] * 2
-    assert target.read_text() == "schema = 1\n"
-
-
-def test_the_hooks_cannot_be_taken_out_of_the_settings(installed, tmp_path):
-    path = installed / ".claude" / "settings.local.json"
-    was = path.read_text()
-    turns = calls(
-        ToolUse("Read", {"file_path": str(path)}),
-        ToolUse("Write", {"file_path": str(path), "content": "{}"}),
-        ToolUse("Edit", {"file_path": str(path), "old_string": "guard.py", "new_string": "x.py", "replace_all": True}),
+        ToolUse("Read", at),
+        ToolUse("Read", own),
+        ToolUse("Bash", {"command": "git commit --allow-empty -m honest"}),
+        ToolUse("Bash", {"command": "git commit --allow-empty --no-verify -m sneaky"}),
+        ToolUse("Bash", {"command": "git -c core.hooksPath=/dev/null commit --allow-empty -m sneaky"}),
         ToolUse("Bash", {"command": "env -u CLAUDECODE git commit --allow-empty -m hidden"}),
+        ToolUse("Write", at | {"content": "softer"}),
+        ToolUse("Edit", at | {"old_string": "1", "new_string": "2"}),
+        ToolUse("Write", own | {"content": "{}"}),
+        ToolUse("Edit", own | {"old_string": "guard.py", "new_string": "x.py", "replace_all": True}),
     )
-    _, *refused = tool_results(claude(installed, tmp_path / "home", turns))
-    assert [failed for failed, _ in refused] == [True] * 3
-    assert "ask the user" in refused[0][1]
-    assert path.read_text() == was
-    assert git(installed, "log", "--format=%s") == "start"
+    results = tool_results(claude(installed, tmp_path / "home", turns))
+    assert [failed for failed, _ in results] == [False] * 3 + [True] * 7
+    assert "`git commit` without its hooks goes around the gate; run it without --no-verify" in results[3][1]
+    assert all("let the user edit it" in said for _, said in results[6:8])
+    assert "ask the user" in results[8][1]
+    assert git(installed, "log", "--format=%s").splitlines() == ["honest", "start"]
+    assert (gate.read_text(), settings.read_text()) == ("schema = 1\n", was)
+    assert sum("refused" in line["event"] for line in events(installed)) == 7
 
 
 def test_a_session_in_a_linked_worktree_lands_in_the_shared_git_folder(installed, tmp_path):

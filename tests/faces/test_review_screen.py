@@ -29,6 +29,8 @@ def test_the_screen_is_coloured(repo, environ):
     assert "\x1b[2J" not in text
     assert "\x1b]0;" not in text
     assert "\u202e" not in text
+    piped = vibe_gate("review", "HEAD~1", "--no-judge", cwd=repo, environ=environ | {"FORCE_COLOR": "1"})
+    assert piped.stdout.startswith("\x1b[1;31m✗ FAIL\x1b[0m")
 
 
 @pytest.mark.slow

@@ -13,7 +13,8 @@ from repos import GATE, Repo, gated
 
 from vibe_gate.domain.summary import Summary
 from vibe_gate.report import annotations, comment, words
-from vibe_gate.report.report import report_of
+from vibe_gate.report.report import Report
+from vibe_gate.report.round import first_round
 
 RUBRIC = """\
 schema = 1
@@ -72,7 +73,11 @@ def test_a_confirmed_fail_is_a_warning_or_a_failure_on_every_face(tmp_path, envi
     assert expected in junit
     assert ('failures="0"' in junit.splitlines()[1]) is not blocks
     verdict = expected.partition(" · ")[0]
-    assert comment.comment(report_of(summary)).splitlines()[1].startswith(f"### vibe-gate: {verdict} · ")
+    assert (
+        comment.comment(Report(summary, (), first_round(summary.findings, "")))
+        .splitlines()[1]
+        .startswith(f"### vibe-gate: {verdict} · ")
+    )
     assert (tmp_path / "m").read_text().startswith(f"### vibe-gate: {verdict} · ")
 
 

@@ -126,15 +126,8 @@ STAGE = b'[[stage]]\nid = "s%d"\nagent = "nobody%d"\nneeds = ["x%d"]\nwhen = "y%
     "files",
     [
         {"flow": b'schema = 1\nid = "flow"\n' + b"".join(STAGE % (at, at, at, at) for at in range(9_000))},
-        {"flow": FLOW + b"needs = [" + b'"fix",' * 100_000 + b"]\n"},
         {"flow": FLOW + b"images = [" + b'"fix.md",' * 90_000 + b"]\n", "prompt": b"Go."},
-        {
-            "flow": FLOW.replace(
-                b"when = []", b"when = [" + b'"fix.passed", "fix.%d",' * 30_000 % ((0,) * 30_000) + b"]"
-            )
-        },
         {"hooked": b"---\n" + b"a:\n" * 300_000 + b"---\n"},
-        {"hooked": b"---\n" + b" a\n" * 300_000 + b"---\n"},
         {"hooked": b"---\ntools: [" + b"'a'," * 200_000 + b"\n---\n"},
     ],
 )

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.summary import Summary
-from vibe_gate.report.round import Round, first_round
+from vibe_gate.report.round import Round
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +161,3 @@ class Report:
     def anchors(self) -> Anchors:
         """Lines of the change."""
         return anchors(self.patch.encode("utf-8", "surrogateescape"))
-
-
-def report_of(summary: Summary, notes: tuple[str, ...] = (), patch: str = "") -> Report:
-    """A run that is told where nothing was said before, and no forge is known."""
-    return Report(summary, notes, first_round(summary.findings, summary.change.head_commit), patch=patch)

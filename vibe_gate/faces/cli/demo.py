@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import tempfile
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 from vibe_gate.domain.change import Selection
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.dispatch import Command
-from vibe_gate.faces.cli.output import emit
+from vibe_gate.faces.cli.output import emit, now
 from vibe_gate.faces.cli.review import present
 from vibe_gate.git import Draft, make_repository
 from vibe_gate.review import Progress, Review, ReviewRequest, review
@@ -47,7 +46,7 @@ async def demo(folder: Path, environ: Mapping[str, str], progress: Progress) -> 
     """Review the last commit of the demo's repository in `folder` with the recorded conversation."""
     with resources.as_file(DATA / "cassette") as cassette:
         request = dataclasses.replace(REQUEST, cassette=cassette)
-        return await review(request, start=folder, environ=environ, clock=_now, progress=progress)
+        return await review(request, start=folder, environ=environ, clock=now, progress=progress)
 
 
 def make_demo(folder: Path) -> list[str]:
@@ -61,10 +60,6 @@ def make_demo(folder: Path) -> list[str]:
             Draft("Make sending robust\n", "Coding Agent", "agent@example.org", _START + 60, after),
         ],
     )
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:

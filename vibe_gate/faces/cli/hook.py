@@ -6,14 +6,13 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
 from vibe_gate.domain.gate import HookName
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
 from vibe_gate.faces.cli.dispatch import Command, argument, bug
-from vibe_gate.faces.cli.output import ASCII, emit
+from vibe_gate.faces.cli.output import ASCII, emit, is_terminal, now
 from vibe_gate.faces.git_hook.call import Hook, not_reviewed
 
 STAGES = ("pre-commit", "pre-merge-commit", "manual", "commit-msg", "pre-push", "post-commit", "post-rewrite",
@@ -29,7 +28,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         words=words,
         environ=environ,
         start=Path.cwd(),
-        clock=lambda: datetime.now(UTC),
+        clock=now,
         parent=os.getppid(),
         stdin=_stdin,
         say=lambda text: emit((text.translate(ASCII) if plain else text) + "\n"),
@@ -63,7 +62,7 @@ def _action(stage: str) -> Callable[[Hook], int]:
 
 def _marks_are_read(environ: Mapping[str, str]) -> bool:
     """Whether the output is shown as UTF-8: by a terminal or a framework. `git gui` reads it as Latin-1."""
-    return "PRE_COMMIT" in environ or "PREK_HOOK_STAGE" in environ or (sys.stdout is not None and sys.stdout.isatty())
+    return "PRE_COMMIT" in environ or "PREK_HOOK_STAGE" in environ or is_terminal()
 
 
 def _parted(words: list[str]) -> tuple[tuple[str, ...], bool]:

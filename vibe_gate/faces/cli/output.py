@@ -10,6 +10,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TextIO
 
 from vibe_gate.domain.escape import safe
@@ -22,6 +23,23 @@ COLUMNS = 80
 """Width of a sentence on a terminal, if that is not narrower."""
 
 _COMMAND = re.compile(r"((?:^|[\r\n])[^\S\r\n]*)::")
+
+
+def now() -> datetime:
+    """The time of day."""
+    return datetime.now(UTC)
+
+
+def is_terminal() -> bool:
+    """Whether stdout is a terminal."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def takes_colour(environ: Mapping[str, str]) -> bool:
+    """Whether results are coloured: NO_COLOR refuses, FORCE_COLOR wants it, else stdout is a terminal that can."""
+    if environ.get("NO_COLOR"):
+        return False
+    return bool(environ.get("FORCE_COLOR")) or (is_terminal() and environ.get("TERM", "") not in ("", "dumb"))
 
 
 def emit(text: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 from vibe_gate.checks.conduct import capture_note
@@ -21,7 +20,7 @@ from vibe_gate.faces.action.reporting import report_of_run, touched_since
 from vibe_gate.faces.action.runner import API_URL, SERVER_URL, Runner
 from vibe_gate.faces.cli.bundles.runs import bundles_of, own, root_of
 from vibe_gate.faces.cli.dispatch import Command, argument, whole_number
-from vibe_gate.faces.cli.output import complain, emit, emit_to_runner
+from vibe_gate.faces.cli.output import complain, emit, emit_to_runner, now
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.git import Credentials, Repository, open_repository
 from vibe_gate.judging.assemble import WORKFLOW
@@ -133,7 +132,7 @@ def _pull(forge: Forge, number: int | None, head: str) -> Pull:
 
 
 def _runner(environ: Mapping[str, str]) -> Runner:
-    return Runner(environ, Path.cwd(), lambda: datetime.now(UTC), emit_to_runner)
+    return Runner(environ, Path.cwd(), now, emit_to_runner)
 
 
 POST = Command(

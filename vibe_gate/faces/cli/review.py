@@ -8,12 +8,10 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, cast
 
 from rich.console import Console
-from rich.text import Text
 
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import Selection
@@ -22,7 +20,7 @@ from vibe_gate.domain.provenance import provenance
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.dispatch import Command
-from vibe_gate.faces.cli.output import complain, emit
+from vibe_gate.faces.cli.output import complain, emit, is_terminal, now, takes_colour
 from vibe_gate.report import terminal, words
 from vibe_gate.review import Review, ReviewRequest, review
 
@@ -264,33 +262,23 @@ def _positive(text: str) -> float:
     return value
 
 
-def now() -> datetime:
-    """The time of day."""
-    return datetime.now(UTC)
-
-
 def screen(done: Review, environ: Mapping[str, str], then: str = "") -> str:
     """The verdict screen, for the terminal or the pipe that stdout is; `then` as of `terminal.render`."""
     notes = (*done.notes, *_advice(done, environ))
-    if sys.stdout is None or not sys.stdout.isatty():
-        return terminal.render(done.summary, notes, PIPE_WIDTH, then=then).plain
-    columns = shutil.get_terminal_size().columns
-    return _coloured(terminal.render(done.summary, notes, columns, every=False, then=then), columns, environ)
+    columns = shutil.get_terminal_size().columns if is_terminal() else PIPE_WIDTH
+    shown = terminal.render(done.summary, notes, columns, every=not is_terminal(), then=then)
+    if not takes_colour(environ):
+        return shown.plain
+    console = Console(file=sys.stdout, width=columns, highlight=False, force_terminal=True)
+    with console.capture() as captured:
+        console.print(shown, soft_wrap=True, end="")
+    return captured.get()
 
 
 def _advice(done: Review, environ: Mapping[str, str]) -> list[str]:
     """What a person who has no gate of their own should know."""
     own = done.gate is None or done.gate.origin != "built-in"
     return [] if own or in_ci(environ) or provenance(environ, (), uncommitted=True).decision else [NO_GATE]
-
-
-def _coloured(shown: Text, width: int, environ: Mapping[str, str]) -> str:
-    if environ.get("NO_COLOR") or environ.get("TERM", "") in ("", "dumb"):
-        return shown.plain
-    console = Console(file=sys.stdout, width=width, highlight=False)
-    with console.capture() as captured:
-        console.print(shown, soft_wrap=True, end="")
-    return captured.get()
 
 
 REVIEW = Command(

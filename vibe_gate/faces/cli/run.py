@@ -17,8 +17,8 @@ from vibe_gate.domain.gate import Gate
 from vibe_gate.errors import INCONCLUSIVE, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.dispatch import Command
-from vibe_gate.faces.cli.output import complain, emit, wrapped
-from vibe_gate.faces.cli.review import add_limits, add_wire, now, request_of, screen
+from vibe_gate.faces.cli.output import complain, emit, now, wrapped
+from vibe_gate.faces.cli.review import add_limits, add_wire, request_of, screen
 from vibe_gate.gate import trust
 from vibe_gate.report.terminal import LABEL
 from vibe_gate.run.conclusion import WorkflowRun

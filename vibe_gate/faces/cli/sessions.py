@@ -7,7 +7,6 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +17,13 @@ from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces.cli import run
 from vibe_gate.faces.cli.bundles.runs import repository_at, root_of
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument, group, whole_number
-from vibe_gate.faces.cli.output import complain, emit_result
+from vibe_gate.faces.cli.output import complain, emit_result, now
 from vibe_gate.secrets import Redactor
 from vibe_gate.sessions import SessionMeta, Sessions, SessionTurn
 from vibe_gate.store import open_state, open_store
 
 SHOWN_CHARACTERS = 400
 """Of one message; `--json` has all of it."""
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @contextmanager
@@ -38,11 +33,11 @@ def _opened(environ: Mapping[str, str]) -> Iterator[Sessions]:
     redact = Redactor(environ)
     with repository_at(root, environ) as repository:
         if repository is None:
-            yield Sessions(open_store(root, redact, _now).sessions(), redact.value, _now)
+            yield Sessions(open_store(root, redact, now).sessions(), redact.value, now)
             return
-        store = open_store(root, redact, _now, lambda: repository.tracked(STORE))
+        store = open_store(root, redact, now, lambda: repository.tracked(STORE))
         with open_state(repository.common_dir) as state:
-            yield Sessions(store.sessions(), redact.value, _now, state.run_index(root / STORE / "sessions"))
+            yield Sessions(store.sessions(), redact.value, now, state.run_index(root / STORE / "sessions"))
 
 
 def _document(meta: SessionMeta) -> dict[str, Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument, nearest
-from vibe_gate.faces.cli.output import emit, emit_result
+from vibe_gate.faces.cli.output import emit, emit_result, now
 from vibe_gate.gate.waive import WaiverAsked, override, overrides, suppress, take_back
 from vibe_gate.receipts.verify import VerifyRequest, verify
 from vibe_gate.report import verified
@@ -20,7 +20,7 @@ def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     request = VerifyRequest(
         range=args.range, base=args.base, definitions=args.definitions, strict=args.strict, notes=args.from_notes
     )
-    found = verify(request, start=Path.cwd(), environ=environ, now=datetime.now(UTC))
+    found = verify(request, start=Path.cwd(), environ=environ, now=now())
     emit_result(args, verified.document(found), verified.lines(found))
     return found.exit_code
 
@@ -69,7 +69,7 @@ def _override(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.reason is None:
         raise UsageError("say why the finding is acceptable: vibe-gate override FINDING --reason TEXT")
     ask = WaiverAsked(args.finding, args.reason, args.expires)
-    made, what = override(ask, start=Path.cwd(), environ=environ, now=datetime.now(UTC))
+    made, what = override(ask, start=Path.cwd(), environ=environ, now=now())
     _print(
         f"{made.finding} is overridden by {made.by} until {made.expires}: {made.reason}",
         f"  {what}",
@@ -79,7 +79,7 @@ def _override(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _list(environ: Mapping[str, str]) -> int:
-    today = datetime.now(UTC).date()
+    today = now().date()
     made = overrides(start=Path.cwd(), environ=environ)
     for one in made:
         until = f"until {one.expires}" if one.expires >= today else f"expired {one.expires}"
@@ -91,7 +91,7 @@ def _list(environ: Mapping[str, str]) -> int:
 
 def _suppress(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     ask = WaiverAsked(args.what, args.reason, args.expires)
-    rule, path = suppress(ask, start=Path.cwd(), environ=environ, now=datetime.now(UTC))
+    rule, path = suppress(ask, start=Path.cwd(), environ=environ, now=now())
     _print(
         f"{path} now suppresses {rule.name}: {rule.reason}",
         "It takes effect once it is merged, and the change of the file needs approval.",

@@ -18,7 +18,7 @@ from vibe_gate.domain.event import Graph
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.bundles.runs import RUN_HELP, Named, graph_of, own, root_of
 from vibe_gate.faces.cli.dispatch import Command, argument
-from vibe_gate.faces.cli.output import COLUMNS, emit
+from vibe_gate.faces.cli.output import COLUMNS, emit, is_terminal, takes_colour
 from vibe_gate.report import graph as picture
 from vibe_gate.store import RunResult, read_bundle
 
@@ -55,7 +55,7 @@ def _watched(bundle: Path, meant: Named, args: argparse.Namespace, environ: Mapp
 @contextmanager
 def _shower(args: argparse.Namespace, environ: Mapping[str, str]) -> Iterator[Callable[..., None]]:
     """On a terminal the drawing again and again in its place, else a line for each node that changes."""
-    if args.json or not _is_terminal():
+    if args.json or not is_terminal():
         known: dict[str, str] = {}
 
         def tell(graph: Graph, lines: object) -> None:
@@ -80,9 +80,9 @@ def _shower(args: argparse.Namespace, environ: Mapping[str, str]) -> Iterator[Ca
 
 
 def _lines(result: RunResult, meant: Named, args: argparse.Namespace) -> list[str]:
-    columns = shutil.get_terminal_size().columns if _is_terminal() else COLUMNS
+    columns = shutil.get_terminal_size().columns if is_terminal() else COLUMNS
     draw = picture.listed if args.layout == "list" else picture.drawn
-    drawing = draw(graph_of(result), columns, unicode=_is_terminal() and _has_lines())
+    drawing = draw(graph_of(result), columns, unicode=is_terminal() and _has_lines())
     by = "" if meant.matched.startswith(("newest", "run id")) else f" (matched by {meant.matched})"
     head = f"{meant.entry.run_id}{by}  {safe(str(result.about.get('workflow', '')))}  {_outcome(result)}"
     return [head, "", *(drawing or ["no nodes yet"])]
@@ -112,10 +112,6 @@ def _document(result: RunResult, meant: Named) -> str:
     )
 
 
-def _is_terminal() -> bool:
-    return sys.stdout is not None and sys.stdout.isatty()
-
-
 def _has_lines() -> bool:
     """Whether the terminal's encoding has the characters of lines."""
     try:
@@ -126,7 +122,7 @@ def _has_lines() -> bool:
 
 
 def _coloured(lines: list[str], environ: Mapping[str, str]) -> list[str]:
-    if not _is_terminal() or environ.get("NO_COLOR") or environ.get("TERM", "") in ("", "dumb"):
+    if not takes_colour(environ):
         return lines
     return [_STATUS.sub(lambda one: f"\x1b[{_COLOURS.get(one[0], '2')}m{one[0]}\x1b[0m", line) for line in lines]
 
