@@ -321,7 +321,7 @@ EVIL = "@octo <img src=x onerror=1> ![x](https://evil.example/x) </details> <!--
 def test_hostile_text_in_an_artifact_stays_text(forked):
     document = uploaded(forked)
     finding = document["findings"][0] | {"message": EVIL, "path": "a|b`\n# x", "criterion": "<b>"}
-    criterion = document["rubrics"][0]["criteria"][0] | {"reason": EVIL, "id": "<script>"}
+    criterion = document["rubrics"][0]["criteria"][0] | {"reason": EVIL}
     rubric = document["rubrics"][0] | {"criteria": [criterion]}
     altered(forked, findings=[finding], rubrics=[rubric])
     done = relayed(forked, VIBE_GATE_INPUT_REVIEW_COMMENTS="true")

@@ -12,8 +12,8 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument
-from vibe_gate.faces.cli.output import emit_result
-from vibe_gate.faces.cli.review import WIRES, now
+from vibe_gate.faces.cli.output import emit_result, now
+from vibe_gate.faces.cli.review import WIRES
 from vibe_gate.run.cases import CaseResult, Status, read_case_set
 
 
