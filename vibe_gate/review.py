@@ -36,7 +36,7 @@ from vibe_gate.judging import Deadline, assemble
 from vibe_gate.judging.assemble import JudgeResult, RunVerdict, assemble_verdict
 from vibe_gate.receipts.issue import ReceiptIssuer
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import STORE, State, Store, captures, open_state, open_store, read_bundle
+from vibe_gate.store import STORE, State, Store, captures, open_state, open_store
 
 if TYPE_CHECKING:
     from vibe_gate.judging.judge import JudgeContext, OpenSession
@@ -234,7 +234,7 @@ def _conduct(subject: ReviewSubject, repository: Repository, run: RunContext) ->
     if not subject.agents:
         return authors
     try:
-        return (*conduct.of_stages(read_bundle(run.record.directory), subject.agents), *authors)
+        return (*conduct.of_stages(run.record.read(), subject.agents), *authors)
     except StorageError as error:
         return (*(Conduct(name=node, unread=str(error)) for node in subject.agents), *authors)
 
@@ -257,7 +257,7 @@ def captured_note(run: RunContext) -> str:
     if run.record.lost or not run.record.has_turns:
         return ""
     with suppress(StorageError):
-        return conduct.capture_note(read_bundle(run.record.directory))
+        return conduct.capture_note(run.record.read())
     return ""
 
 

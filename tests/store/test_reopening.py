@@ -137,7 +137,7 @@ def test_of_many_that_resume_at_once_one_wins(killed, tmp_path):
         time.sleep(0.05)
     said = [one.communicate()[0].strip() for one in all_ten]
     assert said.count("won") == 1
-    assert sum("is being written by process" in one for one in said) == 9
+    assert sum("is being written by" in one for one in said) == 9, said  # a lock may not say yet whose it is
     run = open_store(tmp_path, Hush(), Clock()).reopen(KEY, killed)
     run.seal(summary_of(run))
     assert read_bundle(run.directory).summary.outcome == "pass"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from vibe_gate.domain.wire import ANSWER_TOOL
+from vibe_gate.domain.verdict import ANSWER_TOOL
 
 PROTECTED = frozenset({".git", ".claude", ".vibe-gate", ".vibe-artifacts"})
 """Of a workspace: what decides how it is worked on and judged, and git's own files."""

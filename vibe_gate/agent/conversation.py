@@ -34,7 +34,8 @@ from vibe_gate.agent.conclusion import Observed, conclude, plain
 from vibe_gate.agent.process import Launch
 from vibe_gate.agent.task import Conversation, ProgressKind, Recorder, Task, TurnProgress
 from vibe_gate.domain.turn import TodoChanges
-from vibe_gate.domain.wire import ANSWER_TOOL, FINAL_STOPS, Ending, ModelCost, SessionCost
+from vibe_gate.domain.verdict import ANSWER_TOOL
+from vibe_gate.domain.wire import FINAL_STOPS, Ending, ModelCost, SessionCost
 from vibe_gate.errors import AgentError
 
 # What the SDK logs of a process that we ended ourselves is no news; how the session ended is an Ending.

@@ -19,7 +19,7 @@ from claude_agent_sdk import (
 )
 
 from vibe_gate.domain.turn import TodoChanges
-from vibe_gate.domain.wire import ANSWER_TOOL
+from vibe_gate.domain.verdict import ANSWER_TOOL
 
 Item = dict[str, Any]
 

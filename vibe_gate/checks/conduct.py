@@ -34,8 +34,7 @@ from vibe_gate.checks.contract import (
 )
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.model import Model
-from vibe_gate.domain.verdict import Outcome
-from vibe_gate.domain.wire import ANSWER_TOOL
+from vibe_gate.domain.verdict import ANSWER_TOOL, Outcome
 
 if TYPE_CHECKING:
     from vibe_gate.domain.turn import TurnTodo

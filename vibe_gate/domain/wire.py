@@ -12,9 +12,6 @@ from typing import Any, Literal
 
 from vibe_gate.domain.summary import CostBasis
 
-ANSWER_TOOL = "StructuredOutput"
-"""The CLI's own tool through which the answer comes."""
-
 FINAL_STOPS = ("refusal", "max_tokens")
 """After these the agent's program would ask again by itself, and pay again; for us they decide."""
 

@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import get_args
 
 from vibe_gate.domain.workflow import Condition, StageRule
-from vibe_gate.gate.toml_lines import Location
+from vibe_gate.gate.source import Location
 
 Facts = frozenset[tuple[str, str]]
 """Pairs of a stage's id and a condition that holds for it."""

@@ -17,6 +17,7 @@ from vibe_gate.errors import DefinitionError
 from vibe_gate.gate.source import (
     MISTAKES_SHOWN,
     DefinitionTree,
+    Location,
     Mistake,
     Source,
     check_id,
@@ -29,7 +30,6 @@ from vibe_gate.gate.source import (
     suggestion,
     validated,
 )
-from vibe_gate.gate.toml_lines import Location
 
 FOLDER = ".vibe-gate"
 GATE_PATH = f"{FOLDER}/gate.toml"

@@ -24,7 +24,9 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.gate import FINGERPRINT
 from vibe_gate.domain.rubric import IDENTIFIER
-from vibe_gate.gate.toml_lines import Location, line_of
+
+Location = tuple[int | str, ...]
+"""The way to a key of a document: names of tables and keys, numbers of items."""
 
 MAX_BYTES = 1_000_000
 """A definition is written by people; one larger than this is a mistake or an attack."""
@@ -133,6 +135,8 @@ class Source:
             key, line = self.written.get(str(location[0]), (location[0], 1))
             location = (key, *location[1:])
         else:
+            from vibe_gate.gate.toml_lines import line_of  # for mistakes only
+
             line = line_of(self.text, location)
         return Mistake(paths.quote(self.path), line, dotted(location), message, advice, owner)
 

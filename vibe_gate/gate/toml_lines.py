@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from vibe_gate.domain.escape import expression
 
-Location = tuple[int | str, ...]
+if TYPE_CHECKING:
+    from vibe_gate.gate.source import Location
 
 _STRING = r'''"""(?:\\.|[^\\])*?"""(?!")|"(?:\\.|[^"\\])*"|\'\'\'.*?\'\'\'(?!\')|'[^']*\''''
 _STATEMENT = expression(rf"(?s)(?:\s|#[^\n]*+)*+(\[*)[ \t]*((?:{_STRING}|[^\s\]=#\"']|[ \t])+)(?:=|\]+)")

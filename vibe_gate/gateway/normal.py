@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vibe_gate.domain.wire import ANSWER_TOOL
+from vibe_gate.domain.verdict import ANSWER_TOOL
 
 _CLI_SYSTEM = ("x-anthropic-billing-header:", "You are a Claude agent, built on", "You are Claude Code, ")
 _REMINDERS_ONLY = re.compile(r"\s*(<system-reminder>.*?</system-reminder>\s*)+", re.DOTALL)

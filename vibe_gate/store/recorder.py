@@ -30,6 +30,7 @@ from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, Log, encode_document, 
 if TYPE_CHECKING:
     from vibe_gate.domain.gate import Retention
     from vibe_gate.domain.upkeep import Cleaned
+    from vibe_gate.store.result import RunResult
     from vibe_gate.store.turn import TurnRecorder
 
 Clock = Callable[[], datetime]
@@ -313,6 +314,12 @@ class RunRecorder:
     def lost(self) -> str | None:
         """Why the run is not recorded, as a sentence; None while it is."""
         return self._status.lost
+
+    def read(self) -> RunResult:
+        """What is recorded until now. StorageError, IntegrityError."""
+        from vibe_gate.store.result import read_bundle  # few reviews look back
+
+        return read_bundle(self.directory)
 
     @never_fails
     def event(self, parts: RunParts, /, type: EventType, node_id: str | None = None, **data: Any) -> None:  # noqa: ANN401
