@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from bundle_words import KEY, START, Clock, Ended, Hush
 from checks.asked import ask
 from domain.changes import added
 from pydantic import ValidationError
 
 from vibe_gate.checks import CHECKS
-from vibe_gate.checks.conduct import Conduct
+from vibe_gate.checks.conduct import Conduct, capture_note, of_stages
 from vibe_gate.domain.turn import TurnTodo
+from vibe_gate.store import open_store, read_bundle
 
 CONDUCT: dict[str, dict[str, Any]] = {
     "tools-only": {"tools": ["Read", "mcp__docs__*"]}, "tool-used": {"tool": "Read", "min": 2},
@@ -88,6 +90,27 @@ def test_all_turns_together_cost_and_use_a_tool() -> None:
     both = [turn(), turn(name="fix-b", calls=[])]
     assert ask("cost-under", added("a", b"x"), conduct=both, max_usd=1.0).outcome == "fail"
     assert ask("tool-used", added("a", b"x"), conduct=both, tool="Read", min=2).outcome == "pass"
+
+
+def test_turns_are_read_from_the_bundle_of_a_run_that_is_not_sealed_yet(tmp_path: Path) -> None:
+    run = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {})
+    ends = {"fix": Ended(status="interrupted"), "fix-b": Ended()}
+    for node in ("fix", "fix", "fix-b", "judge"):
+        turn = run.turn(node)
+        for tool, said in (("Bash", [{"type": "text", "text": f"ERROR in {node}\nline 2"}]), ("Read", "ERROR")):
+            turn.event({"type": "message", "role": "tool", "tool": tool, "result": said})
+        turn.hook({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_use_id": "toolu_1"})
+        turn.seal(ends.get(node, Ended()))
+    read = of_stages(read_bundle(run.directory), {"fix": "fix", "fix-b": "fix", "gone": "gone"})
+    assert [(one.name, len(one.calls), one.usd, one.superseded) for one in read] == [
+        ("fix, cut off", 0, 0.0125, True), ("fix", 1, 0.0125, True), ("fix-b", 1, 0.0125, False),
+        ("gone", 0, None, False),
+    ]  # fmt: skip
+    assert [list(one.log()) for one in read] == [[], ["ERROR in fix", "line 2"], ["ERROR in fix-b", "line 2"], []]
+    assert [(one.unread or one.lacks) for one in read[1:]] == [
+        "no PreToolUse toolu_1", "no PreToolUse toolu_1", "its turn was not recorded"
+    ]  # fmt: skip
+    assert capture_note(read_bundle(run.directory)).startswith("Capture incomplete: fix: no PreToolUse toolu_1; fix: ")
 
 
 # the table
