@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from vibe_gate.agent import Conversation, TurnEnd, sessions
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.errors import StorageError
-from vibe_gate.run.changes import TurnChanges
+from vibe_gate.run.result import StageResult
 from vibe_gate.run.tree import RunTree
 from vibe_gate.sessions import SessionMeta, Sessions
 
@@ -32,7 +32,7 @@ class KeptConversation:
         """`goes_on`: the session that the turn goes on with; `about`: fields of SessionMeta of a new one."""
         self._mirror = kept.open(workspace, sessions.project_key(workspace), **about)
         self._id = goes_on.session_id if goes_on else str(uuid.uuid4())
-        self.about = about
+        self.about, self.problem = about, ""
         if goes_on and self._mirror.hold(self._id).turns != goes_on.turns:
             self._mirror.close()
             raise StorageError(f"The session {goes_on.id} was just used by another process; try again.")
@@ -42,22 +42,24 @@ class KeptConversation:
         else:
             self.given = Conversation(store=self._mirror, session_id=self._id)
 
-    def finish(self, end: TurnEnd, before: str, changes: TurnChanges | None, patch: bytes) -> None:
-        """Note how the turn ended, and what it made of the files. StorageError."""
-        ending, after = end.ending, changes.after if changes else before
-        came = self._mirror.finish(
-            self._id,
-            before=before,
-            after=after,
-            usd=ending.cost.usd,
-            input_tokens=ending.cost.input_tokens,
-            output_tokens=ending.cost.output_tokens,
-            status=ending.status,
-            run=self.about["run"],
-            node=self.about["node"],
-        )
-        if came and patch:
-            self._mirror.keep(self._id, f"{after}.patch", patch)
+    def finish(self, end: TurnEnd, result: StageResult, patch: bytes) -> None:
+        """Note how the turn ended, and what it made of the files; `problem` says why that was not kept."""
+        cost, about = end.ending.cost, {name: self.about[name] for name in ("run", "node")}
+        try:
+            came = self._mirror.finish(
+                self._id,
+                before=result.before,
+                after=result.after,
+                usd=cost.usd,
+                input_tokens=cost.input_tokens,
+                output_tokens=cost.output_tokens,
+                status=result.status,
+                **about,
+            )
+            if came and patch:
+                self._mirror.keep(self._id, f"{result.after}.patch", patch)
+        except StorageError as error:
+            self.problem = f"The conversation of {about['node']} is not kept whole: {error}"
 
     def close(self) -> None:
         """Let others go on with it."""

@@ -260,12 +260,15 @@ class Stages:
                 changes = TurnChanges(tree.workspace, before)
             self._progress(node, f"agent {agent.id}")
             turn = self._turn(node, asked, session, folder, tree)
-            with self._kept(turn, asked, goes_on, tree) as (turn, finish):
-                end = await self._hold(turn, asked, session, changes)
-                finish(end, before, changes)
-            if changes is not None:
-                tree.left(changes.after, readable=changes.change is not None)
-            result = self._of_turn(node, asked, end, before, tree, changes)
+            with self._conversation(turn, goes_on, agent=agent.id, model=turn.model, node=node) as conversation:
+                end = await self._hold(
+                    replace(turn, conversation=conversation.given if conversation else None), asked, session, changes
+                )
+                if changes is not None:
+                    tree.left(changes.after, readable=changes.change is not None)
+                result = self._of_turn(node, asked, end, before, tree, changes)
+                if conversation is not None:
+                    conversation.finish(end, result, self.run.redactor.data(result.patch))
         self.notes += _refused(node, end.ending.permission_denials, folder)
         return self._ended(result, _status(result))
 
@@ -283,34 +286,22 @@ class Stages:
         return meta
 
     @contextmanager
-    def _kept(
-        self, turn: Turn, asked: StageRequest, goes_on: SessionMeta | None, tree: RunTree
-    ) -> Iterator[tuple[Turn, Callable[[TurnEnd, str, TurnChanges | None], None]]]:
-        """The turn with its conversation kept, and what notes its end. What cannot be kept does not stop an agent."""
-        root = self.tree.repository.root
-        about = {"agent": asked.agent.id, "model": turn.model, "cwd": str(root)}
-        about |= {"run": self.run.record.run_id, "node": turn.node}
+    def _conversation(self, turn: Turn, goes_on: SessionMeta | None, **about: str) -> Iterator[KeptConversation | None]:
+        """What keeps the turn's conversation. What cannot be kept does not stop an agent, but one that goes on."""
+        conversation, root = None, self.tree.repository.root
         try:
-            conversation = KeptConversation(sessions_of(self.begun, root), turn.cwd, goes_on, **about)
+            kept, run_id = sessions_of(self.begun, root), self.run.record.run_id
+            conversation = KeptConversation(kept, turn.cwd, goes_on, **about, cwd=str(root), run=run_id)
         except StorageError as error:
             if goes_on is not None:
                 raise
             self.notes.append(f"The conversation of {turn.node} is not kept: {error}")
-            yield turn, lambda end, before, changes: None
-            return
-
-        def finish(end: TurnEnd, before: str, changes: TurnChanges | None) -> None:
-            made = changes.change if changes else None
-            patch = tree.repository.patch(made) if made and made.files else b""
-            try:
-                conversation.finish(end, before, changes, self.run.redactor.data(patch))
-            except StorageError as error:
-                self.notes.append(f"The conversation of {turn.node} is not kept whole: {error}")
-
         try:
-            yield replace(turn, conversation=conversation.given), finish
+            yield conversation
         finally:
-            conversation.close()
+            if conversation is not None:
+                conversation.close()
+                self.notes += filter(None, [conversation.problem])
 
     def _approved(self, node: str, asked: StageRequest) -> bool:
         """Whether a person lets the stage begin, if one must be asked. ApprovalNeeded: nobody is there."""
