@@ -189,6 +189,7 @@ def test_a_repair_that_nobody_judged_is_no_pass(repo):
     repo.git("stash", "pop", "-q")
     with answering(*writes("src/load.py", FIXED)) as model:
         done = repo.run("unproven", "--apply", model=model.environ)
+    assert "applied   nothing: the run did not pass" in done.out
     assert (done.code, "first: fail, and what changed since was not judged" in done.out) == (3, True), done.out
     assert "TODO" in (repo.path / "src/load.py").read_text()
 

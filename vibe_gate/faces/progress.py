@@ -81,7 +81,7 @@ def stages_shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator
             finally:
                 live.start(refresh=True)
 
-        yield StagesShown(running.show, running.tick, aside)
+        yield StagesShown(running.show, running.show, aside)
 
 
 class _Running:
@@ -99,10 +99,6 @@ class _Running:
         self._text[stage] = text
         if text.split(" ")[0].rstrip(":") in _ENDS:
             del self._text[stage], self._began[stage]
-
-    def tick(self, stage: str, text: str) -> None:
-        """A step of a stage's agent."""
-        self.show(stage, text)
 
     def __rich__(self) -> Text:
         from rich.text import Text

@@ -21,6 +21,9 @@ _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _UNICODE = dict(zip(range(1, 16), "│││─┘┐┤─└┌├─┴┬┼", strict=True))
 _ASCII = dict.fromkeys(range(1, 16), "+") | dict.fromkeys((1, 2, 3), "|") | dict.fromkeys((4, 8, 12), "-")
 
+_KIND, _TREE = 2, 6
+"""Columns of the list."""
+
 Group = tuple[str, ...]
 """Nodes that stand in one place: as a rule one, else those of a cycle."""
 
@@ -30,6 +33,9 @@ def listed(graph: Graph, columns: int, *, unicode: bool = False) -> list[str]:
     layout = _Layout(graph)
     rows = {name: layout.row(name) for group in layout.order for name in group}
     widths = [max(map(len, column)) for column in zip(*rows.values(), strict=True)]
+    for spare in (_TREE, _KIND):  # so that what it comes after is not cut off
+        if sum(width + 2 for width in widths if width) > columns + 2:
+            widths[spare] = 0
     rule = ("─" if unicode else "-") * 8
     lines = []
     for group in layout.order:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from vibe_gate.domain.gate import Gate
 from vibe_gate.errors import INCONCLUSIVE, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.dispatch import Command
-from vibe_gate.faces.cli.output import complain, emit, now, wrapped
+from vibe_gate.faces.cli.output import COLUMNS, complain, emit, now, wrapped
 from vibe_gate.faces.cli.review import add_limits, add_wire, request_of, screen
 from vibe_gate.gate import trust
 from vibe_gate.report.terminal import LABEL
@@ -60,7 +61,7 @@ def go_on(args: argparse.Namespace, environ: Mapping[str, str], *, agent: str, s
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     done = carried_out(_request(args, environ), Path.cwd(), environ)
-    present(done, environ, as_json=args.json)
+    present(done, environ, as_json=args.json, apply=args.apply)
     return done.review.summary.exit_code
 
 
@@ -161,7 +162,7 @@ def _asked(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
 _ANSWERS = {"y": True, "n": False, "q": None, "": None}
 
 
-def present(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool = False) -> None:
+def present(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool = False, apply: bool = False) -> None:
     """Print the outcome: the JSON document, or the verdict, the stages with their cost, and how to apply the patch."""
     review = done.review
     if as_json:
@@ -172,8 +173,10 @@ def present(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool = Fa
     then = "vibe-gate bundles show --log, for what the agents did" if review.summary.exit_code == INCONCLUSIVE else ""
     if done.patch is not None and not done.applied:
         then = f"git apply {os.path.relpath(done.patch)}"
-    lines = [*_stages(done), *_made(done), *_said(done)]
-    emit(screen(review, environ, then) + "\n\n" + "".join(f"{wrapped(row, indent=' ' * by)}\n" for row, by in lines))
+    lines = [*_stages(done), *_made(done, apply=apply), *_said(done)]
+    columns = min(COLUMNS, shutil.get_terminal_size().columns)
+    below = "".join(f"{wrapped(row, columns, ' ' * by)}\n" for row, by in lines)
+    emit(f"{screen(review, environ, then)}\n\n{below}")
 
 
 Line = tuple[str, int]
@@ -196,7 +199,7 @@ def _owner(node: str, stages: list[str]) -> str:
     return max((one for one in stages if node == one or node.startswith(f"{one}-")), key=len, default="")
 
 
-def _made(done: WorkflowRun) -> Iterator[Line]:
+def _made(done: WorkflowRun, *, apply: bool) -> Iterator[Line]:
     change = done.change
     if change is None:
         yield "changed   nothing", LABEL
@@ -207,6 +210,8 @@ def _made(done: WorkflowRun) -> Iterator[Line]:
         yield f"look at   {_first(done.steers)}: affects agents, tests or the gate; --apply leaves all to you", LABEL
     if done.applied:
         yield "applied   to the working tree", LABEL
+    elif apply and not done.steers:
+        yield "applied   nothing: the run did not pass", LABEL
 
 
 def _first(names: Sequence[str]) -> str:
