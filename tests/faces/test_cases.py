@@ -10,10 +10,12 @@ import pytest
 from answers import answers, fails, passes, said
 from command import Done, vibe_gate
 from program import ROOT
-from repos import GOOD, SWALLOWS, Repo, gated
+from repos import GOOD, RUBRIC, SWALLOWS, Repo, gated
 from wire import answering
 
 from vibe_gate.store import open_state
+
+pytest_plugins = ["pytester"]
 
 CASES = ".vibe-gate/cases"
 CHECKED = 'schema = 1\nid = "hygiene"\n[[criterion]]\nid = "clean"\nkind = "check"\ncheck = "no-conflict-markers"\n'
@@ -114,3 +116,33 @@ def test_the_examples_cases_hold_from_their_cassettes(tmp_path: Path, environ: d
     assert (done.code, done.out) == (0, "reported: ok\nswallowed: ok\n2 cases: 2 ok\n"), (
         "run `python tests/run/record_cases.py`"
     )
+
+
+def test_pytest_runs_cases_as_items_and_collects_no_test_that_a_case_holds(
+    pytester: pytest.Pytester, environ: dict[str, str]
+) -> None:
+    repo = Repo(pytester.path, environ)
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    pytester.makepyfile(test_own="def test_own(): pass")
+    repo.write(".vibe-gate/rubrics/hygiene.toml", CHECKED)
+    repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC)
+    case(repo, "asked", 'outcome = "pass"\n', SWALLOWS)
+    case(repo, "right", 'outcome = "fail"\n', CONFLICT, "hygiene")
+    case(repo, "wrong", 'outcome = "pass"\n', CONFLICT, "hygiene")
+    repo.write(f"{CASES}/right/after/test_material.py", "def test_of_the_case(): assert False")
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+    done = pytester.runpytest_subprocess("--vibe-cases", "-rs", "-n", "2", ".", CASES)
+    done.assert_outcomes(passed=2, failed=1, skipped=1)
+    done.stdout.fnmatch_lines_random(
+        [
+            "*case wrong*",
+            "rubric hygiene: expected pass, got fail",
+            f"SKIPPED * {CASES}/asked/case.toml:1: no cassette: record it with `vibe-gate test --wire record`",
+        ]
+    )
+    strict = pytester.runpytest_subprocess("--vibe-cases", "--vibe-strict", "-k", "asked or own", CASES)
+    strict.assert_outcomes(failed=1, deselected=2)
+    repo.write(f"{CASES}/asked/case.toml", "schema = 1\n")
+    broken = pytester.runpytest_subprocess("--vibe-cases")
+    assert broken.ret == pytest.ExitCode.USAGE_ERROR
+    broken.stderr.fnmatch_lines([f"ERROR: --vibe-cases: {CASES}/asked/case.toml:1: rubric: is missing"])

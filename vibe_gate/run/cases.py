@@ -8,13 +8,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
 from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.summary import Cost
 from vibe_gate.domain.verdict import RubricResult
 from vibe_gate.errors import DefinitionError, GatewayError, StorageError, UsageError
 from vibe_gate.gate.cases import SIDES, Case, read_cases
@@ -32,12 +33,12 @@ NO_CASSETTE = "record it with `vibe-gate test --wire record`"
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """How a case came out: `reasons` say why it is not ok, one for each criterion; USD of this run."""
+    """How a case came out: `reasons` say why it is not ok, one for each criterion; what it cost this time."""
 
     case: Case
     status: Status
     reasons: tuple[str, ...] = ()
-    usd: float = 0.0
+    cost: Cost = field(default_factory=Cost)
 
     @property
     def text(self) -> str:
@@ -48,11 +49,12 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class CaseSet:
-    """The cases of a repository's working tree, `tree`, as it was when they were read."""
+    """The cases of a repository's working tree, `tree`, as it was when they were read; the gate's limit of a review."""
 
     repository: Repository
     tree: Tree
     cases: tuple[Case, ...]
+    max_cost_usd: float
 
     async def run(
         self,
@@ -62,10 +64,12 @@ class CaseSet:
         environ: Mapping[str, str],
         clock: Callable[[], datetime],
         progress: Progress,
+        max_cost_usd: float | None = None,
     ) -> CaseResult:
-        """Review the case and compare. A recording replaces the cassette only when the judge has answered.
+        """Review the case and compare. `max_cost_usd` takes the place of the gate's own limit.
 
-        Raises GateError: UsageError for a cassette behind a symbolic link, GatewayError for a wire set up wrongly.
+        A recording replaces the cassette only if every expected criterion was decided. Raises GateError: UsageError
+        for a cassette behind a symbolic link, GatewayError for a wire set up wrongly.
         """
         cassette = self._cassette(case)
         recorded = any(cassette.glob("*.json"))
@@ -74,6 +78,7 @@ class CaseSet:
                 Selection("commit"),
                 rubrics=(case.file.rubric,),
                 definitions="HEAD~2",
+                max_cost_usd=max_cost_usd,
                 wire=wire,
                 cassette={"live": None, "record": Path(folder, "cassette"), "replay": cassette}[wire],
             )
@@ -99,8 +104,8 @@ class CaseSet:
             if wire == "record" and not undecided:
                 _replace(cassette, Path(folder, "cassette"))
         if failed:
-            return CaseResult(case, "failed", failed, summary.cost.usd)
-        return CaseResult(case, "undecided" if undecided else "ok", undecided, summary.cost.usd)
+            return CaseResult(case, "failed", failed, summary.cost)
+        return CaseResult(case, "undecided" if undecided else "ok", undecided, summary.cost)
 
     def _cassette(self, case: Case) -> Path:
         """The case's own folder of recordings. UsageError if a link would lead elsewhere."""
@@ -130,7 +135,8 @@ def read_case_set(start: Path, environ: Mapping[str, str], rubrics: Sequence[str
             if name not in named:
                 advice = did_you_mean(name, sorted(named))
                 raise UsageError(f"no case is about a rubric '{name}'{advice and f'; {advice}'}")
-        yield CaseSet(repository, tree, tuple(case for case in cases if not rubrics or case.file.rubric in rubrics))
+        chosen = tuple(case for case in cases if not rubrics or case.file.rubric in rubrics)
+        yield CaseSet(repository, tree, chosen, gate.file.budget.max_cost_usd)
 
 
 def compare(case: Case, result: RubricResult) -> tuple[tuple[str, ...], tuple[str, ...]]:

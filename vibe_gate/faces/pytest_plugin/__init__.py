@@ -2,6 +2,7 @@
 
 vibe    `Vibe`, what the fixture `vibe` gives a test          wire     cassettes, limits, and when a test is skipped
 repo    the repository of the fixture `vibe_repo`             repeat   one test, carried out several times
+cases   labelled cases of the project's rubrics as tests
 
 Every pytest of this environment imports this file, so it imports pytest alone; the rest waits for a test that asks.
 """
@@ -40,6 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--vibe-max-usd", type=_usd, metavar="USD", help="what all agents of this session may cost, live or recorded"
     )
+    group.addoption("--vibe-cases", action="store_true", help="run the labelled cases in .vibe-gate/cases, too")
     group.addoption("--vibe-repeat", type=_count, metavar="N", help="repeat each test of the fixture vibe N times")
 
 
@@ -70,6 +72,20 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     workers = len(config.getoption("tx", None) or ()) or 1
     each = f", ${usd / workers:.2f} for each of {workers} workers" if workers > 1 else ""
     return f"vibe-gate: agents may cost ${usd:.2f}{each}"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Collect no test of those that a labelled case may hold."""
+    return True if config.getoption("--vibe-cases") and collection_path.match(".vibe-gate/cases/*") else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Add the labelled cases of the project, if they are wanted."""
+    if config.getoption("--vibe-cases"):
+        from vibe_gate.faces.pytest_plugin import cases
+
+        items.extend(cases.items(session))
 
 
 @pytest.fixture
@@ -110,7 +126,7 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Tell what could not be decided, or not be carried out, from what failed."""
-    if call.excinfo is None or not _uses_agents(item):
+    if call.excinfo is None or not (_uses_agents(item) or hasattr(item, "vibe_case")):
         return (yield)
     from vibe_gate.faces.pytest_plugin import wire
 

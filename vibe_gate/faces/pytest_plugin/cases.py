@@ -1,0 +1,84 @@
+"""The labelled cases of the project's rubrics as tests: what `vibe-gate test` runs, with `--vibe-cases`."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from _pytest._code.code import TerminalRepr, TracebackStyle
+
+from vibe_gate.domain.change import CASES
+from vibe_gate.errors import GateError, UsageError
+from vibe_gate.faces import progress
+from vibe_gate.faces.pytest_plugin.wire import Inconclusive, TestWire, own_environ
+from vibe_gate.gate.cases import Case
+from vibe_gate.run.cases import CaseResult, CaseSet, read_case_set
+
+
+def items(session: pytest.Session) -> list[CaseItem]:
+    """One for each case of the repository around rootdir. pytest.UsageError with every mistake in them."""
+    reading = ExitStack()
+    session.config.add_cleanup(reading.close)
+    try:
+        cases = reading.enter_context(read_case_set(session.config.rootpath, own_environ()))
+    except UsageError as error:
+        raise pytest.UsageError(f"--vibe-cases: {error}") from None
+    made = [CaseItem.from_parent(session, name=case.folder, cases=cases, case=case) for case in cases.cases]
+    session.ihook.pytest_collectreport(report=pytest.CollectReport(CASES, "passed", None, [*made]))  # it counts them
+    return made
+
+
+class CaseItem(pytest.Item):
+    """A case; `.vibe-gate/cases/NAME` is its name and its id."""
+
+    def __init__(self, name: str, parent: pytest.Session, cases: CaseSet, case: Case) -> None:
+        super().__init__(name, parent, nodeid=name)
+        self.path: Path = cases.repository.root / case.folder / "case.toml"
+        self.vibe_case = case
+        self._cases = cases
+
+    def runtest(self) -> None:
+        """Fail with what came out otherwise. Inconclusive: it cannot be decided, or has no cassette."""
+        wire = TestWire(self, None, 1)
+        with wire.limit(self._cases.max_cost_usd) as spending:
+            walk = self._cases.run(
+                self.vibe_case,
+                wire.mode,
+                environ=own_environ(),
+                clock=lambda: datetime.now(UTC),
+                progress=lambda stage, text: None,
+                max_cost_usd=spending.limit_usd,
+            )
+            result = progress.run(walk)
+            spending.usd = result.cost.usd
+        self.user_properties.append(("vibe", _about(result)))
+        if result.status == "failed":
+            pytest.fail("\n".join(result.reasons), pytrace=False)
+        if result.status != "ok":
+            raise Inconclusive(result.text)
+
+    def repr_failure(
+        self, excinfo: pytest.ExceptionInfo[BaseException], style: TracebackStyle | None = None
+    ) -> str | TerminalRepr:
+        """The sentence of an error of vibe-gate; pytest's own report of anything else."""
+        return str(excinfo.value) if isinstance(excinfo.value, GateError) else super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where it is defined, and a headline."""
+        return self.path, 0, f"case {self.vibe_case.name}"
+
+
+def _about(result: CaseResult) -> dict[str, object]:
+    """What reports say of the run."""
+    cost = result.cost
+    return {
+        "bundle": "",
+        "agent": result.case.file.rubric,
+        "model": ", ".join(cost.by_model),
+        "outcome": result.status,
+        "usd": None if cost.basis == "unknown" else cost.usd,
+        "tokens": cost.input_tokens + cost.output_tokens,
+        "turns": len(cost.by_node),
+    }
