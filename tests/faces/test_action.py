@@ -504,10 +504,11 @@ def test_what_a_workflows_agents_changed_is_suggested_once_at_its_lines_or_in_th
     calls = [ToolUse("Write", {"file_path": path, "content": text}) for path, text in files.items()]
     with answering(*([Turn(*calls), Turn(Text("Done."))] * 2)) as model:
         given = {"ANTHROPIC_BASE_URL": model.base_url, "VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
-        for _ in range(2):
-            done = made.review_pull(head, VIBE_GATE_INPUT_WORKFLOW="fix", **given)
-            assert done.code == 1, done.err
-    (comment,) = made.github.review_comments
+        for findings in ("true", "false"):
+            more = {"VIBE_GATE_INPUT_WORKFLOW": "fix", "VIBE_GATE_INPUT_REVIEW_COMMENTS": findings}
+            assert made.review_pull(head, **given, **more).code == 1
+    finding, comment = made.github.review_comments
+    assert "Matches the forbidden pattern" in finding.body
     assert (comment.path, comment.start_line, comment.line) == ("src/a.py", None, 2)
     assert comment.body.endswith("\n```suggestion\n# Done.\n```\n")
     assert "1 of 3 changes by agents can be committed as suggested; all of it is made.patch" in made.ours[0]
