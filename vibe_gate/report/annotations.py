@@ -60,18 +60,16 @@ def annotation(finding: Finding, report: Report) -> CheckAnnotation | None:
     path = own_path(finding.path)
     if not path:
         return None
-    removed = comment.is_removed(finding)
-    line = 1 if removed else max(finding.line, 1)
-    place = f"(removed: {words.place(finding.path, finding.line, finding.end_line)}) " if removed else ""
+    line, end = words.lines_after(finding)
     against = words.counterexample(finding, report.summary)
     details = [f"Counterexample: {safe(against)}"] if against else []
     details += [f"Finding {safe(finding.fingerprint)}"] if finding.fingerprint else []
     return CheckAnnotation(
         path=path,
         start_line=line,
-        end_line=max(line, finding.end_line) if not removed else line,
+        end_line=end,
         annotation_level=finding.level,
-        message=safe(f"{place}{finding.message}") or "(no message)",
+        message=words.message(finding),
         title=safe(finding.criterion)[:MAX_TITLE],
         raw_details="\n".join(details),
     )
@@ -137,7 +135,7 @@ def _comment(finding: Finding, report: Report, anchors: Anchors) -> LineComment 
     path = own_path(finding.path)
     if not path or finding.line == 0:
         return None
-    side: DiffSide = "LEFT" if comment.is_removed(finding) else "RIGHT"
+    side: DiffSide = "LEFT" if words.is_removed(finding) else "RIGHT"
     end = min(max(finding.end_line, finding.line), finding.line + MAX_LINES - 1)
     while end > finding.line and not anchors.holds(finding.path, finding.line, end, side):
         end -= 1
@@ -185,14 +183,11 @@ def commands(report: Report, token: str, downgrades: Sequence[str] = ()) -> str:
         name = _COMMANDS[finding.level]
         if left[name] > 0 and finding.path:
             left[name] -= 1
-            line, end = (0, 0) if comment.is_removed(finding) else (finding.line, finding.end_line)
+            line, end = (0, 0) if words.is_removed(finding) else (finding.line, finding.end_line)
             shown = {"file": _file(finding.path), "line": str(line or ""), "endLine": str(end or "")}
             shown["title"] = safe(finding.criterion)
             lines.append(_command(name, safe(finding.message), shown))
-    plain = [
-        f"{finding.level} {words.place(finding.path, finding.line, finding.end_line)} {finding.message}"
-        for finding in told
-    ]
+    plain = map(words.one_line, told)
     return "\n".join(lines) + "\n" + stopped("\n".join(safe(line) for line in [*downgrades, *plain]), token)
 
 

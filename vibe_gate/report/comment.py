@@ -149,15 +149,10 @@ def item(finding: Finding, report: Report) -> str:
 def _where(finding: Finding, links: Links | None) -> str:
     if not finding.path:
         return "the change"
-    before = is_removed(finding)
+    before = words.is_removed(finding)
     address = links.permalink(finding.path, finding.line, finding.end_line, before=before) if links else ""
     text = words.place(finding.path, finding.line, finding.end_line)
     return link(text, address) + (" (removed)" if before else "")
-
-
-def is_removed(finding: Finding) -> bool:
-    """Whether the finding is about lines that the change removed."""
-    return bool(finding.evidence) and all(evidence.side == "before" for evidence in finding.evidence)
 
 
 def fixed(report: Report) -> Iterator[Block]:

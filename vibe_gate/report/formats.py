@@ -16,7 +16,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, PASS, POLICY_CHANGED
-from vibe_gate.report import comment, words
+from vibe_gate.report import words
 from vibe_gate.report.annotations import own_path
 from vibe_gate.report.report import Links
 from vibe_gate.report.round import identity
@@ -131,9 +131,7 @@ def _result(finding: Finding, rules: Mapping[str, int], against: str) -> dict[st
 
 
 def _message(finding: Finding) -> str:
-    removed = words.place(finding.path, finding.line, finding.end_line)
-    place = f"(removed: {removed}) " if comment.is_removed(finding) else ""
-    return _plain(place + finding.message) or "(no message)"
+    return _plain(words.message(finding))
 
 
 def _plain(text: str) -> str:
@@ -143,7 +141,7 @@ def _plain(text: str) -> str:
 
 def _location(finding: Finding) -> dict[str, Any]:
     location: dict[str, Any] = {"artifactLocation": _artifact(finding.path)}
-    if finding.line and not comment.is_removed(finding):
+    if finding.line and not words.is_removed(finding):
         location["region"] = {"startLine": finding.line, "endLine": max(finding.line, finding.end_line)}
     return location
 
@@ -221,14 +219,14 @@ def _verdict_case(summary: Summary) -> ElementTree.Element:
         case = _testcase("verdict")
         ElementTree.SubElement(case, "system-out").text = safe(said)
         return case
-    whole = "\n".join(_told(finding) for finding in summary.findings if not finding.path)
+    whole = "\n".join(words.one_line(finding) for finding in summary.findings if not finding.path)
     return _testcase("verdict", "failure" if summary.exit_code == FAIL else "error", summary.outcome, said, whole)
 
 
 def _case(one: CriterionResult, rubric: RubricResult, summary: Summary) -> ElementTree.Element:
     own = [finding for finding in summary.findings if finding.criterion == one.id]
     kind, type_ = _kind(one, rubric, own)
-    return _testcase(one.id, kind, type_, one.reason, "\n".join(_told(finding) for finding in own))
+    return _testcase(one.id, kind, type_, one.reason, "\n".join(words.one_line(finding) for finding in own))
 
 
 def _kind(one: CriterionResult, rubric: RubricResult, own: Sequence[Finding]) -> tuple[str, str]:
@@ -244,10 +242,6 @@ def _kind(one: CriterionResult, rubric: RubricResult, own: Sequence[Finding]) ->
     if rubric.outcome == "pass":
         return "skipped", "advisory"
     return ("failure", "fail") if one.outcome == "fail" else ("error", one.outcome)
-
-
-def _told(finding: Finding) -> str:
-    return f"{finding.level} {words.place(finding.path, finding.line, finding.end_line)} {finding.message}"
 
 
 _SEVERITIES = {"failure": "critical", "warning": "minor", "notice": "info"}
@@ -277,17 +271,9 @@ def _gitlab_verdict(summary: Summary) -> dict[str, Any]:
 
 def _gitlab_finding(finding: Finding) -> dict[str, Any]:
     path = own_path(finding.path) or safe(finding.path) or _ROOT
-    removed = comment.is_removed(finding)
-    place = f"(removed: {words.place(finding.path, finding.line, finding.end_line)}) " if removed else ""
-    made = _gitlab_entry(
-        safe(place + finding.message) or "(no message)",
-        safe(finding.criterion),
-        identity(finding),
-        _SEVERITIES[finding.level],
-        path,
-    )
-    line = 1 if removed else max(finding.line, 1)
-    made["location"]["lines"] = {"begin": line, "end": line if removed else max(line, finding.end_line)}
+    name, severity = safe(finding.criterion), _SEVERITIES[finding.level]
+    made = _gitlab_entry(words.message(finding), name, identity(finding), severity, path)
+    made["location"]["lines"] = dict(zip(("begin", "end"), words.lines_after(finding), strict=True))
     return made
 
 

@@ -210,6 +210,28 @@ def place(path: str, line: int, end_line: int) -> str:
     return f"{path}:{lines}" if line else path
 
 
+def is_removed(finding: Finding) -> bool:
+    """Whether the finding is about lines that the change removed."""
+    return bool(finding.evidence) and all(evidence.side == "before" for evidence in finding.evidence)
+
+
+def message(finding: Finding) -> str:
+    """What the finding says, with its place first if that is not there any more: other programs show no such line."""
+    removed = f"(removed: {place(finding.path, finding.line, finding.end_line)}) " if is_removed(finding) else ""
+    return safe(removed + finding.message) or "(no message)"
+
+
+def lines_after(finding: Finding) -> tuple[int, int]:
+    """The first and last line of the finding in the file after the change, the first if it has none there."""
+    first = 1 if is_removed(finding) else max(finding.line, 1)
+    return first, 1 if is_removed(finding) else max(first, finding.end_line)
+
+
+def one_line(finding: Finding) -> str:
+    """Level, place and message."""
+    return f"{finding.level} {place(finding.path, finding.line, finding.end_line)} {finding.message}"
+
+
 def counterexample(finding: Finding, summary: Summary) -> str:
     """The input that goes wrong, as the vote behind the finding has it; "" where there is none."""
     for rubric in summary.rubrics:
