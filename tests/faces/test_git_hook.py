@@ -237,14 +237,6 @@ def test_a_review_that_was_killed_while_it_asked_keeps_nobody_waiting(judging):
     assert "another review" not in done.text
 
 
-def test_no_credentials_is_a_loud_warning_and_a_record(judging):
-    judging.write(a="x\n")
-    said = judging.git("commit", "-a", "-m", "x", CLAUDECODE="1")
-    assert "NOT REVIEWED. The commit goes through; CI will block it." in said
-    record = judging.records()[0]
-    assert (record["kind"], record["exit_code"], record.get("blocked", False)) == ("not-reviewed", 3, False)
-
-
 def test_sessions_that_cannot_be_read_are_a_hint_of_an_agent(judging):
     sessions = judging.path / ".git" / "vibe-gate" / "captures"
     (sessions / "one").mkdir(parents=True)
@@ -276,11 +268,15 @@ def test_definitions_that_do_not_parse_stop_the_commit_with_a_sentence(judging):
     (judging.path / ".vibe-gate" / "gate.toml").write_text("schema = 1\nrubrick = []\n")
     judging.git("commit", "-a", "-q", "--no-verify", "-m", "broken")
     judging.write(a="x\n")
-    done = judging.run("git", "commit", "-a", "-m", "x")
+    done = judging.run("git", "commit", "-a", "-m", "x", CLAUDECODE="1")
     assert done.code == 1
     assert "rubrick" in done.text
     assert "vibe-gate: the commit is stopped until these mistakes are corrected." in done.text
-    assert judging.records()[-1]["exit_code"] == 2
+    last = judging.records()[-1]
+    assert (last["kind"], last["exit_code"], last["hints"]) == (
+        *("not-reviewed", 2),
+        ["CLAUDECODE is set: Claude Code runs this"],
+    )
 
 
 @pytest.fixture
@@ -363,17 +359,6 @@ def test_the_pushed_commits_are_judged_and_never_the_working_tree(pushing):
     pushing.write(b=CONFLICT)
     pushing.git("push", "-q", "origin", "main")
     assert _pushed(pushing) == [good]
-
-
-def test_only_what_is_new_to_the_remote_is_judged(pushing):
-    _commit(pushing, "bad", CONFLICT)
-    pushing.git("push", "-q", "--no-verify", "origin", "main")
-    _commit(pushing, "good", "good\n")
-    pushing.git("push", "-q", "origin", "main")
-    pushing.git("checkout", "-q", "-b", "topic")
-    topic = _commit(pushing, "topic", "topic\n")
-    pushing.git("push", "-q", "origin", "topic")
-    assert _pushed(pushing)[-1] == topic
 
 
 def test_a_rewritten_branch_is_judged_from_where_it_left(pushing):
@@ -518,13 +503,6 @@ def test_a_tree_that_a_person_had_checked_is_an_agents_once_an_agent_commits_it(
     assert shared.records()[-1]["kind"] == "reviewed"
     shared.git("commit", "-q", "--no-verify", "-m", "x", AIDER_MODEL="x")
     assert _standing(shared)["status"] == "incomplete"
-
-
-def test_an_agent_whose_review_broke_is_recorded_as_one(judging):
-    (judging.path / ".vibe-gate" / "gate.toml").write_text("schema = \n")
-    judging.run("git", "commit", "-a", "-m", "x", CLAUDECODE="1")
-    last = judging.records()[-1]
-    assert (last["kind"], last["hints"]) == ("not-reviewed", ["CLAUDECODE is set: Claude Code runs this"])
 
 
 def test_what_was_let_pass_and_what_is_unused_is_said_of_a_pass(plain):
