@@ -17,6 +17,7 @@ from repos import Repo
 from standing import TIDY
 from wire import answering
 
+from vibe_gate.agent import sdk_version
 from vibe_gate.domain.change import Selection
 from vibe_gate.review import Review, ReviewRequest, review
 
@@ -124,6 +125,15 @@ def test_a_pass_that_a_listed_signer_signed_is_taken_over_without_a_request(pass
     assert "the verdict of bob@example.org at " in clear.criteria[0].reason
     assert any("is reused" in note and "refs/notes/vibe-gate" in note for note in done.notes)
     assert passed.asked(passed.ci(tmp_path / "forced"), force=True)[1] == 1
+
+
+def test_it_is_taken_over_whatever_version_of_the_sdk_is_installed_here(passed, tmp_path, monkeypatch):
+    another = tmp_path / "site/claude_agent_sdk-99.0.dist-info"
+    another.mkdir(parents=True)
+    (another / "METADATA").write_text("Metadata-Version: 2.1\nName: claude-agent-sdk\nVersion: 99.0\n")
+    monkeypatch.syspath_prepend(another.parent)
+    assert sdk_version() == "99.0"
+    assert passed.asked(passed.ci(tmp_path / "ci"))[1] == 0
 
 
 def test_what_was_taken_over_cannot_be_taken_over_again(passed, tmp_path):

@@ -132,27 +132,31 @@ class JudgeContext:
         """Whether nobody demanded the answers (the built-in gate outside CI): without a key they are left out."""
         return self.subject.gate.origin == "built-in" and not in_ci(self.run.environ)
 
-    def questions(self) -> tuple[RubricQuestion, ...]:
-        """What is asked about the change: of a rubric that sees the message two questions, without it and with it."""
+    def questions(self, sdk: str | None = None) -> tuple[RubricQuestion, ...]:
+        """What is asked about the change: of a rubric that sees the message two questions, without it and with it.
+
+        `sdk`: the version of the SDK that asks, if it is not the installed one.
+        """
+        versions = {"vibe-gate": __version__, "claude-agent-sdk": sdk_version() if sdk is None else sdk}
         asked = []
         for rubric in self.subject.judged:
             seen = self.subject.message if "message" in rubric.sees else ""
             for message in dict.fromkeys(("", seen)):
-                asked.append(RubricQuestion(rubric, message, self._key(rubric, message)))
+                asked.append(RubricQuestion(rubric, message, self._key(rubric, message, versions)))
         return tuple(asked)
 
-    def keys(self) -> dict[str, str]:
+    def keys(self, sdk: str | None = None) -> dict[str, str]:
         """By rubric id, the key of the question that shows the most: the same key, the same question."""
-        return {question.rubric.id: question.key for question in self.questions()}
+        return {question.rubric.id: question.key for question in self.questions(sdk)}
 
-    def _key(self, rubric: Rubric, message: str) -> str:
+    def _key(self, rubric: Rubric, message: str, versions: Mapping[str, str]) -> str:
         return question_key(
             before=self.subject.change.before,
             after=self.subject.change.after,
             rubric=rubric.digest,
             model=rubric.model or self.model,
             message=message,
-            versions={"vibe-gate": __version__, "claude-agent-sdk": sdk_version()},
+            versions=versions,
         )
 
 

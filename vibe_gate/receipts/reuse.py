@@ -1,12 +1,11 @@
 """Reuse a verdict reached elsewhere: a signed pass counts instead of asking again.
 
-Only for exactly the same question (before and after trees, rubric, prompt template, model, tool policy, versions),
-only of a signer who is listed at the trusted revision and wrote none of the commits, and never by an override.
+Only for the same question (before and after trees, rubric, prompt template, model, tool policy, this program's
+version), only of a signer who is listed at the trusted revision and wrote none of the commits, and never by an
+override. The signer's SDK may be another version than ours: a checks-only installation has none.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from vibe_gate.domain.receipt import Receipt
 from vibe_gate.judging.assemble import JudgeResult
@@ -27,12 +26,12 @@ def reused(context: JudgeContext) -> JudgeResult | None:
     allowed = allowed_signers(repository, change, run.environ, base=request.base, definitions=request.definitions)
     if allowed.content is None:
         return None
-    wanted, ids = context.keys(), {f"{change.before}..{change.after}"}
+    wanted, ids = {rubric.id for rubric in subject.judged}, {f"{change.before}..{change.after}"}
     finder = ReceiptFinder(repository, run.environ, run.clock(), allowed)
-    candidates = finder.bundled(ids) + finder.noted(ids, lambda receipt: _answers(receipt, wanted))
+    candidates = finder.bundled(ids) + finder.noted(ids, lambda receipt: _answers(receipt, context))
     identity = identity_of(change, repository.commits(change))
     required = Requirements.of(gate, subject.rubrics, run.clock().date(), judge="always", strict=True)
-    found = [one for one in candidates if _counts(one, identity, required, wanted)]
+    found = [one for one in candidates if _counts(one, identity, required, context)]
     newest = max(found, key=lambda one: one.receipt.created_at if one.receipt else "", default=None)
     if newest is None or newest.receipt is None:
         return None
@@ -43,13 +42,14 @@ def reused(context: JudgeContext) -> JudgeResult | None:
     return JudgeResult(notes=(note,), silence=reason, chosen=True, reused=scores)
 
 
-def _counts(found: FoundReceipt, identity: ChangeIdentity, required: Requirements, wanted: Mapping[str, str]) -> bool:
+def _counts(found: FoundReceipt, identity: ChangeIdentity, required: Requirements, context: JudgeContext) -> bool:
     receipt = found.receipt
-    if receipt is None or found.signature.state != "listed" or not _answers(receipt, wanted):
+    if receipt is None or found.signature.state != "listed" or not _answers(receipt, context):
         return False
     match = match_of(identity, receipt)
     return match in ("commit", "tree") and assess(match, found, identity, required).status == "reviewed"
 
 
-def _answers(receipt: Receipt, wanted: Mapping[str, str]) -> bool:
+def _answers(receipt: Receipt, context: JudgeContext) -> bool:
+    wanted = context.keys(receipt.versions.get("claude-agent-sdk"))
     return all(receipt.questions.get(rubric) == key for rubric, key in wanted.items())
