@@ -204,7 +204,7 @@ def _offered(job: _Job, made: WorkflowRun | None, told: Report) -> Suggestions:
     rest = f"is {made.patch.name} in the artifact" if told.artifact else "is lost (`artifact: none`)"
     # A patch with a secret was redacted: its lines are not what the agent wrote.
     kept = made.patch.read_bytes() if made.patch.is_file() else b""
-    fits = job.trigger.number is not None and kept == made.made
+    fits = job.forge is not None and job.trigger.number is not None and kept == made.made
     return suggestions(made.change.files, made.steers, told.anchors if fits else Anchors(), rest)
 
 
