@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -259,26 +258,3 @@ def test_a_full_disk_stops_nothing_and_loses_nothing_from_before(tmp_path, state
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     use(state)
     assert (state.hook_records.all(), state.problem) == ([SEEN], "")
-
-
-# Without git
-
-
-def test_the_common_directory_is_found_from_any_working_tree(tmp_path, environ):
-    def git(*words: str) -> None:
-        subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True)
-
-    git("init", "-q", "main")
-    git("-C", "main", "commit", "-q", "--allow-empty", "-m", "x")
-    git("-C", "main", "worktree", "add", "-q", "../linked")
-
-    def folder(root: Path) -> str:
-        state = State.of_working_tree(root)
-        return state.folder if state is not None else ""
-
-    assert folder(tmp_path / "main") == folder(tmp_path / "linked") == f"{tmp_path}/main/.git/vibe-gate"
-    assert folder(tmp_path) == ""
-    (tmp_path / ".git").write_text("gitdir: /nowhere\n")
-    assert folder(tmp_path) == ""
-    shutil.rmtree(tmp_path / "main")
-    assert folder(tmp_path / "linked") == ""

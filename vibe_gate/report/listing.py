@@ -1,13 +1,14 @@
-"""Runs as lines of a list and as JSON. Imports next to nothing: `bundles list` answers at once."""
+"""Runs as lines of a list and as JSON."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # typing's own constant would cost the import of typing
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 
-    from vibe_gate.domain.bundles import RunEntry
+from vibe_gate.domain.bundles import RunEntry
+from vibe_gate.domain.escape import counted, safe
+from vibe_gate.errors import POLICY_CHANGED
 
 NO_RUNS = "No runs yet; `vibe-gate review` records one.\n"
 NO_MATCHES = "No runs match; `vibe-gate bundles list` shows all runs.\n"
@@ -15,7 +16,7 @@ NO_MATCHES = "No runs match; `vibe-gate bundles list` shows all runs.\n"
 
 def lines(entries: Iterable[RunEntry]) -> str:
     """One line a run, safe to print: when (UTC), outcome, author, size, findings, cost, run id, key, rubrics."""
-    return "".join(f"{_safe(line(entry))}\n" for entry in entries)
+    return "".join(f"{safe(line(entry))}\n" for entry in entries)
 
 
 def table(entries: Iterable[RunEntry], width: int, now: datetime, titles: Mapping[str, str]) -> str:
@@ -34,12 +35,12 @@ def table(entries: Iterable[RunEntry], width: int, now: datetime, titles: Mappin
             one.rjust(most) if at in _NUMBERS else one.ljust(most)
             for at, (one, most) in enumerate(zip(row, widest, strict=True))
         ]
-        rows.append(_safe("  ".join(padded).rstrip())[:width])
+        rows.append(safe("  ".join(padded).rstrip())[:width])
     return "\n".join(rows) + "\n"
 
 
 def _cells(entry: RunEntry, now: datetime, titles: Mapping[str, str]) -> tuple[str, ...]:
-    size = f"{entry.files} file{'' if entry.files == 1 else 's'} +{entry.added} -{entry.deleted}"
+    size = f"{counted(entry.files, 'file')} +{entry.added} -{entry.deleted}"
     facts = (entry.author, size, str(entry.findings)) if entry.outcome else ("", "", "")
     title = titles.get(entry.key, "(uncommitted)" if entry.key.startswith("tree-") else "")
     title = f"workflow {entry.workflow}" if entry.workflow not in ("", "review") else title
@@ -47,9 +48,7 @@ def _cells(entry: RunEntry, now: datetime, titles: Mapping[str, str]) -> tuple[s
 
 
 def _age(run: str, now: datetime) -> str:
-    from datetime import datetime as time  # a list in a pipe needs none
-
-    began = time.strptime(run[:15], "%Y%m%dT%H%M%S").replace(tzinfo=now.tzinfo)
+    began = datetime.strptime(run[:15], "%Y%m%dT%H%M%S").replace(tzinfo=now.tzinfo)
     seconds = max(0, int((now - began).total_seconds()))
     for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
         if seconds >= length:
@@ -58,7 +57,7 @@ def _age(run: str, now: datetime) -> str:
 
 
 def _outcome(entry: RunEntry) -> str:
-    if entry.outcome == "pass" and entry.exit_code == _POLICY_CHANGED:
+    if entry.outcome == "pass" and entry.exit_code == POLICY_CHANGED:
         return "approval"  # which nobody has given
     return entry.outcome or entry.state
 
@@ -69,8 +68,8 @@ def line(entry: RunEntry) -> str:
     head = f"{run[:4]}-{run[4:6]}-{run[6:8]} {run[9:11]}:{run[11:13]}:{run[13:15]}Z  {_outcome(entry):<12}"
     if not entry.outcome:
         return f"{head}  {'':<51}  {run}  {key[:_KEY]}"
-    size = f"{entry.files} file{'' if entry.files == 1 else 's'} +{entry.added} -{entry.deleted}"
-    found = f"{entry.findings} finding{'' if entry.findings == 1 else 's'}"
+    size = f"{counted(entry.files, 'file')} +{entry.added} -{entry.deleted}"
+    found = counted(entry.findings, "finding")
     rubrics = ",".join(name for name, _ in entry.rubrics)
     told = f"{author:<5}  {size:<22}  {found:<12} ${entry.cost_usd:.4f}"
     return f"{head}  {told}  {run}  {key[:_KEY]:<17}  {rubrics}"
@@ -79,21 +78,10 @@ def line(entry: RunEntry) -> str:
 _RUN, _SECOND = 18, 15  # of a run id: the time it began, to the millisecond or the second
 _NUMBERS = (0, 4)  # columns whose text stands to the right
 _KEY = 17  # "tree-" and twelve digits
-_POLICY_CHANGED = 4  # the exit code; `errors` would cost its import
-
-
-def _safe(text: str) -> str:
-    if text.isascii() and text.isprintable():
-        return text
-    from vibe_gate.domain.escape import safe
-
-    return safe(text)
 
 
 def documents(entries: Iterable[RunEntry]) -> str:
     """All runs as one JSON document, a line each."""
-    import json  # which a list for people does not pay for
-
     runs = ",\n".join(json.dumps(document(entry)) for entry in entries)
     return f'{{"schema": 1, "bundles": [\n{runs}\n]}}\n' if runs else '{"schema": 1, "bundles": []}\n'
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
 import threading
 from collections.abc import Callable, Iterator
@@ -159,8 +160,6 @@ class Folder:
 
     def remove_folder(self, name: str) -> None:
         """Delete the folder `name` and everything in it, links not followed. OSError."""
-        import shutil  # `bundles list` removes nothing
-
         shutil.rmtree(name, dir_fd=self._descriptor)
 
     def size(self, name: str) -> int:

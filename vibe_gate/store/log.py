@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
+from vibe_gate.domain.model import require_few
 from vibe_gate.store.folder import LOCK, Folder, let_go, write_all
 
 MAX_DOCUMENT_BYTES = 64 << 20
@@ -116,8 +117,6 @@ class Log:
 
 def _require_readable(data: bytes) -> None:
     """OSError for a line that readers would refuse."""
-    from vibe_gate.domain.model import require_few  # `bundles list` needs the lock alone, and no pydantic
-
     try:
         require_few(data)
     except ValueError as error:

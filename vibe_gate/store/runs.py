@@ -14,9 +14,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import MATCHES, OUTCOMES, STATES, STORE, RunEntry, Wanted, is_run_id
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
+from vibe_gate.store.bundle import read_object, read_summary
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock
 
@@ -190,8 +192,6 @@ def _stamp(moment: datetime) -> str:
 
 
 def _touches(entry: RunEntry, glob: str) -> bool:
-    from vibe_gate.domain import paths
-
     return any(paths.matches(paths.unquote(path), (glob,)) for path in entry.paths)
 
 
@@ -282,8 +282,6 @@ def _read_key(folder: Folder, key: str) -> list[RunEntry]:
 
 def _read(key: Folder, bare: RunEntry) -> RunEntry:
     """The entry of one run, read from its bundle. FileNotFoundError: it was removed meanwhile."""
-    from vibe_gate.store.bundle import read_object, read_summary  # a list of known runs does without pydantic
-
     try:
         return _sealed(bare, read_summary(read_object(key.folder(bare.run_id), names.SUMMARY)))
     except FileNotFoundError:

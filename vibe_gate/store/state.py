@@ -74,11 +74,6 @@ def open_state(common_dir: str | os.PathLike[str]) -> State:
     return State(os.fspath(common_dir))
 
 
-def _first_line(path: str) -> str:
-    with open(path, "rb") as file:
-        return os.fsdecode(file.read(4096).split(b"\n", 1)[0].strip())
-
-
 class State:
     """The tables. Threads may share it; close it, or use it as a context manager."""
 
@@ -88,20 +83,6 @@ class State:
         self.overrides = Overrides(self.file)
         self.answers = AnswerCache(self.file)
         self.spending = DaySpending(self.file)
-
-    @classmethod
-    def of_working_tree(cls, root: str | os.PathLike[str]) -> State | None:
-        """The state of the repository whose working tree is at `root`, found without git; None if there is none."""
-        git = os.path.join(os.fspath(root), ".git")
-        try:
-            if not os.path.isdir(git):  # a linked working tree, or a submodule
-                git = os.path.join(os.fspath(root), _first_line(git).removeprefix("gitdir: "))
-            if os.path.isfile(os.path.join(git, "commondir")):
-                git = os.path.join(git, _first_line(os.path.join(git, "commondir")))
-        except OSError:
-            return None
-        git = os.path.normpath(git)
-        return cls(git) if os.path.isfile(os.path.join(git, "HEAD")) else None
 
     @property
     def folder(self) -> str:

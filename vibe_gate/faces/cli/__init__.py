@@ -67,16 +67,6 @@ def _answer(argv: list[str]) -> int:
         return _print(f"vibe-gate {__version__}\n")
     if not argv or argv in (["--help"], ["-h"], ["help"]):
         return _print(HELP)
-    if argv[:2] == ["bundles", "list"]:
-        from vibe_gate.errors import StorageError
-        from vibe_gate.faces.cli.bundles.quick import listed
-
-        try:
-            text = listed(argv[2:])
-        except (StorageError, OSError):
-            text = None  # the whole command says what is wrong
-        if text is not None:
-            return _print(text)
     from vibe_gate.faces.cli import dispatch
 
     return dispatch.run(argv)
@@ -85,10 +75,6 @@ def _answer(argv: list[str]) -> int:
 def _print(text: str) -> int:
     try:
         if sys.stdout is not None:  # None: started with stdout closed
-            if os.environ.get("GITHUB_ACTIONS"):
-                from vibe_gate.faces.cli.output import disarmed
-
-                text = disarmed(text)
             sys.stdout.write(text)
             sys.stdout.flush()
     except OSError as error:

@@ -28,7 +28,6 @@ from vibe_gate.errors import (
     StorageError,
     UsageError,
 )
-from vibe_gate.faces.cli.bundles.quick import shown
 from vibe_gate.faces.cli.bundles.runs import (
     RUN_HELP,
     Named,
@@ -40,6 +39,7 @@ from vibe_gate.faces.cli.bundles.runs import (
     repository_at,
     root_of,
 )
+from vibe_gate.faces.cli.bundles.shown import shown
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument, group, whole_number
 from vibe_gate.faces.cli.output import complain, emit, emit_result
 from vibe_gate.faces.cli.review import screen
