@@ -46,6 +46,11 @@ def run_cases(repo: Repo, *argv: str, **environ: str) -> Done:
 @pytest.mark.slow
 def test_cases_are_recorded_once_and_replayed_until_the_rubric_or_the_expectation_changes(repo: Repo) -> None:
     (repo.path / CASES / "kept/after/link").symlink_to("/etc/hostname")
+    signer, signed = repo.path.parent / "signer", repo.path.parent / "signed"
+    signer.write_text(f"#!/bin/sh\ntouch {signed}\nexit 1\n")
+    signer.chmod(0o755)
+    for name, value in (("gpg.format", "ssh"), ("user.signingKey", "key"), ("gpg.ssh.program", str(signer))):
+        repo.git("config", "--global", name, value)
     assert run_cases(repo).out.splitlines() == [
         "dropped: no cassette: record it with `vibe-gate test --wire record`",
         "kept: no cassette: record it with `vibe-gate test --wire record`",
@@ -56,6 +61,7 @@ def test_cases_are_recorded_once_and_replayed_until_the_rubric_or_the_expectatio
         recorded = run_cases(repo, "--wire", "record", **model.environ)
     assert (recorded.code, len(model.script.requests)) == (0, 2), recorded.out + recorded.err
     assert "2 cases: 2 ok · $" in recorded.out
+    assert not signed.exists()
     assert open_state(repo.path / ".git").spending.spent(datetime.now(UTC)) > 0
     replayed = run_cases(repo, "quality", "--json").json
     assert replayed["exit_code"] == 0

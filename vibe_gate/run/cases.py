@@ -8,14 +8,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
 from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.context import ReviewRequest
-from vibe_gate.domain.summary import Cost
+from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import RubricResult
 from vibe_gate.errors import DefinitionError, GatewayError, StorageError, UsageError
 from vibe_gate.gate.cases import SIDES, Case, read_cases
@@ -24,7 +24,7 @@ from vibe_gate.gate.source import Mistake, did_you_mean
 from vibe_gate.gateway import Mode
 from vibe_gate.git import Repository, Tree, open_repository
 from vibe_gate.review import Progress, review_in
-from vibe_gate.store import open_state
+from vibe_gate.store import State, open_state
 
 Status = Literal["ok", "failed", "undecided", "no cassette"]
 
@@ -33,12 +33,17 @@ NO_CASSETTE = "record it with `vibe-gate test --wire record`"
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """How a case came out: `reasons` say why it is not ok, one for each criterion; what it cost this time."""
+    """How a case came out: `reasons` say why it is not ok, one for each criterion; the review's summary, if any."""
 
     case: Case
     status: Status
     reasons: tuple[str, ...] = ()
-    cost: Cost = field(default_factory=Cost)
+    summary: Summary | None = None
+
+    @property
+    def usd(self) -> float:
+        """What it cost this time."""
+        return self.summary.cost.usd if self.summary else 0.0
 
     @property
     def text(self) -> str:
@@ -72,7 +77,6 @@ class CaseSet:
         for a cassette behind a symbolic link, GatewayError for a wire set up wrongly.
         """
         cassette = self._cassette(case)
-        recorded = any(cassette.glob("*.json"))
         with tempfile.TemporaryDirectory(prefix="vibe-gate-case-") as folder:
             request = ReviewRequest(
                 Selection("commit"),
@@ -85,27 +89,31 @@ class CaseSet:
             trees = (self.tree.id, *(_side(self.tree, case, side) for side in SIDES))
             with (
                 self.repository.with_trees(Path(folder, "repository"), trees) as stand_in,
-                open_state(self.repository.common_dir) as own,
-                open_state(stand_in.common_dir) as state,
+                self._day_of(stand_in, clock) as state,
             ):
-                # What cases cost counts on the repository's day; nothing else of its state is theirs.
-                state.spending.add(own.spending.spent(clock()), "before", clock())
+                walk = review_in(stand_in, request, environ=environ, clock=clock, progress=progress, state=state)
                 try:
-                    done = await review_in(
-                        stand_in, request, environ=environ, clock=clock, progress=progress, state=state
-                    )
+                    summary = (await walk).summary
                 except GatewayError:
-                    if wire != "replay" or recorded:
+                    if wire != "replay" or any(cassette.glob("*.json")):
                         raise
                     return CaseResult(case, "no cassette", (NO_CASSETTE,))
-                summary = done.summary
-                own.spending.add(summary.cost.usd, summary.run_id, clock())
             failed, undecided = compare(case, summary.rubrics[0])
             if wire == "record" and not undecided:
                 _replace(cassette, Path(folder, "cassette"))
-        if failed:
-            return CaseResult(case, "failed", failed, summary.cost)
-        return CaseResult(case, "undecided" if undecided else "ok", undecided, summary.cost)
+        status: Status = "failed" if failed else "undecided" if undecided else "ok"
+        return CaseResult(case, status, failed or undecided, summary)
+
+    @contextmanager
+    def _day_of(self, stand_in: Repository, clock: Callable[[], datetime]) -> Iterator[State]:
+        """The shared state of a case's repository. Spending alone is the project's: a case counts on its day."""
+        with open_state(self.repository.common_dir) as own, open_state(stand_in.common_dir) as state:
+            before = own.spending.spent(clock())
+            state.spending.add(before, "before", clock())
+            try:
+                yield state
+            finally:
+                own.spending.add(max(state.spending.spent(clock()) - before, 0.0), "cases", clock())
 
     def _cassette(self, case: Case) -> Path:
         """The case's own folder of recordings. UsageError if a link would lead elsewhere."""
@@ -127,7 +135,7 @@ def read_case_set(start: Path, environ: Mapping[str, str], rubrics: Sequence[str
         gate = load_gate(tree, revision="worktree", origin="trusted") or built_in_gate(tree)
         cases, mistakes = read_cases(tree, gate.rubrics)
         same = [case for case in cases if len({_side(tree, case, side) for side in SIDES}) == 1]
-        mistakes += [Mistake(f"{case.folder}", 1, "", "before/ and after/ hold the same files") for case in same]
+        mistakes += [Mistake(case.folder, 1, "", "before/ and after/ hold the same files") for case in same]
         if mistakes:
             raise DefinitionError(mistakes)
         named = {case.file.rubric for case in cases}

@@ -42,13 +42,13 @@ def _row(result: CaseResult) -> dict[str, object]:
         "rubric": case.file.rubric,
         "status": result.status,
         "reasons": reasons,
-        "usd": result.cost.usd,
+        "usd": result.usd,
     }
 
 
 def _totals(counts: Counter[Status], results: list[CaseResult]) -> str:
     parts = [f"{counts[status]} {status}" for status in get_args(Status) if counts[status]]
-    usd = sum(result.cost.usd for result in results)
+    usd = sum(result.usd for result in results)
     return f"{counted(len(results), 'case')}: {', '.join(parts)}" + (f" · ${usd:.4f}" if usd else "")
 
 

@@ -10,11 +10,13 @@ import pytest
 from _pytest._code.code import TerminalRepr, TracebackStyle
 
 from vibe_gate.domain.change import CASES
+from vibe_gate.domain.escape import safe
+from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.pytest_plugin.wire import Inconclusive, TestWire, own_environ
 from vibe_gate.gate.cases import Case
-from vibe_gate.run.cases import CaseResult, CaseSet, read_case_set
+from vibe_gate.run.cases import CaseSet, read_case_set
 
 
 def items(session: pytest.Session) -> list[CaseItem]:
@@ -52,12 +54,13 @@ class CaseItem(pytest.Item):
                 max_cost_usd=spending.limit_usd,
             )
             result = progress.run(walk)
-            spending.usd = result.cost.usd
-        self.user_properties.append(("vibe", _about(result)))
+            spending.usd = result.usd
+        if result.summary:
+            self.user_properties.append(("vibe", _about(result.status, result.summary)))
         if result.status == "failed":
-            pytest.fail("\n".join(result.reasons), pytrace=False)
+            pytest.fail("\n".join(map(safe, result.reasons)), pytrace=False)
         if result.status != "ok":
-            raise Inconclusive(result.text)
+            raise Inconclusive(safe(result.text))
 
     def repr_failure(
         self, excinfo: pytest.ExceptionInfo[BaseException], style: TracebackStyle | None = None
@@ -70,15 +73,16 @@ class CaseItem(pytest.Item):
         return self.path, 0, f"case {self.vibe_case.name}"
 
 
-def _about(result: CaseResult) -> dict[str, object]:
-    """What reports say of the run."""
-    cost = result.cost
+def _about(outcome: str, summary: Summary) -> dict[str, object]:
+    """What reports say of the run; its bundle is gone."""
+    cost = summary.cost
     return {
         "bundle": "",
-        "agent": result.case.file.rubric,
+        "agent": summary.rubrics[0].id,
         "model": ", ".join(cost.by_model),
-        "outcome": result.status,
+        "outcome": outcome,
         "usd": None if cost.basis == "unknown" else cost.usd,
         "tokens": cost.input_tokens + cost.output_tokens,
         "turns": len(cost.by_node),
+        "seconds": summary.duration_ms / 1000,
     }
