@@ -10,6 +10,9 @@ from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple, TypedDict
 
+CHANGE_IDS = ("before", "after", "base_commit", "head_commit", "patch_id", "range_patch_id")
+"""What a change, its summary, its receipt and its run are known by."""
+
 STORE = ".vibe-artifacts"
 """The store's folder at the top of a working tree."""
 

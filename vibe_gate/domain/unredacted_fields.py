@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from vibe_gate.domain.bundles import CHANGE_IDS
 from vibe_gate.domain.verdict import MAX_REASON, short
 
 Redact = Callable[[Any], Any]
@@ -22,7 +23,7 @@ Where an object's names are somebody's (a path, a model), `UNDER` says what is o
 
 UNDER = "**"
 
-_IDS = dict.fromkeys(("before", "after", "base_commit", "head_commit", "patch_id", "range_patch_id"), True)
+_IDS = dict.fromkeys(CHANGE_IDS, True)
 _EVIDENCE = {"side": True, "standing": True}
 _VOTE: Own = {"outcome": True, "said": True, "evidence": _EVIDENCE, "turn": True}
 _CRITERION: Own = {**dict.fromkeys(("id", "kind", "outcome", "decided_by"), True), "votes": _VOTE}

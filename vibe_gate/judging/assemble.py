@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from vibe_gate.checks import CheckResults
 from vibe_gate.domain import paths, unredacted_fields
+from vibe_gate.domain.bundles import CHANGE_IDS
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
 from vibe_gate.domain.gate import Gate, Waivers
@@ -256,15 +257,8 @@ def _whole(files: Iterable[FileDiff], why: str) -> tuple[Unreviewed, ...]:
 
 def of_change(change: Change) -> ChangeSummary:
     """The change by ids and paths, as a summary carries it."""
-    return ChangeSummary(
-        before=change.before,
-        after=change.after,
-        base_commit=change.base_commit,
-        head_commit=change.head_commit,
-        patch_id=change.patch_id,
-        range_patch_id=change.range_patch_id,
-        files=tuple(_changed_file(file) for file in change.files),
-    )
+    files = tuple(_changed_file(file) for file in change.files)
+    return ChangeSummary(**{name: getattr(change, name) for name in CHANGE_IDS}, files=files)
 
 
 def _changed_file(file: FileDiff) -> ChangedFile:

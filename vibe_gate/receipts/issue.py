@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vibe_gate import __version__
 from vibe_gate.domain import paths
+from vibe_gate.domain.bundles import CHANGE_IDS
 from vibe_gate.domain.change import Change, FileDiff, FileVersion, Hunk
 from vibe_gate.domain.receipt import (
     Receipt,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from vibe_gate.git import Repository
     from vibe_gate.judging.assemble import JudgeResult
 
-_OF_CHANGE = ("before", "after", "base_commit", "head_commit", "patch_id", "range_patch_id")
 _OF_SUMMARY = ("run_id", "key", "outcome", "exit_code", "cost", "cache")
 """Fields of a receipt that are those of the summary."""
 
@@ -75,7 +75,7 @@ class ReceiptIssuer:
         summary, change = self.summary, self.summary.change
         votes, findings, whole = digests_of(document)
         return Receipt(
-            **{name: getattr(change, name) for name in _OF_CHANGE},
+            **{name: getattr(change, name) for name in CHANGE_IDS},
             **{name: getattr(summary, name) for name in _OF_SUMMARY},
             created_at=self.run.clock().isoformat(timespec="seconds"),
             exact=exact(self.change),

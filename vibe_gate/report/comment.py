@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import get_args
 
 from vibe_gate.domain.change import ChangeType
@@ -66,24 +66,23 @@ def commit(id: str, links: Links | None) -> str:
     return link(id[: words.SHORT_ID], links.commit(id) if links and _COMMIT.match(id) else "")
 
 
-def _sentences(texts: Sequence[str]) -> str:
+def _list(title: str, texts: Sequence[str], rank: int) -> Block:
+    """Sentences below a title, the first of many; nothing without any."""
     shown = [f"- {prose(text)}" for text in texts[:MAX_SENTENCES]]
     more = len(texts) - len(shown)
-    return "\n".join([*shown, *([f"- and {more:,} more."] if more > 0 else [])])
+    lines = "\n".join([*shown, *([f"- and {more:,} more."] if more > 0 else [])])
+    return Block(f"**{title}**\n\n{lines}" if texts else "", rank)
 
 
 def _round_line(told: Round) -> str:
     if told.number == 1 and not (told.held or told.unanswered):
         return ""
-    parts = [f"{len(told.new)} new", f"{len(told.open)} still open", f"{_fixed_now(told)} fixed"]
+    fixed_now = sum(seen.fixed == told.head for seen in told.fixed)
+    parts = [f"{len(told.new)} new", f"{len(told.open)} still open", f"{fixed_now} fixed"]
     parts += [f"{len(told.unanswered)} not found again"] if told.unanswered else []
     held = counted(len(told.held), "finding")
     quiet = f" Held back: {held} on lines that did not change since the last round; none blocks." if told.held else ""
     return f"Round {told.number}: {', '.join(parts)}.{quiet}"
-
-
-def _fixed_now(told: Round) -> int:
-    return sum(seen.fixed == told.head for seen in told.fixed)
 
 
 def criteria(summary: Summary) -> Iterator[Block]:
@@ -212,11 +211,6 @@ def unreviewed(summary: Summary) -> Iterator[Block]:
     yield Block(fold(f"Not judged: {counted(len(places), 'place')}", "\n".join(lines)), 5, "lists")
 
 
-def costs(summary: Summary) -> Iterator[Block]:
-    """The cost in all."""
-    yield Block(f"**Cost**: {prose(words.cost(summary))}.", 1)
-
-
 def again(report: Report) -> Block:
     """How to run the review here, and how to let something pass."""
     change = report.summary.change
@@ -256,17 +250,6 @@ def provenance(report: Report) -> Block:
             kept = f"its bundle is {code(report.summary.bundle)}"
         facts.append(f"Run {run}; {kept}.")
     return Block(" ".join(facts), 1)
-
-
-def notes(texts: Iterable[str]) -> Block:
-    """The review's own remarks."""
-    told = _sentences(list(texts))
-    return Block(f"**Notes**\n\n{told}" if told else "", 1)
-
-
-def downgrade_list(texts: Sequence[str]) -> Block:
-    """What could not be posted as it should have been."""
-    return Block(f"**Not everything was posted**\n\n{_sentences(texts)}" if texts else "", 0)
 
 
 MAX_COMMENT = 65_000
@@ -309,14 +292,14 @@ def blocks(report: Report, downgrades: Sequence[str], *, held: bool = False) -> 
     summary = report.summary
     return [
         opening(report),
-        downgrade_list(downgrades),
+        _list("Not everything was posted", downgrades, 0),
         *criteria(summary),
         *findings(report, held=held),
         *fixed(report),
         *policy(summary.policy_changes),
         *unreviewed(summary),
-        *costs(summary),
-        notes(report.notes),
+        Block(f"**Cost**: {prose(words.cost(summary))}.", 1),
+        _list("Notes", report.notes, 1),
         provenance(report),
         again(report),
     ]

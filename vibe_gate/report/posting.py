@@ -55,7 +55,6 @@ class Posted:
     downgrades: list[str] = field(default_factory=list)
     comment_url: str = ""
     check_run_url: str = ""
-    review_url: str = ""
 
 
 def post(posting: Posting, forge: Forge | None, report: Report) -> Posted:
@@ -152,7 +151,7 @@ class _Telling:
         if not wanted:
             return
         try:
-            self._posted.review_url = self._forge.review(number, self._posting.head, tuple(wanted))
+            self._forge.review(number, self._posting.head, tuple(wanted))
         except ForgeError as error:
             self._downgrade("The comments at lines were refused, so their findings stand here only", error)
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.bundles import MATCHES, OUTCOMES, STATES, STORE, RunEntry, Wanted, is_run_id
+from vibe_gate.domain.bundles import CHANGE_IDS, MATCHES, OUTCOMES, STATES, STORE, RunEntry, Wanted, is_run_id
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
 from vibe_gate.store.bundle import read_object, read_summary
@@ -303,12 +303,7 @@ def _sealed(bare: RunEntry, summary: Summary) -> RunEntry:
         exit_code=summary.exit_code,
         author="agent" if summary.agent_authored.decision else "human",
         workflow=summary.workflow,
-        before=change.before,
-        after=change.after,
-        base_commit=change.base_commit,
-        head_commit=change.head_commit,
-        patch_id=change.patch_id,
-        range_patch_id=change.range_patch_id,
+        **{name: getattr(change, name) for name in CHANGE_IDS},
         files=len(change.files),
         added=sum(file.added for file in change.files),
         deleted=sum(file.deleted for file in change.files),

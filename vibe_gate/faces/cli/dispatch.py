@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from vibe_gate import __version__
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.escape import safe
-from vibe_gate.errors import INCONCLUSIVE, INTERRUPTED, USAGE, GateError, StorageError, UsageError
+from vibe_gate.errors import INCONCLUSIVE, INTERRUPTED, PASS, USAGE, GateError, StorageError, UsageError
 from vibe_gate.faces.cli.output import complain, drop_stdout, emit, wrapped
 
 COMMANDS = (
@@ -201,7 +201,10 @@ def run(argv: Sequence[str], find: Callable[[str], Command] = command) -> int:
         return PIPE_CLOSED
     except Exception as error:  # noqa: BLE001  a bug, whatever it is, must not look like a verdict
         code = _report(NO_FOLDER, USAGE, as_json) if _has_no_folder() else _report(bug(error), INCONCLUSIVE, as_json)
-        return _commit_goes_through() if argv[0] == "hook" and not _blocks(argv) else code
+        if argv[0] != "hook" or "--strict" in argv or in_ci(os.environ):
+            return code
+        complain("vibe-gate: NOT REVIEWED. The commit goes through; CI will block it.")
+        return PASS
     finally:
         gc.freeze()  # nothing is left to be freed: the process ends
 
@@ -291,15 +294,6 @@ def _report(message: str, exit_code: int, as_json: bool) -> int:
         lines.append(str(error))
     complain("\n".join(f"vibe-gate: {line}" for line in lines))
     return exit_code
-
-
-def _blocks(argv: Sequence[str]) -> bool:
-    return "--strict" in argv or in_ci(os.environ)
-
-
-def _commit_goes_through() -> int:
-    complain("vibe-gate: NOT REVIEWED. The commit goes through; CI will block it.")
-    return 0
 
 
 def bug(error: Exception) -> str:
