@@ -60,6 +60,7 @@ def test_callers_and_tests_are_named(repo):
         "src/shop.py", (repo.path / "src/shop.py").read_text().replace("return pay(order)", "return pay(order) or None")
     )
     repo.write("src/pay.py", PAY.replace("send(order)", "send(order, 1)"))
+    repo.write(".vibe-gate/cases/paid/after/tests/test_pay.py", "from pay import pay\n")
     repo.commit("Change it")
     _, facts = around(repo)
     assert facts == [

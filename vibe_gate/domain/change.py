@@ -18,6 +18,12 @@ EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 CASES = ".vibe-gate/cases"
 """The folder of labelled cases."""
 
+
+def is_case(path: str) -> bool:
+    """Whether the file is part of a labelled case."""
+    return path.startswith(f"{CASES}/")
+
+
 ChangeType = Literal["added", "modified", "deleted", "renamed", "type_changed"]
 Origin = Literal[" ", "+", "-"]
 Side = Literal["before", "after"]
@@ -88,7 +94,7 @@ class FileDiff:
     @property
     def is_case(self) -> bool:
         """Whether it is part of a labelled case, by both names: material for the rubrics, not code of the project."""
-        return all(name.startswith(f"{CASES}/") for name in self.names)
+        return all(map(is_case, self.names))
 
     def touches(self, globs: tuple[str, ...]) -> bool:
         """Whether either name matches: a move out of the way takes a file out of no check."""

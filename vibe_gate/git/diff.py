@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from vibe_gate.domain import patch as patches
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import (
+    CASES,
     EMPTY_TREE,
     SUBMODULE_MODE,
     Change,
@@ -325,10 +326,12 @@ class ChangeQueries(HookQueries):
     def search(self, tree: str, words: Sequence[str]) -> list[NamedLine]:
         """The lines of a tree's text files that hold one of the words as a whole word, in the order of the paths.
 
-        Less if there are too many, none if it takes too long.
+        Those of labelled cases are left out. Less if there are too many, none if it takes too long.
         """
         asked = [argument for word in words for argument in ("-e", word)]
-        process = self._objects.bare.start("grep", "-z", "-n", "-I", "-w", "-F", *asked, tree)
+        process = self._objects.bare.start(
+            "grep", "-z", "-n", "-I", "-w", "-F", *asked, tree, "--", f":(exclude){CASES}"
+        )
         assert process.stdout is not None
         timer = Timer(_SEARCH_S, process.kill)
         timer.start()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from vibe_gate.checks.tests_kept import TEST_FILES
 from vibe_gate.domain import escape, paths
-from vibe_gate.domain.change import Change, FileDiff, Hunk, HunkLine, NamedLine
+from vibe_gate.domain.change import Change, FileDiff, Hunk, HunkLine, NamedLine, is_case
 from vibe_gate.domain.escape import counted, expression
 
 if TYPE_CHECKING:
@@ -98,15 +98,15 @@ def _lines(count: int) -> str:
 
 
 def surroundings(change: Change, repository: Repository, files: Iterable[str]) -> Surroundings:
-    """What stands around the change; `files` are the paths of the tree after it."""
-    wide = repository.in_context(change)
+    """What stands around the change; `files` are the paths of the tree after it. Labelled cases are not looked at."""
+    wide = {path: hunks for path, hunks in repository.in_context(change).items() if not is_case(path)}
     hunks = {file.path: _shown(file, wide.get(file.path, ())) for file in change.files}
     names = {path: tuple(dict.fromkeys(_names(whole))) for path, whole in wide.items() if paths.matches(path, _CODE)}
     wanted = list(dict.fromkeys(name for path in names for name in names[path]))[:MAX_NAMES]
     found = repository.search(change.after, wanted) if wanted else []
     mentions = {name: tuple(line for line in found if re.search(_word(name), line.text)) for name in wanted}
     kept = {path: tuple(name for name in each if name in mentions) for path, each in names.items()}
-    return Surroundings(hunks, kept, sum(map(is_test, files)), mentions)
+    return Surroundings(hunks, kept, sum(is_test(path) and not is_case(path) for path in files), mentions)
 
 
 def is_test(path: str) -> bool:

@@ -5,6 +5,7 @@ workflow   `wf`, what a workflow is written with   schedule   stages of TOML, st
 script     a Python workflow's source              prompts    what an agent is asked; results handed over as data
 tree       the files, and who may write them       changes    what one turn made of the workspace
 result     what a stage came to, how a loop ended  execution  one agent on its own: `run_agent`
+cases      labelled cases, each a review of its own
 """
 
 from __future__ import annotations
