@@ -246,14 +246,6 @@ def test_an_unborn_branch(bench: Bench) -> None:
     assert [file.path for file in worktree.files] == ["a", "b"]
 
 
-def test_a_detached_head(seeded: Bench) -> None:
-    seeded.git("checkout", "-q", "--detach")
-    seeded.write("a.txt", "edited\n")
-    with seeded.open() as repository:
-        assert [file.path for file in repository.change(Selection("worktree")).files] == ["a.txt"]
-        assert (repository.upstream_base(), repository.remote_default()) == (None, None)
-
-
 def test_the_edge_of_a_shallow_clone(seeded: Bench, tmp_path: Path) -> None:
     for number in range(3):
         seeded.commit(f"{number}", **{"a.txt": f"{number}\n"})

@@ -282,15 +282,6 @@ def test_a_change_of_text_loads_no_libgit2(seeded: Bench) -> None:
     subprocess.run([sys.executable, "-c", program], cwd=seeded.root, env=environ, check=True)
 
 
-def test_two_at_once_do_not_meet(seeded: Bench) -> None:
-    seeded.write("a.txt", "edited\n")
-    with seeded.open() as one, seeded.open() as two:
-        first = one.snapshot()
-        seeded.write("a.txt", "again\n")
-        assert two.snapshot() != first
-        assert one.tree(first).read("a.txt") == b"edited\n"
-
-
 def scramble(bench: Bench, chance: random.Random) -> None:
     """One random act of a person or an agent."""
     names = ["a", "b", "d/a", "d/e/a", "d/e/b", "a/x", "link", "n\nl", "\udcff", ".gitignore"]

@@ -125,14 +125,6 @@ def test_a_known_value_is_found_in_utf16(redactor: Redactor) -> None:
     )
 
 
-def test_utf16_and_latin1_around_a_secret_stay_as_they_are(redactor: Redactor) -> None:
-    data = "é".encode("latin-1") + TOKEN.encode() + b"\x00\xe9"
-    told = redactor.data(data)
-    assert told[:1] == b"\xe9"
-    assert told[-2:] == b"\x00\xe9"
-    assert TOKEN.encode() not in told
-
-
 def test_json_is_redacted_in_values_and_keys_and_stays_json(redactor: Redactor) -> None:
     told = redactor.value(
         {"a": [TOKEN, 1, None, True, 2.5], TOKEN: {"b": f"x {VALUE}"}, "password": RANDOM, "note": RANDOM}
@@ -149,11 +141,6 @@ def test_a_longer_value_goes_whole_where_a_shorter_one_is_part_of_it() -> None:
     redactor = Redactor({"A_KEY": "abcdefgh1", "B_KEY": "xx-abcdefgh1-yy"})
     assert redactor.text("xx-abcdefgh1-yy") == redactor.text("xx-abcdefgh1-yy")
     assert "xx" not in redactor.text("xx-abcdefgh1-yy")
-
-
-def test_clean_text_passes_as_it_is(redactor: Redactor) -> None:
-    text = "def reader(path, size=10):\n    return open(path).read(size)  # a plain line\n" * 60_000
-    assert redactor.text(text) is text
 
 
 @pytest.mark.slow

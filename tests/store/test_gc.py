@@ -67,15 +67,6 @@ def test_what_is_older_than_the_limit_goes_and_the_rest_stays_whole(tmp_path):
     assert list((tmp_path / STORE / "trash").iterdir()) == []
 
 
-def test_files_that_were_touched_yesterday_are_as_old_as_their_run(tmp_path):
-    recorded(tmp_path, ago(40))
-    young = recorded(tmp_path, ago(1))
-    for path in (tmp_path / STORE / KEY / young).rglob("*"):
-        os.utime(path, (0, 0))
-    clean(tmp_path, MONTH, NOW)
-    assert ids(tmp_path) == [young]
-
-
 def test_zero_days_take_everything_but_what_is_kept_or_written(tmp_path):
     recorded(tmp_path, ago(3))
     running = begun(tmp_path, ago(2))

@@ -66,13 +66,6 @@ def test_a_run_tells_everything_in_order_with_its_source(tmp_path: Path) -> None
     ]  # fmt: skip
 
 
-def test_an_event_is_loaded_whole(tmp_path: Path) -> None:
-    for event in events_of(shutil.copytree(GOLDEN, tmp_path / "bundle-1")):
-        whole = event.load()
-        assert whole["seq"] == event.seq
-        assert (whole["hook"] if event.source == "hook" else whole["type"]) == event.type
-
-
 times = st.lists(st.integers(0, 6), max_size=40)
 
 
