@@ -167,7 +167,7 @@ def locate(directory: Path) -> BundleLocation:
     StorageError: there is no bundle.
     """
     absolute = Path(os.path.abspath(directory))  # noqa: PTH100 - resolve would follow links
-    if names.is_turn_name(absolute.name) and len(absolute.parents) > 3 and absolute.parents[1].name == "nodes":
+    if names.is_turn("/".join(absolute.parts[-3:])):
         run = absolute.parents[2]
         if os.path.lexists(run / names.RUN):
             return turns_of(_run(run))(absolute.parent.name, absolute.name)

@@ -70,8 +70,7 @@ _TURN_FILES: dict[str, Part] = {
     SUMMARY: "document",
 }
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_TURN_NAME = re.compile(r"turn-[0-9]{3,9}")
-_TURN = re.compile(rf"nodes/{_FOLDER_NAME.pattern}/{_TURN_NAME.pattern}")
+_TURN = re.compile(rf"nodes/{_FOLDER_NAME.pattern}/turn-[0-9]{{3,9}}")
 _CONTENT = re.compile(rf"(?:{_TURN.pattern}/)?files/(?:before|after)/[0-9a-f]{{64}}\.(?:txt|bin)(?:\.gz)?")
 _ATTACHMENT = re.compile(rf"{ATTACHED}/[0-9a-f]{{64}}")
 _FOLDERS = re.compile(
@@ -125,11 +124,6 @@ def as_folder_name(name: str, what: str) -> str:
 def is_key(name: str) -> bool:
     """Whether a folder of the store may hold runs: no own folder, not even on a disk that ignores case."""
     return _FOLDER_NAME.fullmatch(name) is not None and name.casefold() not in OWN_FOLDERS
-
-
-def is_turn_name(name: str) -> bool:
-    """Whether a folder below a node may be a turn."""
-    return _TURN_NAME.fullmatch(name) is not None
 
 
 def is_turn(name: str) -> bool:

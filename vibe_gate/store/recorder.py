@@ -371,7 +371,7 @@ class RunRecorder:
         self._turns_of[node_id] += 1
         number = self._turns_of[node_id]
         self._begin_turn(node_id, number)
-        return self._turn(node_id, number) or TurnRecorder(self.run_id, node_id, number, None, self._status)
+        return self.begun_turn(node_id, number) or TurnRecorder(self.run_id, node_id, number, None, self._status)
 
     def seal(self, summary: Summary, attest: Attest | None = None) -> None:
         """Append run.completed, write graph, sessions.json and the receipt, and summary.json last, durably."""
@@ -379,9 +379,9 @@ class RunRecorder:
             self._seal(summary, attest)
             self.close()
 
-    def abandon(self, reason: str, status: str = "incomplete") -> None:
-        """Mark the run as ended without a verdict: run.completed with `status`, and never a summary."""
-        self._abandon(reason, status)
+    def abandon(self, reason: str) -> None:
+        """Mark the run as ended without a verdict: run.completed with `incomplete`, and never a summary."""
+        self._abandon(reason)
         self.close()
 
     def close(self) -> None:
@@ -428,17 +428,14 @@ class RunRecorder:
         self._nodes |= set(nodes)
         self._turns_of.update(turns)
 
-    def cut_turn(self, node_id: str, number: int) -> TurnRecorder | None:
-        """The record of a turn that has begun, to be sealed; None if the run is not recorded any more."""
-        return self._turn(node_id, number)
-
     @never_fails
     def _begin_turn(self, parts: RunParts, node_id: str, number: int) -> None:
         parts.folder.below(f"nodes/{node_id}", create=True).make(names.turn(number))
         self._append(parts, "turn.started", node_id, {"turn": names.turn(number)})
 
     @never_fails
-    def _turn(self, parts: RunParts, node_id: str, number: int) -> TurnRecorder:
+    def begun_turn(self, parts: RunParts, node_id: str, number: int) -> TurnRecorder:
+        """The record of a turn that has begun; None if the run is not recorded any more."""
         from vibe_gate.store.turn import TurnParts, TurnRecorder
 
         name = names.turn(number)
@@ -471,10 +468,10 @@ class RunRecorder:
         parts.folder.place(names.SUMMARY, whole, barrier=lambda: make_durable(parts.folder))
 
     @never_fails
-    def _abandon(self, parts: RunParts, reason: str, status: str) -> None:
+    def _abandon(self, parts: RunParts, reason: str) -> None:
         # An interrupt may come right after the seal: what is sealed must not be written to any more.
         if not parts.folder.has(names.SUMMARY):
-            self._append(parts, "run.completed", None, {"status": status, "reason": reason})
+            self._append(parts, "run.completed", None, {"status": "incomplete", "reason": reason})
 
 
 def _sessions(events: Iterable[Event]) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def _objects(folder: Folder, name: str) -> list[dict[str, Any]]:
 
 
 def _sealed(run: RunRecorder, turn: _Turn) -> None:
-    record = run.cut_turn(turn.node_id, turn.number)
+    record = run.begun_turn(turn.node_id, turn.number)
     if record is None:
         return
     used, made = _tokens([turn])

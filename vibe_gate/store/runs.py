@@ -11,7 +11,7 @@ import json
 import re
 import time
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 _RACY_NS = 50_000_000
 """A folder whose ctime was younger when it was seen is read again: five ticks of the slowest kernel clock."""
 
-_STAMP = 18  # characters of a run id that are its time, to the millisecond
 _ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _CHOICES: dict[str, tuple[str, ...]] = {"outcome": (*OUTCOMES, "sealed", *STATES), "author": ("agent", "human")}
 
@@ -175,7 +174,7 @@ def _is_wanted(entry: RunEntry, wanted: Wanted) -> bool:
     """Whether the run is as wanted. An unsealed run has no outcome, and of its change only the key is known."""
     return (
         ("run" not in wanted or entry.run_id == wanted["run"])
-        and ("since" not in wanted or entry.run_id[:_STAMP] >= _stamp(wanted["since"]))
+        and ("since" not in wanted or entry.run_id >= names.stamp(wanted["since"])[:-1])
         and ("prefix" not in wanted or (wanted["prefix"] != "" and entry.run_id.startswith(wanted["prefix"])))
         and all(entry.is_about(match, wanted[match]) for match in MATCHES if match in wanted)
         and ("outcome" not in wanted or wanted["outcome"] in (entry.outcome, entry.state))
@@ -183,12 +182,6 @@ def _is_wanted(entry: RunEntry, wanted: Wanted) -> bool:
         and ("author" not in wanted or entry.author == wanted["author"])
         and ("path" not in wanted or _touches(entry, wanted["path"]))
     )
-
-
-def _stamp(moment: datetime) -> str:
-    """How the id of a run of that time begins."""
-    utc = moment.astimezone(UTC)
-    return f"{utc.year:04d}{utc:%m%dT%H%M%S%f}"[:_STAMP]
 
 
 def _touches(entry: RunEntry, glob: str) -> bool:
