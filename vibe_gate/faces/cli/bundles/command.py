@@ -6,8 +6,10 @@ import argparse
 import json
 import os
 import re
+import shutil
+import subprocess
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,19 +41,21 @@ from vibe_gate.faces.cli.bundles.runs import (
     repository_at,
     root_of,
 )
-from vibe_gate.faces.cli.bundles.shown import shown
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument, group, whole_number
-from vibe_gate.faces.cli.output import complain, emit, emit_result
+from vibe_gate.faces.cli.output import complain, emit, emit_result, is_terminal, now
 from vibe_gate.faces.cli.review import screen
 from vibe_gate.gate.loading import load_gate
 from vibe_gate.gate.trust import trusted_revision
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, documents
+from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, documents, lines, table
 from vibe_gate.review import Review
 from vibe_gate.store import RunResult, read_bundle
 
 _AGO = re.compile(r"([0-9]{1,6})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_IS_COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
+_LOG = ("git", "--no-optional-locks", "-c", "log.showSignature=false", "log", "--no-walk=unsorted", "--ignore-missing",
+        "--format=%H %s", "--stdin")  # fmt: skip
 _FILTERS = ("outcome", "rubric", "author", "path", "since")
 
 
@@ -62,15 +66,29 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         emit(documents(runs))
     else:
-        emit(shown(runs) if runs else NO_MATCHES if wanted else NO_RUNS)
+        emit(_shown(runs) if runs else NO_MATCHES if wanted else NO_RUNS)
     return PASS
+
+
+def _shown(runs: Sequence[RunEntry]) -> str:
+    """The list for whoever reads stdout: a table on a terminal, a line of everything in a pipe."""
+    if not is_terminal():
+        return lines(runs)
+    return table(runs, shutil.get_terminal_size().columns, now(), _titles(runs))
+
+
+def _titles(runs: Sequence[RunEntry]) -> dict[str, str]:
+    """The titles of the runs' commits, as far as they are here; git is asked once."""
+    asked = "".join(f"{key}\n" for key in {run.key for run in runs if _IS_COMMIT(run.key)})
+    done = subprocess.run(_LOG, input=asked, capture_output=True, text=True, errors="replace", check=False)
+    return {line[:40]: line[41:] for line in done.stdout.splitlines()}
 
 
 def _since(text: str) -> datetime:
     ago = _AGO.fullmatch(text)
     try:
         if ago:
-            return datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+            return now() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
         then = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f"'{text}' is neither an age (30d, 12h, 2w) nor an ISO date") from None
@@ -288,7 +306,7 @@ def _old_workspaces(root: Path, environ: Mapping[str, str], rules: Retention, dr
         return []
     age = timedelta(days=min(rules.max_age_days, WORKSPACE_DAYS))
     with open_repository(root, environ) as repository:
-        return repository.remove_old_workspaces(datetime.now(UTC) - age, dry_run=dry_run)
+        return repository.remove_old_workspaces(now() - age, dry_run=dry_run)
 
 
 def _trusted(repository: Repository) -> str | None:

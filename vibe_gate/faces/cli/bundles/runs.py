@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from vibe_gate.domain import paths
@@ -14,6 +13,7 @@ from vibe_gate.domain.bundles import MATCHES, STORE, Match, Provenance, RunEntry
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.event import Graph
 from vibe_gate.errors import IntegrityError, RevisionError, UsageError
+from vibe_gate.faces.cli.output import now
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.store import Bundles, RunResult, open_state
 
@@ -67,9 +67,9 @@ def bundles_of(root: Path, environ: Mapping[str, str]) -> Bundles:
     """The store of `root`, with the run index if it is a repository's. GateError."""
     with repository_at(root, environ) as repository:
         if repository is None:
-            return Bundles(root, Provenance(datetime.now(UTC)))
+            return Bundles(root, Provenance(now()))
         index = open_state(repository.common_dir).run_index(root / STORE)
-        return Bundles(root, Provenance(datetime.now(UTC), repository.tracked(STORE)), index)
+        return Bundles(root, Provenance(now(), repository.tracked(STORE)), index)
 
 
 def entries(root: Path, references: Sequence[str], environ: Mapping[str, str]) -> list[RunEntry] | None:
