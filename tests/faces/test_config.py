@@ -39,7 +39,7 @@ def test_check_counts_what_it_found_right(repo: Path, environ: dict[str, str]) -
     done = vibe_gate("config", "check", cwd=put(repo, "right"), environ=environ)
     warning = 'warning: .vibe-gate/gate.toml:4: scope[0].paths[1]: "*.sql" matches no file of this tree'
     assert (done.returncode, done.stderr.splitlines()[1:]) == (0, [warning])
-    assert done.stdout == "ok: 2 rubrics, 1 judge question, 1 check, 1 agent, 1 workflow in the working tree.\n"
+    assert done.stdout == "ok: 2 rubrics, 1 judge question, 1 check, 1 agent, 1 workflow, 1 case in the working tree.\n"
 
 
 def test_check_warns_of_a_command_in_one_word(repo: Path, environ: dict[str, str]) -> None:

@@ -117,6 +117,7 @@ def _config(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         odd = warnings(tree, problems)
         gate = None if problems else load_gate(tree, revision=WORKTREE, origin="trusted")
         shown = gate or (None if problems else loading.built_in_gate(tree))
+        cases = len(read_cases(tree, shown.rubrics)[0]) if shown else 0
     if args.json:
         keys = ("file", "line", "key", "message", "suggestion")
         rows = [[{key: getattr(one, key) for key in keys} for one in every] for every in (problems, odd)]
@@ -131,7 +132,7 @@ def _config(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.action == "show":
         emit(effective_toml(shown))
     else:
-        emit(_sentence(shown, len(read_cases(tree, shown.rubrics)[0])))
+        emit(_sentence(shown, cases))
     if gate is None and args.action == "show":
         complain("No definitions in the working tree: this is the built-in gate. `vibe-gate init` writes starters.")
     return PASS
