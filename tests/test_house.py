@@ -22,8 +22,9 @@ ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted(path for path in (ROOT / "vibe_gate").rglob("*.py") if "demo_data" not in path.parts)
 NAMES = """
     review ReviewRequest Review Progress Selection Summary __version__ find_bundles clean_bundles read_bundle RunResult
-    FileChange Attachment Agent run_agent workflow GateError ApprovalNeeded UsageError DefinitionError RevisionError
-    UnsupportedRepository InfrastructureError AgentError GatewayError StorageError ForgeError IntegrityError"""
+    FileChange Attachment Agent run_agent workflow expect GateError ApprovalNeeded UsageError DefinitionError
+    RevisionError UnsupportedRepository InfrastructureError AgentError GatewayError StorageError ForgeError
+    IntegrityError"""
 PUBLIC = set(NAMES.split())
 
 MAX_LINES = 650

@@ -12,6 +12,7 @@ What scripts may rely on, loaded on first use so that `import vibe_gate` costs n
     read_bundle, RunResult          what a recorded run or turn did, read lazily from its bundle (docs/api.md)
     FileChange, Attachment          one changed file of a bundle; what `RunResult.annotate` attaches
     find_bundles, clean_bundles     recorded runs by commit, tree, patch-id, outcome ...; what is too old deleted
+    expect                          matchers about what a RunResult says an agent did
     Agent, run_agent, workflow      an agent's definition; one at work; `@workflow` of `.vibe-gate/workflows/*.py`
     GateError and its subclasses    everything raised on purpose (`vibe_gate.errors`)
     __version__
@@ -25,7 +26,7 @@ __all__ = [
     "Agent", "AgentError", "ApprovalNeeded", "Attachment", "DefinitionError", "FileChange", "ForgeError", "GateError",
     "GatewayError", "InfrastructureError", "IntegrityError", "Progress", "Review", "ReviewRequest",
     "RevisionError", "RunResult", "Selection", "StorageError", "Summary", "UnsupportedRepository", "UsageError",
-    "__version__", "clean_bundles", "find_bundles", "read_bundle", "review", "run_agent", "workflow",
+    "__version__", "clean_bundles", "expect", "find_bundles", "read_bundle", "review", "run_agent", "workflow",
 ]  # fmt: skip
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from vibe_gate.faces.api import run_agent, workflow
+    from vibe_gate.faces.expect import expect
     from vibe_gate.review import Progress, Review, ReviewRequest
     from vibe_gate.store import Attachment, FileChange, RunResult, clean_bundles, find_bundles, read_bundle
 
@@ -76,6 +78,10 @@ def _module_of(name: str) -> object:
         import vibe_gate.faces.api as api
 
         return api
+    if name == "expect":
+        import vibe_gate.faces.expect as matchers
+
+        return matchers
     if name.endswith(("_bundle", "_bundles")) or name in ("RunResult", "FileChange", "Attachment"):
         import vibe_gate.store as store
 

@@ -60,10 +60,11 @@ class ToolsOnlyOptions(Model):
 
 
 class ToolUsedOptions(Model):
-    """`tool`: the tool that must have been used with success, at least `min` times."""
+    """`tool`: the tool that must have been used with success, at least `min` and at most `max` times."""
 
     tool: str = Field(min_length=1)
-    min: StrictInt = Field(default=1, ge=1)
+    min: StrictInt = Field(default=1, ge=0)
+    max: StrictInt | None = Field(default=None, ge=0)
 
 
 class CostOptions(Model):
@@ -209,16 +210,18 @@ def tools_only(conduct: Sequence[Conduct], options: ToolsOnlyOptions) -> Conduct
 
 
 def tool_used(conduct: Sequence[Conduct], options: ToolUsedOptions) -> ConductResult:
-    """Whether the turns called `tool` with success at least `min` times, all together."""
+    """Whether the turns called `tool` with success at least `min` and at most `max` times, all together."""
     turns = _turns(conduct)
     calls = [call for one in turns for call in one.calls if call.name == options.tool]
     times = sum(call.ok for call in calls)
     said = f"{options.tool} succeeded {counted(times, 'time')}"
-    if times >= options.min:
+    if options.max is not None and times > options.max:
+        return _concluded(turns, (f"{said}, at most {options.max} allowed",), "")
+    if options.max is None and 0 < options.min <= times:  # whatever was not recorded
         return ConductResult("pass", f"{said}.")
+    enough = times >= options.min or not turns or any(one.unread for one in turns)
     wrong = f"{said} of {options.min} wanted, and failed {counted(len(calls) - times, 'time')}"
-    unread = any(one.unread for one in turns)  # what was not recorded may have used it
-    return _concluded(turns, () if unread or not turns else (wrong,), "")
+    return _concluded(turns, () if enough else (wrong,), f"{said}.")
 
 
 def cost_under(conduct: Sequence[Conduct], options: CostOptions) -> ConductResult:

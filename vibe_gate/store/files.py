@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Literal, overload
 from vibe_gate.domain import patch as patches
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import ChangeType, Hunk, Side
+from vibe_gate.domain.escape import listed
 from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.domain.turn import Content, TurnFile
 from vibe_gate.errors import StorageError, UsageError
@@ -164,6 +165,15 @@ class FileChange:
     _number: int
     """Among the files of this path."""
 
+    def __repr__(self) -> str:
+        moved = f"{self.old_path} to " if self.old_path else ""
+        return f"<FileChange {self.change_type} {moved}{self.path}>"
+
+    def matches(self, globs: tuple[str, ...]) -> bool:
+        """Whether a glob matches its name before or after, as a criterion's `paths`."""
+        names = (self.path, self.old_path or self.path)
+        return any(paths.matches(paths.unquote(name), globs) for name in names)
+
     @property
     def stats(self) -> LineStats:
         """Counted in the stored patch. StorageError, IntegrityError."""
@@ -214,9 +224,15 @@ class Files:
 
     _all: tuple[FileChange, ...] = ()
 
-    def changed(self) -> list[FileChange]:
-        """All of them, in the order of the patch."""
-        return list(self._all)
+    def __repr__(self) -> str:
+        return f"<Files {listed((f'{file.change_type} {file.path}' for file in self._all), 10) or 'none changed'}>"
+
+    def changed(self, *globs: str) -> list[FileChange]:
+        """All of them, in the order of the patch; with globs, those that match one by their name before or after.
+
+        Globs are `src/**`, `*.py`, as in rubrics (`paths.matches`).
+        """
+        return self.filter(globs) if globs else list(self._all)
 
     @property
     def changed_count(self) -> int:
@@ -228,9 +244,9 @@ class Files:
         return next((file for file in self._all if file.path in {path, paths.quote(path)}), None)
 
     def filter(self, glob: str | Sequence[str]) -> list[FileChange]:
-        """Those whose path matches a glob: `src/**`, `*.py`, as in rubrics (`paths.matches`)."""
+        """What `changed` gives for one glob, or for several; nothing for none."""
         globs = (glob,) if isinstance(glob, str) else tuple(glob)
-        return [file for file in self._all if paths.matches(paths.unquote(file.path), globs)]
+        return [file for file in self._all if file.matches(globs)]
 
     def stats(self) -> FileStats:
         """Their number, by kind of change; a changed type counts as modified."""

@@ -126,7 +126,7 @@ class RunResult:
         self.state: BundleState = bundle.state()
         """`sealed`, `running` (its writer lives) or `incomplete`."""
         if self.complete:
-            _ = self._run_summary() if self._is_run else self._turn_summary()
+            _ = self._run_summary() if self.is_run else self._turn_summary()
 
     def __repr__(self) -> str:
         return f"<RunResult {self.state} {str(self.bundle_dir)!r}>"
@@ -147,7 +147,7 @@ class RunResult:
 
         StorageError: the run is not finished, so there is no verdict, or this is one turn of a run.
         """
-        if not self._is_run:
+        if not self.is_run:
             raise StorageError("A turn has no verdict of its own; open its run.")
         return verdict_of(self._bundle)
 
@@ -171,7 +171,7 @@ class RunResult:
     @property
     def metrics(self) -> TurnMetrics:
         """Tokens, USD, milliseconds, tool calls, changed files; None is "not known", as most is until the seal."""
-        if self.complete and not self._is_run:
+        if self.complete and not self.is_run:
             return self._turn_summary().metrics
         calls = len(self.tools.all())
         if not self.complete:
@@ -194,7 +194,7 @@ class RunResult:
     @property
     def todos(self) -> list[TurnTodo]:
         """The agents' own lists at the end, turn after turn."""
-        if self._is_run:
+        if self.is_run:
             return [todo for turn in self.turns() for todo in turn.todos]
         if self.complete:
             return list(self._turn_summary().todos)
@@ -209,7 +209,7 @@ class RunResult:
         """The repository before and after, and what changed between."""
         if not self.complete:
             return Git(None, None, Files())
-        if not self._is_run:
+        if not self.is_run:
             known = self._turn_summary().git or TurnGit()
             return Git(known.before, known.after, self.files)
         change = self._run_summary().change
@@ -222,7 +222,7 @@ class RunResult:
         """A run's reviewed change; what the agent changed during a turn. None until the seal."""
         if not self.complete:
             return Files()
-        if self._is_run:
+        if self.is_run:
             return files.of_run(self._bundle, self._run_summary().change.files)
         return files.of_turn(self._bundle, self._turn_summary().files)
 
@@ -241,7 +241,7 @@ class RunResult:
     @property
     def tools(self) -> Tools:
         """The tool calls that hooks saw."""
-        if self._is_run:
+        if self.is_run:
             found = [call for turn in self.turns() for call in turn.tools.all()]
             return Tools(tuple(sorted(found, key=lambda call: call.started_at)))
         missing = self._turn_summary().hook_capture_status.missing_events if self.complete else None
@@ -250,12 +250,12 @@ class RunResult:
     @property
     def timeline(self) -> Timeline:
         """The run's events, the SDK's and the hooks', merged by time."""
-        return Timeline(self._bundle if self._is_run else None, tuple(self._turn_bundles()))
+        return Timeline(self._bundle if self.is_run else None, tuple(self._turn_bundles()))
 
     @property
     def hook_capture_status(self) -> HookCaptureStatus:
         """Whether hooks saw every tool call start and end, and what is missing; of a run, over all its turns."""
-        if not self._is_run:
+        if not self.is_run:
             unfinished = HookCaptureStatus(complete=False, warnings=("the turn is not finished",))
             return self._turn_summary().hook_capture_status if self.complete else unfinished
         found = [(turn._bundle.inside, turn.hook_capture_status) for turn in self.turns()]
@@ -267,13 +267,13 @@ class RunResult:
 
     def turns(self) -> list[RunResult]:
         """The turns of a run in the order in which they started; of a turn itself, none."""
-        if not self._is_run:
+        if not self.is_run:
             return []
         return [RunResult(bundle, self._redact, self._clock) for bundle in self._turn_bundles()]
 
     def log(self, node: str = "") -> str:
         """The readable transcript: a turn's, or those of all turns of a run (of one node), each under its folder."""
-        if self._is_run:
+        if self.is_run:
             turns = [turn for turn in self.turns() if not node or turn._bundle.inside.split("/")[1] == node]
             return "".join(f"==== {turn._bundle.inside}\n{turn.log()}" for turn in turns)
         if not self._bundle.has(names.TURN_LOG):
@@ -308,7 +308,8 @@ class RunResult:
         return list(_annotations(self._bundle))
 
     @property
-    def _is_run(self) -> bool:
+    def is_run(self) -> bool:
+        """Whether this is a whole run's bundle, and not one turn's."""
         return not self._bundle.inside and (self._bundle.has(names.RUN) or self._bundle.has(names.GRAPH))
 
     def _run_summary(self) -> Summary:
@@ -318,7 +319,7 @@ class RunResult:
         return self._bundle.document(names.SUMMARY, _parse_turn)
 
     def _turn_bundles(self) -> list[BundleLocation]:
-        if not self._is_run:
+        if not self.is_run:
             return [self._bundle]
         turn = turns_of(self._bundle)
         started = [event for event in self._bundle.events() if event.type == "turn.started"]

@@ -102,6 +102,9 @@ class CapturedCall:
     _start: Reload | None
     _end: Reload | None
 
+    def __repr__(self) -> str:
+        return f"<CapturedCall {escape.safe(self.name)} {self.state}>"
+
     def input(self) -> Any:  # noqa: ANN401 - any JSON
         """The tool's input as its hook had it, None if no hook was captured. StorageError, IntegrityError."""
         line = self._start or self._end
@@ -124,6 +127,9 @@ class Tools:
     """The tool calls, in the order in which they started."""
 
     _all: tuple[CapturedCall, ...]
+
+    def __repr__(self) -> str:
+        return f"<Tools {escape.safe(', '.join(call.name for call in self._all)) or 'none called'}>"
 
     def all(self) -> list[CapturedCall]:
         """Every call."""

@@ -21,6 +21,7 @@ from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GatewayError, InfrastructureError, UsageError
+from vibe_gate.faces.expect import Expectation
 from vibe_gate.faces.pytest_plugin import REPETITION
 from vibe_gate.faces.pytest_plugin.wire import NO_CASSETTE, Inconclusive, Limits, TestWire, difference, own_environ
 from vibe_gate.gate import trust
@@ -205,6 +206,10 @@ class Vibe:
             raise AssertionError("\n".join(["the judge says no", *(f"{name}: {value}" for name, value in filled)]))
         return filled
 
+    def expect(self, result: RunResult) -> VibeExpectation:
+        """Matchers about what a run did: those of `vibe_gate.expect`, and `await ... .to_pass_rubric(rubric)`."""
+        return VibeExpectation(result, self)
+
     def annotate(self, message: str, type: str = "notice", attachment: Attachment | None = None) -> None:
         """Add a remark to the run that is at work, else to the last one, and to the test's report.
 
@@ -372,6 +377,28 @@ class Vibe:
         raise error
 
 
+class VibeExpectation(Expectation):
+    """Matchers that judges answer, too."""
+
+    def __init__(self, result: RunResult, vibe: Vibe) -> None:
+        super().__init__(result)
+        self._vibe = vibe
+
+    async def to_pass_rubric(self, rubric: Rubric | str) -> None:
+        """Checks and judges of the rubric pass, as `vibe.judge` asks them. Inconclusive, UsageError."""
+        summary = await self._vibe.judge(self._result, rubric, throw_on_fail=not self._negated)
+        if self._negated and summary.outcome == "pass":
+            raise AssertionError(f"not expected: {words.headline(summary)}")
+
+
+class SyncExpectation(VibeExpectation):
+    """The same, blocking."""
+
+    def to_pass_rubric(self, rubric: Rubric | str) -> None:  # type: ignore[override]
+        """As of VibeExpectation."""
+        _blocking(super().to_pass_rubric)(rubric)
+
+
 class VibeFiles:
     """Files that the test's agents changed."""
 
@@ -380,10 +407,7 @@ class VibeFiles:
 
     def changed(self, *globs: str) -> list[FileChange]:
         """Of every run, those that match one of the globs, or all; a file that two runs changed is there twice."""
-        found = []
-        for result in self._vibe.runs():
-            found += result.files.filter(globs) if globs else result.files.changed()
-        return found
+        return [file for result in self._vibe.runs() for file in result.files.changed(*globs)]
 
 
 class VibeTools:
@@ -425,6 +449,10 @@ class SyncVibe:
         self.judge = _blocking(vibe.judge)
         self.workflow = _blocking(vibe.workflow)
         self._vibe = vibe
+
+    def expect(self, result: RunResult) -> SyncExpectation:
+        """Matchers about what a run did, `to_pass_rubric` included."""
+        return SyncExpectation(result, self._vibe)
 
     def events(self) -> list[Any]:
         """What `vibe.timeline.events()` gives."""

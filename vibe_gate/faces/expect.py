@@ -1,0 +1,186 @@
+"""Matchers about what agents did, `expect(result).to_modify_only("src/**")`.
+
+Each is the built-in check of that meaning, asked about a result in place of a change.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, Self
+
+from pydantic import ValidationError
+
+from vibe_gate.checks import CHECKS, CheckInput, CheckResult
+from vibe_gate.checks.conduct import Conduct, of_stages, of_turn
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import REGULAR_MODE, Change, FileDiff, FileVersion
+from vibe_gate.domain.context import repeated
+from vibe_gate.domain.escape import listed, safe
+from vibe_gate.domain.rubric import Criterion
+from vibe_gate.errors import UsageError
+from vibe_gate.store import FileChange, RunResult
+
+Needed = Literal["seal", "hooks", "nothing"]
+"""What must be whole before a matcher knows: the end of the recording, or every hook of the agents' tool calls, too."""
+
+MOST_SHOWN = 20
+"""Of files, tools or todos beside a reason."""
+
+
+def expect(result: RunResult) -> Expectation:
+    """Matchers about a turn, or about all turns of agents in a run. Each raises AssertionError, with what it saw.
+
+    If the recording is not whole, a matcher that cannot know says so, after `not_`, too. StorageError, IntegrityError.
+    """
+    return Expectation(result)
+
+
+class Expectation:
+    """What a result should be like; `not_` before a matcher turns it round."""
+
+    def __init__(self, result: RunResult) -> None:
+        self._result = result
+        self._negated = False
+
+    @property
+    def not_(self) -> Self:
+        """The same matchers, each the other way round."""
+        turned = copy.copy(self)
+        turned._negated = not self._negated
+        return turned
+
+    def to_have_changed_files(self, *globs: str) -> None:
+        """Each glob matches a changed file, by its name before or after; without globs, any file changed.
+
+        After `not_`: no changed file matches any of them.
+        """
+        files, globs = self._files(), globs or ("**",)
+        idle = [glob for glob in globs if not any(file.touches((glob,)) for file in files)]
+        if idle and not (self._negated and len(idle) < len(globs)):
+            answer = CheckResult("fail", f"No changed file matches {listed(idle)}.")
+        else:
+            answer = CheckResult("pass", f"Files that match {listed(globs)} changed.")
+        self._conclude(answer, "seal", _changed(files))
+
+    def to_modify_only(self, *globs: str) -> None:
+        """Every changed file matches one of the globs, by its names before and after."""
+        files = self._files()
+        self._conclude(self._answer("only-paths", files, paths=globs), "seal", _changed(files))
+
+    def to_have_no_deleted_files(self) -> None:
+        """No file was deleted; a moved one is still there."""
+        files = self._files()
+        self._conclude(self._answer("no-deleted-files", files), "seal", _changed(files))
+
+    def to_have_used_tool(self, name: str, min: int = 1, max: int | None = None) -> None:
+        """The tool succeeded at least `min` and at most `max` times."""
+        answer = self._answer("tool-used", tool=name, min=min, max=max)
+        self._conclude(answer, "hooks", self._used(), firm="pass" if max is None else "")
+
+    def to_use_only_tools(self, *names: str) -> None:
+        """No other tool was called, with success or not; `*` and `?` as in file names (`mcp__github__*`)."""
+        self._conclude(self._answer("tools-only", tools=names), "hooks", self._used(), firm="fail")
+
+    def to_complete_all_todos(self) -> None:
+        """Nothing is left on the agents' own lists. Without a list it is not known."""
+        todos = [f"{todo.status}: {todo.text}" for one in self._conduct() for todo in one.todos]
+        self._conclude(self._answer("todos-completed"), "seal", ("Todos", todos))
+
+    def to_have_no_errors_in_logs(self, ignore: Sequence[str] = ()) -> None:
+        """No program that the agents ran printed an error; `ignore`: regular expressions of lines that do not count."""
+        self._conclude(self._answer("no-errors-in-logs", ignore=ignore), "seal", firm="fail")
+
+    def to_stay_under_cost(self, usd: float) -> None:
+        """All turns together, judges included, cost at most that many US dollars."""
+        self._conclude(self._answer("cost-under", max_usd=usd), "seal")
+
+    def to_have_complete_capture(self) -> None:
+        """Hooks saw every tool call of the agents start and end, and the recording has an end."""
+        self._conclude(self._answer("complete-capture"), "nothing")
+
+    # What was recorded
+
+    def _stages(self) -> dict[str, str]:
+        """The agents' nodes of a run, each with its stage: of one that ran again, its first node."""
+        agents = {node.id: node.agent for node in self._result.graph().nodes if node.kind == "stage" and node.agent}
+        first = {node + repeated(times): node for node in reversed(agents) for times in range(len(agents))}
+        return {node: first[node] if agents[first[node]] == agent else node for node, agent in agents.items()}
+
+    def _files(self) -> tuple[FileDiff, ...]:
+        """What agents changed, turn after turn; of a run without agents, the reviewed change."""
+        agents = self._stages() if self._result.is_run else {}
+        turns = [turn for turn in self._result.turns() if turn.bundle_dir.parent.name in agents]
+        return tuple(_as_diff(file) for result in turns or [self._result] for file in result.files.changed())
+
+    def _conduct(self) -> tuple[Conduct, ...]:
+        if self._result.is_run:
+            return of_stages(self._result, self._stages())
+        return (of_turn(self._result.bundle_dir.parent.name, self._result),)
+
+    def _cost(self) -> tuple[Conduct, ...]:
+        """The whole run as one, for judges cost as well."""
+        return (of_turn("the run", self._result),) if self._result.is_run else self._conduct()
+
+    def _used(self) -> tuple[str, Iterable[str]]:
+        calls = Counter(call.name for one in self._conduct() for call in one.calls)
+        return "Called", [f"{name} {times} times" if times > 1 else name for name, times in calls.items()]
+
+    # The answer
+
+    def _answer(self, check: str, files: tuple[FileDiff, ...] = (), **options: object) -> CheckResult:
+        entry = CHECKS[check]
+        try:
+            chosen = entry.options.model_validate(options)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise UsageError(f"The check {check} does not take {first['input']!r:.80}: {first['msg']}.") from None
+        input = CheckInput(
+            change=Change("range", "", "", "", "", "", "", files),
+            criterion=Criterion(id="expected", kind="check", check=check, options=options),
+            read=_not_asked,
+            run_command=_not_asked,
+            conduct=self._cost if check == "cost-under" else self._conduct,
+        )
+        return entry.function(input, chosen, files)
+
+    def _lacks(self, needed: Needed) -> str:
+        if needed != "nothing" and not self._result.complete:
+            return "its writer is still at work" if self._result.state == "running" else "it was cut off"
+        seen = [f"{one.name}: {one.lacks or one.unread}" for one in self._conduct() if one.lacks or one.unread]
+        return "; ".join(seen) if needed == "hooks" else ""
+
+    def _conclude(
+        self, answer: CheckResult, needed: Needed, seen: tuple[str, Iterable[str]] = ("", ()), *, firm: str = ""
+    ) -> None:
+        """Raise unless the outcome is the one that is wanted. `firm`: the outcome that more of a recording leaves."""
+        __tracebackhide__ = True
+        lacks = "" if answer.outcome == firm else self._lacks(needed)
+        if lacks:
+            raise AssertionError(f"capture is incomplete: {safe(lacks)}. What there is of it: {answer.reason}")
+        if answer.outcome == ("fail" if self._negated else "pass"):
+            return
+        found = [one.message if not one.path else f"{one.path}: {one.message}" for one in answer.findings]
+        shown = [*found] if len(found) > 1 or any(one.path for one in answer.findings) else []
+        title, things = seen
+        if listing := listed(map(safe, things), MOST_SHOWN):
+            shown.append(f"{title}: {listing}")
+        turned = "not expected: " if self._negated and answer.outcome == "pass" else ""
+        raise AssertionError("\n  ".join([turned + answer.reason, *shown]))
+
+
+def _as_diff(file: FileChange) -> FileDiff:
+    """A stored change as checks of paths see it: without lines and contents."""
+    there = FileVersion("", REGULAR_MODE, 0)
+    before, after = (None if file.change_type == gone else there for gone in ("added", "deleted"))
+    old = None if file.old_path is None else paths.unquote(file.old_path)
+    return FileDiff(paths.unquote(file.path), old, file.change_type, before, after, False, 0, 0, ())
+
+
+def _changed(files: Iterable[FileDiff]) -> tuple[str, Iterable[str]]:
+    return "Changed", [f"{file.change_type} {file.shown_path}" for file in files]
+
+
+def _not_asked(*_: object) -> Any:  # noqa: ANN401
+    raise AssertionError("A check of paths or of conduct reads no content and runs no command.")
