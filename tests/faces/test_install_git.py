@@ -63,12 +63,14 @@ def log(here: Hooked) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def test_away_again_every_byte_is_as_it_was(here):
+def test_twice_is_once_and_away_again_every_byte_is_as_it_was(here):
     before(here, "pre-commit", "pre-push")
     (here.path / ".git" / "hooks" / "commit-msg").symlink_to("commit-msg.sample")
     was = files(here.path / ".git" / "hooks")
     installed(here)
-    assert files(here.path / ".git" / "hooks") != was
+    assert (once := files(here.path / ".git" / "hooks")) != was
+    assert "unchanged" in gate(here, "install", "git").text
+    assert files(here.path / ".git" / "hooks") == once
     done = gate(here, "uninstall", "git")
     assert done.code == 0, done.text
     assert files(here.path / ".git" / "hooks") == was
@@ -84,16 +86,6 @@ def test_uninstalling_says_what_stays(here):
     assert done.code == 0, done.text
     assert (here.path / ".git" / "vibe-gate" / "state.db").exists()
     assert f"paid answers and spending stay in {here.path}/.git/vibe-gate" in done.text
-
-
-def test_twice_is_once(here):
-    before(here, "pre-commit")
-    installed(here)
-    was = files(here.path / ".git" / "hooks")
-    done = gate(here, "install", "git")
-    assert done.code == 0
-    assert "unchanged" in done.text
-    assert files(here.path / ".git" / "hooks") == was
 
 
 def test_a_hook_that_cannot_run_any_more_is_mended(here):
