@@ -130,7 +130,7 @@ def pytest_runtest_makereport(
         return (yield)
     from vibe_gate.faces.pytest_plugin import wire
 
-    wire.hide_own_frames(call.excinfo)
+    wire.hide_own_frames(call.excinfo.value)
     report = yield
     wire.classify(report, item, call.excinfo)
     return report

@@ -468,11 +468,9 @@ def _blocking(function: Callable[P, Awaitable[T]]) -> Callable[P, T]:
         return await function(*args, **kwargs)
 
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(main(*args, **kwargs))
-        raise UsageError("vibe.sync is for tests that are not async; here, await vibe.run(...) and the like.")
+        if asyncio._get_running_loop() is not None:
+            raise UsageError("vibe.sync is for tests that are not async; here, await vibe.run(...) and the like.")
+        return asyncio.run(main(*args, **kwargs))
 
     return call
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import re
@@ -20,7 +21,7 @@ from vibe_gate.errors import GateError, InfrastructureError
 
 NO_CASSETTE = "no cassette: record it with `--vibe-wire record`"
 
-_PACKAGE = Path(__file__).parents[2]
+_PACKAGE, _ASYNCIO = Path(__file__).parents[2], Path(asyncio.__file__).parent
 
 MAX_NAME = 100
 """Characters of a cassette folder's name; file systems take 255 bytes."""
@@ -174,21 +175,25 @@ def _folder_name(item: pytest.Item) -> str:
 def difference(unmatched: str) -> str:
     """The first line in which a request differs from the recorded one, on one line; as of Cassette.difference."""
     lines = unmatched.splitlines()
-    changed = [line for line in lines[1:] if line[:1] in "-+" and not line.startswith(("---", "+++"))]
+    changed = [line for line in lines[1:] if re.match(r"[-+](?![-+]{2} ).*\w", line)]
     first = next(([line] for line in changed), lines[:1])
     other = [line for line in changed if line[0] != first[0][0]][:1]
     return " / ".join(" ".join(line.split())[:MAX_SHOWN] for line in first + other)
 
 
-def hide_own_frames(excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-    """Leave out of a traceback what lies inside of vibe_gate: the test's own line is what counts."""
-    kept = excinfo.traceback.filter(lambda entry: not _is_own(entry.path))
-    if kept:
-        excinfo.traceback = kept
-
-
-def _is_own(path: Path | str) -> bool:
-    return Path(path).is_relative_to(_PACKAGE)
+def hide_own_frames(error: BaseException) -> None:
+    """Leave out of its traceback what lies inside of vibe_gate and its event loop: the test's own lines count."""
+    inside, last, entry = False, None, error.__traceback__
+    while entry is not None:
+        path = Path(entry.tb_frame.f_code.co_filename)
+        inside = inside or path.is_relative_to(_PACKAGE)
+        if last is None or not (path.is_relative_to(_PACKAGE) or (inside and path.parent == _ASYNCIO)):
+            if last is not None:
+                last.tb_next = entry
+            last = entry
+        entry = entry.tb_next
+    if last is not None:
+        last.tb_next = None
 
 
 def classify(report: pytest.TestReport, item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
