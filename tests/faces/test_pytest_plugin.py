@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from xml.etree import ElementTree
+
 import pytest
-from scripted_messages_api import Text, ToolUse, Turn
+from repos import Repo
+from scripted_messages_api import ApiError, Hang, MessagesRequest, Step, Text, ToolUse, Turn, Usage
 from wire import answering
 
 pytest_plugins = ["pytester"]
 
-FIXED = "def load(path):\n    return open(path).read()\n"
-FIXES = (Turn(ToolUse("Write", {"file_path": "src/load.py", "content": FIXED})), Turn(Text("Done.")))
-"""An agent that repairs one file and ends."""
-
-SUITE = """
+GATE = 'schema = 1\nrubrics = ["quality"]\n[budget]\nmax_cost_usd = 2\n'
+RUBRIC = """\
+schema = 1
+id = "quality"
+[[criterion]]
+id = "reads"
+kind = "judge"
+question = "Does load read the file?"
+must = true
+"""
+FIXER = 'schema = 1\nid = "fixer"\nsystem_prompt = "You repair."\ntools = ["Read", "Write"]\n'
+WORKFLOW = """\
+schema = 1
+id = "twice"
+[[stage]]
+id = "first"
+agent = "fixer"
+prompt = "Write 1"
+[[stage]]
+id = "second"
+needs = ["first"]
+agent = "fixer"
+prompt = "Write 2"
+"""
+CONFTEST = """
 import pytest
-from vibe_gate import Agent
-
-FIXER = Agent(id="fixer", system_prompt="You repair.", tools=("Read", "Write"))
 
 
 @pytest.fixture
@@ -24,36 +53,282 @@ def vibe_repo(vibe_repo):
     vibe_repo.write("src/load.py", "def load(path):\\n    return open(path).read()  # TODO\\n")
     vibe_repo.commit("First")
     return vibe_repo
+"""
+INI = "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\nmarkers = slow\n"
+
+TWELVE = """
+import asyncio
+
+import pytest
+from pydantic import BaseModel
 
 
-async def test_awaited(vibe, vibe_repo):
-    result = await vibe.run(FIXER, "Take the TODO out.")
-    assert [file.path for file in vibe.files.changed("src/**")] == ["src/load.py"]
-    assert vibe.tools.used("Write") == 1 == len(result.files.changed())
+class Answer(BaseModel):
+    passed: bool
+    score: int
 
 
-def test_blocking(vibe, vibe_repo):
-    result = vibe.sync.run(FIXER, "Take it out.")
-    assert result.git.changed_count == 1
+@pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-haiku-5"])
+@pytest.mark.parametrize("name", ["one", "two"])
+async def test_models(vibe, vibe_repo, model, name):
+    result = await vibe.run("fixer", f"Write {name}", model=model)
+    assert [file.path for file in result.files.changed()] == ["src/load.py"]
+    assert name in result.files.get("src/load.py").after.text()
     assert vibe_repo.git("status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("name", ["good", "poor"])
+def test_judged(vibe, vibe_repo, name):
+    assert vibe.sync.judge(vibe.sync.run("fixer", f"Write {name}"), "quality").outcome == "pass"
+
+
+@pytest.mark.parametrize("name", ["good", "poor"])
+async def test_answered(vibe, vibe_repo, name):
+    result = await vibe.run("fixer", f"Write {name}")
+    assert (await vibe.judge(result, "quality", "Give a score.", answer=Answer)).score == 3
+
+
+def test_a_workflow(vibe, vibe_repo):
+    result = vibe.sync.workflow("twice")
+    assert (result.summary.outcome, len(result.turns())) == ("pass", 2)
+    assert len(vibe.files.changed("src/**")) == vibe.tools.used("Write") == 2
+
+
+async def test_two_at_once(vibe, vibe_repo):
+    seen = []
+    both = [vibe.run("fixer", f"Write {name}", watch=lambda event: seen.append(event.kind)) for name in "ab"]
+    vibe.annotate("both are at work")
+    first, second = await asyncio.gather(*both)
+    assert "a" in first.files.get("src/load.py").after.text() and seen.count("tool.ended") == 2
+    assert [call.name async for call in _all(vibe.tools.all())] == ["Write", "Write"]
+    assert {event.source async for event in vibe.timeline.events()} == {"sdk", "hook"}
+
+
+async def _all(calls):
+    for call in calls:
+        yield call
+
+
+@pytest.mark.vibe(repeat=4, pass_rate=0.5)
+def test_now_and_then(vibe, vibe_repo, tmp_path):
+    assert list(tmp_path.iterdir()) == [vibe_repo.path]
+    vibe.sync.run("fixer", "Write sometimes")
+    assert vibe.files.changed()[0].after.text().endswith("# right\\n")
+
+
+@pytest.mark.vibe(repeat=2)
+def test_never(vibe, vibe_repo):
+    assert not vibe.sync.run("fixer", "Write never").files.changed()
 """
 
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, environ: dict[str, str]) -> pytest.Pytester:
-    pytester.makeini("[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n")
+    """A project with a gate, an agent and a workflow, in a repository of its own."""
+    pytester.makeini(INI)
+    pytester.makeconftest(CONFTEST)
+    repo = Repo(pytester.path, environ)
+    repo.write(".vibe-gate/gate.toml", GATE)
+    repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC)
+    repo.write(".vibe-gate/agents/fixer.toml", FIXER)
+    repo.write(".vibe-gate/workflows/twice.toml", WORKFLOW)
     return pytester
 
 
-def model_of(monkeypatch: pytest.MonkeyPatch, model) -> None:
+def agent() -> Callable[[MessagesRequest], Step]:
+    """A model that does what the prompt says, and a judge that does not like the word "poor"."""
+    times = itertools.count()
+
+    def step(asked: MessagesRequest) -> Step:
+        text = asked.all_text
+        if "StructuredOutput" in asked.tool_names:
+            bad = "# poor" in text
+            line = {"path": "src/load.py", "line": 2, "quote": "    return open(path).read()  # poor", "side": "after"}
+            fail = {"outcome": "fail", "changes": "It reads.", "counterexample": "x -> y", "evidence": [line]}
+            verdict = {"criterion": "reads", "reason": "So it is.", **(fail if bad else {"outcome": "pass"})}
+            is_gate = '"criterion"' in json.dumps(asked.body["tools"])
+            return Turn(
+                ToolUse("StructuredOutput", {"answers": [verdict]} if is_gate else {"passed": not bad, "score": 3})
+            )
+        for word, turn in {"hang": Hang(), "no key": ApiError(401), "refuse": Turn(stop_reason="refusal")}.items():
+            if word in text:
+                return turn
+        if asked.tool_results:
+            return Turn(Text("Done."))
+        name = re.search(r"Write (\w+)", text)[1]
+        if name == "sometimes":
+            name = "right" if next(times) % 2 else "wrong"
+        content = f"def load(path):\n    return open(path).read()  # {name}\n"
+        usage = Usage(output_tokens=60_000) if "dear" in text else Usage()
+        return Turn(ToolUse("Write", {"file_path": "src/load.py", "content": content}), usage=usage)
+
+    return step
+
+
+def outcomes(done: pytest.RunResult) -> list[str]:
+    """A line for each test, without what differs from run to run."""
+    return sorted(
+        line.partition(" - ")[0] for line in done.outlines if re.match(r"(PASSED|FAILED|ERROR|SKIPPED) ", line)
+    )
+
+
+def use(monkeypatch: pytest.MonkeyPatch, model) -> None:
     for name, value in model.environ.items():
         monkeypatch.setenv(name, value)
 
 
-def test_agents_run_live_and_from_a_cassette_in_async_and_other_tests(project, monkeypatch):
-    project.makepyfile(test_suite=SUITE)
-    with answering(*FIXES, *FIXES) as model:
-        model_of(monkeypatch, model)
-        project.runpytest_subprocess("--vibe-wire=record").assert_outcomes(passed=2)
-        assert len(model.script.requests) == 4
-    project.runpytest_subprocess().assert_outcomes(passed=2)
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_twelve_tests_give_the_same_live_and_replayed_without_a_model(project, monkeypatch):
+    project.makepyfile(test_twelve=TWELVE)
+    with answering(agent(), repeat_last=True) as model:
+        use(monkeypatch, model)
+        live = project.runpytest_subprocess("-n2", "-rA", "--vibe-wire=record", "--junitxml=live.xml")
+    live.assert_outcomes(passed=9, failed=3)
+    again = project.runpytest_subprocess("-n2", "-rA")
+    assert outcomes(again) == outcomes(live)
+    live.stdout.fnmatch_lines(
+        ["*2 of 4 passed*", "E*FAIL*quality: reads failed*", "E*src/load.py:2: failure: So it is.*"]
+    )
+    live.stdout.fnmatch_lines(["E*the judge says no*", "E*score: 3"])
+    assert "site-packages/vibe_gate" not in live.stdout.str() and "vibe_gate/run" not in live.stdout.str()
+    noted = [
+        each for each in ElementTree.parse(project.path / "live.xml").iter("property") if each.get("name") == "vibe"
+    ]
+    assert len(noted) == 22 and all("'turns': " in each.get("value", "") for each in noted)
+
+
+ENDS = """
+import pytest
+
+
+@pytest.mark.parametrize("word", ["hang", "no key", "refuse"])
+def test_ends(vibe, vibe_repo, word):
+    vibe.sync.run("fixer", word, timeout_s=8)
+
+
+@pytest.mark.vibe(repeat=3)
+def test_nobody(vibe, vibe_repo):
+    vibe.sync.run("fixr", "Write a")
+
+
+def test_does_not_fit(vibe, vibe_repo):
+    result = vibe.sync.run("fixer", "Write a")
+    vibe_repo.write("src/load.py", "other\\n")
+    vibe.sync.judge(result, "quality")
+
+
+def test_watched(vibe, vibe_repo):
+    def stop(event):
+        assert event.kind != "tool.started", "no tools"
+
+    vibe.sync.run("fixer", "Write a", watch=stop)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_what_cannot_be_decided_is_skipped_and_what_cannot_be_run_is_an_error(project, monkeypatch):
+    project.makepyfile(test_ends=ENDS)
+    with answering(agent(), repeat_last=True) as model:
+        use(monkeypatch, model)
+        done = project.runpytest_subprocess("-rA", "--vibe-wire=live")
+    done.assert_outcomes(skipped=2, failed=1, errors=3)
+    done.stdout.fnmatch_lines(
+        [
+            "E*InfrastructureError: fixer: HTTP 401*",
+            "E*UsageError: There is no agent 'fixr'; did you mean 'fixer'?",
+            "*0 of 3 passed, 1 carried out; 3 must*",
+            "E*UsageError: The patch does not fit the workspace*",
+            "E*AssertionError: no tools*",
+            "SKIPPED*: fixer: The session was not finished after *",
+            "SKIPPED*: fixer: The model refused to answer.",
+        ]
+    )
+
+
+DEAR = """
+import pytest
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_dear(vibe, vibe_repo, number):
+    vibe.sync.run("fixer", f"Write dear {number}")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_workers_share_the_budget_of_the_session(project, monkeypatch):
+    project.makepyfile(test_dear=DEAR)
+    with answering(agent(), repeat_last=True) as model:
+        use(monkeypatch, model)
+        done = project.runpytest_subprocess("-n2", "-v", "-rs", "--vibe-wire=live", "--vibe-max-usd=1.3")
+        asked = [one for one in model.script.requests if not one.tool_results]
+    done.stdout.fnmatch_lines(["vibe-gate: agents may cost $1.30, $0.65 for each of 2 workers", "SKIPPED*budget*"])
+    assert len(asked) == 2, "each costs 0.6 USD"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [["-n2"], ["-p", "no:xdist"]], ids=["xdist", "one"])
+def test_ctrl_c_leaves_no_agent(project, monkeypatch, arguments):
+    project.makepyfile(test_hang="def test_a(vibe, vibe_repo):\n    vibe.sync.run('fixer', 'hang')\n")
+    with answering(agent(), repeat_last=True) as model:
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "--vibe-wire=live",
+            f"--basetemp={project.path}/temporary",
+            *arguments,
+        ]
+        process = subprocess.Popen(
+            command, env={**os.environ, **model.environ}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        for _ in range(900):
+            if model.script.requests:
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    assert (process.returncode, b"KeyboardInterrupt" in said) == (2, True), said
+    assert subprocess.run(["pgrep", "-f", str(project.path)], capture_output=True).stdout == b""
+
+
+PLAIN = """
+import pytest
+
+
+def test_without(): pass
+
+
+def test_agent(vibe): vibe.sync.run("fixer", "Write a")
+
+
+@pytest.mark.vibe(repeet=2)
+def test_wrong(vibe): pass
+
+
+@pytest.mark.vibe(repeat=3, pass_rate=0.5)
+@pytest.mark.parametrize("wanted", [2, 1])
+def test_again(vibe, tmp_path_factory, wanted):
+    made = tmp_path_factory.getbasetemp() / f"times{wanted}"
+    made.write_text(made.read_text() + "." if made.exists() else ".")
+    assert len(made.read_text()) % wanted == 0
+"""
+
+
+def test_without_a_cassette_a_test_is_skipped_or_with_strict_fails(project):
+    project.makepyfile(test_plain=PLAIN)
+    done = project.runpytest_inprocess("-rA")
+    done.assert_outcomes(passed=2, skipped=1, failed=1, errors=1)
+    done.stdout.fnmatch_lines(
+        [
+            "E*The marker vibe takes timeout_s, max_usd, repeat, pass_rate as keywords, not repeet.",
+            "*1 of 3 passed; 2 must*",
+            "*2 of 3 passed, 2 carried out; 2 must*",
+            "SKIPPED*no cassette: record it with `--vibe-wire record`",
+        ]
+    )
+    project.runpytest_inprocess("--vibe-strict").assert_outcomes(passed=2, failed=2, errors=1)
+    project.runpytest_inprocess("--vibe-repeat=1").assert_outcomes(passed=2, skipped=1, failed=1, errors=1)

@@ -96,8 +96,8 @@ def vibe_repo(tmp_path: Path) -> VibeRepo:
     return VibeRepo(tmp_path / "repo")
 
 
-@pytest.fixture
-def vibe(request: pytest.FixtureRequest) -> Iterator[Vibe]:
+@pytest.fixture(name="vibe")  # as a name of this package, `vibe` is the module
+def vibe_fixture(request: pytest.FixtureRequest) -> Iterator[Vibe]:
     """Agents, judges and workflows for this test; they work on `vibe_repo` if the test asks for that, too."""
     from vibe_gate.faces.pytest_plugin.vibe import Vibe
 
