@@ -150,7 +150,7 @@ def agent() -> Callable[[MessagesRequest], Step]:
             return Turn(
                 ToolUse("StructuredOutput", {"answers": [verdict]} if is_gate else {"passed": not bad, "score": 3})
             )
-        for word, turn in {"hang": Hang(), "no key": ApiError(401), "refuse": Turn(stop_reason="refusal")}.items():
+        for word, turn in {"HANG": Hang(), "KEY": ApiError(401), "REFUSE": Turn(stop_reason="refusal")}.items():
             if word in text:
                 return turn
         if asked.tool_results:
@@ -159,7 +159,7 @@ def agent() -> Callable[[MessagesRequest], Step]:
         if name == "sometimes":
             name = "right" if next(times) % 2 else "wrong"
         content = f"def load(path):\n    return open(path).read()  # {name}\n"
-        usage = Usage(output_tokens=60_000) if "dear" in text else Usage()
+        usage = Usage(output_tokens=min(60_000, asked.body["max_tokens"])) if "dear" in text else Usage()
         return Turn(ToolUse("Write", {"file_path": "src/load.py", "content": content}), usage=usage)
 
     return step
@@ -190,19 +190,27 @@ def test_twelve_tests_give_the_same_live_and_replayed_without_a_model(project, m
     live.stdout.fnmatch_lines(
         ["*2 of 4 passed*", "E*FAIL*quality: reads failed*", "E*src/load.py:2: failure: So it is.*"]
     )
-    live.stdout.fnmatch_lines(["E*the judge says no*", "E*score: 3"])
-    assert "site-packages/vibe_gate" not in live.stdout.str() and "vibe_gate/run" not in live.stdout.str()
+    live.stdout.fnmatch_lines_random(
+        [
+            "*2 of 4 passed*",
+            "E*FAIL*quality: reads failed*",
+            "E*src/load.py:2: failure: So it is.*",
+            "E*the judge says no*",
+            "E*score: 3",
+        ]
+    )
+    assert "vibe_gate/run" not in live.stdout.str(), "tracebacks end at the test's own line"
     noted = [
         each for each in ElementTree.parse(project.path / "live.xml").iter("property") if each.get("name") == "vibe"
     ]
-    assert len(noted) == 22 and all("'turns': " in each.get("value", "") for each in noted)
+    assert len(noted) == 20 and all("'turns': " in each.get("value", "") for each in noted)
 
 
 ENDS = """
 import pytest
 
 
-@pytest.mark.parametrize("word", ["hang", "no key", "refuse"])
+@pytest.mark.parametrize("word", ["HANG", "KEY", "REFUSE"])
 def test_ends(vibe, vibe_repo, word):
     vibe.sync.run("fixer", word, timeout_s=8)
 
@@ -234,7 +242,7 @@ def test_what_cannot_be_decided_is_skipped_and_what_cannot_be_run_is_an_error(pr
         use(monkeypatch, model)
         done = project.runpytest_subprocess("-rA", "--vibe-wire=live")
     done.assert_outcomes(skipped=2, failed=1, errors=3)
-    done.stdout.fnmatch_lines(
+    done.stdout.fnmatch_lines_random(
         [
             "E*InfrastructureError: fixer: HTTP 401*",
             "E*UsageError: There is no agent 'fixr'; did you mean 'fixer'?",
@@ -264,15 +272,15 @@ def test_workers_share_the_budget_of_the_session(project, monkeypatch):
     with answering(agent(), repeat_last=True) as model:
         use(monkeypatch, model)
         done = project.runpytest_subprocess("-n2", "-v", "-rs", "--vibe-wire=live", "--vibe-max-usd=1.3")
-        asked = [one for one in model.script.requests if not one.tool_results]
+        tokens = [min(60_000, one.body["max_tokens"]) for one in model.script.requests if not one.tool_results]
     done.stdout.fnmatch_lines(["vibe-gate: agents may cost $1.30, $0.65 for each of 2 workers", "SKIPPED*budget*"])
-    assert len(asked) == 2, "each costs 0.6 USD"
+    assert 1.0 < sum(tokens) * 10 / 1e6 < 1.3, "10 USD for a million tokens"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["-n2"], ["-p", "no:xdist"]], ids=["xdist", "one"])
 def test_ctrl_c_leaves_no_agent(project, monkeypatch, arguments):
-    project.makepyfile(test_hang="def test_a(vibe, vibe_repo):\n    vibe.sync.run('fixer', 'hang')\n")
+    project.makepyfile(test_hang="def test_a(vibe, vibe_repo):\n    vibe.sync.run('fixer', 'HANG')\n")
     with answering(agent(), repeat_last=True) as model:
         command = [
             sys.executable,
@@ -322,7 +330,7 @@ def test_without_a_cassette_a_test_is_skipped_or_with_strict_fails(project):
     project.makepyfile(test_plain=PLAIN)
     done = project.runpytest_inprocess("-rA")
     done.assert_outcomes(passed=2, skipped=1, failed=1, errors=1)
-    done.stdout.fnmatch_lines(
+    done.stdout.fnmatch_lines_random(
         [
             "E*The marker vibe takes timeout_s, max_usd, repeat, pass_rate as keywords, not repeet.",
             "*1 of 3 passed; 2 must*",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -58,6 +59,33 @@ class DefinitionFiles(dict[str, bytes]):
     def list(self, prefix: str) -> list[str]:
         """The paths below the folder."""
         return [path for path in self if path.startswith(f"{prefix}/")]
+
+
+class FolderFiles:
+    """The files of a working tree as they are on disk, as a DefinitionTree: for tests of its own definitions."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.resolve()
+
+    def read(self, path: str) -> bytes | None:
+        """The content; None if there is no such file, or a link leads to it."""
+        file = self._root / path
+        return file.read_bytes() if file.is_file() and file.resolve() == file else None
+
+    def links(self, prefix: str) -> list[str]:
+        """The links at the prefix and below it."""
+        return [path for path in self._below(prefix) if (self._root / path).is_symlink()]
+
+    def list(self, prefix: str) -> list[str]:
+        """The paths of the regular files below the folder."""
+        return [path for path in self._below(prefix) if self.read(path) is not None]
+
+    def _below(self, prefix: str) -> Iterator[str]:
+        top = self._root / prefix
+        found = [top] if top.is_symlink() else []
+        for folder, folders, files in os.walk(top):
+            found += [Path(folder, name) for name in (*folders, *files)]
+        yield from sorted(path.relative_to(self._root).as_posix() for path in found)
 
 
 def load_gate(tree: DefinitionTree, *, revision: str, origin: Origin) -> Gate | None:

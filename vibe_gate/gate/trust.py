@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from vibe_gate.domain import escape, in_ci, paths
@@ -26,7 +27,7 @@ from vibe_gate.domain.summary import PolicyChange
 from vibe_gate.domain.verdict import Finding, short
 from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate.authorship import agent_behind
-from vibe_gate.gate.loading import FOLDER, built_in_gate, load_gate
+from vibe_gate.gate.loading import FOLDER, FolderFiles, built_in_gate, load_gate
 from vibe_gate.gate.source import DefinitionTree
 from vibe_gate.git import Repository
 from vibe_gate.store import State
@@ -131,10 +132,10 @@ def trusted_revision(
     return repository.upstream_base() or before
 
 
-def own_gate(repository: Repository) -> Gate:
-    """The gate of the working tree as it is, for tests of its agents and rubrics; the built-in one if it has none."""
-    tree = repository.tree(repository.snapshot())
-    return load_gate(tree, revision=WORKTREE, origin="trusted") or built_in_gate(tree)
+def own_gate(root: Path) -> Gate:
+    """The gate of a working tree as its files are, for tests of its agents and rubrics; else the built-in one."""
+    files = FolderFiles(root)
+    return load_gate(files, revision=WORKTREE, origin="trusted") or built_in_gate(files)
 
 
 def waivers(state: State, gate: Gate, environ: Mapping[str, str], today: date) -> Waivers:

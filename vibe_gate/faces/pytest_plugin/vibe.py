@@ -17,7 +17,7 @@ from vibe_gate.agent import Stop
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import ReviewRequest
-from vibe_gate.domain.gate import Budget, Gate
+from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GatewayError, InfrastructureError, UsageError
@@ -26,7 +26,6 @@ from vibe_gate.faces.pytest_plugin import REPETITION
 from vibe_gate.faces.pytest_plugin.wire import NO_CASSETTE, Inconclusive, Limits, TestWire, difference, own_environ
 from vibe_gate.gate import trust
 from vibe_gate.gateway import find_upstream
-from vibe_gate.git import open_repository
 from vibe_gate.report import words
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
@@ -48,19 +47,14 @@ JUDGE = """\
 You judge what a coding agent did to a repository. Your working directory holds the files as the agent left them; read \
 them where the question needs it. Give one answer, in the form that is asked for."""
 
-_GATE = pytest.StashKey[Gate | None]()
+_GATE = pytest.StashKey[Gate]()
 
 
-def gate_of(config: pytest.Config) -> Gate | None:
-    """The gate of the project under test, as its working tree has it when the first test asks; None outside of git."""
+def gate_of(config: pytest.Config) -> Gate:
+    """The gate of the project under test, as its files are when the first test asks. DefinitionError."""
     if _GATE not in config.stash:
-        try:
-            with open_repository(config.rootpath, own_environ()) as repository:
-                config.stash[_GATE] = trust.own_gate(repository)
-        except UsageError as error:
-            if type(error) is not UsageError:  # mistakes in its definitions
-                raise
-            config.stash[_GATE] = None
+        around = (folder for folder in (config.rootpath, *config.rootpath.parents) if (folder / ".git").exists())
+        config.stash[_GATE] = trust.own_gate(next(around, config.rootpath))
     return config.stash[_GATE]
 
 
@@ -314,11 +308,9 @@ class Vibe:
     ) -> WorkflowRun:
         """Carry out a run within its limits, and note what it was. GateError."""
         gate = gate_of(self.task.config)
-        budget = gate.file.budget if gate else Budget()
-        with self._wire.limit(max_cost_usd or budget.max_cost_usd) as spending:
+        with self._wire.limit(max_cost_usd or gate.file.budget.max_cost_usd) as spending:
             review = ReviewRequest(
                 Selection("worktree"),
-                definitions=trust.WORKTREE,
                 max_cost_usd=spending.limit_usd,
                 deadline_s=timeout_s or self._marked.timeout_s,
                 wire=self._wire.mode,
