@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
@@ -181,21 +181,25 @@ def recording(begun: Begun) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """What checks and judges answered about a change, and what may be let pass of it."""
+    """What checks and judges answered about a change, what may be let pass of it, and what that comes to."""
 
     subject: ReviewSubject
     checks: CheckResults
     waivers: Waivers
     impact: trust.PolicyImpact
     answers: JudgeResult
+    verdict: RunVerdict
 
-    def verdict(self, *, intact: bool = True) -> RunVerdict:
-        """What the answers come to; `intact`: what was reviewed is still what is there."""
-        subject, answers = self.subject, self.answers
-        intact = intact and answers.intact
-        return assemble_verdict(
-            subject.change, subject.rubrics, self.checks, answers, self.waivers, self.impact, intact=intact
-        )
+    def summary(self, repository: Repository, run: RunContext) -> Summary:
+        """The summary of a run that is this gate alone."""
+        changes = trust.policy_changes(self.impact, partial(repository.file_patch, self.subject.change))
+        return assemble.summarize(self.subject, run, self.answers, self.verdict, changes)
+
+    def issuer(self, repository: Repository, run: RunContext, summary: Summary) -> ReceiptIssuer:
+        """What makes the receipt of a run with this summary."""
+        change, gate, verdict = self.subject.change, self.subject.gate, self.verdict
+        policy = self.impact.fingerprint
+        return ReceiptIssuer(repository, change, gate, run, summary, self.answers, policy, verdict.waivers)
 
 
 async def gate_stage(
@@ -224,7 +228,9 @@ async def gate_stage(
 
         context = JudgeContext(request, subject, repository, run, shared)
         answers = _reused(context, checks) or await _ask(context, progress)
-    return GateResult(subject, checks, waivers, impact, answers)
+    intact = answers.intact
+    verdict = assemble_verdict(change, subject.rubrics, checks, answers, waivers, impact, intact=intact)
+    return GateResult(subject, checks, waivers, impact, answers, verdict)
 
 
 def _conduct(subject: ReviewSubject, repository: Repository, run: RunContext) -> tuple[Conduct, ...]:
@@ -240,16 +246,16 @@ def _conduct(subject: ReviewSubject, repository: Repository, run: RunContext) ->
 
 
 def _concluded(judged: GateResult, repository: Repository, run: RunContext) -> Review:
-    change, gate, answers = judged.subject.change, judged.subject.gate, judged.answers
-    verdict = judged.verdict(intact=is_still_there(repository, change))
-    changes = trust.policy_changes(judged.impact, partial(repository.file_patch, change))
-    summary = assemble.summarize(judged.subject, run, answers, verdict, changes)
-    issuer = ReceiptIssuer(repository, change, gate, run, summary, answers, judged.impact.fingerprint, verdict.waivers)
+    change, verdict = judged.subject.change, judged.verdict
+    verdict = replace(verdict, intact=verdict.intact and is_still_there(repository, change))
+    judged = replace(judged, verdict=verdict)
+    summary = judged.summary(repository, run)
+    issuer = judged.issuer(repository, run, summary)
     summary = seal(run, summary, verdict.waivers, issuer)
     expired = judged.waivers.remarks(summary.findings, [file.path for file in change.files])
-    told = assemble.notes(run, answers, judged.checks, verdict)
+    told = assemble.notes(run, judged.answers, judged.checks, verdict)
     notes = (*repository.remarks, *told, *expired, captured_note(run), issuer.note)
-    return Review(summary, tuple(run.redactor.text(note) for note in notes if note), gate)
+    return Review(summary, tuple(run.redactor.text(note) for note in notes if note), judged.subject.gate)
 
 
 def captured_note(run: RunContext) -> str:

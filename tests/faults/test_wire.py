@@ -6,8 +6,9 @@ import pytest
 from scripted_messages_api import ApiError, Fault, Hang, ToolUse, Turn
 from wire import answering, costing, hold, task_in
 
+from vibe_gate.domain.summary import Cost
 from vibe_gate.domain.wire import Ending
-from vibe_gate.gateway import Gateway, Spending, Wire, find_upstream
+from vibe_gate.gateway import Gateway, Wire, find_upstream
 
 pytestmark = pytest.mark.slow
 
@@ -15,7 +16,7 @@ OK = {"ok": True}
 HELLO = "hello " * 50
 
 
-def judged(model, place, environ, budget: float = 1.0, **changes) -> tuple[Ending, Spending]:
+def judged(model, place, environ, budget: float = 1.0, **changes) -> tuple[Ending, Cost]:
     """One session through a live gateway."""
     with Gateway(find_upstream(model.environ), Wire("live"), budget, str) as gateway:
         ending, _ = hold(task_in(place, gateway.url("judge"), environ, **{"timeout_s": 60, **changes}))
@@ -35,7 +36,7 @@ def test_an_error_of_the_api_is_named_with_what_to_do(tmp_path, environ, status,
         ending, spent = judged(model, tmp_path, environ)
     assert ending.status == "api_error" and ending.answer is None
     assert ending.detail.startswith(f"HTTP {status}: ") and advice in ending.detail
-    assert spent == Spending()
+    assert spent == Cost()
 
 
 @pytest.mark.parametrize("fault", [Fault("drop"), Fault("close"), Fault("garbage"), Fault("error")])
@@ -76,7 +77,7 @@ def test_a_budget_reached_on_the_way_ends_the_session_there(tmp_path, environ):
         ending, spent = judged(model, tmp_path, environ, budget=0.07)
     assert (ending.status, ending.detail) == ("budget", "The budget of this run is reached.")
     assert len(model.api.log) == 1
-    assert spent.budget_reached and spent.usd <= 0.07
+    assert spent.usd <= 0.07
 
 
 def test_an_answer_cut_by_the_budget_is_a_matter_of_budget(tmp_path, environ):
@@ -84,8 +85,8 @@ def test_an_answer_cut_by_the_budget_is_a_matter_of_budget(tmp_path, environ):
         return Turn("half", stop_reason="max_tokens", usage=costing(request.body["max_tokens"]))
 
     with answering(half, repeat_last=True) as model:
-        ending, spent = judged(model, tmp_path, environ, budget=0.2)
-    assert ending.status == "budget" and spent.budget_reached
+        ending, _ = judged(model, tmp_path, environ, budget=0.2)
+    assert (ending.status, ending.detail) == ("budget", "The budget of this run is reached.")
     assert len(model.api.log) == 1
 
 

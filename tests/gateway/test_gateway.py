@@ -25,9 +25,10 @@ from scripted_messages_api import ApiError, DropConnection, Fault, Text, Thinkin
 from wire import KEY, answering, costing, hold, task_in
 
 from vibe_gate.domain import wire
+from vibe_gate.domain.summary import Cost
 from vibe_gate.domain.wire import ModelCost, SessionCost
 from vibe_gate.errors import GatewayError, UsageError
-from vibe_gate.gateway import Gateway, Spending, Upstream, Wire, find_upstream, wire_from
+from vibe_gate.gateway import Gateway, Upstream, Wire, find_upstream, wire_from
 from vibe_gate.gateway.cassette import joined
 from vibe_gate.gateway.ledger import Ledger
 from vibe_gate.gateway.normal import digest, normal_request
@@ -124,7 +125,15 @@ def test_a_cloud_is_passed_through_with_its_own_variables(tmp_path):
             "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / ".aws" / "credentials"),
         }
         gateway.settle("judge", "", SessionCost(10, 20, {"sonnet": ModelCost(1.5, "unknown")}))
-        assert gateway.spent() == Spending(1.5, "unknown", 10, 20, {"judge": 1.5}, {"sonnet": 1.5}, True)
+        spent = Cost(
+            usd=1.5,
+            basis="unknown",
+            input_tokens=10,
+            output_tokens=20,
+            by_node={"judge": 1.5},
+            by_model={"sonnet": 1.5},
+        )
+        assert (gateway.spent(), gateway.ledger.reached) == (spent, True)
     with pytest.raises(GatewayError, match="cannot be recorded"):
         Gateway(find_upstream(environ), Wire("record", tmp_path), 1.0, same)
 
@@ -216,7 +225,7 @@ def test_faults_of_the_model_pass_as_they_are():
         status, headers, raw = ask(gateway.url("judge"))
         assert (status, headers["retry-after"], message(raw)) == (429, "7", "slow down")
         assert ask(gateway.url("judge"))[0] == 529
-        assert gateway.spent() == Spending()
+        assert gateway.spent() == Cost()
 
 
 def test_a_model_that_is_not_there_is_said_in_a_sentence():
@@ -225,7 +234,7 @@ def test_a_model_that_is_not_there_is_said_in_a_sentence():
         address = f"http://127.0.0.1:{taken.getsockname()[1]}"
     with Gateway(find_upstream({"ANTHROPIC_BASE_URL": address}), LIVE, 1.0, same) as gateway:
         status, _, raw = ask(gateway.url("judge"))
-        assert (status, gateway.spent()) == (502, Spending())
+        assert (status, gateway.spent()) == (502, Cost())
     assert message(raw) == "127.0.0.1 cannot be reached, or closed the connection without an answer."
     with answering(DropConnection()) as model, opened(model) as gateway:
         assert ask(gateway.url("judge"))[0] == 502
@@ -331,7 +340,7 @@ def test_a_request_that_the_budget_does_not_pay_for_never_leaves():
         assert ask(url)[0] == 200
         status, _, raw = ask(url)
         assert (status, wire.BUDGET_REACHED in message(raw)) == (wire.REFUSED_STATUS, True)
-        assert gateway.spent().budget_reached
+        assert gateway.ledger.reached
     assert len(model.script.requests) == 1
 
 
@@ -352,7 +361,7 @@ def test_sessions_at_the_same_time_do_not_overspend_together():
         with ThreadPoolExecutor(8) as pool:
             statuses = [status for status, _, _ in pool.map(ask, urls)]
         spent = gateway.spent()
-    assert 0.4 < spent.usd <= 0.5 and spent.budget_reached
+    assert 0.4 < spent.usd <= 0.5 and gateway.ledger.reached
     assert statuses.count(200) == len(model.script.requests)
     assert statuses.count(200) + statuses.count(wire.REFUSED_STATUS) == 8
 
@@ -449,7 +458,7 @@ def test_what_was_recorded_is_replayed_without_upstream_and_for_nothing(tmp_path
         live = record(model, tmp_path / "c", ASK)
     status, raw, gateway = replayed(tmp_path / "c", ASK)
     assert (status, texts(raw)) == (200, texts(live))
-    assert gateway.spent() == Spending() and gateway.unmatched == []
+    assert gateway.spent() == Cost() and gateway.unmatched == []
 
 
 def test_answers_in_one_piece_and_errors_are_replayed_too(tmp_path):

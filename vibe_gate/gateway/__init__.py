@@ -11,8 +11,7 @@ conversation into a cassette and replay it without network, key or cost.
 
 from __future__ import annotations
 
-from vibe_gate.gateway.ledger import Spending
 from vibe_gate.gateway.server import Gateway
 from vibe_gate.gateway.upstream import Mode, Upstream, Wire, find_upstream, wire_from
 
-__all__ = ["Gateway", "Mode", "Spending", "Upstream", "Wire", "find_upstream", "wire_from"]
+__all__ = ["Gateway", "Mode", "Upstream", "Wire", "find_upstream", "wire_from"]

@@ -149,7 +149,7 @@ class Exchange:
         cut = self._meter.stop_reason == "max_tokens"
         if cut and self._granted and self._meter.usage().output >= self._granted * USED_UP:
             if self._limit == wire.BUDGET_REACHED:
-                self._gateway.ledger.reached()
+                self._gateway.ledger.reached = True
             self._account.ended = self._limit
         elif not (cut and self._account.working):
             self._account.ended = wire.CONVERSATION_ENDED

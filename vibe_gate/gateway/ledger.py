@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from vibe_gate.domain import wire
-from vibe_gate.domain.summary import CostBasis
+from vibe_gate.domain.summary import Cost, CostBasis
 from vibe_gate.domain.wire import ModelCost, SessionCost
 from vibe_gate.gateway.prices import cost, price_of
 from vibe_gate.gateway.usage import CHARACTERS_PER_TOKEN, Usage
@@ -24,19 +24,6 @@ FAIR_TOKENS = 16_000
 
 OVERHEAD_TOKENS = 500
 """What the API itself adds to a request with tools, beyond its bytes: about 350 tokens."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spending:
-    """What the run's models cost until now: USD, tokens (input with cache), by node id and by model name."""
-
-    usd: float = 0.0
-    basis: CostBasis = "none"
-    input_tokens: int = 0
-    output_tokens: int = 0
-    by_node: Mapping[str, float] = field(default_factory=dict)
-    by_model: Mapping[str, float] = field(default_factory=dict)
-    budget_reached: bool = False
 
 
 @dataclass(slots=True)
@@ -129,7 +116,8 @@ class Ledger:
         self._accounts: list[Account] = []
         self._usd = 0.0
         self._rates: dict[str, float] = {}  # of models without a listed price: share of the dearest's
-        self._reached = False
+        self.reached = False
+        """Whether the budget refused a request, or cut an answer short."""
         self._closed = False
 
     def account(self, node_id: str, ceiling_usd: float | None = None, working: bool = False) -> Account:
@@ -164,7 +152,7 @@ class Ledger:
                 if account.limit == wire.CEILING_REACHED and not account.open:
                     return None
                 if not self._open:
-                    self._reached = True
+                    self.reached = True
                     return None
                 self._changed.wait()
         return None
@@ -212,17 +200,12 @@ class Ledger:
             account.by_model.update(counted.by_model)
             account.input_tokens, account.output_tokens = counted.input_tokens, counted.output_tokens
             self._usd += counted.usd
-            self._reached = self._reached or self._usd >= self._budget
+            self.reached = self.reached or self._usd >= self._budget
         self._on_settled(counted.usd, node_id)
         return counted
 
-    def reached(self) -> None:
-        """The budget cut an answer short."""
-        with self._changed:
-            self._reached = True
-
-    def spent(self) -> Spending:
-        """What was spent until now."""
+    def spent(self) -> Cost:
+        """What was spent until now; tokens of input with those of the cache."""
         by_node: dict[str, float] = defaultdict(float)
         by_model: dict[str, float] = defaultdict(float)
         with self._changed:
@@ -234,7 +217,10 @@ class Ledger:
             read = sum(account.input_tokens for account in self._accounts)
             written = sum(account.output_tokens for account in self._accounts)
             basis: CostBasis = "unknown" if "unknown" in bases else "known" if bases else "none"
-            return Spending(sum(by_node.values()), basis, read, written, by_node, by_model, self._reached)
+            usd = round(sum(by_node.values()), 6)
+            return Cost(
+                usd=usd, basis=basis, input_tokens=read, output_tokens=written, by_node=by_node, by_model=by_model
+            )
 
     def close(self, patience_s: float) -> None:
         """No request waits any longer; for those under way to be settled, this waits so many seconds at most."""

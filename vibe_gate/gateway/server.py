@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from vibe_gate.domain.summary import Cost
 from vibe_gate.domain.wire import SessionCost
 from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.cassette import Cassette
 from vibe_gate.gateway.exchange import Server
-from vibe_gate.gateway.ledger import Account, Ledger, Spending
+from vibe_gate.gateway.ledger import Account, Ledger
 from vibe_gate.gateway.upstream import Upstream, Wire
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Gateway:
         """Where a replayed session's commands said something else than in the recording."""
         return self.cassette.notes if self.cassette else ()
 
-    def spent(self) -> Spending:
+    def spent(self) -> Cost:
         """What was spent until now; nothing in replay."""
         return self.ledger.spent()
 

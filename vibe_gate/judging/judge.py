@@ -27,7 +27,7 @@ from vibe_gate.domain.gate import Budget
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost
 from vibe_gate.domain.verdict import NO_KEY
-from vibe_gate.gateway import Gateway, Spending, Upstream, Wire, find_upstream, wire_from
+from vibe_gate.gateway import Gateway, Upstream, Wire, find_upstream, wire_from
 from vibe_gate.git import Export, Repository
 from vibe_gate.judging.assemble import JudgeResult
 from vibe_gate.judging.surroundings import surroundings
@@ -163,7 +163,7 @@ class JudgeContext:
 @dataclass(frozen=True, slots=True)
 class _Asked:
     votes: Mapping[str, RubricVotes]
-    spending: Spending
+    cost: Cost
     notes: tuple[str, ...]
     intact: bool
 
@@ -199,9 +199,7 @@ async def judge(context: JudgeContext, tell: Callable[[str], None]) -> JudgeResu
         tell(f"asking about {', '.join(dict.fromkeys(question.rubric.id for question in missing))}")
         asked = await _ask(context, missing, wire, upstream)
         notes = (*_keep(answers, asked, context), *asked.notes) if writes else asked.notes
-    result = replace(
-        _result(questions, known, asked.votes), cost=cost_of(asked.spending), notes=notes, intact=asked.intact
-    )
+    result = replace(_result(questions, known, asked.votes), cost=asked.cost, notes=notes, intact=asked.intact)
     if not (writes and asked.intact):
         return result
     return replace(result, questions={name: context.keys()[name] for name in result.answered_now})
@@ -254,7 +252,7 @@ async def _ask(context: JudgeContext, questions: list[RubricQuestion], wire: Wir
         with run.deadline.interrupting():
             intact = after.unchanged() and before.unchanged()
         spent = session.gateway.spent()
-    if spent.budget_reached:
+    if session.gateway.ledger.reached:
         _tell_budget(run, session.limit_usd, spent, votes)
     return _Asked(votes, spent, tuple(session.notes()), intact)
 
@@ -272,10 +270,10 @@ def _limit(budget: Budget, spending: DaySpending, now: datetime) -> float:
     return min(budget.max_cost_usd, left)
 
 
-def _tell_budget(run: RunContext, budget: float, spent: Spending, votes: Mapping[str, RubricVotes]) -> None:
+def _tell_budget(run: RunContext, budget: float, spent: Cost, votes: Mapping[str, RubricVotes]) -> None:
     missing = dict.fromkeys(item for cast in votes.values() if cast.stopped for item in cast.unreviewed)
     not_asked = [{"path": item.path, "line": item.line, "end_line": item.end_line} for item in missing]
-    run.record.event("budget.reached", limit_usd=budget, usd=round(spent.usd, 6), not_asked=not_asked)
+    run.record.event("budget.reached", limit_usd=budget, usd=spent.usd, not_asked=not_asked)
 
 
 def _keep(answers: AnswerCache, asked: _Asked, context: JudgeContext) -> tuple[str, ...]:
@@ -305,16 +303,4 @@ def _result(
         votes={name: tuple(votes[key] for key in keys) for name, keys in complete.items()},
         cached=frozenset(complete.keys() - asked),
         partly_cached=frozenset(name for name in asked if any(key not in (new or {}) for key in complete[name])),
-    )
-
-
-def cost_of(spending: Spending) -> Cost:
-    """The spending as a summary has it."""
-    return Cost(
-        usd=round(spending.usd, 6),
-        basis=spending.basis,
-        input_tokens=spending.input_tokens,
-        output_tokens=spending.output_tokens,
-        by_node=dict(spending.by_node),
-        by_model=dict(spending.by_model),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from vibe_gate.domain.change import Change
@@ -12,16 +11,14 @@ from vibe_gate.domain.summary import CacheUse, Cost, Summary
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.gate import trust
 from vibe_gate.judging import assemble
-from vibe_gate.judging.assemble import RunVerdict
 from vibe_gate.judging.decide import exit_code
-from vibe_gate.judging.judge import cost_of
 from vibe_gate.receipts.issue import ReceiptIssuer
 from vibe_gate.review import GateResult, Review, captured_note, is_still_there, keep_contents, seal
 from vibe_gate.run.result import StageResult
 from vibe_gate.run.resume import plus
 from vibe_gate.run.stages import Stages
 
-_WORST_FIRST: tuple[RunOutcome, ...] = ("fail", "error", "inconclusive")
+_WORST_FIRST: tuple[RunOutcome, ...] = ("fail", "error", "inconclusive", "pass")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,20 +45,6 @@ class WorkflowRun:
     """Whether the patch was put into the working tree."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """A gate whose verdict still counts; `node` is its stage's."""
-
-    node: str
-    gate: GateResult
-    verdict: RunVerdict
-
-    @property
-    def rubrics(self) -> frozenset[str]:
-        """What it asked."""
-        return frozenset(rubric.id for rubric in self.gate.subject.rubrics)
-
-
 def concluded(
     id: str, stages: Stages, problem: tuple[RunOutcome, str] | None, *, reviewing: bool = False
 ) -> WorkflowRun:
@@ -72,15 +55,20 @@ def concluded(
     keep_contents(tree.repository, change, run)
     if patch:
         run.record.made(patch)
-    judged = list(_gates(stages))
-    about = [one for one in judged if one.gate.subject.change is change] if reviewing else _about_now(stages, judged)
-    stale = [] if reviewing else _not_judged_again(judged, about)
+    judged = [result.gate for result in stages.results if result.gate]
+    stale: list[GateResult] = []
+    if reviewing:
+        about = [one for one in judged if one.subject.change is change]
+    else:  # those about the files as they are in the end: none of them takes a fail of another back
+        about = [one for one in judged if one.subject.change.after in stages.trees()]
+        stale = _not_judged_again(judged, about)
     gates = [*stale, *about]
     still = is_still_there(tree.repository, change)  # true of what only the workspace holds
     intact = all(one.verdict.intact for one in gates) and still
     outcome = problem[0] if problem else _outcome(stages, about, stale, reviewing=reviewing)
     for one in stale:
-        stages.notes.append(f"{one.node}: {one.verdict.outcome}, and what changed since was not judged by its rubrics.")
+        what = f"{one.verdict.outcome}, and what changed since was not judged by its rubrics."
+        stages.notes.append(f"{one.subject.stage}: {what}")
     if reviewing and not gates:
         stages.notes.append("No rubrics were asked about the change as it is, so there is no verdict about it.")
     summary = _summary(id, stages, change, gates, outcome if intact else "error", intact=intact)
@@ -106,7 +94,7 @@ def concluded(
     )
 
 
-def _outcome(stages: Stages, about: list[_Judged], stale: list[_Judged], *, reviewing: bool) -> RunOutcome:
+def _outcome(stages: Stages, about: list[GateResult], stale: list[GateResult], *, reviewing: bool) -> RunOutcome:
     """The worst of the verdicts that count and, but for a review, of the stages that no other that ran comes after."""
     leaves = () if reviewing else stages.latest()
     found = {result.outcome for result in stages.results if result.node in leaves}
@@ -116,49 +104,26 @@ def _outcome(stages: Stages, about: list[_Judged], stale: list[_Judged], *, revi
     return next((one for one in _WORST_FIRST if one in found), "pass")
 
 
-def _gravity(outcome: RunOutcome) -> int:
-    """The worse, the higher."""
-    return len(_WORST_FIRST) - _WORST_FIRST.index(outcome) if outcome in _WORST_FIRST else 0
-
-
-def _gates(stages: Stages) -> Iterator[_Judged]:
-    """Every gate that ran, in their order."""
-    for result in stages.results:
-        if result.gate and result.verdict:
-            yield _Judged(result.node, result.gate, result.verdict)
-
-
-def _about_now(stages: Stages, judged: list[_Judged]) -> list[_Judged]:
-    """Those about the files as they are in the end: none of them takes a fail of another back."""
-    trees = stages.trees()
-    return [one for one in judged if one.gate.subject.change.after in trees]
-
-
-def _not_judged_again(judged: list[_Judged], about: list[_Judged]) -> list[_Judged]:
+def _not_judged_again(judged: list[GateResult], about: list[GateResult]) -> list[GateResult]:
     """Those about other files that did not pass, and of which a rubric was not asked again about later ones."""
-    counted, again = {one.node for one in about}, frozenset[str]().union(*(one.rubrics for one in about))
-    last = {rubric: one.gate.subject.change.after for one in judged for rubric in one.rubrics}
+    last = {rubric.id: one.subject.change.after for one in judged for rubric in one.subject.rubrics}
+    again = {rubric.id for one in about for rubric in one.subject.rubrics}
+    open_ = {rubric: tree for rubric, tree in last.items() if rubric not in again}
     return [
         one
         for one in judged
-        if one.node not in counted
-        and one.verdict.outcome != "pass"
-        and any(last[rubric] == one.gate.subject.change.after for rubric in one.rubrics - again)
+        if one.verdict.outcome != "pass"
+        and any(open_.get(rubric.id) == one.subject.change.after for rubric in one.subject.rubrics)
     ]
 
 
 def _summary(
-    id: str, stages: Stages, change: Change, gates: list[_Judged], outcome: RunOutcome, *, intact: bool
+    id: str, stages: Stages, change: Change, gates: list[GateResult], outcome: RunOutcome, *, intact: bool
 ) -> Summary:
     """The run's summary: rubrics and findings of the gates that count, the cost of all its stages."""
     run, subject, repository = stages.run, stages.begun.subject, stages.tree.repository
-    parts = []
-    for one in sorted(
-        gates, key=lambda one: _gravity(one.verdict.outcome)
-    ):  # of a rubric asked twice the worst is last
-        diff = partial(repository.file_patch, one.gate.subject.change)
-        policy = trust.policy_changes(one.gate.impact, diff)
-        parts.append(assemble.summarize(one.gate.subject, run, one.gate.answers, one.verdict, policy))
+    worst_last = sorted(gates, key=lambda one: -_WORST_FIRST.index(one.verdict.outcome))  # of a rubric asked twice
+    parts = [one.summary(repository, run) for one in worst_last]
     return assemble.of_workflow(id, subject, run, change, outcome).model_copy(
         update={
             "exit_code": exit_code(
@@ -171,28 +136,26 @@ def _summary(
             "cache": CacheUse(
                 hits=sum(part.cache.hits for part in parts), misses=sum(part.cache.misses for part in parts)
             ),
-            "cost": plus(stages.earlier.cost, cost_of(stages.session.gateway.spent()) if stages.session else Cost()),
+            "cost": plus(stages.earlier.cost, stages.session.gateway.spent() if stages.session else Cost()),
         }
     )
 
 
-def _issuer(stages: Stages, change: Change, gates: list[_Judged], summary: Summary) -> ReceiptIssuer | None:
+def _issuer(stages: Stages, change: Change, gates: list[GateResult], summary: Summary) -> ReceiptIssuer | None:
     """What makes the receipt: of a run whose one gate that counts is about exactly what the run left."""
     if len(gates) != 1 or gates[0].verdict.outcome != summary.outcome:
         return None
-    judged, verdict = gates[0].gate, gates[0].verdict
-    if (judged.subject.change.before, judged.subject.change.after) != (change.before, change.after):
+    about = gates[0].subject.change
+    if (about.before, about.after) != (change.before, change.after):
         return None
-    gate, policy = judged.subject.gate, judged.impact.fingerprint
-    repository, answers = stages.tree.repository, judged.answers
-    return ReceiptIssuer(repository, change, gate, stages.run, summary, answers, policy, verdict.waivers)
+    return gates[0].issuer(stages.tree.repository, stages.run, summary)
 
 
-def _notes(stages: Stages, gates: list[_Judged]) -> Iterator[str]:
+def _notes(stages: Stages, gates: list[GateResult]) -> Iterator[str]:
     yield from stages.tree.repository.remarks
     yield from (f"{result.node}: {result.reason}" for result in stages.results if result.reason)
     for one in gates:
-        yield from assemble.notes(stages.run, one.gate.answers, one.gate.checks, one.verdict)
+        yield from assemble.notes(stages.run, one.answers, one.checks, one.verdict)
     if stages.run.record.lost:
         yield f"Unrecorded: {stages.run.record.lost}"
     yield captured_note(stages.run)

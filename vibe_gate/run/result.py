@@ -61,10 +61,14 @@ class StageResult:
     answer: Mapping[str, Any] | None = None
     session_id: str = ""
     patch: bytes = field(default=b"", repr=False)
-    verdict: RunVerdict | None = field(default=None, repr=False)
     gate: GateResult | None = field(default=None, repr=False)
     bundle: Path | None = None
     error: Exception | None = None
+
+    @property
+    def verdict(self) -> RunVerdict | None:
+        """What the rubrics came to."""
+        return self.gate.verdict if self.gate else None
 
     @property
     def passed(self) -> bool:

@@ -86,5 +86,5 @@ async def _until(
         stages.explain(deciding, reason)
     return replace(
         last, node=deciding.node, outcome=deciding.outcome, reason=reason, before=done.results[0].before,
-        verdict=deciding.verdict, gate=deciding.gate,
+        gate=deciding.gate,
     )  # fmt: skip

@@ -200,10 +200,8 @@ class Stages:
             self.run.record.event("edge.added", **{"from": node, "to": subject.checks_node})
             tell = partial(self._told, node)
             judged = await gate_stage(self.request, subject, tree.repository, self.run, tell, self._shared)
-            verdict = judged.verdict()
-            result = StageResult(
-                id=id, node=node, outcome=verdict.outcome, before=tree.now, after=tree.now, verdict=verdict, gate=judged
-            )
+            outcome = judged.verdict.outcome
+            result = StageResult(id=id, node=node, outcome=outcome, before=tree.now, after=tree.now, gate=judged)
         return self._ended(result, "DONE")
 
     def _agents_before(self, node: str) -> dict[str, str]:
