@@ -54,18 +54,20 @@ class Case:
 
 def read_cases(tree: DefinitionTree, rubrics: Iterable[Rubric]) -> tuple[list[Case], list[Mistake]]:
     """The cases of a tree by name, and every mistake in them; `rubrics` are those of the tree that are right."""
-    files, links = tree.list(CASES), tree.links(CASES)
     known = {rubric.id: rubric for rubric in rubrics}
+    inside: dict[str, dict[str, bool]] = {}  # by case, the paths in it ("" the folder itself), and which are links
+    for is_link, paths_ in ((False, tree.list(CASES)), (True, tree.links(CASES))):
+        for path in paths_:
+            name, _, rest = path.removeprefix(f"{CASES}/").partition("/")
+            if path != CASES and (rest or is_link or name.endswith(".toml")):
+                inside.setdefault(name, {})[rest] = is_link
     found: list[Mistake] = []
     cases = []
-    below = [path.removeprefix(f"{CASES}/") for path in (*files, *links)]
-    names = {path.split("/")[0] for path in below if "/" in path or f"{CASES}/{path}" in links}
-    for name in sorted(names - {""}):
+    for name, entries in sorted(inside.items()):
         folder = f"{CASES}/{name}"
-        own = list(_misplaced(folder, files, links))
-        path = f"{folder}/case.toml"
-        if path in files:
-            source = read_toml(path, tree.read(path) or b"")
+        own = list(_misplaced(folder, entries))
+        if entries.get("case.toml") is False:
+            source = read_toml(f"{folder}/case.toml", tree.read(f"{folder}/case.toml") or b"")
             if isinstance(source, Mistake):
                 own.append(source)
             elif file := validated(CaseFile, source.tables, (), source, own):
@@ -75,25 +77,32 @@ def read_cases(tree: DefinitionTree, rubrics: Iterable[Rubric]) -> tuple[list[Ca
     return cases, found
 
 
-def _misplaced(folder: str, files: list[str], links: list[str]) -> Iterator[Mistake]:
+def _misplaced(folder: str, entries: dict[str, bool]) -> Iterator[Mistake]:
     """What is wrong with the folder itself. Links are content below `before` and `after`, and nowhere else."""
-    sides = tuple(f"{folder}/{side}/" for side in SIDES)
-    own = [path for path in links if f"{path}/".startswith(f"{folder}/") and not path.startswith(sides)]
-    for path in own:
-        what = "symbolic links (and submodules) are not followed"
-        yield Mistake(paths.quote(path), 1, "", what, "put the file or folder itself here")
-    if folder in own:
+    other = set()
+    for path, is_link in entries.items():
+        top, slash, _ = path.partition("/")
+        shown = paths.quote(f"{folder}/{path}".rstrip("/"))
+        if is_link and not (slash and top in SIDES):
+            what = "symbolic links (and submodules) are not followed"
+            yield Mistake(shown, 1, "", what, "put the file or folder itself here")
+        elif not slash and top in ("", *SIDES):
+            advice = "a case is .vibe-gate/cases/NAME/case.toml" if not top else ""
+            yield Mistake(shown, 1, "", "a file stands where a folder belongs", advice)
+        elif slash and top not in (*SIDES, "cassette"):
+            other.add(top)
+    if "" in entries:
         return
-    for path in files:
-        if f"{path}/" in sides:
-            yield Mistake(paths.quote(path), 1, "", "a file stands where a folder belongs")
     shown = paths.quote(folder)
+    for top in sorted(other):
+        advice = suggestion(top, (*SIDES, "cassette"), "a case has")
+        yield Mistake(paths.quote(f"{folder}/{top}"), 1, "", "unknown folder", advice)
     if not is_identifier(folder.rsplit("/", 1)[-1]):
         advice = 'use lower-case letters, digits, ".", "_" and "-", at most 64'
         yield Mistake(shown, 1, "", "not the name of a case", advice)
-    if f"{folder}/case.toml" not in files:
+    if "case.toml" not in entries:
         yield Mistake(shown, 1, "", "no case.toml", "write one, or move the folder away")
-    if not any(path.startswith(sides) for path in (*files, *links)):
+    if not any(path.startswith(("before/", "after/")) for path in entries):
         yield Mistake(shown, 1, "", "no file in before/ or after/", "put the two sides of the change there")
 
 
