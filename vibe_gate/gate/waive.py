@@ -197,14 +197,10 @@ def _runs(repository: Repository, now: datetime) -> Iterator[tuple[RunEntry, Sea
     """The sealed runs of the store, newest first, without those that git tracks or that were altered."""
     known = Provenance(now, repository.tracked(STORE))
     index = open_state(repository.common_dir).run_index(repository.root / STORE)
-    sealed = (entry for entry in find_bundles(repository.root, index=index) if entry.state == "sealed")
-    for entry in sealed:
-        if not known.foreign(entry.key, entry.run_id):
-            papers = None
+    for entry in find_bundles(repository.root, known, index):
+        if entry.state == "sealed":
             with contextlib.suppress(IntegrityError, StorageError):
-                papers = read_bundle(repository.root / entry.bundle).documents
-            if papers is not None:
-                yield entry, papers
+                yield entry, read_bundle(repository.root / entry.bundle).documents
 
 
 _HEAD = """\
