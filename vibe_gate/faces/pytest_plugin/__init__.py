@@ -2,7 +2,7 @@
 
 vibe    `Vibe`, what the fixture `vibe` gives a test          wire     cassettes, limits, and when a test is skipped
 repo    the repository of the fixture `vibe_repo`             repeat   one test, carried out several times
-cases   labelled cases of the project's rubrics as tests
+cases   labelled cases of the project's rubrics as tests      costs    what they cost, at the end
 
 Every pytest of this environment imports this file, so it imports pytest alone; the rest waits for a test that asks.
 """
@@ -139,3 +139,13 @@ def pytest_runtest_makereport(
 def pytest_report_teststatus(report: pytest.TestReport | pytest.CollectReport) -> tuple[str, str, str] | None:
     """Count a test whose agent could not be run as an error, in whatever phase that was."""
     return ("error", "E", "ERROR") if report.failed and hasattr(report, "vibe_error") else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Show what agents cost, if any ran."""
+    reports = (report for some in terminalreporter.stats.values() for report in some)
+    if any(name == "vibe" for report in reports for name, _ in getattr(report, "user_properties", ())):
+        from vibe_gate.faces.pytest_plugin import costs
+
+        replayed = config.getoption("--vibe-wire") == "replay"
+        costs.write(terminalreporter, costs.ran(terminalreporter.stats), replayed=replayed)

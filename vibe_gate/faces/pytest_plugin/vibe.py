@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -90,6 +91,8 @@ class Vibe:
         self._executions: list[AgentExecution] = []
         self._done: dict[int, _Done] = {}
         self._begun = 0
+        self._usd = 0.0
+        self._most_usd = self._marked.max_usd or math.inf
         self._remarks: list[Callable[[RunResult], None]] = []
 
     # What a test calls
@@ -333,6 +336,7 @@ class Vibe:
     async def _note(self, run: WorkflowRun) -> None:
         """Write down what the run was, for reports; and the remarks that were made meanwhile."""
         summary, result = run.review.summary, read_bundle(run.bundle)
+        self._usd += summary.cost.usd
         remarks, self._remarks = self._remarks, []
         for write in remarks:
             write(result)
@@ -347,6 +351,7 @@ class Vibe:
             "model": ", ".join(dict.fromkeys(models)),
             "outcome": summary.outcome,
             "usd": None if summary.cost.basis == "unknown" else summary.cost.usd,
+            "over_budget": any(stage.status == "budget" for stage in run.results) or self._usd > self._most_usd,
             "tokens": summary.cost.input_tokens + summary.cost.output_tokens,
             "turns": len(models),
             "seconds": summary.duration_ms / 1000,
