@@ -13,6 +13,9 @@ from program import ROOT
 from repos import GOOD, RUBRIC, SWALLOWS, Repo, gated
 from wire import answering
 
+from vibe_gate.domain.verdict import CriterionResult, RubricResult
+from vibe_gate.gate.cases import Case, CaseFile
+from vibe_gate.run.cases import compare
 from vibe_gate.store import open_state
 
 pytest_plugins = ["pytester"]
@@ -152,3 +155,27 @@ def test_pytest_runs_cases_as_items_and_collects_no_test_that_a_case_holds(
     broken = pytester.runpytest_subprocess("--vibe-cases")
     assert broken.ret == pytest.ExitCode.USAGE_ERROR
     broken.stderr.fnmatch_lines([f"ERROR: --vibe-cases: {CASES}/asked/case.toml:1: rubric: is missing"])
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expect", "came_out", "rubric", "failed", "undecided"),
+    [
+        (None, {"a": "fail"}, "fail unanimous", "fail", 0, 0),
+        (None, {"a": "fail"}, "pass unanimous", "pass", 1, 0),
+        ("fail", {"a": "pass"}, "pass cache", "pass", 1, 0),
+        (None, {"a": "abstain"}, "abstain majority", "inconclusive", 0, 0),
+        (None, {"a": "abstain"}, "abstain none", "inconclusive", 0, 1),  # nobody was asked
+        (None, {"a": "pass"}, "error majority", "error", 0, 1),
+        ("inconclusive", {}, "abstain majority", "inconclusive", 0, 0),
+        ("inconclusive", {}, "abstain none", "inconclusive", 0, 1),
+        ("pass", {}, "abstain none", "pass", 0, 0),  # the rest was enough
+        ("pass", {}, "abstain none", "fail", 1, 0),  # another criterion failed
+        ("fail", {"a": "fail"}, "abstain none", "fail", 0, 1),
+    ],
+)
+def test_what_nobody_decided_is_neither_right_nor_wrong(outcome, expect, came_out, rubric, failed, undecided) -> None:
+    one, by = came_out.split()
+    criterion = CriterionResult(id="a", kind="judge", must=False, weight=1, outcome=one, decided_by=by, reason="So.")
+    result = RubricResult(id="quality", digest="", outcome=rubric, score=1, coverage=1, criteria=(criterion,))
+    file = CaseFile(schema=1, rubric="quality", outcome=outcome, expect=expect)
+    assert tuple(map(len, compare(Case("x", f"{CASES}/x", file), result))) == (failed, undecided)

@@ -5,6 +5,7 @@ Rubrics are those of the working tree: a case tests the rubric that is being edi
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -174,12 +175,10 @@ def _side(tree: Tree, case: Case, side: str) -> str:
 
 
 def _replace(cassette: Path, recording: Path) -> None:
-    """Put a recording in place of the files of an older one; a case that asked nothing has none."""
+    """Put a recording in place of an older one; a case that asked nothing has none."""
     try:
-        for old in cassette.glob("*.json"):
-            old.unlink()
-        for new in recording.glob("*.json"):
-            cassette.mkdir(exist_ok=True)
-            (cassette / new.name).write_bytes(new.read_bytes())
+        shutil.rmtree(cassette, ignore_errors=True)
+        if recording.exists():
+            shutil.copytree(recording, cassette)
     except OSError as error:
-        raise StorageError(f"{cassette} cannot be written: {error.strerror}.") from error
+        raise StorageError(f"{cassette} cannot be written: {error.strerror or error}.") from error
