@@ -42,8 +42,10 @@ def test_an_expression_that_never_ends_is_ended_beside_other_tasks(tmp_path, env
             )
         return await other
 
+    before, _ = signal.getitimer(signal.ITIMER_REAL)
     assert asyncio.run(beside()) == 42
-    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    after, _ = signal.getitimer(signal.ITIMER_REAL)
+    assert bool(after) == bool(before) and after <= before, "the test's own clock, if there is one, runs on"
     (run,) = (repo.path / ".vibe-artifacts").glob("*/*/run.json")
     assert not (run.parent / "summary.json").exists()
 
