@@ -250,16 +250,11 @@ def test_sessions_that_cannot_be_read_are_a_hint_of_an_agent(judging):
     assert {record["hints"][0][: len(hint)] for record in judging.records()} == {hint}
 
 
-def test_a_change_of_the_gate_is_a_warning_here(judging):
+def test_a_change_of_the_gate_is_a_warning_here_and_one_that_says_block_blocks_what_could_not_be_reviewed(judging):
     (judging.path / ".vibe-gate" / "gate.toml").write_text(GATE + '[on]\ninconclusive = "block"\n')
     said = judging.git("commit", "-a", "-m", "stricter")
     assert "a maintainer must approve" in said
     assert judging.records()[0]["exit_code"] == 4
-
-
-def test_a_gate_that_says_block_blocks_what_could_not_be_reviewed(judging):
-    (judging.path / ".vibe-gate" / "gate.toml").write_text(GATE + '[on]\ninconclusive = "block"\n')
-    judging.git("commit", "-a", "-q", "--no-verify", "-m", "stricter")
     judging.write(a="x\n")
     assert judging.run("git", "commit", "-a", "-m", "x", CLAUDECODE="1").code == 1
 
