@@ -6,11 +6,13 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -19,6 +21,8 @@ from scripted_messages_api import ApiError, Hang, MessagesRequest, Step, Text, T
 from wire import answering
 
 pytest_plugins = ["pytester"]
+
+EXAMPLE = Path(__file__).parents[2] / "examples/pytest"
 
 GATE = 'schema = 1\nrubrics = ["quality"]\n[budget]\nmax_cost_usd = 2\n'
 RUBRIC = """\
@@ -187,9 +191,6 @@ def test_twelve_tests_give_the_same_live_and_replayed_without_a_model(project, m
     live.assert_outcomes(passed=9, failed=3)
     again = project.runpytest_subprocess("-n2", "-rA")
     assert outcomes(again) == outcomes(live)
-    live.stdout.fnmatch_lines(
-        ["*2 of 4 passed*", "E*FAIL*quality: reads failed*", "E*src/load.py:2: failure: So it is.*"]
-    )
     live.stdout.fnmatch_lines_random(
         [
             "*2 of 4 passed*",
@@ -301,6 +302,14 @@ def test_ctrl_c_leaves_no_agent(project, monkeypatch, arguments):
         said, _ = process.communicate(timeout=60)
     assert (process.returncode, b"KeyboardInterrupt" in said) == (2, True), said
     assert subprocess.run(["pgrep", "-f", str(project.path)], capture_output=True).stdout == b""
+
+
+@pytest.mark.slow
+def test_the_examples_suite_passes_from_its_cassettes(pytester, environ):
+    shutil.copytree(EXAMPLE, pytester.path, dirs_exist_ok=True)
+    Repo(pytester.path, environ)
+    done = pytester.runpytest_subprocess("--vibe-strict", "-n2")
+    done.assert_outcomes(passed=7)  # else run `python tests/faces/record_pytest_example.py`
 
 
 PLAIN = """
