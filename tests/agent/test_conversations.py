@@ -43,32 +43,20 @@ def kept(place, environ, model, prompt, **conversation):
     return hold(task)[0]
 
 
-def test_a_session_goes_on_in_another_home_and_clone(tmp_path, environ):
+def test_a_session_goes_on_in_another_home_and_clone_from_its_end_or_from_a_message(tmp_path, environ):
     store, name = _Shared(), str(uuid4())
-    with answering(Turn("One."), Turn("Two.")) as model:
+    with answering(Turn("One."), Turn("Two."), Turn("Three.")) as model:
         first = kept(tmp_path, environ, model, "First?", store=store, session_id=name)
+        at = [entry["uuid"] for entry in store.entries[name] if entry["type"] == "assistant"][-1]
         second = kept(tmp_path, environ, model, "Second?", store=store, resume=name)
+        kept(tmp_path, environ, model, "Third?", store=store, resume=name, resume_at=at)
     assert (first.session_id, second.session_id, second.text) == (name, name, "Two.")
     assert said(model.script.requests[1]) == ["First?", "One.", "Second?"]
+    assert said(model.script.requests[2]) == ["First?", "One.", "Third?"]
     assert second.cost.usd == first.cost.usd > 0
     ids = [entry["uuid"] for entry in store.entries[name] if "uuid" in entry]
-    assert len(ids) == len(set(ids)) >= 4
+    assert len(ids) == len(set(ids)) >= 6
     assert not list(tmp_path.glob("claude-resume-*"))
-
-
-def test_a_session_is_forked_at_a_message(tmp_path, environ):
-    store, name, fork = _Shared(), str(uuid4()), str(uuid4())
-    with answering(Turn("One."), Turn("Two."), Turn("Three.")) as model:
-        kept(tmp_path, environ, model, "First?", store=store, session_id=name)
-        at = [entry["uuid"] for entry in store.entries[name] if entry["type"] == "assistant"][-1]
-        kept(tmp_path, environ, model, "Second?", store=store, resume=name)
-        before = len(store.entries[name])
-        third = kept(
-            tmp_path, environ, model, "Third?", store=store, resume=name, resume_at=at, fork=True, session_id=fork
-        )
-    assert third.session_id == fork and len(store.entries[name]) == before
-    assert said(model.script.requests[2]) == ["First?", "One.", "Third?"]
-    assert any(entry["type"] == "assistant" for entry in store.entries[fork])
 
 
 class _Shared(InMemorySessionStore):

@@ -95,21 +95,19 @@ def test_a_right_tree_becomes_a_gate_with_the_digest_of_each_file() -> None:
     ]
 
 
-def test_without_a_gate_file_every_rubric_applies() -> None:
-    gate = load_gate(FolderTree(ROOT / "tests/gates/rubrics-alone"), revision="", origin="trusted")
-    assert gate is not None
-    assert gate.file.rubrics == ("quality",)
-
-
-def test_a_gate_file_without_rubrics_demands_nothing_and_is_still_a_gate() -> None:
-    gate = load_gate(TextTree({"gate.toml": "schema = 1\n"}), revision="", origin="trusted")
-    assert gate is not None
-    assert gate.rubrics == gate.file.rubrics == ()
-
-
-@pytest.mark.parametrize("files", [{}, {"README.md": "Notes."}, {"agents/fixer.toml": AGENT, "workflows/w.py": ""}])
-def test_no_gate_and_no_rubrics_is_no_definition(files: dict[str, str | bytes]) -> None:
-    assert load_gate(TextTree(files), revision="", origin="trusted") is None
+@pytest.mark.parametrize(
+    ("files", "rubrics"),
+    [
+        ({"rubrics/quality.toml": RUBRIC}, ("quality",)),
+        ({"gate.toml": "schema = 1\n"}, ()),
+        ({}, None),
+        ({"README.md": "Notes."}, None),
+        ({"agents/fixer.toml": AGENT, "workflows/w.py": ""}, None),
+    ],
+)
+def test_a_gate_file_or_a_rubric_makes_a_gate(files: dict[str, str | bytes], rubrics: tuple[str, ...] | None) -> None:
+    gate = load_gate(TextTree(files), revision="", origin="trusted")
+    assert (gate.file.rubrics if gate else None) == rubrics
 
 
 def test_a_rubric_behind_a_symbolic_link_is_not_read(tmp_path: Path) -> None:

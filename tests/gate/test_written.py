@@ -39,9 +39,4 @@ def file(path: str, after: str | None, before: str | None = None) -> FileDiff:
 )
 def test_a_session_is_named_with_what_it_wrote(files, blobs, hints):
     assert written_hints(files, blobs) == hints
-
-
-def test_a_session_alone_makes_a_change_the_agents():
-    authored = provenance({}, (), uncommitted=True, written=("Claude Code session s wrote 1 of 1 file",))
-    assert authored.decision
-    assert authored.hints == ("Claude Code session s wrote 1 of 1 file",)
+    assert provenance({}, (), uncommitted=True, written=hints).decision == bool(hints)

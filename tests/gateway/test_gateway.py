@@ -125,15 +125,9 @@ def test_a_cloud_is_passed_through_with_its_own_variables(tmp_path):
             "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / ".aws" / "credentials"),
         }
         gateway.settle("judge", "", SessionCost(10, 20, {"sonnet": ModelCost(1.5, "unknown")}))
-        spent = Cost(
-            usd=1.5,
-            basis="unknown",
-            input_tokens=10,
-            output_tokens=20,
-            by_node={"judge": 1.5},
-            by_model={"sonnet": 1.5},
-        )
-        assert (gateway.spent(), gateway.ledger.reached) == (spent, True)
+        shares = {"by_node": {"judge": 1.5}, "by_model": {"sonnet": 1.5}}
+        assert gateway.spent() == Cost(usd=1.5, basis="unknown", input_tokens=10, output_tokens=20, **shares)
+        assert gateway.ledger.reached
     with pytest.raises(GatewayError, match="cannot be recorded"):
         Gateway(find_upstream(environ), Wire("record", tmp_path), 1.0, same)
 
@@ -698,19 +692,3 @@ def test_a_cassette_of_format_1_is_still_replayed(tmp_path, environ):
     assert (ending.status, ending.answer) == ("answered", {"ok": True})
     calls = [item["tool"] for item in notes.events if item.get("role") == "assistant" and "tool" in item]
     assert calls == ["Read", "StructuredOutput"]
-
-
-@pytest.mark.slow
-def test_the_key_stays_in_the_gateway(tmp_path, environ):
-    dump = tmp_path / "dump"
-    from vibe_gate.agent import find_cli
-
-    program = tmp_path / "claude"
-    program.write_text(f'#!/bin/sh\nenv > {dump}\nexec {find_cli(environ)} "$@"\n')
-    program.chmod(0o755)
-    with answering({"ok": True}) as model, opened(model) as gateway:
-        url = gateway.url("judge")
-        ending, notes = hold(task_in(tmp_path, url, environ | model.environ, cli_path=program))
-    assert ending.status == "answered" and model.script.requests[0].headers["x-api-key"] == KEY
-    assert KEY not in dump.read_text() + json.dumps(notes.events) + json.dumps(notes.hooks)
-    assert model.base_url not in dump.read_text()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import signal
 import subprocess
 import sys
@@ -12,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command import vibe_gate
+from command import on_a_terminal, vibe_gate
 from scripted_messages_api import Hang, Turn, Usage
 from wire import answering
 from working import FIXED, WorkingRepo, says, writes
@@ -84,26 +82,12 @@ def test_a_secret_that_an_agent_writes_is_not_in_the_bundle_which_verifies(repo)
     assert vibe_gate("bundles", "verify", cwd=repo.path, environ=repo.environ).code == 0
 
 
-def at_a_terminal(repo: WorkingRepo, environ: dict[str, str], typed: bytes, *argv: str) -> tuple[int, str]:
-    """The command with a terminal on stdin and stderr."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "vibe_gate", "run", *argv], cwd=repo.path, env={**repo.environ, **environ},
-        stdin=theirs, stdout=subprocess.PIPE, stderr=theirs,
-    )  # fmt: skip
-    os.close(theirs)
-    os.write(ours, typed)
-    out, _ = process.communicate(timeout=90)
-    os.close(ours)
-    return process.returncode, out.decode()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("typed", "code", "asked"), [(b"y\n", 0, 2), (b"n\n", 3, 0)])
 def test_a_person_at_the_terminal_lets_an_agent_begin(repo, typed, code, asked):
     with answering(*writes("src/load.py", FIXED)) as model:
-        argv = ("--agent", "fixer", "--prompt", "Go.", "--interactive")
-        found, out = at_a_terminal(repo, model.environ, typed, *argv)
+        argv = ("run", "--agent", "fixer", "--prompt", "Go.", "--interactive")
+        found, out = on_a_terminal(repo.path, {**repo.environ, **model.environ}, *argv, typed=typed)
     assert (found, len(model.script.requests)) == (code, asked), out
 
 

@@ -67,11 +67,6 @@ def test_needs_joins_and_conditions_decide_which_stages_run(start):
     assert (done.code, done.json["outcome"]) == (1, "fail")  # no later stage takes back what failed on these files
 
 
-def test_a_failure_that_nothing_came_after_decides(start):
-    repo = start(stage("bad", "clean"), stage("good", "kept"), stage("more", "kept", "bad good"))
-    assert repo.run("flow", "--json").json["outcome"] == "fail"
-
-
 def test_what_a_stage_changed_decides_what_comes_next(start):
     repo = start(
         stage("edit", "editor"),

@@ -155,8 +155,7 @@ async def _restore(task: Task, kept: Conversation) -> None:
 def _kept(kept: Conversation) -> dict[str, str | None]:
     """The CLI's arguments for a session that is kept. Not the SDK's options: `resume` there is `_restore`."""
     given = {"session-id": kept.session_id, "resume": kept.resume, "resume-session-at": kept.resume_at}
-    arguments: dict[str, str | None] = {name: str(uuid.UUID(value)) for name, value in given.items() if value}
-    return arguments | ({"fork-session": None} if kept.fork else {})
+    return {name: str(uuid.UUID(value)) for name, value in given.items() if value}
 
 
 class _Session:

@@ -25,15 +25,14 @@ class Image:
 class Conversation:
     """A session that is kept and can go on: the SDK mirrors its transcript into `store` as it is written.
 
-    `store` is a SessionStore of the SDK. `session_id`: of a new session, or of a fork. `resume`: the session that goes
-    on, from its message `resume_at` if that is given; `fork` leaves that one as it is.
+    `store` is a SessionStore of the SDK. `session_id`: of a new session. `resume`: the session that goes on, from its
+    message `resume_at` if that is given.
     """
 
     store: Any
     session_id: str = ""
     resume: str = ""
     resume_at: str = ""
-    fork: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,9 +22,9 @@ from vibe_gate.checks.contract import (
     CheckResult,
     CommandRun,
     Files,
+    Hit,
     added_lines,
     failed,
-    finding,
     passed,
     sentence,
     text_of,
@@ -33,7 +33,6 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.escape import expression, listed
 from vibe_gate.domain.model import Model
-from vibe_gate.domain.verdict import Finding
 
 DEFAULT_TIMEOUT_S = 300.0
 MAX_LINE = 9_999_999
@@ -78,7 +77,7 @@ def command(input: CheckInput, options: CommandOptions, files: Files) -> CheckRe
         return passed(f"{shown} exited with 0.")
     repair = f" To repair: {options.fix}" if options.fix else ""
     message = f"{shown} changed this file; run it and commit the result."
-    changed = [finding(input, message, path=paths.quote(path)) for path in ended.changed]
+    changed = [Hit(message, paths.quote(path)) for path in ended.changed]
     if ended.exit_code == 0:
         return failed(input, f"{shown} changed {listed(ended.changed)}.{repair}", changed)
     said = remarks(ended.output, options.output)
@@ -97,7 +96,7 @@ def command(input: CheckInput, options: CommandOptions, files: Files) -> CheckRe
     how = f"exited with {ended.exit_code}" if ended.exit_code > 0 else f"was ended by signal {-ended.exit_code}"
     last = next((line.strip() for line in reversed(ended.output.splitlines()) if line.strip()), "no output")
     also = f" and changed {listed(ended.changed)}" if changed else ""
-    findings = findings + changed or [finding(input, f"{shown} {how}:{why or ' ' + last}")]
+    findings = findings + changed or [Hit(f"{shown} {how}:{why or ' ' + last}")]
     return failed(input, f"{shown} {how}{also}.{why}{repair}", findings)
 
 
@@ -141,7 +140,7 @@ def _folded(text: str) -> str:
     return " ".join(_VARYING.sub("", text).rstrip(",").split())
 
 
-def _findings(input: CheckInput, changed: Files, said: Iterable[Remark], ended: CommandRun) -> Iterator[Finding]:
+def _findings(input: CheckInput, changed: Files, said: Iterable[Remark], ended: CommandRun) -> Iterator[Hit]:
     """A finding for each remark about a line of the tree; the line is evidence if its file is part of the change."""
     # In a file that the command changed, its lines are numbered as they are now.
     files = {file.path: file for file in changed if file.after and file.path not in ended.changed}
@@ -156,7 +155,7 @@ def _findings(input: CheckInput, changed: Files, said: Iterable[Remark], ended: 
         lines = contents.get(name)
         if lines is None or number <= len(lines):
             quote = lines[number - 1] if lines else ""
-            yield finding(input, message, path=paths.quote(name), line=number, quote=quote)
+            yield Hit(message, paths.quote(name), number, quote)
 
 
 def _lines(input: CheckInput, file: FileDiff) -> list[str]:

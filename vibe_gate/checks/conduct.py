@@ -26,10 +26,10 @@ from vibe_gate.checks.contract import (
     CheckInput,
     CheckResult,
     Files,
+    Hit,
     NoOptions,
     RegularExpression,
     failed,
-    finding,
     sentence,
 )
 from vibe_gate.domain.escape import counted
@@ -294,7 +294,7 @@ def as_check(
     def check(input: CheckInput, options: Options, files: Files) -> CheckResult:
         result = answer(input.conduct(), options)
         if result.outcome == "fail":
-            return failed(input, result.sentence, [finding(input, line) for line in result.evidence])
+            return failed(input, result.sentence, [Hit(line) for line in result.evidence])
         return CheckResult(result.outcome, sentence(result.sentence, input.redact))
 
     return check

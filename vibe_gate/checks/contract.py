@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
 
 from pydantic import AfterValidator
 
@@ -129,30 +130,56 @@ def sentence(text: str, redact: Callable[[str], str] = str) -> str:
     return short(escape.show_text(" ".join(redact(text).split())))
 
 
-def finding(
-    input: CheckInput, message: str, *, path: str = "", line: int = 0, quote: str = "", side: Side = "after"
-) -> Finding:
-    """A finding at `line` of the file shown as `path` (0: the file, "": the change); a `quote` is evidence."""
+class Hit(NamedTuple):
+    """What a check objects to: at `line` of the file shown as `path` (0: the file, "": the change).
+
+    A `quote` is evidence. `fingerprint` tells hits apart that read alike.
+    """
+
+    message: str
+    path: str = ""
+    line: int = 0
+    quote: str = ""
+    side: Side = "after"
+    fingerprint: str = ""
+
+
+def answer(
+    input: CheckInput, hits: Iterable[Hit], passes: str, fails: Callable[[int, Collection[str]], str]
+) -> CheckResult:
+    """Pass without hits; else fail, with a sentence made of their number and the paths that they are in."""
+    kept: list[Hit] = []
+    where: Counter[str] = Counter()
+    for hit in hits:
+        where[hit.path] += 1
+        if len(kept) < MAX_FINDINGS:
+            kept.append(hit)
+    return failed(input, fails(where.total(), where), kept) if kept else passed(passes)
+
+
+def failed(input: CheckInput, reason: str, hits: Sequence[Hit]) -> CheckResult:
+    """Fail, with as many findings as are kept; the reason says where that may not be all."""
+    said = sentence(reason, input.redact)
+    findings = tuple(_finding(input, hit) for hit in hits[:MAX_FINDINGS])
+    if len(findings) == MAX_FINDINGS:
+        room = MAX_REASON - len(_CUT)
+        said = (said if len(said) <= room else said[: room - 1] + "…") + _CUT
+    return CheckResult("fail", said, findings)
+
+
+def _finding(input: CheckInput, hit: Hit) -> Finding:
+    path, line, quote = hit.path, hit.line, hit.quote
     evidence: tuple[CheckedEvidence, ...] = ()
     if quote and line:
         if len(quote) > MAX_SHOWN_QUOTE:
             quote = input.redact(quote[: MAX_SHOWN_QUOTE + _AROUND_CUT])[:MAX_SHOWN_QUOTE]
-        held = CheckedEvidence(path=path, line=line, end_line=line, quote=quote, side=side, standing="holds")
+        held = CheckedEvidence(path=path, line=line, end_line=line, quote=quote, side=hit.side, standing="holds")
         evidence = (held,)
     return Finding(
         path=path, line=line, end_line=line, level="failure" if input.criterion.must else "warning",
-        criterion=input.criterion.id, message=sentence(message, input.redact), evidence=evidence,
+        criterion=input.criterion.id, message=sentence(hit.message, input.redact), evidence=evidence,
+        fingerprint=hit.fingerprint,
     )  # fmt: skip
-
-
-def failed(input: CheckInput, reason: str, findings: Sequence[Finding]) -> CheckResult:
-    """Fail, with as many findings as are kept; the reason says where that may not be all."""
-    said = sentence(reason, input.redact)
-    if len(findings) < MAX_FINDINGS:
-        return CheckResult("fail", said, tuple(findings))
-    room = MAX_REASON - len(_CUT)
-    said = said if len(said) <= room else said[: room - 1] + "…"
-    return CheckResult("fail", said + _CUT, tuple(findings[:MAX_FINDINGS]))
 
 
 def passed(reason: str) -> CheckResult:
@@ -177,6 +204,11 @@ class AddedLine:
     file: FileDiff
     number: int
     text: str
+
+    def hit(self, message: str, at: int = 0) -> Hit:
+        """What stands here is objected to; the evidence begins at the character `at` if it would be cut off else."""
+        text = self.text if at < MAX_SHOWN_QUOTE else self.text[at:]
+        return Hit(message, self.file.shown_path, self.number, text)
 
 
 @dataclass(frozen=True, slots=True)

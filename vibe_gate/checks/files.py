@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field, StrictInt
@@ -12,9 +13,10 @@ from vibe_gate.checks.contract import (
     CheckResult,
     Excluding,
     Files,
+    Hit,
     NoOptions,
+    answer,
     failed,
-    finding,
     not_applicable,
     passed,
 )
@@ -24,7 +26,6 @@ from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, FileDiff
 from vibe_gate.domain.escape import counted, expression, listed
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Glob
-from vibe_gate.domain.verdict import Finding
 
 Globs = Annotated[tuple[Glob, ...], Field(min_length=1)]
 
@@ -67,31 +68,27 @@ class LargeFileOptions(Excluding):
 
 def no_deleted_files(input: CheckInput, options: Excluding, files: Files) -> CheckResult:
     """No file is deleted, or moved out of the criterion's paths."""
-    findings = [found for file in files if (found := _deletion(input, file))]
-    if not findings:
-        return passed(f"None of {counted(len(files), 'changed file')} was deleted.")
-    return failed(input, f"{counted(len(findings), 'file')} deleted: {listed(f.path for f in findings)}.", findings)
+    passes = f"None of {counted(len(files), 'changed file')} was deleted."
+    hits = _deletions(files, input.criterion.paths)
+    return answer(input, hits, passes, lambda n, where: f"{counted(n, 'file')} deleted: {listed(where)}.")
 
 
-def _deletion(input: CheckInput, file: FileDiff) -> Finding | None:
-    if file.after is None:
-        return finding(input, "This file is deleted.", path=file.shown_path)
-    globs = input.criterion.paths
-    if globs and paths.matches(file.old_name, globs) and not paths.matches(file.path, globs):
-        message = f"This file is moved out of the guarded paths, to {file.shown_path}."
-        return finding(input, message, path=paths.quote(file.old_name))
-    return None
+def _deletions(files: Files, guarded: tuple[str, ...]) -> Iterator[Hit]:
+    for file in files:
+        if file.after is None:
+            yield Hit("This file is deleted.", file.shown_path)
+        elif guarded and paths.matches(file.old_name, guarded) and not paths.matches(file.path, guarded):
+            message = f"This file is moved out of the guarded paths, to {file.shown_path}."
+            yield Hit(message, paths.quote(file.old_name))
 
 
 def only_paths(input: CheckInput, options: OnlyPathsOptions, files: Files) -> CheckResult:
     """Every changed name, old and new, matches one of the globs."""
-    outside = [name for file in files for name in file.names if not paths.matches(name, options.paths)]
-    if not outside:
-        return passed(f"All of {counted(len(files), 'changed file')} lie in the allowed paths.")
     allowed = listed(options.paths)
-    findings = [finding(input, f"Only {allowed} may change here.", path=paths.quote(name)) for name in outside]
-    shown = listed(paths.quote(name) for name in outside)
-    return failed(input, f"{counted(len(outside), 'path')} outside {allowed}: {shown}.", findings)
+    outside = [name for file in files for name in file.names if not paths.matches(name, options.paths)]
+    hits = (Hit(f"Only {allowed} may change here.", paths.quote(name)) for name in outside)
+    passes = f"All of {counted(len(files), 'changed file')} lie in the allowed paths."
+    return answer(input, hits, passes, lambda n, where: f"{counted(n, 'path')} outside {allowed}: {listed(where)}.")
 
 
 def forbidden_paths(input: CheckInput, options: ForbiddenPathsOptions, files: Files) -> CheckResult:
@@ -111,11 +108,9 @@ def no_policy_change(input: CheckInput, options: NoOptions, files: Files) -> Che
 def _untouched(
     input: CheckInput, files: Files, globs: tuple[str, ...], what: str, message: str, passing: str
 ) -> CheckResult:
-    hits = [paths.quote(name) for file in files for name in file.names if paths.matches(name, globs)]
-    if not hits:
-        return passed(passing)
-    findings = [finding(input, message, path=shown) for shown in hits]
-    return failed(input, f"{counted(len(hits), what)} changed: {listed(hits)}.", findings)
+    touched = [name for file in files for name in file.names if paths.matches(name, globs)]
+    hits = (Hit(message, paths.quote(name)) for name in touched)
+    return answer(input, hits, passing, lambda n, where: f"{counted(n, what)} changed: {listed(where)}.")
 
 
 def required_companion(input: CheckInput, options: CompanionOptions, files: Files) -> CheckResult:
@@ -124,17 +119,12 @@ def required_companion(input: CheckInput, options: CompanionOptions, files: File
     changed = [file for file in files if file not in companions and file.touches(options.changed)]
     if not changed:
         return not_applicable(f"No changed file matches {listed(options.changed)}.")
-    grown = [file for file in companions if file.after is not None and (file.added or file.binary)]
-    if grown:
-        shown = listed(file.shown_path for file in grown)
-        return passed(f"{counted(len(changed), 'file')} changed together with {shown}.")
-    message = options.message or f"Changed without a change in {listed(options.companion, 3)}"
-    findings = [finding(input, message, path=file.shown_path) for file in changed]
-    return failed(
-        input,
-        f"{counted(len(changed), 'file')} changed without an addition in {listed(options.companion, 3)}.",
-        findings,
-    )
+    grown = [file.shown_path for file in companions if file.after is not None and (file.added or file.binary)]
+    missing = listed(options.companion, 3)
+    message = options.message or f"Changed without a change in {missing}"
+    hits = (Hit(message, file.shown_path) for file in changed if not grown)
+    passes = f"{counted(len(changed), 'file')} changed together with {listed(grown)}."
+    return answer(input, hits, passes, lambda n, _: f"{counted(n, 'file')} changed without an addition in {missing}.")
 
 
 def max_changed_lines(input: CheckInput, options: MaxLinesOptions, files: Files) -> CheckResult:
@@ -147,46 +137,32 @@ def max_changed_lines(input: CheckInput, options: MaxLinesOptions, files: Files)
     largest = sorted(texts, key=lambda file: -(file.added + file.deleted))
     most = listed((f"{file.shown_path} ({file.added + file.deleted:,})" for file in largest), 3)
     message = f"{told}, {options.max:,} allowed; split the change. Most: {most}."
-    return failed(input, f"{told}; at most {options.max:,} allowed.", [finding(input, message)])
+    return failed(input, f"{told}; at most {options.max:,} allowed.", [Hit(message)])
 
 
 def no_binary(input: CheckInput, options: Excluding, files: Files) -> CheckResult:
     """No file with binary content is added or changed."""
-    hits = [
-        file
+    hits = (
+        Hit("This file's content is binary (a NUL byte near its start).", file.shown_path)
         for file in files
         if file.binary and file.after is not None and _has_content_change(file)
         and b"\0" in input.read(file.after)[:NUL_WINDOW]
-    ]  # fmt: skip
-    if not hits:
-        return passed(f"No binary content in {counted(len(files), 'changed file')}.")
-    findings = [
-        finding(input, "This file's content is binary (a NUL byte near its start).", path=file.shown_path)
-        for file in hits
-    ]
-    return failed(input, f"{counted(len(hits), 'binary file')}: {listed(file.shown_path for file in hits)}.", findings)
+    )  # fmt: skip
+    passes = f"No binary content in {counted(len(files), 'changed file')}."
+    return answer(input, hits, passes, lambda n, where: f"{counted(n, 'binary file')}: {listed(where)}.")
 
 
 def no_large_files(input: CheckInput, options: LargeFileOptions, files: Files) -> CheckResult:
     """No added or changed file is larger than the ceiling."""
-    hits = [
-        (file, file.after.size)
+    most = f"{options.max_kb:,}"
+    hits = (
+        Hit(f"This file has {file.after.size / 1024:,.1f} KiB; at most {most} are allowed.", file.shown_path)
         for file in files
         if file.after is not None and file.after.mode != SUBMODULE_MODE and file.after.size > options.max_kb * 1024
         and _has_content_change(file)
-    ]  # fmt: skip
-    if not hits:
-        return passed(f"None of {counted(len(files), 'changed file')} is over {options.max_kb:,} KiB.")
-    findings = [
-        finding(
-            input,
-            f"This file has {size / 1024:,.1f} KiB; at most {options.max_kb:,} are allowed.",
-            path=file.shown_path,
-        )
-        for file, size in hits
-    ]
-    shown = listed(file.shown_path for file, _ in hits)
-    return failed(input, f"{counted(len(hits), 'file')} over {options.max_kb:,} KiB: {shown}.", findings)
+    )  # fmt: skip
+    passes = f"None of {counted(len(files), 'changed file')} is over {most} KiB."
+    return answer(input, hits, passes, lambda n, where: f"{counted(n, 'file')} over {most} KiB: {listed(where)}.")
 
 
 def _has_content_change(file: FileDiff) -> bool:
@@ -196,19 +172,21 @@ def _has_content_change(file: FileDiff) -> bool:
 
 def no_escaping_symlinks(input: CheckInput, options: Excluding, files: Files) -> CheckResult:
     """No symbolic link leads out of the tree or into git's own folder."""
-    links = [(file, file.after) for file in files if file.after is not None and file.after.mode == SYMLINK_MODE]
-    if not links:
-        return passed("No symbolic link was added or changed.")
-    findings = []
-    for file, version in links:
-        target = paths.decode(input.read(version))
-        why = _escape(file.path, target)
-        if why:
-            shown = paths.quote(input.redact(target)[:200])
-            findings.append(finding(input, f"This link {why}: {shown}", path=file.shown_path, line=1, quote=shown))
-    if not findings:
-        return passed(f"{counted(len(links), 'changed symbolic link')}, none leaves the tree.")
-    return failed(input, f"{counted(len(findings), 'symbolic link')} out of the tree or into .git.", findings)
+    return answer(
+        input,
+        _escaping(input, files),
+        "No added or changed symbolic link leaves the tree.",
+        lambda n, _: f"{counted(n, 'symbolic link')} out of the tree or into .git.",
+    )
+
+
+def _escaping(input: CheckInput, files: Files) -> Iterator[Hit]:
+    for file in files:
+        if file.after is not None and file.after.mode == SYMLINK_MODE:
+            target = paths.decode(input.read(file.after))
+            if why := _escape(file.path, target):
+                shown = paths.quote(input.redact(target)[:200])
+                yield Hit(f"This link {why}: {shown}", file.shown_path, 1, shown)
 
 
 _GIT_FOLDER = expression(r"\.git[ .]*|git~[0-9]+", re.IGNORECASE)

@@ -16,19 +16,17 @@ from vibe_gate.checks.contract import (
     CheckResult,
     Excluding,
     Files,
+    Hit,
     RegularExpression,
     added_lines,
-    failed,
-    finding,
+    answer,
     not_applicable,
-    passed,
     text_of,
 )
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, FileDiff, Side
 from vibe_gate.domain.escape import counted, listed
 from vibe_gate.domain.rubric import Glob
-from vibe_gate.domain.verdict import MAX_FINDINGS, Finding
 
 TEST_FILES = (
     "test_*.py", "*_test.py", "tests.py", "*.test.*", "*.spec.*", "*-test.js", "*-test.ts", "**/__tests__/**",
@@ -189,21 +187,19 @@ def no_deleted_tests(input: CheckInput, options: TestOptions, files: Files) -> C
     if not held:
         return not_applicable("No test file changed.")
     gained = _gained(input, options)
-    findings: list[Finding] = []
+    hits: list[Hit] = []
     gone = 0
     for file in held:
         before = _tests_of(input, file, options, "before")
         missing = _missing(before, _tests_of(input, file, options, "after"), gained)
+        gone += len(missing)
         if _left_the_tests(file, options) and (missing or not before):
-            findings.append(_file_finding(input, file, len(before)))
-            gone += len(missing)
+            hits.append(_lost_file(file, len(before)))
         else:
-            findings += [_test_finding(input, file, test) for test in missing[:MAX_FINDINGS]]
-            gone += len(missing)
-    if not findings:
-        return passed(f"No test removed from {counted(len(held), 'changed test file')}.")
-    lost = listed(dict.fromkeys(found.path for found in findings))
-    return failed(input, f"{counted(gone, 'test')} removed from {lost}.", findings)
+            path = paths.quote(file.old_name)
+            hits += [Hit(f"Test {test.name} was removed.", path, test.line, test.text, "before") for test in missing]
+    passes = f"No test removed from {counted(len(held), 'changed test file')}."
+    return answer(input, hits, passes, lambda _, where: f"{counted(gone, 'test')} removed from {listed(where)}.")
 
 
 def _is_test_file(path: str, options: TestOptions) -> bool:
@@ -259,17 +255,12 @@ def _missing(before: list[DeclaredTest], after: list[DeclaredTest], gained: Coun
     return missing
 
 
-def _file_finding(input: CheckInput, file: FileDiff, tests: int) -> Finding:
+def _lost_file(file: FileDiff, tests: int) -> Hit:
     shown = paths.quote(file.old_name)
     held = f" with {counted(tests, 'test')}" if tests else ""
     if file.after is None:
-        return finding(input, f"This test file is deleted{held}.", path=shown)
-    return finding(input, f"This test file{held} is moved out of the tests, to {file.shown_path}.", path=shown)
-
-
-def _test_finding(input: CheckInput, file: FileDiff, test: DeclaredTest) -> Finding:
-    shown = paths.quote(file.old_name)
-    return finding(input, f"Test {test.name} was removed.", path=shown, line=test.line, quote=test.text, side="before")
+        return Hit(f"This test file is deleted{held}.", shown)
+    return Hit(f"This test file{held} is moved out of the tests, to {file.shown_path}.", shown)
 
 
 def no_skipped_tests(input: CheckInput, options: SkipOptions, files: Files) -> CheckResult:
@@ -278,19 +269,15 @@ def no_skipped_tests(input: CheckInput, options: SkipOptions, files: Files) -> C
     if not tests:
         return not_applicable("No test file was added or changed.")
     allowed = [re.compile(source) for source in options.allow]
-    hits = 0
-    touched: dict[str, None] = {}
-    findings: list[Finding] = []
-    for line in added_lines(tests):
-        seen = line.text[:MAX_SCANNED_LINE]
-        marker = disabling_marker(line.file.path, seen)
-        if not marker or any(pattern.search(seen) for pattern in allowed):
-            continue
-        hits += 1
-        touched[line.file.shown_path] = None
-        if len(findings) < MAX_FINDINGS:
-            message = f"Disables a test ({marker})."
-            findings.append(finding(input, message, path=line.file.shown_path, line=line.number, quote=line.text))
-    if not hits:
-        return passed(f"No test disabled in {counted(len(tests), 'changed test file')}.")
-    return failed(input, f"Tests are disabled by {counted(hits, 'added line')} in {listed(touched)}.", findings)
+    hits = (
+        line.hit(f"Disables a test ({marker}).")
+        for line in added_lines(tests)
+        if (marker := disabling_marker(line.file.path, line.text[:MAX_SCANNED_LINE]))
+        and not any(pattern.search(line.text[:MAX_SCANNED_LINE]) for pattern in allowed)
+    )
+    return answer(
+        input,
+        hits,
+        f"No test disabled in {counted(len(tests), 'changed test file')}.",
+        lambda n, where: f"Tests are disabled by {counted(n, 'added line')} in {listed(where)}.",
+    )
