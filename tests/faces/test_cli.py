@@ -64,7 +64,7 @@ def test_a_command_without_its_word_lists_the_words(tmp_path, environ, name, wor
 def test_modules_of_the_reviewed_repository_are_never_imported(tmp_path, environ):
     for name in ("argparse", "json", "rich", "pydantic"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('hostile')")
-    done = started("stats", cwd=tmp_path, environ={**environ, "PYTHONPATH": str(ROOT)})
+    done = started("replay", cwd=tmp_path, environ={**environ, "PYTHONPATH": str(ROOT)})
     assert done.returncode == 2
     assert "hostile" not in done.stderr
 
@@ -72,7 +72,7 @@ def test_modules_of_the_reviewed_repository_are_never_imported(tmp_path, environ
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["stats"], f"'stats' is not part of this version yet ({__version__})."),
+        (["replay"], f"'replay' is not part of this version yet ({__version__})."),
         (["reviev"], "'reviev' is not a command; did you mean 'review'?"),
         (["\x1b[31mreview"], "\\x1b[31mreview"),
         (["--verison"], "'--verison' is not an option of vibe-gate itself; did you mean '--version'?"),
@@ -126,9 +126,9 @@ def test_a_current_directory_that_was_deleted_is_one_sentence_and_usage(tmp_path
     ("command", "code"),
     [
         ("--version >&-", 0),
-        ("stats >&- 2>&-", 2),
+        ("replay >&- 2>&-", 2),
         ("--version >/dev/full", 3),
-        ("stats --json >/dev/full", 2),
+        ("replay --json >/dev/full", 2),
         ("--help | true", 0),
         ("bundles list | true", 0),
     ],

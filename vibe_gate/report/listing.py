@@ -44,7 +44,7 @@ def _cells(entry: RunEntry, now: datetime, titles: Mapping[str, str]) -> tuple[s
     facts = (entry.author, size, str(entry.findings)) if entry.outcome else ("", "", "")
     title = titles.get(entry.key, "(uncommitted)" if entry.key.startswith("tree-") else "")
     title = f"workflow {entry.workflow}" if entry.workflow not in ("", "review") else title
-    return (_age(entry.run_id, now), _outcome(entry), *facts, entry.run_id[:_RUN], title)
+    return (_age(entry.run_id, now), outcome(entry), *facts, entry.run_id[:_RUN], title)
 
 
 def _age(run: str, now: datetime) -> str:
@@ -56,7 +56,8 @@ def _age(run: str, now: datetime) -> str:
     return f"{seconds}s"
 
 
-def _outcome(entry: RunEntry) -> str:
+def outcome(entry: RunEntry) -> str:
+    """The word of the list: an outcome, "approval" of a pass that needs one, or the state of an unsealed run."""
     if entry.outcome == "pass" and entry.exit_code == POLICY_CHANGED:
         return "approval"  # which nobody has given
     return entry.outcome or entry.state
@@ -65,7 +66,7 @@ def _outcome(entry: RunEntry) -> str:
 def line(entry: RunEntry) -> str:
     """One run. An unsealed one has its state where the outcome would be, and nothing else to tell."""
     run, key, author = entry.run_id, entry.key, entry.author
-    head = f"{run[:4]}-{run[4:6]}-{run[6:8]} {run[9:11]}:{run[11:13]}:{run[13:15]}Z  {_outcome(entry):<12}"
+    head = f"{run[:4]}-{run[4:6]}-{run[6:8]} {run[9:11]}:{run[11:13]}:{run[13:15]}Z  {outcome(entry):<12}"
     if not entry.outcome:
         return f"{head}  {'':<51}  {run}  {key[:_KEY]}"
     size = f"{counted(entry.files, 'file')} +{entry.added} -{entry.deleted}"

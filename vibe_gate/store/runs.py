@@ -60,6 +60,16 @@ class Bundles:
         """The runs that are as `wanted`, newest first, at most `limit`. UsageError as of `find_bundles`."""
         return find_bundles(self.root, self.provenance, self._index, limit, **wanted)
 
+    def summary(self, entry: RunEntry) -> Summary | None:
+        """The stored summary of a sealed run, believed as a list believes it; None if it cannot be read any more."""
+        from vibe_gate.store.bundle import read_object, read_summary
+
+        store = open_store_folder(self.root)
+        try:
+            return None if store is None else read_summary(read_object(store.below(entry.place), names.SUMMARY))
+        except (OSError, ValueError):
+            return None
+
     def is_kept(self, entry: RunEntry) -> bool:
         """Whether `.vibe-keep`, in the run's folder or its key's, protects the run from cleaning."""
         store = open_store_folder(self.root)

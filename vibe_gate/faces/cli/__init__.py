@@ -28,6 +28,7 @@ Commands
   test       run the labelled cases of your rubrics
   completion print a completion script for bash, zsh or fish
   bundles    list, show, verify, repair, keep, clean, export or import runs
+  stats      add up stored runs: outcomes, cost, findings, what the cache saved
   sessions   list, show, copy or go on with your agents' conversations
   viz        draw the graph of a run
   verify     check which commits of a range were reviewed

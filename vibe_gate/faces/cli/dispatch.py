@@ -24,8 +24,8 @@ from vibe_gate.errors import INCONCLUSIVE, INTERRUPTED, PASS, USAGE, GateError, 
 from vibe_gate.faces.cli.output import complain, drop_stdout, emit, wrapped
 
 COMMANDS = (
-    "review", "run", "resume", "init", "doctor", "demo", "config", "test", "completion", "bundles", "sessions", "viz",
-    "verify", "override", "suppress", "install", "uninstall", "post",
+    "review", "run", "resume", "init", "doctor", "demo", "config", "test", "completion", "bundles", "stats", "sessions",
+    "viz", "verify", "override", "suppress", "install", "uninstall", "post",
 )  # fmt: skip
 """Commands for people, in the order of `--help`."""
 
@@ -33,7 +33,7 @@ MACHINE_COMMANDS = ("hook", "capture", "guard", "action")
 """Commands that git, Claude Code and the GitHub Action call."""
 
 PLANNED = (
-    "report", "stats", "replay", "calibrate",
+    "report", "replay", "calibrate",
 )  # fmt: skip
 """Commands that the product names and a later version brings."""
 
@@ -127,6 +127,8 @@ def command(name: str) -> Command:
             from vibe_gate.faces.cli.resume import RESUME as found
         case "bundles":
             from vibe_gate.faces.cli.bundles.command import BUNDLES as found
+        case "stats":
+            from vibe_gate.faces.cli.stats import STATS as found
         case "viz":
             from vibe_gate.faces.cli.viz import VIZ as found
         case "init":

@@ -11,7 +11,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from vibe_gate.faces.cli.bundles.runs import (
     bundles_of,
     entries,
     graph_of,
+    moment,
     named,
     own,
     repository_at,
@@ -51,8 +52,6 @@ from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, documents, lines, tabl
 from vibe_gate.review import Review
 from vibe_gate.store import RunResult, read_bundle
 
-_AGO = re.compile(r"([0-9]{1,6})([mhdw])")
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _IS_COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
 _LOG = ("git", "--no-optional-locks", "-c", "log.showSignature=false", "log", "--no-walk=unsorted", "--ignore-missing",
         "--format=%H %s", "--stdin")  # fmt: skip
@@ -82,17 +81,6 @@ def _titles(runs: Sequence[RunEntry]) -> dict[str, str]:
     asked = "".join(f"{key}\n" for key in {run.key for run in runs if _IS_COMMIT(run.key)})
     done = subprocess.run(_LOG, input=asked, capture_output=True, text=True, errors="replace", check=False)
     return {line[:40]: line[41:] for line in done.stdout.splitlines()}
-
-
-def _since(text: str) -> datetime:
-    ago = _AGO.fullmatch(text)
-    try:
-        if ago:
-            return now() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-        then = datetime.fromisoformat(text)
-    except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"'{text}' is neither an age (30d, 12h, 2w) nor an ISO date") from None
-    return then if then.tzinfo else then.replace(tzinfo=UTC)
 
 
 def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -362,7 +350,7 @@ SUBCOMMANDS = {
             argument("--rubric", metavar="ID", help="only runs that used this rubric"),
             argument("--author", choices=("agent", "human"), help="only changes written by one"),
             argument("--path", metavar="GLOB", help="only runs in which a changed path matches"),
-            argument("--since", type=_since, metavar="WHEN", help="30d, 12h, 2w, or an ISO date (UTC)"),
+            argument("--since", type=moment, metavar="WHEN", help="30d, 12h, 2w, or an ISO date (UTC)"),
             argument("--limit", type=whole_number, metavar="N", help="at most the newest N"),
             JSON,
         ),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from vibe_gate.domain import paths
@@ -22,6 +25,9 @@ RUN_HELP = "run id, unambiguous prefix of one, or revision"
 MAX_CANDIDATES = 5
 """Runs that the sentence about an ambiguous prefix lists."""
 
+
+_AGO = re.compile(r"([0-9]{1,6})([mhdw])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 REDIRECTIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR")
 """Variables that make git look elsewhere."""
@@ -61,6 +67,18 @@ def root_of(environ: Mapping[str, str]) -> Path:
             if os.path.lexists(folder / name):
                 return folder
     raise UsageError(f"No git repository and no {STORE} here. Change to a folder that has one.")
+
+
+def moment(text: str) -> datetime:
+    """The value of `--since`: that long ago, or a date."""
+    ago = _AGO.fullmatch(text)
+    try:
+        if ago:
+            return now() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        then = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"'{text}' is neither an age (30d, 12h, 2w) nor an ISO date") from None
+    return then if then.tzinfo else then.replace(tzinfo=UTC)
 
 
 def bundles_of(root: Path, environ: Mapping[str, str]) -> Bundles:

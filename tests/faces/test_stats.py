@@ -1,0 +1,63 @@
+"""`vibe-gate stats` over runs that were recorded: one judged, two answered by the cache, older and unfinished ones."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from answers import answers, fails, said
+from bundle_words import START
+from command import vibe_gate
+from recorded import Kind, begun, recorded
+from repos import swallowing
+from wire import answering
+
+from vibe_gate.domain.bundles import began
+
+
+@pytest.mark.slow
+def test_stored_runs_are_added_up(tmp_path, environ):
+    repo = swallowing(tmp_path / "repo", environ)
+
+    def run(*argv, **more):
+        return vibe_gate(*argv, cwd=repo.path, environ={**environ, **more})
+
+    assert run("stats").out.splitlines() == [
+        "0 runs", "findings: 0 kept, 0 overridden, 0 suppressed", "cost: $0.0000",
+    ]  # fmt: skip
+    with answering(answers(fails(), said("names-are-clear"))) as model:
+        first = run("review", "HEAD~1..HEAD", "--json", **model.environ).json
+    run("review", "HEAD~1..HEAD")
+    repo.git("config", "user.name", "Ada")
+    repo.git("config", "user.email", "ada@example.org")
+    run("override", first["findings"][0]["fingerprint"], "--reason", "meant")
+    run("review", "HEAD~1..HEAD")
+    recorded(repo.path, START, Kind(rubrics=()))
+    begun(repo.path, START + timedelta(hours=1))
+    future = datetime.now(UTC) + timedelta(days=2)
+    recorded(repo.path, future)
+
+    total = run("stats", "--json").json
+    usd, node = first["cost"]["usd"], first["cost"]["by_node"]
+    assert list(node) == ["judge-quality"] and usd > 0
+    assert total == {
+        "schema": 1, "since": None, "runs": 4, "outcomes": {"fail": 2, "pass": 2},
+        "not_counted": {"foreign": 1, "running": 1}, "usd": pytest.approx(usd + 0.0125), "usd_at_most": False,
+        "usd_by_day": {began(first["run_id"])[:10]: usd, "2026-01-02": 0.0125},
+        "usd_by_model": first["cost"]["by_model"], "usd_by_rubric": {"quality": usd},
+        "findings": {"kept": 0, "overridden": 1, "suppressed": 0},
+        "hits": 4, "misses": 2, "saved_usd": pytest.approx(2 * usd),
+    }  # fmt: skip
+
+    text = run("stats", "--since", "7d").out.splitlines()
+    assert text[:3] == [
+        "3 runs: 2 fail, 1 pass",
+        "not counted: 1 foreign",
+        "findings: 0 kept, 1 overridden, 0 suppressed",
+    ]
+    assert text[3] == f"from earlier verdicts: 4 of 6 answers, at least ${2 * usd:.4f} saved"
+    assert [line.split() for line in text[-2:]] == [["rubric", "USD"], ["quality", f"{usd:.4f}"]]
+    shutil.rmtree(repo.path / first["bundle"])
+    assert "answers saved" not in (again := run("stats").out) and "from earlier verdicts: 4 of 4 answers" in again
+    assert run("stats", "--since", "soon").code == 2

@@ -1,0 +1,39 @@
+"""`vibe-gate stats`: what the stored runs come to."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cache
+
+from vibe_gate.errors import PASS
+from vibe_gate.faces.cli.bundles.runs import bundles_of, moment, root_of
+from vibe_gate.faces.cli.dispatch import JSON, Command, argument
+from vibe_gate.faces.cli.output import emit_result
+from vibe_gate.report.statistics import lines, statistics
+
+
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    bundles = bundles_of(root_of(environ), environ)
+    known = {entry.place: entry for entry in bundles.runs()}
+    wanted = known.values() if args.since is None else bundles.find(since=args.since)
+    total = statistics(wanted, known, cache(bundles.summary))
+    since = None if args.since is None else args.since.isoformat(timespec="seconds")
+    emit_result(args, {"since": since, **asdict(total)}, lines(total))
+    return PASS
+
+
+STATS = Command(
+    "Add up the stored runs: outcomes, cost, findings, what the cache saved.",
+    (
+        argument("--since", type=moment, metavar="WHEN", help="30d, 12h, 2w, or an ISO date (UTC)"),
+        JSON,
+    ),
+    _run,
+    examples="""\
+examples:
+  vibe-gate stats                  every run that is stored here
+  vibe-gate stats --since 7d       the runs of a week
+""",
+)

@@ -1,0 +1,138 @@
+"""What stored runs come to: outcomes, costs, findings, what earlier verdicts saved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from vibe_gate.domain.bundles import STORE, RunEntry
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import RubricResult
+from vibe_gate.report import listing, words
+
+Number = TypeVar("Number", int, float)
+
+OTHER = ""
+"""In `usd_by_rubric`: agents, and judges whose answers did not count."""
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Counts and USD. `outcomes` as `bundles list` names them; `not_counted`: runs without a verdict, by state.
+
+    `usd_at_most`: some model has no listed price. A finding of several runs counts once, as the newest has it.
+    `hits` and `misses` count criteria. `saved_usd` is what the conversations cost whose answers were used again, as far
+    as their runs are still stored; None if that is not known of any.
+    """
+
+    runs: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict)
+    not_counted: dict[str, int] = field(default_factory=dict)
+    usd: float = 0.0
+    usd_at_most: bool = False
+    usd_by_day: dict[str, float] = field(default_factory=dict)
+    usd_by_model: dict[str, float] = field(default_factory=dict)
+    usd_by_rubric: dict[str, float] = field(default_factory=dict)
+    findings: dict[str, int] = field(default_factory=lambda: {"kept": 0, "overridden": 0, "suppressed": 0})
+    hits: int = 0
+    misses: int = 0
+    saved_usd: float | None = None
+
+
+def statistics(
+    entries: Iterable[RunEntry], known: Mapping[str, RunEntry], summary_of: Callable[[RunEntry], Summary | None]
+) -> Statistics:
+    """Those of `entries`, newest first. `known`: every run by its place, for what used its answers again.
+
+    A summary is read only of a run that asked a rubric or cost something.
+    """
+    total = Statistics()
+    states: dict[tuple[str, ...], str] = {}
+    for entry in entries:
+        if entry.state != "sealed":
+            _add(total.not_counted, entry.state, 1)
+            continue
+        total.runs += 1
+        _add(total.outcomes, listing.outcome(entry), 1)
+        total.usd += entry.cost_usd
+        total.usd_at_most |= entry.cost_basis == "unknown"
+        if entry.cost_usd:
+            _add(total.usd_by_day, entry.created_at[:10], entry.cost_usd)
+        summary = summary_of(entry) if entry.rubrics or entry.cost_usd else None
+        if summary is None:
+            continue
+        for model, usd in summary.cost.by_model.items():
+            _add(total.usd_by_model, model, usd)
+        _add_rubrics(total, summary)
+        total.hits += summary.cache.hits
+        total.misses += summary.cache.misses
+        for rubric in summary.rubrics if summary.cache.hits else ():
+            _add_saved(total, rubric, known, summary_of)
+        for finding in summary.findings:
+            state = words.waiver(finding).partition(" ")[0] or "kept"
+            states.setdefault((finding.fingerprint or entry.run_id, finding.criterion, finding.path), state)
+    total.findings |= Counter(states.values())
+    return total
+
+
+def _add(to: dict[str, Number], name: str, number: Number) -> None:
+    to[name] = to.get(name, 0) + number
+
+
+def _turns(rubric: RubricResult) -> set[str]:
+    return {vote.turn for criterion in rubric.criteria for vote in criterion.votes if vote.turn}
+
+
+def _add_rubrics(total: Statistics, summary: Summary) -> None:
+    asked = {turn.split("/")[1]: rubric.id for rubric in summary.rubrics for turn in _turns(rubric)
+             if turn.startswith("nodes/")}  # fmt: skip
+    for node, usd in summary.cost.by_node.items():
+        _add(total.usd_by_rubric, asked.get(node, OTHER), usd)
+
+
+def _add_saved(
+    total: Statistics,
+    rubric: RubricResult,
+    known: Mapping[str, RunEntry],
+    summary_of: Callable[[RunEntry], Summary | None],
+) -> None:
+    """What a rubric's conversations cost that were not held again; nothing is saved if some were."""
+    turns = _turns(rubric)
+    if any(turn.startswith("nodes/") for turn in turns):
+        return
+    for key, run_id, node in {tuple(turn.split("/")[i] for i in (1, 2, 4)) for turn in turns if turn.startswith(STORE)}:
+        earlier = known.get(f"{key}/{run_id}")
+        summary = summary_of(earlier) if earlier is not None and earlier.state == "sealed" else None
+        if summary is not None and node in summary.cost.by_node:
+            total.saved_usd = (total.saved_usd or 0.0) + summary.cost.by_node[node]
+
+
+def lines(total: Statistics) -> list[str]:
+    """For people."""
+    outcomes = ", ".join(f"{times:,} {name}" for name, times in _greatest(total.outcomes))
+    text = [f"{counted(total.runs, 'run')}{f': {outcomes}' if outcomes else ''}"]
+    if total.not_counted:
+        text.append(f"not counted: {', '.join(f'{times:,} {name}' for name, times in total.not_counted.items())}")
+    text.append("findings: " + ", ".join(f"{times:,} {name}" for name, times in total.findings.items()))
+    if total.hits:
+        saved = "" if total.saved_usd is None else f", at least ${total.saved_usd:.4f} saved"
+        text.append(f"from earlier verdicts: {total.hits:,} of {counted(total.hits + total.misses, 'answer')}{saved}")
+    text.append(f"cost: ${total.usd:.4f}{' at most' if total.usd_at_most else ''}")
+    text += _table("day", sorted(total.usd_by_day.items()))
+    text += _table("model", _greatest(total.usd_by_model))
+    named = [(name or "(agents, lost answers)", usd) for name, usd in _greatest(total.usd_by_rubric)]
+    return text + _table("rubric", named)
+
+
+def _greatest(numbers: Mapping[str, Number]) -> list[tuple[str, Number]]:
+    return sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _table(title: str, rows: Sequence[tuple[str, float]]) -> list[str]:
+    if not rows:
+        return []
+    width = max(len(title), *(len(name) for name, _ in rows))
+    return ["", f"{title:<{width}}       USD", *(f"{name:<{width}}  {usd:>8.4f}" for name, usd in rows)]
