@@ -94,7 +94,7 @@ def test_all_turns_together_cost_and_use_a_tool() -> None:
 
 def test_turns_are_read_from_the_bundle_of_a_run_that_is_not_sealed_yet(tmp_path: Path) -> None:
     run = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {})
-    ends = {"fix": Ended(status="interrupted"), "fix-b": Ended()}
+    ends = {"fix": Ended(status="interrupted", detail="killed"), "fix-b": Ended()}
     for node in ("fix", "fix", "fix-b", "judge"):
         turn = run.turn(node)
         for tool, said in (("Bash", [{"type": "text", "text": f"ERROR in {node}\nline 2"}]), ("Read", "ERROR")):
@@ -103,14 +103,17 @@ def test_turns_are_read_from_the_bundle_of_a_run_that_is_not_sealed_yet(tmp_path
         turn.seal(ends.get(node, Ended()))
     read = of_stages(read_bundle(run.directory), {"fix": "fix", "fix-b": "fix", "gone": "gone"})
     assert [(one.name, len(one.calls), one.usd, one.superseded) for one in read] == [
-        ("fix, cut off", 0, 0.0125, True), ("fix", 1, 0.0125, True), ("fix-b", 1, 0.0125, False),
+        ("fix, cut off", 1, 0.0125, True), ("fix", 1, 0.0125, True), ("fix-b", 1, 0.0125, False),
         ("gone", 0, None, False),
     ]  # fmt: skip
-    assert [list(one.log()) for one in read] == [[], ["ERROR in fix", "line 2"], ["ERROR in fix-b", "line 2"], []]
+    first = ["ERROR in fix", "line 2"]
+    assert [list(one.log()) for one in read] == [first, first, ["ERROR in fix-b", "line 2"], []]
     assert [(one.unread or one.lacks) for one in read[1:]] == [
-        "no PreToolUse toolu_1", "no PreToolUse toolu_1", "its turn was not recorded"
+        "no PreToolUse toolu_1, cut off: killed", "no PreToolUse toolu_1", "its turn was not recorded"
     ]  # fmt: skip
-    assert capture_note(read_bundle(run.directory)).startswith("Capture incomplete: fix: no PreToolUse toolu_1; fix: ")
+    assert capture_note(read_bundle(run.directory)).startswith(
+        "Capture incomplete: fix: no PreToolUse toolu_1, cut off: killed; fix: "
+    )
 
 
 # the table

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
-from command import vibe_gate
+from command import started, vibe_gate
 from scripted_messages_api import ToolUse, Turn
 from wire import answering
 from working import FIXED, WorkingRepo, writes
@@ -78,6 +79,19 @@ def test_what_hooks_did_not_see_is_said_and_can_be_demanded(repo):
     assert "- Capture incomplete: fix: no PostToolUse `toolu" in (repo.path / "told.md").read_text()
     assert "note    Capture incomplete: fix: no PostToolUse toolu_" in done.out, done.out + done.err
     assert "✗ capture        fail     fix: no PostToolUse toolu_" in done.out
+
+
+@pytest.mark.slow
+def test_who_kills_the_gate_is_looked_at_when_the_run_is_resumed(repo):
+    kill = "echo ERROR; kill -9 $(sed -n 's/^PPid:\\t*//p' /proc/$PPID/status)"
+    with answering(Turn(ToolUse("Bash", {"command": kill}))) as model:
+        environ = {**repo.environ, **model.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+        assert started("run", "well", cwd=repo.path, environ=environ).code == -signal.SIGKILL
+    with answering(*writes("src/load.py", FIXED)) as model:
+        done = vibe_gate("resume", "--json", cwd=repo.path, environ={**repo.environ, **model.environ})
+    told = {one["message"] for one in done.json["findings"]}
+    assert done.code == 1 and "fix, cut off used Bash" in told, done.err
+    assert any(one.endswith("cut off: the process that ran it ended") for one in told)
 
 
 def session(repo: WorkingRepo, *events: dict) -> None:

@@ -74,6 +74,7 @@ def test_a_cut_turn_is_sealed_as_interrupted_and_counting_goes_on(store, killed)
         0.25, 11, ["mend"],
     )  # fmt: skip
     assert cut.hook_capture_status.missing_events == ("PostToolUse toolu_1",)
+    assert cut.hook_capture_status.warnings == ("cut off: the process that ran it ended",)
     (node,) = View(run.directory).graph().nodes
     assert (node.turns, node.usd) == (("turn-001", "turn-002"), 0.2625)
     assert json.loads((run.directory / "sessions.json").read_text())["nodes"]["fix"][0] == "s-1"

@@ -137,7 +137,7 @@ def of_turn(name: str, turn: RunResult, *, superseded: bool = False) -> Conduct:
 def of_stages(run: RunResult, agents: Mapping[str, str]) -> tuple[Conduct, ...]:
     """The turns of agents, whose nodes are named oldest first, each with its stage. StorageError, IntegrityError.
 
-    Of a node whose turn was cut off and begun again only the last turn is left in the files, but all of them cost.
+    A turn that was cut off and begun again counts as superseded: only the last turn of a node is left in the files.
     """
     latest = {stage: node for node, stage in agents.items()}
     turns: dict[str, list[RunResult]] = {node: [] for node in agents}
@@ -146,7 +146,7 @@ def of_stages(run: RunResult, agents: Mapping[str, str]) -> tuple[Conduct, ...]:
     found: list[Conduct] = []
     for node, stage in agents.items():
         for cut in turns[node][:-1]:
-            found.append(Conduct(name=f"{node}, cut off", usd=cut.metrics.total_cost_usd, superseded=True))
+            found.append(of_turn(f"{node}, cut off", cut, superseded=True))
         if not turns[node]:
             found.append(Conduct(name=node, unread="its turn was not recorded"))
         else:

@@ -145,6 +145,9 @@ class TurnRecorder:
             parts.folder.place(names.TURN_PATCH, redacted_patch(made.patch, parts.redact.data))
         denied = (str(denial.get("tool_use_id", "")) for denial in ending.permission_denials)
         calls, capture = correlate(self._marks, frozenset(escape.show_text(parts.redact.text(call)) for call in denied))
+        if ending.status == "interrupted":  # what it did after its last recorded event, no hook told
+            warnings = (*capture.warnings, f"cut off: {escape.show_text(ending.detail)}")
+            capture = capture.model_copy(update={"complete": False, "warnings": warnings})
         metrics = TurnMetrics(
             total_tokens=ending.cost.input_tokens + ending.cost.output_tokens,
             total_cost_usd=ending.cost.usd,
