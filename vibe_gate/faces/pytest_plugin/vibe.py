@@ -115,6 +115,8 @@ class Vibe:
 
         `agent`: an Agent, or the id of one of the project under test. `model` is asked in place of the agent's own.
         """
+        if asyncio._get_running_loop() is None:
+            raise UsageError("vibe.run is for async tests, on asyncio; in others, call vibe.sync.run(...).")
         cassette, number = self._wire.cassette(), self._next()
         where = self._where(workspace)
 
@@ -212,7 +214,7 @@ class Vibe:
 
         UsageError, StorageError as of RunResult.annotate.
         """
-        self.task.add_report_section(_phase(self.task), "vibe", f"{type}: {message}\n")
+        self.task.add_report_section("call", "vibe", f"{type}: {message}\n")
         now = datetime.now(UTC)
 
         def write(result: RunResult) -> None:
@@ -470,11 +472,6 @@ def _blocking(function: Callable[P, Awaitable[T]]) -> Callable[P, T]:
         return asyncio.run(main(*args, **kwargs))
 
     return call
-
-
-def _phase(item: pytest.Item) -> str:
-    """What pytest carries out of the item just now: setup, call or teardown."""
-    return os.environ.get("PYTEST_CURRENT_TEST", "(call)").rpartition("(")[2].removesuffix(")")
 
 
 def _now() -> datetime:

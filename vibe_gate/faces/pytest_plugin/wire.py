@@ -199,8 +199,11 @@ def hide_own_frames(error: BaseException) -> None:
 def classify(report: pytest.TestReport, item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
     """Make a report of what was raised: Inconclusive skips, any other GateError is an error and no failure."""
     error = _gate_error(excinfo.value)
-    if error is None or not report.failed:
+    if error is None:
         return
+    if hasattr(report, "wasxfail"):  # what cannot be decided is not what was expected to fail
+        del report.wasxfail
+        report.outcome = "failed"
     if not isinstance(error, Inconclusive):
         report.vibe_error = True  # type: ignore[attr-defined]
     elif not item.config.getoption("--vibe-strict"):
