@@ -107,6 +107,9 @@ def test_an_older_file_is_taken_over_once_however_often_it_is_asked(ask, tmp_pat
     assert "you: Mend a.py.\nPlease." in shown and '  read_file {"path": "a.py"}\n  result: x = 1' in shown
 
 
+CALL = '{"metadata": {}, "messages": [{"role": "assistant", "tool_calls": [{"function": {"arguments": %s}}]}]}'
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -114,6 +117,10 @@ def test_an_older_file_is_taken_over_once_however_often_it_is_asked(ask, tmp_pat
         ('{"metadata": {}, "messages": []}', "at least one message"),
         ('{"metadata": {}, "messages": [{"role": "ghost"}]}', "none of the roles"),
         ('{"metadata": {}, "messages": [1]}', "none of the roles"),
+        ('{"metadata": {"start_time": "0001-01-01T00:00:00"}, "messages": [{"role": "user"}]}', "start_time"),
+        ('{"metadata": {"title": "\\ud800"}, "messages": [{"role": "user"}]}', "not Unicode"),
+        ('{"metadata": {"environment": {"working_directory": "/\\u0000"}}, "messages": [{}]}', "not Unicode"),
+        (CALL % ("[" * 200 + "]" * 200), "nested more than"),
     ],
 )
 def test_what_is_no_older_session_is_refused(ask, tmp_path, text, why):

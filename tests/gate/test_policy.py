@@ -30,6 +30,8 @@ def reviewed(repo: Repo, *argv: str) -> tuple[int, list[str]]:
         (GATE, HOOKS, "repos: []\n", "id: vibe-gate\n", (4, [])),
         (GATE, ".vibe-gate/gate.toml", GATE, GATE + "[budget]\nmax_turns = 3\n", (4, [])),
         (GATE, "CLAUDE.md", "Be brief.\n", "Be long.\n", (0, ["warning"])),
+        (GATE, "web/.Claude/Settings.json", "{}\n", "[]\n", (0, ["warning"])),
+        (GATE, ".claude", "one\n", "what a link leads to\n", (0, ["warning"])),
         (LISTED, WORKFLOW, "jobs: {}\n", "jobs: {a: b}\n", (4, [])),
         ("", WORKFLOW, "jobs: {}\n", "uses: x/vibe-gate@v1\n", (0, [])),
         ("", "CLAUDE.md", "Be brief.\n", "Be long.\n", (0, [])),

@@ -242,8 +242,10 @@ def test_what_is_damaged_or_a_link_is_left_out_and_named(tmp_path):
     (folder.parent / "vibe_20260102_030405_00000000").symlink_to(folder)
     damaged = folder.parent / "vibe_20260102_030405_11111111"
     damaged.mkdir()
-    (damaged / "meta.json").write_text('{"schema": 1}')
-    assert [one.id for one in sessions.all()] == [folder.name] and sessions.damaged == [damaged.name]
+    about = json.loads((folder / "meta.json").read_text())
+    for wrong in ({"schema": 1}, about | {"created_at": "0001-01-01T00:00:00+14:00"}):
+        (damaged / "meta.json").write_text(json.dumps(wrong))
+        assert [one.id for one in sessions.all()] == [folder.name] and sessions.damaged == [damaged.name]
     sessions.delete(damaged.name)
     assert not damaged.exists()
 

@@ -13,12 +13,15 @@ from vibe_gate.domain.rubric import Identifier, ModelName, Schema
 READ_ONLY_TOOLS = ("Read", "Grep", "Glob")
 """What an agent may use unless its definition names more, and all that a judge may use."""
 
-HARMLESS_TOOLS = frozenset({*READ_ONLY_TOOLS, "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "TodoWrite"})
+_TODO_TOOLS = ("TaskCreate", "TaskUpdate", "TaskList", "TaskGet")
+"""What Claude Code has in place of TodoWrite now, which definitions may still name."""
+
+HARMLESS_TOOLS = frozenset({*READ_ONLY_TOOLS, *_TODO_TOOLS})
 """Tools that change no file: an agent with only these needs no workspace of its own."""
 
 KNOWN_TOOLS = (
     *READ_ONLY_TOOLS, "LS", "LSP", "NotebookRead", "Edit", "Write", "MultiEdit", "NotebookEdit", "Bash", "BashOutput",
-    "KillShell", "PowerShell", "Monitor", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "TaskOutput", "TaskStop",
+    "KillShell", "PowerShell", "Monitor", *_TODO_TOOLS, "TaskOutput", "TaskStop",
     "TodoWrite", "WebFetch", "WebSearch", "Agent", "Task", "SendMessage", "Skill", "SlashCommand", "ToolSearch",
     "ListMcpResourcesTool", "ReadMcpResourceTool", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "EnterWorktree",
     "ExitWorktree", "Workflow",
@@ -40,6 +43,14 @@ def _known(name: str) -> str:
 
 ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,127}$"), AfterValidator(_known)]
 
+
+def _with_todo_tools(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The tools, those for todos in place of TodoWrite, which would never be given."""
+    return tuple(dict.fromkeys(each for name in names for each in (_TODO_TOOLS if name == "TodoWrite" else (name,))))
+
+
+ToolNames = Annotated[tuple[ToolName, ...], AfterValidator(_with_todo_tools)]
+
 ToolRule = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_*-]{0,127}(\([^()]*\))?$")]
 """A tool, or a use of one: `Bash(git push *)`. Half of one would forbid nothing."""
 
@@ -52,7 +63,7 @@ class Agent(Model):
     description: str = ""
     model: ModelName | None = None
     system_prompt: str = ""
-    tools: tuple[ToolName, ...] = READ_ONLY_TOOLS
+    tools: ToolNames = READ_ONLY_TOOLS
     disallowed_tools: tuple[ToolRule, ...] = ()
     mcp_servers: tuple[Identifier, ...] = ()
     max_turns: int | None = Field(default=None, ge=1, le=1000)

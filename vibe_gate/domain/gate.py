@@ -67,9 +67,9 @@ DEFAULT_MODEL = "claude-sonnet-5"
 POLICY_BLOCK = (".vibe-gate/**", ".github/workflows/**", "/.pre-commit-config.yaml")
 """Changes here change the gate itself: exit 4 until a human approves. Anchored at the root."""
 
-POLICY_WARN = ("CLAUDE.md", "AGENTS.md", "**/.claude/**", "**/.mcp.json", "**/.gitattributes",
+POLICY_WARN = ("CLAUDE.md", "AGENTS.md", "**/.claude", "**/.claude/**", "**/.mcp.json", "**/.gitattributes",
                "**/.gitmodules", "conftest.py", "pytest.ini", "CODEOWNERS")  # fmt: skip
-"""Changes here can steer agents, diffs or test runs: a warning finding, at any depth."""
+"""Changes here can steer agents, diffs or test runs: a warning finding, at any depth. `.claude` may be a link."""
 
 JudgeWhen = Literal["always", "agent-authored", "never"]
 HookName = Literal["pre-commit", "pre-merge-commit", "pre-push", "commit-msg", "manual"]

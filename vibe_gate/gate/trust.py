@@ -49,7 +49,7 @@ def gate_for(repository: Repository, change: Change, *, base: str | None, defini
     of the remote's default branch bind; without these the change's own (origin "bootstrap"); without any the built-in
     gate. Agents and workflows of the change itself are in force only while it is not committed: the user's own.
     """
-    redefines = any(file.touches((".vibe-gate/**",)) for file in change.files)
+    redefines = any(_is_listed(file, (".vibe-gate/**",)) for file in change.files)
     own = repository.tree(change.after)
     try:
         gate = _trusted_gate(repository, change, base=base, definitions=definitions)
@@ -87,7 +87,12 @@ def _is_first(repository: Repository, change: Change, base: str | None) -> bool:
 def _is_read_from(gate: Gate, change: Change) -> bool:
     """Whether the change touches a file from which a gate is read: the change's own gate must have no mistake."""
     globs = (".vibe-gate/**", ".claude/agents/*.md")
-    return any(file.touches(globs) or _is_named(file, gate) for file in change.files)
+    return any(_is_listed(file, globs) or _is_named(file, gate) for file in change.files)
+
+
+def _is_listed(file: FileDiff, globs: Iterable[str]) -> bool:
+    """Whether either name matches in any case: on macOS and Windows `.Claude/` is `.claude/`."""
+    return any(paths.matches(name.casefold(), tuple(map(str.casefold, globs))) for name in file.names)
 
 
 def _is_named(file: FileDiff, gate: Gate) -> bool:
@@ -185,7 +190,7 @@ def _named(kind: str, name: str, known: Mapping[str, T], gate: Gate) -> T:
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, n=1)
-    there = f"there are: {', '.join(sorted(known))}." if known else f"the gate has no {kind}s."
+    there = f"there are: {', '.join(sorted(known))}." if known else f"write .vibe-gate/{kind}s/{name}.toml."
     advice = f"did you mean {near[0]!r}?" if near else there
     if gate.origin == "bootstrap":
         advice += " Those that a commit brings run once they are merged, or with --definitions REV."
@@ -249,7 +254,7 @@ def policy_impact(
             found.append(PolicyFile(file, "warn", adopted=True))
         elif _blocks(file, gate, read) or _diverts(file, gate):
             found.append(PolicyFile(file, "block"))
-        elif file.touches(gate.file.policy.warn):
+        elif _is_listed(file, gate.file.policy.warn):
             found.append(PolicyFile(file, "warn"))
     return PolicyImpact(tuple(found), first_gate=bootstrap and in_ci(environ))
 
@@ -277,9 +282,9 @@ def _blocks(file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]) ->
     own_list = "block" in gate.file.policy.model_fields_set
     if not own_list and _is_named(file, gate):
         return True
-    if not file.touches(gate.file.policy.block):
+    if not _is_listed(file, gate.file.policy.block):
         return False
-    if own_list or file.touches((".vibe-gate/**",)):
+    if own_list or _is_listed(file, (".vibe-gate/**",)):
         return True
     return any(b"vibe-gate" in read(side) for side in (file.before, file.after) if side is not None)
 
@@ -289,12 +294,12 @@ def _adopts(file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]) ->
 
     Before there are definitions that bind, every change in `.vibe-gate/` is a part of bringing them.
     """
-    if file.touches((".vibe-gate/**",)):
+    if _is_listed(file, (".vibe-gate/**",)):
         return gate.first or file.change_type == "added"
     if _is_named(file, gate):  # what the first workflows name
         return True
     before, after = (side is not None and b"vibe-gate" in read(side) for side in (file.before, file.after))
-    return after and not before and file.touches(gate.file.policy.block) and not _diverts(file, gate)
+    return after and not before and _is_listed(file, gate.file.policy.block) and not _diverts(file, gate)
 
 
 def _diverts(file: FileDiff, gate: Gate) -> bool:
@@ -312,7 +317,7 @@ def steering(gate: Gate, files: Iterable[FileDiff]) -> tuple[FileDiff, ...]:
     """Those that decide about a gate, or steer agents, diffs or test runs, by its lists and by the usual ones."""
     policy = gate.file.policy
     globs = (*POLICY_BLOCK, *POLICY_WARN, *policy.block, *policy.warn)
-    return tuple(file for file in files if file.touches(globs))
+    return tuple(file for file in files if _is_listed(file, globs))
 
 
 def policy_warning(file: FileDiff) -> Finding:

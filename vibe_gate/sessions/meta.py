@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field, NonNegativeInt, PlainSerializer, ValidationError
+from pydantic import AfterValidator, AwareDatetime, Field, NonNegativeInt, PlainSerializer, ValidationError
 
 from vibe_gate.domain import model
 from vibe_gate.domain.model import Many, Model
@@ -33,7 +33,17 @@ _Run = Annotated[str, Field(pattern=r"^([0-9]{8}T[0-9]{9}Z-[0-9a-f]{8})?$")]
 _Uuid = Annotated[str, Field(pattern=f"^({_UUID.pattern})?$")]
 """A session may come from somebody else: these become arguments of git, and names of folders."""
 
-_Time = Annotated[AwareDatetime, PlainSerializer(_iso)]
+
+def _within_years(at: datetime) -> datetime:
+    if not FIRST_YEAR <= at.year <= LAST_YEAR:
+        raise ValueError(f"is not between {FIRST_YEAR} and {LAST_YEAR}")
+    return at
+
+
+FIRST_YEAR, LAST_YEAR = 1970, 9000
+"""Of a session's times: at the ends of the calendar a time has no other zone, and no second after it."""
+
+_Time = Annotated[AwareDatetime, AfterValidator(_within_years), PlainSerializer(_iso)]
 
 
 class SessionTurn(Model):

@@ -13,9 +13,11 @@ from typing import Any
 
 from vibe_gate.domain import model
 from vibe_gate.sessions.entries import Entry, blocks
-from vibe_gate.sessions.meta import is_uuid, titled
+from vibe_gate.sessions.meta import FIRST_YEAR, LAST_YEAR, is_uuid, titled
 
 MAX_FILE_BYTES = 256 << 20
+MAX_DEPTH = 100
+"""Of a tool call's arguments: whoever reads them calls itself for each."""
 
 
 def read_older(path: Path, now: datetime) -> tuple[dict[str, Any], list[Entry]]:
@@ -33,6 +35,8 @@ def read_older(path: Path, now: datetime) -> tuple[dict[str, Any], list[Entry]]:
     cwd, began = _text(about.get("environment"), "working_directory"), _time(about.get("start_time"), now)
     texts = {"parent_session_id": _text(about, "parent_session_id"), "title": titled(_text(about, "title"))}
     place = {"session_id": own, "cwd": cwd if cwd.startswith("/") else ""}
+    if any(not _is_unicode(text) for text in (*place.values(), *texts.values())):
+        raise ValueError("its metadata is not Unicode text")
     meta = {**place, **texts, "created_at": began, "updated_at": began}
     entries: list[Entry] = []
     for number, message in enumerate(messages):
@@ -76,8 +80,20 @@ def _call(call: object) -> Entry:
     if isinstance(given, str):
         with contextlib.suppress(ValueError, RecursionError):
             given = json.loads(given)
+    if _is_deeper(given, MAX_DEPTH):
+        raise ValueError(f"arguments of a tool call are nested more than {MAX_DEPTH} deep")
     given = given if isinstance(given, dict) else {"arguments": given}
     return {"type": "tool_use", "id": _text(call, "id"), "name": _text(function, "name"), "input": given}
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels < 0 or any(_is_deeper(each, levels - 1) for each in inner)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it is text that files and programs take: no half of a surrogate pair, no NUL."""
+    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _text(value: object, name: str) -> str:
@@ -90,4 +106,6 @@ def _time(text: object, now: datetime) -> datetime:
         at = datetime.fromisoformat(str(text))
     except ValueError:
         return now
+    if not FIRST_YEAR < at.year < LAST_YEAR:
+        raise ValueError(f"its start_time is not between {FIRST_YEAR} and {LAST_YEAR}")
     return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)

@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import MappingProxyType
 
@@ -118,8 +119,11 @@ def carried_out(
     answers: Mapping[str, bool] = MappingProxyType({}),
     quiet: bool = False,
 ) -> WorkflowRun:
-    """Run it with its stages on the screen. `answers`: the nodes that a person let begin, or left out, beforehand."""
-    with progress.stages_shown(environ, quiet=quiet) as (show, tick, aside):
+    """Run it with its stages on the screen. `answers`: the nodes that a person let begin, or left out, beforehand.
+
+    What a Python workflow prints goes to stderr: stdout is for the result.
+    """
+    with redirect_stdout(sys.stderr), progress.stages_shown(environ, quiet=quiet) as (show, tick, aside):
 
         def approve(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
             if node in answers or sys.stdin is None or not sys.stdin.isatty():
