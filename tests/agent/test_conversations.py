@@ -59,6 +59,29 @@ def test_a_session_goes_on_in_another_home_and_clone_from_its_end_or_from_a_mess
     assert not list(tmp_path.glob("claude-resume-*"))
 
 
+def test_a_session_goes_on_whatever_leaf_the_cli_last_named(tmp_path, environ):
+    """As it ends, the CLI may name a note about hooks beside the turn's last message; what came later is not there."""
+    store, name = _Shared(), str(uuid4())
+
+    def last() -> str:
+        return [entry["uuid"] for entry in store.entries[name] if entry["type"] == "assistant"][-1]
+
+    with answering(Turn("One."), Turn("Two."), Turn("Three.")) as model:
+        kept(tmp_path, environ, model, "First?", store=store, session_id=name)
+        note = {
+            "type": "system", "subtype": "stop_hook_summary", "uuid": str(uuid4()), "parentUuid": last(),
+            "sessionId": name, "timestamp": "2026-01-02T03:04:05.000Z",
+        }  # fmt: skip
+        named = {"type": "last-prompt", "leafUuid": note["uuid"], "sessionId": name, "lastPrompt": "First?"}
+        store.entries[name] += [note, named]
+        kept(tmp_path, environ, model, "Second?", store=store, resume=name, resume_at=last())
+        entries = store.entries[name]
+        first = entries.index(named) + 1
+        entries[first:] = [entry for entry in entries[first:] if entry["type"] != "last-prompt"]
+        third = kept(tmp_path, environ, model, "Third?", store=store, resume=name, resume_at=last())
+    assert said(model.script.requests[2]) == ["First?", "One.", "Second?", "Two.", "Third?"] and third.text == "Three."
+
+
 class _Shared(InMemorySessionStore):
     """Knows a session wherever it is: each clone has a project key of its own."""
 

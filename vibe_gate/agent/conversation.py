@@ -13,7 +13,7 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from claude_agent_sdk import (
@@ -148,8 +148,18 @@ async def _restore(task: Task, kept: Conversation) -> None:
         raise AgentError(f"The session {name} is not there, or has no messages.")
     folder = task.home / "config" / "projects" / key
     folder.mkdir(parents=True, exist_ok=True)
-    lines = "".join(json.dumps(entry) + "\n" for entry in entries)
+    lines = "".join(json.dumps(entry) + "\n" for entry in _leading_to(kept.resume_at, entries))
     (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+
+
+def _leading_to(last: str, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The entries that the CLI needs to go on after the message `last` ("": after the newest).
+
+    The CLI finds its way from the leaf that the newest "last-prompt" names. As the program ends, that is at times a
+    note about hooks beside `last`, from which no later turn is found. Without such entries it begins at the newest.
+    """
+    end = next((number for number, entry in enumerate(entries, 1) if entry.get("uuid") == last), len(entries))
+    return [entry for entry in entries[:end] if entry.get("type") != "last-prompt"]
 
 
 def _kept(kept: Conversation) -> dict[str, str | None]:
