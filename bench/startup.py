@@ -7,7 +7,8 @@ this checkout and the peers into it, and makes a small repository with nothing s
 and nothing changed. `--fresh` makes the environment again (do so after a change).
 
 Goals: `--version` <= 1.15 x `python -c pass`; a review with nothing to do
-<= 1.5 x (`python -c pass` + what git itself needs to say so).
+<= 1.5 x (`python -c pass` + what git itself needs to say so); a suite that does not use
+the pytest plugin <= 1.05 x the same without it.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "bench" / ".work" / "startup"
-PEERS = ("pre-commit",)
+PEERS = ("pre-commit", "pytest")
 VERSION_GOAL = 1.15
 IDLE_GOAL = 1.5
+PLUGIN_GOAL = 1.05  # what repeated measurements of the same command differ by
 
 QUIET_GIT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 
@@ -51,6 +53,9 @@ def main() -> int:
         ("review --staged, nothing staged", [[gate, "review", "--staged"]], staged, IDLE_GOAL),
         ("review, nothing changed", [[gate, "review"]], status, IDLE_GOAL),
     ]
+    if (bin_dir / "pytest").exists():
+        suite = [str(bin_dir / "pytest"), "-q", "-p", "no:cacheprovider", "test_one.py"]
+        lines.append(("pytest, a suite without agents", [suite], [[*suite, "-p", "no:vibe_gate"]], PLUGIN_GOAL))
     for peer in PEERS:
         if (bin_dir / peer).exists():
             lines.append((f"peer: {peer} --version", [[str(bin_dir / peer), "--version"]], bare, None))
@@ -85,6 +90,7 @@ def idle_repository() -> Path:
         where.mkdir(parents=True)
         for number in range(100):
             (where / f"file{number}.txt").write_text(f"content {number}\n")
+        (where / "test_one.py").write_text("def test_one(): assert 1 + 1 == 2\n")
         environ = {**os.environ, **QUIET_GIT}
         identity = ["-c", "user.name=Bench", "-c", "user.email=bench@example.org"]
         for command in (["init", "-q"], ["add", "-A"], [*identity, "commit", "-q", "-m", "start"]):
