@@ -39,7 +39,7 @@ BUDGETS = {
     "forge": 1_400,
     "domain, errors": 1_700,
 }
-ALL, TESTS, ENTERED = 33_800, 33_000, 70
+ALL, TESTS, ENTERED = 34_700, 34_000, 70
 """Lines of the product, lines of the tests, modules that `review HEAD~1 --no-judge` loads."""
 
 HUNDRED = 100
