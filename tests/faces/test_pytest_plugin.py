@@ -335,8 +335,11 @@ def test_agent(vibe): vibe.sync.run("fixer", "Write a")
 def test_expected_to_fail(vibe): vibe.sync.run("fixer", "Write a")
 
 
-@pytest.mark.vibe(repeet=2)
-def test_wrong(vibe): pass
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(1, marks=pytest.mark.vibe(repeet=2)), pytest.param(2, marks=pytest.mark.vibe(pass_rate=1.5))],
+)
+def test_wrong(vibe, number): pass
 
 
 @pytest.mark.vibe(repeat=3, pass_rate=0.5)
@@ -351,14 +354,15 @@ def test_again(vibe, tmp_path_factory, wanted):
 def test_without_a_cassette_a_test_is_skipped_or_with_strict_fails(project):
     project.makepyfile(test_plain=PLAIN)
     done = project.runpytest_inprocess("-rA")
-    done.assert_outcomes(passed=2, skipped=2, failed=1, errors=1)
+    done.assert_outcomes(passed=2, skipped=2, failed=1, errors=2)
     done.stdout.fnmatch_lines_random(
         [
             "E*The marker vibe takes timeout_s, max_usd, repeat, pass_rate as keywords, not repeet.",
+            "E*The marker vibe does not take pass_rate=1.5: limits are above 0, *",
             "*1 of 3 passed; 2 must*",
             "*2 of 3 passed, 2 carried out; 2 must*",
             "SKIPPED*no cassette: record it with `--vibe-wire record`",
         ]
     )
-    project.runpytest_inprocess("--vibe-strict").assert_outcomes(passed=2, failed=3, errors=1)
-    project.runpytest_inprocess("--vibe-repeat=1").assert_outcomes(passed=2, skipped=2, failed=1, errors=1)
+    project.runpytest_inprocess("--vibe-strict").assert_outcomes(passed=2, failed=3, errors=2)
+    project.runpytest_inprocess("--vibe-repeat=1").assert_outcomes(passed=2, skipped=2, failed=1, errors=2)

@@ -10,10 +10,10 @@ from typing import get_args
 
 import pytest
 import tomli_w
-from folder_tree import FolderTree, TextTree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
+from text_tree import TextTree
 
 from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
@@ -25,7 +25,7 @@ from vibe_gate.errors import DefinitionError
 from vibe_gate.faces.cli.definitions import CHECKS_PATH, STARTERS
 from vibe_gate.faces.cli.tools import OWN, TOOLS
 from vibe_gate.gate.effective import effective_toml
-from vibe_gate.gate.loading import built_in_gate, definition_files, load_gate
+from vibe_gate.gate.loading import FolderFiles, built_in_gate, definition_files, load_gate
 from vibe_gate.gate.loading import mistakes as mistakes_of
 from vibe_gate.gate.source import DefinitionTree
 from vibe_gate.gate.toml_lines import line_of
@@ -60,7 +60,7 @@ def keys(model: type[BaseModel]) -> list[str]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_each_tree_has_exactly_the_mistakes_written_beside_it_in_plain_words(case: str) -> None:
-    lines = mistakes(FolderTree(ROOT / "tests/gates" / case))
+    lines = mistakes(FolderFiles(ROOT / "tests/gates" / case))
     assert "".join(f"{line}\n" for line in lines) == (ROOT / "tests/gates" / case / "mistakes.txt").read_text()
     for line in lines:
         assert paths.is_plain(line)
@@ -69,7 +69,7 @@ def test_each_tree_has_exactly_the_mistakes_written_beside_it_in_plain_words(cas
 
 
 def test_load_gate_raises_every_mistake_in_one_error() -> None:
-    tree = FolderTree(ROOT / "tests/gates/one-run")
+    tree = FolderFiles(ROOT / "tests/gates/one-run")
     with pytest.raises(DefinitionError) as caught:
         load_gate(tree, revision="worktree", origin="trusted")
     assert caught.value.mistakes == mistakes(tree)
@@ -77,7 +77,7 @@ def test_load_gate_raises_every_mistake_in_one_error() -> None:
 
 
 def test_a_right_tree_becomes_a_gate_with_the_digest_of_each_file() -> None:
-    gate = load_gate(FolderTree(ROOT / "tests/gates/right"), revision="abc", origin="bootstrap")
+    gate = load_gate(FolderFiles(ROOT / "tests/gates/right"), revision="abc", origin="bootstrap")
     assert gate is not None
     assert (gate.origin, gate.revision) == ("bootstrap", "abc")
     assert [rubric.id for rubric in gate.rubrics] == ["payments.v2", "quality"]
@@ -115,7 +115,7 @@ def test_a_rubric_behind_a_symbolic_link_is_not_read(tmp_path: Path) -> None:
     (tmp_path / ".vibe-gate/rubrics").mkdir(parents=True)
     (tmp_path / ".vibe-gate/gate.toml").write_text('schema = 1\nrubrics = ["quality"]\n')
     (tmp_path / ".vibe-gate/rubrics/quality.toml").symlink_to(tmp_path / "elsewhere.toml")
-    assert mistakes(FolderTree(tmp_path)) == [
+    assert mistakes(FolderFiles(tmp_path)) == [
         ".vibe-gate/rubrics/quality.toml:1: symbolic links (and submodules) are not followed; put the file itself here",
         '.vibe-gate/gate.toml:2: rubrics[0]: no rubric "quality": there is no file .vibe-gate/rubrics/quality.toml '
         "(symbolic links are not followed); write it, or take the name out",
@@ -128,7 +128,7 @@ def test_a_link_in_the_gates_place_never_counts_as_no_gate(tmp_path: Path, linke
     (tmp_path / linked).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / linked).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(DefinitionError, match="symbolic links"):
-        load_gate(FolderTree(tmp_path), revision="", origin="trusted")
+        load_gate(FolderFiles(tmp_path), revision="", origin="trusted")
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_built_in_questions_come_with_an_example_of_each_kind_and_say_when_they_
 
 @pytest.mark.parametrize("gate", [built_in_gate(), None], ids=["built-in", "own"])
 def test_the_effective_gate_parses_back_to_the_same_demands(gate: Gate | None) -> None:
-    gate = gate or load_gate(FolderTree(ROOT / "tests/gates/right"), revision="abc", origin="trusted")
+    gate = gate or load_gate(FolderFiles(ROOT / "tests/gates/right"), revision="abc", origin="trusted")
     assert gate is not None
     tables = tomllib.loads(effective_toml(gate))
     rubrics = tables.pop("rubric")
@@ -304,10 +304,10 @@ def test_starters_explain_every_key() -> None:
 
 @pytest.mark.parametrize("example", sorted(path.parent.name for path in (ROOT / "examples").glob("*/.vibe-gate")))
 def test_examples_hold_no_mistake(example: str) -> None:
-    tree = FolderTree(ROOT / "examples" / example)
+    tree = FolderFiles(ROOT / "examples" / example)
     assert mistakes(tree) == []
     assert load_gate(tree, revision="", origin="trusted") is not None
-    assert (tree.root / "README.md").is_file()
+    assert (ROOT / "examples" / example / "README.md").is_file()
 
 
 def test_the_reference_names_every_key_and_every_check_with_its_options() -> None:

@@ -9,6 +9,7 @@ Every pytest of this environment imports this file, so it imports pytest alone; 
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,14 +49,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def _usd(text: str) -> float:
     usd = float(text)
     if not 0 < usd < float("inf"):
-        raise ValueError
+        raise ArgumentTypeError(f"{text!r} is not an amount above 0")
     return usd
 
 
 def _count(text: str) -> int:
     count = int(text)
     if count < 1:
-        raise ValueError
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 on")
     return count
 
 

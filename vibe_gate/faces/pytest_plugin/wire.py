@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import os
 import re
 import shutil
@@ -58,18 +59,20 @@ class Limits:
             if unknown:
                 raise pytest.UsageError(f"The marker vibe takes {', '.join(names)} as keywords, not {unknown[0]}.")
             given = {**marker.kwargs, **given}
-        wrong = [name for name, value in given.items() if isinstance(value, bool) or not _is_positive(value)]
-        if wrong or not 0 < given.get("pass_rate", 1) <= 1 or given.get("repeat", 1) % 1:
-            raise pytest.UsageError(
-                f"The marker vibe of {item.name}: {wrong[0] if wrong else 'a value'} is no such limit."
-            )
+        if wrong := next((f"{name}={value!r}" for name, value in given.items() if not _fits(name, value)), ""):
+            rule = "limits are above 0, repeat is a whole number, pass_rate is at most 1"
+            raise pytest.UsageError(f"The marker vibe does not take {wrong}: {rule}.")
         if (times := item.config.getoption("--vibe-repeat")) is not None:
             given["repeat"] = times
         return cls(**given)  # type: ignore[arg-type]
 
 
-def _is_positive(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and value > 0)
+def _fits(name: str, value: object) -> bool:
+    if value is None:
+        return name in ("timeout_s", "max_usd")
+    if isinstance(value, bool) or not isinstance(value, int if name == "repeat" else int | float):
+        return False
+    return 0 < value <= (1 if name == "pass_rate" else math.inf)
 
 
 class Allowance:
