@@ -25,7 +25,7 @@ def test_expected(): assert 0
 @pytest.mark.skip(reason="later")
 def test_skipped(): pass
 def test_broken(missing): pass
-def test_error_of_a_name_like_ours(monkeypatch): raise RuntimeError("vibe")
+def test_error_of_a_name_like_ours(): raise RuntimeError("vibe")
 class TestCase(unittest.TestCase):
     def test_sub(self):
         with self.subTest(1): self.assertTrue(0)
