@@ -243,12 +243,15 @@ def test_the_guard_lets_through_what_stays_inside(tmp_path, tool, given, allowed
 # What reaches the program, and what reaches the model.
 
 
-def test_no_variable_of_ours_reaches_the_program_by_accident(tmp_path, environ):
+def test_no_variable_of_ours_reaches_the_program_or_its_launcher_by_accident(tmp_path, environ, monkeypatch):
     dump = tmp_path / "dump"
     program = tmp_path / "claude"
     cli = find_cli(environ)
     program.write_text(f'#!/bin/sh\nenv > {dump}\ntr "\\0" "\\n" < /proc/$$/cmdline > {dump}.argv\nexec {cli} "$@"\n')
-    program.chmod(0o755)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\n/usr/bin/env > {dump}.launcher\nexec {sys.executable} "$@"\n')
+    monkeypatch.setattr(sys, "executable", str(python))
+    program.chmod(0o755), python.chmod(0o755)
     secrets = {
         "ANTHROPIC_API_KEY": "sk-ant-real",
         "ANTHROPIC_AUTH_TOKEN": "real-token",
@@ -270,7 +273,8 @@ def test_no_variable_of_ours_reaches_the_program_by_accident(tmp_path, environ):
             os.environ.pop(name)
     seen = dict(line.split("=", 1) for line in dump.read_text().splitlines() if "=" in line)
     assert ending.status == "answered"
-    assert "real" not in dump.read_text() and "real-" not in Path(f"{dump}.argv").read_text()
+    assert "real" not in dump.read_text() + Path(f"{dump}.launcher").read_text()
+    assert "real-" not in Path(f"{dump}.argv").read_text()
     assert seen.keys() & secrets.keys() == {"ANTHROPIC_API_KEY", "LC_ALL"}
     assert seen["ANTHROPIC_API_KEY"] == "held-by-the-gateway"
     assert seen["HOME"].startswith(str(tmp_path)) and seen["CLAUDE_CONFIG_DIR"].startswith(str(tmp_path))

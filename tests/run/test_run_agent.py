@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -72,6 +75,26 @@ def test_a_watcher_that_raises_stops_the_agent_after_the_first_of_three_writes(r
     assert "src/one.py" in result.files.changed()[0].patch()
     assert result.metrics.total_cost_usd > 0
     assert result.complete
+
+
+def test_neither_this_process_nor_one_it_started_shows_the_key_to_an_agent(repo, monkeypatch):
+    seen = []
+
+    def look(event) -> None:
+        if event.kind == "tool.started":
+            dumpable = ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)  # PR_GET_DUMPABLE
+            below = subprocess.run(["pgrep", "-P", str(os.getpid())], capture_output=True, text=True).stdout.split()
+            shown = [pid for pid in below if b"sk-ant-real" in Path(f"/proc/{pid}/environ").read_bytes()]
+            seen.append((dumpable, len(below) > 1, shown))
+
+    async def main() -> None:
+        await run_agent(FIXER, "Take the TODO out.").watch(look)
+
+    with answering(*writes("src/load.py", FIXED)) as model:
+        serve(monkeypatch, model)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-real")
+        asyncio.run(main())
+    assert seen == [(0, True, [])]
 
 
 def test_an_agent_is_aborted_from_outside(repo, monkeypatch):

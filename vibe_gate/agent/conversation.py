@@ -125,7 +125,7 @@ def options(session: _Session, launch: Launch) -> ClaudeAgentOptions:
         max_buffer_size=MAX_MESSAGE_BYTES,
         include_partial_messages=True,
         cwd=task.cwd,
-        env={"CLAUDE_CONFIG_DIR": str(task.home / "config")} if kept else {},
+        env=launch.blanked() | ({"CLAUDE_CONFIG_DIR": str(task.home / "config")} if kept else {}),
         session_store=kept.store if kept else None,
         session_store_flush="eager",
         cli_path=launch.executable,

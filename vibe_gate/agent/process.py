@@ -40,6 +40,9 @@ NO_SDK = (
     'Install it; in the Action, leave out `judge: "false"`.'
 )
 
+_PASSED = ("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_SDK_READS_SESSION_STATE", "PWD")
+"""What the launcher hands on of what the SDK gave it."""
+
 _LAUNCHER = """\
 import ctypes, os, sys
 PARENT, PROGRAM, PID_FILE, ENVIRON = {values!r}
@@ -48,7 +51,7 @@ if sys.platform == "linux":
     ctypes.CDLL(None).prctl(1, 15)  # PR_SET_PDEATHSIG, SIGTERM
 if os.getppid() != PARENT:
     sys.exit(1)
-for name in ("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_SDK_READS_SESSION_STATE", "PWD"):
+for name in {passed!r}:
     if name in os.environ:
         ENVIRON[name] = os.environ[name]
 with open(PID_FILE + ".new", "w") as file:
@@ -98,10 +101,15 @@ class Launch:
         program = [*(task.wall(task.home, cli) if task.wall else ()), str(cli)]
         self._grace_s = WALL_GRACE_S if task.wall else GRACE_S
         values = (os.getpid(), program, str(self._pid_file), environ)
-        script.write_text(_LAUNCHER.format(values=values), encoding="utf-8", errors="surrogateescape")
+        script.write_text(_LAUNCHER.format(values=values, passed=_PASSED), encoding="utf-8", errors="surrogateescape")
         line = shlex.join([sys.executable, "-I", "-S", str(script)])
         self.executable.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
         self.executable.chmod(0o700)
+
+    @staticmethod
+    def blanked() -> dict[str, str]:
+        """Our variables, emptied: the launcher needs none, and an agent of the same user could read its environment."""
+        return dict.fromkeys(os.environ.keys() - {"LD_LIBRARY_PATH", *_PASSED}, "")
 
     def signal(self, number: int) -> bool:
         """Send a signal to the whole process group; False when there is none (any more)."""

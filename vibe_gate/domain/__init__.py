@@ -16,3 +16,6 @@ REPOSITORY_VARIABLES = frozenset({
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_SHALLOW_FILE", "GIT_PREFIX",
 })  # fmt: skip
 """What ties a call of git to one repository, as in a hook; dropped when another one is opened."""
+
+MODEL_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+"""Variables with a credential for the model's API: for the gateway alone, no program that is started gets them."""

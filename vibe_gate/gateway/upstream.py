@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, cast, get_args
 from urllib.parse import urlsplit
 
+from vibe_gate.domain import MODEL_KEYS
 from vibe_gate.domain.proxies import CERTIFICATES
 from vibe_gate.errors import GatewayError, UsageError
 
@@ -16,7 +17,7 @@ ANTHROPIC = "https://api.anthropic.com"
 OAUTH_BETA = "oauth-2025-04-20"
 """What the CLI adds to `anthropic-beta` when it uses a subscription's token."""
 
-_TOKEN, _KEY, _SUBSCRIPTION = "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"
+_KEY, _TOKEN, _SUBSCRIPTION = MODEL_KEYS
 _CLOUDS = {"CLAUDE_CODE_USE_BEDROCK": "bedrock", "CLAUDE_CODE_USE_VERTEX": "vertex"}
 _CLOUD_PREFIXES = ("AWS_", "ANTHROPIC_", "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_", "VERTEX_", "CLOUD_ML_", "GOOGLE_",
                    "GCLOUD_", "CLOUDSDK_", "SSL_CERT_", "NODE_EXTRA_CA_")  # fmt: skip

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from vibe_gate.domain import REPOSITORY_VARIABLES, paths
+from vibe_gate.domain import MODEL_KEYS, REPOSITORY_VARIABLES, paths
 from vibe_gate.errors import InfrastructureError
 
 _PROGRAM = (
@@ -39,6 +39,7 @@ _FIXED = {
 }
 
 _DROPPED = frozenset({
+    *MODEL_KEYS,  # an agent in a clone can read what its user's processes were started with
     "GIT_EXTERNAL_DIFF", "GIT_PREFIX", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR",
     "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
 })  # fmt: skip

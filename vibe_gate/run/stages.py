@@ -34,7 +34,7 @@ from vibe_gate.run.prompts import DATA_RULE, PromptParts, handed_over
 from vibe_gate.run.result import OUTCOMES, StageResult
 from vibe_gate.run.resume import given_again
 from vibe_gate.run.tree import RunTree
-from vibe_gate.sandbox import agent_wall, run_command, wall_lack
+from vibe_gate.sandbox import agent_wall, hide_process, run_command, wall_lack
 from vibe_gate.sessions import SessionMeta
 from vibe_gate.store import RunResult
 
@@ -246,6 +246,7 @@ class Stages:
             )
             return self._ended(denied, "CANCELLED")
         session = self._model_session()
+        hide_process()
         async with tree.reading() if agent.level == "none" else tree.writing() as folder:
             before, changes = tree.now, None
             self.run.record.event("node.status", node, status="RUNNING", before=before, prompt=prompt)

@@ -23,7 +23,7 @@ from typing import IO, Any
 
 from vibe_gate.errors import InfrastructureError
 
-__all__ = ["CommandResult", "agent_wall", "run_command", "wall_lack"]
+__all__ = ["CommandResult", "agent_wall", "hide_process", "run_command", "wall_lack"]
 
 KEPT_OUTPUT = 64 * 1024
 """Bytes of the output's end that are kept: what a person reads of a failed run; the rest is counted and dropped."""
@@ -130,7 +130,6 @@ def agent_wall(folder: Path, read: Iterable[Path], environ: Mapping[str, str]) -
             f'This system cannot put an agent behind a wall ({lack}): use isolation = "clone", or set '
             "allow_unwalled = true under [agent] in gate.toml."
         )
-    _hide()
 
     def prefix(home: Path, program: Path) -> Sequence[str]:
         own = [str(home / name) for name in _OF_AN_AGENT]
@@ -156,7 +155,7 @@ def _carry_out(
     order: dict[str, Any], cwd: Path, env: Mapping[str, str], tail: _Tail, timeout_s: float
 ) -> dict[str, Any]:
     """What the launcher reports."""
-    _hide()
+    hide_process()
     report, write = os.pipe()
     with open(report, "rb") as reports:
         try:
@@ -181,11 +180,11 @@ def _carry_out(
     return answer | ({"failure": f"timed out after {timeout_s:g} s"} if late else {})
 
 
-def _hide() -> None:
-    """Keep this process's memory and first environment from other processes of the same user (Linux).
+def hide_process() -> None:
+    """Keep this process's memory and first environment from other processes of the same user, but root (Linux).
 
-    What was taken out of `os.environ` is still in /proc/self/environ. Landlock shields both; this is for kernels
-    without it, and for the time before a wall stands.
+    What was taken out of `os.environ` is still in /proc/self/environ. Landlock shields both; this is for agents in a
+    clone, for kernels without Landlock, and for the time before a wall stands.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
