@@ -318,6 +318,7 @@ def test_the_examples_suite_passes_from_its_cassettes(pytester, environ):
     shutil.copytree(EXAMPLE, pytester.path, dirs_exist_ok=True)
     Repo(pytester.path, environ)
     done = pytester.runpytest_subprocess("--vibe-strict", "-n2")
+    done.stdout.re_match_lines([r"7 in all +27 +[1-9]"])
     done.assert_outcomes(passed=7)  # else run `python tests/faces/record_pytest_example.py`
 
 

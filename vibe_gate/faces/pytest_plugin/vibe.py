@@ -342,10 +342,11 @@ class Vibe:
         remarks, self._remarks = self._remarks, []
         for write in remarks:
             write(result)
-        answers = [
-            event.load() async for event in result.timeline.events() if (event.source, event.type) == ("sdk", "usage")
+        used = [
+            event.load() async for event in result.timeline.events() if event.source == "sdk" and event.type == "usage"
         ]
-        models = [str(answer["model"]) for answer in answers if "model" in answer]
+        models = [str(answer["model"]) for answer in used if "model" in answer]
+        totals = [total["tokens"] for total in used if "model" not in total]  # one a turn, when it was settled
         root = self.task.config.rootpath
         about: dict[str, object] = {
             "bundle": os.path.relpath(run.bundle, root) if run.bundle.is_relative_to(root) else str(run.bundle),
@@ -354,7 +355,7 @@ class Vibe:
             "outcome": summary.outcome,
             "usd": None if summary.cost.basis == "unknown" else summary.cost.usd,
             "over_budget": any(stage.status == "budget" for stage in run.results) or self._usd > self._most_usd,
-            "tokens": summary.cost.input_tokens + summary.cost.output_tokens,
+            "tokens": sum(tokens["input"] + tokens["output"] for tokens in totals),
             "turns": len(models),
             "seconds": summary.duration_ms / 1000,
         }
