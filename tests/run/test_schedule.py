@@ -89,7 +89,7 @@ def test_an_agent_whose_session_breaks_ends_its_loop_with_an_error(start):
 
 
 @pytest.mark.slow
-def test_readers_run_at_the_same_time_and_the_writer_waits_for_both(start):
+def test_readers_wait_for_the_writer_before_run_at_the_same_time_and_the_next_writer_waits_for_both(start):
     met = threading.Barrier(2, timeout=60)
     order: list[str] = []
 
@@ -102,9 +102,16 @@ def test_readers_run_at_the_same_time_and_the_writer_waits_for_both(start):
         order.append("write")
         return says("Done.")
 
-    repo = start(stage("a", "reviewer"), stage("b", "reviewer"), stage("edit", "editor", "a b", more='context = ["b"]'))
-    with answering(meets, meets, writer) as model:
+    prints = 'prompt_command = ["echo", "printed"]'
+    repo = start(
+        stage("first", "editor"),
+        stage("a", "reviewer").replace('prompt = "Stage a."', prints),
+        stage("b", "reviewer").replace('prompt = "Stage b."', prints),
+        stage("edit", "editor", "first a b", more='context = ["b"]'),
+    )
+    with answering(writer, meets, meets, writer) as model:
         done = repo.run("flow", "--json", model=model.environ)
-    assert (done.code, order) == (0, ["read", "read", "write"]), done.err
+    assert (done.code, order) == (0, ["write", "read", "read", "write"]), done.err
+    assert [asked.all_text.count("| printed") for asked in model.script.requests] == [0, 1, 1, 0]
     assert "From the stage b." in model.script.requests[-1].all_text
     assert "From the stage a." not in model.script.requests[-1].all_text

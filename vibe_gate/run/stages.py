@@ -350,7 +350,7 @@ class Stages:
             wall = agent_wall(tree.workspace.root, tree.workspace.borrowed, self.run.environ)
         elif agent.level == "sandbox":
             self.notes.append("An agent ran without a wall: this system has none, and the gate allows it.")
-        sections = [*asked.parts.text(session.nonce, self._read, partial(self._output, tree))]
+        sections = [*asked.parts.text(session.nonce, self._read, partial(self._output, tree, node))]
         sections += handed_over(asked.context, session.nonce)
         has_data = bool(asked.context or asked.parts.prompt_command)
         return Turn(
@@ -421,9 +421,9 @@ class Stages:
             self._files[path] = data
         return self._files[path]
 
-    def _output(self, tree: RunTree, argv: tuple[str, ...]) -> str:
+    def _output(self, tree: RunTree, node: str, argv: tuple[str, ...]) -> str:
         """What a prompt's command prints in an export of the files as they are."""
-        folder = self._model_session().folder / f"command-{len(self.after)}"
+        folder = self._model_session().folder / node / "command"
         tree.repository.export(tree.now, folder)
         left = self.run.deadline.left()
         ended = run_command(argv, cwd=folder, timeout_s=left, environ=self.run.environ)
