@@ -364,7 +364,7 @@ def test_a_patch_is_applied_while_the_working_tree_is_the_one_of_the_run(seeded:
     with seeded.open() as repository:
         repository.apply(patch, begun, tmp_path / "change.patch")
         assert repository.snapshot() == made
-        with pytest.raises(IntegrityError, match=r"changed since the run began, so nothing was applied.*change\.patch"):
+        with pytest.raises(IntegrityError, match=r"so nothing was applied.*change\.patch"):
             repository.apply(patch, begun, tmp_path / "change.patch")
     assert (seeded.root / "dos.txt").read_bytes() == b"one\r\ntwo \r\n"
     assert ((seeded.root / ".git/index").read_bytes(), seeded.git("rev-parse", "HEAD")) == (index, head)

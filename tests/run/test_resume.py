@@ -114,16 +114,19 @@ def test_who_resumes_a_run_that_lives_is_told_its_process(repo):
 
 
 def test_a_run_that_waits_goes_on_when_a_person_approves(repo):
-    argv = ("run", "--agent", "fixer", "--prompt", "Go.", "--interactive")
+    argv = ("run", "--agent", "fixer", "--prompt", "Go.", "--interactive", "--apply")
+    vibe_gate(*argv, cwd=repo.path, environ=repo.environ)
     with answering(*writes("src/load.py", FIXED)) as model:
         environ = {**repo.environ, **model.environ}
         assert vibe_gate(*argv, cwd=repo.path, environ=environ).code == 3
         waiting = vibe_gate("resume", cwd=repo.path, environ=environ)
-        assert (waiting.code, waiting.err.splitlines()[-1]) == (3, "vibe-gate: blocked: fixer")
+        assert waiting.code == 3 and "vibe-gate: blocked: fixer." in waiting.err
+        assert "1 older run did not end" in " ".join(waiting.err.split())
         wrong = vibe_gate("resume", "--approve", "fixr", cwd=repo.path, environ=environ)
         assert (wrong.code, "waiting: fixer" in wrong.err) == (2, True)
         done = vibe_gate("resume", "--approve", "fixer", cwd=repo.path, environ=environ)
-    assert (done.code, "changed   1 file" in done.out) == (0, True), done.err
+    assert (done.code, done.out.splitlines()[-1]) == (0, "applied   to the working tree"), done.out + done.err
+    assert (repo.path / "src/load.py").read_text() == FIXED
 
 
 def test_a_person_can_deny_it_or_ask_nobody_any_more(repo):

@@ -120,7 +120,9 @@ def test_a_patch_takes_back_nothing_that_the_user_did_meanwhile(repo):
         assert repo.git("status", "--porcelain", "-uall") == "?? n1.txt"
         repo.write("mine.txt", "mine\n")
         done = repo.sessions("continue", "Go on.", "--apply", model=model)
-    assert done.code == 5 and "git apply -3" in done.err
+    assert done.code == 5 and "git apply -3" in done.err and "✓ PASS" in done.out
+    command = done.out.splitlines()[-1].removeprefix("apply     ")
+    assert command.startswith("git apply -3 ") and len(command) <= 70
     assert made(repo, repo.all()[0]) == ["n2.txt"]
     assert repo.git("status", "--porcelain", "-uall") == "?? mine.txt\n?? n1.txt"
 
@@ -148,9 +150,11 @@ def test_of_two_who_go_on_with_a_session_at_once_the_second_is_told_who_the_firs
         with begun(repo, environ, "Go on.") as first:
             until(lambda: len(model.script.requests) == 3)
             second = repo.sessions("continue", "I, too.", model=model)
-            assert second.code == 3 and f"in use by process {first.pid}" in second.err
+            assert second.code == 3 and f"in use by process {first.pid}" in second.out.splitlines()[0]
             first.send_signal(signal.SIGINT)
             first.wait(60)
+            refused = vibe_gate("resume", cwd=repo.path, environ=environ)
+            assert refused.code == 2 and "nothing to resume" in refused.err
     (session,) = repo.all()
     assert session["turns"][0]["status"] == "done"
 

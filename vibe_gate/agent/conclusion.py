@@ -63,7 +63,7 @@ def _conclude(seen: Observed, timeout_s: float) -> tuple[Status, str]:
     if seen.stopped:
         return "aborted", seen.stopped
     if seen.timed_out:
-        return "timeout", f"The session was not finished after {timeout_s:g} s."
+        return "timeout", f"The session was not finished after {timeout_s:.3g} s."
     if _marked(seen.result, wire.BUDGET_REACHED):
         return "budget", "The budget of this run is reached."
     if _marked(seen.result, wire.CEILING_REACHED):

@@ -132,13 +132,13 @@ class Repository(ChangeQueries):
     def apply(self, patch: bytes, expected: str, saved: Path) -> None:
         """Apply a patch to the working tree while its snapshot is `expected`; `saved` is where people find the patch.
 
-        Index and HEAD stay; line endings and filters are the user's. IntegrityError if the working tree is another one
-        by now. InfrastructureError if git refuses.
+        Index and HEAD stay; line endings and filters are the user's. IntegrityError if the working tree is another one.
+        InfrastructureError if git refuses.
         """
         shown = paths.quote(str(saved))
         if self.snapshot() != expected:
             raise IntegrityError(
-                "The working tree changed since the run began, so nothing was applied. "
+                "The working tree is not what the patch was made from, so nothing was applied. "
                 f"The patch is {shown}; try `git apply -3 {shown}`."
             )
         done = self._git.run("-c", "apply.ignoreWhitespace=no", "apply", "--whitespace=nowarn", "-", stdin=patch)

@@ -37,6 +37,11 @@ class Deadline:
         """Seconds until then; 0 if it has passed."""
         return max(self.seconds - self.elapsed(), 0.0)
 
+    @property
+    def reached(self) -> str:
+        """What is said if it has passed."""
+        return f"The run's deadline of {self.seconds:g} s was reached."
+
     def elapsed(self) -> float:
         """Seconds since the run began."""
         return time.monotonic() - self.began

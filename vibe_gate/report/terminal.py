@@ -104,11 +104,13 @@ _LEVELS = {"failure": ("✗", "red"), "warning": ("!", "yellow"), "notice": ("·
 _URGENCY = {"fail": 0, "error": 0, "abstain": 2, "pass": 4, "not_applicable": 6}
 
 
-def render(summary: Summary, notes: Sequence[str], width: int, *, every: bool = True, then: str = "") -> Text:
+def render(
+    summary: Summary, notes: Sequence[str], width: int, *, every: bool = True, then: str = "", why: str = ""
+) -> Text:
     """The screen, without a final newline.
 
     `width` in columns. Without `every`, passed criteria and the least grave findings beyond `MOST` are only counted.
-    `then`: what to do next, if a review's own sentence does not say it.
+    `then`: what to do next, if a review's own sentence does not say it; `why`: what decided, if the summary does not.
     """
     columns = max(width, MIN_WIDTH)
     criteria = [[row] for rubric in summary.rubrics for row in _rubric(rubric, summary.findings)]
@@ -117,7 +119,7 @@ def render(summary: Summary, notes: Sequence[str], width: int, *, every: bool = 
     parts = [
         [line for row in rows for line in ([row.line] if row.whole else wrap(row.line, columns, row.indent))]
         for rows in (
-            _head(summary),
+            _head(summary, why),
             keep(criteria, most[0], "criteria"),
             keep(findings, most[1], "findings"),
             _tail(summary, notes, then),
@@ -126,9 +128,10 @@ def render(summary: Summary, notes: Sequence[str], width: int, *, every: bool = 
     return Text("\n\n").join(Text("\n").join(part) for part in parts if part)
 
 
-def _head(summary: Summary) -> list[Row]:
+def _head(summary: Summary, why: str) -> list[Row]:
     word, style = _verdict(summary)
-    line = Text.assemble((word, style), safe(words.headline(summary).removeprefix(words.verdict(summary))))
+    decided = f" · {why}" if why else words.headline(summary).removeprefix(words.verdict(summary))
+    line = Text.assemble((word, style), safe(decided))
     facts = (_fact("change", _change(summary)), _fact("gate", safe(words.gate(summary))))
     return [Row(0, line), *(Row(0, fact, LABEL) for fact in facts)]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.summary import CacheUse, Cost, Summary
 from vibe_gate.domain.verdict import RunOutcome
+from vibe_gate.errors import GateError
 from vibe_gate.gate import trust
 from vibe_gate.judging import assemble
 from vibe_gate.judging.decide import exit_code
@@ -43,6 +44,10 @@ class WorkflowRun:
     """Of what the agents changed, the files that decide about a gate or steer agents, diffs or tests; as shown."""
     applied: bool = False
     """Whether the patch was put into the working tree."""
+    unapplied: GateError | None = None
+    """Why it was not, although that was asked for: the working tree is another one, or git refuses."""
+    problem: str = ""
+    """What went wrong outside of every stage, without secrets: the deadline, or an error of a Python workflow."""
 
 
 def concluded(
@@ -75,7 +80,7 @@ def concluded(
     issuer = _issuer(stages, change, gates, summary) if intact else None
     waivers = tuple(dict.fromkeys(waiver for one in gates for waiver in one.verdict.waivers))
     summary = seal(run, summary, waivers, issuer)
-    said = [*_notes(stages, gates), problem[1] if problem else "", issuer.note if issuer else ""]
+    said = [problem[1] if problem else "", *_notes(stages, gates), issuer.note if issuer else ""]
     notes = tuple(dict.fromkeys(run.redactor.text(note) for note in said if note))
     changed = made.files if made else ()
     steering = trust.steering(stages.begun.subject.gate, changed)
@@ -91,6 +96,7 @@ def concluded(
         steers=tuple(run.redactor.text(file.shown_path) for file in steering),
         made=patch,
         patch=run.record.directory / "made.patch" if patch else None,
+        problem=run.redactor.text(problem[1]) if problem else "",
     )
 
 

@@ -311,7 +311,8 @@ class Stages:
         answer = self._approve(node, asked.agent, asked.parts.prompt, usd) if self._approve else None
         if answer is None:
             self.run.record.close()  # no end is written: the run waits, and can be resumed
-            raise ApprovalNeeded(f"blocked: {node}")
+            resume = f"`vibe-gate resume {self.run.record.run_id} --approve {node}`"
+            raise ApprovalNeeded(f"blocked: {node}. {resume} lets it begin, `--deny {node}` leaves it out.")
         return answer
 
     async def _hold(
@@ -376,13 +377,15 @@ class Stages:
         ending, record = end.ending, self.run.record
         outcome = OUTCOMES.get(ending.status, "error")
         made = changes.change if changes else None
+        over = ending.status == "timeout" and not self.run.deadline.left()
+        detail = self.run.deadline.reached if over else self.run.redactor.text(ending.detail)
         if ending.status == "budget":
             self.run.record.event("budget.reached", node, limit_usd=self._limit(asked), not_asked=[])
         return StageResult(
             id=asked.id,
             node=node,
             outcome=outcome,
-            reason="" if outcome == "pass" else self.run.redactor.text(ending.detail),
+            reason="" if outcome == "pass" else detail,
             before=before,
             after=tree.now,
             agent=asked.agent.id,

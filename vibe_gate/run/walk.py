@@ -23,7 +23,7 @@ from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.upkeep import WORKSPACE_DAYS
 from vibe_gate.domain.verdict import RunOutcome
-from vibe_gate.errors import GateError
+from vibe_gate.errors import GateError, StorageError
 from vibe_gate.gate import trust
 from vibe_gate.git import open_repository
 from vibe_gate.judging import GRACE_S, Deadline
@@ -91,8 +91,7 @@ async def run_workflow(
     """Run a workflow about a change of the repository around `start`.
 
     `tick` hears of every step of an agent; `approve` asks a person; `began` is told the run's id. Raises GateError:
-    UsageError and its kinds for what cannot be understood, GatewayError without a way to the model, ApprovalNeeded,
-    IntegrityError if the patch does not apply because the working tree moved.
+    UsageError and its kinds for what cannot be understood, GatewayError without a way to the model, ApprovalNeeded.
     """
     with open_repository(start, environ) as repository:
         world = World(repository, environ, clock, open_state(repository.common_dir), time.monotonic())
@@ -124,7 +123,10 @@ async def run_workflow(
         repository.remove_old_workspaces(clock() - timedelta(days=WORKSPACE_DAYS))
         if not request.apply or done.patch is None or done.steers or done.review.summary.exit_code:
             return done
-        repository.apply(done.made, stages.tree.start, done.patch)
+        try:
+            repository.apply(done.made, stages.tree.start, done.patch)
+        except GateError as error:
+            return replace(done, unapplied=error)
         return replace(done, applied=True)
 
 
@@ -132,8 +134,9 @@ def _begun(request: RunRequest, plan: Plan, change: Change, gate: Gate, world: W
     """The run, with a new bundle, or with that of the run that is gone on with."""
     mode = "interactive" if request.interactive else "auto"
     asked = told(
-        request.review, agent=request.agent, session=request.session, model=request.model, reviewing=request.reviewing
-    )
+        request.review, agent=request.agent, session=request.session, model=request.model,
+        reviewing=request.reviewing, apply=request.apply,
+    )  # fmt: skip
     about = {"workflow": plan.id, "mode": mode, "prompt": plan.prompt, "isolation": plan.isolation, "request": asked}
     if request.plan is not None and not request.agent:
         del about["request"]  # an agent of a script, which nobody could give again
@@ -207,9 +210,11 @@ async def _carried_out(plan: Plan, stages: Stages, request: RunRequest) -> tuple
         async with asyncio.timeout(deadline.left() + GRACE_S):
             await plan.steps(Workflow(stages, defaults), stages)
     except TimeoutError as error:
-        return ("inconclusive", "The deadline was reached.") if not deadline.left() else ("error", repr(error))
-    except GateError:
-        raise
+        return ("inconclusive", deadline.reached) if not deadline.left() else ("error", repr(error))
+    except GateError as error:
+        if not (request.session and isinstance(error, StorageError)) or request.resumed is not None:
+            raise
+        return "error", str(error)  # another process has the session: this run has ended, and is not resumed
     except Exception as error:
         if not plan.path:
             raise

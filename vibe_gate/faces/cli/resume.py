@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from vibe_gate.domain.bundles import RunEntry
-from vibe_gate.domain.escape import safe
+from vibe_gate.domain.escape import counted, safe
 from vibe_gate.errors import UsageError
-from vibe_gate.faces.cli.bundles.runs import RUN_HELP, own, root_of
+from vibe_gate.faces.cli.bundles.runs import RUN_HELP, bundles_of, own, root_of
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument
+from vibe_gate.faces.cli.output import complain
 from vibe_gate.faces.cli.review import add_wire
 from vibe_gate.faces.cli.run import carried_out, one_agent, present
 from vibe_gate.run.resume import Resumed, review_of
@@ -22,6 +23,11 @@ from vibe_gate.store import RunResult, read_bundle
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     root = root_of(environ)
     meant = own(root, args.run, environ)
+    if args.run is None:
+        runs = bundles_of(root, environ).runs()
+        others = sum(run.state == "incomplete" and run.run_id != meant.entry.run_id for run in runs)
+        more = f"; {counted(others, 'older run')} did not end (vibe-gate bundles list)" if others else ""
+        complain(f"note: the newest run, {meant.entry.run_id}{more}")
     result = read_bundle(root / meant.entry.bundle)
     if result.complete:
         raise UsageError(f"Run {meant.entry.run_id} has ended; there is nothing to resume.")
@@ -55,6 +61,7 @@ def _request(args: argparse.Namespace, about: Mapping[str, Any], run: RunEntry) 
         session=session,
         model=model,
         interactive=mode == "interactive",
+        apply=kept.get("apply") is True,
         reviewing=kept.get("reviewing") is True,
         resumed=resumed,
     )

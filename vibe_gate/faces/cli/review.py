@@ -262,11 +262,11 @@ def _positive(text: str) -> float:
     return value
 
 
-def screen(done: Review, environ: Mapping[str, str], then: str = "") -> str:
-    """The verdict screen, for the terminal or the pipe that stdout is; `then` as of `terminal.render`."""
+def screen(done: Review, environ: Mapping[str, str], then: str = "", why: str = "") -> str:
+    """The verdict screen, for the terminal or the pipe that stdout is; `then` and `why` as of `terminal.render`."""
     notes = (*done.notes, *_advice(done, environ))
     columns = shutil.get_terminal_size().columns if is_terminal() else PIPE_WIDTH
-    shown = terminal.render(done.summary, notes, columns, every=not is_terminal(), then=then)
+    shown = terminal.render(done.summary, notes, columns, every=not is_terminal(), then=then, why=why)
     if not takes_colour(environ):
         return shown.plain
     console = Console(file=sys.stdout, width=columns, highlight=False, force_terminal=True)

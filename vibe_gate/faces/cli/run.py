@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -16,7 +18,7 @@ from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Gate
-from vibe_gate.errors import INCONCLUSIVE, UsageError
+from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.output import COLUMNS, complain, emit, now, wrapped
@@ -62,7 +64,7 @@ def go_on(args: argparse.Namespace, environ: Mapping[str, str], *, agent: str, s
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     done = carried_out(_request(args, environ), Path.cwd(), environ)
-    present(done, environ, as_json=args.json, apply=args.apply)
+    present(done, environ, as_json=args.json)
     return done.review.summary.exit_code
 
 
@@ -166,21 +168,28 @@ def _asked(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
 _ANSWERS = {"y": True, "n": False, "q": None, "": None}
 
 
-def present(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool = False, apply: bool = False) -> None:
-    """Print the outcome: the JSON document, or the verdict, the stages with their cost, and how to apply the patch."""
+def present(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool = False) -> None:
+    """Print the outcome: the JSON document, or the verdict, the stages with their cost, and how to apply the patch.
+
+    Raises, after that, the error for which the patch was not applied.
+    """
     review = done.review
     if as_json:
         for note in review.notes:
             complain(f"note: {safe(note)}")
         emit(review.summary.to_json())
-        return
-    then = "vibe-gate bundles show --log, for what the agents did" if review.summary.exit_code == INCONCLUSIVE else ""
-    if done.patch is not None and not done.applied:
-        then = f"git apply {os.path.relpath(done.patch)}"
-    lines = [*_stages(done), *_made(done, apply=apply), *_said(done)]
-    columns = min(COLUMNS, shutil.get_terminal_size().columns)
-    below = "".join(f"{wrapped(row, columns, ' ' * by)}\n" for row, by in lines)
-    emit(f"{screen(review, environ, then)}\n\n{below}")
+    else:
+        then = {
+            PASS: "apply the patch, as said below" if done.patch is not None and not done.applied else "",
+            INCONCLUSIVE: "vibe-gate bundles show --log, for what the agents did",
+        }.get(review.summary.exit_code, "")
+        lines = [*_stages(done), *_said(done), *_made(done)]
+        columns = min(COLUMNS, shutil.get_terminal_size().columns)
+        below = "".join(f"{wrapped(row, columns, ' ' * by)}\n" for row, by in lines)
+        told = replace(review, notes=tuple(note for note in review.notes if note != done.problem))
+        emit(f"{screen(told, environ, then, done.problem)}\n\n{below}")
+    if done.unapplied is not None:
+        raise done.unapplied
 
 
 Line = tuple[str, int]
@@ -203,7 +212,7 @@ def _owner(node: str, stages: list[str]) -> str:
     return max((one for one in stages if node == one or node.startswith(f"{one}-")), key=len, default="")
 
 
-def _made(done: WorkflowRun, *, apply: bool) -> Iterator[Line]:
+def _made(done: WorkflowRun) -> Iterator[Line]:
     change = done.change
     if change is None:
         yield "changed   nothing", LABEL
@@ -212,10 +221,14 @@ def _made(done: WorkflowRun, *, apply: bool) -> Iterator[Line]:
     yield f"changed   {files} · {_first(done.names)}", LABEL
     if done.steers:
         yield f"look at   {_first(done.steers)}: affects agents, tests or the gate; --apply leaves all to you", LABEL
+    # The key of a run's folder makes a line too wide to copy, and the run's id is enough for a shell to find it.
+    path = f"{shlex.quote(os.path.relpath(done.bundle.parent.parent))}/*/{done.bundle.name}/made.patch"
     if done.applied:
         yield "applied   to the working tree", LABEL
-    elif apply and not done.steers:
-        yield "applied   nothing: the run did not pass", LABEL
+    elif done.review.summary.exit_code == PASS:
+        yield f"apply     git apply {'-3 ' if done.unapplied else ''}{path}", LABEL
+    else:
+        yield f"patch     {path} (not applied: the run did not pass)", LABEL
 
 
 def _first(names: Sequence[str]) -> str:
@@ -229,6 +242,8 @@ def _said(done: WorkflowRun) -> Iterator[Line]:
         most = len(rows) if len(done.results) == 1 and done.change is None else SHOWN_ROWS
         for row in ["", f"{node}:", *(f"  {row}" for row in rows[:most]), *(["  …"] if len(rows) > most else [])]:
             yield row, 2
+    if done.said:
+        yield "", 0
 
 
 RUN = Command(
