@@ -211,7 +211,7 @@ import pytest
 
 @pytest.mark.parametrize("word", ["HANG", "KEY", "REFUSE"])
 def test_ends(vibe, vibe_repo, word):
-    vibe.sync.run("fixer", word, timeout_s=8)
+    vibe.sync.run("fixer", word, timeout_s=8 if word == "HANG" else 60)
 
 
 @pytest.mark.vibe(repeat=3)
@@ -259,7 +259,7 @@ def test_what_cannot_be_decided_is_skipped_and_what_cannot_be_run_is_an_error(pr
             "E*UsageError: The patch does not fit the workspace*",
             "E*AssertionError: no tools*",
             "E*UsageError: vibe.run is for async tests*",
-            "SKIPPED*: fixer: The session was not finished after *",
+            "SKIPPED*: fixer: The [ds]e*",
             "SKIPPED*: fixer: The model refused to answer.",
         ]
     )
@@ -269,7 +269,7 @@ DEAR = """
 import pytest
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(6))
 def test_dear(vibe, vibe_repo, number):
     vibe.sync.run("fixer", f"Write dear {number}")
 """
