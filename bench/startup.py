@@ -91,6 +91,7 @@ def idle_repository() -> Path:
         for number in range(100):
             (where / f"file{number}.txt").write_text(f"content {number}\n")
         (where / "test_one.py").write_text("def test_one(): assert 1 + 1 == 2\n")
+        (where / "pytest.ini").write_text("[pytest]\n")  # else this checkout's own settings hold
         environ = {**os.environ, **QUIET_GIT}
         identity = ["-c", "user.name=Bench", "-c", "user.email=bench@example.org"]
         for command in (["init", "-q"], ["add", "-A"], [*identity, "commit", "-q", "-m", "start"]):
