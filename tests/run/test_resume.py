@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,26 @@ def test_a_person_can_deny_it_or_ask_nobody_any_more(repo):
     assert done.code == 0, done.err
     log = (repo.path / done.json["bundle"] / "events.ndjson").read_text()
     assert '"run.mode_changed"' in log
+
+
+def edits(about: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What is named, and run.json with a value that was not written there."""
+    for name in about["request"]:
+        for value in ([1], {"a": [1]}, *(["abc"] if name in ("deadline_s", "max_cost_usd", "selection") else [])):
+            yield f"request.{name}", {**about, "request": {**about["request"], name: value}}
+    yield "request.model", {**about, "request": {**about["request"], "model": "--dangerously-skip-permissions"}}
+    for name in ("mode", "workflow", "prompt", "change", "definitions", "request"):
+        yield name, {**about, name: [5]}
+    yield "mode", {**about, "mode": "lax"}
+
+
+def test_a_run_json_that_was_edited_is_refused_with_the_name_of_what_is_wrong(repo):
+    assert repo.run("--agent", "fixer", "--prompt", "Go.", "--interactive").code == 3
+    (path,) = repo.path.glob(".vibe-artifacts/*/*/run.json")
+    for name, about in edits(json.loads(path.read_text())):
+        path.write_text(json.dumps(about))
+        done = vibe_gate("resume", "--auto", cwd=repo.path, environ=repo.environ)
+        assert (done.code, f"its run.json is wrong ({name}" in " ".join(done.err.split())) == (2, True), done.err
 
 
 def test_a_change_of_the_files_stops_it_and_is_named(repo):

@@ -41,8 +41,9 @@ Glob = Annotated[str, AfterValidator(_matching)]
 """A pattern that can match (`paths.matches`)."""
 
 
-def _model_name(name: str) -> str:
-    if not name.strip() or not is_plain(name):
+def model_name(name: str) -> str:
+    """The name, which is also a word of the agent's command line. ValueError: no language model can have it."""
+    if not name.strip() or not is_plain(name) or name.startswith("-"):
         raise ValueError("is not the name of a language model")
     return name
 
@@ -53,7 +54,7 @@ def _argument(word: str) -> str:
     return word
 
 
-ModelName = Annotated[str, AfterValidator(_model_name)]
+ModelName = Annotated[str, AfterValidator(model_name)]
 Schema = Annotated[int, Field(ge=1, le=1)]
 """The version of a definition's format."""
 

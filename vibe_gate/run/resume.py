@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import Field, ValidationError
+
+from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.escape import show_text
 from vibe_gate.domain.event import EndedStage
 from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.model import Model, Named, first_mistake, read
+from vibe_gate.domain.rubric import ModelName
 from vibe_gate.domain.summary import Cost
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.run.result import OUTCOMES, StageResult
@@ -23,41 +28,80 @@ if TYPE_CHECKING:
 _LIMITS = ("base", "definitions", "max_cost_usd", "deadline_s")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptRequest(Model):
+    """What run.json keeps of a RunRequest, so that it can be made again."""
+
+    selection: Selection
+    base: str | None
+    definitions: str | None
+    max_cost_usd: float | None = Field(gt=0)
+    deadline_s: float | None = Field(gt=0)
+    agent: str
+    session: str
+    model: ModelName | None
+    apply: bool
+    reviewing: bool
+
+    def review(self, **more: Any) -> ReviewRequest:  # noqa: ANN401
+        """The review's request; `more` as of ReviewRequest."""
+        return ReviewRequest(self.selection, **{name: getattr(self, name) for name in _LIMITS}, **more)
+
+
+class KeptTrees(Model):
+    """The trees of the change."""
+
+    before: str
+    after: str
+
+
+class KeptRun(Model):
+    """What run.json says that `resume` goes by; the file can have been edited since."""
+
+    workflow: str
+    mode: Literal["auto", "interactive"]
+    prompt: str
+    change: KeptTrees
+    definitions: Named[str]
+    request: KeptRequest
+
+
+@dataclass(frozen=True, slots=True)
 class Resumed:
-    """A run that is gone on with: its id and key, the trees of its change, the digests of its definitions, its mode."""
+    """A run that is gone on with."""
 
     run_id: str
     key: str
-    before: str
-    after: str
-    mode: str
-    definitions: Mapping[str, str] = field(default_factory=dict)
+    kept: KeptRun
 
     def require_same(self, change: Change, gate: Gate) -> None:
         """InfrastructureError: the run would be about something else now."""
-        if (change.key, change.before, change.after) != (self.key, self.before, self.after):
+        trees = self.kept.change
+        if (change.key, change.before, change.after) != (self.key, trees.before, trees.after):
             raise InfrastructureError(
-                f"Run {self.run_id} is about {self.key[:17]}, tree {self.after[:12]}; the change is {change.key[:17]}, "
-                f"tree {change.after[:12]} now. Bring its commit and files back, or begin a new run."
+                f"Run {self.run_id} is about {self.key[:17]}, tree {trees.after[:12]}; the change is "
+                f"{change.key[:17]}, tree {change.after[:12]} now. Bring its commit and files back, or begin a new run."
             )
-        if dict(gate.digests) != dict(self.definitions):
-            names = sorted(set(gate.digests) ^ set(self.definitions.items()))
+        if dict(gate.digests) != self.kept.definitions:
+            names = sorted(set(gate.digests) ^ set(self.kept.definitions.items()))
             raise InfrastructureError(f"Run {self.run_id} began with other definitions: {names[0][0]} differs.")
 
 
 def told(review: ReviewRequest, **more: Any) -> dict[str, Any]:  # noqa: ANN401  of RunRequest
-    """What run.json keeps of a request, so that it can be made again."""
+    """A KeptRequest as it is written."""
     return {"selection": asdict(review.selection), **{name: getattr(review, name) for name in _LIMITS}, **more}
 
 
-def review_of(request: Mapping[str, Any], **more: Any) -> ReviewRequest:  # noqa: ANN401
-    """The request that `told` kept; `more` as of ReviewRequest. UsageError: it is none."""
+def resumed(run: RunEntry, about: dict[str, Any]) -> Resumed:
+    """The run to go on with, by its run.json. UsageError: it is not a workflow's, or cannot be gone on with."""
+    if "request" not in about:
+        raise UsageError(f"Run {run.run_id} cannot be resumed: only what `vibe-gate run` began can. Begin it again.")
     try:
-        kept = {name: request[name] for name in _LIMITS}
-        return ReviewRequest(Selection(**request["selection"]), **kept, **more)
-    except (KeyError, TypeError):
-        raise UsageError("run.json does not say what the run was asked, so it cannot be resumed.") from None
+        return Resumed(run.run_id, run.key, read(KeptRun, about))
+    except ValidationError as error:
+        why = show_text(first_mistake(error))
+        raise UsageError(
+            f"Run {run.run_id} cannot be resumed: its run.json is wrong ({why}). Begin it again."
+        ) from None
 
 
 async def given_again(

@@ -147,7 +147,7 @@ def _begun(request: RunRequest, plan: Plan, change: Change, gate: Gate, world: W
         request.review, change, gate, (), world, deadline_s=plan.timeout_s, about=about,
         resume=resumed.run_id if resumed else "",
     )  # fmt: skip
-    if resumed is not None and resumed.mode != mode:
+    if resumed is not None and resumed.kept.mode != mode:
         begun.run.record.event("run.mode_changed", mode=mode)
     return begun
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli.bundles.runs import RUN_HELP, bundles_of, own, root_of
@@ -15,7 +13,7 @@ from vibe_gate.faces.cli.dispatch import JSON, Command, argument
 from vibe_gate.faces.cli.output import complain
 from vibe_gate.faces.cli.review import add_wire
 from vibe_gate.faces.cli.run import carried_out, one_agent, present
-from vibe_gate.run.resume import Resumed, review_of
+from vibe_gate.run.resume import Resumed, resumed
 from vibe_gate.run.walk import RunRequest
 from vibe_gate.store import RunResult, read_bundle
 
@@ -31,39 +29,27 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     result = read_bundle(root / meant.entry.bundle)
     if result.complete:
         raise UsageError(f"Run {meant.entry.run_id} has ended; there is nothing to resume.")
-    request = _request(args, result.about, meant.entry)
+    request = _request(args, resumed(meant.entry, result.about))
     done = carried_out(request, root, environ, answers=_answers(args, result))
     present(done, environ, as_json=args.json)
     return done.review.summary.exit_code
 
 
-def _request(args: argparse.Namespace, about: Mapping[str, Any], run: RunEntry) -> RunRequest:
-    """The run's own request. UsageError: it is not a workflow's run."""
-    kept, change = about.get("request"), about.get("change")
-    if not isinstance(kept, dict) or not isinstance(change, dict):
-        raise UsageError(f"Run {run.run_id} cannot be resumed: only what `vibe-gate run` began can. Begin it again.")
-    mode = args.mode or str(about.get("mode"))
-    agent, session = str(kept.get("agent") or ""), str(kept.get("session") or "")
-    prompt, model = str(about.get("prompt")), kept.get("model")
-    resumed = Resumed(
-        run_id=run.run_id,
-        key=run.key,
-        before=str(change.get("before")),
-        after=str(change.get("after")),
-        mode=str(about.get("mode")),
-        definitions=about.get("definitions") or {},
-    )
+def _request(args: argparse.Namespace, run: Resumed) -> RunRequest:
+    """The run's own request."""
+    kept, asked = run.kept, run.kept.request
+    plan = one_agent(asked.agent, kept.prompt, asked.model, asked.session) if asked.agent else None
     return RunRequest(
-        review=review_of(kept, wire=args.wire, cassette=Path(args.cassette) if args.cassette else None),
-        workflow="" if agent else str(about.get("workflow")),
-        plan=one_agent(agent, prompt, model, session) if agent else None,
-        agent=agent,
-        session=session,
-        model=model,
-        interactive=mode == "interactive",
-        apply=kept.get("apply") is True,
-        reviewing=kept.get("reviewing") is True,
-        resumed=resumed,
+        review=asked.review(wire=args.wire, cassette=Path(args.cassette) if args.cassette else None),
+        workflow="" if asked.agent else kept.workflow,
+        plan=plan,
+        agent=asked.agent,
+        session=asked.session,
+        model=asked.model,
+        interactive=(args.mode or kept.mode) == "interactive",
+        apply=asked.apply,
+        reviewing=asked.reviewing,
+        resumed=run,
     )
 
 

@@ -18,6 +18,7 @@ from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.rubric import model_name
 from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.dispatch import Command
@@ -50,10 +51,17 @@ def add_how(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how")
     how.add_argument("--apply", action="store_true", help="put what the agents changed into the working tree")
     how.add_argument("--interactive", action="store_true", help="ask before each agent")
-    how.add_argument("--model", metavar="M", help="the model of all agents")
+    how.add_argument("--model", type=_model, metavar="M", help="the model of all agents")
     add_limits(parser)
     add_wire(parser)
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
+
+
+def _model(text: str) -> str:
+    try:
+        return model_name(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"'{text}' {error}") from None
 
 
 def go_on(args: argparse.Namespace, environ: Mapping[str, str], *, agent: str, session: str) -> int:
