@@ -68,7 +68,7 @@ def test_a_deadline_ends_the_agent_and_the_run_is_sealed(repo):
     with answering(Hang()) as model:
         done = repo.run("--agent", "fixer", "--prompt", "Go.", "--deadline", "4", "--json", model=model.environ)
     assert (done.code, done.json["outcome"]) == (3, "inconclusive"), done.err
-    assert "fixer: The run's deadline of 4 s was reached." in done.err
+    assert "fixer: The deadline of 4 s was reached." in done.err
 
 
 def test_a_secret_that_an_agent_writes_is_not_in_the_bundle_which_verifies(repo):

@@ -40,7 +40,7 @@ class Deadline:
     @property
     def reached(self) -> str:
         """What is said if it has passed."""
-        return f"The run's deadline of {self.seconds:g} s was reached."
+        return f"The deadline of {self.seconds:g} s was reached."
 
     def elapsed(self) -> float:
         """Seconds since the run began."""

@@ -226,7 +226,9 @@ async def _ask(rubric: Rubric, part: BriefPart, node: str, context: VoteContext)
         timeout_s=run.deadline.left(),
     )
     if end.ending.status != "answered":
-        return _no_answer(part, end.ending.status, run.redactor.text(end.ending.detail), end.folder)
+        status = end.ending.status
+        detail = run.deadline.reached if status == "timeout" else run.redactor.text(end.ending.detail)
+        return _no_answer(part, status, detail, end.folder)
     return _reply(part, end.ending.answer, end.folder, context)
 
 
