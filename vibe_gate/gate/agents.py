@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from textwrap import dedent
 from typing import Any
 
@@ -44,6 +45,8 @@ HONOURED = {
 _KEY = expression(r"([A-Za-z][A-Za-z0-9_-]*):(?:[ \t]+(.*))?\Z")
 _NUMBER = expression(r"[0-9]{1,9}\Z")
 _QUOTED = expression(r"""(?:("(?:[^"\\]|\\.)*")|'((?:[^']|'')*)')(?:[ \t]+#.*)?\Z""")
+_BREAKS = expression(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+"""Control characters but the tab, and separators: what follows one could seem to be a key, or seem not to be there."""
 _COMMENT = expression(r"(?:^|[ \t])#.*")
 
 
@@ -70,15 +73,15 @@ def read_claude_agent(path: str, raw: bytes, found: Found) -> Agent | None:
     if isinstance(text, Mistake):
         found.append(text)
         return None
-    lines = text.splitlines()
-    end = next((at for at, line in enumerate(lines) if at and line.rstrip() == "---"), 0)
-    if not end or lines[0].rstrip() != "---":
+    lines = text.replace("\r\n", "\n").split("\n")
+    end = next((at for at, line in enumerate(lines) if at and line.rstrip(" \t") == "---"), 0)
+    if not end or lines[0].rstrip(" \t") != "---":
         what = "no front matter; begin the file with ---, name: ID, description: TEXT and --- on lines of their own"
         found.append(Mistake(paths.quote(path), 1, "", what))
         return None
     tables: dict[str, Any] = {"schema": 1, "system_prompt": "\n".join(lines[end + 1 :]).strip()}
     written = {"id": ("name", 1)}
-    own: Found = []
+    own = list(islice(_breaks(path, lines[1:end]), MISTAKES_SHOWN))
     for number, key, value in _entries(lines[1:end]):
         if len(own) >= MISTAKES_SHOWN:
             break
@@ -94,6 +97,14 @@ def read_claude_agent(path: str, raw: bytes, found: Found) -> Agent | None:
     check_id(source, own)
     found += sorted(own, key=lambda mistake: mistake.line)[:MISTAKES_SHOWN]
     return None if own else agent
+
+
+def _breaks(path: str, lines: Sequence[str]) -> Iterator[Mistake]:
+    """Lines of front matter that may look like more lines, or like less."""
+    for number, line in enumerate(lines, 2):
+        if match := _BREAKS.search(line):
+            what = f"holds U+{ord(match[0]):04X}, which some programs show as the end of a line, or not at all"
+            yield Mistake(paths.quote(path), number, "", what, "take it out")
 
 
 def _entries(lines: Sequence[str]) -> Iterator[tuple[int, str, str | list[str] | None]]:
