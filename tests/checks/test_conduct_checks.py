@@ -118,15 +118,6 @@ def test_turns_are_read_from_the_bundle_of_a_run_that_is_not_sealed_yet(tmp_path
 
 # the table
 
-PRODUCT = """no-secrets, no-conflict-markers, no-deleted-files, no-deleted-tests, no-skipped-tests, only-paths,
-forbidden-paths, forbidden-pattern, required-companion, max-changed-lines, no-binary, no-large-files,
-no-invisible-unicode, no-escaping-symlinks, no-policy-change, tools-only, tool-used, cost-under, todos-completed,
-no-errors-in-logs, complete-capture, command"""
-
-
-def test_all_checks_of_the_product_are_there() -> None:
-    assert set(CHECKS) == set(PRODUCT.replace("\n", " ").replace(",", " ").split())
-
 
 @pytest.mark.parametrize(
     ("check", "options"),

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command import on_a_terminal, vibe_gate
+from command import vibe_gate
 from scripted_messages_api import Hang, Turn, Usage
 from wire import answering
 from working import FIXED, WorkingRepo, says, writes
@@ -80,15 +80,6 @@ def test_a_secret_that_an_agent_writes_is_not_in_the_bundle_which_verifies(repo)
     held = [path for path in bundle.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
     assert held == []
     assert vibe_gate("bundles", "verify", cwd=repo.path, environ=repo.environ).code == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("typed", "code", "asked"), [(b"y\n", 0, 2), (b"n\n", 3, 0)])
-def test_a_person_at_the_terminal_lets_an_agent_begin(repo, typed, code, asked):
-    with answering(*writes("src/load.py", FIXED)) as model:
-        argv = ("run", "--agent", "fixer", "--prompt", "Go.", "--interactive")
-        found, out = on_a_terminal(repo.path, {**repo.environ, **model.environ}, *argv, typed=typed)
-    assert (found, len(model.script.requests)) == (code, asked), out
 
 
 @pytest.mark.slow

@@ -206,14 +206,18 @@ def test_a_run_that_must_ask_a_person_and_cannot_waits(repo):
     assert model.script.requests == []
 
 
-def test_at_a_terminal_a_person_is_told_what_waits_and_may_leave_the_rest_for_later(repo):
+def test_at_a_terminal_a_person_is_told_what_waits_and_may_deny_it_or_leave_the_rest_for_later(repo):
+    def asked(typed: bytes) -> tuple[int, str]:
+        environ = {**repo.environ, **model.environ}
+        return on_a_terminal(repo.path, environ, "run", "unjudged", "--interactive", typed=typed)
+
     with answering(says("Fine.")) as model:
-        code, text = on_a_terminal(
-            repo.path, {**repo.environ, **model.environ}, "run", "unjudged", "--interactive", typed=b"what?\ny\nq\n"
-        )
+        code, text = asked(b"what?\ny\nq\n")
+        denied = asked(b"n\n")
     assert (code, "stage look waits for you\r\n  agent   reviewer (isolation none)\r\n" in text) == (3, True), text
     assert text.count("Begin? y: yes") == 3 and "  tools   Read, Grep, Glob\r\n  prompt  Look.\r\n" in text
     assert "vibe-gate: blocked: fix" in text and len(model.script.requests) == 1
+    assert (denied[0], "look: a person denied it" in denied[1]) == (3, True), denied[1]
 
 
 def test_a_pipe_that_git_would_wait_for_ends_the_stage_and_seals_the_run(repo):

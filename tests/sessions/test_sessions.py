@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
+import os
 from itertools import count
 from pathlib import Path
 
@@ -169,33 +168,16 @@ def test_a_damaged_line_is_named(tmp_path):
 # One writer
 
 
-HOLD = """
-import sys
-from pathlib import Path
-sys.path[:0] = [sys.argv[3]]
-from sessions.test_sessions import opened, sessions_in
-mirror = opened(sessions_in(Path(sys.argv[1])), Path(sys.argv[1]))
-mirror.hold(sys.argv[2])
-print("held", flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.mark.slow
 def test_a_session_has_one_writer_and_the_second_is_told_who(tmp_path):
-    mirror = opened(sessions_in(tmp_path), tmp_path)
-    talk(mirror, tmp_path)
-    mirror.close()
-    command = [sys.executable, "-c", HOLD, str(tmp_path), FIRST, str(Path(__file__).parents[1])]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout.readline() == "held\n"
-        with pytest.raises(StorageError, match=f"in use by process {other.pid}; wait for it"):
-            mirror.hold(FIRST)
-        with pytest.raises(StorageError, match="in use by process"):
-            sessions_in(tmp_path).delete(sessions_in(tmp_path).newest().id)
-        assert len(sessions_in(tmp_path).all()) == 1  # reading needs no lock
-        other.kill()
-    assert mirror.hold(FIRST).title == "Do 1."
+    first, second = opened(sessions_in(tmp_path), tmp_path), opened(sessions_in(tmp_path), tmp_path)
+    talk(first, tmp_path)
+    with pytest.raises(StorageError, match=f"in use by process {os.getpid()}; wait for it"):
+        second.hold(FIRST)
+    with pytest.raises(StorageError, match="in use by process"):
+        sessions_in(tmp_path).delete(sessions_in(tmp_path).newest().id)
+    assert len(sessions_in(tmp_path).all()) == 1  # reading needs no lock
+    first.close()
+    assert second.hold(FIRST).title == "Do 1."
 
 
 # Lists and names

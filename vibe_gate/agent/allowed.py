@@ -38,11 +38,7 @@ def refusal(
     for value in _paths(name, tool_input):
         target = _target(value, root) if isinstance(value, str) and "\0" not in value else None
         if target is None:
-            return (
-                "Only files below the working directory can be reached."
-                if protected
-                else ("Only files below the working directory can be read.")
-            )
+            return "Only files below the working directory can be reached."
         inner = [part.casefold() for part in target.relative_to(root).parts]
         if protected and (".git" in inner or not protected.isdisjoint(inner[:1])):
             return f"Files below {', '.join(sorted(protected))} cannot be reached."

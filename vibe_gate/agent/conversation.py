@@ -239,11 +239,12 @@ class _Session:
             return
         for item in self.transcript.items(message):
             self.note(item)
-        for failed in transcript.failed_ids(message):
-            if failed in self._begun:  # refused by the CLI behind the guard: no hook tells of its end
-                await self.tell("tool.ended", **self._begun.pop(failed), ok=False)
         self._asked.update(transcript.answer_ids(message))
-        self.seen.answers += len(self._asked.intersection(transcript.succeeded_ids(message)))
+        for ended in transcript.results(message):
+            if not ended.is_error:
+                self.seen.answers += ended.tool_use_id in self._asked
+            elif ended.tool_use_id in self._begun:  # refused by the CLI behind the guard: no hook tells of its end
+                await self.tell("tool.ended", **self._begun.pop(ended.tool_use_id), ok=False)
 
     def _end_with(self, result: transcript.Item) -> None:
         """Of the calls that our guard refused, an interrupted CLI tells only those whose answer it awaited."""

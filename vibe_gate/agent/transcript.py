@@ -107,17 +107,8 @@ def answer_ids(message: object) -> list[str]:
     return [block.id for block in message.content if isinstance(block, ToolUseBlock) and block.name == ANSWER_TOOL]
 
 
-def succeeded_ids(message: object) -> list[str]:
-    """The ids of the tool calls that this message reports as succeeded."""
-    return [block.tool_use_id for block in _results(message) if not block.is_error]
-
-
-def failed_ids(message: object) -> list[str]:
-    """The ids of the tool calls that this message reports as failed."""
-    return [block.tool_use_id for block in _results(message) if block.is_error]
-
-
-def _results(message: object) -> list[ToolResultBlock]:
+def results(message: object) -> list[ToolResultBlock]:
+    """How tool calls ended that this message tells of."""
     if not isinstance(message, UserMessage) or isinstance(message.content, str):
         return []
     return [block for block in message.content if isinstance(block, ToolResultBlock)]

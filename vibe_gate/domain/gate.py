@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -196,6 +196,11 @@ class Gate:
     agents: tuple[Agent, ...] = ()
     workflows: tuple[WorkflowDefinition, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
+
+    def default_model(self, environ: Mapping[str, str]) -> str:
+        """What is asked where a rubric or agent names none; ANTHROPIC_MODEL if there are no definitions at all."""
+        own = environ.get("ANTHROPIC_MODEL") if self.origin == "built-in" else None
+        return own or self.file.model.default
 
     def for_change(self, change: Change) -> tuple[Rubric, ...]:
         """The rubrics that this change is held against, in the order of the file."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import Field
@@ -79,6 +80,12 @@ class Cost(Model):
     output_tokens: int = 0
     by_node: Named[float] = Field(default_factory=dict)
     by_model: Named[float] = Field(default_factory=dict)
+
+
+def least_certain(bases: Iterable[CostBasis]) -> CostBasis:
+    """The basis of a sum: "none" of nothing."""
+    found = set(bases)
+    return "unknown" if "unknown" in found else "known" if "known" in found else "none"
 
 
 class CacheUse(Model):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from vibe_gate.domain.summary import CostBasis
+from vibe_gate.domain.summary import CostBasis, least_certain
 
 FINAL_STOPS = ("refusal", "max_tokens")
 """After these the agent's program would ask again by itself, and pay again; for us they decide."""
@@ -55,8 +55,7 @@ class SessionCost:
     @property
     def basis(self) -> CostBasis:
         """The least certain basis of its models."""
-        bases = {cost.basis for cost in self.by_model.values()}
-        return "unknown" if "unknown" in bases else "known" if bases else "none"
+        return least_certain(cost.basis for cost in self.by_model.values())
 
 
 Status = Literal[

@@ -12,15 +12,12 @@ from vibe_gate.agent import Stop
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import ReviewRequest
-from vibe_gate.domain.gate import Gate
-from vibe_gate.gate import trust
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
-from vibe_gate.run.prompts import PromptParts
 from vibe_gate.run.result import StageResult
 from vibe_gate.run.script import workflow
-from vibe_gate.run.stages import StageRequest, Watcher
-from vibe_gate.run.walk import Plan, RunRequest, one_stage, run_workflow
+from vibe_gate.run.stages import Watcher
+from vibe_gate.run.walk import RunRequest, one_agent, run_workflow
 from vibe_gate.store import RunResult
 
 __all__ = ["Agent", "AgentExecution", "run_agent", "workflow"]
@@ -47,22 +44,10 @@ def run_agent(
     start, environ = Path(workspace or Path.cwd()), dict(os.environ)
 
     async def begin(watchers: Sequence[Watcher], stop: Stop) -> WorkflowRun:
-        def plan(gate: Gate) -> Plan:
-            found = agent if isinstance(agent, Agent) else trust.agent_named(gate, agent)
-            stage = StageRequest(
-                id=found.id,
-                agent=found,
-                parts=PromptParts(prompt=prompt),
-                resume=resume or "",
-                context=tuple(context) if isinstance(context, Sequence) else (context,),
-                schema=schema,
-                timeout_s=timeout_s,
-                max_cost_usd=max_cost_usd,
-                watchers=watchers,
-                stop=stop,
-            )
-            return one_stage(stage, gate)
-
+        plan = one_agent(
+            agent, prompt, context=context, resume=resume or "", schema=schema, timeout_s=timeout_s,
+            max_cost_usd=max_cost_usd, watchers=watchers, stop=stop,
+        )  # fmt: skip
         review = ReviewRequest(Selection("worktree"), max_cost_usd=max_cost_usd, deadline_s=timeout_s)
         request = RunRequest(review=review, plan=plan)
         return await run_workflow(request, start=start, environ=environ, clock=_now, progress=_quiet)

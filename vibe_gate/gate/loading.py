@@ -116,8 +116,13 @@ def mistakes(tree: DefinitionTree) -> list[Mistake]:
 
 def definition_files(tree: DefinitionTree) -> list[Source]:
     """The definition files that can be read as TOML, right or not."""
+    return [read for read in _files(tree).values() if isinstance(read, Source)]
+
+
+def _files(tree: DefinitionTree) -> dict[str, Source | Mistake]:
+    """By path, the tables of each definition file in TOML, or why there are none."""
     listed = [path for path in sorted(tree.list(FOLDER)) if _is_definition(path)]
-    return [source for path in listed if isinstance(source := read_toml(path, tree.read(path) or b""), Source)]
+    return {path: read_toml(path, tree.read(path) or b"") for path in listed}
 
 
 def built_in_gate(tree: DefinitionTree | None = None) -> Gate:
@@ -147,16 +152,10 @@ class _Read:
 
 def _read(tree: DefinitionTree, revision: str, origin: Origin) -> _Read:
     wrong = list(islice(chain(_linked(tree), _misplaced(tree)), MISTAKES_SHOWN))
-    listed = [path for path in sorted(tree.list(FOLDER)) if _is_definition(path)]
-    names = [stem(path) for path in listed if path.startswith(RUBRICS)]
-    found: dict[str, list[Mistake]] = {path: [] for path in listed}
-    sources: dict[str, Source] = {}
-    for path in listed:
-        source = read_toml(path, tree.read(path) or b"")
-        if isinstance(source, Mistake):
-            found[path].append(source)
-        else:
-            sources[path] = source
+    files = _files(tree)
+    names = [stem(path) for path in files if path.startswith(RUBRICS)]
+    found = {path: [read] if isinstance(read, Mistake) else [] for path, read in files.items()}
+    sources = {path: read for path, read in files.items() if isinstance(read, Source)}
     file: GateFile | None = None
     rubrics: list[Rubric | None] = []
     suppressions: SuppressionsFile | None = None
@@ -167,7 +166,7 @@ def _read(tree: DefinitionTree, revision: str, origin: Origin) -> _Read:
             suppressions = validated(SuppressionsFile, source.tables, (), source, found[path])
         elif path.startswith(RUBRICS):
             rubrics.append(_rubric(source, found[path]))
-    is_whole = GATE_PATH in listed or bool(names)
+    is_whole = GATE_PATH in files or bool(names)
     gate = Gate(
         file or GateFile(schema=1, rubrics=tuple(names)),
         tuple(filter(None, rubrics)),

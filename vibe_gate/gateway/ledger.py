@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from vibe_gate.domain import wire
-from vibe_gate.domain.summary import Cost, CostBasis
+from vibe_gate.domain.summary import Cost, CostBasis, least_certain
 from vibe_gate.domain.wire import ModelCost, SessionCost
 from vibe_gate.gateway.prices import cost, price_of
 from vibe_gate.gateway.usage import CHARACTERS_PER_TOKEN, Usage
@@ -105,16 +105,23 @@ class Ledger:
     """Thread-safe. Requests that only wait for other requests' change wait; what never fits is refused.
 
     `on_settled(usd, node_id)` hears of every answer that was paid for, and of every correction (less than 0).
+    `earlier` is what the run had cost before it was resumed; it counts on the budget, too.
     """
 
-    def __init__(self, budget_usd: float, on_settled: Callable[[float, str], None] = lambda usd, node_id: None) -> None:
+    def __init__(
+        self,
+        budget_usd: float,
+        on_settled: Callable[[float, str], None] = lambda usd, node_id: None,
+        earlier: Cost | None = None,
+    ) -> None:
+        self._earlier = earlier or Cost()
         self._budget = budget_usd
         self._on_settled = on_settled
         self._changed = threading.Condition()
         self._reserved = 0.0
         self._open = 0  # requests that are not settled yet
         self._accounts: list[Account] = []
-        self._usd = 0.0
+        self._usd = self._earlier.usd
         self._rates: dict[str, float] = {}  # of models without a listed price: share of the dearest's
         self.reached = False
         """Whether the budget refused a request, or cut an answer short."""
@@ -206,17 +213,18 @@ class Ledger:
 
     def spent(self) -> Cost:
         """What was spent until now; tokens of input with those of the cache."""
-        by_node: dict[str, float] = defaultdict(float)
-        by_model: dict[str, float] = defaultdict(float)
+        earlier = self._earlier
+        by_node: dict[str, float] = defaultdict(float, earlier.by_node)
+        by_model: dict[str, float] = defaultdict(float, earlier.by_model)
         with self._changed:
             for account in self._accounts:
                 for model, used in account.by_model.items():
                     by_node[account.node_id] += used.usd
                     by_model[model] += used.usd
             bases = {used.basis for account in self._accounts for used in account.by_model.values()}
-            read = sum(account.input_tokens for account in self._accounts)
-            written = sum(account.output_tokens for account in self._accounts)
-            basis: CostBasis = "unknown" if "unknown" in bases else "known" if bases else "none"
+            read = earlier.input_tokens + sum(account.input_tokens for account in self._accounts)
+            written = earlier.output_tokens + sum(account.output_tokens for account in self._accounts)
+            basis = least_certain([earlier.basis, *bases])
             usd = round(sum(by_node.values()), 6)
             return Cost(
                 usd=usd, basis=basis, input_tokens=read, output_tokens=written, by_node=by_node, by_model=by_model

@@ -30,7 +30,8 @@ class Gateway:
     `placeholders` maps literals that change from run to run (a nonce, a temporary
     directory) to names for them: requests are matched with the names, answers are
     replayed with the literals. `on_settled(usd, node_id)` hears, in threads of the gateway, of every
-    answer that was paid for. Raises GatewayError for a wire that cannot work.
+    answer that was paid for. `earlier`: what the run had cost before it was resumed. Raises
+    GatewayError for a wire that cannot work.
     """
 
     def __init__(
@@ -42,12 +43,13 @@ class Gateway:
         *,
         placeholders: Mapping[str, str] | None = None,
         on_settled: Callable[[float, str], None] = lambda usd, node_id: None,
+        earlier: Cost | None = None,
     ) -> None:
         self.unmatched: list[str] = []
         """Requests that the cassette had no answer to, each with its difference to the nearest one."""
         self.failures: list[GatewayError] = []
         """What went wrong in recording; the first is raised when the gateway closes."""
-        self.ledger = Ledger(budget_usd, on_settled)
+        self.ledger = Ledger(budget_usd, on_settled, earlier)
         self.sessions: dict[str, Account] = {}
         """By the token in a session's address."""
         self.placeholders = placeholders or {}
@@ -80,7 +82,7 @@ class Gateway:
         return self.cassette.notes if self.cassette else ()
 
     def spent(self) -> Cost:
-        """What was spent until now; nothing in replay."""
+        """What the run's models have cost until now; nothing in replay."""
         return self.ledger.spent()
 
     def settle(self, node_id: str, url: str, counted: SessionCost) -> SessionCost:

@@ -18,12 +18,12 @@ OAUTH_BETA = "oauth-2025-04-20"
 """What the CLI adds to `anthropic-beta` when it uses a subscription's token."""
 
 _KEY, _TOKEN, _SUBSCRIPTION = MODEL_KEYS
-_CLOUDS = {"CLAUDE_CODE_USE_BEDROCK": "bedrock", "CLAUDE_CODE_USE_VERTEX": "vertex"}
+_CLOUDS = {"CLAUDE_CODE_USE_BEDROCK": "Bedrock", "CLAUDE_CODE_USE_VERTEX": "Vertex"}
 _CLOUD_PREFIXES = ("AWS_", "ANTHROPIC_", "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_", "VERTEX_", "CLOUD_ML_", "GOOGLE_",
                    "GCLOUD_", "CLOUDSDK_", "SSL_CERT_", "NODE_EXTRA_CA_")  # fmt: skip
 _HOME_FILES = {
-    "bedrock": {"AWS_CONFIG_FILE": ".aws/config", "AWS_SHARED_CREDENTIALS_FILE": ".aws/credentials"},
-    "vertex": {"GOOGLE_APPLICATION_CREDENTIALS": ".config/gcloud/application_default_credentials.json"},
+    "Bedrock": {"AWS_CONFIG_FILE": ".aws/config", "AWS_SHARED_CREDENTIALS_FILE": ".aws/credentials"},
+    "Vertex": {"GOOGLE_APPLICATION_CREDENTIALS": ".config/gcloud/application_default_credentials.json"},
 }
 
 Mode = Literal["live", "record", "replay"]
@@ -67,7 +67,6 @@ class Upstream:
     certificate variables of the environment.
     """
 
-    kind: Literal["anthropic", "bedrock", "vertex"]
     base_url: str = field(repr=False)  # may hold a password
     source: str
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -77,7 +76,7 @@ class Upstream:
     @property
     def passed_through(self) -> bool:
         """Whether agents talk to the cloud themselves: nothing is metered or recorded here."""
-        return self.kind != "anthropic"
+        return bool(self.cloud)
 
 
 def find_upstream(environ: Mapping[str, str]) -> Upstream | None:
@@ -92,7 +91,6 @@ def find_upstream(environ: Mapping[str, str]) -> Upstream | None:
     if base_url and (urlsplit(base_url).scheme not in ("http", "https") or not urlsplit(base_url).hostname):
         raise GatewayError("ANTHROPIC_BASE_URL is not an http:// or https:// address; correct it or unset it.")
     return Upstream(
-        kind="anthropic",
         base_url=base_url or ANTHROPIC,
         source=source or "ANTHROPIC_BASE_URL",
         credentials=credentials,
@@ -133,6 +131,4 @@ def _cloud(kind: str, environ: Mapping[str, str]) -> Upstream:
         # The agent has a home of its own: the files that its cloud SDK would look for are named to it.
         if name not in values and "HOME" in environ and (Path(environ["HOME"]) / place).is_file():
             values[name] = str(Path(environ["HOME"]) / place)
-    if kind == "bedrock":
-        return Upstream("bedrock", "", "Bedrock", cloud=values)
-    return Upstream("vertex", "", "Vertex", cloud=values)
+    return Upstream("", kind, cloud=values)

@@ -43,7 +43,7 @@ from vibe_gate.judging.votes import (
 )
 
 if TYPE_CHECKING:
-    from vibe_gate.store.state import AnswerCache, DaySpending
+    from vibe_gate.store.state import AnswerCache
 
 ADVICE = (
     "No API key: {count} judge questions skipped. Set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or "
@@ -89,9 +89,13 @@ def model_session(run: RunContext, wire: Wire, upstream: Upstream | None, budget
             session.uncounted.add(spending.add(usd, run.record.run_id, run.clock()))
 
     with tempfile.TemporaryDirectory(prefix="vibe-gate-") as folder:
-        nonce, limit = secrets.token_hex(16), _limit(budget, spending, run.clock())
+        earlier = run.record.earlier.cost if run.record.earlier else Cost()
+        left = math.inf if budget.per_day_usd is None else max(budget.per_day_usd - spending.spent(run.clock()), 0.0)
+        nonce, limit = secrets.token_hex(16), min(budget.max_cost_usd, earlier.usd + left)
         places = {nonce: "{{nonce}}", folder: "{{folder}}"}
-        with Gateway(upstream, wire, limit, run.redactor.text, placeholders=places, on_settled=count) as gateway:
+        with Gateway(
+            upstream, wire, limit, run.redactor.text, placeholders=places, on_settled=count, earlier=earlier
+        ) as gateway:
             slots = asyncio.Semaphore(SESSIONS_AT_ONCE)
             session = ModelSession(gateway, Path(folder), nonce, limit, places, slots)
             yield session
@@ -116,10 +120,8 @@ class JudgeContext:
 
     @property
     def model(self) -> str:
-        """What is asked where a rubric names none; ANTHROPIC_MODEL if there are no definitions at all."""
-        gate = self.subject.gate
-        own = self.run.environ.get("ANTHROPIC_MODEL") if gate.origin == "built-in" else None
-        return own or gate.file.model.default
+        """What is asked where a rubric names none."""
+        return self.subject.gate.default_model(self.run.environ)
 
     @property
     def budget(self) -> Budget:
@@ -263,11 +265,6 @@ def _export(context: JudgeContext, trees: Path) -> tuple[Export, Export]:
     touched = {file.old_path or file.path for file in change.files if file.before}
     after = repository.export(change.after, trees / "after")
     return after, repository.export(change.before, trees / "before", only=touched)
-
-
-def _limit(budget: Budget, spending: DaySpending, now: datetime) -> float:
-    left = math.inf if budget.per_day_usd is None else max(budget.per_day_usd - spending.spent(now), 0.0)
-    return min(budget.max_cost_usd, left)
 
 
 def _tell_budget(run: RunContext, budget: float, spent: Cost, votes: Mapping[str, RubricVotes]) -> None:

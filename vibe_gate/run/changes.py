@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.turn import Content, TurnChange, TurnFile, TurnGit
 
 if TYPE_CHECKING:
+    from vibe_gate.agent import TurnRecord
     from vibe_gate.git import Workspace
-
-
-class ContentRecorder(Protocol):
-    """Where one turn is written; `relative` is its folder in the run's bundle, "" if it is not recorded."""
-
-    relative: str
-
-    def content(self, side: Side, data: bytes) -> Content | None:
-        """Keep one side of a file; of a large one only hash and size."""
 
 
 class TurnChanges:
@@ -34,7 +26,7 @@ class TurnChanges:
         self.change: Change | None = None
         self._workspace = workspace
 
-    def __call__(self, record: ContentRecorder) -> TurnChange:
+    def __call__(self, record: TurnRecord) -> TurnChange:
         """Take the tree; write down the contents of what differs."""
         workspace = self._workspace
         self.after = workspace.tree()
@@ -48,7 +40,7 @@ class TurnChanges:
         patch = workspace.repository.patch(self.change) if files else b""
         return TurnChange(before=self.before, after=self.after, patch=patch, git=states, files=files)
 
-    def _file(self, file: FileDiff, record: ContentRecorder) -> TurnFile:
+    def _file(self, file: FileDiff, record: TurnRecord) -> TurnFile:
         def content(side: Side, version: FileVersion | None) -> Content | None:
             return record.content(side, self._workspace.repository.read(version)) if version else None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.summary import CacheUse, Cost, Summary
+from vibe_gate.domain.summary import CacheUse, Summary
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.errors import GateError
 from vibe_gate.gate import trust
@@ -16,7 +16,6 @@ from vibe_gate.judging.decide import exit_code
 from vibe_gate.receipts.issue import ReceiptIssuer
 from vibe_gate.review import GateResult, Review, captured_note, is_still_there, keep_contents, seal
 from vibe_gate.run.result import StageResult
-from vibe_gate.run.resume import plus
 from vibe_gate.run.stages import Stages
 
 _WORST_FIRST: tuple[RunOutcome, ...] = ("fail", "error", "inconclusive", "pass")
@@ -142,7 +141,7 @@ def _summary(
             "cache": CacheUse(
                 hits=sum(part.cache.hits for part in parts), misses=sum(part.cache.misses for part in parts)
             ),
-            "cost": plus(stages.earlier.cost, stages.session.gateway.spent() if stages.session else Cost()),
+            "cost": stages.cost,
         }
     )
 

@@ -31,20 +31,21 @@ class KeptConversation:
     def __init__(self, kept: Sessions, workspace: Path, goes_on: SessionMeta | None, **about: Any) -> None:  # noqa: ANN401
         """`goes_on`: the session that the turn goes on with; `about`: fields of SessionMeta of a new one."""
         self._mirror = kept.open(workspace, sessions.project_key(workspace), **about)
-        self._id = goes_on.session_id if goes_on else str(uuid.uuid4())
-        self.about, self.problem = about, ""
-        if goes_on and self._mirror.hold(self._id).turns != goes_on.turns:
+        self._about, self.problem = about, ""
+        if goes_on is None:
+            self._id = str(uuid.uuid4())
+            self.given = Conversation(store=self._mirror, session_id=self._id)
+            return
+        self._id = goes_on.session_id
+        if self._mirror.hold(self._id).turns != goes_on.turns:
             self._mirror.close()
             raise StorageError(f"The session {goes_on.id} was just used by another process; try again.")
-        last = goes_on.turns[-1].last if goes_on and goes_on.turns else ""
-        if goes_on:
-            self.given = Conversation(store=self._mirror, resume=self._id, resume_at=last)
-        else:
-            self.given = Conversation(store=self._mirror, session_id=self._id)
+        last = goes_on.turns[-1].last if goes_on.turns else ""
+        self.given = Conversation(store=self._mirror, resume=self._id, resume_at=last)
 
     def finish(self, end: TurnEnd, result: StageResult, patch: bytes) -> None:
         """Note how the turn ended, and what it made of the files; `problem` says why that was not kept."""
-        cost, about = end.ending.cost, {name: self.about[name] for name in ("run", "node")}
+        cost = end.ending.cost
         try:
             came = self._mirror.finish(
                 self._id,
@@ -54,12 +55,13 @@ class KeptConversation:
                 input_tokens=cost.input_tokens,
                 output_tokens=cost.output_tokens,
                 status=result.status,
-                **about,
+                run=self._about["run"],
+                node=result.node,
             )
             if came and patch:
                 self._mirror.keep(self._id, f"{result.after}.patch", patch)
         except StorageError as error:
-            self.problem = f"The conversation of {about['node']} is not kept whole: {error}"
+            self.problem = f"The conversation of {result.node} is not kept whole: {error}"
 
     def close(self) -> None:
         """Let others go on with it."""

@@ -15,7 +15,6 @@ from vibe_gate.domain.event import EndedStage
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.model import Model, Named, first_mistake, read
 from vibe_gate.domain.rubric import ModelName
-from vibe_gate.domain.summary import Cost
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.run.result import OUTCOMES, StageResult
 from vibe_gate.store import RunResult, read_bundle
@@ -147,21 +146,3 @@ async def _result(turn: RunResult) -> dict[str, Any]:
         if event.type == "result":
             found = event.load()
     return found
-
-
-def plus(one: Cost, other: Cost) -> Cost:
-    """Both together."""
-
-    def summed(name: str) -> dict[str, float]:
-        first, second = getattr(one, name), getattr(other, name)
-        return {key: first.get(key, 0.0) + second.get(key, 0.0) for key in {**first, **second}}
-
-    bases = {cost.basis for cost in (one, other)}
-    return Cost(
-        usd=round(one.usd + other.usd, 6),
-        basis="unknown" if "unknown" in bases else "known" if "known" in bases else "none",
-        input_tokens=one.input_tokens + other.input_tokens,
-        output_tokens=one.output_tokens + other.output_tokens,
-        by_node=summed("by_node"),
-        by_model=summed("by_model"),
-    )

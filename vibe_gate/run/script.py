@@ -18,18 +18,12 @@ Steps = Callable[[Workflow], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class WorkflowScript:
-    """A workflow as `@workflow` declares it. `timeout`: seconds for the whole run."""
+    """A workflow as `@workflow` declares it. `timeout`: seconds for the whole run; `defaults` of its stages."""
 
     id: str
     steps: Steps
     timeout: float | None
-    model: str | None
-    workspace: str | Path | None
-
-    @property
-    def defaults(self) -> Defaults:
-        """What its stages take that name none of their own."""
-        return Defaults(self.model, self.workspace)
+    defaults: Defaults
 
 
 def workflow(
@@ -39,7 +33,7 @@ def workflow(
 
     `model` and `workspace` are for stages that name none.
     """
-    return lambda steps: WorkflowScript(id, steps, timeout, model, workspace)
+    return lambda steps: WorkflowScript(id, steps, timeout, Defaults(model, workspace))
 
 
 def load(definition: WorkflowDefinition) -> WorkflowScript:

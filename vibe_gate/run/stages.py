@@ -21,7 +21,7 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.event import Earlier
 from vibe_gate.domain.gate import Gate, McpServer
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.summary import AgentAuthored
+from vibe_gate.domain.summary import AgentAuthored, Cost
 from vibe_gate.errors import ApprovalNeeded, StorageError, UsageError
 from vibe_gate.gate import trust
 from vibe_gate.gateway import Upstream, Wire, find_upstream, wire_from
@@ -120,6 +120,11 @@ class Stages:
             self._open.close()
 
     @property
+    def cost(self) -> Cost:
+        """What the run has cost until now."""
+        return self.session.gateway.spent() if self.session else self.earlier.cost
+
+    @property
     def run(self) -> RunContext:
         """What the run shares."""
         return self.begun.run
@@ -178,8 +183,7 @@ class Stages:
         self.run.record.event(
             "node.status", result.node, status=status, reason=result.reason, outcome=result.outcome, **trees
         )
-        session = self.session
-        usd = session.gateway.spent().by_node.get(result.node, 0.0) if session else 0.0
+        usd = self.cost.by_node.get(result.node, 0.0)
         parts = [result.outcome, how, f"${usd:.4f}" if usd else "", result.reason]
         self._progress(result.node, " · ".join(filter(None, parts)))
         return result
@@ -307,8 +311,7 @@ class Stages:
         if not self._interactive:
             return True
         self.run.record.event("node.status", node, status="BLOCKED", reason="approval")
-        usd = self.earlier.cost.usd + (self.session.gateway.spent().usd if self.session else 0.0)
-        answer = self._approve(node, asked.agent, asked.parts.prompt, usd) if self._approve else None
+        answer = self._approve(node, asked.agent, asked.parts.prompt, self.cost.usd) if self._approve else None
         if answer is None:
             self.run.record.close()  # no end is written: the run waits, and can be resumed
             resume = f"`vibe-gate resume {self.run.record.run_id} --approve {node}`"
@@ -360,7 +363,7 @@ class Stages:
             system_prompt=agent.system_prompt + (DATA_RULE.replace("NONCE", session.nonce) if has_data else ""),
             schema=asked.schema,
             cwd=folder,
-            model=asked.model or agent.model or self._default_model(),
+            model=asked.model or agent.model or self.begun.subject.gate.default_model(self.run.environ),
             tools=agent.tools,
             disallowed_tools=agent.disallowed_tools,
             mcp_servers={name: _mcp(file.mcp, name, self.run.environ) for name in agent.mcp_servers},
@@ -402,11 +405,6 @@ class Stages:
         run_limit = self.session.limit_usd if self.session else 0.0
         return min(asked.max_cost_usd or asked.agent.max_cost_usd or run_limit, run_limit)
 
-    def _default_model(self) -> str:
-        gate = self.begun.subject.gate
-        own = self.run.environ.get("ANTHROPIC_MODEL") if gate.origin == "built-in" else None
-        return own or gate.file.model.default
-
     def _prompt_digest(self, asked: StageRequest) -> str:
         """Of what is asked, without what differs from run to run."""
         parts = [str(asked.parts), *handed_over(asked.context, "nonce")]
@@ -446,8 +444,7 @@ class Stages:
         """The run's one way to the model, opened when it is first needed."""
         if self.session is None:
             budget = self.begun.subject.gate.file.budget
-            limit = self.request.max_cost_usd or budget.max_cost_usd
-            budget = budget.model_copy(update={"max_cost_usd": max(limit - self.earlier.cost.usd, 0.0)})
+            budget = budget.model_copy(update={"max_cost_usd": self.request.max_cost_usd or budget.max_cost_usd})
             self.session = self._open.enter_context(model_session(self.run, wire, upstream, budget))
         return self.session
 

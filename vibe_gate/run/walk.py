@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from vibe_gate.domain.agent import Agent, Isolation
 from vibe_gate.domain.change import Change
@@ -29,11 +30,12 @@ from vibe_gate.git import open_repository
 from vibe_gate.judging import GRACE_S, Deadline
 from vibe_gate.review import Begun, Progress, ReviewRequest, World, begin, keep_contents, recording
 from vibe_gate.run.conclusion import WorkflowRun, concluded
+from vibe_gate.run.prompts import PromptParts
 from vibe_gate.run.resume import Resumed, told
 from vibe_gate.run.schedule import scheduled
 from vibe_gate.run.script import load, place_of
 from vibe_gate.run.stages import Approve, StageRequest, Stages, held_in
-from vibe_gate.run.workflow import Defaults, Workflow
+from vibe_gate.run.workflow import Context, Defaults, Workflow
 from vibe_gate.store import open_state
 
 Steps = Callable[[Workflow, Stages], Awaitable[object]]
@@ -152,14 +154,28 @@ def _begun(request: RunRequest, plan: Plan, change: Change, gate: Gate, world: W
     return begun
 
 
-def one_stage(asked: StageRequest, gate: Gate, patch: bytes = b"") -> Plan:
-    """One agent on its own; `patch` is put into the files before it begins."""
+def one_agent(
+    agent: Agent | str,
+    prompt: str,
+    *,
+    context: Context = (),
+    patch: bytes = b"",
+    **how: Any,  # noqa: ANN401  fields of StageRequest
+) -> Callable[[Gate], Plan]:
+    """One agent on its own, of the gate if an id names it; `patch` is put into the files before it begins."""
 
-    async def steps(wf: Workflow, stages: Stages) -> None:
-        stages.tree.put(patch)
-        await stages.agent(asked)
+    def plan(gate: Gate) -> Plan:
+        found = agent if isinstance(agent, Agent) else trust.agent_named(gate, agent)
+        results = tuple(context) if isinstance(context, Sequence) else (context,)
+        asked = StageRequest(id=found.id, agent=found, parts=PromptParts(prompt=prompt), context=results, **how)
 
-    return Plan(id=asked.agent.id, steps=steps, prompt=asked.parts.prompt, isolation=held_in(asked.agent, gate))
+        async def steps(wf: Workflow, stages: Stages) -> None:
+            stages.tree.put(patch)
+            await stages.agent(asked)
+
+        return Plan(id=found.id, steps=steps, prompt=prompt, isolation=held_in(found, gate))
+
+    return plan
 
 
 def one_gate(rubric: Rubric | str, patch: bytes) -> Plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,25 +63,12 @@ class StageTools:
         return [StageCall(result.id, call) for result in recorded for call in result.result.tools.all()]
 
 
-class StageTimeline:
-    """The run's events by time."""
-
-    def __init__(self, stages: Stages) -> None:
-        self._stages = stages
-
-    async def events(self) -> AsyncIterator[Any]:
-        """What the run, its agents and their hooks recorded until now."""
-        async for event in read_bundle(self._stages.run.record.directory).timeline.events():
-            yield event
-
-
 class Workflow:
     """One run of a workflow, as its function is given it."""
 
     def __init__(self, stages: Stages, defaults: Defaults) -> None:
         self.files = StageFiles(stages)
         self.tools = StageTools(stages)
-        self.timeline = StageTimeline(stages)
         self.defaults = defaults
         self._stages = stages
 
@@ -89,6 +76,11 @@ class Workflow:
     def results(self) -> tuple[StageResult, ...]:
         """Every stage that has ended, in the order in which they did."""
         return tuple(self._stages.results)
+
+    @property
+    def timeline(self) -> Any:  # noqa: ANN401  a Timeline of the store
+        """What the run, its agents and their hooks recorded until now, by time."""
+        return read_bundle(self._stages.run.record.directory).timeline
 
     async def stage(
         self,

@@ -55,10 +55,7 @@ def _said(message: Mapping[str, Any], number: int) -> Entry:
     block = {"type": "text", "text": text or "(empty)"}
     match message.get("role"):
         case "user":
-            return {
-                "type": "user",
-                "message": {"role": "user", "content": [{"type": "text", "text": text or "(empty)"}]},
-            }
+            return {"type": "user", "message": {"role": "user", "content": [block]}}
         case "tool":
             result = {"type": "tool_result", "tool_use_id": _text(message, "tool_call_id"), "content": text}
             return {"type": "user", "message": {"role": "user", "content": [result]}}

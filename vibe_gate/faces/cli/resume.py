@@ -12,9 +12,9 @@ from vibe_gate.faces.cli.bundles.runs import RUN_HELP, bundles_of, own, root_of
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument
 from vibe_gate.faces.cli.output import complain
 from vibe_gate.faces.cli.review import add_wire
-from vibe_gate.faces.cli.run import carried_out, one_agent, present
+from vibe_gate.faces.cli.run import carried_out, present
 from vibe_gate.run.resume import Resumed, resumed
-from vibe_gate.run.walk import RunRequest
+from vibe_gate.run.walk import RunRequest, one_agent
 from vibe_gate.store import RunResult, read_bundle
 
 
@@ -38,7 +38,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 def _request(args: argparse.Namespace, run: Resumed) -> RunRequest:
     """The run's own request."""
     kept, asked = run.kept, run.kept.request
-    plan = one_agent(asked.agent, kept.prompt, asked.model, asked.session) if asked.agent else None
+    plan = one_agent(asked.agent, kept.prompt, model=asked.model, resume=asked.session) if asked.agent else None
     return RunRequest(
         review=asked.review(wire=args.wire, cassette=Path(args.cassette) if args.cassette else None),
         workflow="" if asked.agent else kept.workflow,

@@ -8,7 +8,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -17,19 +17,15 @@ from types import MappingProxyType
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted, safe
-from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import model_name
 from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.output import COLUMNS, complain, emit, now, wrapped
 from vibe_gate.faces.cli.review import add_limits, add_wire, request_of, screen
-from vibe_gate.gate import trust
 from vibe_gate.report.terminal import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
-from vibe_gate.run.prompts import PromptParts
-from vibe_gate.run.stages import StageRequest
-from vibe_gate.run.walk import Plan, RunRequest, one_stage, run_workflow
+from vibe_gate.run.walk import RunRequest, one_agent, run_workflow
 
 SHOWN_FILES, SHOWN_ROWS = 8, 5
 """Of what agents changed, and of what one said last."""
@@ -102,23 +98,13 @@ def _request(args: argparse.Namespace, environ: Mapping[str, str]) -> RunRequest
     return RunRequest(
         review=review,
         workflow=workflow,
-        plan=one_agent(args.agent, args.prompt, args.model, goes_on) if args.agent is not None else None,
+        plan=one_agent(args.agent, args.prompt, model=args.model, resume=goes_on) if args.agent is not None else None,
         agent=args.agent or "",
         session=goes_on,
         model=args.model,
         interactive=args.interactive,
         apply=args.apply,
     )
-
-
-def one_agent(id: str, prompt: str, model: str | None, goes_on: str = "") -> Callable[[Gate], Plan]:
-    """What makes the plan of `run --agent`, of the gate; `goes_on`: the session that it goes on with."""
-
-    def plan(gate: Gate) -> Plan:
-        agent, parts = trust.agent_named(gate, id), PromptParts(prompt=prompt)
-        return one_stage(StageRequest(id=agent.id, agent=agent, parts=parts, model=model, resume=goes_on), gate)
-
-    return plan
 
 
 def carried_out(

@@ -30,10 +30,9 @@ from vibe_gate.gateway import find_upstream
 from vibe_gate.report import words
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
-from vibe_gate.run.prompts import PromptParts
 from vibe_gate.run.result import StageResult
-from vibe_gate.run.stages import StageRequest, Watcher
-from vibe_gate.run.walk import Plan, RunRequest, one_gate, one_stage, run_workflow
+from vibe_gate.run.stages import Watcher
+from vibe_gate.run.walk import Plan, RunRequest, one_agent, one_gate, run_workflow
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import Attachment, FileChange, RunResult, read_bundle
 
@@ -121,21 +120,10 @@ class Vibe:
         where = self._where(workspace)
 
         async def begin(watchers: Sequence[Watcher], stop: Stop) -> WorkflowRun:
-            def plan(gate: Gate) -> Plan:
-                found = agent if isinstance(agent, Agent) else trust.agent_named(gate, agent)
-                stage = StageRequest(
-                    id=found.id,
-                    agent=found,
-                    parts=PromptParts(prompt=prompt),
-                    context=tuple(context) if isinstance(context, Sequence) else (context,),
-                    resume=resume or "",
-                    schema=schema,
-                    model=model,
-                    watchers=watchers,
-                    stop=stop,
-                )
-                return one_stage(stage, gate)
-
+            plan = one_agent(
+                agent, prompt, context=context, resume=resume or "", schema=schema, model=model, watchers=watchers,
+                stop=stop,
+            )  # fmt: skip
             run = await self._carried_out(where, cassette, plan=plan, timeout_s=timeout_s, max_cost_usd=max_cost_usd)
             self._done[number] = _Done(run, where)
             self._require_decided(run)
@@ -266,14 +254,8 @@ class Vibe:
             prompt = "\n\n".join(filter(None, ["\n".join(asked), instructions]))
             if not prompt:
                 raise UsageError("vibe.judge asks nothing: give it a rubric with questions, or instructions.")
-            stage = StageRequest(
-                id="judge",
-                agent=Agent(id="judge", system_prompt=JUDGE),
-                parts=PromptParts(prompt=prompt),
-                context=(result,),
-                schema=answer.model_json_schema(),
-            )
-            return one_stage(stage, gate, of.run.made)
+            judge, schema = Agent(id="judge", system_prompt=JUDGE), answer.model_json_schema()
+            return one_agent(judge, prompt, context=result, schema=schema, patch=of.run.made)(gate)
 
         run = await self._carried_out(of.workspace, cassette, plan=plan)
         self._require_decided(run)
