@@ -7,6 +7,7 @@ import pytest
 pytest_plugins = ["pytester"]
 
 SUITE = """
+import json
 import pytest
 
 @pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-haiku-5"])
@@ -14,12 +15,12 @@ def test_fix(request, model):
     usd = 0.25 if "sonnet" in model else 0.05
     for turns in (3, 1):
         run = {"model": model, "turns": turns, "tokens": 1000 * turns, "usd": usd, "over_budget": "sonnet" in model}
-        request.node.user_properties.append(("vibe", run))
+        request.node.user_properties.append(("vibe", json.dumps(run)))
     assert "sonnet" in model
 
 def test_unpriced(request):
     run = {"model": "[red]local[/red]\\x1b[2J", "turns": 1, "tokens": None, "usd": None}
-    request.node.user_properties.append(("vibe", run))
+    request.node.user_properties.append(("vibe", json.dumps(run)))
     pytest.skip("undecided")
 
 def test_without(): pass

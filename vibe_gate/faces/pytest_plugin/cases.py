@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,7 +57,7 @@ class CaseItem(pytest.Item):
             result = progress.run(walk)
             spending.usd = result.usd
         if result.summary:
-            self.user_properties.append(("vibe", _about(result.status, result.summary)))
+            self.user_properties.append(("vibe", json.dumps(_about(result.status, result.summary))))
         if result.status == "failed":
             pytest.fail("\n".join(map(safe, result.reasons)), pytrace=False)
         if result.status != "ok":

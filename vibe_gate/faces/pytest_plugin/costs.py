@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
@@ -19,7 +20,7 @@ COLUMNS = 80
 OVER = "over budget"
 
 Run = dict[str, Any]
-"""What a test's `user_properties` say of one run (`Vibe`); plain JSON, for it comes from a worker."""
+"""What a test's `user_properties` say of one run (`Vibe`), as JSON: it comes from a worker and goes into JUnit XML."""
 
 
 @dataclass(slots=True)
@@ -53,7 +54,7 @@ def ran(reports: Mapping[str, Sequence[Any]]) -> dict[str, list[Run]]:
     """The runs of each test, by its id; `reports` as of `TerminalReporter.stats`."""
     found: dict[str, list[Run]] = {}
     for report in (one for some in reports.values() for one in some if isinstance(one, pytest.TestReport)):
-        runs = [value for name, value in report.user_properties if name == "vibe" and isinstance(value, dict)]
+        runs = [json.loads(str(value)) for name, value in report.user_properties if name == "vibe"]
         if len(runs) > len(found.get(report.nodeid, ())):  # each phase reports those of the phases before it, too
             found[report.nodeid] = runs
     return found

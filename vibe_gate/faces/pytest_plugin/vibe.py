@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -341,7 +342,7 @@ class Vibe:
             "turns": len(models),
             "seconds": summary.duration_ms / 1000,
         }
-        self.task.user_properties.append(("vibe", about))
+        self.task.user_properties.append(("vibe", json.dumps(about)))
 
     def _require_decided(self, run: WorkflowRun) -> None:
         """Inconclusive, InfrastructureError: the run says nothing about what its agents are worth."""
