@@ -45,7 +45,7 @@ Steps = Callable[[Workflow, Stages], Awaitable[object]]
 class RunRequest:
     """What a face asks for: the workflow `workflow` of the gate, or what `plan` makes of the gate.
 
-    `gate`: in force in place of the one at the trusted revision. `model` is for agents that name none. `interactive`: a
+    `gate`: in force in place of the one at the trusted revision. `model` is for stages that name none. `interactive`: a
     person is asked before each agent. `apply`: put what the agents changed into the working tree, if the run passes and
     nothing of it steers agents or decides about a gate. `reviewing`: the verdict is about the change as it was given,
     whatever agents made of it. `agent` names the agent of `plan`, if the gate knows it, `session` the session that it
