@@ -122,6 +122,20 @@ def test_the_map_shows_the_tree():
     assert names == present - {"py.typed", "__pycache__/"}
 
 
+def test_the_readme_leads_to_every_page():
+    pages = {path: path.read_text() for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]}
+    assert not [path.name for path, text in pages.items() if len(re.findall("^```", text, re.MULTILINE)) % 2]
+    links = {path: set(re.findall(r"\]\(([^)#]+\.md)", text)) for path, text in pages.items()}
+    reached, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        reached.add(page)
+        found = {(page.parent / link).resolve() for link in links[page]}
+        assert all(path.exists() for path in found), page
+        waiting += (found & set(pages)) - reached
+    assert [path.name for path in set(pages) - reached] == []
+
+
 def test_the_sizes_of_the_rooms_are_those_of_the_document():
     done = subprocess.run([sys.executable, ROOT / ".ci" / "house.py", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
