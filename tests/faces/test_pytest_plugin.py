@@ -71,6 +71,7 @@ from vibe_gate import read_bundle
 class Answer(BaseModel):
     passed: bool
     score: int
+    why: str = ""
 
 
 @pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-haiku-5"])
@@ -150,7 +151,10 @@ def agent() -> Callable[[MessagesRequest], Step]:
             verdict = {"criterion": "reads", "reason": "So it is.", **(fail if bad else {"outcome": "pass"})}
             is_gate = '"criterion"' in json.dumps(asked.body["tools"])
             return Turn(
-                ToolUse("StructuredOutput", {"answers": [verdict]} if is_gate else {"passed": not bad, "score": 3})
+                ToolUse(
+                    "StructuredOutput",
+                    {"answers": [verdict]} if is_gate else {"passed": not bad, "score": 3, "why": "\x1b[2J"},
+                )
             )
         for word, turn in {"HANG": Hang(), "KEY": ApiError(401), "REFUSE": Turn(stop_reason="refusal")}.items():
             if word in text:
@@ -196,6 +200,7 @@ def test_twelve_tests_give_the_same_live_and_replayed_without_a_model(project, m
             "E*src/load.py:2: failure: So it is.*",
             "E*the judge says no*",
             "E*score: 3",
+            r"E*why: \x1b[[]2J",
         ]
     )
     assert "vibe_gate/run" not in live.stdout.str(), "tracebacks end at the test's own line"

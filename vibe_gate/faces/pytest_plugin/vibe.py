@@ -19,6 +19,7 @@ from vibe_gate.agent import Stop
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.escape import safe
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
@@ -191,7 +192,9 @@ class Vibe:
             return await self._judged(result, rubric, throw_on_fail=throw_on_fail)
         filled = await self._answered(result, rubric, instructions or "", answer)
         if throw_on_fail and getattr(filled, "passed", None) is False:
-            raise AssertionError("\n".join(["the judge says no", *(f"{name}: {value}" for name, value in filled)]))
+            raise AssertionError(
+                "\n".join(["the judge says no", *(f"{name}: {safe(str(value))}" for name, value in filled)])
+            )
         return filled
 
     def expect(self, result: RunResult) -> VibeExpectation:
