@@ -126,7 +126,6 @@ def test_of_a_run_all_turns_of_agents_count_and_the_last_of_a_stage_that_ran_aga
     run = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {})
     for node, kind, what in (("fix", "stage", WILD), ("fix-b", "stage", TIDY), ("judge", "judge", WILD)):
         run.event("node.added", node, kind=kind, **({"agent": "fixer"} if kind == "stage" else {}))
-        run.event("turn.started", node, turn="turn-001")
         acted(run, node, what)
     result = read_bundle(run.directory)
     assert said(result, "to_have_changed_files", "src/**").startswith("capture is incomplete: its writer is still")
