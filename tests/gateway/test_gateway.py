@@ -447,12 +447,14 @@ def texts(raw: bytes) -> str:
     return "".join(event.get("delta", {}).get("text", "") for event in events)
 
 
-def test_what_was_recorded_is_replayed_without_upstream_and_for_nothing(tmp_path):
+def test_what_was_recorded_is_replayed_without_upstream_and_for_nothing_though_its_cost_is_known(tmp_path):
     with answering(Turn("one two three", characters_per_delta=2)) as model:
         live = record(model, tmp_path / "c", ASK)
     status, raw, gateway = replayed(tmp_path / "c", ASK)
     assert (status, texts(raw)) == (200, texts(live))
     assert gateway.spent() == Cost() and gateway.unmatched == []
+    was = gateway.settle("judge", *gateway.sessions, SessionCost())
+    assert (was.usd, was.input_tokens, was.output_tokens, was.replayed) == pytest.approx((0.0004, 100, 20, True))
 
 
 def test_answers_in_one_piece_and_errors_are_replayed_too(tmp_path):
@@ -461,10 +463,12 @@ def test_answers_in_one_piece_and_errors_are_replayed_too(tmp_path):
     with answering(busy, Turn("yes")) as model, opened(model, mode=Wire("record", tmp_path)) as gateway:
         ask(gateway.url("judge"), once)
         ask(gateway.url("judge"), once)
+    paid = gateway.spent()
     with Gateway(None, Wire("replay", tmp_path), 1.0, same) as gateway:
         status, headers, _ = ask(gateway.url("judge"), once)
         assert (status, headers["retry-after"]) == (529, "3")
         assert json.loads(ask(gateway.url("judge"), once)[2])["content"] == [{"type": "text", "text": "yes"}]
+    assert sum(each.cost.usd for each in gateway.sessions.values()) == pytest.approx(paid.usd) and paid.usd
 
 
 def test_identical_requests_are_answered_in_recorded_order_and_not_more_often(tmp_path):

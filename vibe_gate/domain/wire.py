@@ -41,11 +41,15 @@ class ModelCost:
 
 @dataclass(frozen=True, slots=True)
 class SessionCost:
-    """What a session cost, by the model's name; tokens of input include those read from and written to the cache."""
+    """What a session cost, by the model's name; tokens of input include those read from and written to the cache.
+
+    `replayed`: that is what it cost when it was recorded, and nothing was paid this time.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     by_model: Mapping[str, ModelCost] = field(default_factory=dict)
+    replayed: bool = False
 
     @property
     def usd(self) -> float:

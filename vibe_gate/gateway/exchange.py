@@ -67,14 +67,21 @@ class Exchange:
             return
         if response.events is None:
             headers = {"retry-after": response.retry_after} if response.retry_after else {}
+            if response.status < 400 and isinstance(response.body, dict):
+                self._meter.whole(response.body)
+                self._count_replayed()
             self._handler.send_whole(response.status, headers, json.dumps(response.body).encode())
             return
         lines = [f"event: {event.get('type')}\ndata: {json.dumps(event)}\n\n" for event in response.events]
         stream = "".join(lines).encode()
         self._meter.feed(stream)
+        self._count_replayed()
         self._after()
         with self._handler.stream(200, {}) as send:
             send(stream)
+
+    def _count_replayed(self) -> None:
+        self._gateway.ledger.count_replayed(self._account, str(self._body.get("model")), self._meter.usage())
 
     def _forward(self, client: Client) -> None:
         expected, wanted = self._account.expected(len(self._raw)), wanted_tokens(self._body)

@@ -74,11 +74,23 @@ class Account:
         return math.inf if self.ceiling_usd is None else self.ceiling_usd - self.cost.usd - self.reserved
 
     def add(self, model: str, usd: float, basis: CostBasis, used: Usage) -> None:
-        """Count an answer of a model."""
+        """Count an answer of a model, if it used anything."""
+        if used == Usage():
+            return
         before = self.by_model.get(model)
         self.by_model[model] = ModelCost(usd + (before.usd if before else 0.0), basis)
         self.input_tokens += used.all_input
         self.output_tokens += used.output
+
+    def take_prices(self, counted: SessionCost) -> dict[str, float]:
+        """Replace prices that are not known by those of `counted` that are; how they compare to what was assumed."""
+        rates: dict[str, float] = {}
+        for model, known in self.cost.by_model.items():
+            theirs = counted.by_model.get(model, known)
+            if known.basis == "unknown" and theirs.basis == "known":
+                self.by_model[model] = theirs
+                rates[model] = theirs.usd / known.usd if known.usd else 1.0
+        return rates
 
     def expected(self, size: int) -> Usage:
         """The input that a request of `size` bytes will be charged.
@@ -173,12 +185,16 @@ class Ledger:
             account.open -= 1
             account.reserved = account.reserved - reservation.usd if account.open else 0.0
             usd, basis = self._cost(reservation.model, used)
-            if used != Usage():
-                account.add(reservation.model, usd, basis, used)
+            account.add(reservation.model, usd, basis, used)
             self._usd += usd
             self._changed.notify_all()
         if usd:
             self._on_settled(usd, account.node_id)
+
+    def count_replayed(self, account: Account, model: str, used: Usage) -> None:
+        """Count a recorded answer for its session, whose account is none of the run's: nothing is paid."""
+        with self._changed:
+            account.add(model, *self._cost(model, used), used)
 
     def close_account(self, account: Account, counted: SessionCost) -> SessionCost:
         """What the session cost, at its end.
@@ -188,11 +204,8 @@ class Ledger:
         """
         before = account.cost
         with self._changed:
-            for model, known in before.by_model.items():
-                theirs = counted.by_model.get(model, known)
-                if known.basis == "unknown" and theirs.basis == "known":
-                    account.by_model[model] = theirs
-                    self._rates.setdefault(model, theirs.usd / known.usd if known.usd else 1.0)
+            for model, rate in account.take_prices(counted).items():
+                self._rates.setdefault(model, rate)
             correction = account.cost.usd - before.usd
             self._usd += correction
             self._changed.notify_all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -73,7 +74,8 @@ class Gateway:
         if self._server is None:
             raise GatewayError("The gateway is not open.")
         token = secrets.token_urlsafe(24)
-        self.sessions[token] = self.ledger.account(node_id, ceiling_usd, working)
+        own = Account(node_id, working=working) if self._mode == "replay" else None
+        self.sessions[token] = own or self.ledger.account(node_id, ceiling_usd, working)
         return f"http://127.0.0.1:{self._server.server_address[1]}/{token}"
 
     @property
@@ -86,12 +88,17 @@ class Gateway:
         return self.ledger.spent()
 
     def settle(self, node_id: str, url: str, counted: SessionCost) -> SessionCost:
-        """What the session at `url` cost: the run's one answer to that, given what the agent's program counted."""
-        if self._mode == "replay":
-            return SessionCost(counted.input_tokens, counted.output_tokens)  # nothing was paid
+        """What the session at `url` cost: the run's one answer to that, given what the agent's program counted.
+
+        In replay: what it cost when it was recorded, by today's prices.
+        """
         if self.cloud:
             return self.ledger.add(node_id, counted)
-        return self.ledger.close_account(self.sessions[url.rpartition("/")[2]], counted)
+        account = self.sessions[url.rpartition("/")[2]]
+        if self._mode == "replay":
+            account.take_prices(counted)
+            return replace(account.cost, replayed=True)
+        return self.ledger.close_account(account, counted)
 
     def __enter__(self) -> Self:
         self._server = Server(self)

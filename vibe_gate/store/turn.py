@@ -175,7 +175,9 @@ class TurnRecorder:
         TurnSummary.model_validate(safe)
         parts.folder.place(names.SUMMARY, encode_document(safe))
         trees = {"before": made.before, "after": made.after} if made.after else {}
-        parts.completed(self, {"status": ending.status, **trees, "usd": ending.cost.usd})
+        parts.completed(
+            self, {"status": ending.status, **trees, "usd": 0.0 if ending.cost.replayed else ending.cost.usd}
+        )
 
 
 def _redacted(redact: TextRedactor, data: Mapping[str, Any], own: unredacted_fields.Own = False) -> dict[str, Any]:
