@@ -91,6 +91,7 @@ def test_judged(vibe, vibe_repo, name):
 @pytest.mark.parametrize("name", ["good", "poor"])
 async def test_answered(vibe, vibe_repo, name):
     result = await vibe.run("fixer", f"Write {name}")
+    vibe.expect(result).not_.to_stay_under_cost(0.0001)
     assert (await vibe.judge(result, "quality", "Give a score.", answer=Answer)).score == 3
 
 
@@ -193,6 +194,8 @@ def test_twelve_tests_give_the_same_live_and_replayed_without_a_model(project, m
     live.assert_outcomes(passed=9, failed=3)
     again = project.runpytest_subprocess("-n2", "-rA")
     assert outcomes(again) == outcomes(live)
+    costs = [[line for line in done.outlines if " in all" in line] for done in (live, again)]
+    assert costs[0] == costs[1] != [], "replayed runs cost what they did when they were recorded"
     live.stdout.fnmatch_lines_random(
         [
             "*2 of 4 passed*",
@@ -266,6 +269,7 @@ def test_what_cannot_be_decided_is_skipped_and_what_cannot_be_run_is_an_error(pr
             "E*UsageError: vibe.run is for async tests*",
             "SKIPPED*: fixer: The [ds]e*",
             "SKIPPED*: fixer: The model refused to answer.",
+            "vibe-gate: 2 undecided: 1 timed out, 1 refused by the model; -rs shows why",
         ]
     )
 
@@ -323,7 +327,7 @@ def test_the_examples_suite_passes_from_its_cassettes(pytester, environ):
     shutil.copytree(EXAMPLE, pytester.path, dirs_exist_ok=True)
     Repo(pytester.path, environ)
     done = pytester.runpytest_subprocess("--vibe-strict", "-n2")
-    done.stdout.re_match_lines([r"7 in all +27 +[1-9]"])
+    done.stdout.re_match_lines([r"7 in all +27 +[1-9][\d,]* +0\.[0-9]*[1-9]"])
     done.assert_outcomes(passed=7)  # else run `python tests/faces/record_pytest_example.py`
 
 
@@ -341,9 +345,20 @@ def test_agent(vibe): vibe.sync.run("fixer", "Write a")
 def test_expected_to_fail(vibe): vibe.sync.run("fixer", "Write a")
 
 
+def test_agent_caught(vibe):
+    with pytest.raises(Exception):
+        vibe.sync.run("fixer", "Write a")
+
+
+def test_no_such_agent(vibe): vibe.sync.run("fixr", "Write a")
+
+
 @pytest.mark.parametrize(
     "number",
-    [pytest.param(1, marks=pytest.mark.vibe(repeet=2)), pytest.param(2, marks=pytest.mark.vibe(pass_rate=1.5))],
+    [
+        pytest.param(1, marks=pytest.mark.vibe(repeet=2)),
+        pytest.param(2, marks=pytest.mark.vibe(repeat="3", pass_rate=7)),
+    ],
 )
 def test_wrong(vibe, number): pass
 
@@ -357,18 +372,28 @@ def test_again(vibe, tmp_path_factory, wanted):
 """
 
 
-def test_without_a_cassette_a_test_is_skipped_or_with_strict_fails(project):
+def test_without_a_cassette_a_test_is_skipped_or_with_strict_fails(project, monkeypatch):
     project.makepyfile(test_plain=PLAIN)
+    nested = project.path / "suite"
+    nested.mkdir()
+    for name in (".vibe-gate", "conftest.py", "tox.ini", "test_plain.py"):
+        (project.path / name).rename(nested / name)
+    monkeypatch.chdir(nested)
     done = project.runpytest_inprocess("-rA")
-    done.assert_outcomes(passed=2, skipped=2, failed=1, errors=2)
+    done.assert_outcomes(passed=2, skipped=3, failed=1, errors=3)
     done.stdout.fnmatch_lines_random(
         [
             "E*The marker vibe takes timeout_s, max_usd, repeat, pass_rate as keywords, not repeet.",
-            "E*The marker vibe does not take pass_rate=1.5: limits are above 0, *",
+            "E*not take repeat='3' (a whole number from 1 on), pass_rate=7 (above 0, at most 1).",
+            "ERROR test_plain.py::test_no_such_agent - UsageError: There is no agent 'fixr*",
+            "E*Definitions are read in */suite/.vibe-gate.",
             "*1 of 3 passed; 2 must*",
             "*2 of 3 passed, 2 carried out; 2 must*",
             "SKIPPED*no cassette: record it with `--vibe-wire record`",
+            "vibe-gate: 3 undecided: 3 without a cassette (record them with --vibe-wire record); -rs shows why",
         ]
     )
-    project.runpytest_inprocess("--vibe-strict").assert_outcomes(passed=2, failed=3, errors=2)
-    project.runpytest_inprocess("--vibe-repeat=1").assert_outcomes(passed=2, skipped=2, failed=1, errors=2)
+    strict = project.runpytest_inprocess("--vibe-strict")
+    strict.assert_outcomes(passed=2, failed=4, errors=3)
+    strict.stdout.fnmatch_lines(["FAILED test_plain.py::test_agent_caught - Inconclusive: no cassette: *"])
+    project.runpytest_inprocess("--vibe-repeat=1").assert_outcomes(passed=2, skipped=3, failed=1, errors=3)

@@ -71,8 +71,13 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     if usd is None:
         return None
     workers = len(config.getoption("tx", None) or ()) or 1
-    each = f", ${usd / workers:.2f} for each of {workers} workers" if workers > 1 else ""
-    return f"vibe-gate: agents may cost ${usd:.2f}{each}"
+    each = f", {_dollars(usd / workers)} for each of {workers} workers" if workers > 1 else ""
+    return f"vibe-gate: agents may cost {_dollars(usd)}{each}"
+
+
+def _dollars(usd: float) -> str:
+    """Rounded down: a limit is never less than it says."""
+    return f"${int(usd * 100 + 1e-9) / 100:.2f}"
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -127,10 +132,14 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Tell what could not be decided, or not be carried out, from what failed."""
-    if call.excinfo is None or not (_uses_agents(item) or hasattr(item, "vibe_case")):
+    if not (_uses_agents(item) or hasattr(item, "vibe_case")):
         return (yield)
     from vibe_gate.faces.pytest_plugin import wire
 
+    if call.when == "call" and call.excinfo is None:  # a test that catches it would pass, whatever its agents did
+        call.excinfo = wire.caught(item)
+    if call.excinfo is None:
+        return (yield)
     wire.hide_own_frames(call.excinfo.value)
     report = yield
     wire.classify(report, item, call.excinfo)
@@ -143,10 +152,15 @@ def pytest_report_teststatus(report: pytest.TestReport | pytest.CollectReport) -
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Show what agents cost, if any ran."""
-    reports = (report for some in terminalreporter.stats.values() for report in some)
+    """Show what agents cost, if any ran, and how many tests nothing was decided about."""
+    reports = [report for some in terminalreporter.stats.values() for report in some]
     if any(name == "vibe" for report in reports for name, _ in getattr(report, "user_properties", ())):
         from vibe_gate.faces.pytest_plugin import costs
 
         replayed = config.getoption("--vibe-wire") == "replay"
         costs.write(terminalreporter, costs.ran(terminalreporter.stats), replayed=replayed)
+    kinds = [report.vibe_undecided for report in reports if hasattr(report, "vibe_undecided")]
+    if kinds:
+        each = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+        shown = "" if config.getoption("--vibe-strict") else "; -rs shows why"
+        terminalreporter.write_line(f"vibe-gate: {len(kinds)} undecided: {each}{shown}", yellow=True)

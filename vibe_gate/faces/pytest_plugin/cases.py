@@ -15,8 +15,9 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError, UsageError
 from vibe_gate.faces import progress
-from vibe_gate.faces.pytest_plugin.wire import Inconclusive, TestWire, own_environ
+from vibe_gate.faces.pytest_plugin.wire import Inconclusive, TestWire, no_cassette, own_environ
 from vibe_gate.gate.cases import Case
+from vibe_gate.report import words
 from vibe_gate.run.cases import CaseSet, read_case_set
 
 
@@ -60,6 +61,8 @@ class CaseItem(pytest.Item):
             self.user_properties.append(("vibe", json.dumps(_about(result.status, result.summary))))
         if result.status == "failed":
             pytest.fail("\n".join(map(safe, result.reasons)), pytrace=False)
+        if result.status == "no cassette":
+            raise no_cassette(safe(result.text))
         if result.status != "ok":
             raise Inconclusive(safe(result.text))
 
@@ -82,7 +85,7 @@ def _about(outcome: str, summary: Summary) -> dict[str, object]:
         "agent": summary.rubrics[0].id,
         "model": ", ".join(cost.by_model),
         "outcome": outcome,
-        "usd": None if cost.basis == "unknown" else cost.usd,
+        "usd": None if cost.basis == "unknown" or words.recorded(summary) else cost.usd,
         "tokens": cost.input_tokens + cost.output_tokens,
         "turns": len(cost.by_node),
         "seconds": summary.duration_ms / 1000,

@@ -26,8 +26,19 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GatewayError, InfrastructureError, UsageError
 from vibe_gate.faces.expect import Expectation
 from vibe_gate.faces.pytest_plugin import REPETITION
-from vibe_gate.faces.pytest_plugin.wire import NO_CASSETTE, Inconclusive, Limits, TestWire, difference, own_environ
+from vibe_gate.faces.pytest_plugin.wire import (
+    OUT_OF_BUDGET,
+    Inconclusive,
+    Limits,
+    TestWire,
+    begin,
+    difference,
+    no_cassette,
+    own_environ,
+    remembered,
+)
 from vibe_gate.gate import trust
+from vibe_gate.gate.loading import FOLDER
 from vibe_gate.gateway import find_upstream
 from vibe_gate.report import words
 from vibe_gate.run.conclusion import WorkflowRun
@@ -42,8 +53,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
-UNDECIDED = frozenset({"budget", "timeout", "max_turns", "refused", "max_tokens", "no_answer", "two_answers"})
-"""Ends of an agent's session that say nothing about its work."""
+UNDECIDED = {
+    "budget": OUT_OF_BUDGET,
+    "timeout": "timed out",
+    "max_turns": "out of turns",
+    "refused": "refused by the model",
+    "max_tokens": "cut at the model's limit of tokens",
+    "no_answer": "without an answer in the form asked for",
+    "two_answers": "without an answer in the form asked for",
+}
+"""Ends of an agent's session that say nothing about its work, and what the closing line calls them."""
 
 JUDGE = """\
 You judge what a coding agent did to a repository. Your working directory holds the files as the agent left them; read \
@@ -55,9 +74,16 @@ _GATE = pytest.StashKey[Gate]()
 def gate_of(config: pytest.Config) -> Gate:
     """The gate of the project under test, as its files are when the first test asks. DefinitionError."""
     if _GATE not in config.stash:
-        around = (folder for folder in (config.rootpath, *config.rootpath.parents) if (folder / ".git").exists())
-        config.stash[_GATE] = trust.own_gate(next(around, config.rootpath))
+        config.stash[_GATE] = trust.own_gate(_project(config.rootpath))
     return config.stash[_GATE]
+
+
+def _project(rootdir: Path) -> Path:
+    """The nearest folder with definitions, from rootdir up to the repository's root; without any, that root."""
+    around = (rootdir, *rootdir.parents)
+    top = next((folder for folder in around if (folder / ".git").exists()), rootdir)
+    inside = around[: around.index(top) + 1]
+    return next((folder for folder in inside if (folder / FOLDER).is_dir()), top)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +107,7 @@ class Vibe:
     """
 
     def __init__(self, item: pytest.Item, workspace: Path) -> None:
+        begin(item)
         self.task = item
         self.workspace = workspace
         self.files = VibeFiles(self)
@@ -118,20 +145,26 @@ class Vibe:
         """
         if asyncio._get_running_loop() is None:
             raise UsageError("vibe.run is for async tests, on asyncio; in others, call vibe.sync.run(...).")
-        cassette, number = self._wire.cassette(), self._next()
+        if isinstance(agent, str):
+            self._named(trust.agent_named, agent)  # before a missing cassette hides that there is none
+        with remembered(self.task):
+            cassette, number = self._wire.cassette(), self._next()
         where = self._where(workspace)
 
-        async def begin(watchers: Sequence[Watcher], stop: Stop) -> WorkflowRun:
+        async def carry_out(watchers: Sequence[Watcher], stop: Stop) -> WorkflowRun:
             plan = one_agent(
                 agent, prompt, context=context, resume=resume or "", schema=schema, model=model, watchers=watchers,
                 stop=stop,
             )  # fmt: skip
-            run = await self._carried_out(where, cassette, plan=plan, timeout_s=timeout_s, max_cost_usd=max_cost_usd)
-            self._done[number] = _Done(run, where)
-            self._require_decided(run)
+            with remembered(self.task):
+                run = await self._carried_out(
+                    where, cassette, plan=plan, timeout_s=timeout_s, max_cost_usd=max_cost_usd
+                )
+                self._done[number] = _Done(run, where)
+                self._require_decided(run)
             return run
 
-        execution = AgentExecution(begin)
+        execution = AgentExecution(carry_out)
         if watch is not None:
             execution.watch(watch)
         self._executions.append(execution)
@@ -147,13 +180,15 @@ class Vibe:
         model: str | None = None,
     ) -> RunResult:
         """Run a workflow of the project under test; the whole run's RunResult, whose `summary` has the outcome."""
+        self._named(trust.workflow_named, id)
         cassette, number = self._wire.cassette(needed=False), self._next()
         where = self._where(workspace)
-        run = await self._carried_out(
-            where, cassette, workflow=id, model=model, timeout_s=timeout_s, max_cost_usd=max_cost_usd
-        )
-        self._done[number] = _Done(run, where)
-        self._require_decided(run)
+        with remembered(self.task):
+            run = await self._carried_out(
+                where, cassette, workflow=id, model=model, timeout_s=timeout_s, max_cost_usd=max_cost_usd
+            )
+            self._done[number] = _Done(run, where)
+            self._require_decided(run)
         return read_bundle(run.bundle)
 
     @overload
@@ -186,11 +221,14 @@ class Vibe:
         the `instructions`, and fills the model; a field `passed` that is False raises AssertionError with all fields.
         UsageError: nothing is asked, or the files are not those any more on which the run worked.
         """
+        found = self._named(trust.rubric_named, rubric) if isinstance(rubric, str) else rubric
         if answer is None:
-            if rubric is None or instructions is not None:
+            if found is None or instructions is not None:
                 raise UsageError("Without `answer`, vibe.judge takes a rubric and no instructions.")
-            return await self._judged(result, rubric, throw_on_fail=throw_on_fail)
-        filled = await self._answered(result, rubric, instructions or "", answer)
+            with remembered(self.task):
+                return await self._judged(result, found, throw_on_fail=throw_on_fail)
+        with remembered(self.task):
+            filled = await self._answered(result, found, instructions or "", answer)
         if throw_on_fail and getattr(filled, "passed", None) is False:
             raise AssertionError(
                 "\n".join(["the judge says no", *(f"{name}: {safe(str(value))}" for name, value in filled)])
@@ -231,15 +269,14 @@ class Vibe:
 
     # Judges
 
-    async def _judged(self, result: RunResult, rubric: Rubric | str, *, throw_on_fail: bool) -> Summary:
+    async def _judged(self, result: RunResult, rubric: Rubric, *, throw_on_fail: bool) -> Summary:
         of, cassette = self._done_of(result), self._wire.cassette(needed=False)
         environ = own_environ()
 
         def plan(gate: Gate) -> Plan:
-            found = trust.rubric_named(gate, rubric) if isinstance(rubric, str) else rubric
-            if found.judged and self._wire.mode != "replay" and find_upstream(environ) is None:
+            if rubric.judged and self._wire.mode != "replay" and find_upstream(environ) is None:
                 raise GatewayError("No credentials for a model were found; `vibe-gate doctor` says what can be set.")
-            return one_gate(found, of.run.made)
+            return one_gate(rubric, of.run.made)
 
         run = await self._carried_out(of.workspace, cassette, plan=plan)
         self._require_decided(run)
@@ -249,12 +286,11 @@ class Vibe:
             raise AssertionError("\n".join([verdict, *findings]))
         return summary
 
-    async def _answered(self, result: RunResult, rubric: Rubric | str | None, instructions: str, answer: type[M]) -> M:
+    async def _answered(self, result: RunResult, rubric: Rubric | None, instructions: str, answer: type[M]) -> M:
         of, cassette = self._done_of(result), self._wire.cassette()
 
         def plan(gate: Gate) -> Plan:
-            found = trust.rubric_named(gate, rubric) if isinstance(rubric, str) else rubric
-            asked = [f"- {one.question}" for one in found.judged] if found else []
+            asked = [f"- {one.question}" for one in rubric.judged] if rubric else []
             prompt = "\n\n".join(filter(None, ["\n".join(asked), instructions]))
             if not prompt:
                 raise UsageError("vibe.judge asks nothing: give it a rubric with questions, or instructions.")
@@ -278,6 +314,15 @@ class Vibe:
         raise UsageError("vibe.judge takes a result of this test's own vibe.run or vibe.workflow.")
 
     # One run
+
+    def _named(self, find: Callable[[Gate, str], T], name: str) -> T:
+        """What is called so in the project. UsageError: nothing is, with a note that says where it was looked up."""
+        config = self.task.config
+        try:
+            return find(gate_of(config), name)
+        except UsageError as error:
+            error.add_note(f"Definitions are read in {_project(config.rootpath) / FOLDER}.")
+            raise
 
     def _next(self) -> int:
         self._begun += 1
@@ -312,7 +357,7 @@ class Vibe:
                 run = await run_workflow(request, start=workspace, environ=own_environ(), clock=_now, progress=_quiet)
             except GatewayError:
                 if self._wire.mode == "replay" and cassette is not None and not cassette.is_dir():
-                    raise Inconclusive(NO_CASSETTE) from None
+                    raise no_cassette() from None
                 raise
             except UsageError:
                 spending.usd = 0.0  # nothing was asked
@@ -324,7 +369,6 @@ class Vibe:
     async def _note(self, run: WorkflowRun) -> None:
         """Write down what the run was, for reports; and the remarks that were made meanwhile."""
         summary, result = run.review.summary, read_bundle(run.bundle)
-        self._usd += summary.cost.usd
         remarks, self._remarks = self._remarks, []
         for write in remarks:
             write(result)
@@ -332,16 +376,18 @@ class Vibe:
             event.load() async for event in result.timeline.events() if event.source == "sdk" and event.type == "usage"
         ]
         models = [str(answer["model"]) for answer in used if "model" in answer]
-        totals = [total["tokens"] for total in used if "model" not in total]  # one a turn, when it was settled
+        totals = [answer for answer in used if "basis" in answer]  # one a turn, when it was settled
+        usd = sum(total["cost"] for total in totals)  # of a replayed turn what it cost when it was recorded
+        self._usd += usd
         root = self.task.config.rootpath
         about: dict[str, object] = {
             "bundle": os.path.relpath(run.bundle, root) if run.bundle.is_relative_to(root) else str(run.bundle),
             "agent": summary.workflow,
             "model": ", ".join(dict.fromkeys(models)),
             "outcome": summary.outcome,
-            "usd": None if summary.cost.basis == "unknown" else summary.cost.usd,
+            "usd": None if any(total["basis"] == "unknown" for total in totals) else round(usd, 6),
             "over_budget": any(stage.status == "budget" for stage in run.results) or self._usd > self._most_usd,
-            "tokens": sum(tokens["input"] + tokens["output"] for tokens in totals),
+            "tokens": sum(total["tokens"]["input"] + total["tokens"]["output"] for total in totals),
             "turns": len(models),
             "seconds": summary.duration_ms / 1000,
         }
@@ -350,7 +396,9 @@ class Vibe:
     def _require_decided(self, run: WorkflowRun) -> None:
         """Inconclusive, InfrastructureError: the run says nothing about what its agents are worth."""
         if run.unmatched:
-            raise Inconclusive(f"no recorded answer: {difference(run.unmatched[0])}")
+            raise Inconclusive(
+                f"no recorded answer: {difference(run.unmatched[0])}", "with a request that differs from the recording"
+            )
         undecided = [stage for stage in run.results if stage.outcome in ("error", "inconclusive")]
         outcome = run.review.summary.outcome
         if outcome in ("pass", "fail") or any(stage.status == "aborted" for stage in undecided):
@@ -358,7 +406,10 @@ class Vibe:
         why = "; ".join(f"{stage.node}: {stage.reason}" for stage in undecided if stage.reason)
         why = why or " ".join(run.review.notes) or words.headline(run.review.summary)
         known = all(stage.status in UNDECIDED or stage.outcome == "inconclusive" for stage in undecided)
-        error = (Inconclusive if outcome == "inconclusive" or (undecided and known) else InfrastructureError)(why)
+        error = InfrastructureError(why)
+        if outcome == "inconclusive" or (undecided and known):
+            kinds = [UNDECIDED[stage.status] for stage in undecided if stage.status in UNDECIDED]
+            error = Inconclusive(why, *kinds[:1])
         error.result = read_bundle(run.bundle)  # type: ignore[attr-defined]
         raise error
 

@@ -20,8 +20,6 @@ import pytest
 from vibe_gate.domain import REPOSITORY_VARIABLES
 from vibe_gate.errors import GateError, InfrastructureError
 
-NO_CASSETTE = "no cassette: record it with `--vibe-wire record`"
-
 _PACKAGE, _ASYNCIO = Path(__file__).parents[2], Path(asyncio.__file__).parent
 
 MAX_NAME = 100
@@ -31,8 +29,45 @@ MAX_SHOWN = 100
 """Characters of a line of a difference."""
 
 
+OUT_OF_BUDGET = "out of budget"
+
+
 class Inconclusive(InfrastructureError):
-    """The test cannot be decided: it is skipped, or with `--vibe-strict` fails."""
+    """The test cannot be decided: it is skipped, or with `--vibe-strict` fails. The closing line counts its `kind`."""
+
+    def __init__(self, sentence: str, kind: str = "for another reason") -> None:
+        super().__init__(sentence)
+        self.kind = kind
+
+
+def no_cassette(sentence: str = "no cassette: record it with `--vibe-wire record`") -> Inconclusive:
+    """For a test that was never recorded."""
+    return Inconclusive(sentence, "without a cassette (record them with --vibe-wire record)")
+
+
+_ERRORS = pytest.StashKey[list[InfrastructureError]]()
+"""Of an item: what could not be decided or carried out in this repetition."""
+
+
+def begin(item: pytest.Item) -> None:
+    """Forget what an earlier repetition of the test could not decide."""
+    item.stash[_ERRORS] = []
+
+
+@contextmanager
+def remembered(item: pytest.Item) -> Iterator[None]:
+    """Keep what cannot be decided or carried out in here, in case the test catches it."""
+    try:
+        yield
+    except InfrastructureError as error:
+        item.stash[_ERRORS].append(error)
+        raise
+
+
+def caught(item: pytest.Item) -> pytest.ExceptionInfo[BaseException] | None:
+    """What could not be decided or carried out in the test, though it went on."""
+    errors = item.stash.get(_ERRORS, [])
+    return pytest.ExceptionInfo.from_exception(errors[0]) if errors else None
 
 
 def own_environ() -> dict[str, str]:
@@ -59,12 +94,20 @@ class Limits:
             if unknown:
                 raise pytest.UsageError(f"The marker vibe takes {', '.join(names)} as keywords, not {unknown[0]}.")
             given = {**marker.kwargs, **given}
-        if wrong := next((f"{name}={value!r}" for name, value in given.items() if not _fits(name, value)), ""):
-            rule = "limits are above 0, repeat is a whole number, pass_rate is at most 1"
-            raise pytest.UsageError(f"The marker vibe does not take {wrong}: {rule}.")
+        wrong = [f"{name}={value!r} ({_RULES[name]})" for name, value in given.items() if not _fits(name, value)]
+        if wrong:
+            raise pytest.UsageError(f"The marker vibe does not take {', '.join(wrong)}.")
         if (times := item.config.getoption("--vibe-repeat")) is not None:
             given["repeat"] = times
         return cls(**given)  # type: ignore[arg-type]
+
+
+_RULES = {
+    "timeout_s": "seconds above 0",
+    "max_usd": "US dollars above 0",
+    "repeat": "a whole number from 1 on",
+    "pass_rate": "above 0, at most 1",
+}
 
 
 def _fits(name: str, value: object) -> bool:
@@ -88,7 +131,7 @@ class Allowance:
         with self._lock:
             reserved = min(usd, self._left)
             if reserved <= 0:
-                raise Inconclusive(self._spent)
+                raise Inconclusive(self._spent, OUT_OF_BUDGET)
             self._left -= reserved
         return reserved
 
@@ -136,7 +179,7 @@ class TestWire:
         if self.mode == "record":
             shutil.rmtree(self._folder if (self._repetition, self._runs) == (1, 1) else folder, ignore_errors=True)
         elif needed and not folder.is_dir():
-            raise Inconclusive(NO_CASSETTE)
+            raise no_cassette()
         return folder
 
     @contextmanager
@@ -207,6 +250,11 @@ def classify(report: pytest.TestReport, item: pytest.Item, excinfo: pytest.Excep
     if hasattr(report, "wasxfail"):  # what cannot be decided is not what was expected to fail
         del report.wasxfail
         report.outcome = "failed"
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:  # of the class's module, nothing fits into the short summary's line
+        crash.message = f"{type(error).__name__}: {error}"
+    if isinstance(error, Inconclusive):
+        report.vibe_undecided = error.kind  # type: ignore[attr-defined]
     if not isinstance(error, Inconclusive):
         report.vibe_error = True  # type: ignore[attr-defined]
     elif not item.config.getoption("--vibe-strict"):
