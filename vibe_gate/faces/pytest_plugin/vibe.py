@@ -400,16 +400,18 @@ class Vibe:
                 f"no recorded answer: {difference(run.unmatched[0])}", "with a request that differs from the recording"
             )
         undecided = [stage for stage in run.results if stage.outcome in ("error", "inconclusive")]
-        outcome = run.review.summary.outcome
+        summary = run.review.summary
+        outcome = summary.outcome
         if outcome in ("pass", "fail") or any(stage.status == "aborted" for stage in undecided):
             return
         why = "; ".join(f"{stage.node}: {stage.reason}" for stage in undecided if stage.reason)
-        why = why or " ".join(run.review.notes) or words.headline(run.review.summary)
+        missed = dict.fromkeys(place.reason for place in summary.unreviewed)
+        why = why or " ".join(run.review.notes) or ": ".join([words.headline(summary), *missed])
         known = all(stage.status in UNDECIDED or stage.outcome == "inconclusive" for stage in undecided)
         error = InfrastructureError(why)
         if outcome == "inconclusive" or (undecided and known):
             kinds = [UNDECIDED[stage.status] for stage in undecided if stage.status in UNDECIDED]
-            error = Inconclusive(why, *kinds[:1])
+            error = Inconclusive(why, *kinds[:1] or ["by a judge"])
         error.result = read_bundle(run.bundle)  # type: ignore[attr-defined]
         raise error
 
