@@ -13,6 +13,8 @@ from scripted_messages_api import MessagesRequest, ToolUse, Turn
 from wire import answering
 from working import CHECKED, FIXED, FIXER, WORSE, WorkingRepo, says, writes
 
+GITHUB_TOKEN = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+
 GATES = """\
 schema = 1
 id = "gates"
@@ -333,7 +335,8 @@ def test_a_change_of_the_working_tree_meanwhile_keeps_the_patch_from_being_appli
 def test_writes_outside_to_git_and_to_settings_are_refused(repo, level, tmp_path):
     agent = FIXER.replace('"fixer"', f'"{level}"') + f'isolation = "{level}"\n'
     repo.write(f".vibe-gate/agents/{level}.toml", agent)
-    paths = [str(tmp_path / "outside.txt"), ".git/hooks/pre-commit", ".claude/settings.json", "../up.txt", "inside.txt"]
+    key = f".claude/{'a' * 40}/{GITHUB_TOKEN}"  # a limit would leave a part of it
+    paths = [str(tmp_path / "outside.txt"), ".git/hooks/pre-commit", key, "../up.txt", "inside.txt"]
     message = Turn(*(ToolUse("Write", {"file_path": path, "content": "x\n"}) for path in paths))
     with answering(message, says("Done.")) as model:
         argv = ("--agent", level, "--prompt", "Go.", "--definitions", "worktree")
@@ -341,6 +344,7 @@ def test_writes_outside_to_git_and_to_settings_are_refused(repo, level, tmp_path
     results = model.script.requests[1].tool_results
     assert [result.is_error for result in results] == [True, True, True, True, False], done.err + done.out
     assert "changed   1 file +1 −0 · inside.txt" in done.out
+    assert GITHUB_TOKEN[:8] not in done.out
     assert f"{level}: 4 tool calls refused: Write /" in done.out and ", Write .git/hooks/pre-commit, " in done.out
     assert not (tmp_path / "outside.txt").exists()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,8 @@ from vibe_gate.agent import Stop
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.faces import progress
+from vibe_gate.faces.cli.output import now
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
 from vibe_gate.run.result import StageResult
@@ -50,14 +51,6 @@ def run_agent(
         )  # fmt: skip
         review = ReviewRequest(Selection("worktree"), max_cost_usd=max_cost_usd, deadline_s=timeout_s)
         request = RunRequest(review=review, plan=plan)
-        return await run_workflow(request, start=start, environ=environ, clock=_now, progress=_quiet)
+        return await run_workflow(request, start=start, environ=environ, clock=now, progress=progress.unheard)
 
     return AgentExecution(begin)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _quiet(stage: str, text: str) -> None:
-    """A script hears through `.watch`."""

@@ -21,6 +21,10 @@ NAMES = {"change": "change", "checks": "checks", "judge": "judge", "seal": "bund
 """Stage of the review -> the word that is shown."""
 
 
+def unheard(stage: str, text: str) -> None:
+    """Progress that nobody is shown: scripts and tests hear through watchers."""
+
+
 def is_lively(environ: Mapping[str, str]) -> bool:
     """True if stderr is a terminal that can redraw a line."""
     return sys.stderr is not None and sys.stderr.isatty() and environ.get("TERM", "") not in ("", "dumb")
@@ -30,7 +34,7 @@ def is_lively(environ: Mapping[str, str]) -> bool:
 def shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[Progress]:
     """Yield a callable (stage, text) that shows the progress, unless `quiet`. The moving line is removed at the end."""
     if quiet:
-        yield lambda stage, text: None
+        yield unheard
         return
     if not is_lively(environ):
         yield _plain

@@ -272,7 +272,7 @@ class Stages:
                 result = self._of_turn(node, asked, end, before, tree, changes)
                 if conversation is not None:
                     conversation.finish(end, result, self.run.redactor.data(result.patch))
-        self.notes += _refused(node, end.ending.permission_denials, folder)
+        self.notes += _refused(node, end.ending.permission_denials, folder, self.run.redactor.text)
         return self._ended(result, _status(result))
 
     def _goes_on(self, asked: StageRequest, tree: RunTree, *, again: bool) -> SessionMeta | None:
@@ -461,13 +461,16 @@ def _status(result: StageResult) -> str:
     return {"pass": "DONE"}.get(result.outcome, "CANCELLED" if result.status == "aborted" else "ERROR")
 
 
-def _refused(node: str, denials: Sequence[Mapping[str, Any]], folder: Path) -> list[str]:
-    """A sentence about the tool calls of a turn that were refused; none if none was."""
+def _refused(node: str, denials: Sequence[Mapping[str, Any]], folder: Path, redact: Callable[[str], str]) -> list[str]:
+    """A sentence about the tool calls of a turn that were refused; none if none was.
+
+    Redacted before it is cut: what a limit leaves of a secret is not known as one any more.
+    """
     calls = []
     for denial in denials:
         given = denial.get("tool_input") or {}
         about = next((str(given[name]) for name in _TARGETS if given.get(name)), "").removeprefix(f"{folder}/")
-        calls.append(f"{denial.get('tool_name')} {about[:SHOWN_CHARACTERS]}".rstrip())
+        calls.append(f"{denial.get('tool_name')} {redact(about)[:SHOWN_CHARACTERS]}".rstrip())
     names = list(dict.fromkeys(calls))
     some = ", ".join(names[:SHOWN_REFUSALS]) + (", …" if len(names) > SHOWN_REFUSALS else "")
     return [f"{node}: {counted(len(calls), 'tool call')} refused: {some}."] if calls else []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError, UsageError
 from vibe_gate.faces import progress
+from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.pytest_plugin.wire import Inconclusive, TestWire, no_cassette, own_environ
 from vibe_gate.gate.cases import Case
 from vibe_gate.report import words
@@ -51,8 +51,8 @@ class CaseItem(pytest.Item):
                 self.vibe_case,
                 wire.mode,
                 environ=own_environ(),
-                clock=lambda: datetime.now(UTC),
-                progress=lambda stage, text: None,
+                clock=now,
+                progress=progress.unheard,
                 max_cost_usd=spending.limit_usd,
             )
             result = progress.run(walk)

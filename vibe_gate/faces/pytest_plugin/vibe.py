@@ -8,7 +8,6 @@ import math
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, overload
 
@@ -24,7 +23,9 @@ from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GatewayError, InfrastructureError, UsageError
+from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.expect import Expectation
+from vibe_gate.faces.progress import unheard
 from vibe_gate.faces.pytest_plugin import REPETITION
 from vibe_gate.faces.pytest_plugin.wire import (
     OUT_OF_BUDGET,
@@ -245,11 +246,11 @@ class Vibe:
         UsageError, StorageError as of RunResult.annotate.
         """
         self.task.add_report_section("call", "vibe", f"{type}: {message}\n")
-        now = datetime.now(UTC)
+        at = now()
 
         def write(result: RunResult) -> None:
             redactor = Redactor(own_environ())
-            read_bundle(result.bundle_dir, redact=redactor, clock=lambda: now).annotate(message, type, attachment)
+            read_bundle(result.bundle_dir, redact=redactor, clock=lambda: at).annotate(message, type, attachment)
 
         if not self._done or any(not execution.done for execution in self._executions):
             self._remarks.append(write)
@@ -354,7 +355,7 @@ class Vibe:
             )
             request = RunRequest(review=review, plan=plan, workflow=workflow, gate=gate, model=model)
             try:
-                run = await run_workflow(request, start=workspace, environ=own_environ(), clock=_now, progress=_quiet)
+                run = await run_workflow(request, start=workspace, environ=own_environ(), clock=now, progress=unheard)
             except GatewayError:
                 if self._wire.mode == "replay" and cassette is not None and not cassette.is_dir():
                     raise no_cassette() from None
@@ -512,11 +513,3 @@ def _blocking(function: Callable[P, Awaitable[T]]) -> Callable[P, T]:
         return asyncio.run(main(*args, **kwargs))
 
     return call
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _quiet(stage: str, text: str) -> None:
-    """A test hears through `watch`."""
