@@ -108,11 +108,14 @@ def test_what_an_agent_wrote_is_redacted_and_ids_are_not(tmp_path, environ):
     redact = Redactor(environ | {"DATABASE_PASSWORD": SECRET, "HEROKU_API_KEY": ID.format(101)})
     mirror = opened(sessions_in(tmp_path, redact), tmp_path)
     thinking = {"type": "thinking", "thinking": f"It is {SECRET}.", "signature": "c2lnbmVk"}
-    said = [entry(1, f"Use {SECRET}."), entry(2, "", "assistant", message={"role": "assistant", "content": [thinking]})]
+    token = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    asked = f"{'Use it. ' * 11}{token} {SECRET}."  # the title's limit would leave a part of the token
+    said = [entry(1, asked), entry(2, "", "assistant", message={"role": "assistant", "content": [thinking]})]
     asyncio.run(mirror.append(key(tmp_path), said))
     mirror.finish(FIRST)
     folder = messages(tmp_path).parent
-    assert SECRET not in "".join(path.read_text() for path in folder.iterdir())
+    written = "".join(path.read_text() for path in folder.iterdir())
+    assert SECRET not in written and token[:8] not in written
     first, second = asyncio.run(mirror.load(key(tmp_path)))
     assert [first["uuid"], second["parentUuid"]] == [ID.format(101), ID.format(101)]
     assert second["message"]["content"][0]["type"] == "text"  # its signature is about another text

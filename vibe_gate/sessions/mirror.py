@@ -145,7 +145,11 @@ class SessionMirror:
             if is_message(entry):
                 self._last[held.meta.session_id] = entry["uuid"]
             if entry.get("type") == "custom-title":
-                title = titled(str(entry.get("customTitle") or ""))
-            title = title or titled(prompt_of(entry))
+                title = self._titled(str(entry.get("customTitle") or ""))
+            title = title or self._titled(prompt_of(entry))
         with storing(held.meta.id):
             held.save(held.meta.model_copy(update={"title": title}), self._sessions.redact)
+
+    def _titled(self, text: str) -> str:
+        """Redacted before it is cut: what a limit leaves of a secret is not known as one any more."""
+        return titled(str(self._sessions.redact(text)))

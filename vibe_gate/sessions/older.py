@@ -13,7 +13,7 @@ from typing import Any
 
 from vibe_gate.domain import model
 from vibe_gate.sessions.entries import Entry, blocks
-from vibe_gate.sessions.meta import FIRST_YEAR, LAST_YEAR, is_uuid, titled
+from vibe_gate.sessions.meta import FIRST_YEAR, LAST_YEAR, is_uuid
 
 MAX_FILE_BYTES = 256 << 20
 MAX_DEPTH = 100
@@ -33,7 +33,7 @@ def read_older(path: Path, now: datetime) -> tuple[dict[str, Any], list[Entry]]:
     named = _text(about, "session_id")
     own = named if is_uuid(named) else str(uuid.uuid5(uuid.NAMESPACE_OID, named or hashlib.sha256(data).hexdigest()))
     cwd, began = _text(about.get("environment"), "working_directory"), _time(about.get("start_time"), now)
-    texts = {"parent_session_id": _text(about, "parent_session_id"), "title": titled(_text(about, "title"))}
+    texts = {"parent_session_id": _text(about, "parent_session_id"), "title": _text(about, "title")}
     place = {"session_id": own, "cwd": cwd if cwd.startswith("/") else ""}
     if any(not _is_unicode(text) for text in (*place.values(), *texts.values())):
         raise ValueError("its metadata is not Unicode text")

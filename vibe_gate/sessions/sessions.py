@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from vibe_gate.domain.escape import counted, show_text
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.sessions.entries import Redact
-from vibe_gate.sessions.meta import MAX_META_BYTES, META, NAME, SessionMeta, parse_meta
+from vibe_gate.sessions.meta import MAX_META_BYTES, META, NAME, SessionMeta, parse_meta, titled
 from vibe_gate.sessions.mirror import SessionMirror
 from vibe_gate.sessions.older import read_older
 from vibe_gate.sessions.writer import MAX_BYTES, SessionFiles, SessionWriter, lock, redacted, storing
@@ -128,6 +128,7 @@ class Sessions:
         except (OSError, ValueError) as error:
             raise UsageError(f"{show_text(str(file))}: {getattr(error, 'strerror', None) or error}.") from error
         own, cwd, wanted = about["session_id"], about["cwd"], {entry["uuid"] for entry in entries}
+        about["title"] = titled(str(self.redact(about["title"])))
         key, mirror = {"project_key": "", "session_id": own}, self.open(Path(cwd) if cwd else self.place(own), **about)
         try:
             known = {entry.get("uuid") for entry in await mirror.load(key) or ()}
