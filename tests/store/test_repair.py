@@ -81,13 +81,6 @@ def test_a_torn_tail_is_cut_and_kept(tmp_path: Path, store: Store) -> None:
     assert (tmp_path / QUARANTINE / place("events.ndjson.torn", run)).read_bytes() == b'{"seq": 99'
 
 
-def test_a_broken_log_of_an_unfinished_run_is_put_aside(tmp_path: Path, store: Store) -> None:
-    run = left_off(store)
-    damaged(run.directory / "events.ndjson", lambda data: data.replace(b'"seq":3', b'"seq":7'))
-    mend(tmp_path)
-    assert list_runs(tmp_path) == []
-
-
 def test_a_running_run_is_left_alone(tmp_path: Path, store: Store) -> None:
     run = store.begin(KEY, START, {})
     record_a_review(run)

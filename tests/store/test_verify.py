@@ -123,16 +123,6 @@ def test_a_content_that_the_events_name_and_nobody_has_is_told(tmp_path: Path, r
     assert told(tmp_path) == [("corrupt", "missing", place(f"files/after/{path.stem}", run))]
 
 
-def test_a_gap_in_the_numbers_is_told(tmp_path: Path, store: Store) -> None:
-    one = left_off(store)
-    lines = (one.directory / "events.ndjson").read_bytes().splitlines(keepends=True)
-    (one.directory / "events.ndjson").write_bytes(b"".join(lines[:2] + lines[3:]))
-    found = verify_bundles(tmp_path, NOW).problems
-    assert {(flaw.place, flaw.why) for flaw in found if flaw.what == "log"} == {
-        (place("events.ndjson", one), "entry 3: it has seq 4"),
-    }
-
-
 def test_a_torn_tail_of_an_unfinished_run_is_untidy(tmp_path: Path, store: Store) -> None:
     run = left_off(store)
     with (run.directory / "events.ndjson").open("ab") as log:

@@ -19,9 +19,6 @@ from vibe_gate.git.program import Finished, Program, configured, finish
 _QUESTIONS = ("--git-dir", "--git-common-dir", "--git-path objects", "--git-path index", "--is-bare-repository",
               "--is-shallow-repository", "--show-object-format", "--show-toplevel")  # fmt: skip
 
-MAX_WORKTREES = 100
-"""Linked working trees that are looked at."""
-
 _MAX_BYTES = 10_000  # of a file that names a working tree
 _OWN_SCOPES = frozenset({"local", "worktree"})
 _FILTER_COMMANDS = frozenset({"clean", "smudge", "process"})
@@ -189,14 +186,3 @@ def _quiet_filters(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
             pairs.append((f"filter.{name}.{key}", settings.trusted(f"filter.{name}.{key}") or ""))
         pairs.append((f"filter.{name}.required", settings.trusted(f"filter.{name}.required") or "false"))
     return configured(environ, pairs) if pairs else {}
-
-
-def other_worktrees(place: Place) -> list[Path]:
-    """The roots of all working trees of the repository but this one; what is not there any more is left out."""
-    found = [place.common_dir.parent] if place.common_dir.name == ".git" else []
-    for file in sorted(place.common_dir.glob("worktrees/*/gitdir"))[:MAX_WORKTREES]:
-        if file.is_file() and file.stat().st_size <= _MAX_BYTES:
-            # Absolute, or from where it stands, as newer gits write it on request.
-            found.append((file.parent / file.read_bytes().decode("utf-8", "surrogateescape").rstrip("\n")).parent)
-    own = place.root.resolve()
-    return [root for root in dict.fromkeys(found) if (root / ".git").exists() and root.resolve() != own]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import expression
-from vibe_gate.errors import InfrastructureError, IntegrityError, RevisionError, UsageError
+from vibe_gate.errors import InfrastructureError, IntegrityError, RevisionError
 from vibe_gate.git import place
 from vibe_gate.git.diff import ChangeQueries, content_of
 from vibe_gate.git.objects import Objects, Tree
@@ -179,14 +179,3 @@ class Repository(ChangeQueries):
     def trusted_config(self, name: str) -> str | None:
         """The same without what the repository's own configuration says: for what would be run or trusted."""
         return self._place.settings.trusted(name)
-
-    def other_worktrees(self) -> list[Path]:
-        """The roots of the other working trees: the main one, and those that `git worktree add` linked to it."""
-        return place.other_worktrees(self._place)
-
-    def open_worktree(self, root: Path) -> Repository:
-        """Another working tree of this repository. UsageError if there is another repository by now."""
-        found = place.find(root, self._git.elsewhere(root).environ)
-        if found.common_dir.resolve() != self.common_dir.resolve():
-            raise UsageError(f"{paths.quote(str(root))} is not a working tree of this repository.")
-        return Repository(found)

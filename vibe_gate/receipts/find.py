@@ -5,17 +5,14 @@ What a receipt says of a commit is decided in `receipts.status`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Set
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 
 from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.receipt import Receipt, contradiction, parse
-from vibe_gate.errors import GateError, IntegrityError, StorageError
+from vibe_gate.errors import IntegrityError, StorageError
 from vibe_gate.gate import trust
 from vibe_gate.git import Repository
 from vibe_gate.receipts import signatures
@@ -80,20 +77,10 @@ class ReceiptReader:
         return FoundReceipt(receipt.run_id, place, receipt, signature, ids=ids_of(receipt))
 
 
-@dataclass(frozen=True, slots=True)
-class _Store:
-    """The store of one working tree: its runs, newest first, and which of them came from elsewhere."""
-
-    root: Path
-    entries: list[RunEntry]
-    provenance: Provenance
-
-
 class ReceiptFinder:
-    """The receipts of one repository, in the stores of all its working trees and in its git notes.
+    """The receipts of one repository, in this working tree's store and in git notes.
 
-    `entries` are all runs, those of this working tree first, the newest first; `remark` says why its own store
-    cannot be read, or "".
+    `entries` are the runs, the newest first; `remark` says why the store cannot be read, or "".
     """
 
     def __init__(
@@ -101,21 +88,20 @@ class ReceiptFinder:
     ) -> None:
         self._repository = repository
         self._reader = ReceiptReader(repository, environ, allowed)
+        self._provenance = Provenance(now, repository.tracked(STORE))
+        self.entries: list[RunEntry] = []
         self.remark = ""
         try:
-            own = _runs(repository)
+            index = open_state(repository.common_dir).run_index(repository.root / STORE)
+            self.entries = find_bundles(repository.root, index=index)
         except StorageError as error:  # a file in the folder's place, say
-            own, self.remark = [], f"bundles ignored: {error}"
-        self._stores = [_Store(repository.root, own, Provenance(now, repository.tracked(STORE)))]
-        self._stores += _other_stores(repository, now)
-        self.entries = [entry for store in self._stores for entry in store.entries]
+            self.remark = f"bundles ignored: {error}"
 
     def bundled(self, ids: Set[str]) -> list[FoundReceipt]:
         """The receipts of sealed runs about any of these (`object_ids`)."""
         found = (
-            self._bundled(entry, store)
-            for store in self._stores
-            for entry in store.entries
+            self._bundled(entry)
+            for entry in self.entries
             if entry.state not in ("running", "incomplete") and not ids.isdisjoint((*ids_of(entry), entry.key))
         )
         return [one for one in found if one is not None]
@@ -136,39 +122,22 @@ class ReceiptFinder:
                     found.append(replace(one, bundled=False, ids=one.ids or attached))
         return found
 
-    def _bundled(self, entry: RunEntry, store: _Store) -> FoundReceipt | None:
+    def _bundled(self, entry: RunEntry) -> FoundReceipt | None:
         """The receipt in a bundle, compared with the whole bundle; None if the run issued none."""
-        place = os.path.relpath(store.root / entry.bundle, self._repository.root)
-        broken = FoundReceipt(entry.run_id, place, None, ids=(*ids_of(entry), entry.key))
-        if foreign := store.provenance.foreign(entry.key, entry.run_id):
+        broken = FoundReceipt(entry.run_id, entry.bundle, None, ids=(*ids_of(entry), entry.key))
+        if foreign := self._provenance.foreign(entry.key, entry.run_id):
             return replace(broken, problem=foreign)
         try:
-            sealed = read_bundle(store.root / entry.bundle).documents
+            sealed = read_bundle(self._repository.root / entry.bundle).documents
         except IntegrityError as error:
             return replace(broken, problem=str(error))
         except StorageError as error:
             return replace(broken, problem=f"cannot read the bundle: {error}")
         if sealed.receipt is None:
             return None
-        found = self._reader.read(sealed.receipt, entry.run_id, place)
+        found = self._reader.read(sealed.receipt, entry.run_id, entry.bundle)
         assert found is not None  # nothing was rejected
         problem = found.problem
         if found.receipt is not None:
             problem = contradiction(found.receipt, sealed.document, sealed.digests)
         return replace(found, problem=problem, ids=broken.ids) if problem else found
-
-
-def _runs(repository: Repository) -> list[RunEntry]:
-    index = open_state(repository.common_dir).run_index(repository.root / STORE)
-    return find_bundles(repository.root, index=index)
-
-
-def _other_stores(repository: Repository, now: datetime) -> list[_Store]:
-    """The stores of the other working trees, each with what git tracks there: that came with a checkout."""
-    found = []
-    for root in repository.other_worktrees():
-        if not (root / STORE).is_dir():
-            continue
-        with suppress(GateError), repository.open_worktree(root) as other:
-            found.append(_Store(root, _runs(other), Provenance(now, other.tracked(STORE))))
-    return found

@@ -380,30 +380,16 @@ class _Verifier:
         return self._with_bypass(first, commit)
 
     def _without(self, identity: ChangeIdentity) -> CommitStatus:
-        """The status of a commit without a verdict: what the hooks recorded, or which review came near."""
+        """The status of a commit without a verdict: what the hooks recorded."""
         record = self._bypass(identity.commit)
         if record is not None and not record.during:
             how = record.reason or "--no-verify, or the hook was off"
             return CommitStatus("bypassed", f"committed without the hook on {record.ts} ({how})")
-        if near := self._near(identity):
-            return CommitStatus("missing", near)
         if changed := self._changed_since(identity):
             return CommitStatus("stale", changed)
         if record is not None:
             return CommitStatus("missing", f"made by git during a {record.during}, which runs no hook")
-        runs = (entry.run_id for entry in self.finder.entries if not set(identity.ids).isdisjoint(ids_of(entry)))
-        run_id = next(runs, "")  # of a workflow that judged something else in the end, say
-        return CommitStatus("missing", f"run {run_id} issued no receipt" if run_id else "never reviewed here")
-
-    def _near(self, identity: ChangeIdentity) -> str:
-        """Which review is almost about the commit, as a clause; "" without one."""
-        again = f"review --commit {identity.commit[:SHORT_ID]}"
-        receipts = [found.receipt for found in self._about(identity) if found.receipt is not None]
-        for receipt in receipts:
-            if receipt.head_commit == identity.commit:
-                span = f"{receipt.base_commit[:SHORT_ID]}..{receipt.head_commit[:SHORT_ID]}"
-                return f"reviewed only as the end of {span}: verify that range, or {again}"
-        return f"a review has its tree or its patch-id, but not this very change: {again}" if receipts else ""
+        return CommitStatus("missing", "no receipt here is about this change")
 
     def _with_bypass(self, status: CommitStatus, commit: str) -> CommitStatus:
         """A note if only a range with the commit was reviewed: what a later commit takes back, nobody saw."""

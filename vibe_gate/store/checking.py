@@ -1,6 +1,7 @@
 """Everything that is wrong with a store, in one go. Reads only; what runs or is unfinished is not wrong.
 
-A file that a seal has is right if its digest is; what it says is looked at in unfinished runs alone.
+A file of a sealed run is right if its digest is, and what it names must be there. Of an unfinished run the names of
+the files, the contents and the torn ends of logs are looked at.
 """
 
 from __future__ import annotations
@@ -8,12 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from vibe_gate.domain import model, receipt
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry, is_run_id
-from vibe_gate.domain.model import parse_object
 from vibe_gate.domain.upkeep import Problem, ProblemKind, ProblemState, Verified
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
@@ -128,7 +128,7 @@ def _tracked(found: list[Problem], provenance: Provenance) -> Iterator[Problem]:
 
 
 class Audit:
-    """Everything that is wrong with one run: its seal, its receipt, its contents; if it is unfinished, its logs.
+    """Everything that is wrong with one run: its files, its contents; of a sealed one its seal, receipt and references.
 
     `problems` are in the order of the files; `contents` counts the contents that were hashed.
     """
@@ -160,7 +160,8 @@ class Audit:
                 self._there.add(entry.name)
                 with self._reading(entry.name, "log" if entry.part == "log" else "document"):
                     self._check_entry(entry)
-        self._check_references()
+        if self._sealed:
+            self._check_references()
 
     @contextlib.contextmanager
     def _reading(self, name: str, what: ProblemKind = "document") -> Iterator[None]:
@@ -205,30 +206,20 @@ class Audit:
         elif entry.part == "attached":
             if digest(entry.folder, entry.base) != entry.base:
                 self._say("corrupt", "entry", entry.name, "its bytes do not match the hash in its name")
-        elif entry.part == "log":
-            self._check_log(entry)
-        elif entry.part == "document" and entry.name != names.SUMMARY:
-            self._check_document(entry)
+        elif self._sealed:
+            self._note_references(entry)
+        elif entry.part == "log" and (torn := _torn_bytes(entry.folder, entry.base)):
+            self._say("untidy", "torn", entry.name, f"its last line is torn: {torn:,} bytes without an end")
 
-    def _check_log(self, entry: Entry) -> None:
+    def _note_references(self, entry: Entry) -> None:
+        """The contents that the run's events or a turn's summary name. OSError, ValueError: neither can be read."""
         if entry.name == names.EVENTS:
             for event in parse_events(lines(entry.folder, entry.base)):
                 name = event.data.get("artifact") if event.type == "artifact.written" else None
                 if isinstance(name, str) and part_of(name) == "content":
                     self._named.add(_unsuffixed(name))
-        elif entry.name not in self._vouched:
-            _check_numbers(lines(entry.folder, entry.base))
-        torn = _torn_bytes(entry.folder, entry.base)
-        if torn and entry.name not in self._vouched:
-            self._say("untidy", "torn", entry.name, f"its last line is torn: {torn:,} bytes without an end")
-
-    def _check_document(self, entry: Entry) -> None:
-        document = read_object(entry.folder, entry.base)
-        if entry.name == names.RUN and not self._sealed:
-            if (document.get("run_id"), document.get("key")) != (self._run_id, self._key):
-                raise ValueError("it belongs to another run")
-        elif entry.base == names.SUMMARY:
-            for file in model.read(TurnSummary, document).files:
+        elif entry.part == "document" and entry.base == names.SUMMARY and entry.name != names.SUMMARY:
+            for file in model.read(TurnSummary, read_object(entry.folder, entry.base)).files:
                 for side, content in (("before", file.before), ("after", file.after)):
                     if content is not None and content.size <= LARGEST_CONTENT:
                         turn = entry.name.removesuffix(f"/{names.SUMMARY}")
@@ -240,7 +231,7 @@ class Audit:
         for name in sorted(self._named - contents):
             self._say("corrupt", "missing", name, "it was kept, and is missing")
         turns = {name.rpartition("/")[0] for name in self._there if names.is_turn(name.rpartition("/")[0])}
-        for turn in sorted(turns if self._sealed else ()):
+        for turn in sorted(turns):
             if f"{turn}/{names.SUMMARY}" not in self._there:
                 self._say("incomplete", "turn", turn, "the turn has no summary: its session did not end")
 
@@ -250,17 +241,6 @@ def _torn_bytes(folder: Folder, name: str) -> int:
     with open(folder.reading(name), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         return size - whole_lines(file.fileno(), size)[0]
-
-
-def _check_numbers(log: Iterable[bytes]) -> None:
-    """ValueError for the first line whose `seq` does not count on from 0."""
-    for number, line in enumerate(log):
-        try:
-            seq = parse_object(line).get("seq")
-        except ValueError as error:
-            raise ValueError(f"entry {number}: {error}") from error
-        if seq != number:
-            raise ValueError(f"entry {number}: it has seq {str(seq)[:20]}")
 
 
 def _unsuffixed(content: str) -> str:
