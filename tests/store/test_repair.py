@@ -18,7 +18,7 @@ from bundle_words import (
     tree,
     verify_bundles,
 )
-from test_verify import NOW, content_of, damaged, left_off, place, sealed
+from test_verify import NOW, content_of, left_off, place, sealed
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.upkeep import Repaired
