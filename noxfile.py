@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nox
 
-nox.options.sessions = ["lint", "types", "floors", "actions", "tests"]
+nox.options.sessions = ["lint", "types", "floors", "actions", "docs", "tests"]
 nox.options.reuse_existing_virtualenvs = True
 
 
@@ -45,6 +45,13 @@ def house(session: nox.Session) -> None:
     """The sizes of the rooms, written into docs/architecture.md beside their budgets."""
     session.install(".")
     session.run("python", ".ci/house.py", "--write")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation as a site, in .nox/docs/site: a link that leads nowhere fails it."""
+    session.install(".[docs]")
+    session.run("bash", ".ci/docs", str(Path(session.virtualenv.location).resolve() / "site"), external=True)
 
 
 @nox.session
