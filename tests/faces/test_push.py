@@ -31,15 +31,15 @@ def test_a_push_of_receipts_is_no_code(remote):
     assert remote.git("push", "-q", "origin", "refs/notes/vibe-gate", CLAUDECODE="1") == ""
     assert [record for record in remote.records() if record["stage"] == "pre-push"] == []
     _unseen(remote, "leak")
-    remote.git("push", "-q", "origin", "+main:refs/notes/vibe-gate", CLAUDECODE="1")
+    remote.git("push", "-q", "origin", "+main:refs/notes/vibe-gate")
     assert _held(remote) == 1
 
 
 def _unseen(here: Hooked, name: str) -> None:
-    """A commit that no hook saw."""
+    """An agent's commit that no hook saw."""
     (here.path / name).write_text("a line\n")
     here.git("add", name)
-    here.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", name)
+    here.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", f"{name}\n\nAssisted-by: x")
 
 
 def _held(here: Hooked) -> int:
@@ -53,10 +53,10 @@ def test_a_push_leaves_out_what_a_remote_has_but_not_what_another_clone_on_this_
     remote.git("clone", "-q", ".", "../helper")
     remote.git("remote", "add", "me", url)
     remote.git("fetch", "-q", "../helper", "main:refs/remotes/me/main")
-    remote.git("push", "-q", "origin", "main:one", CLAUDECODE="1")
+    remote.git("push", "-q", "origin", "main:one")
     remote.git("update-ref", "-d", "refs/remotes/origin/one")
     remote.git("config", "remote.me.pushurl", str(remote.path.parent / "remote"))
-    remote.git("push", "-q", "me", "main:two", CLAUDECODE="1")
+    remote.git("push", "-q", "me", "main:two")
     assert _held(remote) == held
 
 
@@ -66,7 +66,7 @@ def test_nothing_is_older_than_a_gate_that_the_remote_has_whatever_gate_the_push
     _unseen(remote, "leak")
     remote.git("checkout", "-q", "main", "--", ".vibe-gate")
     remote.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", "gate")
-    assert "older than the gate" not in remote.git("push", "origin", "side", CLAUDECODE="1")
+    assert "older than the gate" not in remote.git("push", "origin", "side")
     assert "leak" in [file["path"] for file in remote.reviewed()["change"]["files"]]
 
 

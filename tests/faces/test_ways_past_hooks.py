@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 from hooked import JUDGED, PASSES, Hooked, again, judged_by, put_in
@@ -125,24 +124,14 @@ def test_the_same_hunk_at_another_place_does_not_take_over_the_verdict(here):
     assert (row["status"], row["why"]) == ("missing", "no receipt here is about this change")
 
 
-def test_a_commit_that_no_hook_saw_is_judged_when_an_agent_pushes_it(here):
-    here.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "--allow-empty", "-m", "nothing")
-    commit_tree = here.git("commit-tree", "-p", "HEAD", "-m", "plumbing", _tree_with(here, "b", "x\n"))
-    here.git("update-ref", "refs/heads/main", commit_tree)
-    with answering(PASSES) as model:
-        here.git("push", "origin", "main", **model.environ, CLAUDECODE="1")
-        assert (here.records()[-1]["judged"], len(model.script.requests)) == (True, 1)
-
-
-def test_no_rewriting_makes_a_commit_seen_that_no_hook_saw(here):
+def test_what_an_agent_applied_from_a_mail_is_an_agents_after_it_was_rewritten(here):
     agent = {"CLAUDECODE": "1"}
     commit(here, "b", "x\n")
     mail = here.git("format-patch", "--stdout", "-1")
     here.git("reset", "-q", "--hard", "HEAD~1")
-    here.forget_records()
-    here.git("am", "-q", stdin=mail + "\n", **agent)
+    here.git("am", "-q", stdin=mail.replace("+x", "+y") + "\n", **agent)
     here.git("commit", "-q", "--amend", "-m", "y", **agent)
-    with answering(PASSES) as model:  # whoever pushes it: that an agent rewrote it was seen
+    with answering(PASSES) as model:
         here.git("push", "origin", "main", **model.environ)
     assert here.records()[-1]["judged"] is True
 
@@ -194,52 +183,13 @@ def test_a_message_that_an_agent_amends_makes_no_persons_commit_an_agents(here):
     assert "hints" not in here.records()[-1]
 
 
-def test_what_an_agent_pushed_unseen_does_not_stand_by_checks_alone(here):
-    here.git(
-        "update-ref", "refs/heads/main", here.git("commit-tree", "-p", "HEAD", "-m", "p", _tree_with(here, "b", "x"))
-    )
-    here.git("push", "origin", "main", CLAUDECODE="1")  # no model can be reached: a warning
-    shutil.rmtree(here.path / ".vibe-artifacts")
-    here.run("vibe-gate", "review", "--no-judge", "--commit", "HEAD")
-    [row] = verified(here, "HEAD~1..HEAD")
-    assert (row["status"], "CLAUDECODE is set" in str(row["why"])) == ("incomplete", True)
-
-
-def _tree_with(here: Hooked, name: str, text: str) -> str:
-    here.write(**{name: text})
-    here.git("add", name)
-    return here.git("write-tree")
-
-
-def test_an_agents_bypass_is_told_after_a_rebase_and_its_hint_after_a_pick_and_a_squash(here):
+def test_an_agents_bypass_is_told_after_a_rebase(here):
     here.git("checkout", "-q", "-b", "topic")
     commit(here, "b", "past\n", "--no-verify", AIDER_MODEL="x")
     here.git("checkout", "-q", "main")
     commit(here, "c", "elsewhere\n")
-    here.git("checkout", "-q", "-b", "picked")
-    here.git("cherry-pick", "topic")
-    assert any("taken from commit" in hint for hint in here.records()[-1]["hints"])
-    here.git("checkout", "-q", "-b", "moved", "topic")
-    here.git("rebase", "-q", "main")
+    here.git("rebase", "-q", "main", "topic")
     assert [row["status"] for row in verified(here, "main..HEAD")] == ["bypassed"]
-    here.git("checkout", "-q", "-b", "squashed", "main")
-    here.git("merge", "-q", "--squash", "topic")
-    with answering(PASSES) as model:
-        here.git("commit", "-m", "squashed", **model.environ)
-        assert any("taken from commit" in hint for hint in here.records()[-1]["hints"])
-        assert len(model.script.requests) == 1
-
-
-def test_a_squash_whose_message_names_nothing_is_an_agents_by_its_contents(here):
-    here.git("checkout", "-q", "-b", "topic")
-    commit(here, "b", "an agent's\n", "--no-verify", AIDER_MODEL="x")
-    here.git("checkout", "-q", "main")
-    commit(here, "c", "elsewhere\n")
-    here.git("merge", "-q", "--squash", "topic")
-    here.git("commit", "-q", "--no-verify", "-m", "squashed")
-    assert any("taken from commit" in hint for hint in here.records()[-1]["hints"])
-    commit(here, "c", "a person's\n", "--no-verify")
-    assert "hints" not in here.records()[-1]
 
 
 def test_a_bypass_in_a_reviewed_range_is_noted(here):

@@ -101,11 +101,10 @@ def _agent_of(email: str) -> str | None:
     return next((agent for pattern, agent in AGENT_ADDRESSES if pattern.search(email)), None)
 
 
-RecordKind = Literal["reviewed", "not-reviewed", "bypassed", "rewritten", "unseen"]
+RecordKind = Literal["reviewed", "not-reviewed", "bypassed", "rewritten"]
 """`reviewed`: a hook held the tree against the gate, and it passed or failed. `not-reviewed`: a hook ran but
 reached no verdict. `bypassed`: a commit appeared whose tree no hook let through. `rewritten`: commit `old` became
-`commit`. `unseen`: of a commit that a push brings, or that was rewritten, and no hook saw being made, or of a merge
-that differs in nothing from its first parent: only its hints count."""
+`commit`."""
 
 RecordStage = Literal[
     "pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "manual", "post-commit", "post-rewrite",

@@ -13,16 +13,12 @@ from datetime import datetime
 from functools import cached_property
 from itertools import chain
 
-from vibe_gate.domain.change import Change, FileDiff, Selection
+from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.escape import show_text
 from vibe_gate.domain.provenance import AGENT_ADDRESSES, AGENT_VARIABLES, Commit, Record, provenance
 from vibe_gate.domain.summary import AgentAuthored
-from vibe_gate.errors import GateError
 from vibe_gate.git import Repository
 from vibe_gate.store import State, captures
-
-MAX_LOOKED_AT = 50
-"""Recorded commits of agents that are compared with one that no hook saw: each costs a diff."""
 
 
 class Authorship:
@@ -62,41 +58,9 @@ class Authorship:
         every = tuple(dict.fromkeys((*seen, *self._recorded(change, commits, seen))))
         return AgentAuthored(decision=bool(every), hints=every)
 
-    def taken_over(self, message: str = "") -> tuple[str, ...]:
-        """Signs about the commits that the one about to be made takes over: a pick's, a squashed branch's.
-
-        `message` is that of one that was just made.
-        """
-        found: dict[str, None] = {}
-        for name in self._repository.source_commits(message):
-            try:
-                made, tree = self._repository.commit(name), self._repository.tree(name).id
-            except GateError:  # gone since
-                continue
-            own = provenance({}, (made,), uncommitted=False).hints
-            for hint in (*own, *self._hints.of(name, tree, own)):
-                found[f"taken from {hint}"] = None
-        return tuple(found)[:MAX_HINTS]
-
-    def taken_from(self, change: Change) -> tuple[str, ...]:
-        """Signs about recorded commits of agents, the newest, of which the change has contents: nothing else tells of
-        a squash, or of files taken from another branch, once it is committed."""
-        brought = {file.after.blob for file in change.files if file.after is not None and file.after != file.before}
-        names = (record.commit for record in reversed(self.records) if record.hints and record.stage != "pre-push")
-        found: dict[str, None] = {}
-        for name in [one for one in dict.fromkeys(names) if one not in ("", change.head_commit)][:MAX_LOOKED_AT]:
-            try:
-                other = self._repository.change(Selection("commit", left=name))
-            except GateError:  # gone since
-                continue
-            if any(file.after is not None and file.after.blob in brought for file in other.files):
-                found |= dict.fromkeys(f"taken from {hint}" for hint in self._hints.of(name, other.after))
-        return tuple(found)[:MAX_HINTS]
-
     def _recorded(self, change: Change, commits: Sequence[Commit], seen: tuple[str, ...]) -> tuple[str, ...]:
         if not change.head_commit:
-            recorded = Hints(self._records.about(change.after)).of("", change.after, seen)
-            return (*recorded, *self.taken_over())
+            return Hints(self._records.about(change.after)).of("", change.after, seen)
         found = (self._hints.of(made.id, self._repository.tree(made.id).id, seen) for made in commits)
         return tuple(hint for some in found for hint in some)
 
@@ -141,7 +105,7 @@ class Hints:
         for record in records:
             if record.kind == "rewritten":
                 self._before.setdefault(record.commit, set()).add(record.old)
-            elif (record.stage != "pre-push" or record.kind == "unseen") and record.hints:
+            elif record.stage != "pre-push" and record.hints:
                 for name in filter(None, {record.commit, record.tree}):
                     self._by_object.setdefault(name, []).extend(record.hints)
 

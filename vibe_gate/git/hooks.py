@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -30,16 +29,6 @@ _ACTIONS: dict[str, Operation] = {"cherry-pick": "cherry-pick", "revert": "rever
 
 _ELSEWHERE = expression(r"(?!(file|ext|fd):)[^/]+:")
 """A URL by which git asks another machine: `https:`, `ssh:`, `host:path`. All others are paths, or run a program."""
-
-MAX_SOURCES = 100
-"""Squashed commits that are looked at, the newest first."""
-
-_MAX_BYTES = 1_000_000  # of a file of git's that is read
-
-_SOURCES = {
-    "CHERRY_PICK_HEAD": expression(r"\A([0-9a-f]{40})\s*\Z"),
-    "SQUASH_MSG": expression(r"^commit ([0-9a-f]{40})$", re.M),
-}
 
 
 class HeadCommit(NamedTuple):
@@ -95,18 +84,6 @@ class HookQueries(Revisions):
         action = _ACTIONS.get(said.partition(":")[0].partition(" ")[0], "")
         under_way = next((does for name, does in _UNDER_WAY if (self._place.git_dir / name).exists()), action)
         return HeadCommit(commit, self.tree_of(commit), self.tree_of(old), old, under_way)
-
-    def source_commits(self, message: str = "") -> tuple[str, ...]:
-        """Ids of the commits that the next one takes over (a pick's, a squashed branch's), as git notes them.
-
-        `message` is that of a commit that was just made: of a squash git has forgotten all else by then.
-        """
-        found: list[str] = _SOURCES["SQUASH_MSG"].findall(message)
-        for name, pattern in _SOURCES.items():
-            file = self._place.git_dir / name
-            if file.is_file() and file.stat().st_size <= _MAX_BYTES:
-                found += pattern.findall(file.read_bytes().decode("latin-1"))
-        return tuple(dict.fromkeys(found))[:MAX_SOURCES]
 
     def remote_tips(self, url: str) -> list[str]:
         """Tips of the remote-tracking branches of remotes with this URL, and of those on another machine.

@@ -9,16 +9,16 @@ Python only where an agent moves a branch to a commit that no ref has yet. It mu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.provenance import Record, RecordStage
+from vibe_gate.domain.provenance import Record
 from vibe_gate.errors import PASS, GateError
-from vibe_gate.faces.git_hook.call import REFUSED, Hook, record_or_say
+from vibe_gate.faces.git_hook.call import REFUSED, Hook
 from vibe_gate.faces.git_hook.let_through import changes_let_through, let_through, trees_before
 from vibe_gate.git import HeadCommit, Repository, Updates, open_repository
 from vibe_gate.receipts.notes import share_run
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
     from vibe_gate.git import NewCommit
     from vibe_gate.store.state import HookRecords
-
-MAX_UNSEEN = 1_000
-"""Commits, the first ones, that are recorded as an agent's at once."""
 
 MAX_NAMED = 5
 """Commits that a refusal names."""
@@ -42,31 +39,6 @@ vibe-gate: Make the commit with `git commit` and without --no-verify, so that th
 vibe-gate: After a conflict in a rebase run `git commit` before `git rebase --continue`; if it is too late for that:
 vibe-gate:   git reset --soft HEAD~1; git commit; git rebase --continue
 vibe-gate: Or review it with `vibe-gate review --commit {commit}` and repeat the command."""
-
-
-def note_unseen(hook: Hook, repository: Repository, stage: RecordStage, commits: Iterable[str]) -> None:
-    """Record that an agent pushes or rewrites commits that no hook saw being made (`git am`, then an amend)."""
-    if not hook.hints:
-        return
-    records = hook.state(repository.common_dir).hook_records.all()
-    before = {record.commit: record.old for record in records if record.kind == "rewritten"}
-    made = (record for record in records if record.kind == "unseen" or (record.stage != "pre-push" and not record.old))
-    seen = changes_let_through(records).keys() | {record.commit for record in made}
-    for commit in list(commits)[:MAX_UNSEEN]:
-        record = Record(ts=hook.now, kind="unseen", stage=stage, commit=commit, hints=hook.hints)
-        if not _forms(repository, commit, before) & seen and not record_or_say(hook, repository, record):
-            return
-
-
-def _forms(repository: Repository, commit: str, before: Mapping[str, str]) -> set[str]:
-    """The ids of a commit and its tree, and those of what it was rewritten from."""
-    names: set[str] = set()
-    while commit and commit not in names:
-        names.add(commit)
-        with suppress(GateError):  # gone since
-            names.add(repository.tree(commit).id)
-        commit = before.get(commit, "")
-    return names
 
 
 def after_commit(hook: Hook) -> int:
@@ -110,7 +82,6 @@ def after_rewrite(hook: Hook) -> int:
             pairs = _pairs(hook, repository)
             for old, new in pairs:
                 records.append(_rewritten(hook, old, new, repository.tree(new).id))
-            note_unseen(hook, repository, "post-rewrite", [new for _, new in pairs])
     except GateError as error:
         return _only_say(hook, error)
     return PASS
@@ -138,25 +109,20 @@ def _unreviewed(hook: Hook, made: HeadCommit, repository: Repository) -> Record 
         tree=made.tree,
         before=made.before,
         during=made.during if alone else "",
-        hints=_hints(hook, made, repository, alone=alone),
+        hints=_hints(hook, made, repository),
         reason=f"in a {made.during}, but not what git makes there by itself" if made.during and not alone else "",
     )
 
 
-def _hints(hook: Hook, made: HeadCommit, repository: Repository, *, alone: bool) -> tuple[str, ...]:
-    """Signs of an agent in the environment, in the commit, and in the commits it was made from.
-
-    `alone`: git made it by itself; otherwise any recorded commit may be its source.
-    """
+def _hints(hook: Hook, made: HeadCommit, repository: Repository) -> tuple[str, ...]:
+    """Signs of an agent in the environment and in the commit."""
     # A commit that no hook let through is rare, and its files are read for this.
     from vibe_gate.gate.authorship import Authorship
 
     authorship = Authorship(repository, {}, hook.state(repository.common_dir), hook.clock())
     change = repository.change(Selection("commit", left=made.commit))
-    commit = repository.commit(made.commit)
-    signed = authorship.of(change, (commit,)).hints
-    taken = authorship.taken_over(commit.message) or (() if alone else authorship.taken_from(change))
-    return tuple(dict.fromkeys((*hook.hints, *signed, *taken)))
+    signed = authorship.of(change, (repository.commit(made.commit),)).hints
+    return tuple(dict.fromkeys((*hook.hints, *signed)))
 
 
 def _rewritten(hook: Hook, old: str, new: str, tree: str) -> Record:
@@ -217,7 +183,7 @@ def _not_let_through(hook: Hook, updates: Updates, tip: str) -> list[NewCommit]:
     if not new or not _is_gated(updates, records):
         return []
     if updates.is_applying():
-        _note_made(hook, updates, [commit.id for commit in new])
+        _note_made(hook, updates, [commit.id for commit in new], "made by `git am`, which runs no other hook")
         return []
     reviewed = partial(trees_before, changes_let_through(records))
     left = [commit for commit in new if commit.before not in reviewed(commit.tree)]
@@ -254,11 +220,16 @@ def _is_reviewed(hook: Hook, commit: NewCommit) -> bool:
     return any(status.status in passing for _, status in found.commits)
 
 
-def _note_made(hook: Hook, updates: Updates, commits: Iterable[str], reason: str = "") -> None:
-    """Record who makes the commits: git runs no other hook for `git am`."""
+def _note_made(hook: Hook, updates: Updates, commits: Iterable[str], reason: str) -> None:
+    """Record who makes commits that go through unreviewed."""
     for commit in commits:
         record = Record(
-            ts=hook.now, kind="unseen", stage="reference-transaction", commit=commit, hints=hook.hints, reason=reason
+            ts=hook.now,
+            kind="not-reviewed",
+            stage="reference-transaction",
+            commit=commit,
+            hints=hook.hints,
+            reason=reason,
         )
         hook.state(updates.common_dir).hook_records.append(record)
 

@@ -205,9 +205,6 @@ def push(hook: Hook) -> int:
 
     Nothing is older once a remote has the gate: a push may bring another `.vibe-gate/`, on commits of today.
     """
-    # What was recorded of earlier commits is loaded for a push alone.
-    from vibe_gate.faces.git_hook.record import note_unseen
-
     wanted: dict[Selection, None] = {}
     older: set[str] = set()
     with open_repository(hook.start, hook.environ) as repository:
@@ -220,7 +217,6 @@ def push(hook: Hook) -> int:
                 older |= left_out
                 pushed = repository.unpushed(commit, known, [*tips, *left_out])
             if pushed.commits:
-                note_unseen(hook, repository, "pre-push", (one.id for one in reversed(pushed.commits)))
                 base, *others = pushed.bases or (EMPTY_TREE,)
                 wanted[Selection("range", base, commit, *others[:1])] = None
         if older:
