@@ -1,13 +1,12 @@
 """What is wrong with the stages of a workflow among themselves: pure, from stages to mistakes.
 
-Three relations are computed, from the needs of each stage: what comes before it; what must be true if it runs (its
-guard); and, from both, which pairs of stages can run at the same time.
+What comes before a stage follows from all needs; what must be true if it runs (its facts) from its own `when` and
+`needs` alone. Two stages can run at the same time if neither comes before the other and their facts agree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
 from typing import get_args
@@ -57,14 +56,6 @@ def _alone(stage: StageRule) -> Iterator[Problem]:
         yield ("join",), f"{stage.join} is more than needs has ({len(stage.needs)})"
 
 
-@dataclass(frozen=True, slots=True)
-class _Guard:
-    """What is true if a stage runs; `never`: why it cannot, "" if it can."""
-
-    facts: Facts
-    never: str = ""
-
-
 class _Graph:
     def __init__(self, stages: Sequence[StageRule | None], writes: Mapping[str, bool]) -> None:
         self._at = {stage.id: at for at, stage in reversed([*enumerate(stages)]) if stage}
@@ -87,11 +78,12 @@ class _Graph:
         before = {name: self._before(name) for name in self._ids}
         if self._whole:  # a stage that could not be read may be the missing link
             yield from self._not_before(before)
-        if not cycles:
-            guards: dict[str, _Guard] = {}
-            yield from self._unreachable(guards)
-            if self._whole:
-                yield from self._meetings(before, guards)
+        facts = {name: self._facts(stage) for name, stage in self._stages.items()}
+        for name in self._ids:
+            if why := self._never(facts[name]):
+                yield (self._at[name],), f"never runs: {why}"
+        if self._whole and not cycles:
+            yield from self._meetings(before, facts)
 
     def _cycles(self) -> Iterator[list[str]]:
         """Cycles of needs, none of them through a stage of another, each from the stage that is written first."""
@@ -124,40 +116,18 @@ class _Graph:
                     advice = "" if other == name else f'\nadd "{other}" to needs'
                     yield (self._at[name], key, at), f'"{other}" does not come before this stage{advice}'
 
-    def _unreachable(self, guards: dict[str, _Guard]) -> Iterator[Problem]:
-        for name in self._ids:
-            if why := self._guard(name, guards).never:
-                yield (self._at[name],), f"never runs: {why}"
-
-    def _guard(self, name: str, guards: dict[str, _Guard]) -> _Guard:
-        """The stage's guard, made of those of the stages before it, which are no cycle."""
-        if name not in guards:
-            guards[name] = _Guard(frozenset())  # a condition may name a stage that does not come before
-            guards[name] = self._made(self._stages[name], guards)
-        return guards[name]
-
-    def _made(self, stage: StageRule, guards: dict[str, _Guard]) -> _Guard:
-        conditions = get_args(Condition)
-        facts: Facts = frozenset(one for one in stage.conditions if one[0] in self._stages and one[1] in conditions)
+    def _facts(self, stage: StageRule) -> Facts:
+        """What is true if the stage runs: its conditions, and if it needs all of its needs, that the others passed."""
+        conditions = {one for one in stage.conditions if one[0] in self._stages and one[1] in get_args(Condition)}
         named = {other for other, _ in stage.conditions}
-        needs = self._needs[stage.id]
-        for other, condition in sorted(facts):
-            if why := self._impossible(other, condition):
-                return _Guard(facts, why)
-            if condition != "skipped":
-                guard = self._guard(other, guards)
-                if guard.never:
-                    return _Guard(facts, f'"{other}" never runs')
-                facts |= guard.facts
-        passing = {need: self._guard(need, guards) for need in needs if need not in named}
-        usable = {need: guard.facts | {(need, "passed")} for need, guard in passing.items() if not guard.never}
-        required = min(stage.required - len(stage.needs), 0) + len(passing)
-        if required > len(usable):
-            return _Guard(facts, f'"{next(need for need in passing if need not in usable)}" never runs')
-        if required > 0:
-            together = frozenset.union if required == len(usable) else frozenset.intersection
-            facts |= together(*usable.values())
-        return _Guard(facts, _contradiction(facts))
+        every = stage.required == len(stage.needs)
+        passed = {(need, "passed") for need in self._needs[stage.id] if every and need not in named}
+        return frozenset(conditions | passed)
+
+    def _never(self, facts: Facts) -> str:
+        """Why these facts cannot all be true, as a clause; "" if they can."""
+        impossible = (self._impossible(name, condition) for name, condition in sorted(facts))
+        return next(filter(None, impossible), "") or _contradiction(facts)
 
     def _impossible(self, name: str, condition: str) -> str:
         """Why a stage can never meet a condition; "" if it can."""
@@ -168,17 +138,18 @@ class _Graph:
             return f'"{name}" never fails: without until, an agent passes or ends with error or inconclusive'
         return ""
 
-    def _meetings(self, before: dict[str, set[str]], guards: dict[str, _Guard]) -> Iterator[Problem]:
+    def _meetings(self, before: Mapping[str, set[str]], facts: Mapping[str, Facts]) -> Iterator[Problem]:
         """Pairs of writing stages, neither of which waits for the other, that may both run."""
-        for one, other in combinations([name for name in self._writing if not guards[name].never], 2):
+        for one, other in combinations(self._writing, 2):
             apart = one in before[other] or other in before[one]
-            if not apart and not _contradiction(guards[one].facts | guards[other].facts):
-                what = f'writes, and so does "{one}": both could run at the same time\nadd needs = ["{one}"]'
-                yield (self._at[other],), what
+            if not apart and not _contradiction(facts[one] | facts[other]):
+                what = f'writes, and so does "{one}": both could run at the same time'
+                advice = f'add needs = ["{one}"], or a `when` that excludes the other\'s'
+                yield (self._at[other],), f"{what}\n{advice}"
 
 
 def _contradiction(facts: Facts) -> str:
-    """Two facts of one stage that cannot both be true, as a sentence; "" if there are none."""
+    """Two facts of one stage that cannot both be true, as a clause; "" if there are none."""
     by_stage: dict[str, set[str]] = {}
     for stage, condition in sorted(facts):
         by_stage.setdefault(stage, set()).add(condition)
