@@ -245,7 +245,7 @@ def provenance(report: Report) -> Block:
         run = link(report.summary.run_id, report.links.run_url if report.links else "")
         kept = "its bundle was not uploaded"
         if report.artifact:
-            kept = "its bundle is an artifact of the job"
+            kept = "its bundle is an artifact of the job: open report.html in it"
         elif report.links is None and report.summary.bundle:
             kept = f"its bundle is {code(report.summary.bundle)}"
         facts.append(f"Run {run}; {kept}.")

@@ -10,6 +10,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.event import Graph, Node
@@ -47,16 +48,20 @@ def listed(graph: Graph, columns: int, *, unicode: bool = False) -> list[str]:
 
 def drawn(graph: Graph, columns: int, *, unicode: bool = False) -> list[str]:
     """Boxes in layers, and lines between them; layers as lists if the boxes do not fit, or no lines can be drawn."""
-    layout = _Layout(graph)
-    rows = _placed(layout, columns)
-    canvas = _Canvas(_UNICODE if unicode else _ASCII)
-    if rows and all(_paint(canvas, upper, lower) for upper, lower in zip(rows, [*rows[1:], []], strict=True)):
+    canvas = _TextCanvas(_UNICODE if unicode else _ASCII)
+    if paint(graph, canvas, columns):
         return canvas.lines()
-    lines = []
+    lines, layout = [], _Layout(graph)
     for number, layer in enumerate(layout.layers(), start=1):
         lines.append(f"layer {number}")
         lines += [_cut("  " + "  ".join(filter(None, layout.row(name))), columns) for group in layer for name in group]
     return lines
+
+
+def paint(graph: Graph, canvas: Canvas, columns: int) -> bool:
+    """Draw boxes and lines; False if they do not fit, or would be ambiguous: what is drawn then is no picture."""
+    rows = _placed(_Layout(graph), columns)
+    return bool(rows) and all(_paint(canvas, upper, lower) for upper, lower in zip(rows, [*rows[1:], []], strict=True))
 
 
 def _cut(text: str, columns: int) -> str:
@@ -172,42 +177,45 @@ def _cycles(names: Iterable[str], after: Mapping[str, Sequence[str]]) -> Iterato
 
 
 @dataclass(slots=True)
-class _Box:
+class Box:
     """A box in its layer, or, without texts, the place where an edge passes through it. `after`: boxes of the next."""
 
     texts: list[str] = field(default_factory=list)
+    group: Group = ()
     left: int = 0
     width: int = 1
-    after: list[_Box] = field(default_factory=list)
+    after: list[Box] = field(default_factory=list)
     order: float = 0.0
 
     @property
     def middle(self) -> int:
+        """The column where lines begin and end."""
         return self.left + self.width // 2
 
     @property
     def right(self) -> int:
+        """The last column."""
         return self.left + self.width - 1
 
 
-def _placed(layout: _Layout, columns: int) -> list[list[_Box]]:
+def _placed(layout: _Layout, columns: int) -> list[list[Box]]:
     """The boxes by layer with their places, near to below what they come after; none if they do not fit."""
     passed = (
         max((layout.layer[one] for one in ends), default=0) - layout.layer[at] for at, ends in layout.after.items()
     )
     if sum(passed) > columns * len(layout.order):  # more edges pass by than have room; a hostile log has millions
         return []
-    rows: list[list[_Box]] = [[] for _ in layout.layers()]
-    boxes = {group: _Box(layout.texts(group)) for group in layout.order}
+    rows: list[list[Box]] = [[] for _ in layout.layers()]
+    boxes = {group: Box(layout.texts(group), group) for group in layout.order}
     for group in layout.order:
         rows[layout.layer[group]].append(boxes[group])
     for group in layout.order:
         waypoints = boxes[group]
-        passing: dict[int, _Box] = {layout.layer[group]: waypoints}
+        passing: dict[int, Box] = {layout.layer[group]: waypoints}
         for target in sorted(layout.after[group], key=lambda one: (layout.layer[one], one)):
             for number in range(layout.layer[group] + 1, layout.layer[target]):
                 if number not in passing:
-                    passing[number] = _Box()
+                    passing[number] = Box()
                     rows[number].append(passing[number])
                     passing[number - 1].after.append(passing[number])
             passing[layout.layer[target] - 1].after.append(boxes[target])
@@ -222,7 +230,7 @@ def _placed(layout: _Layout, columns: int) -> list[list[_Box]]:
     return rows if all(row[-1].right < columns for row in rows) else []
 
 
-def _align(rows: list[list[_Box]]) -> None:
+def _align(rows: list[list[Box]]) -> None:
     axis = max((_width(row) for row in rows), default=0) // 2
     for row in rows:
         row.sort(key=lambda box: box.order)
@@ -230,7 +238,7 @@ def _align(rows: list[list[_Box]]) -> None:
         for box in row:
             box.left = left
             left += box.width + GAP
-        below: dict[int, tuple[_Box, list[int]]] = {}
+        below: dict[int, tuple[Box, list[int]]] = {}
         for box in row:
             for target in box.after:
                 below.setdefault(id(target), (target, []))[1].append(box.middle)
@@ -238,11 +246,26 @@ def _align(rows: list[list[_Box]]) -> None:
             target.order = sum(places) / len(places)
 
 
-def _width(row: Sequence[_Box]) -> int:
+def _width(row: Sequence[Box]) -> int:
     return sum(box.width for box in row) + GAP * (len(row) - 1)
 
 
-class _Canvas:
+class Canvas(Protocol):
+    """What a graph is drawn on, in rows and columns of characters. `height`: rows that are taken."""
+
+    height: int
+
+    def across(self, row: int, left: int, right: int) -> None:
+        """Draw a line from column to column."""
+
+    def down(self, column: int, top: int, bottom: int) -> None:
+        """Draw a line from row to row; at its ends it is joined with what it touches."""
+
+    def box(self, box: Box, top: int) -> None:
+        """Draw a box with its texts; lines begin and end in the middle of its edges."""
+
+
+class _TextCanvas:
     """Texts and lines by row and column. Lines that cross without meeting show the upright one."""
 
     def __init__(self, characters: Mapping[int, str]) -> None:
@@ -266,7 +289,7 @@ class _Canvas:
             self._upright[row, column] = self._upright.get((row, column), 0) | bits
         self._meet |= {(top, column), (bottom, column)}
 
-    def box(self, box: _Box, top: int) -> None:
+    def box(self, box: Box, top: int) -> None:
         """A box with its texts; lines begin and end in the middle of its edges."""
         bottom, line, side = top + len(box.texts) + 1, self._characters[_LEFT | _RIGHT], self._characters[_UP | _DOWN]
         for row, left, right in ((top, _DOWN | _RIGHT, _DOWN | _LEFT), (bottom, _UP | _RIGHT, _UP | _LEFT)):
@@ -306,7 +329,7 @@ class _Bus:
         return min(self.source, *self.targets), max(self.source, *self.targets)
 
 
-def _paint(canvas: _Canvas, upper: list[_Box], lower: list[_Box]) -> bool:
+def _paint(canvas: Canvas, upper: list[Box], lower: list[Box]) -> bool:
     """A layer and the channel below it; False if its lines would be ambiguous."""
     height = max(len(box.texts) for box in upper)
     top = canvas.height

@@ -15,9 +15,11 @@ CAPTURES = "captures"
 """Captured sessions of coding agents."""
 CONVERSATIONS = "sessions"
 """Sessions of our own agents, which the room `sessions` reads and writes."""
+REPORTS = "reports"
+"""Pages that `vibe-gate report` made; they can be made again."""
 QUARANTINE = "quarantine"
 TRASH = "trash"
-OWN_FOLDERS = frozenset({CAPTURES, CONVERSATIONS, QUARANTINE, TRASH, "objects", "index"})
+OWN_FOLDERS = frozenset({CAPTURES, CONVERSATIONS, REPORTS, QUARANTINE, TRASH, "objects", "index"})
 """Names under `.vibe-artifacts` that are no key of a change; the last two are of older versions, or kept free."""
 
 IGNORE = ".gitignore"

@@ -132,6 +132,15 @@ class Bundles:
 
         return import_runs(self.root, self.provenance, archive)
 
+    def keep_report(self, name: str, data: bytes) -> Path:
+        """Write a report beside the runs and return its path; one of that name is replaced. StorageError."""
+        try:
+            folder = Folder.at(self.root).folder(STORE).folder(names.REPORTS, create=True)
+            folder.place(name, data)
+        except (OSError, ValueError) as error:
+            raise _unreadable(error) from error
+        return folder.path / name
+
     def _require_untracked(self) -> None:
         from vibe_gate.store.recorder import require_untracked
 

@@ -230,7 +230,7 @@ class TimelineEvent:
 
     `source` says which log: "run" (node.status ...), "sdk" (message, usage, todo ...) or "hook" (PreToolUse ...).
     `turn` is the folder of its turn in the run, "" in a turn's own timeline. A message has a `role`, a hook the
-    `agent_id` of the subagent that it happened in, an event of a run a `node_id`.
+    `agent_id` of the subagent that it happened in, an event of a run a `node_id`. `summary` is a message's.
     """
 
     source: Literal["run", "sdk", "hook"]
@@ -244,6 +244,7 @@ class TimelineEvent:
     role: str = ""
     agent_id: str = ""
     node_id: str = ""
+    summary: str = ""
 
     def load(self) -> dict[str, Any]:
         """The whole event. StorageError, IntegrityError."""
@@ -301,6 +302,7 @@ def _of_turn(turn: BundleLocation, source: Literal["sdk", "hook"]) -> Iterator[T
         if not (isinstance(seq, int) and isinstance(ts, int)):
             raise corrupt(turn.path(name), "a line is not an event")
         texts = {other: text_of(event, other) for other in ("tool_use_id", "role", "agent_id")}
+        texts["summary"] = _summary(event) if event.get("type") == "message" else ""
         yield TimelineEvent(source, seq, ts, text_of(event, kind), turn.inside, line, text_of(event, tool), **texts)
 
 

@@ -15,6 +15,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import Commit
+from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import PASS, USAGE, GateError, IntegrityError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.action.approval import Approvals
@@ -31,11 +32,12 @@ from vibe_gate.report import terminal
 from vibe_gate.report.annotations import commands
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import sarif
+from vibe_gate.report.html import page, verdict_page
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Anchors, Links, Report
 from vibe_gate.report.suggestions import Suggestions, suggestions
 from vibe_gate.review import Review, ReviewRequest, review
-from vibe_gate.store import STORE, Bundles
+from vibe_gate.store import STORE, Bundles, read_bundle
 
 if TYPE_CHECKING:
     from vibe_gate.run.conclusion import WorkflowRun
@@ -172,7 +174,7 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
     offered = _offered(job, made, told)
     told = replace(told, notes=tuple(filter(None, [offered.note, *told.notes])))
     posted = post(_posting(job, offered), job.forge, told)
-    lacking = _keep(job, bundle)
+    lacking = _keep(job, summary, bundle)
     posted.downgrades += filter(None, [lacking, _write_sarif(job, posted.report)])
     text = job_summary(posted.report, tuple(posted.downgrades))
     job.runner.summarize(text)
@@ -251,15 +253,18 @@ def _outputs(job: _Job, posted: Posted, report: Path) -> None:
     )
 
 
-def _keep(job: _Job, bundle: Path | None) -> str:
+def _keep(job: _Job, summary: Summary, bundle: Path | None) -> str:
     """Put what is uploaded beside the report; "" or a sentence about what could not be."""
     if job.inputs.artifact == "none" or bundle is None:
         return ""
+    full = job.inputs.artifact == "full"
     try:
+        shown = progress.run(page(read_bundle(bundle))) if full else verdict_page(summary)
+        (job.folder / "report.html").write_text(shown, encoding="utf-8")
         for name in UPLOADED:
             if (bundle / name).is_file():
                 shutil.copyfile(bundle / name, job.folder / name)
-        if job.inputs.artifact == "full":
+        if full:
             with open_repository(job.runner.start, job.environ) as repository:
                 bundles = Bundles(repository.root, Provenance(job.runner.clock(), repository.tracked(STORE)))
                 bundles.export(bundles.find(run=bundle.name), job.folder / "bundle.tar.gz")

@@ -31,6 +31,7 @@ Commands
   stats      add up stored runs: outcomes, cost, findings, what the cache saved
   sessions   list, show, copy or go on with your agents' conversations
   viz        draw the graph of a run
+  report     write a run as one HTML page
   verify     check which commits of a range were reviewed
   override   temporarily accept a finding (this clone)
   suppress   permanently ignore a finding (shared)

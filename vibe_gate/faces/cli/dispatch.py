@@ -25,7 +25,7 @@ from vibe_gate.faces.cli.output import complain, drop_stdout, emit, wrapped
 
 COMMANDS = (
     "review", "run", "resume", "init", "doctor", "demo", "config", "test", "completion", "bundles", "stats", "sessions",
-    "viz", "verify", "override", "suppress", "install", "uninstall", "post",
+    "viz", "report", "verify", "override", "suppress", "install", "uninstall", "post",
 )  # fmt: skip
 """Commands for people, in the order of `--help`."""
 
@@ -33,7 +33,7 @@ MACHINE_COMMANDS = ("hook", "capture", "guard", "action")
 """Commands that git, Claude Code and the GitHub Action call."""
 
 PLANNED = (
-    "report", "replay", "calibrate",
+    "replay", "calibrate",
 )  # fmt: skip
 """Commands that the product names and a later version brings."""
 
@@ -131,6 +131,8 @@ def command(name: str) -> Command:
             from vibe_gate.faces.cli.stats import STATS as found
         case "viz":
             from vibe_gate.faces.cli.viz import VIZ as found
+        case "report":
+            from vibe_gate.faces.cli.report import REPORT as found
         case "init":
             from vibe_gate.faces.cli.definitions import INIT as found
         case "config":

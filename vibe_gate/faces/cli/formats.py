@@ -1,4 +1,4 @@
-"""`--sarif`, `--junit`, `--gitlab`, `--markdown`: write a review to files, or one format to stdout."""
+"""`--sarif`, `--junit`, `--gitlab`, `--html`, `--markdown`: write a review to files, or one format to stdout."""
 
 from __future__ import annotations
 
@@ -11,24 +11,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vibe_gate.domain import paths
-from vibe_gate.errors import GateError, StorageError, UsageError
+from vibe_gate.errors import GateError, IntegrityError, StorageError, UsageError
+from vibe_gate.faces import progress
 from vibe_gate.faces.action.reporting import report_of_run
 from vibe_gate.faces.cli.output import emit
 from vibe_gate.git import open_repository
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import gitlab, junit, sarif
+from vibe_gate.report.html import page, verdict_page
 from vibe_gate.report.report import Links, Report
 from vibe_gate.review import Review
+from vibe_gate.store import read_bundle
 
 STDOUT = "-"
 
-FORMATS: dict[str, Callable[[Report], str]] = {
-    "sarif": lambda report: sarif(report.summary, report.links),
-    "junit": lambda report: junit(report.summary),
-    "gitlab": lambda report: gitlab(report.summary),
-    "markdown": job_summary,
+FORMATS: dict[str, Callable[[Report, Path | None], str]] = {
+    "sarif": lambda report, bundle: sarif(report.summary, report.links),
+    "junit": lambda report, bundle: junit(report.summary),
+    "gitlab": lambda report, bundle: gitlab(report.summary),
+    "html": lambda report, bundle: progress.run(page(read_bundle(bundle))) if bundle else verdict_page(report.summary),
+    "markdown": lambda report, bundle: job_summary(report),
 }
-"""By option."""
+"""By option; each is given the report, and the bundle if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ def targets(args: argparse.Namespace) -> tuple[OutputFile, ...]:
         raise UsageError(f"{on_stdout[0]} and {on_stdout[1]} would mix on stdout; write one to a file.")
     files = [target for target in wanted if target.file != STDOUT]
     for target in files:
-        _check(target)
+        check(target)
     if len({os.path.realpath(target.file) for target in files}) < len(files):
         raise UsageError("Two formats name the same file; give each its own.")
     return tuple(wanted)
@@ -56,23 +60,25 @@ def targets(args: argparse.Namespace) -> tuple[OutputFile, ...]:
 
 def write(targets: tuple[OutputFile, ...], done: Review, start: Path, environ: Mapping[str, str]) -> list[str]:
     """Write every document; return a sentence for each that failed."""
-    report = _report(done, start, environ)
+    bundle = _bundle(done, start, environ)
+    report = report_of_run(done.summary, bundle, _links(done, environ), done.notes)
     failed = []
     for target in targets:
-        text = FORMATS[target.format](report)
         try:
+            text = FORMATS[target.format](report, bundle)
             if target.file == STDOUT:
                 emit(text)
             else:
-                _put(Path(target.file), text.encode("utf-8", "replace"))
-        except StorageError as error:
+                put(Path(target.file), text.encode("utf-8", "replace"))
+        except (StorageError, IntegrityError) as error:
             failed.append(str(error))
         except OSError as error:
             failed.append(f"--{target.format}: cannot write {paths.quote(target.file)}: {error.strerror}.")
     return failed
 
 
-def _check(target: OutputFile) -> None:
+def check(target: OutputFile) -> None:
+    """UsageError if the file cannot be written."""
     path, shown = Path(target.file), f"--{target.format} {paths.quote(target.file)}"
     try:
         if not target.file:
@@ -85,7 +91,7 @@ def _check(target: OutputFile) -> None:
         raise UsageError(f"{shown}: {error.strerror}.") from error
 
 
-def _put(path: Path, content: bytes) -> None:
+def put(path: Path, content: bytes) -> None:
     """Write atomically through a temporary file; a symbolic link of that name is replaced, not followed."""
     if path.parent == Path("/dev") or (path.exists() and not path.is_file()):
         with path.open("ab") as device:
@@ -99,12 +105,11 @@ def _put(path: Path, content: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _report(done: Review, start: Path, environ: Mapping[str, str]) -> Report:
-    bundle = None
+def _bundle(done: Review, start: Path, environ: Mapping[str, str]) -> Path | None:
     if done.summary.bundle:
         with suppress(GateError), open_repository(start, environ) as repository:
-            bundle = repository.root / done.summary.bundle
-    return report_of_run(done.summary, bundle, _links(done, environ), done.notes)
+            return repository.root / done.summary.bundle
+    return None
 
 
 def _links(done: Review, environ: Mapping[str, str]) -> Links | None:

@@ -64,6 +64,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     forms.add_argument("--sarif", metavar="FILE", help="SARIF 2.1.0, for code scanning and editors")
     forms.add_argument("--junit", metavar="FILE", help="JUnit XML: one test case per criterion")
     forms.add_argument("--gitlab", metavar="FILE", help="GitLab Code Quality report")
+    forms.add_argument("--html", metavar="FILE", help="one page with everything, as of `vibe-gate report`")
     forms.add_argument("--markdown", metavar="FILE", help="the whole report as GitHub Markdown")
 
 
@@ -114,7 +115,7 @@ def _run_workflow(
 def _ended(args: argparse.Namespace, done: Review, failed: list[str], show: Callable[[], None]) -> int:
     """Print the outcome, and what could not be written (`failed`); the exit code."""
     try:
-        if STDOUT not in (args.sarif, args.junit, args.gitlab, args.markdown):
+        if STDOUT not in _formats(args):
             show()
     except StorageError as error:
         failed.append(str(error))
@@ -129,12 +130,16 @@ def _ended(args: argparse.Namespace, done: Review, failed: list[str], show: Call
 
 def _writer(args: argparse.Namespace, environ: Mapping[str, str]) -> Callable[[Review], list[str]]:
     """A function that writes the requested formats and returns a sentence for each that failed. UsageError at once."""
-    if (args.sarif, args.junit, args.gitlab, args.markdown) == (None, None, None, None):
+    if all(file is None for file in _formats(args)):
         return lambda done: []
     from vibe_gate.faces.cli import formats  # most reviews write none, and the import costs a tenth of one
 
     targets, start = formats.targets(args), Path.cwd()
     return lambda done: formats.write(targets, done, start, environ)
+
+
+def _formats(args: argparse.Namespace) -> tuple[str | None, ...]:
+    return args.sarif, args.junit, args.gitlab, args.html, args.markdown
 
 
 def _present(args: argparse.Namespace, done: Review, request: ReviewRequest, environ: Mapping[str, str]) -> None:

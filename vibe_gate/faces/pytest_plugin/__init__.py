@@ -3,6 +3,7 @@
 vibe    `Vibe`, what the fixture `vibe` gives a test          wire     cassettes, limits, and when a test is skipped
 repo    the repository of the fixture `vibe_repo`             repeat   one test, carried out several times
 cases   labelled cases of the project's rubrics as tests      costs    what they cost, at the end
+pages   what the agents did, as HTML pages below `--vibe-report`
 
 Every pytest of this environment imports this file, so it imports pytest alone; the rest waits for a test that asks.
 """
@@ -41,6 +42,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--vibe-strict", action="store_true", help="fail tests that would be skipped as undecided")
     group.addoption(
         "--vibe-max-usd", type=_usd, metavar="USD", help="what all agents of this session may cost, live or recorded"
+    )
+    group.addoption(
+        "--vibe-report",
+        type=Path,
+        metavar="DIR",
+        help="write a page of each run to DIR, and index.html, which lists them",
     )
     group.addoption("--vibe-cases", action="store_true", help="run the labelled cases in .vibe-gate/cases, too")
     group.addoption("--vibe-repeat", type=_count, metavar="N", help="repeat each test of the fixture vibe N times")
@@ -111,6 +118,10 @@ def vibe_fixture(request: pytest.FixtureRequest) -> Iterator[Vibe]:
     made = Vibe(request.node, Path(workspace))
     yield made
     made.close()
+    if folder := request.config.getoption("--vibe-report"):
+        from vibe_gate.faces.pytest_plugin import pages
+
+        pages.write(folder, made.bundles())
 
 
 def _uses_agents(item: pytest.Item) -> bool:
@@ -159,6 +170,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
         replayed = config.getoption("--vibe-wire") == "replay"
         costs.write(terminalreporter, costs.ran(terminalreporter.stats), replayed=replayed)
+        if folder := config.getoption("--vibe-report"):
+            from vibe_gate.faces.pytest_plugin import pages
+
+            pages.write_index(terminalreporter, folder)
     kinds = [report.vibe_undecided for report in reports if hasattr(report, "vibe_undecided")]
     if kinds:
         each = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))

@@ -262,6 +262,10 @@ class Vibe:
         for number in sorted(self._done):
             yield from self._done[number].turns
 
+    def bundles(self) -> list[Path]:
+        """The bundle of each run that ended."""
+        return [self._done[number].run.bundle for number in sorted(self._done)]
+
     def close(self) -> None:
         """Stop what was begun and not awaited."""
         for execution in self._executions:

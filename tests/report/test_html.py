@@ -1,0 +1,123 @@
+"""The report as text: complete without scripts, the same for one bundle, and nothing of others is markup."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gzip
+import hashlib
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from bundle_words import summary_of
+from lxml import html
+from recorded import begun
+from summaries import criterion, finding, rubric, summary, unseen
+
+from vibe_gate.domain.summary import ChangedFile
+from vibe_gate.domain.verdict import CheckedEvidence, Vote
+from vibe_gate.report.html import IndexRow, index_page, page, verdict_page
+from vibe_gate.store import read_bundle
+
+BUNDLE = Path(__file__).parents[1] / "golden" / "bundle-1"
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)> ]]> '\" \u202e\x1b[31m"
+
+
+def made(bundle: Path) -> str:
+    return asyncio.run(page(read_bundle(bundle)))
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return made(BUNDLE)
+
+
+def test_it_is_the_same_wherever_the_bundle_is(text: str, tmp_path: Path) -> None:
+    assert made(shutil.copytree(BUNDLE, tmp_path / "elsewhere")) == text
+
+
+def test_its_policy_allows_its_own_script_and_style_and_nothing_else(text: str) -> None:
+    document = html.fromstring(text)
+    policy = document.xpath("//meta[@http-equiv='Content-Security-Policy']/@content")[0]
+    assert policy.startswith("default-src 'none'; ")
+    for element in (*document.xpath("//script[not(@type)]"), *document.xpath("//style")):
+        digest = base64.b64encode(hashlib.sha256((element.text or "").encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert not document.xpath("//@style | //@src | //link | //@*[starts-with(name(), 'on')]")
+
+
+def test_everything_that_decides_is_there_without_scripts(text: str) -> None:
+    main = html.fromstring(text)
+    (shown,) = main.xpath("//article[contains(@class, 'finding')]")
+    assert main.xpath("//h1/text()")
+    assert shown.xpath(".//a[@class='criterion']/@href") == ["#c=quality/price"]
+    assert shown.xpath(".//a[starts-with(text(), 'vote')]/@href") == ["#c=quality/price/1"]
+    assert shown.xpath(".//a[starts-with(text(), 'conversation')]/@href") == ["#e=nodes/judge-quality/turn-001"]
+    assert main.xpath("//tr[@data-c='quality/price']//span[contains(@class, 'standing')]/text()") == ["relocated"]
+    assert [cell.text_content() for cell in main.xpath("//table[@class='turns']//td[1]")] == [
+        "judge-quality/turn-001", "fix/turn-001", "judge-quality/turn-002",
+    ]  # fmt: skip
+    assert main.xpath("//*[local-name()='svg']//*[local-name()='text']/text()")[0] == "judge-quality"
+
+
+def test_its_data_has_the_files_with_contents_and_the_events_of_each_turn(text: str) -> None:
+    document = html.fromstring(text)
+    data = json.loads(document.get_element_by_id("data").text)
+    contents = {
+        blob.get("data-blob"): gzip.decompress(base64.b64decode(blob.text))
+        for blob in document.xpath("//*[@data-blob]")
+    }
+    pay = data["files"][0]
+    assert pay["path"] == "pay.py"
+    assert hashlib.sha256(contents[pay["after"]]).hexdigest() == pay["after"]
+    assert pay["hunks"]
+    for turn in data["turns"]:
+        whole = json.loads(contents[turn["events"]])
+        assert [each[:2] for each in whole] == [head[:2] for head in turn["heads"]]
+    assert data["findings"][0]["criterion"] == "quality/price"
+
+
+def test_what_others_wrote_stays_text() -> None:
+    evidence = (CheckedEvidence(path=HOSTILE, line=1, end_line=1, quote=HOSTILE, standing="holds"),)
+    vote = Vote(outcome="fail", said="fail", reason=HOSTILE, counterexample=HOSTILE, evidence=evidence, turn=HOSTILE)
+    asked = criterion("x", "fail", reason=HOSTILE, votes=(vote,))
+    renamed = ChangedFile(path=HOSTILE, old_path=HOSTILE, change_type="renamed", added=1, deleted=0, binary=False)
+    told = summary(
+        outcome="fail", exit_code=1, rubrics=(rubric(asked, outcome="fail"),), workflow=HOSTILE,
+        findings=(finding(HOSTILE, path=HOSTILE, criterion="x", evidence=evidence),), unreviewed=(unseen(HOSTILE),),
+        files=(renamed,),
+    )  # fmt: skip
+    shown = verdict_page(told)
+    document = html.fromstring(shown)
+    assert [element.get("type") for element in document.xpath("//script")] == ["application/json", None]
+    assert not document.xpath("//img | //@onerror")
+    assert "\u202e" not in shown
+    assert "\x1b" not in shown
+    assert json.loads(document.get_element_by_id("data").text)["findings"][0]["message"] == HOSTILE
+
+
+def test_a_run_without_an_end_has_no_verdict(tmp_path: Path) -> None:
+    run = begun(tmp_path)
+    run.event("node.added", "fix", kind="stage", agent="fixer", digest="d")
+    text = made(run.directory)
+    assert "INCOMPLETE" in text
+    assert "No finding" not in text
+    run.seal(summary_of(run))
+    assert "INCOMPLETE" not in made(run.directory)
+
+
+def test_an_index_leads_to_the_page_of_each_run() -> None:
+    row = IndexRow("tests/test_a.py::test[<b>]", "failed", "2026-a", "fail", "m", 2, 1234, None)
+    document = html.fromstring(index_page([row]))
+    assert document.xpath("//a/@href") == ["2026-a.html"]
+    assert not document.xpath("//b")
+    assert "No agent ran." in index_page([])
+
+
+def test_the_built_files_end_no_element_early() -> None:
+    folder = Path(__file__).parents[2] / "vibe_gate" / "report" / "html"
+    assert not re.search(r"</(script|style)|<!--", (folder / "page.js").read_text() + (folder / "page.css").read_text())

@@ -1,0 +1,58 @@
+"""`vibe-gate report`: a run as one HTML page."""
+
+from __future__ import annotations
+
+import argparse
+import webbrowser
+from collections.abc import Mapping
+from pathlib import Path
+
+from vibe_gate.domain import paths
+from vibe_gate.errors import PASS, UsageError
+from vibe_gate.faces import progress
+from vibe_gate.faces.cli.bundles.runs import RUN_HELP, bundles_of, own, root_of
+from vibe_gate.faces.cli.dispatch import Command, argument
+from vibe_gate.faces.cli.formats import STDOUT, OutputFile, check, put
+from vibe_gate.faces.cli.output import complain, emit
+from vibe_gate.report.html import page
+from vibe_gate.store import read_bundle
+
+
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    if args.output == STDOUT and args.open:
+        raise UsageError("--open shows a file; give -o one, or omit it.")
+    if args.output not in (None, STDOUT):
+        check(OutputFile("output", args.output))
+    root = root_of(environ)
+    meant = own(root, args.run, environ)
+    text = progress.run(page(read_bundle(root / meant.entry.bundle)))
+    if args.output == STDOUT:
+        emit(text)
+        return PASS
+    if args.output is None:
+        file = bundles_of(root, environ).keep_report(f"{meant.entry.run_id}.html", text.encode())
+    else:
+        file = Path(args.output)
+        put(file, text.encode())
+    emit(f"{paths.quote(str(file))}\n")
+    if args.open and not webbrowser.open(file.absolute().as_uri()):
+        complain("vibe-gate: no browser was found; open the file by hand.")
+    return PASS
+
+
+REPORT = Command(
+    "Write a run as one HTML page: verdict, findings in the diff, votes, conversations, cost.",
+    (
+        argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP} (default: the newest)"),
+        argument(
+            "-o", "--output", metavar="FILE", help="write FILE (default: below .vibe-artifacts/reports), - stdout"
+        ),
+        argument("--open", action="store_true", help="show the page in the browser"),
+    ),
+    _run,
+    examples="""\
+examples:
+  vibe-gate report --open              the newest run
+  vibe-gate report HEAD -o page.html   the review of the last commit
+""",
+)

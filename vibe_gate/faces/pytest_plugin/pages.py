@@ -1,0 +1,48 @@
+"""`--vibe-report DIR`: a page of each run, and an index of them by test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from vibe_gate.faces.pytest_plugin.costs import ran
+from vibe_gate.report.html import IndexRow, index_page, page
+from vibe_gate.store import read_bundle
+
+
+def write(folder: Path, bundles: Iterable[Path]) -> None:
+    """Write a page of each run, called by its id. StorageError, IntegrityError, OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for bundle in bundles:
+        text = asyncio.run(page(read_bundle(bundle)))
+        (folder / f"{bundle.name}.html").write_text(text, encoding="utf-8")
+
+
+def write_index(terminal: pytest.TerminalReporter, folder: Path) -> None:
+    """Write the page that lists the runs of this session, and say where it is."""
+    outcomes = {
+        report.nodeid: outcome
+        for outcome in ("passed", "skipped", "failed", "error")
+        for report in terminal.stats.get(outcome, ())
+    }
+    rows = [
+        IndexRow(
+            test=test,
+            result=outcomes.get(test, ""),
+            run=Path(run["bundle"]).name,
+            outcome=run["outcome"],
+            model=run["model"],
+            turns=run["turns"],
+            tokens=run["tokens"],
+            usd=run["usd"],
+        )
+        for test, runs in ran(terminal.stats).items()
+        for run in runs
+        if run["bundle"]
+    ]
+    index = folder / "index.html"
+    index.write_text(index_page(rows), encoding="utf-8")
+    terminal.write_line(f"report: {index}")

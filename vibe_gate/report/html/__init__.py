@@ -1,0 +1,145 @@
+"""A run as one HTML page: `page(result)`. It asks nothing of the network, and its strings are data, never markup.
+
+markup     elements, with everything escaped      view     what is shown, read from the bundle
+document   the page as it is without scripts      picture  the graph as SVG
+app/       what scripts add, in TypeScript; built by `nox -s page` into page.js and page.css
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.summary import Summary
+from vibe_gate.report import words
+from vibe_gate.report.html import document
+from vibe_gate.report.html.markup import Html, joined, table, tag
+from vibe_gate.report.html.view import View, view
+from vibe_gate.store import RunResult
+
+_HERE = Path(__file__).parent
+
+
+async def page(result: RunResult) -> str:
+    """The page of a run, sealed or not; the same bundle gives the same text. StorageError, IntegrityError."""
+    return _page(await view(result))
+
+
+def verdict_page(summary: Summary) -> str:
+    """The page of a verdict alone: without contents, conversations and events."""
+    return _page(View(summary))
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    """A run of a test, in an index of several; its page is `<run>.html` beside it."""
+
+    test: str
+    result: str
+    run: str
+    outcome: str
+    model: str
+    turns: int
+    tokens: int
+    usd: float | None
+
+
+def index_page(rows: Sequence[IndexRow]) -> str:
+    """A page that lists runs by test."""
+    cells = (
+        (
+            row.test,
+            tag("span", row.result, class_=f"badge {row.result}"),
+            tag("a", row.run, href=f"{quote(row.run)}.html"),
+            tag("span", row.outcome, class_=f"badge {row.outcome}"),
+            row.model,
+            f"{row.turns:,}",
+            f"{row.tokens:,}",
+            "not known" if row.usd is None else f"${row.usd:.4f}",
+        )
+        for row in rows
+    )
+    heads = ("Test", "Result", "Run", "Outcome", "Model", "Turns", "Tokens", "US dollars")
+    made = table(heads, cells, class_="runs") if rows else tag("p", "No agent ran.", class_="none")
+    main = tag("main", tag("h1", counted(len(rows), "run")), made, class_="index")
+    return _html("vibe-gate: runs of tests", main, _file("page.css"), "")
+
+
+def _page(view: View) -> str:
+    script = _file("page.js")
+    contents = [
+        tag("script", Html(packed), type="text/plain", data_blob=name) for name, packed in view.contents.items()
+    ]
+    data = json.dumps(_data(view), separators=(",", ":")).replace("<", "\\u003c")
+    scripts = [tag("script", Html(data), type="application/json", id="data"), *contents, tag("script", Html(script))]
+    return _html(document.title(view), joined([document.body(view), *scripts]), _file("page.css"), script)
+
+
+def _file(name: str) -> str:
+    return (_HERE / name).read_text("utf-8")
+
+
+def _html(title: str, body: Html, style: str, script: str) -> str:
+    """A document that may run `script`, take `style`, and nothing else."""
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
+    )
+    head = tag(
+        "head",
+        Html('<meta charset="utf-8"/>'),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name="viewport", content="width=device-width"),
+        tag("title", title),
+        tag("style", Html(style)),
+    )
+    return f"<!doctype html>\n{tag('html', head, tag('body', body), lang='en')}\n"
+
+
+def _hash(text: str) -> str:
+    """The source expression of a policy (CSP level 3) that allows exactly this text."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _data(view: View) -> dict[str, Any]:
+    """What scripts read; `app/src/data.ts` describes it."""
+    summary = view.summary
+    findings = (
+        [
+            {
+                "id": document.finding_id(number),
+                "path": finding.path,
+                "line": finding.line,
+                "end_line": finding.end_line,
+                "side": "before" if words.is_removed(finding) else "after",
+                "level": finding.level,
+                "criterion": next((f"{rubric.id}/{one.id}" for rubric, one in document.sources(finding, summary)), ""),
+                "message": finding.message,
+            }
+            for number, finding in enumerate(summary.findings, start=1)
+        ]
+        if summary
+        else []
+    )
+    return {
+        "schema": 1,
+        "run": {
+            "id": view.graph.run_id,
+            "key": summary.key if summary else "",
+            "workflow": summary.workflow if summary else "",
+            "outcome": summary.outcome if summary else "",
+            "state": view.state,
+        },
+        "files": [asdict(file) for file in view.files],
+        "turns": [asdict(turn) for turn in view.turns],
+        "findings": findings,
+        "unreviewed": [each.model_dump() for each in summary.unreviewed] if summary else [],
+        "events": view.events,
+    }

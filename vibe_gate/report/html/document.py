@@ -1,0 +1,351 @@
+"""The page as it is read without scripts: verdict, findings, criteria, changes, activity, cost, the run itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.model import text_of
+from vibe_gate.domain.summary import PolicyChange, Summary
+from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, Vote
+from vibe_gate.errors import POLICY_CHANGED
+from vibe_gate.report import words
+from vibe_gate.report.html.markup import Html, block, facts, joined, table, tag
+from vibe_gate.report.html.picture import picture
+from vibe_gate.report.html.view import FileView, TurnView, View
+
+MAX_UNREVIEWED = 500
+"""Places that no judge saw that are shown one by one."""
+
+
+def title(view: View) -> str:
+    """The text of the page's tab."""
+    return f"{_outcome(view)} · {words.key(view.summary) if view.summary else view.graph.run_id} · vibe-gate"
+
+
+def body(view: View) -> Html:
+    """Everything that stands in the page's body but data and scripts."""
+    sections = [
+        ("verdict", "Verdict", _verdict(view)),
+        ("changes", "Changes", _changes(view)),
+        ("activity", "Activity", _activity(view)),
+        ("cost", "Cost", _cost(view)),
+        ("run", "Run", _run(view)),
+    ]
+    made = [tag("section", *parts, id=name, data_tab=label, aria_label=label) for name, label, parts in sections]
+    return joined([_top(view), tag("main", *made, id="main")])
+
+
+def _outcome(view: View) -> str:
+    if view.summary is None:
+        return "INCOMPLETE" + (" (running)" if view.state == "running" else "")
+    return words.verdict(view.summary)
+
+
+def _top(view: View) -> Html:
+    summary = view.summary
+    if summary is None:
+        kind, why = "incomplete", "The run did not end, so there is no verdict."
+        told: list[tuple[str, str | None]] = [("run", view.graph.run_id)]
+    else:
+        kind = "approval" if summary.exit_code == POLICY_CHANGED else summary.outcome
+        why = words.why(summary) or ("Nothing to review." if not summary.run_id else "")
+        files = summary.change.files
+        size = f"{counted(len(files), 'file')}, +{sum(file.added for file in files)} "
+        size += f"−{sum(file.deleted for file in files)} lines"
+        told = [
+            ("change", joined([tag("code", words.key(summary)), f" · {size}"])),
+            ("gate", words.gate(summary)),
+            ("cost", words.cost(summary)),
+            ("time", f"{summary.duration_ms / 1000:,.1f} s"),
+        ]
+    return tag(
+        "header",
+        tag("p", _outcome(view), class_=f"outcome {kind}"),
+        tag("h1", why),
+        facts(told),
+        tag("div", id="tools"),
+        class_="top",
+    )
+
+
+def _verdict(view: View) -> Iterator[Html]:
+    yield tag("h2", "Findings")
+    summary = view.summary
+    if summary is None:
+        yield tag("p", "None is shown until the run ends.", class_="none")
+        return
+    ranked = words.worst_first(summary.findings, summary)
+    numbers = {id(finding): number for number, finding in enumerate(summary.findings, start=1)}
+    yield from (_finding(finding, numbers[id(finding)], view, summary) for finding in ranked)
+    if not ranked:
+        yield tag("p", "No findings.", class_="none")
+    yield tag("h2", "Criteria")
+    yield from (part for rubric in summary.rubrics for part in _rubric(rubric, view))
+    if not summary.rubrics:
+        yield tag("p", "No rubric applied.", class_="none")
+    yield from _unreviewed(summary)
+    if summary.policy_changes:
+        yield tag("h2", "Changes to the gate")
+        yield from (_policy(change) for change in summary.policy_changes)
+    if view.annotations:
+        yield tag("h2", "Notes added to the bundle")
+        yield tag("ul", *(tag("li", tag("b", note.type), " ", note.message) for note in view.annotations))
+
+
+def finding_id(number: int) -> str:
+    """The id of the finding's element; findings are numbered from 1 in the order of the summary."""
+    return f"x-{number}"
+
+
+def _finding(finding: Finding, number: int, view: View, summary: Summary) -> Html:
+    side = "-" if words.is_removed(finding) else ""
+    place = words.place(finding.path, finding.line, finding.end_line)
+    target = _file_link(finding.path, f"{side}{finding.line}" if finding.line else "")
+    against = words.counterexample(finding, summary)
+    parts = [
+        tag(
+            "h3",
+            tag("span", finding.level, class_="level"),
+            " ",
+            tag("a", place, href=target, class_="place") if finding.path else tag("span", place, class_="place"),
+        ),
+        tag("p", finding.message, class_="said"),
+        *(block(quoted.quote, class_="quote") for quoted in finding.evidence if quoted.quote),
+        tag("p", "For example: ", against, class_="against") if against else None,
+        tag("p", *_sources(finding, view, summary), class_="from"),
+    ]
+    name = f"finding {finding.level}" + (" waived" if words.waiver(finding) else "")
+    return tag("article", *parts, class_=name, id=finding_id(number))
+
+
+def _sources(finding: Finding, view: View, summary: Summary) -> Iterator[str]:
+    """Links to the criterion, to each vote that gave this finding, and to the conversation it comes from."""
+    for rubric, criterion in sources(finding, summary):
+        name = f"{rubric.id}/{criterion.id}"
+        yield tag("a", criterion.id, href=_link("c", name), class_="criterion")
+        for number, vote in enumerate(criterion.votes, start=1):
+            if any(evidence in vote.evidence for evidence in finding.evidence):
+                yield " · "
+                yield tag("a", f"vote {number}", href=_link("c", f"{name}/{number}"))
+                if talk := _conversation(vote, view):
+                    yield joined([" · ", talk])
+    if finding.fingerprint:
+        yield joined([" ", tag("code", finding.fingerprint[: words.SHORT_FINGERPRINT], class_="fingerprint")])
+
+
+def sources(finding: Finding, summary: Summary) -> list[tuple[RubricResult, CriterionResult]]:
+    """The criteria that the finding may come from, with their rubrics."""
+    pairs = [(rubric, one) for rubric in summary.rubrics for one in rubric.criteria if one.id == finding.criterion]
+    exact = [
+        (rubric, one)
+        for rubric, one in pairs
+        if any(evidence in vote.evidence for vote in one.votes for evidence in finding.evidence)
+    ]
+    return exact or pairs
+
+
+def _conversation(vote: Vote, view: View) -> Html | None:
+    turn = next((turn for turn in view.turns if turn.id == vote.turn), None)
+    if turn is None:
+        return tag("span", f"asked in an earlier run: {vote.turn}", class_="earlier") if vote.turn else None
+    target = _link("e", turn.id + (f"/{turn.answer}" if turn.answer else ""))
+    recorded = view.summary is not None and view.summary.cost.basis == "none"
+    paid = "" if turn.usd is None or recorded else f" ({_usd(turn.usd)})"
+    return tag("a", f"conversation{paid}", href=target)
+
+
+def _rubric(rubric: RubricResult, view: View) -> Iterator[Html]:
+    figures = f"score {rubric.score:.2f}, {rubric.coverage:.0%} of the weight decided" if rubric.coverage else "skipped"
+    yield tag("h3", rubric.id, " ", tag("span", rubric.outcome, class_=f"badge {rubric.outcome}"), " ", figures)
+    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in ("Outcome", "Criterion", "Why"))))
+    rows = [_criterion(criterion, rubric, view) for criterion in rubric.criteria]
+    yield tag("table", head, tag("tbody", *rows), class_="criteria")
+
+
+def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> Html:
+    outcome = criterion.outcome.replace("not_applicable", "n/a")
+    name = f"{rubric.id}/{criterion.id}"
+    blocking = "blocks alone" if criterion.must else f"weight {criterion.weight:g}"
+    by = {"check": "check", "cache": "judge, answered in an earlier run", "none": f"{criterion.kind}, no answer"}
+    about = f"{by.get(criterion.decided_by, f'judge, {criterion.decided_by}')} · {blocking}"
+    votes = [_vote(vote, number, view) for number, vote in enumerate(criterion.votes, start=1)]
+    told = [criterion.reason or None]
+    if votes:
+        fold = [tag("summary", counted(len(votes), "vote")), tag("ol", *votes)]
+        told.append(tag("details", *fold, class_="votes", data_c=name))
+    return tag(
+        "tr",
+        tag("td", tag("span", outcome, class_=f"badge {criterion.outcome}")),
+        tag("td", tag("code", criterion.id), tag("small", about)),
+        tag("td", *told),
+        class_=criterion.outcome,
+        data_c=name,
+    )
+
+
+def _vote(vote: Vote, number: int, view: View) -> Html:
+    changed = f", answered {vote.said}" if vote.said and vote.said != vote.outcome else ""
+    quoted = [
+        tag(
+            "li",
+            tag("span", each.standing, class_=f"standing {each.standing}"),
+            " ",
+            tag(
+                "a",
+                words.place(each.path, each.line, each.end_line),
+                href=_file_link(each.path, f"{'-' if each.side == 'before' else ''}{each.line}"),
+            ),
+            f" {each.why}" if each.why else None,
+            block(each.quote, class_="quote"),
+        )
+        for each in vote.evidence
+    ]
+    parts = [
+        tag("p", tag("span", vote.outcome, class_=f"badge {vote.outcome}"), changed, " ", _conversation(vote, view)),
+        tag("p", vote.reason),
+        tag("p", "For example: ", vote.counterexample, class_="against") if vote.counterexample else None,
+        tag("ul", *quoted, class_="evidence") if quoted else None,
+    ]
+    return tag("li", *parts, class_=f"vote {vote.outcome}", data_vote=number)
+
+
+def _unreviewed(summary: Summary) -> Iterator[Html]:
+    yield tag("h2", "Not judged")
+    places = summary.unreviewed
+    if not places:
+        everything = (
+            "Every changed line was shown to a judge." if words.judges(summary) else "No criterion asks a judge."
+        )
+        yield tag("p", everything, class_="none")
+        return
+    items = [
+        tag(
+            "li",
+            tag(
+                "a",
+                words.place(each.path, each.line, each.end_line),
+                href=_file_link(each.path, str(each.line) if each.line else ""),
+            ),
+            f": {each.reason}",
+        )
+        for each in places[:MAX_UNREVIEWED]
+    ]
+    more = len(places) - len(items)
+    yield tag("ul", *items, tag("li", f"and {more:,} more") if more > 0 else None, class_="unreviewed")
+
+
+def _policy(change: PolicyChange) -> Html:
+    does = "needs approval" if change.level == "block" else "review by hand"
+    head = tag("summary", tag("code", change.path), f" {change.change_type.replace('_', ' ')}: {does}")
+    return tag("details", head, block(change.diff, class_="diff"), class_="policy")
+
+
+def _changes(view: View) -> Iterator[Html]:
+    yield tag("h2", "Changed files")
+    if not view.files:
+        yield tag("p", "No file changed." if view.summary else "Shown when the run ends.", class_="none")
+        return
+    yield table(
+        ("File", "Added", "Deleted", "Change"),
+        (
+            (
+                tag("a", _name(file), href=_file_link(file.path)),
+                f"+{file.added}",
+                f"−{file.deleted}",
+                file.type.replace("_", " ") + (", binary" if file.binary else ""),
+            )
+            for file in view.files
+        ),
+        class_="files",
+    )
+
+
+def _name(file: FileView) -> str:
+    return f"{file.old_path} → {file.path}" if file.old_path else file.path
+
+
+def _activity(view: View) -> Iterator[Html]:
+    yield tag("h2", "Turns of agents and judges")
+    if not view.turns:
+        yield tag("p", "No agent and no judge was asked.", class_="none")
+        return
+    heads = ("Turn", "Agent", "Model", "Ended", "Tool calls", "Tokens in", "Tokens out", "Cost")
+    yield table(heads, (_turn(turn) for turn in view.turns), class_="turns")
+
+
+def _turn(turn: TurnView) -> tuple[str, ...]:
+    failed = sum(call.state not in ("completed", "in-progress") for call in turn.calls)
+    calls = f"{len(turn.calls)}" + (f" ({failed} failed or refused)" if failed else "")
+    return (
+        tag("a", turn.id.removeprefix("nodes/"), href=_link("e", turn.id)),
+        turn.agent or turn.kind,
+        turn.model,
+        turn.status,
+        calls,
+        f"{turn.input_tokens:,}",
+        f"{turn.output_tokens:,}",
+        _usd(turn.usd),
+    )
+
+
+def _usd(usd: float | None) -> str:
+    return "not known" if usd is None else f"${usd:.4f}"
+
+
+def _cost(view: View) -> Iterator[Html]:
+    yield tag("h2", "Cost")
+    summary = view.summary
+    if summary is None:
+        yield tag("p", "Known when the run ends.", class_="none")
+        return
+    yield tag("p", words.cost(summary))
+    for head, amounts in (("Stage", summary.cost.by_node), ("Model", summary.cost.by_model)):
+        if amounts:
+            rows = [(name, _usd(usd)) for name, usd in amounts.items()]
+            yield table((head, "US dollars"), rows, class_="costs")
+
+
+def _run(view: View) -> Iterator[Html]:
+    if view.graph.nodes:
+        yield tag("h2", "Graph")
+        yield picture(view.graph, lambda node: _link("e", f"nodes/{node.id}/{node.turns[-1]}") if node.turns else "")
+    yield tag("h2", "Run")
+    yield facts(_about(view))
+    if view.left_out:
+        yield tag("p", f"This page leaves out {', '.join(view.left_out)}; the bundle has them.", class_="none")
+
+
+def _about(view: View) -> Iterator[tuple[str, str | None]]:
+    about, summary = view.about, view.summary
+    yield "run", view.graph.run_id
+    for name in ("created_at", "workflow", "mode", "isolation", "prompt"):
+        yield name.replace("created_at", "started"), text_of(about, name)
+    if summary is not None:
+        change = summary.change
+        yield "before", _code(change.base_commit or change.before)
+        yield "after", _code(change.head_commit or change.after)
+        yield "patch-id", _code(change.patch_id)
+        yield "gate", words.gate(summary)
+        signs = "; ".join(summary.agent_authored.hints) or "no sign of an AI agent"
+        yield "written by an agent", f"{'yes' if summary.agent_authored.decision else 'no'} ({signs})"
+        yield "exit code", str(summary.exit_code)
+        yield "bundle", _code(summary.bundle)
+    for name in ("budgets", "versions", "definitions"):
+        values = about.get(name)
+        if isinstance(values, dict):
+            yield name, ", ".join(f"{key} {value}" for key, value in values.items() if value is not None)
+
+
+def _code(text: str) -> Html | None:
+    return tag("code", text) if text else None
+
+
+def _link(kind: str, target: str) -> str:
+    return f"#{kind}={quote(target, safe='/:', errors='surrogatepass')}"
+
+
+def _file_link(path: str, line: str = "") -> str:
+    # A colon of the path itself is not the one before the line.
+    return f"#f={quote(path, safe='/', errors='surrogatepass')}" + (f":{line}" if line else "")

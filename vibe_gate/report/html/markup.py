@@ -1,0 +1,54 @@
+"""HTML from texts of others: whatever is not `Html` already is escaped, and nothing invisible stays so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from vibe_gate.domain.escape import safe, show_block
+
+VOID = frozenset({"meta", "br", "rect", "path"})
+"""Elements without an end tag; shapes of an SVG picture have none in HTML's own syntax either, but close themselves."""
+
+
+class Html(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def tag(name: str, /, *children: str | None, **attributes: str | float | None) -> Html:
+    """An element. Children that are not Html are escaped, on one line; attributes of None are left out.
+
+    `class_` is `class`, `data_c` is `data-c`.
+    """
+    shown = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(safe(str(value)))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    if name in VOID:
+        return Html(f"<{name}{shown}/>")
+    return Html(f"<{name}{shown}>{joined(children)}</{name}>")
+
+
+def joined(parts: Iterable[str | None]) -> Html:
+    """The parts, one after the other; what is not Html is escaped."""
+    return Html("".join(part if isinstance(part, Html) else escape(safe(part)) for part in parts if part))
+
+
+def block(text: str, **attributes: str) -> Html:
+    """Text of several lines as it stands."""
+    return tag("pre", Html(escape(show_block(text))), **attributes)
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str | None]], **attributes: str) -> Html:
+    """A table; cells that are `Html` beginning with `<td` stand for themselves."""
+    top = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in head)))
+    body = (tag("tr", *(tag("td", cell) for cell in row)) for row in rows)
+    return tag("table", top, tag("tbody", *body), **attributes)
+
+
+def facts(pairs: Iterable[tuple[str, str | None]]) -> Html:
+    """A list of names and values; pairs without a value are left out."""
+    return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs if value), class_="facts")

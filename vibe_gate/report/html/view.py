@@ -1,0 +1,285 @@
+"""What a page shows of a run, read from its bundle alone."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from vibe_gate.domain.event import Graph, Node
+from vibe_gate.domain.model import text_of
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import ANSWER_TOOL
+from vibe_gate.errors import StorageError
+from vibe_gate.store import FileChange, RunResult
+
+if TYPE_CHECKING:
+    from vibe_gate.store.files import StoredContent
+    from vibe_gate.store.result import Annotation
+    from vibe_gate.store.session import TimelineEvent
+
+MAX_CONTENTS = 50_000_000
+"""Bytes of files and events that a page holds, before they are compressed; a browser takes so much."""
+
+MAX_FILES, MAX_EVENTS = 5_000, 100_000
+"""Changed files, and events of all logs, that a page shows; the bundle has the others."""
+
+_UNTOLD = frozenset({"artifact.written", "log.mark"})
+"""Events of a run that say nothing beyond the files that are shown."""
+
+Head = tuple[str, int, int, str, str, str, str, str]
+"""Of an event: log (run, sdk, hook), number in it, milliseconds since 1970, type, tool, id of its use, role, text."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileView:
+    """A changed file: ids of its contents, or why there are none, and the hunks (start and length before and after)."""
+
+    path: str
+    old_path: str | None
+    type: str
+    added: int
+    deleted: int
+    binary: bool
+    before: str | None
+    after: str | None
+    why: str
+    hunks: list[tuple[int, int, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class CallView:
+    """A tool call; times in milliseconds since 1970, `pre` and `post` the numbers of its hook events."""
+
+    name: str
+    state: str
+    start: int
+    end: int | None
+    use: str
+    agent: str
+    parent: str
+    pre: int | None
+    post: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """A turn of an agent or a judge; `id` is its folder in the bundle, `events` the id of its whole events."""
+
+    id: str
+    node: str
+    kind: str
+    agent: str
+    model: str
+    status: str
+    started: int
+    ended: int | None
+    usd: float | None
+    input_tokens: int
+    output_tokens: int
+    heads: list[Head]
+    calls: list[CallView]
+    todos: list[dict[str, str]]
+    files: list[FileView]
+    events: str
+
+    @property
+    def answer(self) -> str:
+        """The event with which a judge answered, as a link names it; "" without one."""
+        answers = [
+            head for head in self.heads if head[0] == "sdk" and head[4] == ANSWER_TOOL and head[6] == "assistant"
+        ]
+        return f"sdk-{answers[-1][1]}" if answers else ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A run. `summary` is None as long as there is no verdict; `contents` are gzip in base64, by id."""
+
+    summary: Summary | None
+    state: str = "sealed"
+    about: Mapping[str, Any] = field(default_factory=dict)
+    graph: Graph = field(default_factory=Graph)
+    files: list[FileView] = field(default_factory=list)
+    turns: list[TurnView] = field(default_factory=list)
+    events: list[Head] = field(default_factory=list)
+    annotations: list[Annotation] = field(default_factory=list)
+    contents: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+
+
+class _Contents:
+    """Contents by id, compressed, each once."""
+
+    def __init__(self) -> None:
+        self.packed: dict[str, str] = {}
+        self.left_out = 0
+        self._size = 0
+
+    def put(self, name: str, data: bytes) -> bool:
+        """Keep it; False if there is no room for it."""
+        if name not in self.packed:
+            if self._size + len(data) > MAX_CONTENTS:
+                self.left_out += 1
+                return False
+            self._size += len(data)
+            self.packed[name] = base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
+        return True
+
+    def side(self, content: StoredContent | None) -> tuple[str | None, str]:
+        """The id of one side's text, and why there is none."""
+        if content is None:
+            return None, ""
+        if not content.kept:
+            return None, f"The bundle has only the hash of this file ({content.size:,} bytes)."
+        if content.sha256 not in self.packed and not self.put(content.sha256, content.text().encode()):
+            return None, "Left out of this page, which would be too large; the bundle has it."
+        return content.sha256, ""
+
+
+async def view(result: RunResult) -> View:
+    """The run of a bundle. StorageError and IntegrityError as of `RunResult`."""
+    contents = _Contents()
+    summary = result.summary if result.complete else None
+    graph = result.graph().left() if result.state == "incomplete" else result.graph()
+    files = result.files.changed()
+    shown = [_file(file, contents) for file in files[:MAX_FILES]]
+    by_turn: dict[str, list[TimelineEvent]] = defaultdict(list)
+    number = 0
+    async for event in result.timeline.events():
+        number += event.type not in _UNTOLD
+        if event.type not in _UNTOLD and number <= MAX_EVENTS:
+            by_turn["" if event.source == "run" else event.turn].append(event)
+    own = [(event, event.load()) for event in by_turn.get("", [])]
+    statuses = {
+        f"nodes/{event.node_id}/{data.get('turn')}": (event.ts, text_of(data, "status"))
+        for event, whole in own
+        if event.type == "turn.completed" and isinstance(data := whole.get("data"), dict)
+    }
+    nodes = {node.id: node for node in graph.nodes}
+    turns = []
+    for turn in result.turns():
+        place = turn.bundle_dir.relative_to(result.bundle_dir).as_posix()
+        node = nodes.get(place.split("/")[1]) or Node(id=place.split("/")[1], kind="")
+        turns.append(_turn(turn, place, node, by_turn.get(place, []), statuses.get(place), contents))
+    left_out = [
+        f"{count:,} {what}"
+        for count, what in (
+            (len(files) - len(shown), "changed files"),
+            (number - MAX_EVENTS, "events"),
+            (contents.left_out, "contents"),
+        )
+        if count > 0
+    ]
+    return View(
+        summary=summary,
+        state=result.state,
+        about=result.about,
+        graph=graph,
+        files=shown,
+        turns=turns,
+        events=[_head(event, whole) for event, whole in own],
+        annotations=result.annotations(),
+        contents=contents.packed,
+        left_out=tuple(left_out),
+    )
+
+
+def _file(file: FileChange, contents: _Contents) -> FileView:
+    try:
+        patch, no_patch = file.patch("json"), ""
+    except StorageError as error:
+        patch, no_patch = {"added": 0, "deleted": 0, "binary": False, "hunks": []}, str(error)
+    (before, no_before), (after, no_after) = (
+        (None, "A binary file.") if patch["binary"] else contents.side(side) for side in (file.before, file.after)
+    )
+    return FileView(
+        path=file.path,
+        old_path=file.old_path,
+        type=file.change_type,
+        added=patch["added"],
+        deleted=patch["deleted"],
+        binary=patch["binary"],
+        before=before,
+        after=after,
+        why=no_patch or no_before or no_after,
+        hunks=[(hunk["old_start"], hunk["old_lines"], hunk["new_start"], hunk["new_lines"]) for hunk in patch["hunks"]],
+    )
+
+
+def _turn(
+    turn: RunResult,
+    place: str,
+    node: Node,
+    events: list[TimelineEvent],
+    ended: tuple[int, str] | None,
+    contents: _Contents,
+) -> TurnView:
+    whole = [(event, event.load()) for event in events]
+    said = [data for event, data in whole if event.source == "sdk"]
+    usages = [data for data in said if data.get("type") == "usage"]
+    # The last one of a turn that ended is its total; before that there is one for each answer of the model.
+    totals = [usage for usage in usages if "cost" in usage] or usages
+    packed = json.dumps([[event.source, event.seq, data] for event, data in whole], separators=(",", ":"))
+    contents.put(place, packed.encode())
+    return TurnView(
+        id=place,
+        node=node.id,
+        kind=node.kind,
+        agent=node.agent,
+        model=next((model for data in said if (model := text_of(data, "model"))), ""),
+        status=ended[1] if ended else turn.state,
+        started=events[0].ts if events else 0,
+        ended=ended[0] if ended else None,
+        usd=turn.metrics.total_cost_usd,
+        input_tokens=sum(_tokens(usage, "input", "cache_read", "cache_write") for usage in totals),
+        output_tokens=sum(_tokens(usage, "output") for usage in totals),
+        heads=[_head(event, data) for event, data in whole],
+        calls=[
+            CallView(
+                call.name,
+                call.state,
+                call.started_at,
+                call.ended_at,
+                call.tool_use_id,
+                call.agent_id,
+                call.parent_tool_use_id,
+                call.hook_ref.pre,
+                call.hook_ref.post,
+            )
+            for call in turn.tools.all()
+        ],
+        todos=[{"text": todo.text, "status": todo.status} for todo in turn.todos],
+        files=[_file(file, contents) for file in turn.files.changed()[:MAX_FILES]],
+        events=place,
+    )
+
+
+def _tokens(usage: Mapping[str, Any], *names: str) -> int:
+    tokens = usage.get("tokens")
+    counts = [tokens.get(name) for name in names] if isinstance(tokens, dict) else []
+    return sum(count for count in counts if isinstance(count, int))
+
+
+def _head(event: TimelineEvent, whole: Mapping[str, Any]) -> Head:
+    text = event.summary
+    if event.source == "run" and isinstance(data := whole.get("data"), dict):
+        text = " ".join(filter(None, (text_of(data, name) for name in ("kind", "turn", "status", "outcome", "reason"))))
+    elif event.type == "usage":
+        text = f"{_tokens(whole, 'input', 'cache_read', 'cache_write'):,} in, {_tokens(whole, 'output'):,} out"
+    elif event.type == "todo":
+        text = " ".join(filter(None, (text_of(whole, "status"), text_of(whole, "text"))))
+    return (
+        event.source,
+        event.seq,
+        event.ts,
+        event.type,
+        event.tool,
+        event.tool_use_id,
+        event.role or event.node_id,
+        text[:200],
+    )
