@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from vibe_gate.domain.provenance import Record
@@ -12,14 +14,26 @@ SEEN = Record(ts="2026-01-02T03:04:05.000+00:00", kind="reviewed", stage="pre-co
 
 
 def test_a_line_comes_back_as_it_was():
-    record = SEEN.model_copy(update={"hints": ("trailer: \u2028 x\ny",), "exit_code": 1, "blocked": True})
-    assert Record.model_validate_json(record.to_line()) == record
+    record = SEEN._replace(hints=("trailer: \u2028 x\ny",), exit_code=1, blocked=True)
+    assert Record.from_line(record.to_line()) == record
 
 
 def test_a_line_leaves_out_what_is_not_there():
     assert SEEN.to_line() == (
         '{"ts":"2026-01-02T03:04:05.000+00:00","kind":"reviewed","stage":"pre-commit","tree":"t","run":"r"}'
     )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ts": None}, {"kind": "unheard"}, {"stage": 1}, {"commit": 1}, {"exit_code": True}, {"blocked": 0},
+        {"hints": "x"}, {"hints": [1]}, {"later": 1},
+    ],
+)  # fmt: skip
+def test_a_line_with_a_wrong_value_is_no_record(change):
+    with pytest.raises(ValueError, match=r"."):
+        Record.from_line(json.dumps(json.loads(SEEN.to_line()) | change))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +53,7 @@ def test_a_line_leaves_out_what_is_not_there():
     ],
 )
 def test_a_tree_is_let_through_by_the_last_hook_that_saw_it(changes, found):
-    records = [SEEN.model_copy(update=change) for change in changes]
+    records = [SEEN._replace(**change) for change in changes]
     assert let_through(records, "t") == (None if found is None else records[found])
 
 
@@ -66,11 +80,11 @@ RECORDED = f"commit c: recorded: {ENV}"
     ],
 )
 def test_hints_are_those_recorded_of_the_commit_of_what_it_was_and_of_its_tree(changes, found):
-    hints = Hints(SEEN.model_copy(update=change) for change in changes)
+    hints = Hints(SEEN._replace(**change) for change in changes)
     assert hints.of("c", "t") == found
 
 
 def test_a_hint_that_is_seen_anyway_is_not_told_as_a_recorded_one():
-    hints = Hints([SEEN.model_copy(update={"hints": (ENV, "this commit: trailer Assisted-by: x")})])
+    hints = Hints([SEEN._replace(hints=(ENV, "this commit: trailer Assisted-by: x"))])
     assert hints.of("", "t", (ENV,)) == ("this commit: trailer Assisted-by: x",)
     assert hints.of("c", "t", (ENV, "commit c: trailer Assisted-by: x")) == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vibe_gate.domain.change import FileDiff, FileVersion
-from vibe_gate.domain.provenance import provenance
+from vibe_gate.domain.provenance import agent_hints
 from vibe_gate.gate.authorship import written_hints
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
@@ -39,4 +39,4 @@ def file(path: str, after: str | None, before: str | None = None) -> FileDiff:
 )
 def test_a_session_is_named_with_what_it_wrote(files, blobs, hints):
     assert written_hints(files, blobs) == hints
-    assert provenance({}, (), uncommitted=True, written=hints).decision == bool(hints)
+    assert agent_hints({}, (), uncommitted=True, written=hints) == hints

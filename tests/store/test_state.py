@@ -63,7 +63,7 @@ def run(program: str, *arguments: object) -> subprocess.Popen[str]:
 def test_what_is_written_is_read_by_the_next_process(tmp_path):
     with open_state(tmp_path) as state:
         state.hook_records.append(SEEN)
-        state.hook_records.append(SEEN.model_copy(update={"commit": COMMIT}))
+        state.hook_records.append(SEEN._replace(commit=COMMIT))
         state.overrides.append(ALLOWED)
         use(state)
     with open_state(tmp_path) as state:

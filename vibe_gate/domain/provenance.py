@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal
-
-from pydantic import Field
+from typing import Literal, NamedTuple, get_args
 
 from vibe_gate.domain.escape import expression, show_text
-from vibe_gate.domain.model import Model
-from vibe_gate.domain.summary import AgentAuthored
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(NamedTuple):
     """A commit as far as people and agents sign it. `id` is "" of one that is about to be made."""
 
     id: str
@@ -61,10 +56,10 @@ _AGENT_TRAILERS = frozenset({"assisted-by", "generated-by", "entire-checkpoint",
 _GENERATED = expression(r"Generated with \[?(Claude Code|Codex|Cursor|opencode|Gemini CLI)", re.I)
 
 
-def provenance(
+def agent_hints(
     environ: Mapping[str, str], commits: Iterable[Commit], uncommitted: bool, written: Iterable[str] = ()
-) -> AgentAuthored:
-    """Whether an agent wrote the change, by what its environment, its commits and captured sessions (`written`) say.
+) -> tuple[str, ...]:
+    """Signs that an agent wrote the change: of its environment, its commits and captured sessions (`written`).
 
     The environment speaks only of what is not committed yet: who runs a review later did not write the commit.
     """
@@ -75,7 +70,7 @@ def provenance(
         name = f"commit {commit.id[:12]}" if commit.id else "this commit"
         hints += [f"{name}: {hint}" for hint in _commit_hints(commit)]
     hints += written
-    return AgentAuthored(decision=bool(hints), hints=tuple(dict.fromkeys(hints)))
+    return tuple(dict.fromkeys(hints))
 
 
 def _commit_hints(commit: Commit) -> list[str]:
@@ -116,7 +111,7 @@ Operation = Literal["", "rebase", "cherry-pick", "revert", "merge", "am"]
 by itself, as its content shows; "" is `--no-verify`, a hook that was switched off, a conflict that somebody solved."""
 
 
-class Record(Model):
+class Record(NamedTuple):  # pydantic takes longer to load than most git hooks take
     """One row of `hook_records`.
 
     `ts` is ISO, UTC. `commit` is "" while there is none; `tree` is that of the commit, or of the index, `before` the
@@ -126,7 +121,6 @@ class Record(Model):
     or a rubric sees the message.
     """
 
-    schema_: Literal[1] = Field(default=1, alias="schema")
     ts: str
     kind: RecordKind
     stage: RecordStage
@@ -145,4 +139,25 @@ class Record(Model):
 
     def to_line(self) -> str:
         """The record as JSON; what is left at its default is left out."""
-        return self.model_dump_json(by_alias=True, exclude_defaults=True)
+        default = self._field_defaults
+        said = {name: value for name, value in self._asdict().items() if name not in default or value != default[name]}
+        return json.dumps(said, separators=(",", ":"))
+
+    @classmethod
+    def from_line(cls, line: str) -> Record:
+        """The record in a line. ValueError if it is damaged, or of another version."""
+        said = json.loads(line)
+        if not isinstance(said, dict):
+            raise ValueError("not a JSON object")
+        if isinstance(hints := said.get("hints", ()), list):
+            said["hints"] = hints = tuple(hints)
+        try:
+            record = cls(**said)
+        except TypeError as error:  # a key too many, or one missing
+            raise ValueError(str(error)) from error
+        types = {name: type(value) for name, value in cls._field_defaults.items()}
+        right = all(type(value) is types.get(name, str) for name, value in record._asdict().items())
+        words = record.kind in get_args(RecordKind) and record.stage in get_args(RecordStage)
+        if not right or not words or not all(isinstance(hint, str) for hint in hints):
+            raise ValueError("not a record")
+        return record

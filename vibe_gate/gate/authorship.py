@@ -15,7 +15,7 @@ from itertools import chain
 
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.escape import show_text
-from vibe_gate.domain.provenance import AGENT_ADDRESSES, AGENT_VARIABLES, Commit, Record, provenance
+from vibe_gate.domain.provenance import AGENT_ADDRESSES, AGENT_VARIABLES, Commit, Record, agent_hints
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.git import Repository
 from vibe_gate.store import State, captures
@@ -54,7 +54,7 @@ class Authorship:
     def of(self, change: Change, commits: Sequence[Commit]) -> AgentAuthored:
         """Today's signs, then those that hooks recorded; `commits` are the change's, or the one about to be made."""
         written = (*written_hints(change.files, self._written), *filter(None, [self._unread]))
-        seen = provenance(self._environ, commits, uncommitted=not change.head_commit, written=written).hints
+        seen = agent_hints(self._environ, commits, uncommitted=not change.head_commit, written=written)
         every = tuple(dict.fromkeys((*seen, *self._recorded(change, commits, seen))))
         return AgentAuthored(decision=bool(every), hints=every)
 
@@ -134,7 +134,7 @@ class Hints:
 
 
 def _of_commit(own: str, hint: str) -> str:
-    """The hint as it reads later: of the commit by its name, as `provenance` words it, or as what a hook recorded."""
+    """The hint as it reads later: of the commit by its name, as `agent_hints` words it, or as what a hook recorded."""
     if hint.startswith("commit "):
         return hint
     if hint.startswith("this commit: "):

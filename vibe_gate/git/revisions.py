@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.domain.escape import expression
+from vibe_gate.domain.provenance import Commit
 from vibe_gate.errors import IntegrityError, RevisionError, StorageError, UsageError
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.place import Place
@@ -19,7 +20,6 @@ from vibe_gate.git.program import finish
 
 if TYPE_CHECKING:
     from vibe_gate.domain.change import Change
-    from vibe_gate.domain.provenance import Commit
 
 _DEFAULT_BRANCHES = ("main", "master")
 
@@ -333,8 +333,6 @@ def _follows(setting: str) -> bool:
 
 
 def _signed(name: str, author: bytes, committer: bytes, message: str) -> Commit:
-    from vibe_gate.domain.provenance import Commit  # pydantic, which most of git's hooks run without
-
     return Commit(name, *_person(author), _person(committer)[1], message)
 
 

@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from typing import Any, Self, TypeVar
 
     from vibe_gate.domain.gate import Override
-    from vibe_gate.domain.model import Model
     from vibe_gate.domain.provenance import Record
     from vibe_gate.store.log import Lock
 
-    M = TypeVar("M", bound=Model)
+    T = TypeVar("T")
 
 FOLDER = "vibe-gate"
 """Of everything that vibe-gate keeps in the common git directory."""
@@ -300,14 +299,14 @@ class HookRecords(_Table):
     def _select(self, sql: str, *values: str) -> list[Record]:
         from vibe_gate.domain.provenance import Record
 
-        return list(_parsed(Record, self._file.read(sql, *values)))
+        return list(_parsed(Record.from_line, self._file.read(sql, *values)))
 
 
-def _parsed(kind: type[M], rows: Iterable[tuple[str]]) -> Iterator[M]:
+def _parsed(read: Callable[[str], T], rows: Iterable[tuple[str]]) -> Iterator[T]:
     """What the lines say; one that is damaged, or of another version, is skipped."""
     for (line,) in rows:
-        with suppress(ValueError):
-            yield kind.model_validate_json(line)
+        with suppress(ValueError, RecursionError):
+            yield read(line)
 
 
 class Overrides(_Table):
@@ -325,7 +324,7 @@ class Overrides(_Table):
         """Every override, oldest first; damaged ones are skipped: nothing passes by them."""
         from vibe_gate.domain.gate import Override
 
-        return tuple(_parsed(Override, self._file.read("SELECT line FROM overrides ORDER BY id")))
+        return tuple(_parsed(Override.model_validate_json, self._file.read("SELECT line FROM overrides ORDER BY id")))
 
 
 class AnswerCache(_Table):

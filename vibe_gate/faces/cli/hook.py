@@ -7,13 +7,15 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from vibe_gate.domain.gate import HookName
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
 from vibe_gate.faces.cli.dispatch import Command, argument, bug
 from vibe_gate.faces.cli.output import ASCII, emit, is_terminal, now
 from vibe_gate.faces.git_hook.call import Hook, not_reviewed
+
+if TYPE_CHECKING:
+    from vibe_gate.domain.gate import HookName
 
 STAGES = ("pre-commit", "pre-merge-commit", "manual", "commit-msg", "pre-push", "post-commit", "post-rewrite",
           "reference-transaction")  # fmt: skip
@@ -84,7 +86,7 @@ def stage_of(name: HookName, environ: Mapping[str, str]) -> HookName:
     """
     said = environ.get("PREK_HOOK_STAGE", "")
     if name == "pre-commit" and (said == "pre-merge-commit" or (said == "manual" and "GIT_INDEX_FILE" not in environ)):
-        return cast(HookName, said)
+        return cast("HookName", said)
     if name == "pre-commit" and environ.get("GIT_REFLOG_ACTION", "").split()[:1] in (["merge"], ["pull"]):
         return "pre-merge-commit"
     return name

@@ -16,7 +16,7 @@ from rich.console import Console
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.provenance import provenance
+from vibe_gate.domain.provenance import agent_hints
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.dispatch import Command
@@ -283,7 +283,7 @@ def screen(done: Review, environ: Mapping[str, str], then: str = "", why: str = 
 def _advice(done: Review, environ: Mapping[str, str]) -> list[str]:
     """What a person who has no gate of their own should know."""
     own = done.gate is None or done.gate.origin != "built-in"
-    return [] if own or in_ci(environ) or provenance(environ, (), uncommitted=True).decision else [NO_GATE]
+    return [] if own or in_ci(environ) or agent_hints(environ, (), uncommitted=True) else [NO_GATE]
 
 
 REVIEW = Command(

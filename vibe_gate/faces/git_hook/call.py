@@ -8,15 +8,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.gate import HookName
-from vibe_gate.domain.provenance import Record, provenance
+from vibe_gate.domain.provenance import Record, agent_hints
 from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, DefinitionError, GateError, StorageError
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.store import State, open_state
+from vibe_gate.store import open_state
+
+if TYPE_CHECKING:
+    from vibe_gate.domain.gate import HookName
+    from vibe_gate.store import State
 
 PASSED = "vibe-gate/passed"
 """In the common git directory: the git process whose pre-commit hook passed without a judge, and the tree.
@@ -95,7 +98,7 @@ class Hook:
     @property
     def hints(self) -> tuple[str, ...]:
         """Signs in the environment that an agent runs git."""
-        return provenance(self.environ, (), uncommitted=True).hints
+        return agent_hints(self.environ, (), uncommitted=True)
 
 
 def not_reviewed(hook: Hook, error: GateError) -> int:

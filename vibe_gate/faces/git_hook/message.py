@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.provenance import Record, provenance
+from vibe_gate.domain.provenance import Record, agent_hints
 from vibe_gate.errors import INCONCLUSIVE, PASS
 from vibe_gate.faces.git_hook.call import Hook, effect
 from vibe_gate.faces.git_hook.let_through import let_through
@@ -18,7 +18,7 @@ def review_message(hook: Hook) -> int:
         text = _message(hook, repository)
         tree = repository.index_tree()
         before = let_through(hook.state(repository.common_dir).hook_records.about(tree), tree)
-        hinted = provenance({}, (repository.pending_commit(text),), uncommitted=False).decision
+        hinted = bool(agent_hints({}, (repository.pending_commit(text),), uncommitted=False))
         # What a judge answered, or what is known as an agent's without one, no trailer of the message changes.
         said = before is not None and not before.again and (not hinted or before.judged or bool(before.hints))
         settled = said or (before is not None and _was_reported(hook, before, hinted))

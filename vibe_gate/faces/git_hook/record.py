@@ -93,7 +93,7 @@ def _linked(hook: Hook, made: HeadCommit, records: HookRecords) -> Record | None
         return None
     # An agent can commit what a person had reviewed.
     hints = tuple(dict.fromkeys((*seen.hints, *hook.hints)))
-    return seen.model_copy(update={"ts": hook.now, "commit": made.commit, "during": made.during, "hints": hints})
+    return seen._replace(ts=hook.now, commit=made.commit, during=made.during, hints=hints)
 
 
 def _unreviewed(hook: Hook, made: HeadCommit, repository: Repository) -> Record | None:
