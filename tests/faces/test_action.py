@@ -61,7 +61,7 @@ def test_a_failing_pull_request_gets_comment_check_run_summary_and_outputs(made)
     assert out["comment-url"].startswith("http")
     assert Path(out["report"]).read_text() == made.summary
     assert {path.name for path in Path(out["artifact-path"]).iterdir()} == {
-        "summary.json", "receipt.json", "run.json", "events.ndjson", "report.md",
+        "summary.json", "receipt.json", "run.json", "events.ndjson", "report.md", "report.html",
     }  # fmt: skip
     assert json.loads(Path(out["artifact-path"], "summary.json").read_text())["run_id"] == out["run"]
     assert out["artifact-name"].startswith("vibe-gate-4711-1-gate-")
