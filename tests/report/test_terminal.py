@@ -85,7 +85,7 @@ def test_a_whole_screen():
         "  policy  .vibe-gate/gate.toml (modified): needs approval\n"
         "  judge   not judged: src/big.py:1-400 (the budget was reached)\n"
         "  cost    $0.0123 · 12,345 tokens in, 321 out\n"
-        "  bundle  .vibe-artifacts/abcdef0123456789abcdef0123456789abcdef01/20260102T030405.006Z-abc123\n"
+        "  run     20260102T030405.006Z-abc123 · vibe-gate report --open\n"
         "  note    The first note.\n"
         "  next    fix what is marked ✗, then review again"
     )
@@ -216,7 +216,7 @@ def test_an_uncommitted_change_says_so_and_what_comes_next():
             summary(trusted=Trusted(revision="", bootstrap=True)),
             "gate    this change's .vibe-gate/ (the first one; later changes are bound by it)",
         ),
-        (summary(bundle=""), "bundle  none: not recorded"),
+        (summary(bundle=""), "run     not recorded"),
         (summary(files=tuple(changed(f"f{n}") for n in range(5))), "5 files +20 −5 · f0, f1, f2, …"),
         (summary(findings=(finding(path="", line=0),)), "✗ the change  errors-not-swallowed"),
         (

@@ -255,10 +255,10 @@ def _tail(summary: Summary, notes: Sequence[str], then: str) -> list[Row]:
         facts.append(_fact("judge", _unreviewed(summary), "yellow"))
     if not unasked:
         facts.append(_fact("cost", words.cost(summary)))
-    bundle = _fact("bundle", safe(summary.bundle) or "none: not recorded")
+    run = f"{safe(summary.run_id)} · vibe-gate report --open" if summary.bundle else "not recorded"
     told = [*(_fact("note", safe(note)) for note in notes)]
     rows = [Row(0, fact, LABEL) for fact in (*facts, *told)]
-    rows.insert(len(facts), Row(0, bundle, whole=True))
+    rows.insert(len(facts), Row(0, _fact("run", run)))
     return [*rows, Row(0, _fact("next", safe(then) or _next(summary)), LABEL, whole=bool(then))]
 
 
