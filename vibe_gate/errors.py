@@ -22,12 +22,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 PASS = 0
+"""pass, or nothing to review"""
 FAIL = 1
+"""fail"""
 USAGE = 2
+"""usage, or definitions that do not parse"""
 INCONCLUSIVE = 3
+"""not reviewed: inconclusive, or an infrastructure error"""
 POLICY_CHANGED = 4
+"""the change edits the gate's own definitions: needs approval"""
 INTEGRITY = 5
+"""integrity: what was reviewed is not what is there, or a bundle is corrupt"""
 INTERRUPTED = 130
+"""interrupted (Ctrl-C or SIGTERM): nothing was decided"""
 
 
 class GateError(Exception):

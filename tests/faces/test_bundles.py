@@ -18,8 +18,6 @@ from command import Done, on_a_terminal, vibe_gate
 from program import ROOT, git
 from recorded import Kind, begun, recorded
 
-from vibe_gate.faces.cli import dispatch
-from vibe_gate.faces.cli.bundles import command
 from vibe_gate.git import open_repository
 from vibe_gate.report import listing
 from vibe_gate.store import read_bundle
@@ -540,13 +538,3 @@ def test_a_store_that_is_a_link_is_refused(bundles, repo, tmp_path):
     for argv in (("list",), ("show",), ("clean",), ("du",)):
         assert bundles(repo, *argv).returncode == 3
     assert len(runs(tmp_path / "elsewhere")) == 1
-
-
-def test_every_subcommand_and_option_is_documented():
-    text = (ROOT / "docs" / "cli.md").read_text().split("## vibe-gate bundles\n")[1].split("\n## ")[0]
-    for name, subcommand in command.SUBCOMMANDS.items():
-        parser = dispatch.parser(name, subcommand)
-        options = {option for action in parser._actions for option in action.option_strings} - {"-h", "--help"}
-        assert {
-            word for word in (f"bundles {name}", *(f"`{option}" for option in options)) if word not in text
-        } == set()

@@ -42,18 +42,13 @@ OutputForm = Literal["auto", "ruff", "mypy", "pytest", "eslint", "sarif", "gcc",
 
 
 class CommandOptions(Model):
-    """What a criterion may set beside its `command`.
+    """What a criterion may set beside its `command`."""
 
-    `timeout_s`: seconds of wall clock after which it is killed. `unix_sockets`: it may open them. `output`: the form in
-    which it speaks about lines. `new_only`: a failure that the tree before the change has as well does not count.
-    `fix`: what repairs, for people.
-    """
-
-    timeout_s: float = Field(default=DEFAULT_TIMEOUT_S, gt=0, le=86_400)
-    unix_sockets: bool = False
-    output: OutputForm = "auto"
-    new_only: bool = False
-    fix: str = ""
+    timeout_s: float = Field(default=DEFAULT_TIMEOUT_S, gt=0, le=86_400, description="seconds until it is killed")
+    unix_sockets: bool = Field(default=False, description="whether it may open Unix sockets")
+    output: OutputForm = Field(default="auto", description="the form in which it speaks about lines")
+    new_only: bool = Field(default=False, description="whether a failure that the tree before has, too, passes")
+    fix: str = Field(default="", description="the command that repairs, shown to people")
 
 
 class Remark(NamedTuple):

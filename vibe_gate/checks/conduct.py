@@ -54,30 +54,34 @@ NAMED = 3
 
 
 class ToolsOnlyOptions(Model):
-    """`tools`: names of the tools that the agent may use; `*` and `?` as in file names (`mcp__github__*`)."""
+    """Options of `tools-only`."""
 
-    tools: tuple[str, ...]
+    tools: tuple[str, ...] = Field(description="names of tools; `*` and `?` as in file names, such as `mcp__docs__*`")
 
 
 class ToolUsedOptions(Model):
-    """`tool`: the tool that must have been used with success, at least `min` and at most `max` times."""
+    """Options of `tool-used`."""
 
-    tool: str = Field(min_length=1)
-    min: StrictInt = Field(default=1, ge=0)
-    max: StrictInt | None = Field(default=None, ge=0)
+    tool: str = Field(min_length=1, description="the tool's name")
+    min: StrictInt = Field(default=1, ge=0, description="how often at least")
+    max: StrictInt | None = Field(default=None, ge=0, description="how often at most")
 
 
 class CostOptions(Model):
-    """`max_usd`: the most that the agents' turns may cost together, in US dollars."""
+    """Options of `cost-under`."""
 
-    max_usd: float = Field(ge=0)
+    max_usd: float = Field(ge=0, description="US dollars that the agents' turns may cost together")
 
 
 class LogOptions(Model):
-    """`patterns`: regular expressions of what counts as an error; `ignore`: lines that do not count."""
+    """Options of `no-errors-in-logs`."""
 
-    patterns: tuple[RegularExpression, ...] = Field(default=LOG_ERRORS, min_length=1)
-    ignore: tuple[RegularExpression, ...] = ()
+    patterns: tuple[RegularExpression, ...] = Field(
+        default=LOG_ERRORS, min_length=1, description="regular expressions of errors, by default of common loggers"
+    )
+    ignore: tuple[RegularExpression, ...] = Field(
+        default=(), description="regular expressions of lines that do not count"
+    )
 
 
 class Call(Protocol):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileDiff, FileVersion, Side
@@ -120,9 +120,9 @@ _AROUND_CUT = 10_000
 
 
 class Excluding(Model):
-    """Options of a check that looks at files. `exclude`: globs of files that it leaves alone."""
+    """Options of a check that looks at files."""
 
-    exclude: tuple[Glob, ...] = ()
+    exclude: tuple[Glob, ...] = Field(default=(), description="globs of files that it leaves alone")
 
 
 def sentence(text: str, redact: Callable[[str], str] = str) -> str:

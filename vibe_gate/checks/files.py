@@ -34,36 +34,38 @@ NUL_WINDOW = 8000
 
 
 class OnlyPathsOptions(Model):
-    """`paths`: globs; nothing else may change."""
+    """Options of `only-paths`."""
 
-    paths: Globs
+    paths: Globs = Field(description="globs; nothing else may change")
 
 
 class ForbiddenPathsOptions(Excluding):
-    """`paths`: globs of what must not change; `message` replaces ours."""
+    """Options of `forbidden-paths`."""
 
-    paths: Globs
-    message: str = ""
+    paths: Globs = Field(description="globs of what must not change")
+    message: str = Field(default="", description="what to say of a file that changes")
 
 
 class CompanionOptions(Model):
-    """Where a file of `changed` changes, one of `companion` must change too (default: tests)."""
+    """Options of `required-companion`."""
 
-    changed: Globs
-    companion: Globs = ("tests/**", "test/**", *TEST_FILES)
-    message: str = ""
+    changed: Globs = Field(description="globs: if such a file changes ...")
+    companion: Globs = Field(
+        default=("tests/**", "test/**", *TEST_FILES), description="... one of these must change, by default a test"
+    )
+    message: str = Field(default="", description="what to say if none does")
 
 
 class MaxLinesOptions(Excluding):
-    """`max`: added and deleted lines together, binary files aside."""
+    """Options of `max-changed-lines`."""
 
-    max: StrictInt = Field(default=500, ge=0)
+    max: StrictInt = Field(default=500, ge=0, description="added and deleted lines together, binary files aside")
 
 
 class LargeFileOptions(Excluding):
-    """`max_kb`: size of one file after the change, in units of 1,024 bytes."""
+    """Options of `no-large-files`."""
 
-    max_kb: StrictInt = Field(default=500, ge=0)
+    max_kb: StrictInt = Field(default=500, ge=0, description="size of one file, in units of 1,024 bytes")
 
 
 def no_deleted_files(input: CheckInput, options: Excluding, files: Files) -> CheckResult:

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pydantic import Field
+
 from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
     CheckInput,
@@ -168,17 +170,21 @@ MAX_TEST_FILE = 5_000_000
 
 
 class TestOptions(Excluding):
-    """`tests`: globs of the files that are tests (default: the names that common runners look for)."""
+    """Options of checks that keep tests."""
 
     __test__ = False  # pytest would collect the name
 
-    tests: tuple[Glob, ...] = TEST_FILES
+    tests: tuple[Glob, ...] = Field(
+        default=TEST_FILES, description="globs of test files, by default the names that common runners look for"
+    )
 
 
 class SkipOptions(TestOptions):
-    """`allow`: regular expressions; a line that one of them matches may skip (`sys\\.platform`)."""
+    """Options of `no-skipped-tests`."""
 
-    allow: tuple[RegularExpression, ...] = ()
+    allow: tuple[RegularExpression, ...] = Field(
+        default=(), description="regular expressions of lines that may skip, such as `sys\\.platform`"
+    )
 
 
 def no_deleted_tests(input: CheckInput, options: TestOptions, files: Files) -> CheckResult:

@@ -38,17 +38,19 @@ AROUND_SECRET = 200
 
 
 class SecretOptions(Excluding):
-    """`allow`: regular expressions; a value that one of them matches is no secret (test keys)."""
+    """Options of `no-secrets`."""
 
-    allow: tuple[RegularExpression, ...] = ()
+    allow: tuple[RegularExpression, ...] = Field(
+        default=(), description="regular expressions of values that are fine, such as test keys"
+    )
 
 
 class PatternOptions(Excluding):
-    """`pattern`: a regular expression searched in every added line; `message` replaces ours."""
+    """Options of `forbidden-pattern`."""
 
-    pattern: RegularExpression = Field(min_length=1)
-    ignore_case: StrictBool = False
-    message: str = ""
+    pattern: RegularExpression = Field(min_length=1, description="a regular expression, searched in each added line")
+    ignore_case: StrictBool = Field(default=False, description="whether capitals make no difference")
+    message: str = Field(default="", description="what to say of a line that matches")
 
 
 def no_secrets(input: CheckInput, options: SecretOptions, files: Files) -> CheckResult:

@@ -56,20 +56,28 @@ ToolRule = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_*-]{0,
 
 
 class Agent(Model):
-    """One agent. USD and seconds; None takes the gate's own setting. `mcp_servers` names `[mcp.NAME]` of gate.toml."""
+    """One agent. None takes the gate's own setting."""
 
     schema_: Schema = Field(default=1, alias="schema")
-    id: Identifier
-    description: str = ""
-    model: ModelName | None = None
-    system_prompt: str = ""
-    tools: ToolNames = READ_ONLY_TOOLS
-    disallowed_tools: tuple[ToolRule, ...] = ()
-    mcp_servers: tuple[Identifier, ...] = ()
-    max_turns: int | None = Field(default=None, ge=1, le=1000)
-    max_cost_usd: float | None = Field(default=None, gt=0)
-    timeout_s: float | None = Field(default=None, gt=0, le=86_400)
-    isolation: Isolation | None = None
+    id: Identifier = Field(description="The file's name without `.toml`.")
+    description: str = Field(default="", description="For people.")
+    model: ModelName | None = Field(default=None, description="The model that it is (default: the gate's).")
+    system_prompt: str = Field(default="", description="What it is told before its prompt.")
+    tools: ToolNames = Field(default=READ_ONLY_TOOLS, description="What it may use, inside its workspace.")
+    disallowed_tools: tuple[ToolRule, ...] = Field(
+        default=(), description="What it may not, in Claude Code's form: `Bash(git push *)`."
+    )
+    mcp_servers: tuple[Identifier, ...] = Field(default=(), description="Servers of `[mcp.NAME]` in gate.toml.")
+    max_turns: int | None = Field(
+        default=None, ge=1, le=1000, description="Requests in a turn (default: the budget's)."
+    )
+    max_cost_usd: float | None = Field(default=None, gt=0, description="US dollars for one turn (default: the run's).")
+    timeout_s: float | None = Field(
+        default=None, gt=0, le=86_400, description="Seconds of wall clock for one turn (default: the run's)."
+    )
+    isolation: Isolation | None = Field(
+        default=None, description="Where it works (default: `clone` if it can write, else `none`)."
+    )
 
     @property
     def writes(self) -> bool:

@@ -28,12 +28,14 @@ Reason = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern
 class Suppression(Model):
     """One entry of suppressions.toml: a finding by fingerprint, or what a criterion finds at some paths."""
 
-    finding: Annotated[str, StringConstraints(pattern=FINGERPRINT)] | None = None
-    criterion: Identifier | None = None
-    paths: tuple[Glob, ...] = ()
-    reason: Reason
-    by: str = ""
-    expires: date | None = None
+    finding: Annotated[str, StringConstraints(pattern=FINGERPRINT)] | None = Field(
+        default=None, description="The fingerprint of one finding."
+    )
+    criterion: Identifier | None = Field(default=None, description="What this criterion finds (default: any).")
+    paths: tuple[Glob, ...] = Field(default=(), description="Globs: what is found in these files.")
+    reason: Reason = Field(description="Why.")
+    by: str = Field(default="", description="Who decided.")
+    expires: date | None = Field(default=None, description="The last day on which it holds (default: for ever).")
 
     @model_validator(mode="after")
     def _says_what(self) -> Suppression:
@@ -59,7 +61,7 @@ class SuppressionsFile(Model):
     """`.vibe-gate/suppressions.toml`."""
 
     schema_: Schema = Field(alias="schema")
-    suppression: tuple[Suppression, ...] = ()
+    suppression: tuple[Suppression, ...] = Field(default=(), description="What is ignored.")
 
 
 DEFAULT_MODEL = "claude-sonnet-5"
@@ -78,64 +80,64 @@ HookName = Literal["pre-commit", "pre-merge-commit", "pre-push", "commit-msg", "
 class Scope(Model):
     """More rubrics where paths match."""
 
-    paths: tuple[Glob, ...] = Field(min_length=1)
-    rubrics: tuple[Identifier, ...] = Field(min_length=1)
+    paths: tuple[Glob, ...] = Field(min_length=1, description="Globs: if any changed path, old or new, matches ...")
+    rubrics: tuple[Identifier, ...] = Field(min_length=1, description="... these rubrics apply too, each once.")
 
 
 class Budget(Model):
-    """Ceilings of one run. USD; turns are model requests per session; seconds of wall clock."""
+    """Limits. A run that reaches one has a partial verdict that lists what was not reviewed."""
 
-    max_cost_usd: float = Field(default=0.50, gt=0)
-    per_day_usd: float | None = Field(default=None, gt=0)
-    max_turns: int = Field(default=20, ge=1, le=1000)
-    deadline_s: float = Field(default=300, gt=0, le=86_400)
+    max_cost_usd: float = Field(default=0.50, gt=0, description="US dollars for the model, in one run.")
+    per_day_usd: float | None = Field(default=None, gt=0, description="US dollars a day, over all runs (default: any).")
+    max_turns: int = Field(default=20, ge=1, le=1000, description="Requests to the model in one session.")
+    deadline_s: float = Field(default=300, gt=0, le=86_400, description="Seconds of wall clock for the run.")
 
 
 class HookRule(Model):
-    """When a git hook's stage asks the judge."""
+    """What a git hook's stage does. Checks run at every stage."""
 
-    judge: JudgeWhen = "agent-authored"
+    judge: JudgeWhen = Field(default="agent-authored", description="Whether the judge is asked there.")
 
 
 class On(Model):
     """What a local hook does with an outcome; CI always blocks."""
 
-    inconclusive: Literal["pass", "warn", "block"] = "warn"
+    inconclusive: Literal["pass", "warn", "block"] = Field(default="warn", description="If a run was not decided.")
 
 
 class Retention(Model):
-    """How long bundles stay. Days by recorded time; MB of free disk to keep."""
+    """How long bundles stay."""
 
-    max_age_days: float = Field(default=30, ge=0)
-    min_free_disk_mb: float = Field(default=1000, ge=0)
+    max_age_days: float = Field(default=30, ge=0, description="Days, by the time that the run recorded.")
+    min_free_disk_mb: float = Field(default=1000, ge=0, description="Megabytes of disk to keep free.")
 
 
 class ModelChoice(Model):
-    """Which language model is asked where a rubric names none."""
+    """Which language model is asked."""
 
-    default: ModelName = DEFAULT_MODEL
+    default: ModelName = Field(default=DEFAULT_MODEL, description="If a rubric or agent names none.")
 
 
 class Policy(Model):
-    """Globs whose change blocks until approved, or warns; each replaces its default list."""
+    """Changes that need approval, or get a warning. Each list replaces its default; names match in any case."""
 
-    block: tuple[Glob, ...] = POLICY_BLOCK
-    warn: tuple[Glob, ...] = POLICY_WARN
+    block: tuple[Glob, ...] = Field(default=POLICY_BLOCK, description="Exit code 4 until a human approves.")
+    warn: tuple[Glob, ...] = Field(default=POLICY_WARN, description="A warning finding.")
 
 
 class Trust(Model):
-    """How must-criteria of a judge without calibration bind."""
+    """How a judge without calibration counts. Not in effect yet."""
 
-    uncalibrated: Literal["block", "advise"] = "block"
+    uncalibrated: Literal["block", "advise"] = Field(default="block", description="Whether its `must` questions block.")
 
 
 class McpServer(Model):
-    """`[mcp.NAME]`: a program that speaks MCP, or its address. `env`: names of variables that it is given."""
+    """A server for agents that list its name: a program, or an address."""
 
-    command: str | None = None
-    args: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
-    url: str | None = None
+    command: str | None = Field(default=None, description="This or `url`: the program, which speaks MCP on stdio.")
+    args: tuple[str, ...] = Field(default=(), description="The program's arguments.")
+    env: tuple[str, ...] = Field(default=(), description="Names of the variables that the program is given.")
+    url: str | None = Field(default=None, description="The address of a server, `http://` or `https://`.")
 
     @model_validator(mode="after")
     def _is_one_of_both(self) -> McpServer:
@@ -149,26 +151,26 @@ class McpServer(Model):
 
 
 class AgentRule(Model):
-    """`[agent]`. `allow_unwalled`: run agents with isolation "sandbox" where the kernel offers no wall."""
+    """How agents are walled in."""
 
-    allow_unwalled: bool = False
+    allow_unwalled: bool = Field(default=False, description='Run `isolation = "sandbox"` on a kernel without a wall.')
 
 
 class GateFile(Model):
     """`gate.toml` as written."""
 
     schema_: Schema = Field(alias="schema")
-    rubrics: tuple[Identifier, ...] = ()
-    scope: tuple[Scope, ...] = ()
+    rubrics: tuple[Identifier, ...] = Field(default=(), description="Rubrics for every change, in this order.")
+    scope: tuple[Scope, ...] = Field(default=(), description="More rubrics for changes of matching paths.")
     budget: Budget = Budget()
-    hooks: dict[HookName, HookRule] = Field(default_factory=dict)
+    hooks: dict[HookName, HookRule] = Field(default_factory=dict, description="By stage, what a git hook does.")
     on: On = On()
     retention: Retention = Retention()
     model: ModelChoice = ModelChoice()
     policy: Policy = Policy()
     trust: Trust = Trust()
     agent: AgentRule = AgentRule()
-    mcp: dict[Identifier, McpServer] = Field(default_factory=dict)
+    mcp: dict[Identifier, McpServer] = Field(default_factory=dict, description="By name, servers for agents.")
 
 
 Origin = Literal["trusted", "bootstrap", "built-in"]

@@ -55,28 +55,29 @@ def _argument(word: str) -> str:
 
 
 ModelName = Annotated[str, AfterValidator(model_name)]
-Schema = Annotated[int, Field(ge=1, le=1)]
-"""The version of a definition's format."""
+Schema = Annotated[int, Field(ge=1, le=1, description="The format's version. A higher one asks for a newer vibe-gate.")]
 
 Sight = Literal["message"]
-"""What of the author's prose a rubric may ask to see; withheld otherwise."""
 
 
 class Criterion(Model):
     """One binary question, asked so that "yes" passes, or one deterministic check."""
 
-    id: Identifier
-    kind: Literal["judge", "check"]
-    must: bool = False
-    weight: float = Field(default=1, gt=0, le=1000)
-    question: str | None = None
-    good: str | None = None
-    bad: str | None = None
-    paths: tuple[Glob, ...] = ()
-    check: str | None = None
-    command: tuple[Annotated[str, AfterValidator(_argument)], ...] | None = None
-    options: dict[str, Any] = Field(default_factory=dict)
-    """Settings of the check, validated by the check's own options (see domain.checks)."""
+    id: Identifier = Field(description="Names the criterion in findings; once in a rubric.")
+    kind: Literal["judge", "check"] = Field(description="A model answers, or deterministic code.")
+    must: bool = Field(default=False, description="A fail blocks whatever the score.")
+    weight: float = Field(default=1, gt=0, le=1000, description="What it counts in the score.")
+    question: str | None = Field(default=None, description='Of a judge: one question that "yes" passes.')
+    good: str | None = Field(default=None, description="Of a judge: an example that passes.")
+    bad: str | None = Field(default=None, description="Of a judge: an example that fails.")
+    paths: tuple[Glob, ...] = Field(
+        default=(), description="Globs: only these files are looked at. A rename counts under both names."
+    )
+    check: str | None = Field(default=None, description="Of a check, this or `command`: the name of a built-in check.")
+    command: tuple[Annotated[str, AfterValidator(_argument)], ...] | None = Field(
+        default=None, description="Of a check: a program and its arguments, run in an export of the reviewed tree."
+    )
+    options: dict[str, Any] = Field(default_factory=dict, description="The check's own settings.")
 
     @model_validator(mode="after")
     def require_agreement(self) -> Criterion:
@@ -111,14 +112,19 @@ class Rubric(Model):
     """A named set of criteria with a threshold."""
 
     schema_: Schema = Field(alias="schema")
-    id: Identifier
-    pass_threshold: float = Field(default=0.7, ge=0, le=1)
-    min_coverage: float = Field(default=0.5, ge=0, le=1)
-    """Least share of the applicable weight that must be decided, else inconclusive."""
-    votes: int = Field(default=1, ge=1, le=9)
-    model: ModelName | None = None
-    sees: tuple[Sight, ...] = ()
-    criterion: tuple[Criterion, ...] = Field(min_length=1)
+    id: Identifier = Field(description="The file's name without `.toml`.")
+    pass_threshold: float = Field(
+        default=0.7, ge=0, le=1, description="Least score: weight that passed / weight that was decided."
+    )
+    min_coverage: float = Field(
+        default=0.5, ge=0, le=1, description="Least share of the weight that must be decided, else inconclusive."
+    )
+    votes: int = Field(
+        default=1, ge=1, le=9, description="How often each question is asked, until the outcome cannot change."
+    )
+    model: ModelName | None = Field(default=None, description="The model for this rubric (default: the gate's).")
+    sees: tuple[Sight, ...] = Field(default=(), description="What of the author's prose the judge is shown, too.")
+    criterion: tuple[Criterion, ...] = Field(min_length=1, description="The questions and checks.")
 
     @model_validator(mode="after")
     def _ids_are_unique(self) -> Rubric:

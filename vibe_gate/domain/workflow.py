@@ -44,30 +44,40 @@ _WORDS = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "str
 class UntilRule(Model):
     """Repeat the stage until its rubrics pass on what it made."""
 
-    rubrics: tuple[Identifier, ...] = Field(min_length=1)
-    max_iterations: int = Field(default=3, ge=1, le=100)
+    rubrics: tuple[Identifier, ...] = Field(min_length=1, description="Rubrics that must pass.")
+    max_iterations: int = Field(default=3, ge=1, le=100, description="How often the agent works at most.")
 
 
 class StageRule(Model):
-    """One `[[stage]]`: an agent with a prompt, or rubrics. `when`: `STAGE.CONDITION`, or a list of which all must hold.
+    """An agent with a prompt, or rubrics. It is skipped if too few of `needs` passed, or if `when` does not hold."""
 
-    A stage begins when each of its `needs` has ended or was skipped. `join`: how many of them must have passed, where
-    one that `when` names counts whatever its outcome; too few, or a condition that does not hold, and it is skipped.
-    `context` names stages whose results are handed over.
-    """
-
-    id: Identifier
-    agent: Identifier | None = None
-    rubrics: tuple[Identifier, ...] = ()
-    prompt: str | None = None
-    prompt_file: str | None = None
-    prompt_command: tuple[str, ...] | None = None
-    images: Annotated[tuple[str, ...], Field(max_length=20)] = ()
-    context: tuple[Identifier, ...] = ()
-    needs: tuple[Identifier, ...] = ()
-    when: Annotated[tuple[str, ...], BeforeValidator(_as_list), WithJsonSchema(_WORDS)] = ()
-    join: Annotated[Literal["all", "any"] | int, BeforeValidator(_join)] = "all"
-    until: UntilRule | None = None
+    id: Identifier = Field(description="Names the stage; once in a workflow.")
+    agent: Identifier | None = Field(default=None, description="This or `rubrics`: the agent that works.")
+    rubrics: tuple[Identifier, ...] = Field(
+        default=(), description="This or `agent`: checks and judges of the change as it is by then."
+    )
+    prompt: str | None = Field(default=None, description="One of three for an agent: what it is asked.")
+    prompt_file: str | None = Field(default=None, description="One of three: the path of a file that has the prompt.")
+    prompt_command: tuple[str, ...] | None = Field(
+        default=None, description="One of three: a command that prints the prompt; it runs behind the wall."
+    )
+    images: Annotated[tuple[str, ...], Field(max_length=20)] = Field(
+        default=(), description="Paths of png, jpeg, gif or webp files of at most 5,000,000 bytes, shown to the agent."
+    )
+    needs: tuple[Identifier, ...] = Field(
+        default=(), description="Stages that must have ended, or were skipped, before it begins."
+    )
+    join: Annotated[Literal["all", "any"] | int, BeforeValidator(_join)] = Field(
+        default="all",
+        description="How many of `needs` must have passed; one that `when` names counts whatever its outcome.",
+    )
+    when: Annotated[tuple[str, ...], BeforeValidator(_as_list), WithJsonSchema(_WORDS)] = Field(
+        default=(), description="`STAGE.passed`, or another outcome; of several all must hold."
+    )
+    context: tuple[Identifier, ...] = Field(
+        default=(), description="Stages whose last message, todos, patch and verdict the agent is given."
+    )
+    until: UntilRule | None = Field(default=None, description="Repeats an agent.")
 
     @property
     def conditions(self) -> tuple[tuple[str, str], ...]:
@@ -83,12 +93,14 @@ class StageRule(Model):
 
 
 class WorkflowFile(Model):
-    """`workflows/ID.toml` as written. `timeout_s`: wall clock of a run, in place of the budget's deadline."""
+    """`workflows/ID.toml` as written."""
 
     schema_: Schema = Field(alias="schema")
-    id: Identifier
-    timeout_s: float | None = Field(default=None, gt=0, le=86_400)
-    stage: tuple[StageRule, ...] = Field(min_length=1, max_length=MAX_STAGES)
+    id: Identifier = Field(description="The file's name without `.toml`.")
+    timeout_s: float | None = Field(
+        default=None, gt=0, le=86_400, description="Seconds of wall clock for a run (default: the budget's)."
+    )
+    stage: tuple[StageRule, ...] = Field(min_length=1, max_length=MAX_STAGES, description="The stages.")
 
 
 @dataclass(frozen=True, slots=True)

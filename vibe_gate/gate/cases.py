@@ -35,12 +35,14 @@ SIDES = ("before", "after")
 
 
 class CaseFile(Model):
-    """`case.toml`. `outcome` is the rubric's, `expect` the criteria's by id; what neither names is not compared."""
+    """`case.toml`: how a rubric must answer. What neither `outcome` nor `expect` names is not compared."""
 
     schema_: Schema = Field(alias="schema")
-    rubric: Identifier
-    outcome: Literal["pass", "fail", "inconclusive"] | None = None
-    expect: dict[Identifier, Literal["pass", "fail", "abstain", "not_applicable"]] = Field(default_factory=dict)
+    rubric: Identifier = Field(description="The rubric that is asked.")
+    outcome: Literal["pass", "fail", "inconclusive"] | None = Field(default=None, description="The rubric's outcome.")
+    expect: dict[Identifier, Literal["pass", "fail", "abstain", "not_applicable"]] = Field(
+        default_factory=dict, description="By id, outcomes of criteria. Without `outcome` at least one."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ def json_schema(name: str) -> str:
     """The schema of one of MODELS, as JSON text. Editors see keys, types and names; `config check` sees more."""
     schema = MODELS[name].model_json_schema(by_alias=True)
     if name == "rubric":
-        checks = {"type": "string", "enum": sorted(CHECKS.keys() - {"command"})}
-        schema["$defs"]["Criterion"]["properties"]["check"] = checks
+        check = schema["$defs"]["Criterion"]["properties"]["check"]
+        check |= {"anyOf": [{"type": "string", "enum": sorted(CHECKS.keys() - {"command"})}]}
     if name == "agent":  # in Python it may be left out
         schema["required"].append("schema")
     return json.dumps({"$schema": GenerateJsonSchema.schema_dialect, **schema}, indent=2) + "\n"

@@ -40,7 +40,12 @@ _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("what to review (default: HEAD to the working tree)")
-    what.add_argument("revision", nargs="*", metavar="REV | A..B | A...B", help="REV: from REV to the working tree")
+    what.add_argument(
+        "revision",
+        nargs="*",
+        metavar="REV | A..B | A...B",
+        help="from REV to the working tree, or a range as of git diff",
+    )
     what.add_argument("--staged", action="store_true", help="the index against HEAD")
     what.add_argument("--commit", metavar="REV", help="one commit against its first parent")
     what.add_argument("--base", metavar="REV", help="the trusted base revision; definitions are read there")

@@ -193,7 +193,9 @@ examples:
             ),
             _copied(newest=True),
         ),
-        "rename": Command("give a session another title", (ID, argument("title", metavar="TITLE"), JSON), _rename),
+        "rename": Command(
+            "give a session another title", (ID, argument("title", metavar="TITLE", help="the new one"), JSON), _rename
+        ),
         "delete": Command("delete a session for good", (ID, JSON), _delete),
         "migrate": Command(
             "take over a session of the older form, one JSON file; twice is once",

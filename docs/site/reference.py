@@ -1,0 +1,233 @@
+"""The parts of the documentation that the code says itself: arguments, keys, checks, documents, exit codes.
+
+python docs/site/reference.py            print where a page says anything else than the code; exit code 1 if one does
+python docs/site/reference.py --write    write it into the pages, between `<!-- reference: NAME -->` and the next
+                                         `<!-- /reference -->`
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import json
+import re
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from vibe_gate import errors
+from vibe_gate.checks import CHECKS
+from vibe_gate.domain.event import Event, Graph
+from vibe_gate.domain.model import Model
+from vibe_gate.domain.rubric import IDENTIFIER
+from vibe_gate.domain.summary import Summary
+from vibe_gate.faces.cli import dispatch
+from vibe_gate.gate.schema import MODELS, json_schema
+from vibe_gate.sessions import SessionMeta
+from vibe_gate.store.captures import CaptureMeta
+from vibe_gate.store.turn_summary import TurnSummary
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS: tuple[type[Model], ...] = (Summary, Event, Graph, TurnSummary, CaptureMeta, SessionMeta)
+"""What a bundle, a capture and a session hold as JSON."""
+
+MOST_WORDS = 12
+"""Of an enumeration that is written out as a type."""
+
+_BLOCK = re.compile(r"(?<=<!-- reference: )(?P<name>[^>\n]+)(?P<open> -->\n)(?P<text>.*?)(?=<!-- /reference -->)", re.S)
+_COMMANDS = (*dispatch.COMMANDS, *dispatch.MACHINE_COMMANDS)
+
+
+def blocks() -> dict[str, str]:
+    """Every part by its name, as Markdown."""
+    made = {"commands": _commands(), "checks": _checks(), "exit codes": _exit_codes(), "errors": _errors()}
+    for name in _COMMANDS:
+        made |= {f"command {each}": _arguments(parser) for each, parser in _parsers(name)}
+    for name in MODELS:
+        schema = json.loads(json_schema(name))
+        made |= {f"keys {title}": _keys(one, schema) for title, one in _objects(schema)}
+    made |= {f"document {kind.__name__}": _document(kind) for kind in DOCUMENTS}
+    return made
+
+
+def main(argv: list[str]) -> int:
+    """Compare the pages with the code, or write them. 1: a page differs, or lacks a part that the code has."""
+    wanted, left, differs = blocks(), set(blocks()), False
+    for page in PAGES:
+        text = page.read_text()
+        for match in _BLOCK.finditer(text):
+            if match["name"] not in wanted:
+                print(f"{page.relative_to(ROOT)}: there is no part {match['name']!r}")
+                differs = True
+            left.discard(match["name"])
+        new = _BLOCK.sub(lambda match: f"{match['name']}{match['open']}{wanted.get(match['name'], '')}", text)
+        if new != text and argv == ["--write"]:
+            page.write_text(new)
+        elif new != text:
+            differs = True
+            print(
+                *difflib.unified_diff(text.splitlines(), new.splitlines(), str(page), "the code", lineterm=""), sep="\n"
+            )
+    for name in sorted(left):
+        print(f"no page has <!-- reference: {name} -->")
+    if differs and argv != ["--write"]:
+        print("Write the pages anew: python docs/site/reference.py --write")
+    return int(differs or bool(left))
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def _parsers(name: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """The parser of a command, or those of its subcommands."""
+    parser = dispatch.parser(name, dispatch.command(name))
+    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not groups:
+        yield name, parser
+    for group in groups:
+        yield from ((f"{name} {each}", one) for each, one in group.choices.items())
+
+
+def _commands() -> str:
+    rows = ((f"[`{name}`](#vibe-gate-{name})", dispatch.command(name).summary) for name in dispatch.COMMANDS)
+    planned = ", ".join(f"`{name}`" for name in dispatch.PLANNED)
+    later = f"\nNot part of this version yet: {planned}; they say so, with exit 2.\n" if planned else ""
+    return _table(("command", "what it does"), rows) + later
+
+
+def _arguments(parser: argparse.ArgumentParser) -> str:
+    """The usage of a command, and what each of its arguments means."""
+    usage = parser.format_usage().removeprefix("usage: ").replace(" [-h]", "").replace("\n" + " " * 7, "\n")
+    rows = [
+        (_named(action), (action.help or "").strip())
+        for action in parser._actions
+        if not isinstance(action, argparse._HelpAction) and action.help != argparse.SUPPRESS
+    ]
+    return f"```text\n{usage}```\n" + ("\n" + _table(("argument", "meaning"), rows) if rows else "")
+
+
+def _named(action: argparse.Action) -> str:
+    value = str(action.metavar or "|".join(map(str, action.choices or ())))
+    value = f"[{value}]" if action.nargs == "?" else f"{value} ..." if action.nargs == "+" else value
+    return ", ".join(f"`{option} {value}`".replace(" `", "`") for option in action.option_strings) or f"`{value}`"
+
+
+def _objects(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of a schema by the names of their models, the document itself first."""
+    yield schema["title"], schema
+    yield from ((name, one) for name, one in schema.get("$defs", {}).items() if "properties" in one)
+
+
+def _keys(one: dict[str, Any], schema: dict[str, Any]) -> str:
+    """The keys of a table in a definition."""
+    rows = []
+    for name, key in one.get("properties", {}).items():
+        inner = schema.get("$defs", {}).get(key.get("$ref", "").rpartition("/")[2], {})
+        meaning = key.get("description") or " ".join(inner.get("description", "").split())
+        default = "required" if name in one.get("required", ()) else _default(key)
+        rows.append((f"`{name}`", _type(key, schema), default, meaning))
+    return _table(("key", "type", "default", "meaning"), rows)
+
+
+def _document(kind: type[Model]) -> str:
+    """A document and the objects in it, each with its keys."""
+    schema = kind.model_json_schema(by_alias=True, mode="serialization")
+    parts = []
+    for title, one in _objects(schema):
+        rows = [(f"`{name}`", _type(key, schema, names=True)) for name, key in one["properties"].items()]
+        heading = f"#### {title}\n\n" if one is not schema else ""
+        about = textwrap.fill(" ".join(one.get("description", "").split()), 120, break_on_hyphens=False)
+        parts.append(f"{heading}{about}\n\n{_table(('key', 'type'), rows)}")
+    return "\n" + "\n".join(parts) + "\n"
+
+
+def _default(key: dict[str, Any]) -> str:
+    default = key.get("default")
+    if default in (None, [], {}, "") or isinstance(default, dict):
+        return ""
+    values = default if isinstance(default, list) else [default]
+    texts = (f"{value:g}" if isinstance(value, float) else value for value in values)
+    return ", ".join(f"`{text if isinstance(text, str) else json.dumps(text)}`" for text in texts)
+
+
+def _type(key: dict[str, Any], schema: dict[str, Any], *, names: bool = False) -> str:
+    """The type of a value in words; with `names` an object has its own."""
+    if "$ref" in key:
+        name = key["$ref"].rpartition("/")[2]
+        if "properties" not in schema["$defs"][name]:
+            return _type(schema["$defs"][name], schema, names=names)
+        return f"[{name}](#{name.lower()})" if names else "table"
+    if "anyOf" in key or "oneOf" in key:
+        kinds = (_type(one, schema, names=names) for one in key.get("anyOf") or key["oneOf"])
+        return " or ".join(dict.fromkeys(kind for kind in kinds if names or kind != "null"))
+    words = key.get("enum") or ([key["const"]] if "const" in key else [])
+    if words and len(words) <= MOST_WORDS:
+        return ", ".join(f"`{word}`" for word in words)
+    if key.get("type") == "array":
+        return f"array of {_plural(_type(key.get('items', {}), schema, names=names))}"
+    if key.get("type") == "object":
+        inner = next(iter(key.get("patternProperties", {}).values()), key.get("additionalProperties"))
+        return f"{_plural(_type(inner, schema, names=names))} by name" if isinstance(inner, dict) else "table"
+    if key.get("type") in ("integer", "number"):
+        return _number(key)
+    if key.get("pattern") == IDENTIFIER:
+        return "id"
+    kind = key.get("format") or key.get("type") or "anything"
+    return {"boolean": "true or false", "string": "text"}.get(kind, kind)
+
+
+def _plural(kind: str) -> str:
+    return f"{kind}s" if kind in ("table", "id", "number", "whole number") else kind
+
+
+def _number(key: dict[str, Any]) -> str:
+    low, high = key.get("minimum"), key.get("maximum")
+    if low is not None and high is not None:
+        return f"{low} to {high}" if low != high else f"{low}"
+    kind = "whole number" if key["type"] == "integer" else "number"
+    kind += f" > {key['exclusiveMinimum']}" if "exclusiveMinimum" in key else ""
+    return kind + (f", at least {low}" if low else "") + (f", at most {high}" if high is not None else "")
+
+
+def _checks() -> str:
+    rows = []
+    for name, check in CHECKS.items():
+        schema = check.options.model_json_schema(by_alias=True)
+        options = []
+        for option, key in schema.get("properties", {}).items():
+            told = "required" if option in schema.get("required", ()) else _default(key)
+            told = "" if isinstance(key.get("default"), list) else f" ({told})" if told else ""
+            options.append(f"`{option}`{told}" + (f": {key['description']}" if option != "exclude" else ""))
+        options.sort(key="`exclude`".__eq__)
+        rows.append((f"`{name}`", check.summary, "; ".join(options)))
+    return _table(("check", "a pass says", "options"), rows)
+
+
+def _exit_codes() -> str:
+    """The constants of `errors`, with what stands below each."""
+    body = ast.parse(Path(errors.__file__).read_text()).body
+    rows = [
+        (str(ast.literal_eval(constant.value)), str(ast.literal_eval(below.value)))
+        for constant, below in pairwise(body)
+        if isinstance(constant, ast.Assign) and isinstance(below, ast.Expr)
+    ]
+    return _table(("exit code", "meaning"), rows)
+
+
+def _errors() -> str:
+    kinds = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, errors.GateError)]
+    return _table(
+        ("error", "exit code", "raised when"),
+        [(f"`{kind.__name__}`", str(kind.exit_code), (kind.__doc__ or "").partition("\n")[0]) for kind in kinds],
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
