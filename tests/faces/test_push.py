@@ -144,7 +144,7 @@ def test_the_rule_of_commit_msg_is_its_own(judging, rule, asked):
     ("module", "line", "said", "kind"),
     [
         ("faces/git_hook/reviewing.py", "raise ZeroDivisionError('oh')\n", "this is a bug", ["not-reviewed"]),
-        ("domain/model.py", "import pydantic_that_is_gone\n", "missing or broken", []),
+        ("domain/provenance.py", "import something_that_is_gone\n", "missing or broken", []),
     ],
 )
 def test_a_bug_warns_loudly_is_recorded_if_it_can_be_and_stops_nobody_unless_strict(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,7 +33,7 @@ _ELSEWHERE = expression(r"(?!(file|ext|fd):)[^/]+:")
 
 
 class HeadCommit(NamedTuple):
-    """The commit just made. `before` is the tree HEAD had until then (the empty tree at first), `old` its commit.
+    """The commit just made. `before` is the tree HEAD had until then (the empty tree at first).
 
     `during` is what git says that it was in the middle of: anybody can make it say so, by a folder or a variable.
     """
@@ -40,7 +41,6 @@ class HeadCommit(NamedTuple):
     commit: str
     tree: str
     before: str
-    old: str
     during: Operation
 
 
@@ -83,7 +83,15 @@ class HookQueries(Revisions):
         said = self._git.run("-c", "log.showSignature=false", "log", "-g", "-1", "--format=%gs", "HEAD").line
         action = _ACTIONS.get(said.partition(":")[0].partition(" ")[0], "")
         under_way = next((does for name, does in _UNDER_WAY if (self._place.git_dir / name).exists()), action)
-        return HeadCommit(commit, self.tree_of(commit), self.tree_of(old), old, under_way)
+        return HeadCommit(commit, self.tree_of(commit), self.tree_of(old), under_way)
+
+    def rebased(self) -> list[HeadCommit]:
+        """What the rebase that is under way has made until now, oldest first; [] outside of one."""
+        with suppress(OSError):
+            onto = (self._place.git_dir / "rebase-merge" / "onto").read_text("ascii").strip()
+            made = reversed(self.span(onto, "HEAD"))
+            return [self._rebased(commit) for commit in made]
+        return []
 
     def remote_tips(self, url: str) -> list[str]:
         """Tips of the remote-tracking branches of remotes with this URL, and of those on another machine.
@@ -122,6 +130,9 @@ class HookQueries(Revisions):
         asked = "".join(f"{name}:{folder}\n" for name in names).encode()
         types = self._git.run("cat-file", "--batch-check=%(objecttype)", stdin=asked).line.split("\n")
         return {name for name, kind in zip(names, types, strict=False) if kind == "tree"}
+
+    def _rebased(self, commit: str) -> HeadCommit:
+        return HeadCommit(commit, self.tree_of(commit), self.tree_of(self.first_parent(commit)), "rebase")
 
     def _name(self, revision: str) -> str:
         return self._git.run("rev-parse", "--verify", "--quiet", "--end-of-options", revision).line

@@ -7,7 +7,7 @@ Asks the git program alone, in the folder and the environment in which git runs 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,10 +110,10 @@ class Updates:
         """Whether `git am` is running."""
         return (self.git_dir / "rebase-apply" / "applying").exists()
 
-    def is_made_by_git(self, commit: str) -> bool:
-        """Whether git made a commit, which refs may know by now, by itself of the other known commits."""
-        shown = self._asked("-c", "log.showSignature=false", "log", "--max-count=1", f"--format={_FIELDS}", commit)
-        return commit in self.by_itself(self._parsed(shown))
+    def made_by_git(self, commits: Sequence[str]) -> set[str]:
+        """Those of the commits, which refs may know by now, that git made by itself of the other known commits."""
+        shown = self._asked("-c", "log.showSignature=false", "log", "--no-walk", f"--format={_FIELDS}", *commits)
+        return self.by_itself(self._parsed(shown))
 
     def by_itself(
         self, new: list[NewCommit], trees_before: Callable[[str], set[str]] = lambda tree: {tree}

@@ -3,7 +3,8 @@
 They are small sh scripts, because sh starts in a tenth of Python's time. With nothing staged git and sh answer alone;
 settings that could hide a staged change are switched off for that look. After a review without a judge Python leaves
 `passed` for the next hooks of the same git process (`reviewing.py`): commit-msg then only looks for words that name an
-agent, and post-commit whether the commit has the tree that was reviewed. Every other commit is looked at by Python.
+agent, and post-commit whether the commit has the tree that was reviewed. Every other commit is looked at by Python,
+those of a person's rebase by one start at its end.
 """
 
 from __future__ import annotations
@@ -75,6 +76,14 @@ if [ "$tree" ]; then
   if [ $? -eq 1 ]; then exit 0; fi
 fi
 """
+
+_REBASING = """\
+git_dir=${{GIT_DIR:-.git}}
+if [ -z "{agents}" ] && [ -f "$git_dir/rebase-merge/onto" ] && read -r head <"$git_dir/HEAD" &&
+  [ "${{head#ref:}}" = "$head" ]
+then exit 0; fi
+"""
+"""A person's rebase is on no branch. At its end post-rewrite looks at all that it made: one start of Python for all."""
 
 _SETTLED = """\
 set -- $(git --no-replace-objects rev-parse 'HEAD^{{tree}}' 'HEAD@{{1}}^{{tree}}' 'HEAD^@' 2>/dev/null)
@@ -315,7 +324,7 @@ def script(name: str, state: str) -> bytes:
         "pre-commit": [_CHAIN, _IDLE, _FIND, _RUN],
         "pre-merge-commit": [_CHAIN, _FIND, _RUN],
         "commit-msg": [_CHAIN, _PASSED, _MESSAGE, _IDLE, _FIND, _RUN],
-        "post-commit": [_CHAIN, _PASSED, _SETTLED, _FIND, _RUN],
+        "post-commit": [_CHAIN, _REBASING, _PASSED, _SETTLED, _FIND, _RUN],
         "pre-push": [_CHAIN_WITH_INPUT, _FIND, _RUN_WITH_INPUT],
         "post-rewrite": [_CHAIN_WITH_INPUT, _FIND, _RUN_WITH_INPUT],
         TRANSACTION: [_CHAIN_WITH_INPUT, _TRANSACTION],

@@ -9,12 +9,11 @@ Python only where an agent moves a branch to a commit that no ref has yet. It mu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Record
 from vibe_gate.errors import PASS, GateError
@@ -45,27 +44,29 @@ def after_commit(hook: Hook) -> int:
     """Link the commit to the review of its tree, or record that no hook let it through."""
     try:
         with open_repository(hook.start, hook.environ) as repository:
-            _settle(hook, repository, repository.head_commit())
+            _settle(hook, repository, [repository.head_commit()])
     except GateError as error:
         return _only_say(hook, error)
     return PASS
 
 
-def _settle(hook: Hook, repository: Repository, made: HeadCommit) -> None:
+def _settle(hook: Hook, repository: Repository, commits: Sequence[HeadCommit]) -> None:
     records = hook.state(repository.common_dir).hook_records
-    record = _linked(hook, made, records) or _unreviewed(hook, made, repository)
-    if record is None:
-        return
-    # The hook of the message may only have repeated what the one before it was answered.
-    runs = dict.fromkeys(seen.run for seen in records.about(made.tree) if seen.tree == made.tree and not seen.blocked)
-    records.append(record)
-    for run in runs if record.run else ():
-        if unshared := share_run(repository, run, made.tree, made.commit):
-            hook.say(f"vibe-gate: its receipt was not added to git notes: {safe(unshared)}")
-    if record.kind == "bypassed" and not record.during:  # of git's own picks and reverts `verify` speaks, once
-        how = record.reason or "no hook let its tree through"
-        says = "`vibe-gate verify` says whether its change was reviewed"
-        hook.say(f"vibe-gate: commit {made.commit[:12]} went past the hooks ({how}); {says}.")
+    linked = {made.commit: _linked(hook, made, records) for made in commits}
+    # An empty commit and an amended message leave nothing to review.
+    left = [made for made in commits if linked[made.commit] is None and made.tree != made.before]
+    for record in filter(None, [*linked.values(), *(_bypasses(hook, left, repository) if left else ())]):
+        # The hook of the message may only have repeated what the one before it was answered.
+        about = (seen for seen in records.about(record.tree) if seen.tree == record.tree and not seen.blocked)
+        runs = dict.fromkeys(seen.run for seen in about)
+        records.append(record)
+        for run in runs if record.run else ():
+            if unshared := share_run(repository, run, record.tree, record.commit):
+                hook.say(f"vibe-gate: its receipt was not added to git notes: {safe(unshared)}")
+        if record.kind == "bypassed" and not record.during:  # of git's own picks and reverts `verify` speaks, once
+            how = record.reason or "no hook let its tree through"
+            says = "`vibe-gate verify` says whether its change was reviewed"
+            hook.say(f"vibe-gate: commit {record.commit[:12]} went past the hooks ({how}); {says}.")
 
 
 def after_rewrite(hook: Hook) -> int:
@@ -73,12 +74,10 @@ def after_rewrite(hook: Hook) -> int:
     try:
         with open_repository(hook.start, hook.environ) as repository:
             records = hook.state(repository.common_dir).hook_records
-            made = repository.head_commit()
-            # In a framework only a variable tells this hook from post-commit, whose work may not be done yet.
-            # Git itself passes an argument, and has called post-commit before.
-            known = bool(hook.words) or any(record.commit == made.commit for record in records.about(made.commit))
-            if not known and made.tree != made.before:
-                _settle(hook, repository, made)
+            # Our post-commit leaves a person's rebase to this hook. In a framework only a variable tells one from the
+            # other, so that the work of post-commit may not be done yet.
+            made = repository.rebased() or ([] if hook.words else [repository.head_commit()])
+            _settle(hook, repository, [one for one in made if not _is_recorded(one.commit, records)])
             pairs = _pairs(hook, repository)
             for old, new in pairs:
                 records.append(_rewritten(hook, old, new, repository.tree(new).id))
@@ -96,33 +95,33 @@ def _linked(hook: Hook, made: HeadCommit, records: HookRecords) -> Record | None
     return seen._replace(ts=hook.now, commit=made.commit, during=made.during, hints=hints)
 
 
-def _unreviewed(hook: Hook, made: HeadCommit, repository: Repository) -> Record | None:
-    """A bypass; None if there was nothing to review: an empty commit, or an amended message."""
-    if made.tree == made.before:
-        return None
-    alone = bool(made.during) and Updates(hook.start, hook.environ).is_made_by_git(made.commit)
-    return Record(
-        ts=hook.now,
-        kind="bypassed",
-        stage="post-commit",
-        commit=made.commit,
-        tree=made.tree,
-        before=made.before,
-        during=made.during if alone else "",
-        hints=_hints(hook, made, repository),
-        reason=f"in a {made.during}, but not what git makes there by itself" if made.during and not alone else "",
-    )
+def _is_recorded(commit: str, records: HookRecords) -> bool:
+    return any(record.commit == commit for record in records.about(commit))
 
 
-def _hints(hook: Hook, made: HeadCommit, repository: Repository) -> tuple[str, ...]:
-    """Signs of an agent in the environment and in the commit."""
-    # A commit that no hook let through is rare, and its files are read for this.
+def _bypasses(hook: Hook, commits: Sequence[HeadCommit], repository: Repository) -> Iterator[Record]:
+    """A record of each commit that no hook let through, with the signs of an agent in the environment and in it."""
+    # Such a commit is rare, and its files are read for this.
     from vibe_gate.gate.authorship import Authorship
 
+    by_git = [made.commit for made in commits if made.during]
+    alone = Updates(hook.start, hook.environ).made_by_git(by_git) if by_git else set()
     authorship = Authorship(repository, {}, hook.state(repository.common_dir), hook.clock())
-    change = repository.change(Selection("commit", left=made.commit))
-    signed = authorship.of(change, (repository.commit(made.commit),)).hints
-    return tuple(dict.fromkeys((*hook.hints, *signed)))
+    changes = repository.changes_of([made.commit for made in commits])
+    for made in commits:
+        signed = authorship.of(changes[made.commit], (repository.commit(made.commit),)).hints
+        by_hand = made.during and made.commit not in alone
+        yield Record(
+            ts=hook.now,
+            kind="bypassed",
+            stage="post-commit",
+            commit=made.commit,
+            tree=made.tree,
+            before=made.before,
+            during="" if by_hand else made.during,
+            hints=tuple(dict.fromkeys((*hook.hints, *signed))),
+            reason=f"in a {made.during}, but not what git makes there by itself" if by_hand else "",
+        )
 
 
 def _rewritten(hook: Hook, old: str, new: str, tree: str) -> Record:
