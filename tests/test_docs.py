@@ -1,11 +1,75 @@
-"""The documents: what the code says of itself is written there as it is now."""
+"""The documents: what the code says of itself stands there as it is now, and what they tell people to type works.
+
+Each block of code is run or read by what it is for, or a comment above it says why not:
+
+    <!-- not run: REASON -->                  a command that this test cannot run
+    <!-- run: in PLACE, exit N -->            commands for a folder of PLACES, whose last one ends with N
+
+Commands of a page run in the order of the page, in one repository for each place.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
+
+import forked
+import pytest
+import signing
+import yaml
+from repos import GOOD, RUBRIC, Repo
+from scripted_messages_api import Text, Turn
+from text_tree import TextTree
+from wire import answering
+
+from vibe_gate.faces.cli import dispatch
+from vibe_gate.gate.loading import mistakes
 
 ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*/README.md")])
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+
+_FENCE = re.compile(
+    r"^(?:<!-- (?P<word>run|not run): (?P<about>[^\n]*) -->\n+)?"
+    r"(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$",
+    re.M | re.S,
+)
+_WRITTEN = re.compile(r"<!-- reference: .*?<!-- /reference -->", re.S)
+_SPAN = re.compile(r"`vibe-gate ([^`]+)`")
+
+
+class Block(NamedTuple):
+    """A fence: its language, its text, and the comment above it."""
+
+    language: str
+    text: str
+    word: str
+    about: str
+
+    @property
+    def place(self) -> str:
+        found = re.search(r"in ([\w-]+)", self.about) if self.word == "run" else None
+        return found[1] if found else "project"
+
+    @property
+    def exit_code(self) -> int:
+        found = re.search(r"exit (\d+)", self.about)
+        return int(found[1]) if found else 0
+
+
+def blocks(page: str) -> list[Block]:
+    found = _FENCE.finditer(_WRITTEN.sub("", (ROOT / page).read_text()))
+    return [Block(each["language"], each["text"], each["word"] or "", each["about"] or "") for each in found]
 
 
 def test_the_reference_in_the_pages_is_what_the_code_says(capsys):
@@ -14,3 +78,156 @@ def test_the_reference_in_the_pages_is_what_the_code_says(capsys):
     reference = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(reference)
     assert reference.main([]) == 0, capsys.readouterr().out
+
+
+# Where the commands of the pages run.
+
+
+def project(path: Path, environ: Mapping[str, str]) -> Repo:
+    """Two commits, a branch and a staged file, without a gate."""
+    repo = Repo(path, environ)
+    repo.commit("First", **{"src/load.py": GOOD, "tests/test_load.py": "def test_load(): ...\n"})
+    repo.commit("Second", **{"src/load.py": GOOD + "\n\nlimit = 3\n"})
+    repo.git("branch", "feature")
+    repo.write("out/README", "Where formats are written.\n")
+    repo.git("add", ".")
+    return repo
+
+
+def agents(path: Path, environ: Mapping[str, str]) -> Repo:
+    """The example with agents, and a workflow more; an uncommitted change."""
+    shutil.copytree(ROOT / "examples" / "agents", path)
+    repo = Repo(path, environ)
+    flow = (path / ".vibe-gate/workflows/loop-toml.toml").read_text().replace("loop-toml", "review-and-fix")
+    repo.commit("First", **{".vibe-gate/workflows/review-and-fix.toml": flow, "src/load.py": GOOD})
+    repo.write("src/load.py", GOOD + "\n\nlimit = 3\n")
+    return repo
+
+
+def cases(path: Path, environ: Mapping[str, str]) -> Repo:
+    """The example with labelled cases."""
+    shutil.copytree(ROOT / "examples" / "cases", path)
+    repo = Repo(path, environ)
+    repo.commit("First")
+    return repo
+
+
+def reviewed(path: Path, environ: Mapping[str, str]) -> Repo:
+    """A review of HEAD with a signed receipt, and the list that names its signer."""
+    repo = project(path, environ)
+    key = signing.key(path.parent / "keys")
+    signing.sign_with(repo, key)
+    repo.commit("Third", **{".vibe-gate/allowed_signers": f"bob@example.org {signing.public(key)}\n"})
+    subprocess.run([forked.programs() / "vibe-gate", "review", "HEAD~1..HEAD"], cwd=path, env=environ, check=True)
+    (receipt,) = path.glob(".vibe-artifacts/*/*/receipt.json")
+    shutil.copy(receipt, path)
+    return repo
+
+
+PLACES: dict[str, Callable[[Path, Mapping[str, str]], Repo]] = {
+    "project": project, "agents": agents, "cases": cases, "reviewed": reviewed,
+}  # fmt: skip
+
+
+def typed(page: str) -> list[Block]:
+    """The commands of a page that are run."""
+    return [block for block in blocks(page) if block.language == "sh" and block.word != "not run"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "place"), sorted({(page, block.place) for page in NAMES for block in typed(page)}))
+def test_what_a_page_says_to_type_works(page, place, tmp_path, environ):
+    """Without a key; agents have a model that says it is done."""
+    commands = [block for block in typed(page) if block.place == place]
+    if any("jq " in block.text for block in commands) and not shutil.which("jq"):
+        pytest.skip("jq is not installed here")
+    repo = PLACES[place](tmp_path / "place", environ)
+    path = f"{forked.programs()}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    with answering(Turn(Text("Done.")), repeat_last=True) as model:
+        given = {**environ, "PATH": path, "BROWSER": "true", **(model.environ if place == "agents" else {})}
+        for block in commands:
+            argv = ["bash", "-ec", block.text]
+            done = subprocess.run(argv, cwd=repo.path, env=given, capture_output=True, text=True, timeout=100)
+            said = f"{block.text}\n{done.stdout}\n{done.stderr}"
+            assert done.returncode == block.exit_code, said
+            assert "this is a bug" not in said
+
+
+# What is written down is read by what it is for.
+
+SUPPORT = {
+    "gate.toml": "schema = 1\n",
+    "rubrics/quality.toml": RUBRIC,
+    "rubrics/errors.toml": RUBRIC.replace("quality", "errors"),
+    "agents/fixer.toml": 'schema = 1\nid = "fixer"\ntools = ["Read", "Edit"]\n',
+    "agents/reviewer.toml": 'schema = 1\nid = "reviewer"\n',
+}
+"""What the definitions in the pages name."""
+
+
+def definition(text: str) -> dict[str, str]:
+    """A definition of a page as files of `.vibe-gate/`; of a part what it leaves out is added."""
+    written = tomllib.loads(text)
+    whole = text if "schema" in written else f"schema = 1\n{text}"
+    if "stage" in written:
+        return {f"workflows/{written['id']}.toml": whole}
+    if "criterion" in written:
+        return {f"rubrics/{written.get('id', 'x')}.toml": whole if "id" in written else f'id = "x"\n{whole}'}
+    if "suppression" in written:
+        return {"suppressions.toml": whole}
+    if "expect" in written:
+        return {"cases/x/case.toml": whole, "cases/x/after/a.py": "a = 1\n"}
+    return {"gate.toml": whole}
+
+
+def python(text: str) -> None:
+    """Compile it, and import what it imports."""
+    compile(text, "a page", "exec", flags=0x2000)  # top-level await, as in a notebook
+    for line in re.findall(r"^(?:from|import) .*$", text, re.MULTILINE):
+        exec(line, {})
+
+
+def configuration(text: str) -> None:
+    """YAML: hooks that the manifest has, steps that a job may have."""
+    written = yaml.safe_load(text)
+    manifest = {hook["id"] for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
+    if isinstance(written, dict) and "repos" in written:
+        assert {hook["id"] for repo in written["repos"] for hook in repo["hooks"]} <= manifest
+    for step in written if isinstance(written, list) else []:
+        assert set(step) <= {"name", "id", "if", "uses", "with", "run", "env", "shell"}
+
+
+def toml(text: str) -> None:
+    assert mistakes(TextTree(SUPPORT | definition(text))) == []
+
+
+READERS = {"toml": toml, "python": python, "yaml": configuration, "json": json.loads}
+
+
+@pytest.mark.parametrize("page", [page for page in NAMES if blocks(page)])
+def test_every_block_of_code_is_run_or_read_or_says_why_not(page):
+    for block in blocks(page):
+        if block.word == "not run":
+            assert block.about
+            assert [name for name in re.findall(r"tests/[\w/.]+\.py", block.about) if not (ROOT / name).exists()] == []
+        elif block.language in READERS:
+            READERS[block.language](block.text)
+        else:
+            assert block.language in ("sh", "text"), f"neither run nor read: {block.text[:200]}"
+            assert block.language == "sh" or not re.search(r"^(\$|vibe-gate|pip|pytest) ", block.text, re.MULTILINE)
+
+
+def test_every_command_in_a_sentence_is_one_that_there_is():
+    for page in PAGES:
+        for span in _SPAN.findall(_FENCE.sub("", _WRITTEN.sub("", page.read_text()))):
+            words = shlex.split(span.replace("\n", " "), posix=False)
+            if not words[0].isalpha() or not words[0].islower() or words[0] in dispatch.PLANNED:
+                continue
+            parser = dispatch.parser(words[0], dispatch.command(words[0]))
+            options = set(parser._option_string_actions)
+            for action in parser._actions:
+                for name, one in action.choices.items() if isinstance(action.choices, dict) else ():
+                    if words[1:2] == [name] or not words[1:2] or "|" in words[1]:
+                        options |= set(one._option_string_actions)
+            used = {found[0] for word in words if (found := re.match(r"(?<!\S)--?[a-z][\w-]*", word.strip("[]")))}
+            assert used <= options, (page.name, span)

@@ -90,7 +90,7 @@ def test_no_class_name_stands_twice():
 
 def test_the_map_shows_the_tree():
     """docs/architecture.md draws each room and each module at the top of the package, and nothing else."""
-    drawn = (ROOT / "docs" / "architecture.md").read_text().split("```\nvibe_gate/\n", 1)[1].split("```", 1)[0]
+    drawn = (ROOT / "docs" / "architecture.md").read_text().split("```text\nvibe_gate/\n", 1)[1].split("```", 1)[0]
     names = set(re.findall(r"^  (\w+(?:/|\.py))", drawn, re.MULTILINE))
     present = {path.name + "/" * path.is_dir() for path in (ROOT / "vibe_gate").iterdir()}
     assert names == present - {"py.typed", "__pycache__/"}
