@@ -157,7 +157,8 @@ def _conversation(vote: Vote, view: View) -> Html | None:
 
 
 def _rubric(rubric: RubricResult, view: View) -> Iterator[Html]:
-    figures = f"score {rubric.score:.2f}, {rubric.coverage:.0%} of the weight decided" if rubric.coverage else "skipped"
+    decided = f"score {rubric.score:.2f}, {rubric.coverage:.0%} of the weight decided"
+    figures = "skipped" if not words.applies(rubric) else decided if rubric.coverage else "nothing decided"
     yield tag("h3", rubric.id, " ", tag("span", rubric.outcome, class_=f"badge {rubric.outcome}"), " ", figures)
     head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in ("Outcome", "Criterion", "Why"))))
     rows = [_criterion(criterion, rubric, view) for criterion in rubric.criteria]
