@@ -62,6 +62,12 @@ def actions(session: nox.Session) -> None:
 
 
 @nox.session
+def page(session: nox.Session) -> None:
+    """The script and style of the report's page: types, tests, and that what is committed is built from the sources."""
+    session.run("bash", ".ci/page", external=True)
+
+
+@nox.session
 def lock(session: nox.Session) -> None:
     """The newest releases that pyproject.toml allows, into the Action's locks; read the difference before a commit."""
     session.install("uv")

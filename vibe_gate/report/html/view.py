@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from vibe_gate.domain.event import Graph, Node
@@ -37,7 +38,10 @@ Head = tuple[str, int, int, str, str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class FileView:
-    """A changed file: ids of its contents, or why there are none, and the hunks (start and length before and after)."""
+    """A changed file: ids of its contents, or why there are none, and the hunks without context.
+
+    A hunk is start and length before, start and length after; where a side is empty, its start is the line before.
+    """
 
     path: str
     old_path: str | None
@@ -207,8 +211,19 @@ def _file(file: FileChange, contents: _Contents) -> FileView:
         before=before,
         after=after,
         why=no_patch or no_before or no_after,
-        hunks=[(hunk["old_start"], hunk["old_lines"], hunk["new_start"], hunk["new_lines"]) for hunk in patch["hunks"]],
+        hunks=[span for hunk in patch["hunks"] for span in _changed(hunk)],
     )
+
+
+def _changed(hunk: Mapping[str, Any]) -> Iterator[tuple[int, int, int, int]]:
+    """The changed lines of a hunk, without the context around and between them."""
+    old, new = hunk["old_start"] + (not hunk["old_lines"]), hunk["new_start"] + (not hunk["new_lines"])
+    for same, lines in groupby(hunk["lines"], key=lambda line: line["origin"] == " "):
+        origins = Counter(line["origin"] for line in lines)
+        deleted, added = origins["-"], origins["+"]
+        if not same:
+            yield old - (not deleted), deleted, new - (not added), added
+        old, new = old + deleted + origins[" "], new + added + origins[" "]
 
 
 def _turn(

@@ -1,0 +1,111 @@
+// The tab with the changed files: of the reviewed change, and of each agent's turn.
+
+import type { Data, FileEntry } from "./data";
+import { fill, h } from "./dom";
+import { type Place, placeHash } from "./hash";
+import { List } from "./list";
+import { Viewer } from "./viewer";
+
+type FilePlace = Extract<Place, { kind: "file" }>;
+
+const ROW = 28;
+
+export class Changes {
+  readonly #filter = h("input", { type: "search", placeholder: "Filter files", "aria-label": "Filter files", oninput: () => this.#list() });
+  readonly #of = h("select", { "aria-label": "Whose changes", onchange: () => this.#choose() });
+  readonly #count = h("span", { class: "count" });
+  readonly #layout = h("button", { type: "button", onclick: () => this.toggleLayout() });
+  readonly #rows: List;
+  readonly #viewer: Viewer;
+  #turn = "";
+  #files: FileEntry[] = [];
+  #open: FileEntry | null = null;
+
+  constructor(section: HTMLElement, private readonly data: Data, private readonly go: (place: Place) => void) {
+    const rows = h("div", { class: "filelist", role: "group", "aria-label": "Changed files" });
+    const pane = h("div", { class: "viewer" });
+    const side = h("div", { class: "side" }, h("div", { class: "bar" }, this.#filter, this.#count), rows);
+    section.append(h("div", { class: "app changes" }, side, pane));
+    this.#rows = new List(rows, (index) => this.#row(this.#files[index]!));
+    this.#viewer = new Viewer(pane, innerWidth > 1500);
+    const changed = data.turns.filter((turn) => turn.files.length);
+    fill(this.#of, h("option", { value: "" }, "the reviewed change"),
+      ...changed.map((turn) => h("option", { value: turn.id }, `${turn.id.replace(/^nodes\//, "")} (${turn.files.length})`)));
+    if (changed.length) side.prepend(this.#of);
+    pane.querySelector("header")?.append(this.#layout);
+    this.#nameLayout();
+    this.#list();
+  }
+
+  /** Shows a file; without one the first that has a finding, or the first. */
+  show(place: FilePlace | null): void {
+    if (place && place.turn !== this.#turn) {
+      this.#turn = this.#of.value = place.turn;
+      this.#filter.value = "";
+      this.#list();
+    }
+    if (!place && this.#open) return;
+    const files = this.#all();
+    const found = place
+      ? files.find((file) => file.path === place.path) ?? files.find((file) => file.old_path === place.path)
+      : files.find((file) => this.#findings(file).length) ?? files[0];
+    if (!found) return;
+    this.#open = found;
+    if (!this.#files.includes(found)) {
+      this.#filter.value = "";
+      this.#list();
+    }
+    this.#rows.reveal(this.#files.indexOf(found), true);
+    this.#rows.refresh();
+    const remarks = {
+      findings: this.#findings(found),
+      unreviewed: this.#turn ? [] : this.data.unreviewed.filter((each) => each.path === found.path),
+    };
+    void this.#viewer.show(found, this.#turn, remarks, place?.line ?? 0, place?.before ?? false);
+  }
+
+  toggleLayout(): void {
+    this.#viewer.isSplit = !this.#viewer.isSplit;
+    this.#nameLayout();
+  }
+
+  #nameLayout(): void {
+    fill(this.#layout, this.#viewer.isSplit ? "Unified" : "Side by side");
+  }
+
+  #all(): FileEntry[] {
+    return this.#turn ? this.data.turns.find((turn) => turn.id === this.#turn)?.files ?? [] : this.data.files;
+  }
+
+  #findings(file: FileEntry): Data["findings"] {
+    return this.#turn ? [] : this.data.findings.filter((each) => each.path === file.path || (each.side === "before" && each.path === file.old_path));
+  }
+
+  #choose(): void {
+    this.#turn = this.#of.value;
+    this.#open = null;
+    this.#list();
+    const first = this.#all()[0];
+    if (first) this.go({ kind: "file", turn: this.#turn, path: first.path, line: 0, before: false });
+  }
+
+  #list(): void {
+    const wanted = this.#filter.value.toLowerCase();
+    const all = this.#all();
+    this.#files = all.filter((file) => `${file.old_path ?? ""} ${file.path}`.toLowerCase().includes(wanted));
+    fill(this.#count, this.#files.length === all.length ? `${all.length}` : `${this.#files.length} of ${all.length}`);
+    this.#rows.reset(this.#files.length, () => ROW);
+  }
+
+  #row(file: FileEntry): HTMLElement {
+    const name = file.path.lastIndexOf("/") + 1;
+    const count = this.#findings(file).length;
+    return h("a", {
+      class: "file", href: placeHash({ kind: "file", turn: this.#turn, path: file.path, line: 0, before: false }),
+      title: file.path, "aria-current": file === this.#open ? "true" : undefined,
+    },
+      h("span", { class: "folder" }, file.path.slice(0, name)), h("span", { class: "name" }, file.path.slice(name)),
+      count ? h("span", { class: "badge fail", title: `${count} finding${count > 1 ? "s" : ""}` }, count) : null,
+      h("span", { class: "plus" }, `+${file.added}`), h("span", { class: "minus" }, `−${file.deleted}`));
+  }
+}

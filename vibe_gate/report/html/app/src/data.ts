@@ -1,0 +1,106 @@
+// What the page knows, as `report/html/__init__.py` writes it. Its strings come from others: show them through `h` only.
+
+export type Hunk = readonly [oldStart: number, oldLines: number, newStart: number, newLines: number];
+
+/** Milliseconds since 1970; `role` is the node of an event of the run. */
+export type Head = readonly [
+  source: "run" | "sdk" | "hook",
+  seq: number,
+  ts: number,
+  type: string,
+  tool: string,
+  use: string,
+  role: string,
+  text: string,
+];
+
+export interface FileEntry {
+  path: string;
+  old_path: string | null;
+  type: string;
+  added: number;
+  deleted: number;
+  binary: boolean;
+  /** Ids of the contents. */
+  before: string | null;
+  after: string | null;
+  /** Why there are no contents. */
+  why: string;
+  hunks: Hunk[];
+}
+
+export interface Call {
+  name: string;
+  state: string;
+  start: number;
+  end: number | null;
+  use: string;
+  agent: string;
+  parent: string;
+  pre: number | null;
+  post: number | null;
+}
+
+export interface Turn {
+  id: string;
+  node: string;
+  kind: string;
+  agent: string;
+  model: string;
+  status: string;
+  started: number;
+  ended: number | null;
+  usd: number | null;
+  input_tokens: number;
+  output_tokens: number;
+  heads: Head[];
+  calls: Call[];
+  todos: { text: string; status: string }[];
+  files: FileEntry[];
+  /** Id of the content with the whole events: JSON of [source, seq, event] each. */
+  events: string;
+}
+
+export interface Finding {
+  id: string;
+  path: string;
+  line: number;
+  end_line: number;
+  side: "after" | "before";
+  level: string;
+  criterion: string;
+  message: string;
+}
+
+export interface Data {
+  schema: 1;
+  run: { id: string; key: string; workflow: string; outcome: string; state: string };
+  files: FileEntry[];
+  turns: Turn[];
+  findings: Finding[];
+  unreviewed: { path: string; line: number; end_line: number; reason: string }[];
+  events: Head[];
+}
+
+/** A whole event: what the logs of a bundle hold, without promises about its shape. */
+export type Whole = { readonly [name: string]: unknown };
+
+/** A string of a whole event; "" if it has none of that name. */
+export function textOf(whole: unknown, name: string): string {
+  const value = fieldOf(whole, name);
+  return typeof value === "string" ? value : "";
+}
+
+/** A field of its own, so that `__proto__` and `constructor` are names like any other. */
+export function fieldOf(whole: unknown, name: string): unknown {
+  return typeof whole === "object" && whole !== null && Object.hasOwn(whole, name) ? (whole as Whole)[name] : undefined;
+}
+
+/** How links name an event: "sdk-8". */
+export function eventName(head: Head): string {
+  return `${head[0]}-${head[1]}`;
+}
+
+export function readData(): Data {
+  return JSON.parse(document.getElementById("data")?.textContent ?? "null") as Data;
+}

@@ -1,0 +1,142 @@
+// The page with scripts: tabs from its sections, and what each adds to what stands there already.
+
+import { Activity } from "./activity";
+import { Changes } from "./changes";
+import { readData } from "./data";
+import { fill, h } from "./dom";
+import { parsePlace, type Place, placeHash } from "./hash";
+import { listen } from "./keyboard";
+import { searchField } from "./search";
+
+const data = readData();
+const sections = [...document.querySelectorAll<HTMLElement>("main > section[data-tab]")];
+const tabs = sections.map((section) => h("a", { class: "tab", href: section.id, id: `tab-${section.id}` }, section.dataset.tab));
+const tools = document.getElementById("tools");
+let changes: Changes | null = null;
+let activity: Activity | null = null;
+
+/** Goes to a place; `replace` without a step of the history. */
+function go(place: Place, replace = false): void {
+  const hash = placeHash(place);
+  if (hash === location.hash) return show();
+  if (!replace) location.hash = hash;
+  else {
+    history.replaceState(null, "", hash);
+    show();
+  }
+}
+
+/** Shows what the address names. */
+function show(): void {
+  const place = parsePlace(location.hash || `#${sections[0]?.id ?? ""}`);
+  for (const old of document.querySelectorAll("main .target:not(.line)")) old.classList.remove("target");
+  switch (place.kind) {
+    case "file":
+      select("changes");
+      return openChanges()?.show(place);
+    case "event": {
+      const arrived = document.body.dataset.tab !== "activity";
+      select("activity");
+      return void openActivity()?.show(place, arrived);
+    }
+    case "criterion":
+      return showElement(criterion(place.name, place.vote));
+    case "element":
+      return showElement(document.getElementById(place.id));
+  }
+}
+
+function criterion(name: string, vote: number): HTMLElement | null {
+  const row = document.querySelector<HTMLElement>(`tr[data-c="${CSS.escape(name)}"]`);
+  const votes = row?.querySelector<HTMLDetailsElement>("details.votes");
+  if (votes) votes.open = true;
+  return (vote && votes?.querySelector<HTMLElement>(`[data-vote="${vote}"]`)) || row;
+}
+
+/** Opens the tab of an element, and shows the element if it is not the tab itself. */
+function showElement(element: HTMLElement | null): void {
+  const section = element?.closest<HTMLElement>("section[data-tab]") ?? sections[0];
+  if (!section) return;
+  select(section.id);
+  if (section.id === "changes") openChanges()?.show(null);
+  if (section.id === "activity") void openActivity()?.show(null, false);
+  if (!element || element === section) return;
+  for (let fold = element.closest("details"); fold; fold = fold.parentElement?.closest("details") ?? null) fold.open = true;
+  element.classList.add("target");
+  element.tabIndex = -1;
+  element.focus({ preventScroll: true });
+  element.scrollIntoView({ block: "center" });
+}
+
+function select(id: string): void {
+  if (document.body.dataset.tab !== id) scrollTo(0, 0);
+  document.body.dataset.tab = id;
+  for (const section of sections) section.hidden = section.id !== id;
+  tabs.forEach((tab, index) => {
+    if (sections[index]?.id === id) tab.setAttribute("aria-current", "page");
+    else tab.removeAttribute("aria-current");
+  });
+}
+
+function openChanges(): Changes | null {
+  const section = document.getElementById("changes");
+  if (!changes && section && data.files.length + data.turns.length) changes = new Changes(section, data, go);
+  return changes;
+}
+
+function openActivity(): Activity | null {
+  const section = document.getElementById("activity");
+  if (!activity && section && data.turns.length + data.events.length) activity = new Activity(section, data, go);
+  return activity;
+}
+
+/** Goes to the next finding, in the tab that is open, or to the next event. */
+function step(by: 1 | -1): void {
+  const tab = document.body.dataset.tab;
+  if (tab === "activity") return openActivity()?.step(by);
+  const order = [...document.querySelectorAll<HTMLElement>("#verdict .finding")].map((element) => element.id);
+  const place = parsePlace(location.hash);
+  const here = place.kind === "file"
+    ? order.findIndex((id) => data.findings.some((one) => one.id === id && one.path === place.path && one.line === place.line))
+    : order.indexOf(place.kind === "element" ? place.id : "");
+  const id = order[here < 0 ? (by > 0 ? 0 : order.length - 1) : here + by];
+  const finding = data.findings.find((one) => one.id === id);
+  if (!id || !finding) return;
+  const { path, line, side } = finding;
+  go(tab === "changes" ? { kind: "file", turn: "", path, line, before: side === "before" } : { kind: "element", id }, true);
+}
+
+const THEMES = new Map([["", "Theme: system"], ["light", "Theme: light"], ["dark", "Theme: dark"]]);
+
+/** The button that walks through the themes. */
+function themeButton(): HTMLButtonElement {
+  const names = [...THEMES.keys()];
+  const button = h("button", { type: "button", onclick: () => {
+    const next = names[(names.indexOf(document.documentElement.style.colorScheme) + 1) % names.length] ?? "";
+    document.documentElement.style.colorScheme = next;
+    fill(button, THEMES.get(next));
+    activity?.recolour();
+  } }, THEMES.get(""));
+  return button;
+}
+
+document.documentElement.classList.add("live");
+tools?.append(h("nav", { "aria-label": "Parts of the report" }, ...tabs));
+const field = searchField(data, go);
+const keys = listen([
+  ...sections.map((section, index) => ({ keys: [`${index + 1}`], does: section.dataset.tab ?? "", run: () => go({ kind: "element", id: section.id }) })),
+  { keys: ["/"], does: "search everything", run: () => field.focus() },
+  { keys: ["j"], does: "next finding or event", run: () => step(1) },
+  { keys: ["k"], does: "previous finding or event", run: () => step(-1) },
+  { keys: ["u"], does: "unified or side by side", run: () => document.body.dataset.tab === "changes" && changes?.toggleLayout() },
+  { keys: ["Escape"], does: "leave a field or a dialog", run: () => (document.activeElement as HTMLElement | null)?.blur() },
+]);
+tools?.append(themeButton(), h("button", { type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: keys }, "?"));
+addEventListener("hashchange", show);
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((fold) => (fold.open = true)));
+// A click on the link of the place that is shown already changes no address.
+document.addEventListener("click", (event) => {
+  const link = (event.target as Element).closest?.("a[href]");
+  if (link?.getAttribute("href") === location.hash) show();
+});
+show();

@@ -1,0 +1,219 @@
+// One file's change as rows: unified or side by side, folded, coloured, with findings below their lines.
+
+import { blobText } from "./blobs";
+import type { FileEntry, Finding } from "./data";
+import { fill, h } from "./dom";
+import { placeHash } from "./hash";
+import { cutTokens, highlight, type Token } from "./highlight";
+import { List } from "./list";
+import { diffRows, emphasis, type Range, type Row, rowOf, splitLines } from "./rows";
+import { visible } from "./visible";
+
+/** What belongs to the lines of a file of the reviewed change. */
+export interface Remarks {
+  findings: readonly Finding[];
+  unreviewed: readonly { line: number; end_line: number; reason: string }[];
+}
+
+type Item = Row | Finding;
+
+/** One side of a file. */
+interface Side {
+  lines: string[];
+  tokens: Token[][] | null;
+  endsOpen: boolean;
+}
+
+const LINE = 20;
+const LONGEST = 2_000;
+
+export class Viewer {
+  readonly #title = h("h3", { class: "path" });
+  readonly #note = h("p", { class: "none" });
+  readonly #list: List;
+  #file: FileEntry | null = null;
+  #turn = "";
+  #remarks: Remarks = { findings: [], unreviewed: [] };
+  #before: Side = { lines: [], tokens: null, endsOpen: false };
+  #after: Side = { lines: [], tokens: null, endsOpen: false };
+  #shown: Range[] = [];
+  #items: Item[] = [];
+  #target = { line: 0, before: false };
+  #split: boolean;
+
+  constructor(host: HTMLElement, split: boolean) {
+    this.#split = split;
+    const rows = h("div", { class: "code", role: "region", "aria-label": "Lines of the file", tabindex: 0 });
+    host.append(h("header", {}, this.#title), this.#note, rows);
+    this.#list = new List(rows, (index) => this.#render(index));
+  }
+
+  get isSplit(): boolean {
+    return this.#split;
+  }
+
+  set isSplit(split: boolean) {
+    this.#split = split;
+    this.#layOut();
+  }
+
+  /** Shows a file, at a line if one is named. */
+  async show(file: FileEntry, turn: string, remarks: Remarks, line: number, before: boolean): Promise<void> {
+    const other = this.#file !== file;
+    this.#file = file;
+    this.#turn = turn;
+    this.#remarks = remarks;
+    this.#target = { line, before };
+    if (other) {
+      fill(this.#title, file.old_path ? `${file.old_path} → ${file.path}` : file.path, " ",
+        h("span", { class: "plus" }, `+${file.added}`), " ", h("span", { class: "minus" }, `−${file.deleted}`), " ",
+        h("small", {}, file.type.replaceAll("_", " ")));
+      this.#shown = [];
+      this.#items = [];
+      this.#list.reset(0, () => 0);
+      const [before, after] = await Promise.all([file.before, file.after].map((id) => (id ? blobText(id) : "")));
+      if (this.#file !== file) return; // another was opened meanwhile
+      this.#before = side(before ?? "");
+      this.#after = side(after ?? "");
+      setTimeout(() => this.#colour(file, before ?? "", after ?? ""), 0);
+    }
+    this.#layOut();
+  }
+
+  #colour(file: FileEntry, before: string, after: string): void {
+    if (this.#file !== file) return;
+    this.#before.tokens = highlight(before, file.old_path ?? file.path);
+    this.#after.tokens = highlight(after, file.path);
+    this.#list.refresh();
+  }
+
+  #layOut(): void {
+    const file = this.#file;
+    if (!file) return;
+    const { line, before } = this.#target;
+    const around = [...this.#remarks.findings.filter((each) => each.side === "after").map((each) => each.line)];
+    if (line && !before) around.push(line);
+    const shown = [...this.#shown, ...around.map((at): Range => [at - 3, at + 3])];
+    const rows = diffRows(this.#before.lines.length, this.#after.lines.length, file.hunks, shown, this.#split);
+    const whole = this.#remarks.findings.filter((each) => !each.line);
+    const at = new Map<Row | undefined, Finding[]>();
+    for (const finding of this.#remarks.findings.filter((each) => each.line)) {
+      const row = rows[rowOf(rows, finding.line, finding.side === "before")];
+      if (row) at.set(row, [...(at.get(row) ?? []), finding]);
+      else whole.push(finding);
+    }
+    this.#items = [...whole, ...rows.flatMap((row) => [row, ...(at.get(row) ?? [])])];
+    const unseen = this.#remarks.unreviewed.find((each) => !each.line);
+    const reason = unseen ? `Not judged: ${unseen.reason}` : "";
+    const contents = file.why || (rows.length ? "" : "No lines changed.");
+    fill(this.#note, [contents, reason].filter(Boolean).join(" "));
+    this.#note.hidden = !contents && !reason;
+    const columns = this.#columns();
+    this.#list.reset(this.#items.length, (index) => this.#height(this.#items[index]!, columns));
+    this.#reveal(line, before);
+  }
+
+  #reveal(line: number, before: boolean): void {
+    const wanted = line || this.#remarks.findings.find((each) => each.line)?.line || 0;
+    const side = line ? before : this.#remarks.findings.find((each) => each.line)?.side === "before";
+    const index = this.#items.findIndex((item) => "kind" in item && rowOf([item], wanted, side) === 0);
+    if (wanted && index >= 0) this.#list.reveal(index);
+  }
+
+  /** Characters that a line of the pane takes. */
+  #columns(): number {
+    const probe = h("code", { class: "probe" }, "0".repeat(100));
+    this.#list.host.append(probe);
+    const width = probe.getBoundingClientRect().width / 100;
+    probe.remove();
+    const pane = this.#list.host.clientWidth / (this.#split ? 2 : 1) - (this.#split ? 80 : 140);
+    return Math.max(20, Math.floor(pane / (width || 8)));
+  }
+
+  /** An estimate; rows are measured once they are drawn. */
+  #height(item: Item, columns: number): number {
+    if (!("kind" in item)) return 60;
+    if (item.kind === "fold") return LINE + 8;
+    const length = (lines: string[], line: number): number => Math.min(lines[line - 1]?.length ?? 0, LONGEST);
+    const [old, now] = [length(this.#before.lines, item.old), length(this.#after.lines, item.new)];
+    const longest = this.#split ? Math.max(old, now) : item.kind === "del" ? old : now;
+    return LINE * Math.max(1, Math.ceil(longest / columns));
+  }
+
+  #render(index: number): HTMLElement {
+    const item = this.#items[index]!;
+    if (!("kind" in item)) return this.#finding(item);
+    if (item.kind === "fold") return this.#fold(item);
+    const { old, new: now, kind } = item;
+    const isTarget = this.#target.line > 0 && rowOf([item], this.#target.line, this.#target.before) === 0;
+    const name = `line ${kind}${isTarget ? " target" : ""}`;
+    if (this.#split) {
+      const changed = kind === "change";
+      return h("div", { class: name }, ...this.#half(old, true, changed, changed ? now : 0, changed ? "del" : ""),
+        ...this.#half(now, false, changed, changed ? old : 0, changed ? "add" : ""));
+    }
+    const sign = kind === "del" ? "−" : kind === "add" ? "+" : "";
+    const code = kind === "del" ? this.#code(old, true, now) : this.#code(now, false, kind === "add" ? old : 0);
+    return h("div", { class: name }, this.#number(kind === "add" ? 0 : old, true), this.#number(kind === "del" ? 0 : now, false),
+      h("span", { class: "sign" }, sign), code);
+  }
+
+  #half(line: number, before: boolean, changed: boolean, partner: number, name: string): HTMLElement[] {
+    const code = line ? this.#code(line, before, partner) : h("code", {});
+    code.className = changed ? (line ? name : "void") : "";
+    return [this.#number(line, before), code];
+  }
+
+  #number(line: number, before: boolean): HTMLElement {
+    if (!line || !this.#file) return h("span", { class: "number" });
+    const place = placeHash({ kind: "file", turn: this.#turn, path: this.#file.path, line, before });
+    const unseen = !before && this.#remarks.unreviewed.find((each) => each.line <= line && line <= (each.end_line || each.line));
+    return h("a", { class: `number${unseen ? " unseen" : ""}`, href: place, tabindex: -1,
+      title: unseen ? `Not judged: ${unseen.reason}` : undefined }, line);
+  }
+
+  /** The code of a line; what differs from its partner of the other side is marked. */
+  #code(line: number, before: boolean, partner: number): HTMLElement {
+    const own = before ? this.#before : this.#after;
+    const other = before ? this.#after : this.#before;
+    const text = own.lines[line - 1] ?? "";
+    const cut = text.length > LONGEST;
+    const tokens = own.tokens?.[line - 1] ?? [["", text] as const];
+    const marked = partner ? emphasis(text, other.lines[partner - 1] ?? "") : null;
+    const spans = (from: number, to: number): HTMLElement[] =>
+      cutTokens(tokens, from, to).map(([kind, part]) => h("span", kind ? { class: `t-${kind}` } : {}, part));
+    const code = h("code", {}, ...(marked
+      ? [...spans(0, marked[0]), h("mark", {}, ...spans(...marked)), ...spans(marked[1], text.length)]
+      : spans(0, Math.min(text.length, LONGEST))));
+    if (cut) {
+      code.append(h("button", { type: "button", class: "more",
+        onclick: () => (code.textContent = visible(text)) }, `show all ${text.length.toLocaleString("en")} characters`));
+    }
+    if (line === own.lines.length && own.endsOpen) code.append(h("small", { class: "none" }, " no newline at the end"));
+    return code;
+  }
+
+  #fold(row: Row): HTMLElement {
+    const open = (): void => {
+      const at = this.#list.host.scrollTop;
+      this.#shown.push([row.new, row.new + row.count - 1]);
+      this.#target.line = 0;
+      this.#layOut();
+      this.#list.host.scrollTop = at;
+    };
+    return h("div", { class: "fold" }, h("button", { type: "button", onclick: open }, `⋯ ${row.count.toLocaleString("en")} unchanged lines`));
+  }
+
+  #finding(finding: Finding): HTMLElement {
+    return h("div", { class: `pinned finding ${finding.level}` },
+      h("p", {}, h("span", { class: "level" }, finding.level), " ",
+        finding.criterion ? h("a", { href: placeHash({ kind: "criterion", name: finding.criterion, vote: 0 }) }, finding.criterion) : null, " ",
+        h("a", { href: finding.id, class: "why" }, "why")),
+      h("p", {}, finding.message));
+  }
+}
+
+function side(text: string): Side {
+  const lines = splitLines(text);
+  return { lines: lines.map((line) => line.replace(/\r$/, "")), tokens: null, endsOpen: text !== "" && !text.endsWith("\n") };
+}
