@@ -62,7 +62,7 @@ class StageRule(Model):
         default=None, description="One of three: a command that prints the prompt; it runs behind the wall."
     )
     images: Annotated[tuple[str, ...], Field(max_length=20)] = Field(
-        default=(), description="Paths of png, jpeg, gif or webp files of at most 5,000,000 bytes, shown to the agent."
+        default=(), description="Paths of at most 20 png, jpeg, gif or webp files, each up to 5 MB, shown to the agent."
     )
     needs: tuple[Identifier, ...] = Field(
         default=(), description="Stages that must have ended, or were skipped, before it begins."
