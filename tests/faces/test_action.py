@@ -342,9 +342,8 @@ def test_an_approving_review_of_this_commit_lets_it_pass_and_is_named(made, poli
     done = made.act("pull_request_review", events.pull_request(made.main(), policy), checkout=policy)
     assert done.code == 0, done.out + done.err
     assert conclusions(made) == ["success"]
-    assert "approved by" in made.ours[0]
-    assert "bob" in made.ours[0]
-    assert "@bob" not in made.ours[0].replace("`@bob", "")
+    assert "### vibe-gate: PASS · gate change approved by `@bob`\n" in made.ours[0]
+    assert "@bob" not in made.ours[0].replace("`@bob", "").replace("<code>@bob", "")
 
 
 def test_only_somebody_else_with_write_access_can_approve_and_only_this_commit(made, policy):

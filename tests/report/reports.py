@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from summaries import changed, criterion, finding, rubric, summary, unseen
+from typing import Any
+
+from summaries import changed, criterion, failed, finding, policy, rubric, summary, unseen
 
 from vibe_gate.domain.summary import CacheUse, Cost, PolicyChange, Summary
-from vibe_gate.domain.verdict import CheckedEvidence, Finding, Vote
+from vibe_gate.domain.verdict import NO_JUDGE, NO_KEY, CheckedEvidence, Finding, Vote
 from vibe_gate.report.report import Links, Report
 from vibe_gate.report.round import first_round, next_round
 
@@ -137,3 +139,68 @@ def passed() -> Report:
     made = summary(findings=(), cost=Cost(usd=0.0041, basis="known", input_tokens=9_000, output_tokens=80))
     made = made.model_copy(update={"change": made.change.model_copy(update={"head_commit": FIRST}), "key": FIRST})
     return Report(made, (), first_round((), FIRST), links=links(FIRST))
+
+
+def told(made: Summary, **more: Any) -> Report:
+    """The first comment about a summary."""
+    change = made.change.model_copy(update={"head_commit": FIRST, "base_commit": BASE})
+    made = made.model_copy(update={"change": change, "key": FIRST})
+    review = f"{BASE[:12]}...{FIRST[:12]}"
+    return Report(made, (), first_round(made.findings, FIRST), links(FIRST), review=review, **more)
+
+
+def undecided(reason: str, *, outcome: Any = "inconclusive", said: Any = None, files: int = 1, **more: Any) -> Report:
+    """The comment of a run whose only question has no answer."""
+    answer: Any = "error" if outcome == "error" else "abstain"
+    votes = (Vote(outcome=answer, said=said, reason=reason),)
+    asked = criterion("errors-not-swallowed", answer, kind="judge", reason=reason, votes=votes)
+    return told(
+        summary(
+            outcome=outcome, exit_code=3, rubrics=(rubric(asked, outcome=outcome, score=0.0, coverage=0.0),),
+            files=tuple(changed(f"src/file{n}.py") for n in range(files)),
+            unreviewed=tuple(unseen(f"src/file{n}.py", reason) for n in range(files)),
+        ),
+        **more,
+    )  # fmt: skip
+
+
+def changed_gate(**more: Any) -> Summary:
+    return summary(exit_code=4, policy_changes=(policy(), policy("CLAUDE.md", "warn")), **more)
+
+
+def _unasked(reason: str) -> Summary:
+    asked = criterion("errors-not-swallowed", "not_applicable", kind="judge", reason=reason)
+    return summary(rubrics=(rubric(criterion(), asked),))
+
+
+APPROVED = finding(f"approved by @bob: their review of {FIRST[:12]} approves it", path="", line=0, criterion="policy",
+                   level="notice", fingerprint="0123012301230123")  # fmt: skip
+
+CASES = {
+    "passed": passed,
+    "passed with warnings": lambda: told(summary(findings=(finding(level="warning"),))),
+    "passed by checks": lambda: told(_unasked(NO_JUDGE)),
+    "passed, in a clone without a key": lambda: told(_unasked(NO_KEY)),
+    "nothing to review": lambda: told(summary(run_id="", rubrics=())),
+    "failed": first,
+    "failed, round two": second,
+    "failed for a secret": lambda: told(failed(0, found=(finding("GitHub token (ghp_...)", criterion="no-secrets"),))),
+    "failed in mode warn": lambda: told(failed(), blocks=False),
+    "gate changed": lambda: told(changed_gate()),
+    "gate changed and approved": lambda: told(
+        summary(findings=(APPROVED,), policy_changes=(policy(), policy("CLAUDE.md", "warn")))
+    ),
+    "no key": lambda: undecided(NO_KEY),
+    "a fork": lambda: undecided(NO_KEY, fork=True),
+    "budget": lambda: undecided("The budget of $0.50 is reached."),
+    "deadline": lambda: undecided("The deadline of 300 s was reached.", files=300),
+    "key refused": lambda: undecided("HTTP 401: the key is wrong", outcome="error"),
+    "overload": lambda: undecided("HTTP 529: the model's API is overloaded", outcome="error"),
+    "judge undecided": lambda: undecided("The caller is not shown.", said="abstain"),
+    "check not run": lambda: told(
+        summary(outcome="error", exit_code=3,
+                rubrics=(rubric(criterion("lint", "error", reason="ruff: not found."), outcome="error", coverage=0.0),))
+    ),
+    "files moved": lambda: told(summary(outcome="error", exit_code=5)),
+}  # fmt: skip
+"""What a reader may be told, by the reason for it."""

@@ -22,7 +22,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import AgentAuthored, Cost, PolicyChange, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, Vote
 from vibe_gate.report.annotations import FINDING_MARKER, check_run, commands, finding_of, fixed_body, review_comments
-from vibe_gate.report.comment import MARKER, comment, job_summary, state_of
+from vibe_gate.report.comment import DOCS, MARKER, comment, job_summary, state_of
 from vibe_gate.report.report import Links, Report, anchors
 from vibe_gate.report.round import ReportedFinding, Round, load
 
@@ -110,9 +110,9 @@ def check(markdown: str, breaks: bool) -> None:
     for node in tree.iter("a"):
         assert set(node.attrib) == {"href"}
         assert node.get("href").startswith(
-            ("https://github.com/o/r/blob/", "https://github.com/o/r/commit/", LINKS.run_url)
+            (DOCS, "https://github.com/o/r/blob/", "https://github.com/o/r/commit/", LINKS.run_url)
         )
-        assert [child.tag for child in node] == ["code"]
+        assert node.get("href").startswith(DOCS) or [child.tag for child in node] == ["code"]
     assert all(set(node.attrib) == set() for node in tree.iter("details", "summary", "code", "p", "td", "th", "li"))
     assert {node.get("lang") for node in tree.iter("pre")} <= {None, "diff", "suggestion"}
     assert acted_upon(tree) == []

@@ -227,7 +227,8 @@ async def _ask(rubric: Rubric, part: BriefPart, node: str, context: VoteContext)
     )
     if end.ending.status != "answered":
         status = end.ending.status
-        detail = run.deadline.reached if status == "timeout" else run.redactor.text(end.ending.detail)
+        limits = {"timeout": run.deadline.reached, "budget": f"The budget of ${session.limit_usd:g} is reached."}
+        detail = limits.get(status) or run.redactor.text(end.ending.detail)
         return _no_answer(part, status, detail, end.folder)
     return _reply(part, end.ending.answer, end.folder, context)
 

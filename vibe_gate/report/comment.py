@@ -1,21 +1,30 @@
-"""The Markdown documents of a run: the comment, and the job summary that `--markdown` writes. Pure."""
+"""The Markdown documents of a run: the comment, and the job summary that `--markdown` writes. Pure.
+
+In sight: the verdict, why, what to do next, the findings. Everything else is in folds.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import get_args
 
+from vibe_gate import __version__
 from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.escape import counted
-from vibe_gate.domain.summary import PolicyChange, Summary
+from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
-from vibe_gate.errors import FAIL, POLICY_CHANGED
+from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS
 from vibe_gate.report import words
 from vibe_gate.report.markdown import Block, code, cut_lines, fence, fit, fold, html, link, prose, table
+from vibe_gate.report.next_step import next_step
 from vibe_gate.report.report import Links, Report
 from vibe_gate.report.round import ReportedFinding, Round, RoundState, dump, identity, load
+
+DOCS = f"https://github.com/vibe-gate/vibe-gate/blob/v{__version__}/docs"
+"""The documents of this version."""
+
+GLOSSARY = f"{DOCS}/glossary.md"
 
 MAX_SENTENCES = 20
 """Notes or downgrades that are told one by one."""
@@ -26,39 +35,45 @@ MAX_ROWS = 40
 MAX_POLICY_DIFF = 6_000
 """Characters of one policy change's diff."""
 
-MAX_UNREVIEWED = 100
-"""Places that no judge saw that are told one by one."""
+MAX_REASONS = 10
+"""Reasons why something was not judged."""
+
+MAX_PLACES = 10
+"""Places that share a reason or a message and are named one by one; summary.json has all."""
 
 _URGENCY = {"fail": 0, "error": 1, "abstain": 2, "pass": 3, "not_applicable": 4}
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 
 
 def opening(report: Report) -> Block:
-    """The headline, what decided, and what is new in this round."""
-    first = "\n\n".join(filter(None, [_reason(report), _round_line(report.round)]))
-    return Block(f"{_headline(report)}\n\n{first}", 0)
+    """The verdict, why, and what to do next; then what is new in this round."""
+    told = [_headline(report), _why(report), _next(report), *map(prose, report.approvals), _round_line(report.round)]
+    return Block("\n\n".join(filter(None, told)), 0)
 
 
 def _headline(report: Report) -> str:
-    summary = report.summary
     name = f" ({prose(report.name, 100)})" if report.name else ""
-    price = words.price(summary).partition(" at most")
-    figures = [prose(words.scores(summary.rubrics)), f"cost {price[0].partition(':')[0]}{price[1]}"]
-    return f"### vibe-gate{name}: {words.verdict(summary)} · {' · '.join(filter(None, figures))}"
+    approver = words.approver(report.summary)
+    approved = f" · gate change approved by {prose(approver)}" if approver else ""
+    return f"### vibe-gate{name}: {words.verdict(report.summary)}{approved}"
 
 
-def _reason(report: Report) -> str:
+def _why(report: Report) -> str:
     summary = report.summary
-    size = f"{counted(len(summary.change.files), 'file')}, " + (
-        f"+{sum(file.added for file in summary.change.files)} "
-        f"−{sum(file.deleted for file in summary.change.files)} lines"
-    )
-    head = summary.change.head_commit
-    about = commit(head, report.links) if head else code(words.key(summary))
-    why = f"{prose(words.why(summary))}. " if words.why(summary) else ""
     if not summary.run_id:
-        return f"{why}Nothing to review in {about}."
-    return f"{why}Reviewed: {about} ({size}) against {prose(words.gate(summary))}."
+        head = summary.change.head_commit
+        return f"Nothing to review in {commit(head, report.links) if head else code(words.key(summary))}."
+    why = words.why(summary, sentence=True)
+    if summary.exit_code not in (FAIL, INCONCLUSIVE):  # those begin with a rubric's id
+        why = why[:1].upper() + why[1:]
+    return prose(why).replace("(must)", f"([must]({GLOSSARY}))") + "." if why else ""
+
+
+def _next(report: Report) -> str:
+    if not report.summary.run_id:
+        return ""
+    free = "" if report.blocks or report.summary.exit_code == PASS else " Nothing is blocked (`mode: warn`)."
+    return f"**Next:** {next_step(report)}.{free} [What this means]({DOCS}/github.md#the-comment)."
 
 
 def commit(id: str, links: Links | None) -> str:
@@ -66,12 +81,10 @@ def commit(id: str, links: Links | None) -> str:
     return link(id[: words.SHORT_ID], links.commit(id) if links and _COMMIT.match(id) else "")
 
 
-def _list(title: str, texts: Sequence[str], rank: int) -> Block:
-    """Sentences below a title, the first of many; nothing without any."""
-    shown = [f"- {prose(text)}" for text in texts[:MAX_SENTENCES]]
-    more = len(texts) - len(shown)
-    lines = "\n".join([*shown, *([f"- and {more:,} more."] if more > 0 else [])])
-    return Block(f"**{title}**\n\n{lines}" if texts else "", rank)
+def _list(texts: Sequence[str]) -> str:
+    """Sentences, the first of many."""
+    more = [f"- and {len(texts) - MAX_SENTENCES:,} more."] if len(texts) > MAX_SENTENCES else []
+    return "\n".join([*(f"- {prose(text)}" for text in texts[:MAX_SENTENCES]), *more])
 
 
 def _round_line(told: Round) -> str:
@@ -89,30 +102,27 @@ def criteria(summary: Summary) -> Iterator[Block]:
     """A table of criteria for each rubric: what failed first, what passed last."""
     for rubric in summary.rubrics:
         rows = sorted(rubric.criteria, key=lambda one: (_URGENCY[one.outcome], not one.must))
-        shown = [_criterion(one) for one in rows[:MAX_ROWS]]
-        more = len(rows) - len(shown)
-        text = f"{_rubric(rubric)}\n\n{table(('Criterion', 'Outcome', 'Why'), shown)}"
-        if more > 0:
-            text += f"\n\nFurther criteria: {more:,}; see summary.json."
-        yield Block(text, 1, "rubrics")
+        text = table(("Criterion", "Outcome", "Why"), [_criterion(one) for one in rows[:MAX_ROWS]])
+        if len(rows) > MAX_ROWS:
+            text += f"\n\nFurther criteria: {len(rows) - MAX_ROWS:,}; see summary.json."
+        yield Block(fold(_rubric(rubric), f"{text}\n\n[Glossary]({GLOSSARY})"), 1, "rubrics")
 
 
 def _rubric(rubric: RubricResult) -> str:
     if not words.applies(rubric):
-        return f"**{prose(rubric.id, 100)}**: skipped"
-    figures = f"score {rubric.score:.2f}, coverage {rubric.coverage:.0%}" if rubric.coverage else "nothing decided"
-    return f"**{prose(rubric.id, 100)}**: {rubric.outcome}, {figures}"
+        return f"Rubric {html(rubric.id, 100)}: skipped"
+    decided = f"score {rubric.score:.2f}" if rubric.coverage else "nothing decided"
+    part = f", {rubric.coverage:.0%} decided" if 0 < rubric.coverage < 1 else ""
+    return f"Rubric {html(rubric.id, 100)}: {rubric.outcome}, {decided}{part}"
+
+
+_OUTCOMES = {"abstain": "undecided", "not_applicable": "n/a", "fail": "**fail**"}
 
 
 def _criterion(one: CriterionResult) -> tuple[str, str, str]:
-    outcome = one.outcome.replace("not_applicable", "n/a").replace("_", " ")
-    must = " (must)" if one.must else ""
-    votes = f", {counted(len(one.votes), 'vote')}" if len(one.votes) > 1 else ""
-    return (
-        code(one.id, 64) + must,
-        f"**{outcome}**" if one.outcome == "fail" else outcome + votes,
-        prose(one.reason, 280),
-    )
+    votes = f", {counted(len(one.votes), 'vote')}" if len(one.votes) > 1 and one.outcome != "fail" else ""
+    outcome = _OUTCOMES.get(one.outcome, one.outcome) + votes
+    return code(one.id, 64) + (" (must)" if one.must else ""), outcome, prose(one.reason, 280)
 
 
 def findings(report: Report, *, held: bool = False) -> Iterator[Block]:
@@ -155,37 +165,34 @@ def _where(finding: Finding, links: Links | None) -> str:
 
 
 def fixed(report: Report) -> Iterator[Block]:
-    """What was said before and is gone, and since which commit; what nobody could look for."""
+    """What was said before and is gone, and since which commit; what this run could not look for."""
     told = report.round
-    yield from _seen("Fixed", told.fixed, report.links, lambda seen: f"fixed at {commit(seen.fixed, report.links)}")
-    again = "reported before, not found this time, and not known to be fixed"
-    yield from _seen("Not found again", told.unanswered, report.links, lambda _: again)
+    for title, group in (("Fixed", told.fixed), ("Not found again, and not known to be fixed", told.unanswered)):
+        lines = [_seen(seen, report.links) for seen in group[:MAX_SENTENCES]]
+        lines += [f"- and {len(group) - MAX_SENTENCES:,} more."] if len(group) > MAX_SENTENCES else []
+        yield Block(fold(f"{title} ({len(group):,})", "\n".join(lines)) if group else "", 4, "earlier findings")
 
 
-def _seen(
-    title: str, group: Sequence[ReportedFinding], links: Links | None, say: Callable[[ReportedFinding], str]
-) -> Iterator[Block]:
-    for index, seen in enumerate(group):
-        head = f"#### {title} ({len(group):,})\n\n" if index == 0 else ""
-        address = ""
-        if links and seen.path:
-            old = Links(links.server, links.repository, seen.since)
-            address = old.permalink(seen.path, seen.line, seen.line)
-        place = link(words.place(seen.path, seen.line, seen.line), address) if seen.path else "the change"
-        told = f"- {say(seen)}: {place}: {prose(seen.message, 280)} ({code(seen.criterion, 64)})"
-        yield Block(head + told, 4, "earlier findings")
+def _seen(seen: ReportedFinding, links: Links | None) -> str:
+    old = Links(links.server, links.repository, seen.since) if links else None
+    place = words.place(seen.path, seen.line, seen.line)
+    address = old.permalink(seen.path, seen.line, seen.line) if old and seen.path else ""
+    since = f"fixed at {commit(seen.fixed, links)}: " if seen.fixed else ""
+    shown = link(place, address) if seen.path else place
+    return f"- {since}{shown}: {prose(seen.message, 280)} ({code(seen.criterion, 64)})"
 
 
-def policy(changes: Sequence[PolicyChange]) -> Iterator[Block]:
+def policy(summary: Summary) -> Iterator[Block]:
     """Changes of the gate itself and of what steers agents, each with its diff."""
-    for index, change in enumerate(changes):
-        meaning = "needs approval" if change.level == "block" else "affects agents, diffs or tests"
+    approver = words.approver(summary)
+    blocked = f"approved by {html(approver)}" if approver else "needs approval"
+    for change in summary.policy_changes:
+        meaning = blocked if change.level == "block" else "affects agents, diffs or tests"
         text, more = cut_lines(change.diff, MAX_POLICY_DIFF)
         shown = fence(text, "diff") if text.strip() else "No text to show."
         cut = f"\n\n{counted(more, 'more line')} of this diff." if more else ""
         title = f"{html(change.path)} ({_type(change.change_type)}): {meaning}"
-        head = f"#### Policy changes ({len(changes):,})\n\n" if index == 0 else ""
-        yield Block(head + fold(title, shown + cut), 3 if change.level == "block" else 5, "policy changes")
+        yield Block(fold(title, shown + cut), 3 if change.level == "block" else 5, "policy changes")
 
 
 def _type(change_type: str) -> str:
@@ -194,62 +201,75 @@ def _type(change_type: str) -> str:
 
 
 def unreviewed(summary: Summary) -> Iterator[Block]:
-    """What was not judged: how much and why in sight, the places in a fold."""
+    """What was not judged: how much and why in the fold's title, the places in it."""
     places = summary.unreviewed
     if not places or (summary.rubrics and not words.judges(summary)):  # no criterion asks one
         return
-    reasons = Counter(item.reason for item in places)
-    often = reasons.most_common(3)
-    why = "; ".join(prose(said, 280) + (f" ({number:,})" if len(often) > 1 else "") for said, number in often)
-    yield Block(f"**Not judged**: {counted(len(places), 'place')}: {why}.", 1)
-    lines = [
-        f"- {code(words.place(one.path, one.line, one.end_line))}: {prose(one.reason, 280)}"
-        for one in places[:MAX_UNREVIEWED]
-    ]
-    if len(places) > len(lines):
-        lines.append(f"- and {len(places) - len(lines):,} more: see summary.json.")
-    yield Block(fold(f"Not judged: {counted(len(places), 'place')}", "\n".join(lines)), 5, "lists")
+    by_reason: dict[str, list[str]] = {}
+    for one in places:
+        by_reason.setdefault(one.reason, []).append(code(words.place(one.path, one.line, one.end_line)))
+    often = sorted(by_reason.items(), key=lambda item: -len(item[1]))
+    lines = [f"- {prose(reason, 280)}: {_first(shown)}" for reason, shown in often[:MAX_REASONS]]
+    if len(often) > MAX_REASONS:
+        lines.append("- for other reasons: see summary.json.")
+    yield Block(fold(f"Not judged: {counted(len(places), 'place')}", "\n".join(lines)), 1, "lists")
 
 
-def again(report: Report) -> Block:
-    """How to run the review here, and how to let something pass."""
-    change = report.summary.change
-    if not report.summary.run_id:
+def _first(places: Sequence[str]) -> str:
+    """The first places of many."""
+    more = len(places) - MAX_PLACES
+    return ", ".join(places[:MAX_PLACES]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def details(report: Report) -> Block:
+    """What was reviewed and what it cost, the run and its notes, and how to repeat it or accept a finding."""
+    summary = report.summary
+    if not summary.run_id:
         return Block("")
-    named = report.review
+    change, score = summary.change, words.score(summary)
+    added, deleted = sum(file.added for file in change.files), sum(file.deleted for file in change.files)
+    size = f"{counted(len(change.files), 'file')} (+{added:,} −{deleted:,})"
+    about = commit(change.head_commit, report.links) if change.head_commit else code(words.key(summary))
+    parts = [
+        f"Reviewed: {about} against {prose(words.gate(summary))}.",
+        f"Cost: {prose(words.cost(summary))}.",
+        _provenance(report),
+        _list(report.notes),
+        *_again(report),
+    ]
+    spent = f"${summary.cost.usd:.4f}" if summary.cost.basis != "none" else ""
+    title = ", ".join(filter(None, ["" if score is None else f"score {score:.2f}", spent, size]))
+    return Block(fold(f"Details: {title}", "\n\n".join(filter(None, parts))), 1)
+
+
+def _provenance(report: Report) -> str:
+    """Who wrote the change, and where its receipt, run and bundle are."""
+    authored = report.summary.agent_authored
+    facts = [prose(report.receipt)] if report.receipt else []
+    if authored.decision and authored.hints:
+        facts.insert(0, f"Written by an agent: {'; '.join(prose(hint, 200) for hint in authored.hints[:3])}.")
+    kept = "its bundle was not uploaded"
+    if report.artifact:
+        kept = "its bundle is an artifact of the job: open report.html in it"
+    elif report.links is None and report.summary.bundle:
+        kept = f"its bundle is {code(report.summary.bundle)}"
+    run = link(report.summary.run_id, report.links.run_url if report.links else "")
+    return " ".join([*facts, f"Run {run}; {kept}."])
+
+
+def _again(report: Report) -> Iterator[str]:
+    """How to run the review in a clone, and how to let something pass."""
+    change, named = report.summary.change, report.review
     if not named and _COMMIT.match(change.base_commit) and _COMMIT.match(change.head_commit):
         named = f"{change.base_commit[: words.SHORT_ID]}..{change.head_commit[: words.SHORT_ID]}"
-    steps = ["In a clone, run:", fence(f"vibe-gate review {named}".rstrip(), "")]
+    yield "Run this review in a clone:"
+    yield fence(f"vibe-gate review {named}".rstrip(), "")
     if report.summary.exit_code == FAIL or report.summary.findings:
-        steps += [
+        yield (
             "Accept a finding: for everybody with `vibe-gate suppress FINDING --reason TEXT` (it writes "
             "`.vibe-gate/suppressions.toml`, whose change needs approval); temporarily, in one clone, with "
             "`vibe-gate override FINDING --reason TEXT`."
-        ]
-    if report.summary.exit_code == POLICY_CHANGED or any(one.level == "block" for one in report.summary.policy_changes):
-        steps += [
-            "Approve a change of the gate: someone with write access who is not the author submits an approving review "
-            "of this commit; then run the job again."
-        ]
-    return Block(fold("Run this review locally, or accept a finding", "\n\n".join(steps)), 1)
-
-
-def provenance(report: Report) -> Block:
-    """Who wrote the change, and where its receipt, run and bundle are."""
-    authored = report.summary.agent_authored
-    facts = [f"Written by an agent: {'; '.join(prose(hint, 200) for hint in authored.hints[:3])}."]
-    facts = (facts if authored.decision and authored.hints else []) + (
-        [prose(report.receipt)] if report.receipt else []
-    )
-    if report.summary.run_id:
-        run = link(report.summary.run_id, report.links.run_url if report.links else "")
-        kept = "its bundle was not uploaded"
-        if report.artifact:
-            kept = "its bundle is an artifact of the job: open report.html in it"
-        elif report.links is None and report.summary.bundle:
-            kept = f"its bundle is {code(report.summary.bundle)}"
-        facts.append(f"Run {run}; {kept}.")
-    return Block(" ".join(facts), 1)
+        )
 
 
 MAX_COMMENT = 65_000
@@ -289,19 +309,16 @@ def state_of(body: str) -> RoundState | None:
 
 def blocks(report: Report, downgrades: Sequence[str], *, held: bool = False) -> list[Block]:
     """All parts of a document in their order; `held`: findings too that are otherwise only counted."""
-    summary = report.summary
+    summary, lost = report.summary, f"Not everything was posted ({len(downgrades)})"
     return [
         opening(report),
-        _list("Not everything was posted", downgrades, 0),
-        *criteria(summary),
         *findings(report, held=held),
         *fixed(report),
-        *policy(summary.policy_changes),
+        Block(fold(lost, _list(downgrades)) if downgrades else "", 0),
+        *criteria(summary),
+        *policy(summary),
         *unreviewed(summary),
-        Block(f"**Cost**: {prose(words.cost(summary))}.", 1),
-        _list("Notes", report.notes, 1),
-        provenance(report),
-        again(report),
+        details(report),
     ]
 
 

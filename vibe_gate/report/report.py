@@ -143,7 +143,9 @@ class Report:
     `notes` are the review's sentences. `patch` is the redacted change.patch as text ("" where there is none),
     `receipt` one sentence about receipt and signature ("" none), `artifact` whether the bundle is uploaded,
     `number` the pull request's. `name` tells several gates of one repository apart (a matrix); "" where there is
-    one. `review` is the command that repeats the review here, without `vibe-gate review`.
+    one. `review` is the command that repeats the review here, without `vibe-gate review`. `fork`: the pull request is
+    a fork's. `blocks` is False if the job succeeds whatever the verdict (`mode: warn`). `approvals` are sentences about
+    approvals of a change of the gate that do not count.
     """
 
     summary: Summary
@@ -156,6 +158,9 @@ class Report:
     number: int | None = None
     name: str = ""
     review: str = ""
+    fork: bool = False
+    blocks: bool = True
+    approvals: tuple[str, ...] = ()
 
     @property
     def anchors(self) -> Anchors:

@@ -21,6 +21,7 @@ GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
 """Levels by how soon they are told."""
 
 _WAIVED = re.compile(r"(?:overridden|suppressed) by ")
+_APPROVED = re.compile(r"approved by (@[A-Za-z0-9-]+): ")
 """How the sentence of a waiver begins (domain.receipt.Waiver)."""
 
 
@@ -72,8 +73,11 @@ def unasked(summary: Summary) -> list[CriterionResult]:
     return [] if asked else [one for one in criteria if one.reason in (NO_KEY, NO_JUDGE)]
 
 
-def why(summary: Summary) -> str:
-    """What decided, as a part of a sentence; "" if there is nothing to add."""
+def why(summary: Summary, *, sentence: bool = False) -> str:
+    """What decided, as a part of a sentence; "" if there is nothing to add.
+
+    `sentence`: as a sentence of its own, below a verdict that names who approved.
+    """
     if summary.exit_code == POLICY_CHANGED:
         advisory = f'the verdict "{summary.outcome}" is advisory'
         if summary.trusted.bootstrap and all(change.level == "warn" for change in summary.policy_changes):
@@ -91,8 +95,11 @@ def why(summary: Summary) -> str:
             return f"{counted(len(left), 'question')} {left[0].reason}"
         places = len(summary.unreviewed) if judges(summary) else 0
         skipped = f"; {counted(places, 'place')} not judged" if places else ""
-        names = [rubric.id for rubric in decisive if applies(rubric)]
-        return (joined(names) or "no criterion applies to this change") + skipped
+        names = joined([rubric.id for rubric in decisive if applies(rubric)]) or "no criterion applies to this change"
+        if sentence:
+            return ("passed " if any(map(applies, decisive)) else "") + names + skipped
+        approved = f"gate change approved by {approver(summary)}; " if approver(summary) else ""
+        return approved + names + skipped
     return "; ".join(f"{rubric.id}: {_cause(rubric)}" for rubric in decisive)
 
 
@@ -147,13 +154,11 @@ def key(summary: Summary) -> str:
     return summary.key[:length]
 
 
-def scores(rubrics: Sequence[RubricResult]) -> str:
-    """The score of one rubric, or of the first of several by name; "" if nothing was decided."""
-    decided = [rubric for rubric in rubrics if applies(rubric) and rubric.coverage]
-    if len(decided) == 1:
-        return f"score {decided[0].score:.2f}"
-    shown = ", ".join(f"{rubric.id} {rubric.score:.2f}" for rubric in decided[:3])
-    return f"scores {shown}" + (", …" if len(decided) > 3 else "") if shown else ""
+def score(summary: Summary) -> float | None:
+    """The lowest score of a rubric; None if nothing was decided, or the run ended without pass or fail."""
+    if summary.outcome not in ("pass", "fail"):
+        return None
+    return min((rubric.score for rubric in summary.rubrics if applies(rubric) and rubric.coverage), default=None)
 
 
 def price(summary: Summary) -> str:
@@ -200,6 +205,17 @@ def waiver(finding: Finding) -> str:
     if finding.level != "notice" or not _WAIVED.match(finding.message):
         return ""
     return finding.message.partition(" | ")[0]
+
+
+def is_approval(finding: Finding) -> bool:
+    """Whether it says that a person approved the change of the gate itself."""
+    return (finding.criterion, finding.level) == ("policy", "notice") and bool(_APPROVED.match(finding.message))
+
+
+def approver(summary: Summary) -> str:
+    """Who approved the change of the gate itself, "@login"; "" if that needed no approval, or nobody did."""
+    found = [match for one in summary.findings if is_approval(one) and (match := _APPROVED.match(one.message))]
+    return found[0][1] if found else ""
 
 
 def place(path: str, line: int, end_line: int) -> str:

@@ -1,0 +1,116 @@
+"""What the reader of a comment does next, by the verdict and by why there is none. Pure; finished Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import NO_KEY
+from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
+from vibe_gate.report import words
+from vibe_gate.report.markdown import code
+from vibe_gate.report.report import Report
+
+_CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        re.compile(re.escape(NO_KEY)),
+        "add the secret `ANTHROPIC_API_KEY` (*Settings → Secrets and variables → Actions*) and pass it as "
+        '`anthropic-api-key`, or let checks alone decide with `judge: "false"`. Then re-run this job',
+    ),
+    (
+        re.compile(r"[Bb]udget of (\$[0-9.]+)"),
+        "split the change, or raise `max-cost-usd` in the workflow (else `max_cost_usd` in `.vibe-gate/gate.toml`) "
+        "above {0}, which is used up; then re-run this job",
+    ),
+    (
+        re.compile(r"deadline of ([0-9.]+ s)"),
+        "split the change, or raise `deadline_s` in `.vibe-gate/gate.toml` above {0}, which passed; then "
+        "re-run this job",
+    ),
+    (
+        re.compile(r"HTTP (40[13])\b"),
+        "the model's API refuses the key ({0}): replace the secret `ANTHROPIC_API_KEY`, then re-run this job",
+    ),
+    (
+        re.compile(r"(HTTP (?:429|5[0-9][0-9]))\b|API broke off|process ended before"),
+        "the model's API did not answer: wait some minutes, then re-run this job",
+    ),
+)
+"""Why a run did not decide, as the reasons say it; `{0}` is what the expression caught."""
+
+
+def next_step(report: Report) -> str:
+    """What to do, without a full stop."""
+    summary = report.summary
+    if summary.exit_code == PASS:
+        return _after_pass(summary)
+    if summary.exit_code == FAIL:
+        return _repair(report)
+    if summary.exit_code == POLICY_CHANGED:
+        return _approve(report)
+    if summary.exit_code == INTEGRITY:
+        return "re-run this job; if it happens again, find the step that writes to the checkout during the review"
+    return _decide(report)
+
+
+def _after_pass(summary: Summary) -> str:
+    warnings = sum(finding.level == "warning" for finding in summary.findings)
+    if warnings:
+        return f"nothing has to change; look at the {counted(warnings, 'warning')} below before you merge"
+    left = words.unasked(summary)
+    if left and left[0].reason == NO_KEY:
+        return f"set `ANTHROPIC_API_KEY` and review again to ask {counted(len(left), 'judge question')}"
+    return "nothing; judge questions are switched off" if left else "nothing"
+
+
+def _repair(report: Report) -> str:
+    blocking = [finding for finding in report.summary.findings if finding.level == "failure"]
+    if report.summary.change.head_commit and any(finding.criterion == "no-secrets" for finding in blocking):
+        return (
+            "revoke the secret, remove it from the branch's commits (`git rebase -i`; a further commit leaves it "
+            "there) and push"
+        )
+    what = counted(len(blocking), "failure") if len(blocking) > 1 else "failure" if blocking else "failed criteria"
+    return f"fix the {what} below and push. Check first with {code(f'vibe-gate review {_to_head(report)}'.rstrip())}"
+
+
+def _to_head(report: Report) -> str:
+    """The reviewed range in a clone that has a repair on top."""
+    head = report.summary.change.head_commit[: words.SHORT_ID]
+    return report.review.replace(f"..{head}", "..HEAD", 1) if head else report.review
+
+
+def _approve(report: Report) -> str:
+    if report.links is None:
+        return "ask a maintainer to approve, or run `vibe-gate override policy --reason TEXT`"
+    head = code(report.summary.change.head_commit[: words.SHORT_ID])
+    return (
+        f"someone with write access who wrote none of these commits approves {head} "
+        "(*Files changed → Review changes → Approve*). The check then looks again; if not, re-run its job"
+    )
+
+
+def _decide(report: Report) -> str:
+    if report.fork:
+        return (
+            "a maintainer looks at these commits, pushes them to a branch of this repository and opens a pull request "
+            "from there: a fork's job gets no API key"
+        )
+    reasons = list(_unanswered(report.summary))
+    for pattern, advice in _CAUSES:
+        if caught := next(filter(None, map(pattern.search, reasons)), None):
+            return advice.format(*caught.groups())
+    if report.summary.outcome == "error":
+        return "see the criteria with an error below, repair what they name, then re-run this job"
+    return "read why the criteria below are undecided, push what is missing (a test, a smaller change), or ask a person"
+
+
+def _unanswered(summary: Summary) -> Iterator[str]:
+    """Reasons of ours, never a model's words, why questions have no answer."""
+    for rubric in summary.rubrics:
+        for criterion in rubric.criteria:
+            if criterion.outcome in ("abstain", "error") and all(vote.said is None for vote in criterion.votes):
+                yield criterion.reason
+    yield from (place.reason for place in summary.unreviewed)
