@@ -517,6 +517,8 @@ def test_no_secret_is_in_a_cassette(tmp_path):
     with answering(turn) as model:
         body = ASK | {"system": secret, "messages": [{"role": "user", "content": f"password = {secret}"}]}
         record(model, tmp_path, body, redact=lambda text: text.replace(secret, "[REDACTED]"))
+    other = json.loads(json.dumps(body).replace(secret, "[REDACTED]"))
+    assert replayed(tmp_path, other)[2].unmatched == ["judge: it differs from the recorded one in what was redacted"]
     kept = "".join(path.read_text() for path in tmp_path.iterdir())
     assert secret not in kept and KEY not in kept and "x-api-key" not in kept
     assert kept.count("[REDACTED]") == 5
@@ -543,10 +545,23 @@ def test_a_cassette_that_cannot_be_written_is_an_error_at_the_end(tmp_path):
         record(model, tmp_path / "c", ASK)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"schema": 2}', '{"schema": 1, "digest": "x", "response": 3}'])
+WHOLE = '{"schema": 1, "digest": "x", "number": 1, "request": {}, "response": {"status": %s}}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"schema": 2}',
+        '{"schema": 1, "digest": "x", "response": 3}',
+        pytest.param(WHOLE % "100", id="an answer that lets wait for another"),
+        pytest.param(WHOLE % r'429, "retry_after": "1\r\na: b"', id="a header more"),
+    ],
+)
 def test_a_cassette_that_is_broken_names_its_file(tmp_path, text):
-    (tmp_path / "bad.json").write_text(text)
-    with pytest.raises(GatewayError, match=r"bad\.json"):
+    (tmp_path / "\x1b[2Jbad\n.json").write_text(text)
+    with pytest.raises(GatewayError, match=r"/\\x1b\[2Jbad\\n\.json is not of schema 1"):
         Gateway(None, Wire("replay", tmp_path), 1.0, same)
 
 

@@ -27,6 +27,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
+from vibe_gate.domain.escape import safe
 from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.normal import Json, digest, filled, loose_results, mapped
 
@@ -45,10 +46,10 @@ _JOINED = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta
 class RecordedResponse(BaseModel):
     """A recorded answer: `events` of a stream, or the `body` of one that came in one piece."""
 
-    status: int = Field(ge=100, le=599)
+    status: int = Field(ge=200, le=599)  # after a lower one the agent's program waits for another
     events: list[Json] | None = None
     body: Any = None
-    retry_after: str = ""
+    retry_after: str = Field("", pattern=r"^[ -~]{0,40}$")  # a header
 
 
 class _Exchange(BaseModel):
@@ -138,6 +139,8 @@ class Cassette:
         if nearest is None:
             return "the cassette is empty"
         lines = list(difflib.unified_diff(nearest, asked, "recorded", "asked", n=1, lineterm=""))
+        if not lines:
+            return "it differs from the recorded one in what was redacted"
         more = len(lines) - SHOWN_DIFFERENCE
         return "\n".join(lines[:SHOWN_DIFFERENCE] + ([f"... and {more} more lines"] if more > 0 else []))
 
@@ -165,10 +168,12 @@ def joined(events: list[Json]) -> list[Json]:
 def _read(path: Path) -> _Exchange:
     try:
         if path.is_symlink() or not path.is_file():  # a FIFO or a device never ends
-            raise GatewayError(f"The cassette's file {path.name} is not an ordinary file.")
+            raise GatewayError(f"The cassette's file {safe(str(path))} is not an ordinary file.")
         return _Exchange.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        raise GatewayError(f"The cassette's file {path.name} is not of schema {SCHEMA}; record it again.") from error
+        raise GatewayError(
+            f"The cassette's file {safe(str(path))} is not of schema {SCHEMA}; record it again."
+        ) from error
 
 
 def _restored(response: RecordedResponse, placeholders: Mapping[str, str]) -> RecordedResponse:
