@@ -23,7 +23,7 @@ NAMES = """
     review ReviewRequest Review Progress Selection Summary __version__ find_bundles clean_bundles read_bundle RunResult
     FileChange Attachment Agent run_agent workflow expect GateError ApprovalNeeded UsageError DefinitionError
     RevisionError UnsupportedRepository InfrastructureError AgentError GatewayError StorageError ForgeError
-    IntegrityError"""
+    IntegrityError Vibe VibeRepo"""
 PUBLIC = set(NAMES.split())
 
 MAX_LINES = 650

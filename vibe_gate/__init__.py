@@ -13,6 +13,7 @@ What scripts may rely on, loaded on first use so that `import vibe_gate` costs n
     FileChange, Attachment          one changed file of a bundle; what `RunResult.annotate` attaches
     find_bundles, clean_bundles     recorded runs by commit, tree, patch-id, outcome ...; what is too old deleted
     expect                          matchers about what a RunResult says an agent did
+    Vibe, VibeRepo                  what pytest's fixtures `vibe` and `vibe_repo` give a test, for its annotations
     Agent, run_agent, workflow      an agent's definition; one at work; `@workflow` of `.vibe-gate/workflows/*.py`
     GateError and its subclasses    everything raised on purpose (`vibe_gate.errors`)
     __version__
@@ -26,7 +27,8 @@ __all__ = [
     "Agent", "AgentError", "ApprovalNeeded", "Attachment", "DefinitionError", "FileChange", "ForgeError", "GateError",
     "GatewayError", "InfrastructureError", "IntegrityError", "Progress", "Review", "ReviewRequest",
     "RevisionError", "RunResult", "Selection", "StorageError", "Summary", "UnsupportedRepository", "UsageError",
-    "__version__", "clean_bundles", "expect", "find_bundles", "read_bundle", "review", "run_agent", "workflow",
+    "Vibe", "VibeRepo", "__version__", "clean_bundles", "expect", "find_bundles", "read_bundle", "review", "run_agent",
+    "workflow",
 ]  # fmt: skip
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     )
     from vibe_gate.faces.api import run_agent, workflow
     from vibe_gate.faces.expect import expect
+    from vibe_gate.faces.pytest_plugin.repo import VibeRepo
+    from vibe_gate.faces.pytest_plugin.vibe import Vibe
     from vibe_gate.review import Progress, Review, ReviewRequest
     from vibe_gate.store import Attachment, FileChange, RunResult, clean_bundles, find_bundles, read_bundle
 
@@ -82,6 +86,10 @@ def _module_of(name: str) -> object:
         import vibe_gate.faces.expect as matchers
 
         return matchers
+    if name in ("Vibe", "VibeRepo"):
+        from vibe_gate.faces.pytest_plugin import repo, vibe
+
+        return {"Vibe": vibe, "VibeRepo": repo}[name]
     if name.endswith(("_bundle", "_bundles")) or name in ("RunResult", "FileChange", "Attachment"):
         import vibe_gate.store as store
 

@@ -119,12 +119,19 @@ def test_a_case_holds_what_the_gate_refuses_elsewhere_and_is_still_a_change_of_t
 
 
 @pytest.mark.slow
-def test_the_examples_cases_hold_from_their_cassettes(tmp_path: Path, environ: dict[str, str]) -> None:
-    shutil.copytree(ROOT / "examples/cases", tmp_path / "repo")
-    done = run_cases(Repo(tmp_path / "repo", environ))
+def test_the_examples_cases_hold_from_their_cassettes(
+    pytester: pytest.Pytester, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(ROOT / "examples/cases", pytester.path / "inner/project")
+    done = run_cases(Repo(pytester.path / "inner/project", environ))
     assert (done.code, done.out) == (0, "reported: ok\nswallowed: ok\n2 cases: 2 ok\n"), (
         "run `python tests/run/record_cases.py`"
     )
+    (pytester.path / "inner/project/.git").rename(pytester.path / ".git")
+    monkeypatch.chdir("inner/project")
+    nested = pytester.runpytest_subprocess("--vibe-cases", "--rootdir=.")
+    nested.assert_outcomes(passed=2)
+    nested.stdout.re_match_lines([r"2 in all +2 +240 +0\.0008"])
 
 
 def test_pytest_runs_cases_as_items_and_collects_no_test_that_a_case_holds(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import gc
 import os
 import subprocess
 from pathlib import Path
@@ -97,10 +98,13 @@ def test_neither_this_process_nor_one_it_started_shows_the_key_to_an_agent(repo,
     assert seen == [(0, True, [])]
 
 
-def test_an_agent_is_aborted_from_outside(repo, monkeypatch):
+def test_an_agent_is_aborted_from_outside(repo, monkeypatch, caplog):
     async def main() -> RunResult:
+        nobody_waits = run_agent("no-such-agent", "Go.")
+        nobody_waits.abort("enough")
         execution = run_agent(FIXER, "Go on for ever.")
         execution.watch(lambda event: execution.abort("enough") if event.kind == "tool.ended" else None)
+        del nobody_waits
         return await execution
 
     more = (lambda asked: Turn(ToolUse("Write", {"file_path": f"n{len(asked.messages)}.py", "content": "x\n"})),)
@@ -108,6 +112,8 @@ def test_an_agent_is_aborted_from_outside(repo, monkeypatch):
         serve(monkeypatch, model)
         result = asyncio.run(main())
     assert result.complete and len(result.files.changed()) == 1
+    gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 def test_without_an_event_loop_it_says_what_to_do(repo):

@@ -5,6 +5,7 @@ Rubrics are those of the working tree: a case tests the rubric that is being edi
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +26,8 @@ from vibe_gate.gate.source import Mistake, did_you_mean
 from vibe_gate.gateway import Mode
 from vibe_gate.git import Repository, Tree, open_repository
 from vibe_gate.review import Progress, review_in
-from vibe_gate.store import State, open_state
+from vibe_gate.run.result import Used, used_in
+from vibe_gate.store import State, open_state, read_bundle
 
 Status = Literal["ok", "failed", "undecided", "no cassette"]
 
@@ -34,12 +36,13 @@ NO_CASSETTE = "record it with `vibe-gate test --wire record`"
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """How a case came out: `reasons` say why it is not ok, one for each criterion; the review's summary, if any."""
+    """How a case came out: `reasons` say why it is not ok, one for each criterion; the review, if there was one."""
 
     case: Case
     status: Status
     reasons: tuple[str, ...] = ()
     summary: Summary | None = None
+    used: Used | None = None
 
     @property
     def usd(self) -> float:
@@ -55,9 +58,10 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class CaseSet:
-    """The cases of a repository's working tree, `tree`, as it was when they were read; the gate's limit of a review."""
+    """The cases of the folder `root`, its files being `tree` when they were read; the gate's limit of a review."""
 
     repository: Repository
+    root: Path
     tree: Tree
     cases: tuple[Case, ...]
     max_cost_usd: float
@@ -99,11 +103,12 @@ class CaseSet:
                     if wire != "replay" or any(cassette.glob("*.json")):
                         raise
                     return CaseResult(case, "no cassette", (NO_CASSETTE,))
+                used = await used_in(read_bundle(stand_in.root / summary.bundle))
             failed, undecided = compare(case, summary.rubrics[0])
             if wire == "record" and not undecided:
                 _replace(cassette, Path(folder, "cassette"))
         status: Status = "failed" if failed else "undecided" if undecided else "ok"
-        return CaseResult(case, status, failed or undecided, summary)
+        return CaseResult(case, status, failed or undecided, summary, used)
 
     @contextmanager
     def _day_of(self, stand_in: Repository, clock: Callable[[], datetime]) -> Iterator[State]:
@@ -118,21 +123,28 @@ class CaseSet:
 
     def _cassette(self, case: Case) -> Path:
         """The case's own folder of recordings. UsageError if a link would lead elsewhere."""
-        root = self.repository.root.resolve()
-        place = root / case.folder / "cassette"
+        place = self.root.resolve() / case.folder / "cassette"
         if place.resolve() != place:
             raise UsageError(f"{case.folder}/cassette: a symbolic link is on the way; put the folder itself here.")
         return place
 
 
 @contextmanager
-def read_case_set(start: Path, environ: Mapping[str, str], rubrics: Sequence[str] = ()) -> Iterator[CaseSet]:
-    """The cases of the repository around `start`, or those of these rubrics.
+def read_case_set(
+    start: Path, environ: Mapping[str, str], rubrics: Sequence[str] = (), *, nested: bool = False
+) -> Iterator[CaseSet]:
+    """The cases of the repository around `start`, or if `nested` of this folder of it; those of these rubrics, or all.
 
-    Raises DefinitionError with every mistake in definitions or cases; UsageError for a rubric that no case names.
+    Raises DefinitionError with every mistake in definitions or cases; UsageError for a rubric that no case names, or a
+    folder that git ignores.
     """
     with open_repository(start, environ) as repository:
-        tree = repository.tree(repository.snapshot())
+        tree, root = repository.tree(repository.snapshot()), repository.root
+        if nested and start.resolve() != root.resolve():
+            entry = tree.entry(os.fsencode(start.resolve().relative_to(root.resolve())))
+            if entry is None:
+                raise UsageError(f"git ignores {start}: labelled cases are read as git sees them.")
+            root, tree = start, repository.tree(entry.id)
         gate = load_gate(tree, revision="worktree", origin="trusted") or built_in_gate(tree)
         cases, mistakes = read_cases(tree, gate.rubrics)
         same = [case for case in cases if len({_side(tree, case, side) for side in SIDES}) == 1]
@@ -145,7 +157,7 @@ def read_case_set(start: Path, environ: Mapping[str, str], rubrics: Sequence[str
                 advice = did_you_mean(name, sorted(named))
                 raise UsageError(f"no case is about a rubric '{name}'{advice and f'; {advice}'}")
         chosen = tuple(case for case in cases if not rubrics or case.file.rubric in rubrics)
-        yield CaseSet(repository, tree, chosen, gate.file.budget.max_cost_usd)
+        yield CaseSet(repository, root, tree, chosen, gate.file.budget.max_cost_usd)
 
 
 def compare(case: Case, result: RubricResult) -> tuple[tuple[str, ...], tuple[str, ...]]:

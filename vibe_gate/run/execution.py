@@ -41,6 +41,7 @@ class AgentExecution:
     def abort(self, reason: str) -> None:
         """Stop the agent within one tool call; its status is "aborted", and its bundle whole."""
         self._stop.abort(reason)
+        self._task.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody need await it now
 
     @property
     def done(self) -> bool:

@@ -1,4 +1,4 @@
-"""What a stage came to, and how a loop over stages ended."""
+"""What a stage came to, how a loop over stages ended, and what a run's models were used for."""
 
 from __future__ import annotations
 
@@ -102,6 +102,32 @@ class StageResult:
     def files(self) -> list[FileChange]:
         """The files that the agent changed."""
         return self.result.files.changed() if self.bundle else []
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Models by their names, their answers and tokens, USD (`known`: or at most that many)."""
+
+    models: tuple[str, ...]
+    answers: int
+    tokens: int
+    usd: float
+    known: bool
+
+
+async def used_in(result: RunResult) -> Used:
+    """What the agents and judges of a run used; of a replayed one, when it was recorded. StorageError."""
+    events = [event async for event in result.timeline.events() if event.source == "sdk" and event.type == "usage"]
+    used = [event.load() for event in events]
+    models = [str(answer["model"]) for answer in used if "model" in answer]
+    totals = [answer for answer in used if "basis" in answer]  # one a turn, when it was settled
+    return Used(
+        models=tuple(dict.fromkeys(models)),
+        answers=len(models),
+        tokens=sum(total["tokens"]["input"] + total["tokens"]["output"] for total in totals),
+        usd=sum(total["cost"] for total in totals),
+        known=all(total["basis"] != "unknown" for total in totals),
+    )
 
 
 @dataclass(frozen=True, slots=True)

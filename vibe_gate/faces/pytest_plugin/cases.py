@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,22 +10,22 @@ from _pytest._code.code import TerminalRepr, TracebackStyle
 
 from vibe_gate.domain.change import CASES
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.output import now
-from vibe_gate.faces.pytest_plugin.wire import Inconclusive, TestWire, no_cassette, own_environ
+from vibe_gate.faces.pytest_plugin.vibe import project_of
+from vibe_gate.faces.pytest_plugin.wire import Inconclusive, TestWire, no_cassette, note, own_environ
 from vibe_gate.gate.cases import Case
-from vibe_gate.report import words
 from vibe_gate.run.cases import CaseSet, read_case_set
 
 
 def items(session: pytest.Session) -> list[CaseItem]:
-    """One for each case of the repository around rootdir. pytest.UsageError with every mistake in them."""
+    """One for each case of the project. pytest.UsageError with every mistake in them."""
     reading = ExitStack()
     session.config.add_cleanup(reading.close)
     try:
-        cases = reading.enter_context(read_case_set(session.config.rootpath, own_environ()))
+        project = project_of(session.config.rootpath)
+        cases = reading.enter_context(read_case_set(project, own_environ(), nested=True))
     except UsageError as error:
         raise pytest.UsageError(f"--vibe-cases: {error}") from None
     made = [CaseItem.from_parent(session, name=case.folder, cases=cases, case=case) for case in cases.cases]
@@ -39,7 +38,7 @@ class CaseItem(pytest.Item):
 
     def __init__(self, name: str, parent: pytest.Session, cases: CaseSet, case: Case) -> None:
         super().__init__(name, parent, nodeid=name)
-        self.path: Path = cases.repository.root / case.folder / "case.toml"
+        self.path: Path = cases.root / case.folder / "case.toml"
         self.vibe_case = case
         self._cases = cases
 
@@ -57,8 +56,9 @@ class CaseItem(pytest.Item):
             )
             result = progress.run(walk)
             spending.usd = result.usd
-        if result.summary:
-            self.user_properties.append(("vibe", json.dumps(_about(result.status, result.summary))))
+        if result.summary and result.used:
+            rubric, took = self.vibe_case.file.rubric, result.summary.duration_ms
+            note(self, result.used, agent=rubric, outcome=result.status, duration_ms=took)
         if result.status == "failed":
             pytest.fail("\n".join(map(safe, result.reasons)), pytrace=False)
         if result.status == "no cassette":
@@ -75,18 +75,3 @@ class CaseItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where it is defined, and a headline."""
         return self.path, 0, f"case {self.vibe_case.name}"
-
-
-def _about(outcome: str, summary: Summary) -> dict[str, object]:
-    """What reports say of the run; its bundle is gone."""
-    cost = summary.cost
-    return {
-        "bundle": "",
-        "agent": summary.rubrics[0].id,
-        "model": ", ".join(cost.by_model),
-        "outcome": outcome,
-        "usd": None if cost.basis == "unknown" or words.recorded(summary) else cost.usd,
-        "tokens": cost.input_tokens + cost.output_tokens,
-        "turns": len(cost.by_node),
-        "seconds": summary.duration_ms / 1000,
-    }

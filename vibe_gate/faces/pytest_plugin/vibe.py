@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from vibe_gate.agent import Stop
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import ReviewRequest
-from vibe_gate.domain.escape import safe
+from vibe_gate.domain.escape import safe, show_block
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
@@ -35,6 +34,7 @@ from vibe_gate.faces.pytest_plugin.wire import (
     begin,
     difference,
     no_cassette,
+    note,
     own_environ,
     remembered,
 )
@@ -44,7 +44,7 @@ from vibe_gate.gateway import find_upstream
 from vibe_gate.report import words
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
-from vibe_gate.run.result import StageResult
+from vibe_gate.run.result import StageResult, used_in
 from vibe_gate.run.stages import Watcher
 from vibe_gate.run.walk import Plan, RunRequest, one_agent, one_gate, run_workflow
 from vibe_gate.secrets import Redactor
@@ -75,11 +75,11 @@ _GATE = pytest.StashKey[Gate]()
 def gate_of(config: pytest.Config) -> Gate:
     """The gate of the project under test, as its files are when the first test asks. DefinitionError."""
     if _GATE not in config.stash:
-        config.stash[_GATE] = trust.own_gate(_project(config.rootpath))
+        config.stash[_GATE] = trust.own_gate(project_of(config.rootpath))
     return config.stash[_GATE]
 
 
-def _project(rootdir: Path) -> Path:
+def project_of(rootdir: Path) -> Path:
     """The nearest folder with definitions, from rootdir up to the repository's root; without any, that root."""
     around = (rootdir, *rootdir.parents)
     top = next((folder for folder in around if (folder / ".git").exists()), rootdir)
@@ -245,11 +245,10 @@ class Vibe:
 
         UsageError, StorageError as of RunResult.annotate.
         """
-        self.task.add_report_section("call", "vibe", f"{type}: {message}\n")
-        at = now()
+        redactor, at = Redactor(own_environ()), now()
+        self.task.add_report_section("call", "vibe", show_block(redactor.text(f"{type}: {message}\n")))
 
         def write(result: RunResult) -> None:
-            redactor = Redactor(own_environ())
             read_bundle(result.bundle_dir, redact=redactor, clock=lambda: at).annotate(message, type, attachment)
 
         if not self._done or any(not execution.done for execution in self._executions):
@@ -326,7 +325,7 @@ class Vibe:
         try:
             return find(gate_of(config), name)
         except UsageError as error:
-            error.add_note(f"Definitions are read in {_project(config.rootpath) / FOLDER}.")
+            error.add_note(f"Definitions are read in {project_of(config.rootpath) / FOLDER}.")
             raise
 
     def _next(self) -> int:
@@ -377,26 +376,17 @@ class Vibe:
         remarks, self._remarks = self._remarks, []
         for write in remarks:
             write(result)
-        used = [
-            event.load() async for event in result.timeline.events() if event.source == "sdk" and event.type == "usage"
-        ]
-        models = [str(answer["model"]) for answer in used if "model" in answer]
-        totals = [answer for answer in used if "basis" in answer]  # one a turn, when it was settled
-        usd = sum(total["cost"] for total in totals)  # of a replayed turn what it cost when it was recorded
-        self._usd += usd
-        root = self.task.config.rootpath
-        about: dict[str, object] = {
-            "bundle": os.path.relpath(run.bundle, root) if run.bundle.is_relative_to(root) else str(run.bundle),
-            "agent": summary.workflow,
-            "model": ", ".join(dict.fromkeys(models)),
-            "outcome": summary.outcome,
-            "usd": None if any(total["basis"] == "unknown" for total in totals) else round(usd, 6),
-            "over_budget": any(stage.status == "budget" for stage in run.results) or self._usd > self._most_usd,
-            "tokens": sum(total["tokens"]["input"] + total["tokens"]["output"] for total in totals),
-            "turns": len(models),
-            "seconds": summary.duration_ms / 1000,
-        }
-        self.task.user_properties.append(("vibe", json.dumps(about)))
+        used, root = await used_in(result), self.task.config.rootpath
+        self._usd += used.usd
+        note(
+            self.task,
+            used,
+            bundle=os.path.relpath(run.bundle, root) if run.bundle.is_relative_to(root) else str(run.bundle),
+            agent=summary.workflow,
+            outcome=summary.outcome,
+            over_budget=any(stage.status == "budget" for stage in run.results) or self._usd > self._most_usd,
+            duration_ms=summary.duration_ms,
+        )
 
     def _require_decided(self, run: WorkflowRun) -> None:
         """Inconclusive, InfrastructureError: the run says nothing about what its agents are worth."""

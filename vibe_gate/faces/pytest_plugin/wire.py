@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import math
 import os
 import re
@@ -18,7 +19,9 @@ from typing import Literal
 import pytest
 
 from vibe_gate.domain import REPOSITORY_VARIABLES
+from vibe_gate.domain.escape import safe
 from vibe_gate.errors import GateError, InfrastructureError
+from vibe_gate.run.result import Used
 
 _PACKAGE, _ASYNCIO = Path(__file__).parents[2], Path(asyncio.__file__).parent
 
@@ -68,6 +71,31 @@ def caught(item: pytest.Item) -> pytest.ExceptionInfo[BaseException] | None:
     """What could not be decided or carried out in the test, though it went on."""
     errors = item.stash.get(_ERRORS, [])
     return pytest.ExceptionInfo.from_exception(errors[0]) if errors else None
+
+
+def note(
+    item: pytest.Item,
+    used: Used,
+    *,
+    agent: str,
+    outcome: str,
+    duration_ms: int,
+    bundle: str = "",
+    over_budget: bool = False,
+) -> None:
+    """Write down for reports what a run was."""
+    about: dict[str, object] = {
+        "bundle": bundle,
+        "agent": agent,
+        "model": ", ".join(used.models),
+        "outcome": outcome,
+        "usd": round(used.usd, 6) if used.known else None,
+        "over_budget": over_budget,
+        "tokens": used.tokens,
+        "turns": used.answers,
+        "seconds": duration_ms / 1000,
+    }
+    item.user_properties.append(("vibe", json.dumps(about)))
 
 
 def own_environ() -> dict[str, str]:
@@ -148,8 +176,11 @@ def share_of(config: pytest.Config) -> Allowance | None:
     """What the runs of this process may cost of `--vibe-max-usd`; None without a limit."""
     if _SHARE not in config.stash:
         usd: float | None = config.getoption("--vibe-max-usd")
-        workers = getattr(config, "workerinput", {}).get("workercount", 1)
+        worker = getattr(config, "workerinput", {"workercount": 1, "workerid": ""})
+        workers, number = worker["workercount"], worker["workerid"].removeprefix("gw")
         said = "the budget of --vibe-max-usd is spent" + (" (this worker's share)" if workers > 1 else "")
+        if usd and number.isdecimal() and int(number) >= workers:
+            usd, said = 0.0, "this worker replaces one that crashed, and has no share of --vibe-max-usd"
         config.stash[_SHARE] = None if usd is None else Allowance(usd / workers, said)
     return config.stash[_SHARE]
 
@@ -211,11 +242,17 @@ class RunSpending:
 
 
 def _folder_name(item: pytest.Item) -> str:
-    """The test's name, its class and parameters included, as a folder's; with a hash if it had to be changed."""
-    name = item.nodeid.partition("::")[2].replace("::", ".")
-    plain = re.sub(r"\[(.*)\]$", r"-\1", name, flags=re.DOTALL)
-    safe = re.sub(r"[^A-Za-z0-9_.=-]+", "_", plain)[:MAX_NAME]
-    return safe if safe == plain else f"{safe}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    """The test's name, its class and parameters included, as a folder's; with a hash if it had to be changed.
+
+    Not of the node id, to which pytest-xdist may add a group.
+    """
+    classes = [node.name for node in item.listchain() if isinstance(node, pytest.Class)]
+    name = ".".join([*classes, item.name])
+    plain = name.replace("[", "-", 1).removesuffix("]")
+    allowed = re.sub(r"[^A-Za-z0-9_.=-]+", "_", plain)[:MAX_NAME]
+    return (
+        allowed if allowed == plain else f"{allowed}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    )
 
 
 def difference(unmatched: str) -> str:
@@ -224,7 +261,7 @@ def difference(unmatched: str) -> str:
     changed = [line for line in lines[1:] if re.match(r"[-+](?![-+]{2} ).*\w", line)]
     first = next(([line] for line in changed), lines[:1])
     other = [line for line in changed if line[0] != first[0][0]][:1]
-    return " / ".join(" ".join(line.split())[:MAX_SHOWN] for line in first + other)
+    return " / ".join(safe(" ".join(line.split()))[:MAX_SHOWN] for line in first + other)
 
 
 def hide_own_frames(error: BaseException) -> None:
