@@ -220,7 +220,7 @@ async def gate_stage(
             subject.rubrics, change, gate.file.policy.block, repository, run, subject.checks_node, acted
         )
         impact = trust.policy_impact(change, gate, run.environ, repository.read)
-        waivers = trust.waivers(run.state, gate, run.environ, run.clock().date())
+        waivers = trust.waivers(run.state, gate, run.environ, run.clock().date(), request.accepted)
         waivers = trust.approved(waivers, impact, request.approval)
         answers = assemble.without_asking(request, subject, checks, waivers)
     if answers is None:

@@ -45,6 +45,7 @@ def _answers(schema: Json) -> Json:
 
 _REPOSITORY = [{"$ref": "#/components/parameters/owner"}, {"$ref": "#/components/parameters/repo"}]
 _PAGES = [{"$ref": "#/components/parameters/per-page"}, {"$ref": "#/components/parameters/page"}]
+_RUN = [*_REPOSITORY, _parameter("run_id", "integer")]
 _BODY = {"type": "object", "required": ["body"], "properties": {"body": {"type": "string"}}}
 _NOT_FOUND = {"$ref": "#/components/responses/not_found"}
 
@@ -64,6 +65,12 @@ ADDED: Json = {
                 "404": _NOT_FOUND,
             },
         }
+    },
+    "/repos/{owner}/{repo}/actions/runs/{run_id}": {
+        "get": {"parameters": _RUN, "responses": {"200": _answers({"$ref": "#/components/schemas/workflow-run"})}}
+    },
+    "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun": {
+        "post": {"parameters": _RUN, "responses": {"201": _answers({"$ref": "#/components/schemas/empty-object"})}}
     },
     "/repos/{owner}/{repo}/commits/{commit_sha}/pulls": {
         "get": {
@@ -273,6 +280,12 @@ def _complete(spec: Json) -> None:
             "role_name": {"type": "string"},
             "user": {"$ref": "#/components/schemas/nullable-collaborator"},
         },
+    }
+    run = {"id": "integer", "event": "string", "head_sha": "string", "status": "string", "html_url": "string"}
+    schemas["workflow-run"] = {
+        "type": "object",
+        "required": list(run),
+        "properties": {name: {"type": kind} for name, kind in run.items()},
     }
     collaborator = copy.deepcopy(schemas["simple-user"])
     collaborator["nullable"] = True

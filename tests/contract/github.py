@@ -37,7 +37,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from contract.description import Description
 from contract.operations import NOT_BY_INTEGRATION, Answer, Asked, Operations, Refused
-from contract.state import Comment, Pull, Review, ReviewComment, anchors_of
+from contract.state import ActionsRun, Comment, Pull, Review, ReviewComment, anchors_of
 
 Json = Any
 
@@ -142,6 +142,11 @@ class LoopbackGitHub(Operations):
         comment = Comment(self.new_id(), number, author, body, now, now)
         self.comments.append(comment)
         return comment
+
+    def add_actions_run(self, head_sha: str, id: int = 4711, **more: str) -> ActionsRun:
+        """A run of a workflow at this commit, ended unless it is said otherwise."""
+        self.actions_runs.append(ActionsRun(id, head_sha, **more))
+        return self.actions_runs[-1]
 
     def add_review(self, number: int, author: str | None, state: str = "APPROVED", commit: str | None = None) -> Review:
         """A review by somebody, of the pull's head unless another commit is given."""

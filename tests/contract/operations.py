@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from contract.description import Description, Operation
-from contract.state import CheckRun, Comment, Pull, Review, ReviewComment, Shapes
+from contract.state import ActionsRun, CheckRun, Comment, Pull, Review, ReviewComment, Shapes
 
 Json = Any
 
@@ -76,8 +76,10 @@ class Operations:
         self.repository = repository
         self.shapes = Shapes(description, api, repository)
         self.pulls: dict[int, Pull] = {}
+        self.issues: set[int] = set()
         self.comments: list[Comment] = []
         self.check_runs: list[CheckRun] = []
+        self.actions_runs: list[ActionsRun] = []
         self.reviews: list[Review] = []
         self.review_comments: list[ReviewComment] = []
         self.permissions: dict[str, str] = {}
@@ -93,6 +95,8 @@ class Operations:
             ("GET", f"{repo}/check-runs/{{check_run_id}}"): self._show_check_run,
             ("PATCH", f"{repo}/check-runs/{{check_run_id}}"): self._update_check_run,
             ("GET", f"{repo}/commits/{{ref}}/check-runs"): self._check_runs,
+            ("GET", f"{repo}/actions/runs/{{run_id}}"): self._show_actions_run,
+            ("POST", f"{repo}/actions/runs/{{run_id}}/rerun"): self._rerun,
             ("PATCH", f"{repo}/issues/comments/{{comment_id}}"): self._edit_comment,
             ("DELETE", f"{repo}/issues/comments/{{comment_id}}"): self._delete_comment,
             ("GET", f"{repo}/issues/{{issue_number}}/comments"): self._list_comments,
@@ -192,13 +196,27 @@ class Operations:
             found = list({(run.app, run.sent["name"]): run for run in found}.values())
         return Answer(200, [self.shapes.check_run(run) for run in reversed(found)], pages=True, inside="check_runs")
 
+    # Runs of workflows
+
+    def _show_actions_run(self, asked: Asked) -> Answer:
+        return Answer(200, self.shapes.actions_run(_found(self.actions_runs, asked.number("run_id"))))
+
+    def _rerun(self, asked: Asked) -> Answer:
+        run = _found(self.actions_runs, asked.number("run_id"))
+        if run.status != "completed":
+            raise Refused(403, "This workflow is already running")
+        run.again += 1
+        return Answer(201, {})
+
     # Comments of the conversation
 
     def _comment(self, asked: Asked) -> Comment:
         return _found(self.comments, asked.number("comment_id"))
 
     def _list_comments(self, asked: Asked) -> Answer:
-        number = self._pull_of(asked.number("issue_number")).number
+        number = asked.number("issue_number")
+        if number not in self.issues:
+            self._pull_of(number)
         found = [each for each in self.comments if each.number == number]
         return Answer(200, found, pages=True, shape=self.shapes.comment)
 

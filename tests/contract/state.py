@@ -35,7 +35,7 @@ class Pull:
 
 @dataclass
 class Comment:
-    """A comment of a conversation. `author` None: an account that is gone."""
+    """A comment of a conversation. `author` None: an account that is gone; `via`: an app that wrote in their name."""
 
     id: int
     number: int
@@ -43,6 +43,18 @@ class Comment:
     body: str
     created: str
     updated: str
+    via: str | None = None
+
+
+@dataclass
+class ActionsRun:
+    """A run of a workflow; `again`: how often it was run again."""
+
+    id: int
+    head_sha: str
+    event: str = "pull_request"
+    status: str = "completed"
+    again: int = 0
 
 
 @dataclass
@@ -165,11 +177,15 @@ class Shapes:
                 "body": comment.body,
                 "user": self.user(comment.author),
                 "author_association": "NONE",
-                "performed_via_github_app": self.app(comment.author),
+                "performed_via_github_app": self.app(comment.via or comment.author),
                 "created_at": comment.created,
                 "updated_at": comment.updated,
             },
         )
+
+    def actions_run(self, run: ActionsRun) -> Json:
+        values = {"event": run.event, "head_sha": run.head_sha, "status": run.status}
+        return self._filled("workflow-run", {"id": run.id, "html_url": f"{self.site}/actions/runs/{run.id}", **values})
 
     def check_run(self, run: CheckRun) -> Json:
         keys = ("name", "head_sha", "external_id", "details_url", "conclusion", "started_at", "completed_at")

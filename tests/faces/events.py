@@ -50,6 +50,14 @@ def workflow_run(head: str, *, run: int = 99, origin: str = HOME, branch: str = 
     return {"repository": repository(), "workflow_run": other | {"head_repository": repository(origin)}}
 
 
+def issue_comment(comment: int, said: str, number: int = 7) -> dict[str, Any]:
+    """As GitHub sends it; what it says of the author and his association is never read."""
+    user = {"login": "octocat", "type": "User", "site_admin": True}
+    said_by = {"user": user, "author_association": "OWNER"}
+    told = {"id": comment, "body": said, **said_by}
+    return {"action": "created", "repository": repository(), "issue": {"number": number}, "comment": told}
+
+
 def runner(folder: Path, name: str, event: object, environ: Mapping[str, str], **more: str) -> dict[str, str]:
     """The environment of a job; its files are below `folder`."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -77,7 +77,6 @@ def test_a_workflow_run_names_the_other_run(read):
     [
         ("pull_request_target", "runs with the secrets.*Use `on: pull_request`"),
         ("schedule", "no change to review"),
-        ("issue_comment", "says nothing about commits"),
         ("fork\n::error::x", r"does not run on the event \"fork\\n"),
         ("", "GITHUB_EVENT_NAME is not set"),
     ],

@@ -44,9 +44,9 @@ class ReviewRequest:
     `wire`, `cassette`: how the model is reached (None: `VIBE_GATE_WIRE`, `VIBE_GATE_CASSETTE`, else live). `force`:
     ask again what is answered. `stage`: the git hook that asks, whose `[hooks.STAGE]` says whether a judge is asked;
     `called`: the stage by whose name it was called, where variables say another: the stricter rule counts. `message`:
-    what the commit will say. `approval` gives, if the change needs one, whose word lets it pass, or None. `settled`
-    says just before a judge would be asked why none has to be, or "". `reuse`: take over a pass that somebody who is
-    listed, and is not the author, signed for exactly this question.
+    what the commit will say. `approval` gives, if the change needs one, whose word lets it pass, or None. `accepted`:
+    findings that people let pass at the forge. `settled` says just before a judge would be asked why none has to be, or
+    "". `reuse`: take over a pass that somebody who is listed, and is not the author, signed for exactly this question.
     """
 
     selection: Selection
@@ -64,6 +64,7 @@ class ReviewRequest:
     called: HookName | None = None
     message: str = ""
     approval: Callable[[], Waiver | None] | None = None
+    accepted: tuple[Waiver, ...] = ()
     settled: Callable[[], str] | None = None
     reuse: bool = False
 

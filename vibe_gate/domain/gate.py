@@ -247,12 +247,16 @@ class Waivers:
     suppressions: tuple[Suppression, ...] = ()
     approval: Waiver | None = None
     """Of the changes of the gate itself that are under review, by a person who may approve them."""
+    accepted: tuple[Waiver, ...] = ()
+    """Findings that people who may approve let pass at the forge, for this head commit alone."""
 
     def of(self, finding: Finding) -> Waiver | None:
         """What lets the finding pass today, or None."""
         override = self._override(finding.fingerprint)
         if override is not None:
             return override.waiver
+        if there := [one for one in self.accepted if one.finding == finding.fingerprint]:
+            return there[-1]
         found = (one for one in self.suppressions if one.covers(finding) and not self._is_over(one.expires))
         return next((_waiver_of(one) for one in found), None)
 

@@ -15,7 +15,7 @@ from vibe_gate.errors import ForgeError, UsageError
 from vibe_gate.forge import shapes
 from vibe_gate.forge.payloads import CheckRun, LineComment
 from vibe_gate.forge.rest import RestClient
-from vibe_gate.forge.shapes import BOT, Comment, Json, Pull, PullCommit, PullReview, list_of, text_at
+from vibe_gate.forge.shapes import BOT, ActionsRun, Comment, Json, Pull, PullCommit, PullReview, list_of, text_at
 
 ANNOTATIONS_PER_REQUEST = 50
 """Checks API; more go in follow-up updates, which append."""
@@ -126,26 +126,35 @@ class Forge:
         """Logins of the people with write access who approve of exactly this commit and are none of its authors."""
         everybody = {self.pull(number).author, *authors}
         found = [each for each in self._last_words(number) if shapes.approves(each, head_sha, everybody, accounts)]
-        return tuple(review.login for review in found if self._may_write(review))
+        return tuple(review.login for review in found if self.may_write(review.login, review.account))
 
     def objections(self, number: int) -> tuple[str, ...]:
         """Logins of the people with write access who ask for changes, of whatever commit, until they take it back."""
         found = [each for each in self._last_words(number) if each.state == "CHANGES_REQUESTED"]
-        return tuple(review.login for review in found if self._may_write(review))
+        return tuple(review.login for review in found if self.may_write(review.login, review.account))
 
     def _last_words(self, number: int) -> list[PullReview]:
         doing = f"read the reviews of pull request {number}"
         return shapes.last_words(self._each(f"/pulls/{number:d}/reviews", doing))
 
-    def _may_write(self, review: PullReview) -> bool:
-        path = f"{self._root}/collaborators/{quote(review.login, safe='')}/permission"
+    def may_write(self, login: str, account: int) -> bool:
+        """Whether this account, by its login and its number, has write access."""
+        path = f"{self._root}/collaborators/{quote(login, safe='')}/permission"
         try:
-            answer = self._rest.get(path, f"read what {show_text(review.login)} may do")
+            answer = self._rest.get(path, f"read what {show_text(login)} may do")
         except ForgeError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
             return False
-        return shapes.may_write(answer, review)
+        return shapes.may_write(answer, account)
+
+    def actions_run(self, run_id: int) -> ActionsRun:
+        """One run of a workflow."""
+        return shapes.run_of(self._rest.get(f"{self._root}/actions/runs/{run_id:d}", "look for the gate's run"))
+
+    def rerun(self, run_id: int) -> None:
+        """Run a workflow again, with the event that it ran for. Refused while it runs."""
+        self._rest.send("POST", f"{self._root}/actions/runs/{run_id:d}/rerun", None, "run the gate again")
 
     # The one comment
 

@@ -43,13 +43,29 @@ class PullCommit:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment, of the conversation or at a line. `ours`: written by the account that the token belongs to."""
+    """A comment, of the conversation or at a line. `ours`: written by the account that the token belongs to.
+
+    `person`: by no app, and by no app in a person's name. `account` is 0 if it is gone. Times as GitHub writes them.
+    """
 
     id: int
     author: str
     ours: bool
     body: str
     url: str
+    account: int
+    person: bool
+    created: str
+    updated: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActionsRun:
+    """A run of a workflow: the event that it is about, its commit, whether it has ended."""
+
+    event: str
+    head_sha: str
+    completed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +152,16 @@ def comment_of(value: Json, own: str) -> Comment:
         ours=same_login(author, own),
         body=text_or_empty(value, "body"),
         url=text_at(value, "html_url"),
+        account=number_at(value, "user", "id") if author else 0,
+        person=at(value, "user", "type") == "User" and not at(value, "performed_via_github_app"),
+        created=text_at(value, "created_at"),
+        updated=text_at(value, "updated_at"),
     )
+
+
+def run_of(value: Json) -> ActionsRun:
+    """A run of a workflow."""
+    return ActionsRun(text_at(value, "event"), text_at(value, "head_sha"), at(value, "status") == "completed")
 
 
 def same_login(one: str, other: str) -> bool:
@@ -178,9 +203,9 @@ def approves(review: PullReview, head_sha: str, authors: Collection[str], accoun
     )
 
 
-def may_write(answer: Json, review: PullReview) -> bool:
-    """Whether GitHub's answer lets the reviewer write; false if it is about another account.
+def may_write(answer: Json, account: int) -> bool:
+    """Whether GitHub's answer lets this account write; false if it is about another one.
 
     "maintain" is said as "write", a role of the organisation's own as what it is based on.
     """
-    return at(answer, "user", "id") == review.account and at(answer, "permission") in ("write", "admin")
+    return at(answer, "user", "id") == account and at(answer, "permission") in ("write", "admin")

@@ -143,10 +143,12 @@ def own_gate(root: Path) -> Gate:
     return load_gate(files, revision=WORKTREE, origin="trusted") or built_in_gate(files)
 
 
-def waivers(state: State, gate: Gate, environ: Mapping[str, str], today: date) -> Waivers:
-    """What may be let pass: the gate's suppressions, and here, but never in CI, the overrides that people recorded."""
+def waivers(state: State, gate: Gate, environ: Mapping[str, str], today: date, accepted: tuple[Waiver, ...]) -> Waivers:
+    """What may be let pass: the gate's suppressions, what people `accepted` at the forge, and the overrides recorded
+    in this clone, which have no effect in CI."""
     local = () if in_ci(environ) else state.overrides.all()
-    return Waivers(today, tuple(one for one in local if not agent_behind({}, (one.email,))), gate.suppressions)
+    people = tuple(one for one in local if not agent_behind({}, (one.email,)))
+    return Waivers(today, people, gate.suppressions, accepted=accepted)
 
 
 def approved(waivers: Waivers, impact: PolicyImpact, ask: Callable[[], Waiver | None] | None) -> Waivers:

@@ -19,7 +19,7 @@ from vibe_gate.report import words
 from vibe_gate.report.markdown import Block, code, cut_lines, fence, fit, fold, html, link, prose, table
 from vibe_gate.report.next_step import next_step
 from vibe_gate.report.report import Links, Report
-from vibe_gate.report.round import ReportedFinding, Round, RoundState, dump, identity, load
+from vibe_gate.report.round import ReportedFinding, Round, RoundState, dump, explained, identity, load
 
 DOCS = f"https://github.com/vibe-gate/vibe-gate/blob/v{__version__}/docs"
 """The documents of this version."""
@@ -292,10 +292,14 @@ MARKER = marker()
 def comment(report: Report, downgrades: Sequence[str] = ()) -> str:
     """The comment, `MAX_COMMENT` bytes at most; what does not fit is counted, and said to be where."""
     head = f"{marker(report.name)}\n"
-    tail = f"\n<!-- vibe-gate:state {dump(report.round.state)} -->\n" if report.round.head else ""
+    tail = f"\n<!-- vibe-gate:state {_state(report)} -->\n" if report.round.head else ""
     room = MAX_COMMENT - len(head) - len(tail)
     parts = blocks(report, downgrades)
     return head + fit(parts, room, lambda what, number: _missing(report, what, number)) + tail
+
+
+def _state(report: Report) -> str:
+    return dump(explained(report.round.state, report.summary, report.links.run if report.links else 0))
 
 
 def state_of(body: str) -> RoundState | None:

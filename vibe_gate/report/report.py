@@ -43,6 +43,12 @@ class Links:
         return f"{self._root}/commit/{quote(id, safe='')}"
 
     @property
+    def run(self) -> int:
+        """The number of the workflow's run, 0 outside of one."""
+        number = self.run_url.rpartition("/")[2]
+        return int(number) if number.isascii() and number.isdecimal() else 0
+
+    @property
     def _root(self) -> str:
         return f"{self.server.rstrip('/')}/{quote(self.repository, safe='/')}"
 

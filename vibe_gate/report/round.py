@@ -26,7 +26,7 @@ from pydantic import Field, StringConstraints, ValidationError
 
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import MAX_FINDINGS, Finding, Level
+from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, Finding, Level, Outcome
 
 MAX_STATE = 12_000
 """Characters of a dumped state: a fifth of what a comment may hold, enough for 400 findings."""
@@ -37,6 +37,12 @@ _MAX_JSON = 1 << 20
 _SHORT_MESSAGE = 60
 """Characters of a message that are kept where whole ones do not fit."""
 
+MAX_EXPLAINED = 4_000
+"""Characters of a state that has votes and quotations; where it would have more, only the job's artifact has them."""
+
+MAX_VOTES = 9
+"""Votes of one finding; a rubric asks for fewer."""
+
 MAX_NUMBER = 1_000_000
 """Rounds that are counted. The number travels in a comment that others may edit: past it, it stays."""
 
@@ -44,6 +50,7 @@ MAX_SEEN = 10_000
 """Findings of a state. What is more is not remembered, and so is said again."""
 
 _MAX_LINE = (1 << 31) - 1
+_MAX_QUOTE = 400
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{16}\Z")
 
@@ -51,8 +58,18 @@ Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}(?:[0-9a-f]{24}
 Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 
 
+class ReportedVote(Model):
+    """One answer to the question that a finding is about."""
+
+    outcome: Outcome
+    reason: str = Field(max_length=MAX_REASON)
+
+
 class ReportedFinding(Model):
-    """A finding as it was said; `since` is the head commit of that round, `fixed` the one at which it was gone."""
+    """A finding as it was said; `since` is the head commit of that round, `fixed` the one at which it was gone.
+
+    `quote`, `counterexample` and `votes` explain it to whoever asks; "" and () where there was no room.
+    """
 
     fingerprint: Fingerprint
     criterion: str = Field(max_length=64)
@@ -62,14 +79,18 @@ class ReportedFinding(Model):
     message: str = Field(max_length=280)
     since: Commit
     fixed: Commit | Literal[""] = ""
+    quote: str = Field(default="", max_length=_MAX_QUOTE)
+    counterexample: str = Field(default="", max_length=_MAX_QUOTE)
+    votes: tuple[ReportedVote, ...] = Field(default=(), max_length=MAX_VOTES)
 
 
 class RoundState(Model):
-    """What is carried to the next round."""
+    """What is carried to the next round. `run` is the number of the workflow's run that reviewed; 0 outside of one."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     number: int = Field(ge=1, le=MAX_NUMBER)
     head: Commit
+    run: int = Field(default=0, ge=0, lt=1 << 53)
     findings: tuple[ReportedFinding, ...] = Field(default=(), max_length=MAX_SEEN)
 
 
@@ -181,6 +202,28 @@ def answered_by(summary: Summary) -> Callable[[ReportedFinding], bool]:
     return answered
 
 
+def explained(state: RoundState, summary: Summary, run: int) -> RoundState:
+    """The state with the run's number, and with what its findings were decided by, as far as there is room."""
+    here = {identity(finding): finding for finding in summary.findings}
+    votes = {one.id: one.votes for rubric in summary.rubrics for one in rubric.criteria}
+
+    def with_reasons(seen: ReportedFinding) -> ReportedFinding:
+        if (finding := here.get(seen.fingerprint)) is None:
+            return seen
+        answers = votes.get(finding.criterion, ())[:MAX_VOTES]
+        against = next((one.counterexample for one in answers if one.counterexample), "")
+        more = {
+            "quote": "\n".join(one.quote for one in finding.evidence)[:_MAX_QUOTE],
+            "counterexample": against[:_MAX_QUOTE],
+            "votes": tuple(ReportedVote(outcome=one.outcome, reason=one.reason[:MAX_REASON]) for one in answers),
+        }
+        return seen.model_copy(update=more)
+
+    plain = state.model_copy(update={"run": run})
+    full = plain.model_copy(update={"findings": tuple(map(with_reasons, state.findings))})
+    return full if len(_packed(full)) <= MAX_EXPLAINED else plain
+
+
 def identity(finding: Finding) -> str:
     """What names a finding from round to round: its fingerprint, or one made of its words and its line."""
     if _FINGERPRINT.match(finding.fingerprint):
@@ -220,7 +263,9 @@ def load(text: str) -> RoundState | None:
 
 
 def _packed(state: RoundState) -> str:
-    plain = json.dumps(state.model_dump(mode="json", by_alias=True), separators=(",", ":"), sort_keys=True)
+    plain = json.dumps(
+        state.model_dump(mode="json", by_alias=True, exclude_defaults=True), separators=(",", ":"), sort_keys=True
+    )
     return base64.b64encode(zlib.compress(plain.encode(), 9)).decode()
 
 

@@ -4,5 +4,5 @@ inputs    what the workflow asks for                 event     what happened, fr
 span      which commits are compared, fetched        approval  who approved a change of the gate itself
 gate      the walk: event -> review -> post          reporting the report of a run for a forge
 relay     `post --from-artifact`: posts a claim      incoming  what was uploaded, read back without trust
-runner    outputs, job summary, workflow commands
+runner    outputs, job summary, workflow commands    commands  `/vibe-gate` in a comment
 """

@@ -1,14 +1,18 @@
-"""Who approved a change of the gate: an approving review of exactly this commit, by a person with write access."""
+"""Who lets something pass: changes of the gate by an approving review of exactly this commit, findings by comments.
+
+Both by people with write access who are none of the change's authors.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.errors import ForgeError
+from vibe_gate.faces.action.commands import accepted
 from vibe_gate.faces.action.event import Trigger
 from vibe_gate.forge import Forge, PullCommit
 
@@ -36,33 +40,74 @@ class Approvals:
 
     def __call__(self) -> Waiver | None:
         """The approval, or None."""
-        number = self.trigger.number or self.trigger.queued
-        if self.forge is None or number is None:
+        if self.forge is None or self._number is None:
             self.notes.append(
                 "Approval of the gate's change cannot be looked up: there is no token, or no pull request."
             )
             return None
         try:
-            return self._look(self.forge, number)
+            return self._look(self.forge, self._number)
         except ForgeError as error:
             self.notes.append(f"Whether the change of the gate is approved could not be read: {error}")
             return None
 
-    def _look(self, forge: Forge, number: int) -> Waiver | None:
-        author, head = self.trigger.author, self.trigger.head
-        if self.trigger.number is None:  # reviews are of the pull request's commit, not of the merge group's
-            pull = forge.pull(number)
-            author, head = pull.author, pull.head_sha
+    def overrides(self) -> tuple[Waiver, ...]:
+        """The findings that people accepted of this head commit, by comments that stand as they were answered."""
+        if self.forge is None or self._number is None:
+            return ()
+        try:
+            return tuple(self._overrides(self.forge, self._number))
+        except ForgeError as error:
+            self.notes.append(f"Whether a comment accepts findings could not be read: {error}")
+            return ()
+
+    def _overrides(self, forge: Forge, number: int) -> Iterator[Waiver]:
+        found = list(accepted(forge.comments(number), self._pull(forge, number)[1]))
+        authors = self._authors(forge, number) if found else None
+        for finding, comment, reason in found:
+            if comment is None:
+                why = "the comment that asked for it was edited or deleted"
+            elif authors is None:
+                why = "the authors of the change are not known"
+            elif authors.has(comment.author, comment.account):
+                why = f"@{comment.author} is an author of the change"
+            elif not forge.may_write(comment.author, comment.account):
+                why = f"@{comment.author} has no write access"
+            else:
+                yield Waiver(finding=finding, reason=reason, by=f"@{comment.author}", expires=None, local=True)
+                continue
+            self.notes.append(f"The override of {finding[:8]} does not count: {why}.")
+
+    @property
+    def _number(self) -> int | None:
+        return self.trigger.number or self.trigger.queued
+
+    def _pull(self, forge: Forge, number: int) -> tuple[str, str]:
+        """The pull request's author and head: people speak of its commit, not of the merge group's."""
+        if self.trigger.number is not None:
+            return self.trigger.author, self.trigger.head
+        pull = forge.pull(number)
+        return pull.author, pull.head_sha
+
+    def _authors(self, forge: Forge, number: int) -> Accounts | None:
+        """Everybody who has a part in the change; None if that is not known."""
         listed, commits = forge.listed(number), self.commits()
         if not commits or len(listed) >= MOST_LISTED:
+            return None
+        people = accounts_of(commits, _known(listed))
+        logins = {login for one in listed for _, login in one.people} | {self._pull(forge, number)[0]}
+        return Accounts((people.logins | logins) - {""}, people.ids)
+
+    def _look(self, forge: Forge, number: int) -> Waiver | None:
+        head = self._pull(forge, number)[1]
+        authors = self._authors(forge, number)
+        if authors is None:
             self.notes.append(
                 "An approval of the change of the gate cannot count: not all of its authors are known, for its commits "
                 "are not in this checkout, or too many. Squash them, or split the pull request."
             )
             return None
-        people = accounts_of(commits, _known(listed))
-        logins = {login for one in listed for _, login in one.people} | people.logins | {author}
-        found = forge.approvals(number, head, authors=logins - {""}, accounts=people.ids)
+        found = forge.approvals(number, head, authors=authors.logins, accounts=authors.ids)
         if not found:
             return None
         if against := forge.objections(number):
@@ -84,6 +129,10 @@ class Accounts:
 
     logins: frozenset[str]
     ids: frozenset[int]
+
+    def has(self, login: str, account: int) -> bool:
+        """Whether this account is one of them. GitHub ignores the case of a login."""
+        return account in self.ids or login.lower() in {one.lower() for one in self.logins}
 
 
 def accounts_of(commits: Iterable[Commit], known: Mapping[str, str]) -> Accounts:

@@ -20,7 +20,7 @@ from vibe_gate.errors import UsageError
 NOBODY = "0" * 40
 """GitHub's commit id for a missing commit."""
 
-Kind = Literal["pull_request", "merge_group", "push", "workflow_dispatch", "workflow_run"]
+Kind = Literal["pull_request", "merge_group", "push", "workflow_dispatch", "workflow_run", "issue_comment"]
 
 CommitId = Annotated[
     str,
@@ -41,7 +41,8 @@ class Trigger(BaseModel):
 
     `number`, `author` and `fork` are the pull request's; of a merge group `queued` is
     the number in its ref. `branch` is the pushed or dispatched ref. `run` and `origin`
-    belong to a `workflow_run`: the other run, and the repository its head came from.
+    belong to a `workflow_run`: the other run, and the repository its head came from. `comment` and `said` are a
+    comment's number and text.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -57,6 +58,8 @@ class Trigger(BaseModel):
     forced: bool = False
     run: Number | None = None
     origin: FullName = ""
+    comment: Number | None = None
+    said: str = ""
 
     @property
     def fork(self) -> bool:
@@ -95,17 +98,17 @@ _PLACES: dict[str, dict[str, str]] = {
         "run": "workflow_run.id",
         "origin": "workflow_run.head_repository.full_name",
     },
+    "issue_comment": {"number": "issue.number", "comment": "comment.id", "said": "comment.body"},
 }
 """Where the fields of a trigger stand, by the event's name."""
 
-_REQUIRED = ("repository", "base", "head", "number", "run")
+_REQUIRED = ("repository", "base", "head", "number", "run", "comment")
 
 _REFUSED = {
     "pull_request_target": "it runs with the secrets and the token of the base repository, while commands of the gate "
     "run on the code of whoever opened the pull request. Use `on: pull_request`; for forks, a second workflow "
     "`on: workflow_run` with `vibe-gate post --from-artifact` (docs/github.md)",
     "schedule": "there is no change to review. Use `workflow_dispatch` with the input `base`",
-    "issue_comment": "it says nothing about commits. Use `on: pull_request`",
 }
 
 

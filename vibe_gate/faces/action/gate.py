@@ -19,6 +19,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import PASS, USAGE, GateError, IntegrityError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.action.approval import Approvals
+from vibe_gate.faces.action.commands import obey
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.inputs import Inputs, Mode, inputs_of
 from vibe_gate.faces.action.reporting import report_of_run, touched_since
@@ -82,6 +83,8 @@ def run(runner: Runner) -> int:
                 raise UsageError(
                     "On workflow_run use `vibe-gate post --from-artifact DIR`: it posts what a job reviewed."
                 )
+            if trigger.kind == "issue_comment":
+                return obey(runner, inputs, trigger)
             code, log = _job(runner, inputs, trigger)
         except GateError as error:
             stopped = error
@@ -138,6 +141,7 @@ def _review(job: _Job, approvals: Approvals) -> tuple[Review, WorkflowRun | None
         max_cost_usd=job.inputs.max_cost_usd,
         reuse=True,
         approval=approvals,
+        accepted=approvals.overrides(),
     )
     if job.inputs.workflow != "review":
         made = _run(job, request)

@@ -92,7 +92,7 @@ def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: 
     verdict = verify_artifact(
         one.claim, span, start=runner.start, environ=runner.environ, credentials=credentials, now=runner.clock()
     )
-    run_url = f"{runner.server_url}/{trigger.repository}/actions/runs/{trigger.run}"
+    run_url = runner.actions_url(trigger.repository, trigger.run or 0)
     summary = one.summary if verdict.holds else unverified(one.summary)
     notes = (explanation(one.summary, verdict.holds, verdict.why),)
     report = report_of_run(

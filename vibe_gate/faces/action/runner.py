@@ -43,7 +43,11 @@ class Runner:
     def run_url(self, repository: str) -> str:
         """The page of this job's run, "" outside a run."""
         run = self.environ.get("GITHUB_RUN_ID", "")
-        return f"{self.server_url}/{repository}/actions/runs/{run}" if run.isascii() and run.isdecimal() else ""
+        return self.actions_url(repository, int(run)) if run.isascii() and run.isdecimal() else ""
+
+    def actions_url(self, repository: str, run: int) -> str:
+        """The page of a workflow's run."""
+        return f"{self.server_url}/{repository}/actions/runs/{run}"
 
     def temp(self) -> Path:
         """A new folder of our own below RUNNER_TEMP. UsageError if it cannot be made."""

@@ -1,0 +1,208 @@
+"""`/vibe-gate` in a comment: who may ask, what is answered, and what an override is worth to the gate's own job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from contract.github import loopback_github
+from contract.state import Comment
+from faces import events
+from faces.jobs import Project, project, todos
+from repos import RUBRIC, SWALLOWS
+from test_review import FAILS
+from wire import KEY, answering
+
+from vibe_gate.faces.action.commands import Command, command_of
+from vibe_gate.faces.action.gate import run
+from vibe_gate.faces.action.runner import Runner
+from vibe_gate.report.comment import state_of
+
+PERMISSION = "/repos/{owner}/{repo}/collaborators/{username}/permission"
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        ("/vibe-gate review", Command("review")),
+        ("/vibe-gate  explain\t3fbdd3e7\r\nplease", Command("explain", ("3fbdd3e7",))),
+        ("/vibe-gate override 3fbd,aa11 it is\n a key", Command("override", ("3fbd", "aa11"), "it is")),
+        ("/vibe-gate", Command("")),
+        ("/vibe-gate override , x", Command("override", (), "x")),
+        ("/vibe-gates review", None),
+        ("> /vibe-gate review", None),
+        ("see\n/vibe-gate review", None),
+        ("", None),
+    ],
+)
+def test_a_command_is_the_first_line_and_nothing_else(body, command):
+    assert command_of(body) == command
+
+
+@pytest.fixture
+def made(tmp_path: Path, environ: dict[str, str]):
+    with loopback_github() as github:
+        github.permissions.update(bob="write", carol="maintain", eve="read", ada="admin", tim="triage")
+        yield project(tmp_path, environ, github)
+
+
+@pytest.fixture
+def head(made) -> str:
+    """A pull request with two findings, reviewed by run 4711."""
+    head = made.branch("topic", **{"src/a.py": todos(2)})
+    made.pull(head)
+    assert made.review_pull(head).code == 1
+    made.github.add_actions_run(head)
+    return head
+
+
+def findings(made: Project) -> list[str]:
+    state = state_of(made.ours[0])
+    assert state is not None
+    return [seen.fingerprint for seen in state.findings]
+
+
+def obeyed(made: Project, comment: Comment | None, said: str = "", number: int = 0) -> str:
+    """Run the job of this comment; its log."""
+    number = number or (comment.number if comment else 7)
+    event = events.issue_comment(comment.id if comment else 99, said or (comment.body if comment else ""), number)
+    log: list[str] = []
+    environ = made.job("issue_comment", event)
+    code = run(Runner(environ, made.place, lambda: datetime.now(UTC), log.append))
+    assert code == 0, "".join(log)
+    return "".join(log)
+
+
+def answered(made: Project, author: str, body: str) -> str:
+    """Say this, run its job; the answer, "" if there is none."""
+    before = len(made.ours)
+    obeyed(made, made.github.add_comment(7, author, body))
+    return made.ours[-1] if len(made.ours) > before else ""
+
+
+@pytest.mark.slow
+def test_a_writers_override_lets_this_commit_pass_while_the_comment_stands(made, head):
+    first, second = findings(made)
+    asked = made.github.add_comment(7, "bob", f"/vibe-gate override {first[:8]},{second} a @fixture <b>\nthanks")
+    obeyed(made, asked)
+    answer = made.ours[-1]
+    assert "`@bob` accepts of" in answer and first[:8] in answer and "a `@fixture <b>`" in answer
+    assert made.github.actions_runs[0].again == 1
+    assert made.review_pull(head).code == 0
+    assert "overridden by `@bob:` a `@fixture <b>`" in made.ours[0]
+    assert made.act("merge_group", events.merge_group(made.main(), head), checkout=head).code == 0
+    # A look at the comment, its author and the change decides each time.
+    made.github.permissions["bob"] = "triage"
+    assert made.review_pull(head).code == 1
+    assert "does not count: `@bob` has no write access" in made.summary
+    made.github.permissions["bob"] = "write"
+    made.github.pulls[7].commits = [(head, "Bob")]
+    assert made.review_pull(head).code == 1
+    assert "is an author of the change" in made.summary
+    made.github.pulls[7].commits = []
+    asked.updated = made.github.now()
+    assert made.review_pull(head).code == 1
+    assert "was edited or deleted" in made.summary
+    asked.updated = asked.created
+    later = made.push("topic", **{"src/b.py": "y = 1\n"})
+    made.pull(later)
+    assert made.review_pull(later).code == 1
+
+
+@pytest.mark.slow
+def test_who_may_not_ask_is_ignored_without_a_word(made, head):
+    name = findings(made)[0]
+    github, wish = made.github, f"/vibe-gate override {name} fine"
+    github.add_pull(8, state="closed")
+    github.add_pull(9)
+    github.issues.add(10)
+
+    def by(author: str | None, body: str = wish, number: int = 7, **more: str) -> Comment:
+        comment = github.add_comment(number, author, body)
+        for field, value in more.items():
+            setattr(comment, field, value)
+        return comment
+
+    ignored: list[Callable[[], str]] = [
+        lambda: obeyed(made, by("eve")),
+        lambda: obeyed(made, by("tim")),
+        lambda: obeyed(made, by("mallory")),
+        lambda: obeyed(made, by(None)),
+        lambda: obeyed(made, by("helpful[bot]")),
+        lambda: obeyed(made, by("github-actions[bot]")),
+        lambda: obeyed(made, by("bob", via="agent[bot]")),
+        lambda: obeyed(made, by("bob", updated="2027-01-01T00:00:00Z")),
+        lambda: obeyed(made, by("bob"), said="/vibe-gate review"),  # edited within the second
+        lambda: obeyed(made, by("bob", "lgtm")),
+        lambda: obeyed(made, by("bob", number=9), number=7),
+        lambda: obeyed(made, by("bob", number=8)),
+        lambda: obeyed(made, by("bob", number=10)),
+        lambda: obeyed(made, None),
+    ]
+    before, bodies = github.writes, list(made.ours)
+    for ask in ignored:
+        assert "The comment is ignored" in ask()
+    assert made.ours == [*bodies, wish]  # its own comment is the forged one
+    assert (github.writes, github.actions_runs[0].again) == (before, 0)
+    assert made.review_pull(head).code == 1
+
+
+@pytest.mark.slow
+def test_a_record_without_a_writers_comment_is_worth_nothing(made, head):
+    name = findings(made)[0]
+    asked = made.github.add_comment(7, "eve", f"/vibe-gate override {name} fine")
+    for author, comment in (("github-actions[bot]", asked.id), ("github-actions[bot]", 77), ("bob", asked.id)):
+        made.github.add_comment(7, author, f"<!-- vibe-gate:answer {comment} {head} {name} -->\nfine")
+    assert made.review_pull(head).code == 1
+    assert made.summary.count("does not count") == 2
+
+
+@pytest.mark.slow
+def test_an_answer_says_what_is_wrong_and_records_nothing(made, head):
+    name, run = findings(made)[0], made.github.actions_runs[0]
+    said = {
+        ("ada", f"override {name} mine"): "The author of a pull request cannot accept its findings.",
+        ("bob", f"override {name}"): "The reason is missing",
+        ("bob", "override 0000 x"): "has no finding",
+        ("bob", f"override {name},beef x"): "has no finding",
+        ("bob", "explain abc"): "has no finding",
+        ("bob", "explain"): "has no finding",
+        ("bob", "dance"): "/vibe-gate override FINDING REASON",
+    }
+    for (author, words), sentence in said.items():
+        assert sentence in answered(made, author, f"/vibe-gate {words}")
+    run.event = "workflow_dispatch"
+    assert "is not about" in answered(made, "bob", "/vibe-gate review")
+    run.event, run.status = "pull_request", "in_progress"
+    assert "still running" in answered(made, "bob", "/vibe-gate review")
+    made.github.fail("GET", "/repos/{owner}/{repo}/actions/runs/{run_id}", 403)
+    assert "could not be run again; re-run its job by hand." in answered(made, "ada", "/vibe-gate review")
+    # What the writer saw is not what stands there by now.
+    asked = made.github.add_comment(7, "bob", f"/vibe-gate override {name} fine")
+    made.github.comments[0].updated = made.github.now()
+    obeyed(made, asked)
+    assert "changed after yours" in made.ours[-1]
+    made.pull(made.push("topic", **{"src/b.py": "y = 1\n"}))
+    for words in (f"override {name} fine", "review"):
+        assert "has not reviewed" in answered(made, "bob", f"/vibe-gate {words}")
+    assert run.again == 0
+    assert not any(f"{head} {name}" in body for body in made.ours)
+
+
+@pytest.mark.slow
+def test_a_finding_is_explained_by_its_quotation_and_votes_and_no_model_is_asked(tmp_path, environ):
+    with loopback_github() as github:
+        github.permissions["bob"] = "write"
+        made = project(tmp_path, environ, github, RUBRIC)
+        head = made.branch("topic", **{"src/load.py": SWALLOWS})
+        made.pull(head)
+        with answering(FAILS, repeat_last=True) as model:
+            given = {"ANTHROPIC_BASE_URL": model.base_url, "VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
+            assert made.review_pull(head, **given).code == 1
+        answer = answered(made, "bob", f"/vibe-gate explain {findings(made)[0][:6]}")
+        assert "src/load.py:4" in answer
+        assert "It quotes:" in answer and "except" in answer
+        assert "- fail: The error is dropped." in answer
+        assert github.actions_runs == []

@@ -1,0 +1,265 @@
+"""`/vibe-gate` in a comment of a pull request: what a person with write access asks of its gate.
+
+Everybody who sees a public pull request can comment on it. So of the event only the comment's number counts: whose it
+is, what it says, whether it was edited and what its author may do, GitHub's API says. Nothing is checked out, there is
+no key, and nothing is reviewed here: the gate's own job runs again, and reads the overrides itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import NamedTuple
+
+from vibe_gate.domain.verdict import short
+from vibe_gate.errors import PASS, ForgeError, UsageError
+from vibe_gate.faces.action.event import Trigger
+from vibe_gate.faces.action.inputs import Inputs
+from vibe_gate.faces.action.runner import Runner
+from vibe_gate.forge import Comment, Forge, Pull, open_forge
+from vibe_gate.report import words
+from vibe_gate.report.comment import commit, state_of
+from vibe_gate.report.markdown import code, fence, link, prose
+from vibe_gate.report.report import Links
+from vibe_gate.report.round import ReportedFinding, RoundState
+
+COMMAND = "/vibe-gate"
+
+SHORTEST = 4
+"""Characters of a fingerprint that name a finding, as for `vibe-gate override`."""
+
+_REVIEWS = ("pull_request", "pull_request_review")
+"""Events whose runs review a pull request. A run of anything else (a deployment, say) is never run again."""
+
+_ANSWER = "<!-- vibe-gate:answer "
+_RECORD = re.compile(_ANSWER + r"(\d{1,16}) ([0-9a-f]{40}|[0-9a-f]{64}) ([0-9a-f]{16}(?:,[0-9a-f]{16}){0,99}) -->\s")
+"""The first line of an answer to an override: the comment that asked, the head commit, the findings."""
+
+
+class Command(NamedTuple):
+    """What a comment asks. `findings`: beginnings of fingerprints, separated by commas in the comment."""
+
+    verb: str
+    findings: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def command_of(body: str) -> Command | None:
+    """The command on the first line of a comment; None if it has none."""
+    words = body.split("\n", 1)[0].split(maxsplit=3)
+    if words[:1] != [COMMAND]:
+        return None
+    verb, findings, reason = (*words[1:], "", "", "")[:3]
+    return Command(verb, tuple(filter(None, findings.split(","))), short(reason))
+
+
+class Accepted(NamedTuple):
+    """A finding that somebody accepted; `comment` None: what was answered does not stand there any more."""
+
+    finding: str
+    comment: Comment | None
+    reason: str = ""
+
+
+def accepted(comments: Iterable[Comment], head: str) -> Iterator[Accepted]:
+    """What overrides of this head were answered, each with the comment as it stands now."""
+    known = {comment.id: comment for comment in comments}
+    records = (_RECORD.match(comment.body) for comment in known.values() if comment.ours)
+    for record in records:
+        if record is None or record[2] != head:
+            continue
+        asked = known.get(int(record[1]))
+        command = command_of(asked.body) if asked is not None and _stands(asked) else None
+        for finding in record[3].split(","):
+            if command is None or command.verb != "override" or not command.reason or not _names(command, finding):
+                yield Accepted(finding, None)
+            else:
+                yield Accepted(finding, asked, command.reason)
+
+
+def _stands(comment: Comment) -> bool:
+    """Whether a person wrote it, and nobody edited it."""
+    return comment.person and comment.created == comment.updated
+
+
+def _names(command: Command, fingerprint: str) -> bool:
+    return any(len(one) >= SHORTEST and fingerprint.startswith(one) for one in command.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A command of a person who may give it; `told`: the gate's comments with what they said."""
+
+    runner: Runner
+    forge: Forge
+    comment: Comment
+    command: Command
+    pull: Pull
+    links: Links
+    told: tuple[tuple[Comment, RoundState], ...]
+
+    @property
+    def current(self) -> tuple[tuple[Comment, RoundState], ...]:
+        """What was said about the newest commit."""
+        return tuple(one for one in self.told if one[1].head == self.pull.head_sha)
+
+
+class _Answer(NamedTuple):
+    """What is answered; `accepts`: findings that may pass; `again`: the gate's job runs again, and a line says so."""
+
+    text: str = ""
+    accepts: tuple[str, ...] = ()
+    again: bool = False
+
+
+def obey(runner: Runner, inputs: Inputs, trigger: Trigger) -> int:
+    """Answer the comment of this event; a comment of somebody who may not ask is left alone, and only the log says so.
+
+    UsageError without a token; ForgeError.
+    """
+    if not inputs.github_token:
+        raise UsageError("There is no token: pass `github-token`, or set GITHUB_TOKEN.")
+    number = trigger.number or 0
+    with open_forge(runner.api_url, inputs.github_token, trigger.repository, environ=runner.environ) as forge:
+        comments = {comment.id: comment for comment in forge.comments(number)}
+        comment = comments.get(trigger.comment or 0)
+        command = command_of(comment.body) if comment else None
+        if comment is None or command is None:
+            return _ignored(runner, "there is no such comment, or it is no command")
+        if not _stands(comment) or comment.body != trigger.said:
+            return _ignored(runner, "it is an app's comment, or it was edited")
+        if not forge.may_write(comment.author, comment.account):
+            return _ignored(runner, "its author has no write access")
+        pull = _pull(forge, number)
+        if pull is None:
+            return _ignored(runner, "it stands on no open pull request")
+        told = [(each, state) for each in comments.values() if each.ours and (state := state_of(each.body))]
+        links = Links(runner.server_url, trigger.repository, pull.head_sha)
+        asked = _Asked(runner, forge, comment, command, pull, links, tuple(told))
+        answer = _ANSWERS.get(command.verb, _usage)(asked)
+        if answer.accepts:
+            _post(asked, answer)  # before the gate runs again, which reads it
+        _post(asked, answer._replace(text=f"{answer.text}\n\n{_run_again(asked)}") if answer.again else answer)
+    return PASS
+
+
+def _post(asked: _Asked, answer: _Answer) -> None:
+    marker = f"{_ANSWER}{asked.comment.id} "
+    record = f"{asked.pull.head_sha} {','.join(answer.accepts)} " if answer.accepts else ""
+    asked.forge.put_comment(asked.pull.number, f"{marker}{record}-->\n{answer.text.strip()}\n", marker=marker)
+
+
+def _ignored(runner: Runner, why: str) -> int:
+    runner.say(f"The comment is ignored: {why}.\n")
+    return PASS
+
+
+def _pull(forge: Forge, number: int) -> Pull | None:
+    """The pull request; None for an issue, or one that is closed."""
+    try:
+        pull = forge.pull(number)
+    except ForgeError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return None
+    return pull if pull.state == "open" else None
+
+
+def _usage(asked: _Asked) -> _Answer:
+    return _Answer(
+        f"Write `{COMMAND} review`, `{COMMAND} explain FINDING` or `{COMMAND} override FINDING REASON` on the first "
+        "line. FINDING is its fingerprint, as the gate's comment shows it; several are separated by commas."
+    )
+
+
+def _review(asked: _Asked) -> _Answer:
+    return _Answer(again=True)
+
+
+def _run_again(asked: _Asked) -> str:
+    """Run the gate's job for the newest commit again; a sentence about it."""
+    try:
+        return _rerun(asked)
+    except ForgeError as error:
+        return f"The gate could not be run again; re-run its job by hand. {prose(str(error))}"
+
+
+def _rerun(asked: _Asked) -> str:
+    head = commit(asked.pull.head_sha, asked.links)
+    runs = sorted({state.run for _, state in asked.current if state.run})
+    if not runs:
+        return f"The gate has not reviewed {head} yet, so there is nothing to run again."
+    for number in runs:
+        run = asked.forge.actions_run(number)
+        if run.event not in _REVIEWS or run.head_sha != asked.pull.head_sha:
+            return f"Run {number} is not about {head}, so it is not run again. Re-run the gate's job by hand."
+        if not run.completed:
+            return f"The gate is still running on {head}. When it has ended, write `{COMMAND} review`."
+        asked.forge.rerun(number)
+    address = asked.runner.actions_url(asked.links.repository, runs[-1])
+    return f"The gate reviews {head} again: {link(f'run {runs[-1]}', address)}."
+
+
+def _explain(asked: _Asked) -> _Answer:
+    found = _found(asked, asked.told)
+    return _Answer("\n\n---\n\n".join(_explained(one, asked.links) for one in found) or _unknown(asked))
+
+
+def _override(asked: _Asked) -> _Answer:
+    if asked.comment.author.lower() == asked.pull.author.lower():
+        return _Answer("The author of a pull request cannot accept its findings. Ask somebody else with write access.")
+    if not asked.command.reason:
+        return _Answer(f"The reason is missing: `{COMMAND} override FINDING REASON`.")
+    head = commit(asked.pull.head_sha, asked.links)
+    if not asked.current:
+        return _Answer(f"The gate has not reviewed {head} yet. Wait for its comment about that commit.")
+    if any(comment.updated >= asked.comment.created for comment, _ in asked.current):
+        return _Answer(f"The gate's comment changed after yours: it is about {head} now. Look at it and write again.")
+    found = _found(asked, asked.current)
+    if len(found) != len(asked.command.findings):
+        return _Answer(_unknown(asked))
+    about = "\n".join(f"- {_about(one, asked.links)}" for one in found)
+    text = (
+        f"{code('@' + asked.comment.author)} accepts of {head}: {prose(asked.command.reason)}\n\n{about}\n\n"
+        "It holds for this commit only, while that comment stands as it is and its author has write access and is no "
+        "author of the change."
+    )
+    return _Answer(text, tuple(one.fingerprint for one in found), again=True)
+
+
+_ANSWERS: dict[str, Callable[[_Asked], _Answer]] = {"review": _review, "explain": _explain, "override": _override}
+
+
+def _found(asked: _Asked, told: Iterable[tuple[Comment, RoundState]]) -> list[ReportedFinding]:
+    """The findings that the command names, each once; none for a name that fits no finding or several."""
+    said = {seen.fingerprint: seen for _, state in told for seen in state.findings if not seen.fixed}
+    found = []
+    for name in asked.command.findings:
+        fits = [seen for seen in said.values() if len(name) >= SHORTEST and seen.fingerprint.startswith(name)]
+        found += fits if len(fits) == 1 else []
+    return list({seen.fingerprint: seen for seen in found}.values())
+
+
+def _unknown(asked: _Asked) -> str:
+    names = ", ".join(map(code, asked.command.findings[:10])) or "nothing"
+    return f"The gate's comment has no finding, or several, that begin with each of these: {names}."
+
+
+def _about(seen: ReportedFinding, links: Links) -> str:
+    place = words.place(seen.path, seen.line, seen.line)
+    address = links.permalink(seen.path, seen.line) if seen.path else ""
+    return f"{code(seen.fingerprint[: words.SHORT_FINGERPRINT])} {link(place, address)}: {prose(seen.message)}"
+
+
+def _explained(seen: ReportedFinding, links: Links) -> str:
+    """A finding with its evidence and votes, as the review that posted it kept them."""
+    parts = [f"{_about(seen, links)} ({code(seen.criterion, 64)}, {seen.level})"]
+    parts += [f"It quotes:\n\n{fence(seen.quote)}"] if seen.quote else []
+    parts += [f"Counterexample: {prose(seen.counterexample)}"] if seen.counterexample else []
+    votes = "\n".join(f"- {one.outcome.replace('_', ' ')}: {prose(one.reason) or 'no reason'}" for one in seen.votes)
+    parts += [f"Votes:\n\n{votes}"] if votes else []
+    if not seen.votes and not seen.quote:
+        parts += ["Nothing else about it is kept here; `report.html` in the artifact of the gate's job has it all."]
+    return "\n\n".join([*parts, f"Reported first at {commit(seen.since, links)}."])
