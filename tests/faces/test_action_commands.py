@@ -15,7 +15,7 @@ from repos import RUBRIC, SWALLOWS
 from test_review import FAILS
 from wire import KEY, answering
 
-from vibe_gate.faces.action.commands import Command, command_of
+from vibe_gate.faces.action.commands import CommentCommand, command_of
 from vibe_gate.faces.action.gate import run
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.report.comment import state_of
@@ -26,11 +26,11 @@ PERMISSION = "/repos/{owner}/{repo}/collaborators/{username}/permission"
 @pytest.mark.parametrize(
     ("body", "command"),
     [
-        ("/vibe-gate review", Command("review")),
-        ("/vibe-gate  explain\t3fbdd3e7\r\nplease", Command("explain", ("3fbdd3e7",))),
-        ("/vibe-gate override 3fbd,aa11 it is\n a key", Command("override", ("3fbd", "aa11"), "it is")),
-        ("/vibe-gate", Command("")),
-        ("/vibe-gate override , x", Command("override", (), "x")),
+        ("/vibe-gate review", CommentCommand("review")),
+        ("/vibe-gate  explain\t3fbdd3e7\r\nplease", CommentCommand("explain", ("3fbdd3e7",))),
+        ("/vibe-gate override 3fbd,aa11 it is\n a key", CommentCommand("override", ("3fbd", "aa11"), "it is")),
+        ("/vibe-gate", CommentCommand("")),
+        ("/vibe-gate override , x", CommentCommand("override", (), "x")),
         ("/vibe-gates review", None),
         ("> /vibe-gate review", None),
         ("see\n/vibe-gate review", None),

@@ -38,7 +38,7 @@ _RECORD = re.compile(_ANSWER + r"(\d{1,16}) ([0-9a-f]{40}|[0-9a-f]{64}) ([0-9a-f
 """The first line of an answer to an override: the comment that asked, the head commit, the findings."""
 
 
-class Command(NamedTuple):
+class CommentCommand(NamedTuple):
     """What a comment asks. `findings`: beginnings of fingerprints, separated by commas in the comment."""
 
     verb: str
@@ -46,13 +46,13 @@ class Command(NamedTuple):
     reason: str = ""
 
 
-def command_of(body: str) -> Command | None:
+def command_of(body: str) -> CommentCommand | None:
     """The command on the first line of a comment; None if it has none."""
     words = body.split("\n", 1)[0].split(maxsplit=3)
     if words[:1] != [COMMAND]:
         return None
     verb, findings, reason = (*words[1:], "", "", "")[:3]
-    return Command(verb, tuple(filter(None, findings.split(","))), short(reason))
+    return CommentCommand(verb, tuple(filter(None, findings.split(","))), short(reason))
 
 
 class Accepted(NamedTuple):
@@ -84,7 +84,7 @@ def _stands(comment: Comment) -> bool:
     return comment.person and comment.created == comment.updated
 
 
-def _names(command: Command, fingerprint: str) -> bool:
+def _names(command: CommentCommand, fingerprint: str) -> bool:
     return any(len(one) >= SHORTEST and fingerprint.startswith(one) for one in command.findings)
 
 
@@ -95,7 +95,7 @@ class _Asked:
     runner: Runner
     forge: Forge
     comment: Comment
-    command: Command
+    command: CommentCommand
     pull: Pull
     links: Links
     told: tuple[tuple[Comment, RoundState], ...]
