@@ -11,11 +11,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from vibe_gate import __version__
 from vibe_gate.checks import CheckResults, conduct, run_checks
@@ -108,8 +108,7 @@ async def review_in(
             return _concluded(judged, repository, begun.run)
 
 
-@dataclass(frozen=True, slots=True)
-class World:
+class World(NamedTuple):
     """Where a run happens: the repository, the environment, the clock, the shared state; `began` as of Deadline."""
 
     repository: Repository
@@ -119,8 +118,7 @@ class World:
     began: float
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(NamedTuple):
     """A run whose bundle is open: what it is about, what its parts share, where it is kept."""
 
     subject: ReviewSubject
@@ -179,8 +177,7 @@ def recording(begun: Begun) -> Iterator[None]:
             begun.store.clean_if_due(begun.subject.gate.file.retention)
 
 
-@dataclass(frozen=True, slots=True)
-class GateResult:
+class GateResult(NamedTuple):
     """What checks and judges answered about a change, what may be let pass of it, and what that comes to."""
 
     subject: ReviewSubject
@@ -247,8 +244,8 @@ def _conduct(subject: ReviewSubject, repository: Repository, run: RunContext) ->
 
 def _concluded(judged: GateResult, repository: Repository, run: RunContext) -> Review:
     change, verdict = judged.subject.change, judged.verdict
-    verdict = replace(verdict, intact=verdict.intact and is_still_there(repository, change))
-    judged = replace(judged, verdict=verdict)
+    verdict = verdict._replace(intact=verdict.intact and is_still_there(repository, change))
+    judged = judged._replace(verdict=verdict)
     summary = judged.summary(repository, run)
     issuer = judged.issuer(repository, run, summary)
     summary = seal(run, summary, verdict.waivers, issuer)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -138,12 +137,12 @@ def test_a_hunk_whose_lines_stand_more_than_once_is_bound_to_its_file(was, is_no
     for content in (was, is_now):
         change = changed(*hunk, start=content.find(BLOCK) + 1)
         before = FileVersion(hashlib.sha1(content).hexdigest(), 0o100644, len(content))
-        file = replace(change.files[0], before=before)
-        found.append(places(replace(change, files=(file,)), lambda _, content=content: content))
+        file = change.files[0]._replace(before=before)
+        found.append(places(change._replace(files=(file,)), lambda _, content=content: content))
     assert (found[0] == found[1]) == same
 
 
 def test_what_has_no_lines_counts_by_its_contents():
-    file = replace(changed(*ONE).files[0], hunks=(), binary=True)
-    other = replace(file, after=FileVersion("3" * 40, 0o100644, 1))
-    assert exact(replace(changed(*ONE), files=(file,))) != exact(replace(changed(*ONE), files=(other,)))
+    file = changed(*ONE).files[0]._replace(hunks=(), binary=True)
+    other = file._replace(after=FileVersion("3" * 40, 0o100644, 1))
+    assert exact(changed(*ONE)._replace(files=(file,))) != exact(changed(*ONE)._replace(files=(other,)))

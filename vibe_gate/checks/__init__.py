@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vibe_gate.checks import conduct, files, tests_kept, text
 from vibe_gate.checks.command import CommandOptions, command
@@ -97,8 +96,7 @@ SHOWN_LINES = 8
 _NO_WALL = "Commands ran code of the change without a whole wall around it"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResults:
+class CheckResults(NamedTuple):
     """Results by (rubric id, criterion id), what they point at, and sentences for people."""
 
     results: dict[tuple[str, str], CriterionResult]

@@ -17,7 +17,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from pydantic import Field, StrictInt
 
@@ -114,8 +114,7 @@ class Conduct:
     unread: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ConductResult:
+class ConductResult(NamedTuple):
     """The answer: a sentence, and what it rests on, a line each; a fail has evidence. All of it is untrusted text."""
 
     outcome: Outcome

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 Files = tuple[FileDiff, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CommandRun:
+class CommandRun(NamedTuple):
     """How a command ended in an export of a tree.
 
     `exit_code` is None if it did not finish, and `failure` says why. `output` is its end, without secrets and without
@@ -39,8 +38,7 @@ class CommandRun:
     dropped: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CheckInput:
+class CheckInput(NamedTuple):
     """Everything a check may look at.
 
     `read` gives the content of one side of a changed file (a symlink's target text; b"" for a submodule).
@@ -68,8 +66,7 @@ class CheckInput:
         return tuple(file for file in files if not (excluded and all(paths.matches(n, excluded) for n in file.names)))
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(NamedTuple):
     """A check's answer. `reason` is one sentence of at most 280 characters."""
 
     outcome: Outcome
@@ -197,8 +194,7 @@ MAX_SCANNED_LINE = 10_000
 square of the length, and a hostile 40 MB line must not hang the gate."""
 
 
-@dataclass(frozen=True, slots=True)
-class AddedLine:
+class AddedLine(NamedTuple):
     """Line `number` (from 1) of the after side; `text` without its line ending, undecodable bytes replaced."""
 
     file: FileDiff
@@ -211,8 +207,7 @@ class AddedLine:
         return Hit(message, self.file.shown_path, self.number, text)
 
 
-@dataclass(frozen=True, slots=True)
-class AddedBlock:
+class AddedBlock(NamedTuple):
     """Added lines that follow one another: `text` joined by newlines, from line `first` on."""
 
     file: FileDiff

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -42,8 +42,7 @@ INLINE_TESTS = ("*.rs",)
 """Files that hold tests beside the code, by the language's custom."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredTest:
+class DeclaredTest(NamedTuple):
     """A test and where it stands; `line` counts from 1."""
 
     name: str

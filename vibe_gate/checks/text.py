@@ -7,9 +7,9 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain, islice
+from typing import NamedTuple
 
 from pydantic import Field, StrictBool
 
@@ -226,8 +226,7 @@ _PICTOGRAPH = expression(
 _JOINING = expression("[\u0600-\u109f\u1780-\u18af\u1a20-\u1cff\ua800-\uabff\U00010a00-\U00011fff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Invisible:
+class Invisible(NamedTuple):
     """One character at `position`; `name` reads "U+202E RIGHT-TO-LEFT OVERRIDE"."""
 
     position: int

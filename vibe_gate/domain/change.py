@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from vibe_gate.domain import paths
 
@@ -30,16 +30,14 @@ Side = Literal["before", "after"]
 ChangeKind = Literal["worktree", "range", "staged", "commit"]
 
 
-@dataclass(frozen=True, slots=True)
-class HunkLine:
+class HunkLine(NamedTuple):
     """One line of a hunk, with its bytes as they are (line ending included)."""
 
     origin: Origin
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
+class Hunk(NamedTuple):
     """One run of changed lines with its context; starts count from 1, as git's do."""
 
     old_start: int
@@ -49,8 +47,7 @@ class Hunk:
     lines: tuple[HunkLine, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FileVersion:
+class FileVersion(NamedTuple):
     """One side of a changed file. `blob` is a git object id; for a submodule, its commit."""
 
     blob: str
@@ -58,8 +55,7 @@ class FileVersion:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class FileDiff:
+class FileDiff(NamedTuple):
     """One path that differs. `path` is that of the after side (of the before side if deleted).
 
     A file that git calls binary carries hunks, too, so that nothing hides from a judge behind an attribute or a NUL;
@@ -101,8 +97,7 @@ class FileDiff:
         return any(paths.matches(name, globs) for name in self.names)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """What is under review.
 
     `before` and `after` are tree ids; `base_commit` and `head_commit` commit ids, "" where that side is no commit.
@@ -155,8 +150,7 @@ class Selection:
     also: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedLine:
+class NamedLine(NamedTuple):
     """A line of a tree that names a word that was looked for. `line` counts from 1."""
 
     path: str

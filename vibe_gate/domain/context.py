@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.gate import Gate, HookName, HookRule, JudgeWhen
@@ -110,8 +110,7 @@ class ReviewSubject:
         return tuple(rubric for rubric in self.rubrics if rubric.judged)
 
 
-@dataclass(frozen=True, slots=True)
-class RunContext:
+class RunContext(NamedTuple):
     """What everything in one run shares: where it is written down, what is secret, when it ends, the outside world."""
 
     record: RunRecorder

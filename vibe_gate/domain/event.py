@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import Field, model_validator
 
@@ -174,8 +174,7 @@ class _Growing:
         return Node.model_construct(**self._about, turns=tuple(self._turns))
 
 
-@dataclass(frozen=True, slots=True)
-class EndedStage:
+class EndedStage(NamedTuple):
     """An agent's stage whose turn had ended when its run died: what it was asked (digests), and how that turn ended.
 
     `turn` is its folder; `before` and `after` are trees.
@@ -211,7 +210,7 @@ def earlier(events: Iterable[Event], cost: Cost) -> Earlier:
         elif event.type == "node.status" and text_of(event.data, "prompt"):
             asked[node] = event
         elif event.type == "node.status" and node in stages and not stages[node].reason:
-            stages[node] = replace(stages[node], reason=text_of(event.data, "reason"))
+            stages[node] = stages[node]._replace(reason=text_of(event.data, "reason"))
         elif event.type == "turn.completed" and node in asked and event.data.get("status") != "interrupted":
             before = text_of(asked[node].data, "before")
             stages[node] = EndedStage(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -176,8 +175,7 @@ class GateFile(Model):
 Origin = Literal["trusted", "bootstrap", "built-in"]
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(NamedTuple):
     """The gate in force: the file, the rubrics it names, and where both came from.
 
     `revision` is the commit id they were read at, "worktree", or "" for the built-in gate and a tree without a commit.
@@ -238,8 +236,7 @@ class Override(Model):
         return Waiver(finding=self.finding, reason=self.reason, by=self.by, expires=self.expires, local=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Waivers:
+class Waivers(NamedTuple):
     """All that could be waived on a day: the repository's suppressions, this place's overrides."""
 
     today: date

@@ -10,9 +10,8 @@ import binascii
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
@@ -138,8 +137,7 @@ class _Envelope(Model):
     signatures: tuple[_Signature, ...] = Field(max_length=1)
 
 
-@dataclass(frozen=True, slots=True)
-class SignedReceipt:
+class SignedReceipt(NamedTuple):
     """A parsed receipt with the statement's bytes and the signature over them (b"": unsigned)."""
 
     payload: bytes

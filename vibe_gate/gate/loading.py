@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
@@ -137,11 +136,10 @@ def built_in_gate(tree: DefinitionTree | None = None) -> Gate:
     read = _read(tree or DefinitionFiles(), "", "built-in")
     if read.mistakes:
         raise DefinitionError(read.mistakes)
-    return replace(read.gate, file=gate.file, rubrics=gate.rubrics, digests=digests + read.gate.digests)
+    return read.gate._replace(file=gate.file, rubrics=gate.rubrics, digests=digests + read.gate.digests)
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(NamedTuple):
     """What a tree says; `is_whole`: it has a gate.toml or rubrics; `refused`: what no workflow needs to be right."""
 
     gate: Gate

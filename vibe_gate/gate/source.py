@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeGuard, TypeVar, get_args
+from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -91,8 +91,7 @@ class DefinitionTree(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
+class Mistake(NamedTuple):
     """What is wrong, or only odd, at a line of a definition file; `str()` is the sentence.
 
     `file` is quoted; `key` is "" for the file as a whole; `owner`: the id of the criterion or stage that has the key.

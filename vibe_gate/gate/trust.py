@@ -13,10 +13,9 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from vibe_gate.domain import escape, in_ci, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion
@@ -62,7 +61,7 @@ def gate_for(repository: Repository, change: Change, *, base: str | None, defini
         revision = change.head_commit or (WORKTREE if change.kind == "worktree" else "")
         gate = load_gate(own, revision=revision, origin="bootstrap")
         if gate and change.head_commit:  # commits may be of others: what they bring to be run is not run yet
-            gate = replace(gate, agents=(), workflows=())
+            gate = gate._replace(agents=(), workflows=())
     elif definitions is None and _is_read_from(gate, change):
         load_gate(own, revision="", origin="trusted")
     elif definitions == WORKTREE and redefines:
@@ -71,7 +70,7 @@ def gate_for(repository: Repository, change: Change, *, base: str | None, defini
     if gate and first:
         named = base or (None if definitions == WORKTREE else definitions)
         new = _is_first(repository, change, base)
-        return replace(gate, origin="bootstrap", branch=_trusted_branch(repository, named), first=new)
+        return gate._replace(origin="bootstrap", branch=_trusted_branch(repository, named), first=new)
     if gate is None:
         gate = built_in_gate(_trusted_tree(repository, change, base=base, definitions=definitions)[1])
         return gate if gate.agents or gate.workflows or change.head_commit else built_in_gate(own)
@@ -158,7 +157,7 @@ def approved(waivers: Waivers, impact: PolicyImpact, ask: Callable[[], Waiver | 
     word = ask() if needed and ask is not None else None
     if word is None:
         return waivers
-    return replace(waivers, approval=word.model_copy(update={"finding": POLICY + named}))
+    return waivers._replace(approval=word.model_copy(update={"finding": POLICY + named}))
 
 
 def chosen(gate: Gate, change: Change, wanted: tuple[str, ...]) -> tuple[Rubric, ...]:
@@ -205,8 +204,7 @@ FINGERPRINT = 16
 """Hex digits of a fingerprint: 64 bits, plenty for the findings and changes of one repository."""
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyFile:
+class PolicyFile(NamedTuple):
     """A changed file that is policy, and what its change means. `adopted`: one of the first definitions of all."""
 
     file: FileDiff
@@ -214,8 +212,7 @@ class PolicyFile:
     adopted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyImpact:
+class PolicyImpact(NamedTuple):
     """What a change does to the gate. `fingerprint` names its blocking changes ("": none); `first_gate`: it brings
     the first definitions of all, in CI."""
 

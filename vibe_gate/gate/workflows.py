@@ -6,7 +6,6 @@ import ast
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, get_args
 
@@ -96,8 +95,7 @@ def with_workflows(
             found[path].append(Mistake(paths.quote(path), 1, "", what, "rename one of them"))
     right = tuple(sorted(filter(None, made), key=lambda one: one.id))
     digests |= {path: digest_of(raw) for workflow in right for path, raw in workflow.files}
-    made_gate = replace(
-        gate,
+    made_gate = gate._replace(
         agents=tuple(agent for _, agent in sorted(agents.items()) if agent),
         workflows=right,
         digests=tuple(sorted([*gate.digests, *digests.items()])),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from threading import Timer
 from typing import TYPE_CHECKING, NamedTuple
@@ -86,8 +85,7 @@ class Trees(NamedTuple):
     after: str
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
+class Diff(NamedTuple):
     """What differs between two trees. `patch` only names binary files; `patch_id` is "" if nothing differs."""
 
     files: tuple[FileDiff, ...] = ()
@@ -134,8 +132,7 @@ def _compare(objects: Objects, pairs: Sequence[Trees]) -> dict[Trees, Diff]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     """A path that differs, as `--raw` lists it."""
 
     change_type: ChangeType

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.errors import InfrastructureError
@@ -35,8 +34,7 @@ _ID = re.compile(r"\b[0-9a-f]{40}\b")
 _REVERTED = re.compile(r"^This reverts commit ([0-9a-f]{40})\b", re.M)
 
 
-@dataclass(frozen=True, slots=True)
-class NewCommit:
+class NewCommit(NamedTuple):
     """A commit that an update brings. `before`: the tree of its first parent, the empty tree of a first commit.
 
     `author`: address and time, which a rebase and a pick keep.

@@ -13,8 +13,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
+from typing import NamedTuple
 
 from vibe_gate.errors import InfrastructureError
 
@@ -26,8 +26,7 @@ class DeadlineReached(InfrastructureError):
     """The run's deadline passed while something was under way that could not be asked to stop."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deadline:
+class Deadline(NamedTuple):
     """When a run must end: `seconds` after it `began` on the clock `time.monotonic`."""
 
     began: float

@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vibe_gate.checks import CheckResults
 from vibe_gate.domain import paths, unredacted_fields
@@ -75,8 +75,7 @@ class JudgeResult:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RunVerdict:
+class RunVerdict(NamedTuple):
     """What all answers come to, after what people have let pass (`waivers`: those that took effect)."""
 
     rubrics: tuple[RubricResult, ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from vibe_gate import errors
 from vibe_gate.domain.gate import Waivers
@@ -170,8 +170,7 @@ def exit_code(outcome: RunOutcome, *, policy_blocks: bool, intact: bool) -> int:
     return errors.PASS if outcome == "pass" else errors.INCONCLUSIVE
 
 
-@dataclass(frozen=True, slots=True)
-class Waived:
+class Waived(NamedTuple):
     """Results after waivers: what people see, and the waivers that took effect."""
 
     rubrics: tuple[RubricResult, ...]

@@ -20,7 +20,6 @@ import string
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
@@ -46,8 +45,7 @@ class Piece(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class DecodedPart:
+class DecodedPart(NamedTuple):
     """A decoded stretch of text, and what its pieces stand for."""
 
     text: str
@@ -255,8 +253,7 @@ _BASE32 = expression(r"[A-Z2-7]{32,}\Z|[a-z2-7]{32,}\Z")
 _NEXT_LINE = expression(r"\r?\n[ \t]{0,40}([+-]?)[ \t]{0,40}([A-Za-z0-9+/_-]{2,})")
 
 
-@dataclass(frozen=True, slots=True)
-class _CodedLine:
+class _CodedLine(NamedTuple):
     """A run of coded text, and what it says."""
 
     start: int

@@ -11,10 +11,9 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -40,8 +39,7 @@ Reload = Callable[[], Record]
 """Reads a line of a log again, whole. StorageError; IntegrityError if it is another one now."""
 
 
-@dataclass(frozen=True, slots=True)
-class BundleLocation:
+class BundleLocation(NamedTuple):
     """A bundle's folder: `root` as the user named it, `inside` it "" or `nodes/<node id>/<turn>`.
 
     `digests` has the sha-256 of the bundle's own files by name, if a sealed run

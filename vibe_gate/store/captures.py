@@ -23,10 +23,9 @@ import os
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, NamedTuple
 
 from pydantic import AwareDatetime, ConfigDict, Field, NonNegativeInt, PlainSerializer
 
@@ -74,8 +73,7 @@ _PATHS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "
 Timestamp = Annotated[AwareDatetime, PlainSerializer(names.iso)]
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedEvent:
+class CapturedEvent(NamedTuple):
     """One event of the spool: when it was, and what Claude Code said."""
 
     at: datetime
@@ -146,8 +144,7 @@ def written_blobs(state: State) -> dict[str, str]:
     return dict(state.file.read("SELECT blob, session FROM captured_blobs ORDER BY rowid"))
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedSession:
+class CapturedSession(NamedTuple):
     """What a captured session did until now: its tool calls, its list of todos; `damaged` events are not known."""
 
     calls: tuple[ToolCall, ...]
@@ -294,8 +291,7 @@ def _open(path: Path) -> BinaryIO:
     return open(Folder.at(path.parent).reading(path.name), "rb")
 
 
-@dataclass(frozen=True, slots=True)
-class _Shelf:
+class _Shelf(NamedTuple):
     """Where the events of sessions are kept, redacted."""
 
     folder: Folder

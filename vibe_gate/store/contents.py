@@ -12,8 +12,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from vibe_gate.domain.change import Side
 from vibe_gate.store.folder import Folder
@@ -120,8 +119,7 @@ def _is_text(data: bytes) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """A content of a bundle. `name` is its file relative to the bundle, "" if it was too large to keep.
 
     `sha256` and `size` are those of the redacted bytes; of the bytes themselves if they were too large, for

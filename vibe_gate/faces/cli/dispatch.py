@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import gc
 import json
 import os
@@ -11,11 +10,10 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import methodcaller
 from types import FrameType, ModuleType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from vibe_gate import __version__
 from vibe_gate.domain import in_ci
@@ -54,8 +52,7 @@ HELP_COLUMNS = 80
 """The widest line of a `--help` text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """A command, or a subcommand: `run` returns the exit code or raises GateError. `form` is its usage line.
 
     `arguments` are declared by `argument`, or are functions that declare several on the parser.
@@ -112,6 +109,8 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 def nearest(word: str, words: Iterable[str]) -> str:
     """`; did you mean 'X'?` for the most similar of the words, "" if none is."""
+    import difflib
+
     near = difflib.get_close_matches(word, list(words), n=1)
     return f"; did you mean '{near[0]}'?" if near else ""
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, cast
 
-from rich.console import Console
-
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
@@ -21,7 +19,7 @@ from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.output import complain, emit, is_terminal, now, takes_colour
-from vibe_gate.report import terminal, words
+from vibe_gate.report import words
 from vibe_gate.review import Review, ReviewRequest, review
 
 WIRES = ("live", "record", "replay")
@@ -274,11 +272,15 @@ def _positive(text: str) -> float:
 
 def screen(done: Review, environ: Mapping[str, str], then: str = "", why: str = "") -> str:
     """The verdict screen, for the terminal or the pipe that stdout is; `then` and `why` as of `terminal.render`."""
+    from vibe_gate.report import terminal  # rich takes longer to load than a review that finds nothing to do
+
     notes = (*done.notes, *_advice(done, environ))
     columns = shutil.get_terminal_size().columns if is_terminal() else PIPE_WIDTH
     shown = terminal.render(done.summary, notes, columns, every=not is_terminal(), then=then, why=why)
     if not takes_colour(environ):
         return shown.plain
+    from rich.console import Console
+
     console = Console(file=sys.stdout, width=columns, highlight=False, force_terminal=True)
     with console.capture() as captured:
         console.print(shown, soft_wrap=True, end="")

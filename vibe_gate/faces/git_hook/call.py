@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.escape import safe
@@ -31,8 +31,7 @@ REFUSED = 10
 """The exit code by which Python refuses: it ends with 1 or 2 when it cannot start, and that must not stop git."""
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(NamedTuple):
     """What a verdict does to git (the table of docs/hooks.md). `code` is the hook's exit code: 0 lets git continue.
 
     `warning` is a sentence to be shown prominently, or "".
