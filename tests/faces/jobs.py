@@ -11,6 +11,8 @@ from contract.github import LoopbackGitHub
 from faces import events
 from repos import Repo
 
+GATE = 'schema = 1\nrubrics = ["quality"]\n'
+
 FORBIDDEN = """\
 schema = 1
 id = "quality"
@@ -123,7 +125,7 @@ class Project:
 def project(place: Path, environ: dict[str, str], github: LoopbackGitHub, rubric: str = FORBIDDEN) -> Project:
     """A repository with a gate on main."""
     origin = Repo(place / "origin", environ)
-    origin.write(".vibe-gate/gate.toml", 'schema = 1\nrubrics = ["quality"]\n')
+    origin.write(".vibe-gate/gate.toml", GATE)
     origin.write(".vibe-gate/rubrics/quality.toml", rubric)
     origin.write("src/a.py", "x = 1\n")
     origin.commit("First")

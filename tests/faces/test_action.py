@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
 from pathlib import Path
 
@@ -11,9 +12,9 @@ import signing
 from command import vibe_gate
 from contract.github import loopback_github
 from faces import events
-from faces.jobs import FORBIDDEN, Project, project, todos
+from faces.jobs import FORBIDDEN, GATE, Project, project, todos
 from repos import RUBRIC, SWALLOWS
-from scripted_messages_api import Text, ToolUse, Turn
+from scripted_messages_api import ApiError, Text, ToolUse, Turn
 from test_review import FAILS, PASSES
 from wire import KEY, answering
 
@@ -107,6 +108,27 @@ def test_the_real_judge_is_asked_with_the_key_of_the_input_and_its_reason_is_pos
     done = made.review_pull(head, VIBE_GATE_INPUT_ANTHROPIC_API_KEY=KEY, VIBE_GATE_INPUT_JUDGE="false")
     assert (done.code, conclusions(made)[-1]) == (0, "success"), done.err
     assert "PASS (checks only)" in made.ours[0] and "--no-judge" in made.ours[0]
+
+
+def test_an_overloaded_model_is_waited_for_and_one_that_stays_so_is_named_once(tmp_path, environ, github):
+    made = project(tmp_path, environ, github, RUBRIC)
+    made.origin.commit("Less time", **{".vibe-gate/gate.toml": GATE + "[budget]\ndeadline_s = 20\n"})
+    head = made.branch("topic", **{"src/load.py": SWALLOWS})
+    made.pull(head)
+    busy = ApiError(529, headers={"retry-after": "0"})
+    with answering(busy, repeat_last=True) as never, answering(*[busy] * 4, PASSES) as model:
+        keyed = {"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
+        done = made.review_pull(head, ANTHROPIC_BASE_URL=never.base_url, **keyed)
+        assert (done.code, conclusions(made)) == (3, ["failure"])
+        sentence = "127.0.0.1 is overloaded (HTTP 529) and did not recover before the deadline"
+        shown = made.ours[0].partition("<details>")[0]
+        assert sentence in shown and shown.count("overloaded") == 1 and not re.search(r"[.][.:](?![.\w])", made.ours[0])
+        assert done.out.partition("::error")[0].count("overloaded") == 1
+        address = never.base_url.removeprefix("http://").partition("/")[0]
+        assert address not in made.ours[0] + done.out
+
+        done = made.review_pull(head, ANTHROPIC_BASE_URL=model.base_url, **keyed)
+        assert (done.code, conclusions(made)[-1], len(model.script.requests)) == (0, "success", 5), done.out
 
 
 def test_three_pushes_say_what_is_fixed_open_new_and_held(made):

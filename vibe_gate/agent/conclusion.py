@@ -25,7 +25,6 @@ ADVICE = {
     413: "the request is too large for the model's API",
     429: "the model's API limits the rate of this key; try again later",
     500: "the model's API failed; try again later",
-    502: "the model's API cannot be reached; check the address and the network",
     529: "the model's API is overloaded; try again later",
 }
 
@@ -102,6 +101,8 @@ def _api_error(result: Mapping[str, Any], said: str) -> str:
     status = result.get("api_error_status")
     if _marked(result, wire.UNMATCHED):
         return "The cassette holds no answer to this request; record it again."
+    if _marked(result, wire.UNAVAILABLE):
+        return said.partition(wire.UNAVAILABLE)[2].strip()
     said = said or _first(result.get("errors")) or str(result.get("terminal_reason"))
     if not isinstance(status, int):
         return f"The conversation with the model's API broke off: {said}"

@@ -61,10 +61,11 @@ class ModelAccess(Protocol):
     def cloud(self) -> Mapping[str, str]:
         """Variables with which agents reach a cloud themselves; {} as a rule."""
 
-    def url(self, node_id: str, *, ceiling_usd: float | None = None, working: bool = False) -> str:
+    def url(self, node_id: str, *, ceiling_usd: float | None = None, working: bool = False, timeout_s: float) -> str:
         """The address of the model for one session; "" if agents reach their cloud themselves.
 
-        The session may spend `ceiling_usd` of the run's budget. A `working` agent may go on after a cut answer.
+        The session may spend `ceiling_usd` of the run's budget and lasts `timeout_s`. A `working` agent may go on after
+        a cut answer.
         """
 
     def settle(self, node_id: str, url: str, counted: SessionCost) -> SessionCost:
@@ -108,7 +109,8 @@ async def hold(
         return TurnEnd(NO_TIME)
     opened = record.turn(turn.node)
     record.event("node.status", turn.node, status="RUNNING")
-    url = wire.url(turn.node, ceiling_usd=turn.max_cost_usd if turn.working else None, working=turn.working)
+    ceiling = turn.max_cost_usd if turn.working else None
+    url = wire.url(turn.node, ceiling_usd=ceiling, working=turn.working, timeout_s=timeout_s)
     with tempfile.TemporaryDirectory(dir=homes, ignore_cleanup_errors=True) as home:
         asked = {each.name: getattr(turn, each.name) for each in dataclasses.fields(turn)}
         task = Task(

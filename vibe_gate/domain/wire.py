@@ -27,6 +27,9 @@ CEILING_REACHED = "[vibe-gate: session budget reached]"
 UNMATCHED = "[vibe-gate: no recorded answer]"
 """The cassette holds no answer to this request."""
 
+UNAVAILABLE = "[vibe-gate: model not available]"
+"""The model's API did not recover while there was time; what follows is a sentence."""
+
 CONVERSATION_ENDED = "[vibe-gate: conversation ended]"
 """The model's last answer was a refusal or was cut at its token limit; asking on would only cost."""
 

@@ -6,7 +6,7 @@ the same request. A file is
 
     {"schema": 1, "digest": sha-256 of the normal form (see `normal.digest`), "number": n, "node": node id,
      "request": the normal form (see `normal`), redacted, for people and for differences,
-     "response": {"status": 200, "events": [...]} or {"status": 429, "body": {...}, "retry_after": "..."}}
+     "response": {"status": 200, "events": [...]} or {"status": 400, "body": {...}}}
 
 with sorted keys, indented, so that it reads and differs well. Events are those of the
 stream with the deltas of a block joined: a secret cannot hide by being cut in two, and
@@ -49,7 +49,6 @@ class RecordedResponse(BaseModel):
     status: int = Field(ge=200, le=599)  # after a lower one the agent's program waits for another
     events: list[Json] | None = None
     body: Any = None
-    retry_after: str = Field("", pattern=r"^[ -~]{0,40}$")  # a header
 
 
 class _Exchange(BaseModel):

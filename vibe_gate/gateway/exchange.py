@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
+import math
+import random
+import selectors
 import socket
+import time
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -14,7 +19,7 @@ from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.cassette import Cassette, joined
 from vibe_gate.gateway.ledger import Account, Reservation
 from vibe_gate.gateway.normal import Json, normal_request
-from vibe_gate.gateway.upstream import Cut, Unreachable
+from vibe_gate.gateway.upstream import Cut, Unavailable, overload
 from vibe_gate.gateway.usage import CHARACTERS_PER_TOKEN, Meter, Usage
 
 if TYPE_CHECKING:
@@ -33,7 +38,16 @@ USEFUL_TOKENS = 1024
 USED_UP = 0.95
 """An answer that took this share of a lowered limit was cut by us; one shorter was cut by the model's own limit."""
 
-_PASSED_HEADERS = ("content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id")
+WAITS_S = (0.5, 30.0)
+"""The first wait for an API that is overloaded, which doubles from try to try, and the longest."""
+
+ANSWERING_S = 5.0
+"""A session with less time left than this waits no more: an answer would come too late."""
+
+_PASSED_HEADERS = ("content-type", "request-id")
+
+_STATUS = {"overloaded_error": 529, "api_error": 500, "rate_limit_error": 429, "timeout_error": 504}
+"""Of errors with which a stream may begin, as the API would have answered a moment before."""
 
 
 class Exchange:
@@ -66,11 +80,10 @@ class Exchange:
             self._refuse(wire.UNMATCHED, "The cassette holds no answer to this request.")
             return
         if response.events is None:
-            headers = {"retry-after": response.retry_after} if response.retry_after else {}
             if response.status < 400 and isinstance(response.body, dict):
                 self._meter.whole(response.body)
                 self._count_replayed()
-            self._handler.send_whole(response.status, headers, json.dumps(response.body).encode())
+            self._handler.send_whole(response.status, {}, json.dumps(response.body).encode())
             return
         lines = [f"event: {event.get('type')}\ndata: {json.dumps(event)}\n\n" for event in response.events]
         stream = "".join(lines).encode()
@@ -84,13 +97,34 @@ class Exchange:
         self._gateway.ledger.count_replayed(self._account, str(self._body.get("model")), self._meter.usage())
 
     def _forward(self, client: Client) -> None:
+        """Ask until there is an answer: an overloaded API is waited for while the session has time.
+
+        Nothing is set aside of the budget meanwhile. An agent that goes away ends the wait.
+        """
+        waited, wait = 0.0, WAITS_S[0]
+        while (unavailable := self._attempt(client)) is not None:
+            asked = wait if unavailable.after_s is None else max(unavailable.after_s, WAITS_S[0])
+            pause = asked * random.uniform(1.0, 1.25)  # noqa: S311  sessions must not come back together
+            left = self._account.until - time.monotonic() - ANSWERING_S
+            if pause > min(left, unavailable.patience_s - waited):
+                when = " and did not recover before the deadline" if unavailable.patience_s == math.inf else ""
+                self._refuse(wire.UNAVAILABLE, f"{unavailable}{when}.")
+                return
+            self._gateway.on_wait(str(unavailable))
+            if not self._handler.wait(pause):
+                return
+            waited, wait = waited + pause, min(wait * 2, WAITS_S[1])
+
+    def _attempt(self, client: Client) -> Unavailable | None:
+        """Ask once and hand the answer on, or say why there is none."""
+        self._meter = Meter()
         expected, wanted = self._account.expected(len(self._raw)), wanted_tokens(self._body)
         ledger = self._gateway.ledger
         model, useful = str(self._body.get("model")), useful_tokens(self._body)
         leave = ledger.reserve(self._account, model, expected, wanted, useful)
         if leave is None:
             self._refuse(self._account.limit, "What is left of the budget does not pay for this request.")
-            return
+            return None
         sent = self._raw
         if leave.max_tokens < wanted:
             self._granted, self._limit = leave.max_tokens, leave.limit
@@ -99,15 +133,17 @@ class Exchange:
         try:
             with contextlib.closing(client.post(self._handler.route, dict(self._handler.headers), sent)) as answer:
                 unmetered = expected if answer.status < 400 else Usage()
-                self._pass(answer, leave)
-        except Unreachable as error:
-            self._handler.send_error_json(502, "api_error", str(error))
+                self._pass(answer, leave, client.host)
+        except Unavailable as error:
+            unmetered = Usage()
+            return error
         except (Cut, OSError):  # OSError: the agent went away
             self._handler.cut()
         finally:
             self._settle(leave, self._meter.usage() if self._meter.started else unmetered)
+        return None
 
-    def _pass(self, answer: UpstreamResponse, leave: Reservation) -> None:
+    def _pass(self, answer: UpstreamResponse, leave: Reservation, host: str | None) -> None:
         """Hand the answer on as it comes.
 
         It is counted and kept before its last bytes leave: whatever the agent does
@@ -115,9 +151,10 @@ class Exchange:
         """
         headers = {name: answer.headers[name] for name in _PASSED_HEADERS if name in answer.headers}
         if answer.streams:
+            pieces = self._metered(answer.chunks(), host)
+            first = next(pieces, b"")
             with self._handler.stream(answer.status, headers) as send:
-                for chunk in answer.chunks():
-                    self._meter.feed(chunk)
+                for chunk in itertools.chain([first], pieces):
                     if self._meter.complete:
                         self._conclude(leave, {"status": answer.status, "events": joined(self._meter.events)})
                     send(chunk)
@@ -127,9 +164,26 @@ class Exchange:
         if body is not None:
             if answer.status < 400:
                 self._meter.whole(body)
-            later = {"retry_after": headers["retry-after"]} if "retry-after" in headers else {}
-            self._conclude(leave, {"status": answer.status, "body": body} | later)
+            self._conclude(leave, {"status": answer.status, "body": body})
         self._handler.send_whole(answer.status, headers, whole)
+
+    def _metered(self, chunks: Iterator[bytes], host: str | None) -> Iterator[bytes]:
+        """The chunks of a stream, the first ones held back until it begins. Raises Unavailable if with an overload."""
+        held = b""
+        for chunk in chunks:
+            self._meter.feed(chunk)
+            held += chunk
+            first = next((event for event in self._meter.events if event.get("type") != "ping"), None)
+            if first is None:
+                continue
+            error = first.get("error")
+            overloaded = overload(host, _STATUS.get(str(error.get("type")), 0), {}) if isinstance(error, dict) else None
+            if overloaded:
+                raise overloaded
+            yield held
+            held = b""
+        if held:
+            yield held
 
     def _conclude(self, leave: Reservation, response: Json) -> None:
         if leave.settled:
@@ -224,8 +278,9 @@ class Handler(BaseHTTPRequestHandler):
             Exchange(self, account, body, raw).run()
 
     def send_whole(self, status: int, headers: dict[str, str], body: bytes) -> None:
-        """An answer in one piece."""
-        self._begin(status, {"content-type": "application/json"} | headers | {"content-length": str(len(body))})
+        """An answer in one piece. An error is the last word: what another try may cure was tried again here."""
+        own = {"content-length": str(len(body))} | ({"x-should-retry": "false"} if status >= 400 else {})
+        self._begin(status, {"content-type": "application/json"} | headers | own)
         self.wfile.write(body)
 
     def send_error_json(self, status: int, kind: str, message: str) -> None:
@@ -245,6 +300,12 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait; False as soon as the agent goes away."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.connection, selectors.EVENT_READ)
+            return not selector.select(seconds)
 
     def cut(self) -> None:
         """Break the connection off, as the network would."""

@@ -12,9 +12,12 @@ import requests
 import urllib3
 
 from vibe_gate.domain.proxies import certificates, proxies_for
-from vibe_gate.gateway.upstream import Cut, Unreachable, Upstream
+from vibe_gate.gateway.upstream import Cut, Unavailable, Upstream, overload
 
 CONNECT_S = 15.0
+
+CONNECTING_S = 4.0
+"""How long an upstream is tried that cannot be connected to: an address that is wrong stays so."""
 
 SILENCE_S = 600.0
 """How long the upstream may say nothing; the session's own clock is shorter as a rule."""
@@ -52,13 +55,14 @@ class Client:
 
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
+        self.host = urlsplit(upstream.base_url).hostname
         self._session = requests.Session()
         self._session.trust_env = False  # the environment is an argument; .netrc is nobody's business
         self._session.proxies.update(proxies_for(upstream.base_url, upstream.network))
         self._verify = certificates(upstream.network)
 
     def post(self, path: str, headers: Mapping[str, str], body: bytes) -> UpstreamResponse:
-        """Send it with the real credentials. Raises Unreachable."""
+        """Send it with the real credentials. Raises Unavailable."""
         sent = {name: value for name, value in headers.items() if name.lower() not in _OURS}
         sent |= {"accept-encoding": "identity"}
         for name, value in self._upstream.credentials.items():
@@ -75,7 +79,11 @@ class Client:
                 verify=self._verify,
             )
         except requests.RequestException as error:
-            raise Unreachable(_sentence(error, self._upstream.base_url)) from error
+            raise _unreachable(error, self.host) from error
+        overloaded = overload(self.host, response.status_code, response.headers)
+        if overloaded:
+            response.close()
+            raise overloaded
         return UpstreamResponse(response)
 
     def close(self) -> None:
@@ -83,14 +91,15 @@ class Client:
         self._session.close()
 
 
-def _sentence(error: requests.RequestException, base_url: str) -> str:
-    host = urlsplit(base_url).hostname
+def _unreachable(error: requests.RequestException, host: str | None) -> Unavailable:
     if isinstance(error, requests.exceptions.SSLError):
-        return f"The certificate of {host} is not trusted."
+        return Unavailable(f"the certificate of {host} is not trusted", patience_s=0.0)
     if isinstance(error, requests.exceptions.ProxyError):
-        return f"The proxy on the way to {host} does not answer."
+        return Unavailable(f"the proxy on the way to {host} does not answer", patience_s=CONNECTING_S)
     if isinstance(error, requests.exceptions.ReadTimeout):
-        return f"{host} accepted the request and did not answer in time."
+        return Unavailable(f"{host} accepted the request and did not answer in time")
     if isinstance(error, requests.exceptions.ConnectTimeout):
-        return f"{host} does not answer."
-    return f"{host} cannot be reached, or closed the connection without an answer."
+        return Unavailable(f"{host} does not answer", patience_s=CONNECTING_S)
+    if error.args and isinstance(error.args[0], urllib3.exceptions.MaxRetryError):  # there was no connection
+        return Unavailable(f"{host} cannot be reached", patience_s=CONNECTING_S)
+    return Unavailable(f"{host} closed the connection without an answer")

@@ -47,12 +47,13 @@ class Account:
     `ended` is the mark that its further requests are refused with, "" while it goes on. `ceiling_usd` is all that it
     may cost, None for the run's budget; `open` counts its requests that are not settled yet, for which `reserved` is
     set aside. `limit` is the mark of what set the bound of its last request. A `working` agent's session goes on after
-    a cut answer.
+    a cut answer. It ends at `until` on the clock `time.monotonic`.
     """
 
     node_id: str
     ceiling_usd: float | None = None
     working: bool = False
+    until: float = math.inf
     input_tokens: int = 0
     output_tokens: int = 0
     by_model: dict[str, ModelCost] = field(default_factory=dict)
@@ -139,10 +140,12 @@ class Ledger:
         """Whether the budget refused a request, or cut an answer short."""
         self._closed = False
 
-    def account(self, node_id: str, ceiling_usd: float | None = None, working: bool = False) -> Account:
+    def account(
+        self, node_id: str, ceiling_usd: float | None = None, working: bool = False, until: float = math.inf
+    ) -> Account:
         """A new session's account."""
         with self._changed:
-            self._accounts.append(Account(node_id, ceiling_usd, working))
+            self._accounts.append(Account(node_id, ceiling_usd, working, until))
             return self._accounts[-1]
 
     def reserve(self, account: Account, model: str, expected: Usage, wanted: int, useful: int) -> Reservation | None:

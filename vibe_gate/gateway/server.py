@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -55,6 +57,8 @@ class Gateway:
         """By the token in a session's address."""
         self.placeholders = placeholders or {}
         self.cassette = _cassette(wire, redact)
+        self.on_wait: Callable[[str], None] = lambda clause: None
+        """Hears, in threads of the gateway, why a request waits for the model's API."""
         self.client: Client | None = None
         self.cloud: Mapping[str, str] = {}
         """The variables with which agents reach Bedrock or Vertex themselves; {} as a rule."""
@@ -63,11 +67,14 @@ class Gateway:
         if wire.mode != "replay":
             self._connect(upstream)
 
-    def url(self, node_id: str, *, ceiling_usd: float | None = None, working: bool = False) -> str:
+    def url(
+        self, node_id: str, *, ceiling_usd: float | None = None, working: bool = False, timeout_s: float = math.inf
+    ) -> str:
         """ANTHROPIC_BASE_URL for one session of that node; "" where agents talk to their cloud themselves.
 
         The address is a secret: whoever knows it can spend the budget, at most `ceiling_usd` of it. Each call is
         a session of its own; that of a `working` agent goes on after an answer that was cut at its token limit.
+        For an API that is overloaded the session waits while its `timeout_s` lasts.
         """
         if self.cloud:
             return ""
@@ -75,7 +82,8 @@ class Gateway:
             raise GatewayError("The gateway is not open.")
         token = secrets.token_urlsafe(24)
         own = Account(node_id, working=working) if self._mode == "replay" else None
-        self.sessions[token] = own or self.ledger.account(node_id, ceiling_usd, working)
+        until = time.monotonic() + timeout_s
+        self.sessions[token] = own or self.ledger.account(node_id, ceiling_usd, working, until)
         return f"http://127.0.0.1:{self._server.server_address[1]}/{token}"
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,8 +49,29 @@ def wire_from(environ: Mapping[str, str], mode: str | None = None, cassette: Pat
     return Wire(cast(Mode, chosen), place)
 
 
-class Unreachable(Exception):
-    """The upstream gave no answer at all; `str()` is a sentence."""
+class Unavailable(Exception):
+    """The upstream gave no answer that counts, and may give one later; `str()` is a clause that names its host.
+
+    `after_s` is what it asked to wait, None if it did not say. After `patience_s` of waiting in all, more is no use.
+    """
+
+    def __init__(self, clause: str, *, after_s: float | None = None, patience_s: float = math.inf) -> None:
+        super().__init__(clause)
+        self.after_s = after_s
+        self.patience_s = patience_s
+
+
+def overload(host: str | None, status: int, headers: Mapping[str, str]) -> Unavailable | None:
+    """What a status means that may be another one soon, by the API's own word if it gives one; None for any other."""
+    word = headers.get("x-should-retry", "")
+    if word == "false" or not (word == "true" or status in (408, 409, 429) or status >= 500):
+        return None
+    what = {429: "limits the rate of this key", 529: "is overloaded"}.get(status, "failed")
+    try:
+        after_s: float | None = float(headers.get("retry-after", ""))
+    except ValueError:  # absent, or a date: our own pace is as good
+        after_s = None
+    return Unavailable(f"{host} {what} (HTTP {status})", after_s=after_s)
 
 
 class Cut(Exception):

@@ -199,7 +199,7 @@ async def judge(context: JudgeContext, tell: Callable[[str], None]) -> JudgeResu
         if not missing:
             return _result(questions, known)
         tell(f"asking about {', '.join(dict.fromkeys(question.rubric.id for question in missing))}")
-        asked = await _ask(context, missing, wire, upstream)
+        asked = await _ask(context, missing, wire, upstream, tell)
         notes = (*_keep(answers, asked, context), *asked.notes) if writes else asked.notes
     result = replace(_result(questions, known, asked.votes), cost=asked.cost, notes=notes, intact=asked.intact)
     if not (writes and asked.intact):
@@ -239,10 +239,17 @@ def _known(answers: AnswerCache, questions: Iterable[RubricQuestion], now: datet
     return found
 
 
-async def _ask(context: JudgeContext, questions: list[RubricQuestion], wire: Wire, upstream: Upstream | None) -> _Asked:
+async def _ask(
+    context: JudgeContext,
+    questions: list[RubricQuestion],
+    wire: Wire,
+    upstream: Upstream | None,
+    tell: Callable[[str], None],
+) -> _Asked:
     run = context.run
     shared = context.shared or functools.partial(model_session, run, budget=context.budget)
     with shared(wire, upstream) as session:
+        session.gateway.on_wait = lambda clause: tell(f"waiting: {clause}")
         folder = session.folder / context.subject.stage
         folder.mkdir(exist_ok=True)
         with run.deadline.interrupting():

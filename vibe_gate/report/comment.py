@@ -209,7 +209,7 @@ def unreviewed(summary: Summary) -> Iterator[Block]:
     for one in places:
         by_reason.setdefault(one.reason, []).append(code(words.place(one.path, one.line, one.end_line)))
     often = sorted(by_reason.items(), key=lambda item: -len(item[1]))
-    lines = [f"- {prose(reason, 280)}: {_first(shown)}" for reason, shown in often[:MAX_REASONS]]
+    lines = [f"- {prose(reason, 280).removesuffix('.')}: {_first(shown)}" for reason, shown in often[:MAX_REASONS]]
     if len(often) > MAX_REASONS:
         lines.append("- for other reasons: see summary.json.")
     yield Block(fold(f"Not judged: {counted(len(places), 'place')}", "\n".join(lines)), 1, "lists")

@@ -34,7 +34,7 @@ _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
         "the model's API refuses the key ({0}): replace the secret `ANTHROPIC_API_KEY`, then re-run this job",
     ),
     (
-        re.compile(r"(HTTP (?:429|5[0-9][0-9]))\b|API broke off|process ended before"),
+        re.compile(r"(HTTP (?:429|5[0-9][0-9]))\b|did not recover|API broke off|process ended before"),
         "the model's API did not answer: wait some minutes, then re-run this job",
     ),
 )

@@ -113,7 +113,8 @@ def render(
     `then`: what to do next, if a review's own sentence does not say it; `why`: what decided, if the summary does not.
     """
     columns = max(width, MIN_WIDTH)
-    criteria = [[row] for rubric in summary.rubrics for row in _rubric(rubric, summary.findings)]
+    told = words.shared_error(summary)  # the headline says it
+    criteria = [[row] for rubric in summary.rubrics for row in _rubric(rubric, summary.findings, told)]
     findings = list(_findings(summary, columns, every=every))
     most = (len(criteria), len(findings)) if every else (MOST_CRITERIA, MOST_FINDINGS)
     parts = [
@@ -156,7 +157,7 @@ def _change(summary: Summary) -> str:
     return f"{safe(shown)} · {counted(len(files), 'file')} +{added} −{deleted}" + (f" · {names}" if names else "")
 
 
-def _rubric(rubric: RubricResult, findings: Sequence[Finding]) -> list[Row]:
+def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) -> list[Row]:
     mark, style = _MARKS[rubric.outcome]
     figures = f"score {rubric.score:.2f} · coverage {rubric.coverage:.0%}" if rubric.coverage else "nothing decided"
     said = f"{rubric.outcome} · {figures}"
@@ -167,6 +168,9 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding]) -> list[Row]:
     header = Text.assemble((f"{mark} ", style), (safe(rubric.id), "bold"), f"  {said}")
     widest = max((cell_len(safe(c.id)) for c in rubric.criteria), default=0)
     below = Counter((finding.criterion, finding.message) for finding in findings)
+    reasons = {one.reason.removesuffix(".") for one in rubric.criteria}
+    if reasons == {headline}:
+        return [Row(0, header)]
     told = [
         f"{counted(number, 'finding')} below" if (number := below[one.id, one.reason])
         else "as above" if one.reason and one.reason == before
@@ -280,12 +284,13 @@ def _unreviewed(summary: Summary) -> str:
     place = _path(first.path) + (f":{first.line}-{first.end_line}" if first.line else "")
     reasons = Counter(_plain(safe(part.reason)) for part in summary.unreviewed)
     often = crop(reasons.most_common(1)[0][0], MAX_REASON_SHOWN)
+    because = "" if often.removesuffix(".") == words.shared_error(summary) else f" ({often})"
     more = (
         f" and {counted(len(summary.unreviewed) - 1, 'more place', 'more places')}"
         if len(summary.unreviewed) > 1
         else ""
     )
-    return f"not judged: {place}{more} ({often})"
+    return f"not judged: {place}{more}{because}"
 
 
 def _plain(reason: str) -> str:
@@ -317,7 +322,7 @@ def _next(summary: Summary) -> str:
         return "ask a maintainer to approve, or run `vibe-gate override policy --reason ...`"
     if summary.exit_code == INTEGRITY:
         return "find what writes to the tree during a review, then review again"
-    return "vibe-gate doctor"
+    return "review again; if that does not help, run vibe-gate doctor"
 
 
 def _path(path: str) -> str:

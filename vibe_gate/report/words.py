@@ -100,7 +100,13 @@ def why(summary: Summary, *, sentence: bool = False) -> str:
             return ("passed " if any(map(applies, decisive)) else "") + names + skipped
         approved = f"gate change approved by {approver(summary)}; " if approver(summary) else ""
         return approved + names + skipped
-    return "; ".join(f"{rubric.id}: {_cause(rubric)}" for rubric in decisive)
+    return shared_error(summary) or "; ".join(f"{rubric.id}: {_cause(rubric)}" for rubric in decisive)
+
+
+def shared_error(summary: Summary) -> str:
+    """The one reason for which nothing could be decided (the model's API does not answer); "" if there are more."""
+    reasons = {one.reason for rubric in summary.rubrics for one in rubric.criteria if one.outcome == "error"}
+    return reasons.pop().removesuffix(".") if len(reasons) == 1 else ""
 
 
 def judges(summary: Summary) -> bool:
