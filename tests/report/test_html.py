@@ -20,6 +20,8 @@ from summaries import criterion, finding, rubric, summary, unseen
 from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.domain.verdict import CheckedEvidence, Vote
 from vibe_gate.report.html import IndexRow, index_page, page, verdict_page
+from vibe_gate.report.html.document import body
+from vibe_gate.report.html.view import View
 from vibe_gate.store import read_bundle
 
 BUNDLE = Path(__file__).parents[1] / "golden" / "bundle-1"
@@ -98,6 +100,12 @@ def test_what_others_wrote_stays_text() -> None:
     assert "\u202e" not in shown
     assert "\x1b" not in shown
     assert json.loads(document.get_element_by_id("data").text)["findings"][0]["message"] == HOSTILE
+
+
+def test_a_judged_criterion_shows_its_question() -> None:
+    told = summary(rubrics=(rubric(criterion("x", kind="judge")),))
+    shown = body(View(told, about={"questions": {"quality/x": "Is <b>it</b> so?"}}))
+    assert html.fromstring(shown).xpath("//tr[@data-c='quality/x']//p/text()") == ["Is <b>it</b> so?"]
 
 
 def test_a_run_without_an_end_has_no_verdict(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ ABOUT: Own = {
     ),
     "budgets": {},
     "definitions": {UNDER: True},
+    "questions": {},
 }
 """Of run.json."""
 

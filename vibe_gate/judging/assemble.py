@@ -300,6 +300,7 @@ def about(
         "trusted": {"revision": gate.revision, "origin": gate.origin},
         "definitions": dict(gate.digests),
         "rubrics": {rubric.id: rubric.digest for rubric in rubrics},
+        "questions": {f"{rubric.id}/{asked.id}": asked.question for rubric in rubrics for asked in rubric.judged},
         "versions": dict(versions),
     }
 

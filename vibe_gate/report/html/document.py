@@ -172,7 +172,9 @@ def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> 
     by = {"check": "check", "cache": "judge, answered in an earlier run", "none": f"{criterion.kind}, no answer"}
     about = f"{by.get(criterion.decided_by, f'judge, {criterion.decided_by}')} · {blocking}"
     votes = [_vote(vote, number, view) for number, vote in enumerate(criterion.votes, start=1)]
-    told = [criterion.reason or None]
+    asked = view.about.get("questions")
+    question = text_of(asked, name) if isinstance(asked, dict) else ""
+    told = [tag("p", question, class_="question") if question else None, criterion.reason or None]
     if votes:
         fold = [tag("summary", counted(len(votes), "vote")), tag("ol", *votes)]
         told.append(tag("details", *fold, class_="votes", data_c=name))
