@@ -19,6 +19,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from vibe_gate import errors
 from vibe_gate.checks import CHECKS
 from vibe_gate.domain.event import Event, Graph
@@ -46,6 +48,7 @@ _COMMANDS = (*dispatch.COMMANDS, *dispatch.MACHINE_COMMANDS)
 def blocks() -> dict[str, str]:
     """Every part by its name, as Markdown."""
     made = {"commands": _commands(), "checks": _checks(), "exit codes": _exit_codes(), "errors": _errors()}
+    made |= {part: _action(part) for part in ("inputs", "outputs")}
     for name in _COMMANDS:
         made |= {f"command {each}": _arguments(parser) for each, parser in _parsers(name)}
     for name in MODELS:
@@ -208,6 +211,18 @@ def _checks() -> str:
         options.sort(key="`exclude`".__eq__)
         rows.append((f"`{name}`", check.summary, "; ".join(options)))
     return _table(("check", "a pass says", "options"), rows)
+
+
+def _action(part: str) -> str:
+    """The inputs or the outputs of action.yml."""
+    written = yaml.safe_load((ROOT / "action.yml").read_text())[part]
+    if part == "outputs":
+        return _table(("output", "meaning"), ((f"`{name}`", one["description"]) for name, one in written.items()))
+    rows = (
+        (f"`{name}`", f"`{one['default']}`" if one["default"] else "", one["description"])
+        for name, one in written.items()
+    )
+    return _table(("input", "default", "meaning"), rows)
 
 
 def _exit_codes() -> str:

@@ -68,7 +68,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     person.add_argument("--approve", metavar="NODE", help="let the agent that waits begin")
     person.add_argument("--deny", metavar="NODE", help="leave it out")
     mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--auto", dest="mode", action="store_const", const="auto", help="ask nobody from now on")
+    mode.add_argument("--auto", dest="mode", action="store_const", const="auto", help="do not ask before agents")
     mode.add_argument(
         "--interactive", dest="mode", action="store_const", const="interactive", help="ask before each agent"
     )
