@@ -280,7 +280,7 @@ def _activity(view: View) -> Iterator[Html]:
 
 def _turn(turn: TurnView) -> tuple[str, ...]:
     failed = sum(call.state not in ("completed", "in-progress") for call in turn.calls)
-    calls = f"{len(turn.calls)}" + (f" ({failed} failed or refused)" if failed else "")
+    calls = f"{len(turn.calls)}" + (f" ({failed} not completed)" if failed else "")
     return (
         tag("a", turn.id.removeprefix("nodes/"), href=_link("e", turn.id)),
         turn.agent or turn.kind,

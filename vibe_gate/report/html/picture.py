@@ -22,7 +22,7 @@ def picture(graph: Graph, link: Callable[[Node], str]) -> Html:
         return block("\n".join(drawing.listed(graph, WIDEST)), class_="graph")
     width, height = canvas.width * ACROSS, canvas.height * DOWN
     size = {"viewBox": f"0 0 {width} {height}", "width": str(width), "height": str(height)}
-    return tag("svg", *canvas.lines, *canvas.boxes, class_="graph", role="img", aria_label="graph of the run", **size)
+    return tag("svg", *canvas.lines, *canvas.boxes, class_="graph", role="group", aria_label="graph of the run", **size)
 
 
 class _Picture:

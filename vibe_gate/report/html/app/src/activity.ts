@@ -35,6 +35,7 @@ export class Activity {
   readonly #view = h("button", { type: "button", "aria-pressed": "false", onclick: () => this.#toggle() }, "Conversation");
   readonly #count = h("span", { class: "count" });
   #wholes: ReadonlyMap<string, Whole> = new Map();
+  readonly #turnTable: HTMLElement | undefined;
   #span: Span | null = null;
   #shown: Entry[] = [];
   #selected: Entry | null = null;
@@ -57,6 +58,8 @@ export class Activity {
     this.#list = new List(this.#rows, (index) => (this.#talk ? this.#said(index) : this.#row(index)));
     this.#axis = new Axis(axis, this.#lanes, (span) => this.#zoomed(span), (lane, head) => this.go(placeOf({ lane, head })),
       (lane) => (lane.turn ? this.go({ kind: "event", turn: lane.turn.id, event: "" }) : this.#everything()));
+    this.#turnTable = section.querySelector(".turns")?.cloneNode(true) as HTMLElement | undefined;
+    fill(this.#detail, this.#turnTable);
     this.#fill();
   }
 
@@ -108,6 +111,9 @@ export class Activity {
     if (this.#turns.value) this.go({ kind: "event", turn: this.#turns.value, event: "" });
     else {
       this.#talk = false;
+      this.#selected = null;
+      this.#axis.mark(null);
+      fill(this.#detail, this.#turnTable);
       this.#fill();
     }
   }

@@ -93,7 +93,7 @@ export function eventView(turn: Turn | null, head: Head, wholes: ReadonlyMap<str
   const events = callEvents(turn, use);
   const link = (name: string, to: Head | undefined): HTMLElement | null =>
     to && to !== head ? h("a", { href: placeHash({ kind: "event", turn: turn.id, event: eventName(to) }) }, name) : null;
-  const links = [link("call", events.asked), link("result", events.answered), ...events.hooks.map((hook) => link(hook[7] || eventName(hook), hook))];
+  const links = [link("call", events.asked), link("result", events.answered), ...events.hooks.map((hook) => link(hook[3], hook))];
   const asked = events.asked && wholes.get(eventName(events.asked));
   const response = events.answered && wholes.get(eventName(events.answered));
   const isCall = head[0] === "sdk" && !!use && !!asked;
@@ -129,7 +129,7 @@ export function turnView(turn: Turn): HTMLElement {
   const told: [string, string][] = [
     ["agent", turn.agent || turn.kind], ["model", turn.model], ["ended", turn.status],
     ["time", turn.ended ? duration(turn.ended - turn.started) : ""],
-    ["tool calls", `${turn.calls.length}${failed ? `, ${failed} failed or refused` : ""}`],
+    ["tool calls", `${turn.calls.length}${failed ? `, ${failed} not completed` : ""}`],
     ["tokens", `${turn.input_tokens.toLocaleString("en")} in, ${turn.output_tokens.toLocaleString("en")} out`],
     ["cost", turn.usd === null ? "not known" : `$${turn.usd.toFixed(4)}`],
   ];

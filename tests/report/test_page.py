@@ -1,0 +1,275 @@
+"""The report in Chromium: what scripts add to it, for the mouse, the keyboard and a screen reader."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import re
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from written_runs import ATTACK, write
+
+from vibe_gate.report.html import page as report_of
+from vibe_gate.store import read_bundle
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed here"),
+]
+
+JUDGE, FIXER = "nodes/judge-quality/turn-001", "nodes/fix/turn-001"
+
+TABS = ("verdict", "changes", "activity", "cost", "run")
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Addresses of reports: "small", "big", "hostile"."""
+    folder = tmp_path_factory.mktemp("pages")
+    kinds = {"small": {}, "big": {"files": 40, "lines": 1_500, "calls": 120}, "hostile": {"attack": ATTACK}}
+    made = {}
+    for name, wanted in kinds.items():
+        (folder / name).mkdir()
+        bundle = write(folder / name, **wanted)
+        file = folder / f"{name}.html"
+        file.write_text(asyncio.run(report_of(read_bundle(bundle))), "utf-8")
+        made[name] = file.as_uri()
+    return made
+
+
+@pytest.fixture(scope="module")
+def browser(pages: dict[str, str]) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=shutil.which("chromium"))
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Page]:
+    """A tab in which nothing may go wrong, and nothing may be asked of a network."""
+    context = browser.new_context(viewport={"width": 1300, "height": 800}, color_scheme="light")
+    opened = context.new_page()
+    faults: list[str] = []
+    opened.on("console", lambda message: faults.append(message.text))
+    opened.on("pageerror", lambda error: faults.append(str(error)))
+    opened.on("request", lambda asked: None if asked.url.startswith("file:") else faults.append(asked.url))
+    yield opened
+    context.close()
+    assert not faults
+
+
+def number(text: str) -> int:
+    return int(re.sub(r"\D", "", text.split(" of ")[0]))
+
+
+def test_a_finding_leads_to_its_line_its_vote_and_the_conversation_and_back(tab: Page, pages: dict[str, str]) -> None:
+    tab.goto(pages["small"])
+    first = tab.locator(".finding").first
+    first.locator(".place").click()
+    expect(tab.locator(".line.target code")).to_contain_text("function_1_10")
+    expect(tab.locator(".line.target + .pinned")).to_contain_text("A number is no text.")
+    expect(tab.locator(".line.add mark").first).to_have_text("str")
+    tab.locator(".pinned").get_by_text("why").click()
+    expect(first).to_be_focused()
+    first.get_by_text("vote 1").click()
+    expect(tab.locator("[data-vote='1']")).to_be_visible()
+    first.get_by_text(re.compile("^conversation")).click()
+    expect(tab.locator(".spoken[aria-current]")).to_contain_text("A number is no text.")
+    detail = tab.locator(".detail")
+    expect(detail).to_contain_text("900 tokens in, 60 out")
+    expect(detail).to_contain_text("$0.0125")
+    detail.get_by_role("link", name="types").click()
+    expect(tab.locator("tr[data-c='quality/types']")).to_be_focused()
+    tab.go_back()
+    expect(detail).to_be_visible()
+
+
+def test_each_address_shows_its_place(tab: Page, pages: dict[str, str]) -> None:
+    unseen = ".line:has(.unseen) code"
+    places = {
+        "c=quality/no-secrets": ("tr.target", "no-secrets"),
+        "c=quality/types/1": ("[data-vote='1'].target", "A number is no text."),
+        f"e={FIXER}": (".detail", "repair the type"),
+        f"e={FIXER}/sdk-8": (".detail", "result 2"),
+        f"e={FIXER}/hook-0": (".detail", "PreToolUse"),
+        "e=run-1": (".detail", "run.created"),
+        "f=src/part0/module_0.py:11": (".line.add.target code", "function_0_10"),
+        "f=src/part0/module_0.py:-11": (".line.del.target code", "function_0_10"),
+        "f=src/part0/module_0.py:20": (".line.same.target code", "function_0_19"),
+        "f=src/part0/module_0.py:9": (f"{unseen} >> nth=0", "function_0_8"),
+        f"e={FIXER}&f=repaired.py:1": (".line.add.target code", "new"),
+        "x-2": ("#x-2.target", "module_2.py:51"),
+        "nothing": ("#verdict h2 >> nth=0", "Findings"),
+    }
+    for place, (selector, text) in places.items():
+        tab.goto(f"{pages['small']}#{place}")
+        expect(tab.locator(selector), place).to_contain_text(text)
+
+
+def test_files_and_events_are_filtered_and_the_axis_filters_too(tab: Page, pages: dict[str, str]) -> None:
+    tab.goto(f"{pages['big']}#changes")
+    tab.get_by_label("Filter files").fill("module_23")
+    expect(tab.locator(".file")).to_have_count(1)
+    tab.goto(f"{pages['big']}#activity")
+    count = tab.locator("#activity .count")
+    everything = number(count.inner_text())
+    tab.get_by_label("failed only").check()
+    expect(tab.locator(".event.failed").first).to_be_visible()
+    assert tab.locator(".event:not(.failed)").count() == 0
+    tab.get_by_label("Kind of event").select_option("hook")
+    expect(tab.locator(".event .kind").first).to_have_text("hook")
+    tab.get_by_label("Kind of event").select_option("")
+    tab.get_by_label("failed only").uncheck()
+    tab.get_by_label("Filter events").fill("result 1")
+    expect(count).to_have_text(f"31 of {everything:,} events")
+    tab.get_by_label("Filter events").fill("")
+    axis = tab.get_by_role("application")
+    axis.focus()
+    tab.keyboard.press("+")
+    zoomed = number(count.inner_text())
+    box = axis.bounding_box()
+    tab.mouse.move(box["x"] + 500, box["y"] + 60)
+    tab.mouse.wheel(0, -100)
+    wheeled = number(count.inner_text())
+    tab.mouse.down()
+    tab.mouse.move(box["x"] + 600, box["y"] + 60)
+    tab.mouse.up()
+    assert everything > zoomed > wheeled > number(count.inner_text()) > 0
+    axis.dblclick(position={"x": 5, "y": 5})
+    expect(count).to_have_text(f"{everything:,} events")
+
+
+def test_search_finds_everything_and_opens_it(tab: Page, pages: dict[str, str]) -> None:
+    tab.goto(pages["small"])
+    tab.keyboard.press("/")
+    field = tab.get_by_role("combobox", name="Search everything")
+    expect(field).to_be_focused()
+    for query, group, place in (
+        ("a number is", "Findings", "#x-1"),
+        ("no secret", "Criteria", "#c=quality/no-secrets"),
+        ("module_2.py", "Findings", "#x-2"),
+        ("FUNCTION_2_59", "Contents", "#f=src/part2/module_2.py:60"),
+        ("repaired.py", "Files", f"#e={FIXER}&f=repaired.py"),
+        ("result 3", "Events", f"#e={FIXER}/sdk-13"),
+        ("let me see", "Events", f"#e={JUDGE}/sdk-1"),
+    ):
+        field.fill(query)
+        expect(tab.locator(".hits [aria-selected=true]"), query).to_be_visible()
+        expect(tab.locator(".hits > [role=group]").first).to_have_attribute("aria-label", group)
+        tab.keyboard.press("Enter")
+        expect(tab.locator(".found")).to_be_hidden()
+        assert tab.evaluate("location.hash") == place
+    field.fill("nowhere to be found")
+    expect(tab.locator(".found")).to_contain_text("Nothing found.")
+
+
+def test_the_keyboard_reaches_everything(tab: Page, pages: dict[str, str]) -> None:
+    tab.goto(pages["small"])
+    for key, name in enumerate(TABS, start=1):
+        tab.keyboard.press(str(key))
+        expect(tab.locator(f"#{name}")).to_be_visible()
+        expect(tab.locator("main > section:visible")).to_have_count(1)
+    tab.keyboard.press("1")
+    for key, finding in (("j", "x-1"), ("j", "x-2"), ("j", "x-2"), ("k", "x-1")):
+        tab.keyboard.press(key)
+        expect(tab.locator(f"#{finding}")).to_be_focused()
+    tab.keyboard.press("2")
+    expect(tab.locator(".pinned")).to_be_visible()
+    tab.keyboard.press("u")
+    expect(tab.locator(".line.change").first).to_be_visible()
+    tab.keyboard.press("j")
+    expect(tab.locator(".line.target code.add")).to_contain_text("function_1_10")
+    tab.locator(".fold button").first.click()
+    expect(tab.locator(".line.same", has_text="function_1_0(").first).to_be_visible()
+    tab.keyboard.press("3")
+    for _ in range(3):
+        tab.keyboard.press("j")
+    expect(tab.locator(".event[aria-current]")).to_have_count(1)
+    tab.keyboard.press("?")
+    expect(tab.get_by_role("dialog")).to_contain_text("next finding or event")
+    tab.keyboard.press("Escape")
+    expect(tab.get_by_role("dialog")).to_be_hidden()
+
+
+def test_nothing_of_a_hostile_bundle_runs_or_hides(tab: Page, pages: dict[str, str]) -> None:
+    tab.add_init_script("addEventListener('securitypolicyviolation', event => console.error(event.violatedDirective))")
+    events = (f"e={JUDGE}/sdk-2", f"e={FIXER}/sdk-9", f"e={FIXER}/hook-3", f"e={FIXER}&f=repaired.py")
+    for place in (*TABS, "c=quality/types/1", *events, f"c={ATTACK}", f"f={ATTACK}:1"):
+        tab.goto(f"{pages['hostile']}#{place}")
+        tab.wait_for_function("document.body.dataset.tab")
+        tab.locator("#search").fill("onerror")
+        expect(tab.locator(".hits [role=option]").first).to_be_visible()
+        text = tab.evaluate("document.body.innerText")
+        assert "onerror=window.ran=1" in text
+        assert not set(text) & set("\u202e\u2066\u200b\x1b\U000e0041")
+        assert tab.evaluate("[window.ran, document.querySelector('img, iframe, main script')]") == [None, None]
+
+
+def test_long_lists_build_only_the_rows_in_sight(tab: Page, pages: dict[str, str]) -> None:
+    tab.goto(f"{pages['big']}#f=src/part5/module_33.py")
+    lines = tab.locator(".code")
+    expect(tab.locator(".line").first).to_be_visible()
+    tall = lines.evaluate("list => list.scrollHeight")
+    seen = set()
+    for part in (0.2, 0.9, 0.5, 1):
+        lines.evaluate("(list, part) => list.scrollTop = list.scrollHeight * part", part)
+        tab.wait_for_timeout(50)
+        shown = tab.locator(".line code")
+        assert shown.count() < 100
+        seen.add(shown.last.inner_text())
+        boxes = [row.bounding_box() for row in tab.locator(".code .rows > *").all()]
+        assert all(one["y"] + one["height"] <= other["y"] + 1 for one, other in itertools.pairwise(boxes))
+    assert len(seen) == 4
+    assert tall > 10_000
+    tab.goto(f"{pages['big']}#e={FIXER}/sdk-200")
+    expect(tab.locator(".spoken[aria-current]")).to_be_in_viewport()
+    assert tab.locator(".rows > *").count() < 300
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_it_has_no_serious_fault_of_accessibility(browser: Browser, pages: dict[str, str], theme: str) -> None:
+    context = browser.new_context(viewport={"width": 1300, "height": 800}, bypass_csp=True)
+    tab = context.new_page()
+    tab.goto(pages["small"])
+    button = tab.get_by_role("button", name="Theme")
+    while theme not in button.inner_text():
+        button.click()
+    ground = tab.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 300) == (theme == "dark")
+    faults = []
+    for place in (*TABS, "c=quality/types/1", f"e={JUDGE}/sdk-2", f"e={FIXER}/hook-1", "f=src/part1/module_1.py:11"):
+        tab.evaluate("place => location.hash = place", place)
+        tab.wait_for_timeout(150)
+        # The second theme differs in colours alone.
+        found = (
+            Axe().run(tab, options={"runOnly": ["color-contrast"]} if theme == "dark" else None).response["violations"]
+        )
+        faults += [
+            (place, each["id"], each["nodes"][0]["html"][:120], each["nodes"][0]["failureSummary"][:300])
+            for each in found
+            if each["impact"] in ("serious", "critical")
+        ]
+    context.close()
+    assert not faults, json.dumps(faults, indent=1)
+
+
+def test_all_of_it_is_on_paper_and_without_scripts(browser: Browser, pages: dict[str, str]) -> None:
+    for scripts in (True, False):
+        context = browser.new_context(java_script_enabled=scripts)
+        tab = context.new_page()
+        tab.goto(f"{pages['small']}#activity")
+        if scripts:
+            tab.emulate_media(media="print")
+            expect(tab.locator(".app").first).to_be_hidden()
+        for name in TABS:
+            expect(tab.locator(f"#{name} h2").first).to_be_visible()
+        for text in ("A number is no text.", "No secret.", "budget", "src/part2/module_2.py", "judge-quality/turn-001"):
+            expect(tab.locator("main").get_by_text(text).first).to_be_visible()
+        if not scripts:
+            tab.locator("summary").first.click()
+        expect(tab.locator("[data-vote='1']")).to_be_visible()
+        context.close()

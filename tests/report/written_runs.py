@@ -1,0 +1,141 @@
+"""Runs for tests of the report and its benchmark: as many files and tool calls as wanted, hostile or not."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+
+from bundle_words import KEY, START, Clock, Ended, Hush, summary_of
+from summaries import changed, criterion, finding, rubric
+
+from vibe_gate.domain.summary import ChangedFile, Cost, Summary, Unreviewed
+from vibe_gate.domain.turn import GitState, TurnChange, TurnFile, TurnGit
+from vibe_gate.domain.verdict import CheckedEvidence, Vote
+from vibe_gate.store import RunRecorder, open_store
+
+ATTACK = (
+    "</script><script>window.ran=1</script><img src=x onerror=window.ran=1><svg/onload=window.ran=1> "
+    "{{7*7}} javascript:window.ran=1 '\"&amp; \u202egnp.exe\u2066 \u200b\x1b[31m \U000e0041"
+)
+"""Text that does something wherever it is taken for markup, code or a terminal's order."""
+
+EVERY = 20
+"""One line of so many is changed."""
+
+STATES = ("PostToolUse", "PostToolUse", "PostToolUse", "PostToolUseFailure", "")
+"""How the tool calls of a turn end, in turn; "" not at all."""
+
+
+def write(root: Path, *, files: int = 3, lines: int = 60, calls: int = 5, attack: str = "") -> Path:
+    """A failed run with a finding in its second file, kept below `root`; its bundle.
+
+    `calls` tool calls of an agent follow a judge's turn. `attack` stands in names, contents, messages and results.
+    """
+    run = open_store(root, Hush(), Clock(7)).begin(KEY, START, {"workflow": "review", "prompt": attack})
+    told, patch, edits = [], b"", lines // EVERY
+    for number in range(files):
+        path = f"src/part{number % 7}/module_{number}.py" if not attack else f"{attack[:60]}/__proto__/m{number}.py"
+        before, after = _contents(number, lines, attack)
+        patch += _patch(path, before, after)
+        run.content("before", before.encode(), path)
+        run.content("after", after.encode(), path)
+        told.append(changed(path, edits, edits))
+    run.patch(patch)
+    run.event("node.added", "judge-quality", kind="judge")
+    run.event("node.added", "fix", kind="agent", agent=f"fixer{attack}")
+    run.event("edge.added", **{"from": "judge-quality", "to": "fix"})
+    _judge(run, told[min(1, files - 1)].path, attack)
+    _agent(run, calls, attack)
+    run.event("verdict.decided", outcome="fail", exit_code=1)
+    run.seal(_summary(run, told, attack))
+    assert run.lost is None, run.lost
+    return run.directory
+
+
+def _contents(number: int, lines: int, attack: str) -> tuple[str, str]:
+    before = [f"def function_{number}_{line}(value: int) -> int:  # {attack}" for line in range(lines)]
+    after = [line.replace("int:", "str:") if at % EVERY == 10 else line for at, line in enumerate(before)]
+    return "\n".join(before) + "\n", "\n".join(after) + "\n"
+
+
+def _patch(path: str, before: str, after: str) -> bytes:
+    def cut(text: str) -> list[str]:
+        return [f"{line}\n" for line in text.split("\n")[:-1]]
+
+    hunks = difflib.unified_diff(cut(before), cut(after), f"a/{path}", f"b/{path}")
+    return f"diff --git a/{path} b/{path}\nindex 1111111..2222222 100644\n{''.join(hunks)}".encode()
+
+
+def _evidence(path: str) -> CheckedEvidence:
+    return CheckedEvidence(path=path, line=11, end_line=11, quote="def function", standing="holds")
+
+
+def _judge(run: RunRecorder, path: str, attack: str) -> None:
+    run.event("node.status", "judge-quality", status="RUNNING")
+    turn = run.turn("judge-quality")
+    turn.event({"type": "message", "role": "user", "content": f"Is every type right?\n{attack}"})
+    answer = {
+        "criterion": "types", "outcome": "fail", "reason": f"A number is no text. {attack}",
+        "evidence": [{"path": path, "line": 11, "quote": f"def function{attack}", "side": "after"}],
+    }  # fmt: skip
+    said = {"type": "message", "role": "assistant", "model": "claude-sonnet-5", "message_id": "m1"}
+    turn.event({**said, "content": f"The second file has one. {attack}", "thinking": f"Let me see. {attack}"})
+    call = {"tool": "StructuredOutput", "tool_use_id": "toolu_answer", "input": {"answers": [answer]}}
+    turn.event({**said, "content": "", **call})
+    turn.event({"type": "usage", "tokens": {"input": 900, "output": 60}, "message_id": "m1"})
+    turn.event({"type": "usage", "tokens": {"input": 900, "output": 60}, "cost": 0.0125, "basis": "known"})
+    turn.seal(Ended())
+    run.event("node.status", "judge-quality", status="DONE")
+
+
+def _agent(run: RunRecorder, calls: int, attack: str) -> None:
+    turn = run.turn("fix")
+    turn.event({"type": "message", "role": "user", "content": "Repair what the judge found."})
+    turn.event({"type": "todo", "action": "add", "text": f"repair the type {attack}", "status": "completed"})
+    for event, hooks in _calls(calls, attack):
+        turn.event(event)
+        for hook in hooks:
+            turn.hook(hook)
+    before, after = turn.content("before", b"old\n"), turn.content("after", b"new\n")
+    file = TurnFile(path="repaired.py", change_type="modified", added=1, deleted=1, before=before, after=after)
+    git = TurnGit(before=GitState(head=KEY, dirty=False), after=GitState(head=KEY, dirty=True))
+    turn.seal(Ended(), TurnChange(_patch("repaired.py", "old\n", "new\n"), git, (file,)))
+
+
+def _calls(calls: int, attack: str) -> Iterator[tuple[dict, list[dict]]]:
+    """Each event of the agent's calls, with the hook events that follow it."""
+    for number in range(calls):
+        use, tool, ends = f"toolu_{number}", ("Read", "Bash", "Edit")[number % 3], STATES[number % len(STATES)]
+        given = {"file_path": f"src/module_{number}.py", "command": attack or "ls", "__proto__": attack}
+        hook = {"tool_name": tool, "tool_use_id": use, "tool_input": given}
+        said = {"type": "message", "role": "assistant", "content": "", "tool": tool, "tool_use_id": use}
+        yield {**said, "input": given, "message_id": f"m{number}"}, [{"hook_event_name": "PreToolUse", **hook}]
+        yield {"type": "usage", "tokens": {"input": 1200, "output": 34}, "message_id": f"m{number}"}, []
+        result = {"type": "message", "role": "tool", "content": "", "tool": tool, "tool_use_id": use}
+        after = [{"hook_event_name": ends, **hook, "error": "no such file"}] if ends else []
+        yield {**result, "result": f"result {number}\n{attack}", "is_error": "Failure" in ends}, after
+
+
+def _summary(run: RunRecorder, files: list[ChangedFile], attack: str) -> Summary:
+    path, reason = files[min(1, len(files) - 1)].path, f"A number is no text. {attack}"
+    vote = Vote(
+        outcome="fail", said="fail", reason=reason, counterexample=f"f(1) -> '1' {attack}",
+        evidence=(_evidence(path),), turn="nodes/judge-quality/turn-001",
+    )  # fmt: skip
+    criteria = (
+        criterion(reason="No secret."),
+        criterion("types", "fail", kind="judge", decided_by="unanimous", votes=(vote,), reason=reason),
+    )
+    base = summary_of(run, "fail", 1)
+    told = {
+        "change": base.change.model_copy(update={"files": tuple(files)}),
+        "rubrics": (rubric(*criteria, outcome="fail"),),
+        "findings": (
+            finding(reason, path=path, line=11, criterion="types", evidence=(_evidence(path),)),
+            finding(reason, path=files[-1].path, line=51, criterion="types", level="warning"),
+        ),
+        "unreviewed": (Unreviewed(path=files[0].path, line=9, end_line=12, reason=f"budget {attack}"),),
+        "cost": Cost(usd=0.2625, basis="known", by_node={"judge-quality": 0.0125, "fix": 0.25}),
+    }
+    return base.model_copy(update=told)
