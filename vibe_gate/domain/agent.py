@@ -1,4 +1,4 @@
-"""Agents: what `agents/ID.toml` says of one, and what `vibe_gate.Agent(...)` takes (PRODUCT formats, `schema = 1`)."""
+"""Agents: what `agents/ID.toml` says of one, and what `vibe_gate.Agent(...)` takes (`schema = 1`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rubrics: what a change is held against. PRODUCT formats, `schema = 1`."""
+"""Rubrics: the criteria that a change is reviewed against, `schema = 1`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The summary of a run: `summary.json` of a bundle, and what `--json` prints (PRODUCT 5)."""
+"""The summary of a run: `summary.json` of a bundle, and what `--json` prints."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ ANSWER_TOOL = "StructuredOutput"
 """The tool of Claude Code through which a model answers; not one that an agent was given."""
 
 MAX_REASON = 280
-"""Characters of a reason or message: one comment line (PRODUCT 5)."""
+"""Characters of a reason or message: one comment line."""
 
 Standing = Literal["holds", "relocated", "void"]
 

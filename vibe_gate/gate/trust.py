@@ -1,7 +1,7 @@
 """Which revision's definitions bind, and what a change does to them.
 
 The reviewed change must not choose its own judge: definitions are read where the
-change cannot reach them (PRODUCT 2). In this order: what the user names, the pull
+change cannot reach them. In this order: what the user names, the pull
 request's base, `git config vibe-gate.trust`, the merge base with the remote's
 default branch, the change's before commit.
 """

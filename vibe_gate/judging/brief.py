@@ -129,7 +129,7 @@ CriterionAnswer = PassAnswer | FailAnswer | AbstainAnswer
 
 
 class JudgeAnswers(Model):
-    """The judge's whole answer (PRODUCT 5)."""
+    """The judge's whole answer."""
 
     answers: tuple[Annotated[CriterionAnswer, Field(discriminator="outcome")], ...]
 
