@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -28,12 +29,44 @@ def softened(made: Project, message: str = "soften") -> str:
 
 
 @pytest.mark.slow
-def test_a_co_author_does_not_approve_but_somebody_else_does(made):
-    head = softened(made, "soften\n\nCo-authored-by: Bob <583231+bob@users.noreply.github.com>")
-    made.github.add_review(7, "bob", "APPROVED", head)
+def test_approvals_that_do_not_count_are_named_with_their_reason_and_the_one_that_does_is_in_the_headline(made):
+    github = made.github
+    github.permissions.update(eve="write", fay="write", gil="write")
+    old = softened(made)
+    github.add_review(7, "fay", "APPROVED", old)
+    assert made.review_pull(old).code == 0
+    assert made.ours[0].splitlines()[1] == "### vibe-gate: PASS · gate change approved by `@fay`"
+    assert not re.search("needs approval|must approve|Approve", made.ours[0])
+
+    made.origin.git("checkout", "-q", "topic")
+    head = made.origin.commit(
+        "more\n\nCo-authored-by: Bob <583231+bob@users.noreply.github.com>", **{"src/more.py": "y = 1\n"}
+    )
+    made.origin.git("checkout", "-q", "main")
+    made.pull(head)
+    github.pulls[7].commits = [(old, "eve"), (head, "zoe")]
+    for login in ("bob", "dave", "eve"):
+        github.add_review(7, login, "APPROVED", head)
+    github.add_review(7, "gil", "DISMISSED", head)
     assert made.review_pull(head).code == 4
-    made.github.add_review(7, "carol", "APPROVED", head)
+    told = made.ours[0].partition("<details>")[0].replace("`", "")
+    assert "vibe-gate: NEEDS APPROVAL" in told
+    assert "Fixed" not in made.ours[0]
+    for login, why in {
+        "bob": "its author is a co-author",
+        "dave": "its author has no write access",
+        "eve": "its author wrote one of the commits",
+        "fay": f"it is of another commit, {old[:12]}; a new approval is needed",
+        "gil": "it was dismissed",
+    }.items():
+        assert f"The approval by @{login} does not count: {why}." in told
+
+    github.add_review(7, "carol", "APPROVED", head)
     assert made.review_pull(head).code == 0
+    told = made.ours[0]
+    assert told.splitlines()[1] == "### vibe-gate: PASS · gate change approved by `@carol`"
+    assert "does not count" not in told
+    assert "Fixed" not in told
     assert made.act("merge_group", events.merge_group(made.main(), head), checkout=head).code == 0
 
 
@@ -56,4 +89,4 @@ def test_beyond_the_commits_that_github_lists_no_approval_counts(made):
     made.github.pulls[7].commits = [(f"{number:040x}", "zoe") for number in range(1, 251)]
     made.github.add_review(7, "bob", "APPROVED", head)
     assert made.review_pull(head).code == 4
-    assert "An approval of the change of the gate cannot count" in made.summary
+    assert "No approval can count" in made.summary

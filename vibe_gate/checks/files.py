@@ -102,7 +102,7 @@ def forbidden_paths(input: CheckInput, options: ForbiddenPathsOptions, files: Fi
 
 def no_policy_change(input: CheckInput, options: NoOptions, files: Files) -> CheckResult:
     """Nothing changes that the gate's policy blocks until a human approves."""
-    message = "This file is part of the gate's policy; a human must approve its change."
+    message = "This file is part of the gate's policy."
     passing = "The change leaves the gate's own definitions alone."
     return _untouched(input, files, input.policy, "policy file", message, passing)
 

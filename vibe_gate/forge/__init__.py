@@ -5,7 +5,7 @@
         forge.put_comment(7, body, marker=MARKER)            # updates it, or creates it once
         forge.check_run(head, "vibe-gate", run)              # annotations in batches
         forge.review(7, head, comments)
-        forge.approvals(7, head)                             # by people who may write and are not its authors
+        forge.approvals(7, head)                             # who approves, and why that does not count
 
 Every refusal is a ForgeError. The forge waits for GitHub's limits; nothing is made twice (docs/decisions/0009).
 """
@@ -18,11 +18,11 @@ from vibe_gate.forge.payloads import CheckAnnotation, CheckRun, Conclusion, Diff
 
 if TYPE_CHECKING:
     from vibe_gate.forge.forge import Forge, PostedCheckRun, open_forge
-    from vibe_gate.forge.shapes import Comment, Pull, PullCommit
+    from vibe_gate.forge.shapes import Approval, Comment, Pull, PullCommit
 
 __all__ = [
-    "CheckAnnotation", "CheckRun", "Comment", "Conclusion", "DiffSide", "Forge", "LineComment", "PostedCheckRun",
-    "Pull", "PullCommit", "open_forge",
+    "Approval", "CheckAnnotation", "CheckRun", "Comment", "Conclusion", "DiffSide", "Forge", "LineComment",
+    "PostedCheckRun", "Pull", "PullCommit", "open_forge",
 ]  # fmt: skip
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Self
 from urllib.parse import quote
@@ -15,7 +15,18 @@ from vibe_gate.errors import ForgeError, UsageError
 from vibe_gate.forge import shapes
 from vibe_gate.forge.payloads import CheckRun, LineComment
 from vibe_gate.forge.rest import RestClient
-from vibe_gate.forge.shapes import BOT, ActionsRun, Comment, Json, Pull, PullCommit, PullReview, list_of, text_at
+from vibe_gate.forge.shapes import (
+    BOT,
+    ActionsRun,
+    Approval,
+    Comment,
+    Json,
+    Pull,
+    PullCommit,
+    PullReview,
+    list_of,
+    text_at,
+)
 
 ANNOTATIONS_PER_REQUEST = 50
 """Checks API; more go in follow-up updates, which append."""
@@ -121,16 +132,25 @@ class Forge:
         return (each for page in self._rest.pages(self._root + path, doing) for each in list_of(page))
 
     def approvals(
-        self, number: int, head_sha: str, *, authors: Collection[str] = (), accounts: Collection[int] = ()
-    ) -> tuple[str, ...]:
-        """Logins of the people with write access who approve of exactly this commit and are none of its authors."""
-        everybody = {self.pull(number).author, *authors}
-        found = [each for each in self._last_words(number) if shapes.approves(each, head_sha, everybody, accounts)]
-        return tuple(review.login for review in found if self.may_write(review.login, review.account))
+        self, number: int, head_sha: str, *, authors: Mapping[str, str] = {}, accounts: Mapping[int, str] = {}
+    ) -> tuple[Approval, ...]:
+        """Who approves, and why that does not count: it must be of exactly this commit, by a person with write access.
+
+        `authors` and `accounts`, by login and by id, are the change's; each with a part, as "wrote one of the commits".
+        """
+        everybody = {self.pull(number).author: "opened the pull request", **authors}
+        found = [each for each in self._last_words(number) if each.state in ("APPROVED", "DISMISSED")]
+        approvals = [Approval(each.login, shapes.flaw(each, head_sha, everybody, accounts)) for each in found]
+        return tuple(
+            approval
+            if approval.flaw or self.may_write(each.login, each.account)
+            else replace(approval, flaw="its author has no write access")
+            for each, approval in zip(found, approvals, strict=True)
+        )
 
     def objections(self, number: int) -> tuple[str, ...]:
         """Logins of the people with write access who ask for changes, of whatever commit, until they take it back."""
-        found = [each for each in self._last_words(number) if each.state == "CHANGES_REQUESTED"]
+        found = [each for each in self._last_words(number) if each.state == "CHANGES_REQUESTED" and each.person]
         return tuple(review.login for review in found if self.may_write(review.login, review.account))
 
     def _last_words(self, number: int) -> list[PullReview]:

@@ -5,7 +5,7 @@ And which reviews approve of a commit: GitHub's own rule for a reviewer's last w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,12 +173,12 @@ def same_login(one: str, other: str) -> bool:
 
 
 def last_words(listed: Iterable[Json]) -> list[PullReview]:
-    """The last word of every person, by account: a login can be given up and taken by somebody else."""
+    """The last word of everybody, by account: a login can be given up and taken by somebody else."""
     with_account = (each for each in listed if isinstance(at(each, "user"), dict))  # an account that is gone: no word
     reviews = [review for review in map(_review_of, with_account) if review.state in _LAST_WORDS]
     reviews.sort(key=lambda review: (review.submitted_at, review.id))
     last = {review.account: review for review in reviews}
-    return [review for review in last.values() if review.person]
+    return list(last.values())
 
 
 def _review_of(value: Json) -> PullReview:
@@ -193,14 +193,25 @@ def _review_of(value: Json) -> PullReview:
     )
 
 
-def approves(review: PullReview, head_sha: str, authors: Collection[str], accounts: Collection[int]) -> bool:
-    """Whether it approves of exactly this commit, by none of its authors: neither by login nor by account."""
-    return (
-        review.state == "APPROVED"
-        and review.commit == head_sha != ""
-        and review.account not in accounts
-        and not any(same_login(review.login, author) for author in authors)
-    )
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """An approving review, also a dismissed one. `flaw`: why it does not count, "it is ..."; "" if it does."""
+
+    login: str
+    flaw: str = ""
+
+
+def flaw(review: PullReview, head_sha: str, logins: Mapping[str, str], accounts: Mapping[int, str]) -> str:
+    """Why a review cannot approve of exactly this commit; "" if it can. `logins`, `accounts`: the authors' parts."""
+    if review.state == "DISMISSED":
+        return "it was dismissed"
+    parts = [part for login, part in logins.items() if same_login(review.login, login)]
+    if part := accounts.get(review.account) or next(iter(parts), ""):
+        return f"its author {part}"
+    if not review.person:
+        return "it is an app's"
+    other = f"it is of another commit, {review.commit[:12] or 'unknown'}; a new approval is needed"
+    return "" if review.commit == head_sha != "" else other
 
 
 def may_write(answer: Json, account: int) -> bool:

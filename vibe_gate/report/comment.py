@@ -184,13 +184,12 @@ def _seen(seen: ReportedFinding, links: Links | None) -> str:
 
 def policy(summary: Summary) -> Iterator[Block]:
     """Changes of the gate itself and of what steers agents, each with its diff."""
-    approver = words.approver(summary)
-    blocked = f"approved by {html(approver)}" if approver else "needs approval"
     for change in summary.policy_changes:
-        meaning = blocked if change.level == "block" else "affects agents, diffs or tests"
+        meaning, by, approver = words.policy_meaning(change, summary).partition("@")
         text, more = cut_lines(change.diff, MAX_POLICY_DIFF)
         shown = fence(text, "diff") if text.strip() else "No text to show."
         cut = f"\n\n{counted(more, 'more line')} of this diff." if more else ""
+        meaning += html(by + approver) if by else ""
         title = f"{html(change.path)} ({_type(change.change_type)}): {meaning}"
         yield Block(fold(title, shown + cut), 3 if change.level == "block" else 5, "policy changes")
 
@@ -264,7 +263,7 @@ def _again(report: Report) -> Iterator[str]:
         named = f"{change.base_commit[: words.SHORT_ID]}..{change.head_commit[: words.SHORT_ID]}"
     yield "Run this review in a clone:"
     yield fence(f"vibe-gate review {named}".rstrip(), "")
-    if report.summary.exit_code == FAIL or report.summary.findings:
+    if report.summary.exit_code == FAIL or report.round.shown:
         yield (
             "Accept a finding: for everybody with `vibe-gate suppress FINDING --reason TEXT` (it writes "
             "`.vibe-gate/suppressions.toml`, whose change needs approval); temporarily, in one clone, with "

@@ -27,6 +27,7 @@ from pydantic import Field, StringConstraints, ValidationError
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, Finding, Level, Outcome
+from vibe_gate.report.words import is_approval
 
 MAX_STATE = 12_000
 """Characters of a dumped state: a fifth of what a comment may hold, enough for 400 findings."""
@@ -147,7 +148,7 @@ def next_round(
     said before is still there (`answered_by`). `head` is the full commit id.
     """
     known = {seen.fingerprint: seen for seen in previous.findings} if previous else {}
-    here = {identity(finding): finding for finding in findings}
+    here = {identity(finding): finding for finding in findings if not is_approval(finding)}  # which can lapse
     still = {name for name, seen in known.items() if not seen.fixed and name in here}
     gone = [seen for name, seen in known.items() if not seen.fixed and name not in here]
     fresh = {name: finding for name, finding in here.items() if name not in still}

@@ -268,14 +268,13 @@ def _tail(summary: Summary, notes: Sequence[str], then: str) -> list[Row]:
 
 def _policy(summary: Summary) -> list[str]:
     texts = []
-    meanings = {"block": "needs approval", "warn": "affects agents, diffs or tests"}
-    if summary.trusted.bootstrap:  # the line "gate" tells of the adoption, a finding of everything else
-        del meanings["warn"]
-    for level, meaning in meanings.items():
-        paths = [f"{_path(p.path)} ({safe(p.change_type)})" for p in summary.policy_changes if p.level == level]
+    # The line "gate" tells of the adoption, a finding of everything else.
+    for level in ("block",) if summary.trusted.bootstrap else ("block", "warn"):
+        changes = [each for each in summary.policy_changes if each.level == level]
+        paths = [f"{_path(each.path)} ({safe(each.change_type)})" for each in changes]
         if paths:
             more = f" and {len(paths) - 2} more" if len(paths) > 2 else ""
-            texts.append(f"{', '.join(paths[:2])}{more}: {meaning}")
+            texts.append(f"{', '.join(paths[:2])}{more}: {words.policy_meaning(changes[0], summary)}")
     return texts
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from vibe_gate.domain.escape import counted, safe
-from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.summary import PolicyChange, Summary
 from vibe_gate.domain.verdict import NO_JUDGE, NO_KEY, CriterionResult, Finding, RubricResult, Vote
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
 
@@ -222,6 +222,13 @@ def approver(summary: Summary) -> str:
     """Who approved the change of the gate itself, "@login"; "" if that needed no approval, or nobody did."""
     found = [match for one in summary.findings if is_approval(one) and (match := _APPROVED.match(one.message))]
     return found[0][1] if found else ""
+
+
+def policy_meaning(change: PolicyChange, summary: Summary) -> str:
+    """What a change of the gate, or of what steers agents, asks of people."""
+    if change.level == "warn":
+        return "affects agents, diffs or tests"
+    return f"approved by {approver(summary)}" if approver(summary) else "needs approval"
 
 
 def place(path: str, line: int, end_line: int) -> str:

@@ -19,6 +19,11 @@ from vibe_gate.forge import Forge, PullCommit
 MOST_LISTED = 250
 """Commits of a pull request that GitHub lists; it names no account for the commits beyond them."""
 
+WROTE = "wrote one of the commits"
+
+MOST_TOLD = 5
+"""Approvals that do not count and are named one by one."""
+
 _GITHUB = {"noreply@github.com": "web-flow"}
 """Who commits what people merge or edit on GitHub's pages."""
 
@@ -95,27 +100,31 @@ class Approvals:
         if not commits or len(listed) >= MOST_LISTED:
             return None
         people = accounts_of(commits, _known(listed))
-        logins = {login for one in listed for _, login in one.people} | {self._pull(forge, number)[0]}
-        return Accounts((people.logins | logins) - {""}, people.ids)
+        logins = {login: WROTE for one in listed for _, login in one.people if login}
+        author = self._pull(forge, number)[0]
+        opened = {author: "opened the pull request"} if author else {}
+        return Accounts({**people.logins, **logins, **opened}, people.ids)
 
     def _look(self, forge: Forge, number: int) -> Waiver | None:
         head = self._pull(forge, number)[1]
         authors = self._authors(forge, number)
         if authors is None:
             self.notes.append(
-                "An approval of the change of the gate cannot count: not all of its authors are known, for its commits "
-                "are not in this checkout, or too many. Squash them, or split the pull request."
+                "No approval can count: not all authors of the change are known, because its commits are not in this "
+                "checkout, or too many. Squash them, or split the pull request."
             )
             return None
         found = forge.approvals(number, head, authors=authors.logins, accounts=authors.ids)
-        if not found:
+        counting = [each.login for each in found if not each.flaw]
+        if not counting:
+            self.notes += [f"The approval by @{each.login} does not count: {each.flaw}." for each in found[:MOST_TOLD]]
             return None
         if against := forge.objections(number):
             names = ", ".join(f"@{login}" for login in against)
-            self.notes.append(f"An approval of the change of the gate does not count while {names} asks for changes.")
+            self.notes.append(f"The approval by @{counting[0]} does not count while {names} asks for changes.")
             return None
         reason = f"their review of {head[:12]} approves it"
-        return Waiver(finding="policy-", reason=reason, by=f"@{found[0]}", expires=None)
+        return Waiver(finding="policy-", reason=reason, by=f"@{counting[0]}", expires=None)
 
 
 def _known(listed: Sequence[PullCommit]) -> dict[str, str]:
@@ -125,10 +134,10 @@ def _known(listed: Sequence[PullCommit]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """Logins, and account ids."""
+    """What people did for a change ("wrote one of the commits"), by login and by account id."""
 
-    logins: frozenset[str]
-    ids: frozenset[int]
+    logins: Mapping[str, str]
+    ids: Mapping[int, str]
 
     def has(self, login: str, account: int) -> bool:
         """Whether this account is one of them. GitHub ignores the case of a login."""
@@ -141,11 +150,16 @@ def accounts_of(commits: Iterable[Commit], known: Mapping[str, str]) -> Accounts
     A commit names people by address only. GitHub's own addresses say the account; others are known if GitHub
     lists a commit with that address.
     """
-    addresses = {address.strip().lower() for commit in commits for address in _addresses(commit)}
-    found = [match for address in addresses if (match := _NO_REPLY.match(address))]
-    logins = {match[2] for match in found} | {known[address] for address in addresses if address in known}
-    return Accounts(frozenset(logins), frozenset(int(match[1]) for match in found if match[1]))
-
-
-def _addresses(commit: Commit) -> tuple[str, ...]:
-    return (commit.author_email, commit.committer_email, *_CO_AUTHOR.findall(commit.message))
+    parts: dict[str, str] = {}
+    for commit in commits:
+        parts |= {address.strip().lower(): "is a co-author" for address in _CO_AUTHOR.findall(commit.message)}
+    for commit in commits:
+        wrote = (commit.author_email, commit.committer_email)
+        parts |= {address.strip().lower(): WROTE for address in wrote}
+    logins = {known[address]: part for address, part in parts.items() if address in known}
+    accounts: dict[int, str] = {}
+    for address, part in parts.items():
+        if match := _NO_REPLY.match(address):
+            logins[match[2]] = part
+            accounts |= {int(match[1]): part} if match[1] else {}
+    return Accounts(logins, accounts)

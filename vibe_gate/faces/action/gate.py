@@ -29,7 +29,7 @@ from vibe_gate.forge import Forge, open_forge
 from vibe_gate.git import MAX_COMMITS, Credentials, open_repository
 from vibe_gate.receipts.find import SIGNERS
 from vibe_gate.receipts.notes import NOTES
-from vibe_gate.report import terminal
+from vibe_gate.report import terminal, words
 from vibe_gate.report.annotations import commands
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import sarif
@@ -165,7 +165,7 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
     """Everything that people and later steps read of the review; returns workflow commands to print."""
     summary = done.summary
     bundle = job.root / summary.bundle if summary.bundle else None
-    notes = (*job.span.notes, *remarks, *done.notes)
+    notes = (*job.span.notes, *done.notes)
     told = report_of_run(
         summary,
         bundle,
@@ -175,6 +175,7 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
         repeat=_repeat(job),
         artifact=job.inputs.artifact != "none" and bundle is not None,
     )
+    told = replace(told, fork=job.trigger.fork, blocks=job.inputs.mode == "block", approvals=remarks)
     offered = _offered(job, made, told)
     told = replace(told, notes=tuple(filter(None, [offered.note, *told.notes])))
     posted = post(_posting(job, offered), job.forge, told)
@@ -182,7 +183,7 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
     posted.downgrades += filter(None, [lacking, _write_sarif(job, posted.report)])
     text = job_summary(posted.report, tuple(posted.downgrades))
     job.runner.summarize(text)
-    _log(job, posted, notes)
+    _log(job, posted, (*notes, *remarks))
     report = job.folder / "report.md"
     with contextlib.suppress(OSError):  # a full disk: the verdict stands all the same
         report.write_text(text, encoding="utf-8", errors="replace")
@@ -242,11 +243,11 @@ def _commands(posted: Posted) -> str:
 
 def _outputs(job: _Job, posted: Posted, report: Path) -> None:
     summary = posted.report.summary
-    scores = [rubric.score for rubric in summary.rubrics]
+    score = words.score(summary)
     kept = posted.report.artifact
     job.runner.output(
         verdict=summary.outcome if summary.run_id else "nothing",
-        score=f"{min(scores):g}" if scores else "",
+        score="" if score is None else f"{score:g}",
         cost_usd=f"{summary.cost.usd:.6f}",
         run=summary.run_id,
         report=str(report) if report.is_file() else "",

@@ -88,7 +88,7 @@ def _verdict(view: View) -> Iterator[Html]:
     yield from _unreviewed(summary)
     if summary.policy_changes:
         yield tag("h2", "Changes to the gate")
-        yield from (_policy(change) for change in summary.policy_changes)
+        yield from (_policy(change, summary) for change in summary.policy_changes)
     if view.annotations:
         yield tag("h2", "Notes added to the bundle")
         yield tag("ul", *(tag("li", tag("b", note.type), " ", note.message) for note in view.annotations))
@@ -239,8 +239,8 @@ def _unreviewed(summary: Summary) -> Iterator[Html]:
     yield tag("ul", *items, tag("li", f"and {more:,} more") if more > 0 else None, class_="unreviewed")
 
 
-def _policy(change: PolicyChange) -> Html:
-    does = "needs approval" if change.level == "block" else "review by hand"
+def _policy(change: PolicyChange, summary: Summary) -> Html:
+    does = words.policy_meaning(change, summary)
     head = tag("summary", tag("code", change.path), f" {change.change_type.replace('_', ' ')}: {does}")
     return tag("details", head, block(change.diff, class_="diff"), class_="policy")
 
