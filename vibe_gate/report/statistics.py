@@ -103,7 +103,8 @@ def _add_saved(
     turns = _turns(rubric)
     if any(turn.startswith("nodes/") for turn in turns):
         return
-    for key, run_id, node in {tuple(turn.split("/")[i] for i in (1, 2, 4)) for turn in turns if turn.startswith(STORE)}:
+    places = [turn.split("/") for turn in turns if turn.startswith(STORE)]
+    for key, run_id, node in {(place[1], place[2], place[4]) for place in places if len(place) > 4}:
         earlier = known.get(f"{key}/{run_id}")
         summary = summary_of(earlier) if earlier is not None and earlier.state == "sealed" else None
         if summary is not None and node in summary.cost.by_node:
