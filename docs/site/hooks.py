@@ -6,10 +6,13 @@ Links lead where they do on a forge: `../README.md`, `../examples/hooks/README.m
 from __future__ import annotations
 
 import html
+import logging
 import re
 import subprocess
 from pathlib import Path
 
+from cmarkgfm import github_flavored_markdown_to_html
+from cmarkgfm.cmark import Options
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
@@ -19,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = {".py": "python", ".toml": "toml", ".yml": "yaml", ".yaml": "yaml", ".ini": "ini"}
 """Of the files that a page about an example shows; recorded answers are not among them."""
 
+_LOG = logging.getLogger("mkdocs.hooks")
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 _ESCAPED_PIPE = re.compile(r"`([^`\n]*\\\|[^`\n]*)`")
 _LOADED = re.compile(
@@ -68,6 +72,16 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         if line.startswith("|"):
             lines[number] = _ESCAPED_PIPE.sub(_code, line)
     return "\n".join(lines)
+
+
+def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Warn, which fails a strict build, if a page has other lists, rows or blocks of code here than on GitHub."""
+    on_github = github_flavored_markdown_to_html(page.markdown or "", Options.CMARK_OPT_UNSAFE)
+    for tag in ("li", "tr", "pre"):
+        here, there = (len(re.findall(rf"<{tag}\b", text)) for text in (content, on_github))
+        if here != there:
+            _LOG.warning("%s has %d <%s> here and %d on GitHub", page.file.src_path, here, tag, there)
+    return content
 
 
 def on_post_build(config: MkDocsConfig) -> None:
