@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.event import Event, Graph
 from vibe_gate.domain.summary import ChangeSummary, Summary, Trusted
-from vibe_gate.domain.upkeep import Exported, Imported, Repaired, Verified
+from vibe_gate.domain.upkeep import Imported, Repaired, Verified
 from vibe_gate.domain.wire import Ending, ModelCost, SessionCost
 from vibe_gate.store import Bundles, RunRecorder, find_bundles, read_bundle
 from vibe_gate.store.bundle import locate
@@ -168,7 +168,7 @@ def repair_bundles(root: Path, provenance: Provenance, runs: Iterable[View] | No
     return Bundles(root, provenance).repair(entries_of(root, runs))
 
 
-def export_bundles(root: Path, runs: Iterable[View], target: Path, provenance: Provenance) -> Exported:
+def export_bundles(root: Path, runs: Iterable[View], target: Path, provenance: Provenance) -> int:
     return Bundles(root, provenance).export(entries_of(root, runs) or [], target)
 
 

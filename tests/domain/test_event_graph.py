@@ -121,7 +121,6 @@ def test_events_that_were_written_and_read_back_fold_to_the_same_bytes(said: lis
     graph = fold(written)
     assert fold(read).to_json() == graph.to_json()
     assert graph.to_json().isascii()
-    assert Graph.model_validate_json(graph.to_json()) == graph
     assert all(
         edge[0] in {n.id for n in graph.nodes} and edge[1] in {n.id for n in graph.nodes} for edge in graph.edges
     )

@@ -72,14 +72,14 @@ def test_it_fits_eighty_columns_and_hides_nothing(name: str) -> None:
 
 def test_the_order_in_which_nodes_and_edges_came_does_not_matter() -> None:
     shown = GRAPHS["merge"]
-    turned = shown.model_copy(update={"nodes": shown.nodes[::-1], "edges": shown.edges[::-1]})
+    turned = shown._replace(nodes=shown.nodes[::-1], edges=shown.edges[::-1])
     assert (listed(turned, 80), drawn(turned, 80)) == (listed(shown, 80), drawn(shown, 80))
 
 
 def test_many_edges_past_many_layers_are_listed_and_not_laid_out() -> None:
     chain = [f"n{number:05}" for number in range(5000)]
     edges = [*itertools.pairwise(chain), *((one, chain[-1]) for one in chain[:-2])]
-    deep = graph(dict.fromkeys(chain, "stage"), "").model_copy(update={"edges": tuple(edges)})
+    deep = graph(dict.fromkeys(chain, "stage"), "")._replace(edges=tuple(edges))
     assert drawn(deep, 80)[0] == "layer 1"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from vibe_gate.domain.change import Change, Selection
-from vibe_gate.domain.gate import Gate, HookName, HookRule, JudgeWhen
+from vibe_gate.domain.gate import Gate, HookName, HookRule
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored
@@ -33,20 +33,17 @@ def repeated(index: int) -> str:
     return f"-{letters}" if index else ""
 
 
-_STRICTEST: tuple[JudgeWhen, ...] = ("always", "agent-authored", "never")
-
-
 @dataclass(frozen=True, slots=True)
 class ReviewRequest:
     """What a face asks for. USD and seconds; None takes the gate's own setting.
 
     `base`: the pull request's, where definitions are read; `definitions` (a revision or "worktree") overrides it.
     `wire`, `cassette`: how the model is reached (None: `VIBE_GATE_WIRE`, `VIBE_GATE_CASSETTE`, else live). `force`:
-    ask again what is answered. `stage`: the git hook that asks, whose `[hooks.STAGE]` says whether a judge is asked;
-    `called`: the stage by whose name it was called, where variables say another: the stricter rule counts. `message`:
-    what the commit will say. `approval` gives, if the change needs one, whose word lets it pass, or None. `accepted`:
-    findings that people let pass at the forge. `settled` says just before a judge would be asked why none has to be, or
-    "". `reuse`: take over a pass that somebody who is listed, and is not the author, signed for exactly this question.
+    ask again what is answered. `stage`: the git hook that asks, whose `[hooks.STAGE]` says whether a judge is asked.
+    `message`: what the commit will say. `approval` gives, if the change needs one, whose word lets it pass, or None.
+    `accepted`: findings that people let pass at the forge. `settled` says just before a judge would be asked why none
+    has to be, or "". `reuse`: take over a pass that somebody who is listed, and is not the author, signed for exactly
+    this question.
     """
 
     selection: Selection
@@ -61,7 +58,6 @@ class ReviewRequest:
     strict: bool = False
     force: bool = False
     stage: HookName | None = None
-    called: HookName | None = None
     message: str = ""
     approval: Callable[[], Waiver | None] | None = None
     accepted: tuple[Waiver, ...] = ()
@@ -74,8 +70,7 @@ class ReviewRequest:
             return NO_JUDGE
         if self.stage is None:
             return ""
-        stages = (self.stage, self.called or self.stage)
-        judge = min((gate.file.hooks.get(stage, HookRule()).judge for stage in stages), key=_STRICTEST.index)
+        judge = gate.file.hooks.get(self.stage, HookRule()).judge
         if judge == "never":
             return f'not asked ([hooks.{self.stage}] judge = "never")'
         if judge == "agent-authored" and not by_agent:

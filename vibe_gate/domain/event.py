@@ -69,7 +69,7 @@ MAX_PARTS = 20_000
 2 KB of memory and two bytes of an archive, so a log without this limit takes what memory its writer likes."""
 
 
-class Node(Model):
+class Node(NamedTuple):
     """One node: a set of checks, a gate, a stage or a judge's conversation.
 
     `digest` is that of its agent or rubric, `outcome` how a stage came out, `after` the tree that its last turn left,
@@ -78,7 +78,7 @@ class Node(Model):
 
     id: str
     kind: str
-    status: NodeStatus = "IDLE"
+    status: NodeStatus | Literal["incomplete"] = "IDLE"
     reason: str = ""
     turns: tuple[str, ...] = ()
     agent: str = ""
@@ -92,27 +92,25 @@ _ALWAYS = frozenset({"id", "kind", "status", "reason", "turns"})
 """Of a node in graph.json; the rest is there if it is known, so that logs of earlier versions keep their bytes."""
 
 
-class Graph(Model):
+class Graph(NamedTuple):
     """Nodes and edges in the order in which they were added."""
 
-    schema_: int = Field(default=1, alias="schema")
     run_id: str = ""
     nodes: tuple[Node, ...] = ()
     edges: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> str:
         """The bytes of graph.json: ASCII, indented, with a final newline; equal graphs give equal text."""
-        document = self.model_dump(mode="json", by_alias=True)
-        for node in document["nodes"]:
-            for name in [name for name, value in node.items() if name not in _ALWAYS and value in ("", None)]:
-                del node[name]
-        return json.dumps(document, indent=2) + "\n"
+        nodes = [
+            {name: value for name, value in node._asdict().items() if name in _ALWAYS or value not in ("", None)}
+            for node in self.nodes
+        ]
+        return json.dumps({"schema": 1} | self._asdict() | {"nodes": nodes}, indent=2) + "\n"
 
     def left(self) -> Graph:
         """The graph of a run whose process has ended without a seal: what was running then is "incomplete"."""
-        cut = {"status": "incomplete"}
-        nodes = tuple(node.model_copy(update=cut) if node.status == "RUNNING" else node for node in self.nodes)
-        return self.model_copy(update={"nodes": nodes})
+        nodes = (node._replace(status="incomplete") if node.status == "RUNNING" else node for node in self.nodes)
+        return self._replace(nodes=tuple(nodes))
 
 
 _COUNTED = frozenset({"node.added", "edge.added", "turn.started", "turn.completed"})
@@ -170,8 +168,7 @@ class _Growing:
                 about["usd"] = about.get("usd", 0.0) + usd
 
     def grown(self) -> Node:
-        # The event was validated; a reason may hold half a surrogate pair, which no text of a model may.
-        return Node.model_construct(**self._about, turns=tuple(self._turns))
+        return Node(**self._about, turns=tuple(self._turns))
 
 
 class EndedStage(NamedTuple):

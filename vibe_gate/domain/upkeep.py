@@ -101,14 +101,6 @@ class StoreUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
-    """How many runs an archive holds, and its size in bytes."""
-
-    runs: int
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
 class Imported:
     """`<key>/<run id>` of the runs that are new, and of those that were here already with the same content."""
 

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import Provenance, RunEntry, is_run_id
-from vibe_gate.domain.upkeep import WRONG, Exported, Imported, Problem
+from vibe_gate.domain.upkeep import WRONG, Imported, Problem
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import names
 from vibe_gate.store.bundle import digest, parse_events
@@ -52,14 +52,14 @@ _CHUNK = 1 << 17
 _NOT_AN_ARCHIVE = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError)
 
 
-def export_runs(root: Path, provenance: Provenance, runs: Collection[RunEntry], target: Path) -> Exported:
-    """Write `runs` into the new file `target`, oldest first, each verified before; equal runs give equal bytes.
+def export_runs(root: Path, provenance: Provenance, runs: Collection[RunEntry], target: Path) -> int:
+    """Write `runs` into the new file `target`, oldest first, each verified before; returns its size in bytes.
 
-    UsageError: a run is being written or never began, or `target` exists. IntegrityError: a run is
-    corrupt or foreign. StorageError.
+    Equal runs give equal bytes. UsageError: a run is being written or never began, or `target` exists. IntegrityError:
+    a run is corrupt or foreign. StorageError.
     """
     shown = paths.quote(str(target))
-    chosen = sorted(dict.fromkeys(runs), key=lambda run: (run.run_id, run.key))
+    chosen = sorted(runs, key=lambda run: (run.run_id, run.key))
     store = open_store_folder(root)
     if store is None or not chosen:
         raise UsageError("There is no run to export; `vibe-gate bundles list` shows those that there are.")
@@ -88,7 +88,7 @@ def export_runs(root: Path, provenance: Provenance, runs: Collection[RunEntry], 
         raise StorageError(f"{shown} was not written: {error}.") from error
     finally:
         temporary.unlink(missing_ok=True)
-    return Exported(len(chosen), size)
+    return size
 
 
 def _require_sound(problems: Collection[Problem]) -> None:

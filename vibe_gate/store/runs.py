@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from vibe_gate.domain.bundles import Provenance
     from vibe_gate.domain.gate import Retention
     from vibe_gate.domain.summary import Summary
-    from vibe_gate.domain.upkeep import Cleaned, Exported, Imported, Repaired, StoreUsage, Verified
+    from vibe_gate.domain.upkeep import Cleaned, Imported, Repaired, StoreUsage, Verified
     from vibe_gate.store.state import RunIndex
 
 _RACY_NS = 50_000_000
@@ -120,8 +120,8 @@ class Bundles:
         self._require_untracked()
         return repair(self.root, self.provenance, runs)
 
-    def export(self, runs: Collection[RunEntry], target: Path) -> Exported:
-        """Write runs into one new archive, each verified before. UsageError, IntegrityError."""
+    def export(self, runs: Collection[RunEntry], target: Path) -> int:
+        """Write runs into one new archive, each verified before; its size in bytes. UsageError, IntegrityError."""
         from vibe_gate.store.archive import export_runs
 
         return export_runs(self.root, self.provenance, runs, target)

@@ -7,15 +7,11 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
 from vibe_gate.faces.cli.dispatch import Command, argument, bug
 from vibe_gate.faces.cli.output import ASCII, emit, is_terminal, now
 from vibe_gate.faces.git_hook.call import Hook, not_reviewed
-
-if TYPE_CHECKING:
-    from vibe_gate.domain.gate import HookName
 
 STAGES = ("pre-commit", "pre-merge-commit", "manual", "commit-msg", "pre-push", "post-commit", "post-rewrite",
           "reference-transaction")  # fmt: skip
@@ -23,10 +19,9 @@ STAGES = ("pre-commit", "pre-merge-commit", "manual", "commit-msg", "pre-push", 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     words, strict = _parted(args.words)
-    stage = stage_of(args.stage, environ)
     plain = not _marks_are_read(environ)
     hook = Hook(
-        stage=stage,
+        stage=args.stage,
         words=words,
         environ=environ,
         start=Path.cwd(),
@@ -35,7 +30,6 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         stdin=_stdin,
         say=lambda text: emit((text.translate(ASCII) if plain else text) + "\n"),
         strict=strict or args.strict,
-        called=args.stage if stage == "pre-merge-commit" and stage != args.stage else None,
     )
     try:
         return _action(args.stage)(hook)
@@ -77,19 +71,6 @@ def _parted(words: list[str]) -> tuple[tuple[str, ...], bool]:
     if unknown:
         raise UsageError(f"unknown option {unknown[0]!r} (`vibe-gate hook --help` shows what it takes)")
     return (*(word for word in own if word != "--strict"), *rest), "--strict" in own
-
-
-def stage_of(name: HookName, environ: Mapping[str, str]) -> HookName:
-    """The stage that is meant if a framework calls one hook at several: prek names it, git names its merges.
-
-    Anyone can set the variables, so the stricter rule of both stages applies. `manual` counts only without an index.
-    """
-    said = environ.get("PREK_HOOK_STAGE", "")
-    if name == "pre-commit" and (said == "pre-merge-commit" or (said == "manual" and "GIT_INDEX_FILE" not in environ)):
-        return cast("HookName", said)
-    if name == "pre-commit" and environ.get("GIT_REFLOG_ACTION", "").split()[:1] in (["merge"], ["pull"]):
-        return "pre-merge-commit"
-    return name
 
 
 def _stdin() -> str:

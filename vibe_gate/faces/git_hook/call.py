@@ -72,7 +72,6 @@ def effect(
 class Hook:
     """One call by git: its stage, its arguments and its environment.
 
-    `called` is the stage by whose name it was called, if only variables say that it is `stage`; else None.
     `parent` is the id of the calling process, git itself with `install git`. `stdin` reads what git writes to the
     hook, `say` prints lines for people, `state` gives the shared state of a common git directory, opened once.
     """
@@ -86,7 +85,6 @@ class Hook:
     stdin: Callable[[], str]
     say: Callable[[str], None]
     strict: bool = False
-    called: HookName | None = None
     state: Callable[[Path], State] = field(default_factory=lambda: cache(open_state))
 
     @property

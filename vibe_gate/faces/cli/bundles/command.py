@@ -315,11 +315,10 @@ def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     root = root_of(environ)
     bundles = bundles_of(root, environ)
     chosen = entries(root, args.runs, environ) or [named(root, None, environ).entry]
-    done = bundles.export(chosen, Path(args.output))
+    size = bundles.export(chosen, Path(args.output))
     target = paths.quote(args.output)
-    emit_result(
-        args, {"file": target, **asdict(done)}, [f"{target}: {counted(done.runs, 'run')}, {done.size:,} bytes."]
-    )
+    document = {"file": target, "runs": len(chosen), "size": size}
+    emit_result(args, document, [f"{target}: {counted(len(chosen), 'run')}, {size:,} bytes."])
     return PASS
 
 
