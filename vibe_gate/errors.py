@@ -90,11 +90,13 @@ class ForgeError(InfrastructureError):
     """The forge refused something, or gave no answer that can be read; it never changes a verdict.
 
     `status` is HTTP's, 0 where there was no answer: then, and at a 5xx, it may have been done all the same.
+    `permission` is what the token lacks, as a job's `permissions` name it ("checks: write"), if the forge says so.
     """
 
-    def __init__(self, sentence: str, status: int = 0) -> None:
+    def __init__(self, sentence: str, status: int = 0, permission: str = "") -> None:
         super().__init__(sentence)
         self.status = status
+        self.permission = permission
 
 
 class ApprovalNeeded(GateError):

@@ -7,7 +7,8 @@
         assert github.writes == 2
 
 `tokens[token] = login` says whose a token is; a login that ends in `[bot]` is an app's. `token` is GitHub Actions' own;
-`read_only.add(token)` makes it a fork's. `permissions["eve"] = "write"`; an account that is not there is a 404.
+`read_only.add(token)` makes it a fork's, `lacking.add("checks=write")` leaves a permission out.
+`permissions["eve"] = "write"`; an account that is not there is a 404.
 
 `log`: every request, status 0 where the connection was cut; `writes`: how many changed something. `violations`:
 sentences about what broke the description; leaving the block raises them, so clear the list where they are meant.
@@ -54,6 +55,13 @@ _USUAL = {
     502: "Server Error",
     503: "Service Unavailable",
 }
+_ACCEPTED = {
+    "/check-runs": "checks=write",
+    "/pulls/": "pull_requests=write",
+    "/issues/": "issues=write; pull_requests=write",
+}
+"""Permissions of which one is needed to write below such a path, as GitHub's header lists them."""
+
 _DESCRIPTION = Description()
 
 
@@ -107,6 +115,7 @@ class LoopbackGitHub(Operations):
         self.token = "ghs_" + "L" * 36
         self.tokens = {self.token: ACTIONS}
         self.read_only: set[str] = set()
+        self.lacking: set[str] = set()
         self.log: list[Entry] = []
         self.writes = 0
         self.violations: list[str] = []
@@ -246,14 +255,16 @@ class LoopbackGitHub(Operations):
                 raise Refused(404, "Not Found")
             return self._described(login, method, path, query, body)
         except Refused as refused:
-            return _reply(Answer(refused.status, refused.body()))
+            return _reply(Answer(refused.status, refused.body(), headers=refused.headers))
 
     def _who(self, headers: Mapping[str, str], method: str, path: str) -> str:
         token = headers.get("Authorization", "").partition(" ")[2]
         if token not in self.tokens:
             raise Refused(401, "Bad credentials")
-        if token in self.read_only and method != "GET" and path != self._graphql:
-            raise Refused(403, NOT_BY_INTEGRATION)
+        wanted = next((permissions for part, permissions in _ACCEPTED.items() if part in path), "")
+        refused = token in self.read_only or set(wanted.split("; ")) <= self.lacking
+        if refused and method != "GET" and path != self._graphql:
+            raise Refused(403, NOT_BY_INTEGRATION, permissions=wanted)
         return self.tokens[token]
 
     def _viewer(self, login: str, body: bytes) -> Answer:

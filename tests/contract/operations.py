@@ -28,8 +28,9 @@ _READS = {"admin": "admin", "maintain": "write", "write": "write", "triage": "re
 class Refused(Exception):
     """GitHub's refusal: status, message and the sentences of its `errors`."""
 
-    def __init__(self, status: int, message: str, errors: list[Json] | None = None) -> None:
+    def __init__(self, status: int, message: str, errors: list[Json] | None = None, permissions: str = "") -> None:
         super().__init__(message)
+        self.headers = {"X-Accepted-GitHub-Permissions": permissions} if permissions else {}
         self.status, self.message, self.errors = status, message, errors
 
     def body(self) -> Json:

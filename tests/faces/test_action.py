@@ -242,10 +242,21 @@ def test_a_forks_pull_request_posts_nothing_and_says_so_where_it_can(made):
     assert done.code == 1
     assert made.github.writes == 0
     assert "comes from a fork" in made.summary
-    assert "403: Resource not accessible by integration" in done.out
+    assert "The check run could not be written: the token of a pull request from a fork may only read." in done.out
     assert "::error file=src/a.py,line=1" in done.out, "workflow commands reach the diff"
     assert made.outputs["comment-url"] == ""
     assert made.outputs["artifact-path"]
+
+
+def test_a_job_of_dependabots_names_the_page_of_its_secrets_and_the_permission_that_it_lacks(tmp_path, environ, github):
+    made = project(tmp_path, environ, github, RUBRIC)
+    head = made.branch("topic", **{"src/load.py": SWALLOWS})
+    made.pull(head, author="dependabot[bot]")
+    github.lacking.add("checks=write")
+    done = made.review_pull(head, GITHUB_ACTOR="dependabot[bot]")
+    assert done.code == 3, done.err
+    assert "Secrets and variables → Dependabot" in made.ours[0]
+    assert "the token lacks `checks: write`" in made.ours[0] and "the token lacks `checks: write`" in made.summary
 
 
 def test_without_a_token_nothing_is_posted_and_that_is_said(made):

@@ -219,7 +219,7 @@ def test_a_second_pull_request_with_the_same_commit_keeps_nothing_back(forked):
     forked.github.pulls.pop(7)
     done = relayed(forked, head=head)
     assert done.code == 2
-    assert "No open pull request has" in done.err
+    assert "No open pull request has" in done.err and "- No open pull request has" in forked.summary
     assert len(forked.github.comments) == 1
 
 

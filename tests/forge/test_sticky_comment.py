@@ -134,7 +134,7 @@ def test_after_four_tries_without_effect_it_gives_up(github: LoopbackGitHub, for
 
 def test_a_forks_token_is_refused_and_the_refusal_says_so(github: LoopbackGitHub, forge: Forge) -> None:
     github.read_only.add(github.token)
-    with pytest.raises(ForgeError, match="Resource not accessible by integration") as caught:
+    with pytest.raises(ForgeError, match="lacks `issues: write` or `pull-requests: write`") as caught:
         forge.put_comment(7, said("one"), marker=MARKER)
     assert (caught.value.status, github.writes) == (403, 0)
     assert len([entry for entry in github.log if entry.method == "POST" and "/comments" in entry.path]) == 1

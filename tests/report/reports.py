@@ -192,6 +192,7 @@ CASES = {
     ),
     "no key": lambda: undecided(NO_KEY),
     "a fork": lambda: undecided(NO_KEY, fork=True),
+    "a job of Dependabot's": lambda: undecided(NO_KEY, dependabot=True),
     "budget": lambda: undecided("The budget of $0.50 is reached."),
     "deadline": lambda: undecided("The deadline of 300 s was reached.", files=300),
     "key refused": lambda: undecided("HTTP 401: the key is wrong", outcome="error"),

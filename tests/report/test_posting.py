@@ -201,22 +201,26 @@ def test_our_comment_is_found_behind_pages_of_others(github, environ):
 
 
 def test_a_forks_token_writes_nothing_and_every_downgrade_says_why(github, environ):
-    token = github.token
-    github.read_only.add(token)
-    posted = say(github, environ, [finding(1)])
+    github.read_only.add(github.token)
+    posting = Posting(head=HEADS[0], number=7, review_comments=True)
+    with open_forge(github.url, github.token, "octo/hello", environ=environ) as forge:
+        posted = post(posting, forge, replace(report([finding(1)], HEADS[0]), fork=True))
     assert github.writes == 0
     assert (posted.comment_url, posted.check_run_url) == ("", "")
     assert len(posted.downgrades) == 3
-    assert all("from a fork may only read" in sentence for sentence in posted.downgrades)
+    assert all(sentence.endswith("from a fork may only read.") for sentence in posted.downgrades)
     assert posted.report.summary.exit_code == 1
 
 
-def test_a_refused_check_run_is_said_in_the_comment(github, environ):
-    github.fail("POST", CHECKS, 403, times=None)
+def test_a_permission_that_the_token_lacks_is_named_as_github_names_it_in_what_can_be_posted(github, environ):
+    github.lacking.add("checks=write")
     posted = say(github, environ, [finding(1)], lines=False)
-    assert posted.check_run_url == ""
-    assert "The check run could not be written" in ours(github)[0]
-    assert github.writes == 1
+    assert (posted.check_run_url, github.writes) == ("", 1)
+    told = "The check run could not be written: the token lacks `checks: write`; add it to the job's `permissions`."
+    assert posted.downgrades == [told]
+    assert told in ours(github)[0]
+    github.lacking = {"issues=write", "pull_requests=write"}
+    assert "lacks `issues: write` or `pull-requests: write`;" in say(github, environ, [finding(2)]).downgrades[-1]
 
 
 def test_a_refused_line_leaves_the_finding_in_the_comment(github, environ):

@@ -48,6 +48,7 @@ _HEADERS = {
 }
 _LIMITS = ("secondary rate limit", "abuse detection")  # the second is what older Enterprise Servers say
 _LONGEST_MESSAGE = 300
+_PERMISSION = re.compile(r"([a-z_]{1,40})=(read|write)")
 _API_URL = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9._/-]*)?\Z")
 _TOKEN = re.compile(r"[!-~]{1,4096}\Z")
 _NEVER = "2099-01-01T00:00:00Z"  # the real end is not known here; GitHub says 401 then
@@ -174,6 +175,10 @@ class RestClient:
                 "use its new name.",
                 status,
             )
+        permission = _lacking(answer.headers) if status == HTTPStatus.FORBIDDEN else ""
+        if permission:
+            sentence = f"GitHub refused to {doing} ({status}): the token lacks `{permission}`."
+            return ForgeError(sentence, status, permission)
         shown = show_text(_message(answer).replace(self._token, "***"))[:_LONGEST_MESSAGE]
         return ForgeError(f"GitHub refused to {doing} ({status}{': ' if shown else ''}{shown}).", status)
 
@@ -206,6 +211,13 @@ def _until_reset(headers: Mapping[str, str]) -> float:
         return max(1.0, int(headers.get("x-ratelimit-reset", "")) - now + 1)
     except (TypeError, ValueError):
         return SECONDARY_S
+
+
+def _lacking(headers: Mapping[str, str]) -> str:
+    """The permission that would do, as a workflow names it; "" if GitHub does not say, or asks for several at once."""
+    sets = headers.get("x-accepted-github-permissions", "").split(";")
+    named = [_PERMISSION.fullmatch(each.strip()) for each in sets]
+    return "` or `".join(f"{each[1].replace('_', '-')}: {each[2]}" for each in named if each)
 
 
 def _message(answer: requests.Response) -> str:

@@ -16,7 +16,7 @@ from vibe_gate.report.report import Report
 _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(re.escape(NO_KEY)),
-        "add the secret `ANTHROPIC_API_KEY` (*Settings → Secrets and variables → Actions*) and pass it as "
+        "add the secret `ANTHROPIC_API_KEY` (*Settings → Secrets and variables → {secrets}*) and pass it as "
         '`anthropic-api-key`, or let checks alone decide with `judge: "false"`. Then re-run this job',
     ),
     (
@@ -101,7 +101,7 @@ def _decide(report: Report) -> str:
     reasons = list(_unanswered(report.summary))
     for pattern, advice in _CAUSES:
         if caught := next(filter(None, map(pattern.search, reasons)), None):
-            return advice.format(*caught.groups())
+            return advice.format(*caught.groups(), secrets="Dependabot" if report.dependabot else "Actions")
     if report.summary.outcome == "error":
         return "see the criteria with an error below, repair what they name, then re-run this job"
     return "read why the criteria below are undecided, push what is missing (a test, a smaller change), or ask a person"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import ForgeError
@@ -203,5 +204,9 @@ class _Telling:
             self._downgrade("The comment could not be posted", error)
 
     def _downgrade(self, what: str, error: ForgeError) -> None:
-        hint = " (the token of a pull request from a fork may only read)" if error.status == 403 else ""
-        self._posted.downgrades.append(f"{what}{hint}: {error}")
+        why = str(error)
+        if self._posted.report.fork and error.status == HTTPStatus.FORBIDDEN:
+            why = "the token of a pull request from a fork may only read."
+        elif error.permission:
+            why = f"the token lacks `{error.permission}`; add it to the job's `permissions`."
+        self._posted.downgrades.append(f"{what}: {why}")

@@ -150,8 +150,8 @@ class Report:
     `receipt` one sentence about receipt and signature ("" none), `artifact` whether the bundle is uploaded,
     `number` the pull request's. `name` tells several gates of one repository apart (a matrix); "" where there is
     one. `review` is the command that repeats the review here, without `vibe-gate review`. `fork`: the pull request is
-    a fork's. `blocks` is False if the job succeeds whatever the verdict (`mode: warn`). `approvals` are sentences about
-    approvals of a change of the gate that do not count.
+    a fork's. `dependabot`: Dependabot started the job. `blocks` is False if the job succeeds whatever the verdict
+    (`mode: warn`). `approvals` are sentences about approvals of a change of the gate that do not count.
     """
 
     summary: Summary
@@ -165,6 +165,7 @@ class Report:
     name: str = ""
     review: str = ""
     fork: bool = False
+    dependabot: bool = False
     blocks: bool = True
     approvals: tuple[str, ...] = ()
 

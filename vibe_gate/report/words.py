@@ -105,7 +105,8 @@ def why(summary: Summary, *, sentence: bool = False) -> str:
 
 def shared_error(summary: Summary) -> str:
     """The one reason for which nothing could be decided (the model's API does not answer); "" if there are more."""
-    reasons = {one.reason for rubric in summary.rubrics for one in rubric.criteria if one.outcome == "error"}
+    errors = [one for rubric in summary.rubrics for one in rubric.criteria if one.outcome == "error"]
+    reasons = {one.reason if one.kind == "judge" else "" for one in errors}
     return reasons.pop().removesuffix(".") if len(reasons) == 1 else ""
 
 

@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from vibe_gate.run.conclusion import WorkflowRun
 
 NO_TOKEN = "No token was given (`github-token`), so nothing was posted to GitHub."  # noqa: S105  a sentence
+DEPENDABOT = "dependabot[bot]"
+"""Jobs that it starts get the secrets of the page Dependabot, not those of the page Actions."""
+
 UPLOADED = ("summary.json", "receipt.json", "run.json", "events.ndjson", "made.patch")
 """Files of a bundle that hold no content of the repository but what a finding quotes, and what agents changed;
 `artifact: full` adds it all."""
@@ -177,7 +180,12 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
     )
     told = replace(told, fork=job.trigger.fork, blocks=job.inputs.mode == "block", approvals=remarks)
     offered = _offered(job, made, told)
-    told = replace(told, notes=tuple(filter(None, [offered.note, *told.notes])))
+    told = replace(
+        told,
+        notes=tuple(filter(None, [offered.note, *told.notes])),
+        fork=job.trigger.fork,
+        dependabot=job.runner.environ.get("GITHUB_ACTOR") == DEPENDABOT,
+    )
     posted = post(_posting(job, offered), job.forge, told)
     lacking = _keep(job, summary, bundle)
     posted.downgrades += filter(None, [lacking, _write_sarif(job, posted.report)])
@@ -307,11 +315,9 @@ def _write_sarif(job: _Job, report: Report) -> str:
 
 def _broken(runner: Runner, error: GateError, mode: Mode) -> int:
     """Report a job without a verdict in its log, its summary and its exit code, and post nothing."""
-    lines = str(error).splitlines() or ["stopped."]
-    for line in lines:
+    for line in str(error).splitlines() or ["stopped."]:
         runner.command("error", f"vibe-gate: {line}")
-    said = "\n".join(f"- {paths.quote(line)}" for line in lines)
-    runner.summarize(f"## vibe-gate could not review this\n\n```\n{said.replace('```', '` ` `')}\n```\n")
+    runner.refuse("vibe-gate could not review this", error)
     runner.output(verdict="error")
     return error.exit_code if error.exit_code == USAGE else _exit(runner, error.exit_code, mode)
 

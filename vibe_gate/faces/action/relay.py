@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.summary import Summary
-from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, ForgeError, IntegrityError, UsageError
+from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, ForgeError, GateError, IntegrityError, UsageError
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.incoming import Incoming, incoming
 from vibe_gate.faces.action.inputs import RUBRIC, Inputs, inputs_of
@@ -22,6 +22,14 @@ from vibe_gate.report.report import Links
 
 def relay(runner: Runner, folder: Path) -> int:
     """Post every artifact in `folder`; 0 if all were posted, 3 if one could not be."""
+    try:
+        return _relay(runner, folder)
+    except GateError as error:
+        runner.refuse("vibe-gate could not post this", error)
+        raise
+
+
+def _relay(runner: Runner, folder: Path) -> int:
     inputs, trigger = inputs_of(runner.environ), read_event(runner.environ)
     if trigger.kind != "workflow_run" or trigger.run is None:
         raise UsageError("--from-artifact is for a job on workflow_run: only there GitHub says whose artifact it is.")
@@ -129,7 +137,8 @@ def explanation(summary: Summary, holds: bool, why: str) -> str:
     if holds:
         return f"Reviewed by a job that the pull request controls; its verdict counts because it is {why}."
     return (
-        f"A job that the pull request controls claims {summary.outcome}; that is not verified: {why}. "
+        f"A job that the pull request controls claims {summary.outcome}; that is not verified: "
+        f"{why.removesuffix('.')}. "
         "Not reviewed until a job or a person with write access reviews it."
     )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
-from vibe_gate.errors import UsageError
+from vibe_gate.errors import GateError, UsageError
 
 API_URL = "https://api.github.com"
 SERVER_URL = "https://github.com"
@@ -76,6 +76,11 @@ class Runner:
     def summarize(self, text: str) -> None:
         """Add to the job's summary."""
         self._append("GITHUB_STEP_SUMMARY", text if text.endswith("\n") else text + "\n")
+
+    def refuse(self, title: str, error: GateError) -> None:
+        """Say in the job's summary why there is no report."""
+        told = "\n".join(f"- {paths.quote(line)}" for line in str(error).splitlines() or ["stopped."])
+        self.summarize(f"## {title}\n\n```\n{told.replace('```', '` ` `')}\n```\n")
 
     def command(self, name: str, text: str) -> None:
         """One workflow command with a message: error, warning or notice."""
