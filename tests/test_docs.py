@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -218,17 +218,32 @@ def test_every_block_of_code_is_run_or_read_or_says_why_not(page):
             assert block.language == "sh" or not re.search(r"^(\$|vibe-gate|pip|pytest) ", block.text, re.MULTILINE)
 
 
-def test_every_command_in_a_sentence_is_one_that_there_is():
+def told() -> Iterator[tuple[str, str]]:
+    """Every command in a sentence of a page, and in the examples of `--help`, with where it stands."""
     for page in PAGES:
         for span in _SPAN.findall(_FENCE.sub("", _WRITTEN.sub("", page.read_text()))):
-            words = shlex.split(span.replace("\n", " "), posix=False)
-            if not words[0].isalpha() or not words[0].islower() or words[0] in dispatch.PLANNED:
-                continue
-            parser = dispatch.parser(words[0], dispatch.command(words[0]))
-            options = set(parser._option_string_actions)
-            for action in parser._actions:
-                for name, one in action.choices.items() if isinstance(action.choices, dict) else ():
-                    if words[1:2] == [name] or not words[1:2] or "|" in words[1]:
-                        options |= set(one._option_string_actions)
-            used = {found[0] for word in words if (found := re.match(r"(?<!\S)--?[a-z][\w-]*", word.strip("[]")))}
-            assert used <= options, (page.name, span)
+            yield page.name, span.replace("\n", " ")
+    for name in dispatch.COMMANDS:
+        for line in re.findall(r"^  vibe-gate (.*?)(?:  |$)", dispatch.command(name).examples or "", re.MULTILINE):
+            yield f"{name} --help", line
+
+
+def test_every_command_that_is_told_of_is_there_with_its_options():
+    for where, command in told():
+        name, *words = shlex.split(command, posix=False)
+        if not name.isalpha() or not name.islower() or name in dispatch.PLANNED:
+            continue
+        parser = dispatch.parser(name, dispatch.command(name))
+        options = set(parser._option_string_actions)
+        for action in parser._actions:
+            for each, one in action.choices.items() if isinstance(action.choices, dict) else ():
+                if not words or words[0] == each or "|" in words[0]:
+                    options |= set(one._option_string_actions)
+        used = {found[0] for word in words if (found := re.match(r"--?[a-z][\w-]*", word.strip("[]")))}
+        assert used <= options, (where, command)
+
+
+def test_every_page_that_the_program_names_is_there():
+    for path in [*(ROOT / "vibe_gate").rglob("*.py"), *(ROOT / "vibe_gate").rglob("*.toml"), ROOT / "action.yml"]:
+        for name in re.findall(r"docs/[\w/-]+\.md", path.read_text()):
+            assert (ROOT / name).is_file(), (path, name)

@@ -23,7 +23,7 @@ import yaml
 
 from vibe_gate import errors
 from vibe_gate.checks import CHECKS
-from vibe_gate.domain.event import Event, Graph
+from vibe_gate.domain.event import Event
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import IDENTIFIER
 from vibe_gate.domain.summary import Summary
@@ -35,7 +35,7 @@ from vibe_gate.store.turn_summary import TurnSummary
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-DOCUMENTS: tuple[type[Model], ...] = (Summary, Event, Graph, TurnSummary, CaptureMeta, SessionMeta)
+DOCUMENTS: tuple[type[Model], ...] = (Summary, Event, TurnSummary, CaptureMeta, SessionMeta)
 """What a bundle, a capture and a session hold as JSON."""
 
 MOST_WORDS = 12
