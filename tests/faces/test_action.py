@@ -341,7 +341,27 @@ def test_mode_warn_says_what_it_would_have_been(made):
     done = made.review_pull(head, VIBE_GATE_INPUT_MODE="warn")
     assert done.code == 0
     assert "::warning::vibe-gate: exit code 1, let pass because of `mode: warn`." in done.out
-    assert conclusions(made) == ["failure"]
+    assert conclusions(made) == ["neutral"]
+    assert made.github.check_runs[0].sent["output"]["title"].startswith("would have failed: FAIL")
+    assert made.ours[0].splitlines()[1] == "### vibe-gate: FAIL · does not block (`mode: warn`)"
+
+
+def test_questions_wait_for_a_check_unless_they_are_asked_anyway(tmp_path, environ, github):
+    made = project(tmp_path, environ, github, RUBRIC + "[[" + FORBIDDEN.partition("[[")[2])
+    head = made.branch("topic", **{"src/load.py": SWALLOWS + "# TODO\n"})
+    made.pull(head)
+    with answering(FAILS, repeat_last=True) as model:
+        keys = {"ANTHROPIC_BASE_URL": model.base_url, "VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
+        assert made.review_pull(head, **keys).code == 1
+        assert not model.script.requests
+        waits = "Not asked until `no-todo` passes: 2 judge questions, `errors-not-swallowed`, `names-are-clear`."
+        assert waits in made.ours[0]
+        assert "Not judged" not in made.ours[0]
+        done = made.review_pull(head, **keys, VIBE_GATE_INPUT_ASK_ANYWAY="true")
+        assert done.code == 1, done.err
+        assert model.script.requests
+    assert "Not asked until" not in made.ours[0]
+    assert {"The error is dropped.", "TODO"} <= set(re.findall(r"The error is dropped\.|TODO", made.ours[0]))
 
 
 def test_a_pull_request_without_changes_says_nothing_new_but_rights_an_earlier_word(made):

@@ -173,6 +173,14 @@ def _unasked(reason: str) -> Summary:
     return summary(rubrics=(rubric(criterion(), asked),))
 
 
+def _waiting(reason: str) -> Summary:
+    asked = [criterion(name, "abstain", kind="judge", reason=reason) for name in ("a", "b", "c", "d", "e")]
+    return failed(
+        0, found=(finding("TODO", criterion="no-todo"),), unreviewed=(unseen(reason=reason),),
+        rubrics=(rubric(criterion("no-todo", "fail"), *asked, outcome="fail", score=0.0, coverage=0.2),),
+    )  # fmt: skip
+
+
 APPROVED = finding(f"approved by @bob: their review of {FIRST[:12]} approves it", path="", line=0, criterion="policy",
                    level="notice", fingerprint="0123012301230123")  # fmt: skip
 
@@ -186,6 +194,7 @@ CASES = {
     "failed, round two": second,
     "failed for a secret": lambda: told(failed(0, found=(finding("GitHub token (ghp_...)", criterion="no-secrets"),))),
     "failed in mode warn": lambda: told(failed(), blocks=False),
+    "failed a check, questions wait": lambda: told(_waiting("not asked: the check 'no-todo' fails already")),
     "gate changed": lambda: told(changed_gate()),
     "gate changed and approved": lambda: told(
         summary(findings=(APPROVED,), policy_changes=(policy(), policy("CLAUDE.md", "warn")))

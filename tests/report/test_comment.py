@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 import reports
 from github_page import page, skeleton
-from summaries import failed, finding, policy, unseen
+from summaries import failed, finding, policy, summary, unseen
 
 from vibe_gate import __version__
 from vibe_gate.report.annotations import (
     check_run,
     commands,
-    conclusion,
     finding_of,
     fixed_body,
     is_fixed,
@@ -140,8 +139,12 @@ def test_three_hundred_files_are_eight_kilobytes():
     ("code", "expected"),
     [(0, "success"), (1, "failure"), (2, "failure"), (3, "failure"), (4, "action_required"), (5, "failure")],
 )  # fmt: skip
-def test_a_check_run_is_never_neutral(code, expected):
-    assert conclusion(code) == expected
+def test_a_check_run_is_neutral_only_where_the_verdict_does_not_block(code, expected):
+    report = Report(summary(exit_code=code), (), first_round((), reports.FIRST))
+    assert check_run(report).conclusion == expected
+    free = check_run(replace(report, blocks=False))
+    assert free.conclusion == ("success" if code == 0 else "neutral")
+    assert free.title.startswith("PASS" if code == 0 else "would have failed: ")
 
 
 def test_a_second_round_says_what_is_new_open_fixed_and_held():

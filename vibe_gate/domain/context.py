@@ -39,16 +39,17 @@ class ReviewRequest:
 
     `base`: the pull request's, where definitions are read; `definitions` (a revision or "worktree") overrides it.
     `wire`, `cassette`: how the model is reached (None: `VIBE_GATE_WIRE`, `VIBE_GATE_CASSETTE`, else live). `force`:
-    ask again what is answered. `stage`: the git hook that asks, whose `[hooks.STAGE]` says whether a judge is asked.
-    `message`: what the commit will say. `approval` gives, if the change needs one, whose word lets it pass, or None.
-    `accepted`: findings that people let pass at the forge. `settled` says just before a judge would be asked why none
-    has to be, or "". `reuse`: take over a pass that somebody who is listed, and is not the author, signed for exactly
-    this question.
+    ask again what is answered. `ask_anyway`: ask although a `must` check fails, unless it found a secret. `stage`: the
+    git hook that asks, whose `[hooks.STAGE]` says whether a judge is asked. `message`: what the commit will say.
+    `approval` gives, if the change needs one, whose word lets it pass, or None. `accepted`: findings that people let
+    pass at the forge. `settled` says just before a judge would be asked why none has to be, or "". `reuse`: take over a
+    pass that somebody who is listed, and is not the author, signed for exactly this question.
     """
 
     selection: Selection
     rubrics: tuple[str, ...] = ()
     judge: bool = True
+    ask_anyway: bool = False
     base: str | None = None
     definitions: str | None = None
     max_cost_usd: float | None = None

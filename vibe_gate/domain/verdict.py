@@ -14,6 +14,9 @@ NO_KEY = "not asked: no API key"
 NO_JUDGE = "not asked: --no-judge"
 """Reasons of a question that nobody was asked and that is left out of the verdict."""
 
+WAITS = "not asked: the check"
+"""Begins the reason of a question that is not asked while a check fails."""
+
 ANSWER_TOOL = "StructuredOutput"
 """The tool of Claude Code through which a model answers; not one that an agent was given."""
 

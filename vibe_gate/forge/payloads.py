@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 Json = Any
 
-Conclusion = Literal["success", "failure", "action_required"]
-"""Never neutral or skipped: those satisfy a required check."""
+Conclusion = Literal["success", "failure", "action_required", "neutral"]
+"""Never skipped, and neutral only where the verdict is not to block: both satisfy a required check."""
 
 DiffSide = Literal["LEFT", "RIGHT"]
 """Before or after."""

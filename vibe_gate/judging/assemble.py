@@ -26,7 +26,7 @@ from vibe_gate.domain.summary import (
     Trusted,
     Unreviewed,
 )
-from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome, whole_change
+from vibe_gate.domain.verdict import WAITS, CriterionResult, Finding, RubricResult, RunOutcome, whole_change
 from vibe_gate.gate import trust
 from vibe_gate.judging.decide import apply_overrides, decide, exit_code, judged, levelled, run_outcome, spares, worst
 
@@ -135,12 +135,18 @@ def without_asking(
         return JudgeResult(silence="no criterion asks a judge", chosen=True)
     if why := request.why_no_judge(subject.gate, by_agent=subject.authored.decision):
         return JudgeResult(silence=why, chosen=True)
-    if (failed := blocking_check(checks, waivers)) is not None:
+    failed = blocking_check(checks, waivers)
+    if failed is not None and (not request.ask_anyway or _adds_secrets(subject, checks)):
         # Nothing a judge says can turn this into a pass, and a secret must not travel to a model.
-        return JudgeResult(silence=f"not asked: the check {failed!r} fails already")
+        return JudgeResult(silence=f"{WAITS} {failed!r} fails already")
     if not request.force and request.settled is not None and (why := request.settled()):
         return JudgeResult(silence=why, chosen=True)
     return None
+
+
+def _adds_secrets(subject: ReviewSubject, checks: CheckResults) -> bool:
+    found = [(rubric.id, one.id) for rubric in subject.rubrics for one in rubric.criterion if one.check == "no-secrets"]
+    return any(checks.results[name].outcome == "fail" for name in found)
 
 
 def passes_by_checks(rubric: Rubric, change: Change, checks: CheckResults) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import PASS, POLICY_CHANGED
 from vibe_gate.forge import CheckAnnotation, CheckRun, Conclusion, DiffSide, LineComment
@@ -36,22 +35,27 @@ def check_run(report: Report, downgrades: Sequence[str] = ()) -> CheckRun:
         said = f"Of {len(shown):,} findings, {MAX_ANNOTATIONS:,} are annotations: the gravest first."
         downgrades = (*downgrades, said)
     return CheckRun(
-        title=title(report.summary),
+        title=title(report),
         summary=fit(comment.blocks(report, downgrades), MAX_TEXT, _missing),
         text="",
-        conclusion=conclusion(report.summary.exit_code),
+        conclusion=conclusion(report),
         annotations=tuple(made[:MAX_ANNOTATIONS]),
     )
 
 
-def conclusion(exit_code: int) -> Conclusion:
-    """What the forge is told."""
-    return {PASS: "success", POLICY_CHANGED: "action_required"}.get(exit_code, "failure")  # type: ignore[return-value]
+def conclusion(report: Report) -> Conclusion:
+    """What the forge is told: neutral of anything but a pass if that is not to block."""
+    if report.summary.exit_code == PASS:
+        return "success"
+    if not report.blocks:
+        return "neutral"
+    return "action_required" if report.summary.exit_code == POLICY_CHANGED else "failure"
 
 
-def title(summary: Summary) -> str:
+def title(report: Report) -> str:
     """The verdict and what decided, as plain text on one line."""
-    text = safe(words.headline(summary))
+    would = "" if report.blocks or report.summary.exit_code == PASS else "would have failed: "
+    text = would + safe(words.headline(report.summary))
     return text if len(text) <= MAX_TITLE else text[: MAX_TITLE - 1] + "…"
 
 
@@ -174,8 +178,8 @@ def commands(report: Report, token: str, downgrades: Sequence[str] = ()) -> str:
     `token` is unguessable; between two lines with it the runner obeys nothing.
     """
     summary = report.summary
-    level = "notice" if summary.exit_code == 0 else "error"
-    lines = [_command(level, title(summary), {"title": "vibe-gate"})]
+    level = "notice" if summary.exit_code == PASS else "error" if report.blocks else "warning"
+    lines = [_command(level, title(report), {"title": "vibe-gate"})]
     left = Counter(dict.fromkeys(_COMMANDS.values(), OF_EACH))
     left[level] -= 1
     told = words.worst_first(report.round.shown, summary)

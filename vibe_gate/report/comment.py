@@ -47,7 +47,8 @@ _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 
 def opening(report: Report) -> Block:
     """The verdict, why, and what to do next; then what is new in this round."""
-    told = [_headline(report), _why(report), _next(report), *map(prose, report.approvals), _round_line(report.round)]
+    told = [_headline(report), _why(report), _next(report), _waiting(report.summary)]
+    told += [*map(prose, report.approvals), _round_line(report.round)]
     return Block("\n\n".join(filter(None, told)), 0)
 
 
@@ -55,7 +56,8 @@ def _headline(report: Report) -> str:
     name = f" ({prose(report.name, 100)})" if report.name else ""
     approver = words.approver(report.summary)
     approved = f" · gate change approved by {prose(approver)}" if approver else ""
-    return f"### vibe-gate{name}: {words.verdict(report.summary)}{approved}"
+    free = "" if report.blocks or report.summary.exit_code == PASS else " · does not block (`mode: warn`)"
+    return f"### vibe-gate{name}: {words.verdict(report.summary)}{approved}{free}"
 
 
 def _why(report: Report) -> str:
@@ -72,8 +74,15 @@ def _why(report: Report) -> str:
 def _next(report: Report) -> str:
     if not report.summary.run_id:
         return ""
-    free = "" if report.blocks or report.summary.exit_code == PASS else " Nothing is blocked (`mode: warn`)."
-    return f"**Next:** {next_step(report)}.{free} [What this means]({DOCS}/github.md#the-comment)."
+    return f"**Next:** {next_step(report)}. [What this means]({DOCS}/github.md#the-comment)."
+
+
+def _waiting(summary: Summary) -> str:
+    check, asked = words.waiting(summary)
+    if not asked:
+        return ""
+    named = _first([code(id, 64) for id in asked], 3)
+    return f"Not asked until {code(check, 64)} passes: {counted(len(asked), 'judge question')}, {named}."
 
 
 def commit(id: str, links: Links | None) -> str:
@@ -201,8 +210,8 @@ def _type(change_type: str) -> str:
 
 def unreviewed(summary: Summary) -> Iterator[Block]:
     """What was not judged: how much and why in the fold's title, the places in it."""
-    places = summary.unreviewed
-    if not places or (summary.rubrics and not words.judges(summary)):  # no criterion asks one
+    places = words.missed(summary)
+    if not places or words.waiting(summary)[1]:
         return
     by_reason: dict[str, list[str]] = {}
     for one in places:
@@ -214,10 +223,10 @@ def unreviewed(summary: Summary) -> Iterator[Block]:
     yield Block(fold(f"Not judged: {counted(len(places), 'place')}", "\n".join(lines)), 1, "lists")
 
 
-def _first(places: Sequence[str]) -> str:
-    """The first places of many."""
-    more = len(places) - MAX_PLACES
-    return ", ".join(places[:MAX_PLACES]) + (f" and {more:,} more" if more > 0 else "")
+def _first(shown: Sequence[str], most: int = MAX_PLACES) -> str:
+    """The first of many."""
+    more = len(shown) - most
+    return ", ".join(shown[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def details(report: Report) -> Block:

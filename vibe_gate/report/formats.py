@@ -166,13 +166,14 @@ def _notifications(summary: Summary, left_out: int) -> Iterable[dict[str, Any]]:
     for finding in summary.findings:
         if not finding.path:
             yield _notification(_id(finding.criterion), _LEVELS[finding.level], _message(finding))
-    for one in summary.unreviewed[:MAX_NOTIFICATIONS]:
+    missed = words.missed(summary)
+    for one in missed[:MAX_NOTIFICATIONS]:
         made = _notification("unreviewed", "warning", f"No judge saw this: {_plain(one.reason)}")
         where: dict[str, Any] = {"artifactLocation": _artifact(one.path)}
         if one.line:
             where["region"] = {"startLine": one.line, "endLine": max(one.line, one.end_line)}
         yield made | ({"locations": [{"physicalLocation": where}]} if one.path else {})
-    more = len(summary.unreviewed) - MAX_NOTIFICATIONS
+    more = len(missed) - MAX_NOTIFICATIONS
     if more > 0:
         yield _notification("unreviewed", "warning", f"{more:,} more places that no judge saw.")
 

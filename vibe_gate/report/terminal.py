@@ -255,7 +255,7 @@ def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -
 def _tail(summary: Summary, notes: Sequence[str], then: str) -> list[Row]:
     facts = [_fact("policy", text, "yellow") for text in _policy(summary)]
     unasked = summary.exit_code == PASS and words.unasked(summary)
-    if summary.unreviewed and words.judges(summary) and not unasked:
+    if words.missed(summary) and not unasked:
         facts.append(_fact("judge", _unreviewed(summary), "yellow"))
     if not unasked:
         facts.append(_fact("cost", words.cost(summary)))

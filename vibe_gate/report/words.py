@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from vibe_gate.domain.escape import counted, safe
-from vibe_gate.domain.summary import PolicyChange, Summary
-from vibe_gate.domain.verdict import NO_JUDGE, NO_KEY, CriterionResult, Finding, RubricResult, Vote
+from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
+from vibe_gate.domain.verdict import NO_JUDGE, NO_KEY, WAITS, CriterionResult, Finding, RubricResult, Vote
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
 
 SHORT_ID = 12
@@ -20,6 +20,7 @@ SHORT_FINGERPRINT = 8
 GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
 """Levels by how soon they are told."""
 
+_WAITS = re.compile(f"{WAITS} '([^']+)'")
 _WAIVED = re.compile(r"(?:overridden|suppressed) by ")
 _APPROVED = re.compile(r"approved by (@[A-Za-z0-9-]+): ")
 """How the sentence of a waiver begins (domain.receipt.Waiver)."""
@@ -93,7 +94,7 @@ def why(summary: Summary, *, sentence: bool = False) -> str:
     if summary.outcome == "pass":
         if left := unasked(summary):
             return f"{counted(len(left), 'question')} {left[0].reason}"
-        places = len(summary.unreviewed) if judges(summary) else 0
+        places = len(missed(summary))
         skipped = f"; {counted(places, 'place')} not judged" if places else ""
         names = joined([rubric.id for rubric in decisive if applies(rubric)]) or "no criterion applies to this change"
         if sentence:
@@ -113,6 +114,18 @@ def shared_error(summary: Summary) -> str:
 def judges(summary: Summary) -> bool:
     """Whether any criterion asks a judge."""
     return any(criterion.kind == "judge" for rubric in summary.rubrics for criterion in rubric.criteria)
+
+
+def missed(summary: Summary) -> tuple[Unreviewed, ...]:
+    """What judges should have seen and did not: nothing if no criterion asks one."""
+    return tuple(summary.unreviewed) if judges(summary) else ()
+
+
+def waiting(summary: Summary) -> tuple[str, tuple[str, ...]]:
+    """The check that keeps questions from being asked, and these; nothing if none waits."""
+    criteria = [criterion for rubric in summary.rubrics for criterion in rubric.criteria]
+    found = [(match[1], one.id) for one in criteria if (match := _WAITS.match(one.reason)) and not one.votes]
+    return (found[0][0] if found else "", tuple(dict.fromkeys(name for _, name in found)))
 
 
 def joined(names: Sequence[str]) -> str:

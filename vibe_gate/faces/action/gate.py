@@ -140,6 +140,7 @@ def _review(job: _Job, approvals: Approvals) -> tuple[Review, WorkflowRun | None
         selection=Selection("range", job.span.before, job.span.head),
         rubrics=job.inputs.rubrics,
         judge=job.inputs.judge,
+        ask_anyway=job.inputs.ask_anyway,
         base=job.span.trusted,
         max_cost_usd=job.inputs.max_cost_usd,
         reuse=True,

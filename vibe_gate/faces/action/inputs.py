@@ -57,6 +57,7 @@ class Inputs(BaseModel):
     workflow: Annotated[str, AfterValidator(_id)] = "review"
     mode: Mode = "block"
     judge: bool = True
+    ask_anyway: bool = False
     max_cost_usd: float | None = Field(None, gt=0, allow_inf_nan=False)
     comment: bool = True
     check_run: bool = True

@@ -216,7 +216,7 @@ def _vote(vote: Vote, number: int, view: View) -> Html:
 
 def _unreviewed(summary: Summary) -> Iterator[Html]:
     yield tag("h2", "Not judged")
-    places = summary.unreviewed
+    places = words.missed(summary)
     if not places:
         everything = (
             "Every changed line was shown to a judge." if words.judges(summary) else "No criterion asks a judge."
