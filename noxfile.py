@@ -89,5 +89,5 @@ def lock(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Every benchmark; figures are ratios against a named peer in the same run."""
     session.install(".")
-    for script in sorted(Path("bench").glob("*.py")):
+    for script in sorted(Path("bench").glob("[!_]*.py")):
         session.run("python", str(script), *session.posargs)

@@ -89,14 +89,14 @@ def touch(tree: Path, dirty: int, environ: dict[str, str]) -> None:
     git(tree, environ, "checkout", "-q", "--", ".")
     git(tree, environ, "clean", "-fdq")
     chance = random.Random(7)
-    folders = sorted({path.parent for path in tree.glob("area*/part*/module*/file_0.py")})
-    for number, folder in enumerate(chance.sample(folders, dirty)):
+    files = sorted(tree.glob("area*/part*/module*/file_*.py"))
+    for number, file in enumerate(chance.sample(files, dirty)):
         if number % 5 == 0:
-            (folder / "new_file.py").write_text(f"new = {number}\n")
+            file.with_name(f"new_{file.name}").write_text(f"new = {number}\n")
         elif number % 10 == 1:
-            (folder / "file_1.py").unlink()
+            file.unlink()
         else:
-            with (folder / "file_2.py").open("a") as out:
+            with file.open("a") as out:
                 out.write(f"edited = {number}\n")
     time.sleep(2.1)  # past the second in which an edit could look racy
     git(tree, environ, "update-index", "-q", "--refresh") if not dirty else None

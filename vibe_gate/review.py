@@ -21,7 +21,7 @@ from vibe_gate import __version__
 from vibe_gate.checks import CheckResults, conduct, run_checks
 from vibe_gate.checks.conduct import Conduct
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import Change
+from vibe_gate.domain.change import Change, FileVersion, Side
 from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Budget, Gate, Waivers
@@ -270,11 +270,15 @@ def keep_contents(repository: Repository, change: Change, run: RunContext, *, na
     A workflow names the contents of the change that it ends with, which its agents may have added to.
     Contents come before the patch: of a secret whose name is on another line they alone teach the redactor.
     """
+    sides: list[tuple[Side, FileVersion, str]] = []
     for file in change.files:
         if file.before is not None:
-            run.record.content("before", repository.read(file.before), paths.quote(file.old_name) if named else "")
+            sides.append(("before", file.before, paths.quote(file.old_name) if named else ""))
         if file.after is not None:
-            run.record.content("after", repository.read(file.after), file.shown_path if named else "")
+            sides.append(("after", file.after, file.shown_path if named else ""))
+    contents = repository.read_all(version for _, version, _ in sides)
+    for (side, _, path), content in zip(sides, contents, strict=True):
+        run.record.content(side, content, path)
     run.record.patch(repository.patch(change))
 
 
@@ -311,6 +315,5 @@ def seal(run: RunContext, summary: Summary, waivers: Sequence[Waiver], issuer: R
     run.record.event("verdict.decided", outcome=summary.outcome, exit_code=summary.exit_code)
     for waiver in waivers:
         run.record.event("override.recorded", **waiver.model_dump(mode="json"))
-    run.record.seal(summary, issuer)
-    shown = assemble.redacted(summary, run.redactor.value)
-    return shown.model_copy(update={"bundle": ""}) if run.record.lost else shown
+    written = run.record.seal(summary, issuer)
+    return written or assemble.redacted(summary, run.redactor.value).model_copy(update={"bundle": ""})

@@ -138,7 +138,7 @@ def test_a_hunk_whose_lines_stand_more_than_once_is_bound_to_its_file(was, is_no
         change = changed(*hunk, start=content.find(BLOCK) + 1)
         before = FileVersion(hashlib.sha1(content).hexdigest(), 0o100644, len(content))
         file = change.files[0]._replace(before=before)
-        found.append(places(change._replace(files=(file,)), lambda _, content=content: content))
+        found.append(places(change._replace(files=(file,)), lambda _, content=content: iter([content])))
     assert (found[0] == found[1]) == same
 
 

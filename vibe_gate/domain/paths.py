@@ -36,7 +36,8 @@ def encode(path: str) -> bytes:
 
 def is_plain(path: str) -> bool:
     """Whether `quote` leaves the path as it is."""
-    return not path.startswith('"') and all(is_visible(char) for char in path)
+    visible = path.isprintable() if path.isascii() else all(map(is_visible, path))
+    return visible and not path.startswith('"')
 
 
 def quote(path: str) -> str:
@@ -109,6 +110,8 @@ def _segments(pattern: str) -> tuple[Segment, ...]:
 
 def _fits(names: list[str], globs: tuple[Segment, ...]) -> bool:
     """Whether the names fit, in time that grows with their number times that of the globs."""
+    if globs and globs[-1] is not None and not globs[-1](names[-1]):
+        return False  # as of most pairs
     reached = {0}  # how many names the globs until now may have taken
     for glob in globs:
         if glob is None and reached:

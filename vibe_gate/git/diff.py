@@ -8,7 +8,8 @@ configuration can hide, shorten or rewrite a change. Any number of changes takes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from threading import Timer
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 MAX_HUNK_BYTES = 1_000_000  # a binary side above this is for machines: no model and no person reads it line by line
 PAIRS_AT_ONCE = 100  # of trees: their patches are in memory together
+MAX_BYTES_READ_AT_ONCE = 8_000_000  # of contents that are in memory together; a larger one is alone
 
 RENAMES = ("-M", "-l0")
 """Renames are found however many there are; git's own limit is 1,000 x 1,000 files."""
@@ -233,11 +235,21 @@ def _hunks_as_text(objects: Objects, before: FileVersion | None, after: FileVers
 
 def content_of(objects: Objects, version: FileVersion | None) -> bytes:
     """The content of one side of a file; of a submodule the line that git's diffs show for it."""
-    if version is None:
-        return b""
-    if version.mode == SUBMODULE_MODE:
-        return b"Subproject commit %s\n" % version.blob.encode()
-    return objects.read(version.blob).data
+    return next(contents_of(objects, [version]), b"") if version else b""
+
+
+def contents_of(objects: Objects, versions: Iterable[FileVersion]) -> Iterator[bytes]:
+    """The content of each, in order; git is asked for many at once."""
+    waiting = deque(versions)
+    while waiting:
+        some = [waiting.popleft()]
+        size = some[0].size
+        while waiting and (size := size + waiting[0].size) <= MAX_BYTES_READ_AT_ONCE:
+            some.append(waiting.popleft())
+        found = objects.read_all([each.blob for each in some if each.mode != SUBMODULE_MODE])
+        for each in some:
+            submodule = each.mode == SUBMODULE_MODE
+            yield b"Subproject commit %s\n" % each.blob.encode() if submodule else found[each.blob]
 
 
 def _failure(done: Finished) -> GateError:

@@ -13,7 +13,8 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -23,6 +24,7 @@ from vibe_gate.errors import InfrastructureError, IntegrityError, RevisionError
 from vibe_gate.git.program import Program
 
 _ID_BYTES = 20
+_ASKED_AT_ONCE = 64  # ids fit into the pipe, so that git reads them all before anybody reads its answers
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
 
@@ -94,14 +96,23 @@ class Objects:
     def find(self, revision: str) -> Object | None:
         """What a revision names, by git's own grammar; None if it names nothing. It holds no newline."""
         with self._lock:
-            fields, out = self._answer(revision)
-            if len(fields) != 3:
-                return None
-            data = out.read(int(fields[2]) + 1)[:-1]
-        found = Object(fields[0].decode("ascii"), fields[1].decode("ascii"), data)
-        if _id(found.kind, data) != found.id:  # git believes a file by its name
-            raise IntegrityError(f"The object {found.id} is damaged; run `git fsck`.")
-        return found
+            found = _answer(self._ask([revision]), revision)
+        return found and _checked(found)
+
+    def read_all(self, names: Sequence[str]) -> dict[str, bytes]:
+        """Contents by full id, asked for at once: names and contents must fit into memory. Raises what `read` does."""
+        found: dict[str, Object | None] = {}
+        contents: dict[str, bytes] = {}
+        with self._lock:
+            for start in range(0, len(names), _ASKED_AT_ONCE):
+                some = names[start : start + _ASKED_AT_ONCE]
+                out = self._ask(some)
+                found |= {name: _answer(out, name) for name in some}
+        for name, one in found.items():
+            if one is None:
+                raise _missing(name)
+            contents[name] = _checked(one).data
+        return contents
 
     def sizes(self, names: Iterable[str]) -> dict[str, int]:
         """Sizes of objects in bytes, by id. RevisionError if one is missing."""
@@ -113,21 +124,15 @@ class Objects:
             raise RevisionError(f"Object {gone} is missing here; fetch it first.")
         return {name: int(size) for name, size in sizes.items()}
 
-    def _answer(self, name: str) -> tuple[list[bytes], IO[bytes]]:
-        """Git's line about a name: id, kind and size, the content after it; or less if there is no such object."""
+    def _ask(self, names: Sequence[str]) -> IO[bytes]:
+        """Ask git for objects; what comes back gives its answers in the same order."""
         reader = self.start()
         assert reader.stdin is not None
         assert reader.stdout is not None
-        try:
-            reader.stdin.write(name.encode() + b"\n")
+        with suppress(BrokenPipeError):  # what it says before it ends is read all the same: nothing
+            reader.stdin.write("".join(f"{name}\n" for name in names).encode())
             reader.stdin.flush()
-        except BrokenPipeError:
-            pass  # what it says before it ends is read below: nothing
-        line = reader.stdout.readline()
-        if not line:  # git ended: that says nothing about the object
-            raise InfrastructureError(f"git could not be asked for the object {name}: run `git fsck`.")
-        missing = line.endswith((b" missing\n", b" ambiguous\n"))
-        return [] if missing else line.split(), reader.stdout
+        return reader.stdout
 
     def _stop(self) -> None:
         if self._reader is not None:
@@ -136,10 +141,24 @@ class Objects:
             self._reader = None
 
 
-def _id(kind: str, data: bytes) -> str:
-    digest = hashlib.sha1(b"%s %d\0" % (kind.encode(), len(data)), usedforsecurity=False)
-    digest.update(data)
-    return digest.hexdigest()
+def _answer(out: IO[bytes], name: str) -> Object | None:
+    """What git says next, about this name: id, kind and size, then the content; None if there is no such object."""
+    line = out.readline()
+    if not line:  # git ended: that says nothing about the object
+        raise InfrastructureError(f"git could not be asked for the object {name}: run `git fsck`.")
+    fields = line.split()
+    if len(fields) != 3 or line.endswith((b" missing\n", b" ambiguous\n")):
+        return None
+    return Object(fields[0].decode("ascii"), fields[1].decode("ascii"), out.read(int(fields[2]) + 1)[:-1])
+
+
+def _checked(found: Object) -> Object:
+    """The object; IntegrityError if it is not what its id says: git believes a file by its name."""
+    digest = hashlib.sha1(b"%s %d\0" % (found.kind.encode(), len(found.data)), usedforsecurity=False)
+    digest.update(found.data)
+    if digest.hexdigest() != found.id:
+        raise IntegrityError(f"The object {found.id} is damaged; run `git fsck`.")
+    return found
 
 
 def _missing(name: str) -> InfrastructureError:

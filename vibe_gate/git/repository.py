@@ -13,12 +13,12 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError, IntegrityError, RevisionError
 from vibe_gate.git import place
-from vibe_gate.git.diff import ChangeQueries, content_of
+from vibe_gate.git.diff import ChangeQueries, content_of, contents_of
 from vibe_gate.git.objects import Objects, Tree
 from vibe_gate.git.place import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from datetime import datetime
     from types import TracebackType
 
@@ -80,6 +80,10 @@ class Repository(ChangeQueries):
     def read(self, version: FileVersion) -> bytes:
         """Content of one side of a file; of a submodule the line that git's diffs show for it."""
         return content_of(self._objects, version)
+
+    def read_all(self, versions: Iterable[FileVersion]) -> Iterator[bytes]:
+        """What `read` gives of each, in order."""
+        return contents_of(self._objects, versions)
 
     def export(self, tree: str, destination: Path, only: Collection[str] | None = None) -> Export:
         """Write a tree, or `only` these of its paths, out as plain files below `destination` (empty, or not there)."""

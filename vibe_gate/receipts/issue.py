@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +79,7 @@ class ReceiptIssuer:
             **{name: getattr(summary, name) for name in _OF_SUMMARY},
             created_at=self.run.clock().isoformat(timespec="seconds"),
             exact=exact(self.change),
-            places=places(self.change, self.repository.read),
+            places=places(self.change, self.repository.read_all),
             trusted_revision=summary.trusted.revision,
             bootstrap=summary.trusted.bootstrap,
             definitions=dict(self.gate.digests),
@@ -138,21 +138,22 @@ def exact(change: Change) -> str:
     return made.hexdigest()
 
 
-def places(change: Change, read: Callable[[FileVersion], bytes]) -> str:
+def places(change: Change, read_all: Callable[[Iterable[FileVersion]], Iterator[bytes]]) -> str:
     """sha-256 of what fixes where hunks apply: nothing more if the lines that each replaces occur once in their file.
 
     Otherwise the same hunk could apply at another place and mean something else: then its line number and the file
-    before the change count. `read` gives the content of one side of a file.
+    before the change count. `read_all` gives the contents of sides of files.
     """
     made = hashlib.sha256()
-    for file in sorted(change.files, key=lambda file: (file.path, file.old_path or "")):
-        if file.binary or not file.hunks or file.before is None or file.after is None:
-            continue  # `exact` has all of it
-        content = b"\n" + read(file.before)
+    changed = sorted(change.files, key=lambda file: (file.path, file.old_path or ""))
+    texts = [file for file in changed if file.hunks and not file.binary]  # of others `exact` has all of it
+    sides = [(file, file.before) for file in texts if file.before and file.after]
+    for (file, before), read in zip(sides, read_all(before for _, before in sides), strict=True):
+        content = b"\n" + read
         if all(_stands_once(hunk, content) for hunk in file.hunks):
             continue
         _add(made, _title(file))
-        _add(made, file.before.blob.encode())
+        _add(made, before.blob.encode())
         for hunk in file.hunks:
             _add(made, b"%d" % hunk.old_start)
     return made.hexdigest()

@@ -287,7 +287,7 @@ class _Verifier:
 
     @cached_property
     def _whole_identity(self) -> ChangeIdentity:
-        return replace(identity_of(self._whole, ()), places=places(self._whole, self._repository.read))
+        return replace(identity_of(self._whole, ()), places=places(self._whole, self._repository.read_all))
 
     def _reviews(self, name: str) -> _Reviews:
         change, commit = self._changes[name], self._repository.commit(name)
@@ -322,7 +322,7 @@ class _Verifier:
     def _identity(self, change: Change, commit: Commit) -> ChangeIdentity:
         title = self._redact(commit.message.partition("\n")[0])
         # Only a match by patch-id needs them, and they take reading the files.
-        found = places(change, self._repository.read) if change.patch_id in self._by_id else ""
+        found = places(change, self._repository.read_all) if change.patch_id in self._by_id else ""
         return replace(identity_of(change, (commit,)), title=title, places=found)
 
     def _own(self, change: Change, identity: ChangeIdentity, required: Requirements) -> list[CommitStatus]:

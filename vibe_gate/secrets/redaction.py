@@ -21,7 +21,7 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -33,6 +33,9 @@ MIN_TAGGED = 20
 """Characters from which a placeholder may tell secrets apart: fewer could be guessed against 32 bits of a hash."""
 MAX_NAMED = 500
 """Characters of a JSON value up to which its name is considered together with it."""
+
+MAX_REMEMBERED = 100_000
+"""Short texts without a secret that are not searched again."""
 
 MAX_LEARNED = 200
 """Values of contents that are looked for afterwards: each costs a search of every text."""
@@ -51,6 +54,7 @@ class Redactor:
         plain = [_plain(secret) for secret in known]
         self._beginnings = {text[: max(MIN_VALUE, len(text) // 2)]: text for text in plain if len(text) >= MIN_VALUE}
         self._learned: dict[str, SecretMatch] = {}
+        self._clean: set[tuple[str, bool, int]] = set()
         self._found: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._whole: Redactor | None = None
@@ -64,7 +68,7 @@ class Redactor:
         """A redactor of the same secrets with a count of its own; what it finds counts here too."""
         part = Redactor({})
         part._forms, part._beginnings, part._whole = self._forms, self._beginnings, self
-        part._learned = self._learned
+        part._learned, part._clean = self._learned, self._clean
         return part
 
     def text(self, text: str) -> str:
@@ -122,19 +126,29 @@ class Redactor:
         if not (isinstance(key, str) and isinstance(item, str)) or len(item) > MAX_NAMED:
             return self.value(item)
         head, seen = as_bytes(f'"{key}": "'), as_bytes(item)
-        for match in scan.find_seen(head + seen + '"'):
+        for match in self._find(head + seen + '"', None):
             if match.start == len(head) and match.end == len(head) + len(seen):
                 self._count(match.kind)
                 return placeholder(match.kind, seen)
         return self.text(item)
 
     def _redact(self, text: str, *, learns: bool = False) -> str:
-        matches = scan.find_seen(text, self._known if self._forms or self._learned else None)
+        matches = self._find(text, self._known if self._forms or self._learned else None)
         for match in matches:
             self._count(match.kind)
             if learns:
                 self._learn(text, match)
         return _replaced(text, matches)
+
+    def _find(self, text: str, also: Callable[[str], Iterable[SecretMatch]] | None) -> list[SecretMatch]:
+        """`find_seen`; a document names the same paths and words again and again, so short ones are remembered."""
+        asked = (text, also is None, len(self._learned))
+        if asked in self._clean:
+            return []
+        matches = scan.find_seen(text, also)
+        if not matches and len(text) <= MAX_NAMED and len(self._clean) < MAX_REMEMBERED:
+            self._clean.add(asked)
+        return matches
 
     def _learn(self, text: str, match: SecretMatch) -> None:
         written = text[match.start : match.end]

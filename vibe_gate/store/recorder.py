@@ -373,11 +373,15 @@ class RunRecorder:
         self._begin_turn(node_id, number)
         return self.begun_turn(node_id, number) or TurnRecorder(self.run_id, node_id, number, None, self._status)
 
-    def seal(self, summary: Summary, attest: Attest | None = None) -> None:
-        """Append run.completed, write graph, sessions.json and the receipt, and summary.json last, durably."""
+    def seal(self, summary: Summary, attest: Attest | None = None) -> Summary | None:
+        """Append run.completed, write graph, sessions.json and the receipt, and summary.json last, durably.
+
+        Returns the summary as it was written, without secrets; None if the run is not recorded.
+        """
         with self._status.lock:
-            self._seal(summary, attest)
+            written = self._seal(summary, attest)
             self.close()
+        return written
 
     def abandon(self, reason: str) -> None:
         """Mark the run as ended without a verdict: run.completed with `incomplete`, and never a summary."""
@@ -450,22 +454,25 @@ class RunRecorder:
         return turn
 
     @never_fails
-    def _seal(self, parts: RunParts, summary: Summary, attest: Attest | None) -> None:
+    def _seal(self, parts: RunParts, summary: Summary, attest: Attest | None) -> Summary:
         done = {"status": "completed", "outcome": summary.outcome, "exit_code": summary.exit_code}
         self._append(parts, "run.completed", None, done)
         document = unredacted_fields.summary(summary.model_dump(mode="json", by_alias=True), parts.redact.value)
-        read_summary(document)  # what readers would refuse is not sealed
+        written = read_summary(document)  # what readers would refuse is not sealed
         events = list(parse_events(lines(parts.folder, names.EVENTS)))
         parts.folder.place(names.GRAPH, fold(events).to_json().encode())
         safe = unredacted_fields.redacted(_sessions(events), unredacted_fields.SESSIONS, parts.redact.value)
         parts.folder.place(names.SESSIONS, encode_document(safe))
         document["redacted"] = tally(parts.redact)
+        vouched = digests(parts.folder)
         if attest is not None:
-            vouching = attest(document, digests(parts.folder))
-            parts.folder.place(names.RECEIPT, _readable(names.RECEIPT, vouching, receipt.MAX_BYTES))
-        document["digests"] = digests(parts.folder)
+            vouching = _readable(names.RECEIPT, attest(document, vouched), receipt.MAX_BYTES)
+            parts.folder.place(names.RECEIPT, vouching)
+            vouched[names.RECEIPT] = digest_of(vouching)
+        document["digests"] = vouched
         whole = _readable(names.SUMMARY, encode_document(document), MAX_DOCUMENT_BYTES)
         parts.folder.place(names.SUMMARY, whole, barrier=lambda: make_durable(parts.folder))
+        return written
 
     @never_fails
     def _abandon(self, parts: RunParts, reason: str) -> None:

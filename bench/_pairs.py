@@ -1,0 +1,63 @@
+"""How a benchmark times two commands: whole processes in turn, A B B A, and the ratio of the least of each side.
+
+Processor time, of a command and of all that it started, is what other work on the machine disturbs least.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Side:
+    """A command, where it runs and with which environment; `codes`: its exit codes if it has done what it should."""
+
+    argv: Sequence[str]
+    where: Path
+    environ: Mapping[str, str]
+    codes: tuple[int, ...] = (0,)
+
+
+def spend(side: Side) -> tuple[float, float]:
+    """Seconds of wall clock, and of processors, of a command that must succeed."""
+    began, start = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(side.argv, cwd=side.where, env=dict(side.environ), capture_output=True, check=False)
+    took, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode not in side.codes:
+        said = os.fsdecode(done.stderr or done.stdout)[-500:]
+        raise SystemExit(f"{' '.join(side.argv)[:200]} ended with {done.returncode} in {side.where}: {said}")
+    return took, used.ru_utime + used.ru_stime - start.ru_utime - start.ru_stime
+
+
+def compare(name: str, ours: Side, theirs: Side, goal: float | None, pairs: int) -> bool:
+    """Time both sides in turn, print one line, and say whether the ratio of processor time reaches the goal."""
+    spent: dict[int, list[tuple[float, float]]] = {0: [], 1: []}
+    for number in range(-1, pairs):  # one round to warm up
+        for at in (0, 1) if number % 2 else (1, 0):
+            took = spend((ours, theirs)[at])
+            if number >= 0:
+                spent[at].append(took)
+    (wall, cpu), (peer_wall, peer_cpu) = (map(min, zip(*spent[at], strict=True)) for at in (0, 1))
+    ratio = cpu / peer_cpu
+    wanted = "" if goal is None else f"  goal <= {goal}: {'yes' if ratio <= goal else 'NO'}"
+    print(
+        f"{name:<34} {cpu * 1e3:8.0f} ms   {' '.join(theirs.argv[:4]):<24} {peer_cpu * 1e3:8.0f} ms   "
+        f"ratio {ratio:6.2f} (wall {wall / peer_wall:6.2f}){wanted}",
+        flush=True,
+    )
+    return goal is None or ratio <= goal
+
+
+def environment(home: Path, root: Path) -> dict[str, str]:
+    """Nothing of the user's: no keys, no git configuration, no CI, a home of its own, the package of this checkout."""
+    home.mkdir(parents=True, exist_ok=True)
+    kept = {name: value for name, value in os.environ.items() if name in {"PATH", "TMPDIR", "LANG", "LC_ALL"}}
+    who = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
+           for what, value in (("NAME", "Ada"), ("EMAIL", "a@example.org"))}  # fmt: skip
+    return kept | who | {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "PYTHONPATH": str(root)}
