@@ -39,6 +39,9 @@ _QUIET = ("-c", "core.sparseCheckout=false", "-c", "add.ignoreErrors=false", "-c
 _SPECS = (b":(top)", b":(top,exclude,glob).vibe-artifact[s]", b":(top,exclude,glob).vibe-artifact[s]/**")
 """Everything but the bundles. Named literally, `git add` fails if .gitignore has them: it takes them for wanted."""
 
+_ORDINARY = (b"H 100644 ", b"H 100755 ", b"H 120000 ")
+_PATH_AT = len(b"H 100644 ") + 40 + len(b" 0\t")
+
 _UNREADABLE = expression(r'open\("(.*)"\): (.*)')
 _CLOSED = expression(r"could not open directory '(.*?)/?': (.*)")
 _NO_COMMIT = expression(r"'(.*?)/?' does not have a commit checked out")
@@ -112,6 +115,8 @@ def _odd_entries(listed: Finished, root: Path) -> _OddEntries:
     _check(listed)
     odd = _OddEntries([], [], [], [])
     for record in listed.out.split(b"\0"):
+        if record.startswith(_ORDINARY) and not record.startswith(_ARTIFACTS, _PATH_AT):
+            continue  # as nearly all are, of hundreds of thousands perhaps
         path = record.partition(b"\t")[2]
         tag = record[:1]
         if tag in b"Ss" and record and os.path.lexists(os.fsencode(root) + b"/" + path):
