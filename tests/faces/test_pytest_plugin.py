@@ -369,6 +369,7 @@ def test_no_such_agent(vibe): vibe.sync.run("fixr", "Write a")
     [
         pytest.param(1, marks=pytest.mark.vibe(repeet=2)),
         pytest.param(2, marks=pytest.mark.vibe(repeat="3", pass_rate=7)),
+        pytest.param(3, marks=pytest.mark.vibe(5)),
     ],
 )
 def test_wrong(vibe, number): pass
@@ -391,11 +392,12 @@ def test_without_a_cassette_a_test_is_skipped_or_with_strict_fails(project, monk
         (project.path / name).rename(nested / name)
     monkeypatch.chdir(nested)
     done = project.runpytest_inprocess("-rA")
-    done.assert_outcomes(passed=2, skipped=3, failed=1, errors=3)
+    done.assert_outcomes(passed=2, skipped=3, failed=1, errors=4)
     done.stdout.fnmatch_lines_random(
         [
-            "E*The marker vibe takes timeout_s, max_usd, repeat, pass_rate as keywords, not repeet.",
-            "E*not take repeat='3' (a whole number from 1 on), pass_rate=7 (above 0, at most 1).",
+            "E*repeet=2: Extra inputs are not permitted. The marker is vibe(timeout_s=None, max_usd=None, repeat=1*",
+            "E*repeat='3': Input should be a valid integer; pass_rate=7: Input should be less than or equal to 1. *",
+            "E*5=5: Extra inputs*",
             "ERROR test_plain.py::test_no_such_agent - UsageError: There is no agent 'fixr*",
             "E*Definitions are read in */suite/.vibe-gate.",
             "*1 of 3 passed; 2 must*",
@@ -405,6 +407,7 @@ def test_without_a_cassette_a_test_is_skipped_or_with_strict_fails(project, monk
         ]
     )
     strict = project.runpytest_inprocess("--vibe-strict")
-    strict.assert_outcomes(passed=2, failed=4, errors=3)
+    strict.assert_outcomes(passed=2, failed=4, errors=4)
     strict.stdout.fnmatch_lines(["FAILED test_plain.py::test_agent_caught - Inconclusive: no cassette: *"])
-    project.runpytest_inprocess("--vibe-repeat=1").assert_outcomes(passed=2, skipped=3, failed=1, errors=3)
+    project.runpytest_inprocess("--vibe-repeat=1").assert_outcomes(passed=2, skipped=3, failed=1, errors=4)
+    project.runpytest_inprocess("--vibe-repeat=0").assert_outcomes(passed=1, xfailed=1, errors=8)

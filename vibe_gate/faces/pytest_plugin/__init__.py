@@ -50,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="write a page of each run to DIR, and index.html, which lists them",
     )
     group.addoption("--vibe-cases", action="store_true", help="run the labelled cases in .vibe-gate/cases, too")
-    group.addoption("--vibe-repeat", type=_count, metavar="N", help="repeat each test of the fixture vibe N times")
+    group.addoption("--vibe-repeat", type=int, metavar="N", help="repeat each test of the fixture vibe N times")
 
 
 def _usd(text: str) -> float:
@@ -58,13 +58,6 @@ def _usd(text: str) -> float:
     if not 0 < usd < float("inf"):
         raise ArgumentTypeError(f"{text!r} is not an amount above 0")
     return usd
-
-
-def _count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise ArgumentTypeError(f"{text!r} is not a number from 1 on")
-    return count
 
 
 def pytest_configure(config: pytest.Config) -> None:

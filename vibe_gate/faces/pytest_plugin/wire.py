@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import math
 import os
 import re
 import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
+from pydantic import Field, ValidationError
 
 from vibe_gate.domain import REPOSITORY_VARIABLES
 from vibe_gate.domain.escape import safe
+from vibe_gate.domain.model import Model
 from vibe_gate.errors import GateError, InfrastructureError
+from vibe_gate.faces.pytest_plugin import MARKER
 from vibe_gate.run.result import Used
 
 _PACKAGE, _ASYNCIO = Path(__file__).parents[2], Path(asyncio.__file__).parent
@@ -103,47 +105,27 @@ def own_environ() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in REPOSITORY_VARIABLES}
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Model):
     """What the marker says: seconds for each run, USD for all of a repetition's runs, repetitions."""
 
-    timeout_s: float | None = None
-    max_usd: float | None = None
-    repeat: int = 1
-    pass_rate: float = 1.0
+    timeout_s: float | None = Field(None, gt=0)
+    max_usd: float | None = Field(None, gt=0)
+    repeat: int = Field(1, ge=1)
+    pass_rate: float = Field(1.0, gt=0, le=1)
 
     @classmethod
     def of(cls, item: pytest.Item) -> Limits:
         """Those of an item; of each keyword the nearest marker counts. pytest.UsageError."""
-        given: dict[str, float] = {}
+        given: dict[str, Any] = {}
         for marker in item.iter_markers("vibe"):
-            names = [field.name for field in fields(cls)]
-            unknown = [*map(str, marker.args), *(name for name in marker.kwargs if name not in names)]
-            if unknown:
-                raise pytest.UsageError(f"The marker vibe takes {', '.join(names)} as keywords, not {unknown[0]}.")
-            given = {**marker.kwargs, **given}
-        wrong = [f"{name}={value!r} ({_RULES[name]})" for name, value in given.items() if not _fits(name, value)]
-        if wrong:
-            raise pytest.UsageError(f"The marker vibe does not take {', '.join(wrong)}.")
+            given = {**marker.kwargs, **{str(value): value for value in marker.args}, **given}
         if (times := item.config.getoption("--vibe-repeat")) is not None:
             given["repeat"] = times
-        return cls(**given)  # type: ignore[arg-type]
-
-
-_RULES = {
-    "timeout_s": "seconds above 0",
-    "max_usd": "US dollars above 0",
-    "repeat": "a whole number from 1 on",
-    "pass_rate": "above 0, at most 1",
-}
-
-
-def _fits(name: str, value: object) -> bool:
-    if value is None:
-        return name in ("timeout_s", "max_usd")
-    if isinstance(value, bool) or not isinstance(value, int if name == "repeat" else int | float):
-        return False
-    return 0 < value <= (1 if name == "pass_rate" else math.inf)
+        try:
+            return cls.model_validate(given, strict=True)
+        except ValidationError as error:
+            wrong = "; ".join(f"{one['loc'][0]}={one['input']!r:.40}: {one['msg']}" for one in error.errors())
+            raise pytest.UsageError(f"{wrong}. The marker is {MARKER}") from None
 
 
 class Allowance:
