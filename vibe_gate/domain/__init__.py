@@ -1,6 +1,6 @@
 """Pure words: values and decisions, with no I/O, no clock and no async."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 CI_VARIABLES = ("CI", "JENKINS_URL", "TF_BUILD", "TEAMCITY_VERSION")
 """What runners set; Jenkins, Azure Pipelines and TeamCity do not set CI."""
@@ -9,6 +9,14 @@ CI_VARIABLES = ("CI", "JENKINS_URL", "TF_BUILD", "TEAMCITY_VERSION")
 def in_ci(environ: Mapping[str, str]) -> bool:
     """Whether a runner of CI started this: one of its variables has a value, whichever."""
     return any(environ.get(name) for name in CI_VARIABLES)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that is most like `word`, in whatever case; "" if none is near."""
+    import difflib  # only mistakes need it, and every start passes here
+
+    by_case = {one.lower(): one for one in known}
+    return next((by_case[one] for one in difflib.get_close_matches(word[:64].lower(), by_case, n=1)), "")
 
 
 REPOSITORY_VARIABLES = frozenset({

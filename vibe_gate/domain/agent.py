@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from vibe_gate.domain import nearest
 from vibe_gate.domain.model import Model, digest_of
 from vibe_gate.domain.rubric import Identifier, ModelName, Schema
 
@@ -36,9 +36,8 @@ def _known(name: str) -> str:
     """The name of a tool. ValueError, with the nearest name: there is no such tool."""
     if name in KNOWN_TOOLS or name.startswith("mcp__"):
         return name
-    known = {each.lower(): each for each in KNOWN_TOOLS}
-    near = difflib.get_close_matches(name.lower(), known, n=1)
-    raise ValueError("is not a tool" + (f"; did you mean {known[near[0]]}?" if near else ""))
+    near = nearest(name, KNOWN_TOOLS)
+    raise ValueError("is not a tool" + (f"; did you mean {near}?" if near else ""))
 
 
 ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,127}$"), AfterValidator(_known)]

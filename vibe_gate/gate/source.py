@@ -6,7 +6,6 @@ quoted before it becomes part of a sentence.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -20,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, from_json
 
-from vibe_gate.domain import paths
+from vibe_gate.domain import nearest, paths
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.gate import FINGERPRINT
 from vibe_gate.domain.rubric import IDENTIFIER
@@ -303,8 +302,8 @@ def suggestion(word: str, known: Sequence[str], kind: str) -> str:
 
 def did_you_mean(value: object, known: Sequence[str]) -> str:
     """`did you mean ...?`, or "" if nothing is near."""
-    near = difflib.get_close_matches(value[:64].lower(), known, n=1) if isinstance(value, str) else []
-    return f"did you mean {quoted(near[0])}?" if near else ""
+    near = nearest(value, known) if isinstance(value, str) else ""
+    return f"did you mean {quoted(near)}?" if near else ""
 
 
 def quoted(text: str) -> str:

@@ -8,7 +8,6 @@ default branch, the change's before commit.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +16,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
-from vibe_gate.domain import escape, in_ci, paths
+from vibe_gate.domain import escape, in_ci, nearest, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion
 from vibe_gate.domain.gate import POLICY, POLICY_BLOCK, POLICY_WARN, Gate, Waivers
 from vibe_gate.domain.receipt import Waiver
@@ -190,9 +189,9 @@ def workflow_named(gate: Gate, name: str) -> WorkflowDefinition:
 def _named(kind: str, name: str, known: Mapping[str, T], gate: Gate) -> T:
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, n=1)
+    near = nearest(name, known)
     there = f"there are: {', '.join(sorted(known))}." if known else f"write .vibe-gate/{kind}s/{name}.toml."
-    advice = f"did you mean {near[0]!r}?" if near else there
+    advice = f"did you mean {near!r}?" if near else there
     if gate.origin == "bootstrap":
         advice += " Those that a commit brings run once they are merged, or with --definitions REV."
     elif gate.revision not in ("", WORKTREE):

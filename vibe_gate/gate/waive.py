@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import re
 import secrets
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ from pathlib import Path
 import tomli_w
 from pydantic import ValidationError
 
-from vibe_gate.domain import model, paths
+from vibe_gate.domain import model, nearest, paths
 from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.gate import POLICY, Override, Suppression
 from vibe_gate.domain.receipt import parse
@@ -114,8 +113,8 @@ def suppress(ask: WaiverAsked, *, start: Path, environ: Mapping[str, str], now: 
         try:
             if colon:
                 if criterion not in known and criterion != "*":
-                    near = difflib.get_close_matches(criterion, known, n=1)
-                    hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(known)}."
+                    near = nearest(criterion, known)
+                    hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(known)}."
                     raise UsageError(f"The gate has no criterion {paths.quote(criterion)!r}; {hint}")
                 aim = {"criterion": None if criterion == "*" else criterion, "paths": (glob,)}
                 rule = Suppression.model_validate(said | aim)

@@ -16,7 +16,7 @@ from types import FrameType, ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 from vibe_gate import __version__
-from vibe_gate.domain import in_ci
+from vibe_gate.domain import in_ci, nearest
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import INCONCLUSIVE, INTERRUPTED, PASS, USAGE, GateError, StorageError, UsageError
 from vibe_gate.faces.cli.output import complain, drop_stdout, emit, wrapped
@@ -91,13 +91,13 @@ class Parser(argparse.ArgumentParser):
         if rest:
             wrong = next((word for word in rest if word.startswith("-")), rest[0])
             what = "unknown option" if wrong.startswith("-") else "unexpected argument"
-            self.error(f"{what} {wrong}{nearest(wrong.partition('=')[0], self._option_string_actions)}")
+            self.error(f"{what} {wrong}{did_you_mean(wrong.partition('=')[0], self._option_string_actions)}")
         return parsed, rest
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
             words = [str(choice) for choice in action.choices]
-            hint = nearest(str(value), words)
+            hint = did_you_mean(str(value), words)
             named = action if action.option_strings else None  # "argument SHELL: " says no more than the words do
             raise argparse.ArgumentError(named, f"'{value}' is not one of {', '.join(words)}{hint}")
 
@@ -107,12 +107,10 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=HELP_COLUMNS - 1)
 
 
-def nearest(word: str, words: Iterable[str]) -> str:
+def did_you_mean(word: str, words: Iterable[str]) -> str:
     """`; did you mean 'X'?` for the most similar of the words, "" if none is."""
-    import difflib
-
-    near = difflib.get_close_matches(word, list(words), n=1)
-    return f"; did you mean '{near[0]}'?" if near else ""
+    near = nearest(word, words)
+    return f"; did you mean '{near}'?" if near else ""
 
 
 def command(name: str) -> Command:
@@ -183,7 +181,7 @@ def _unknown(name: str) -> UsageError:
     what, words = "a command", [*COMMANDS, *MACHINE_COMMANDS]
     if name.startswith("-"):
         what, words = "an option of vibe-gate itself", ["--help", "--version"]
-    return UsageError(f"'{name}' is not {what}{nearest(name, words) or '; see `vibe-gate --help`.'}")
+    return UsageError(f"'{name}' is not {what}{did_you_mean(name, words) or '; see `vibe-gate --help`.'}")
 
 
 def run(argv: Sequence[str], find: Callable[[str], Command] = command) -> int:

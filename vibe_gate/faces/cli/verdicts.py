@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, UsageError
-from vibe_gate.faces.cli.dispatch import JSON, Command, argument, nearest
+from vibe_gate.faces.cli.dispatch import JSON, Command, argument, did_you_mean
 from vibe_gate.faces.cli.output import emit, emit_result, now
 from vibe_gate.gate.waive import WaiverAsked, override, overrides, suppress, take_back
 from vibe_gate.receipts.verify import VerifyRequest, verify
@@ -64,7 +64,7 @@ def _override(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         return PASS
     if args.removed:
         raise UsageError(f"'{args.removed}' belongs to nothing: after FINDING comes --reason TEXT")
-    if hint := nearest(args.finding, ("list", "remove", "policy")) if args.finding != "policy" else "":
+    if hint := did_you_mean(args.finding, ("list", "remove", "policy")) if args.finding != "policy" else "":
         raise UsageError(f"'{args.finding}' is not a finding{hint}")
     if args.reason is None:
         raise UsageError("say why the finding is acceptable: vibe-gate override FINDING --reason TEXT")
