@@ -68,8 +68,10 @@ def write(terminal: pytest.TerminalReporter, tests: Mapping[str, list[Run]], *, 
     whole = Total()
     for test, runs in tests.items():
         for run in runs:
-            model = run["model"] or "?"
-            for total in (totals.setdefault((test, model), Total()), models.setdefault(model, Total()), whole):
+            counted = [totals.setdefault((test, run["model"] or "?"), Total()), whole]
+            if run["model"]:
+                counted.append(models.setdefault(run["model"], Total()))
+            for total in counted:
                 total.add(run, test, passed=test in passed)
     terminal.write_sep("=", "cost of agents" + (" as recorded, nothing was paid" if replayed else ""))
     _print(terminal, _by_test(totals, whole))
