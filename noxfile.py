@@ -88,6 +88,6 @@ def lock(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Every benchmark; figures are ratios against a named peer in the same run."""
-    session.install(".")
+    session.install(".[test]")
     for script in sorted(Path("bench").glob("[!_]*.py")):
         session.run("python", str(script), *session.posargs)

@@ -200,7 +200,7 @@ def test_nothing_of_a_hostile_bundle_runs_or_hides(tab: Page, pages: dict[str, s
     events = (f"e={JUDGE}/sdk-2", f"e={FIXER}/sdk-9", f"e={FIXER}/hook-3", f"e={FIXER}&f=repaired.py")
     for place in (*TABS, "c=quality/types/1", *events, f"c={ATTACK}", f"f={ATTACK}:1"):
         tab.goto(f"{pages['hostile']}#{place}")
-        tab.wait_for_function("document.body.dataset.tab")
+        expect(tab.locator("body")).to_have_attribute("data-tab", re.compile("."))
         tab.locator("#search").fill("onerror")
         expect(tab.locator(".hits [role=option]").first).to_be_visible()
         text = tab.evaluate("document.body.innerText")
