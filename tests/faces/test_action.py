@@ -56,7 +56,10 @@ def test_a_failing_pull_request_gets_comment_check_run_summary_and_outputs(made)
     assert len(made.ours) == 1
     assert conclusions(made) == ["failure"]
     assert made.github.check_runs[0].sent["head_sha"] == head
-    assert made.github.writes == 2
+    assert made.github.writes == 3
+    assert [one.line for one in made.github.review_comments] == [1]
+    assert "annotations" not in made.github.check_runs[0].sent["output"]
+    assert "::error" not in done.out
     out = made.outputs
     assert out["verdict"] == "fail"
     assert out["comment-url"].startswith("http")

@@ -12,11 +12,11 @@ from contract.github import LoopbackGitHub, loopback_github
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.forge import open_forge
-from vibe_gate.report.annotations import MAX_COMMENTS, finding_of
+from vibe_gate.report.annotations import commands, finding_of
 from vibe_gate.report.comment import MARKER
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Links, Report
-from vibe_gate.report.round import first_round
+from vibe_gate.report.round import first_round, identity
 
 BASE = "b" * 40
 HEADS = [digit * 40 for digit in "a123456789"]
@@ -96,19 +96,24 @@ def ours(github: LoopbackGitHub) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "checks"), [(0, 1), (51, 2)])
-def test_everything_found_is_said_once_with_few_writes(github, environ, number, checks):
-    posted = say(github, environ, [finding(n) for n in range(1, number + 1)])
-    assert len(ours(github)) == 1
+@pytest.mark.parametrize(("number", "lines", "checks"), [(0, 0, 1), (10, 10, 1), (60, 0, 2)])
+def test_each_finding_is_a_comment_at_its_lines_or_an_annotation(github, environ, number, lines, checks):
+    equal = [finding(n).model_copy(update={"message": "Untidy."}) for n in range(1, number + 1)]
+    posted = say(github, environ, equal)
     assert len(github.check_runs) == 1
-    assert len(github.check_runs[0].annotations) == number
+    assert len(github.check_runs[0].annotations) == number - lines
     assert github.check_runs[0].sent["conclusion"] == ("failure" if number else "success")
-    assert len(github.review_comments) == min(number, MAX_COMMENTS)
-    assert github.writes == checks + 1 + bool(number)
+    assert len(github.review_comments) == lines
+    assert github.writes == checks + 1 + bool(lines)
     assert posted.comment_url
-    assert len(ours(github)[0]) <= 65_000
-    more = ["Only 50 of the new findings got a comment at their lines."]
-    assert posted.downgrades == (more if number > MAX_COMMENTS else [])
+    assert posted.downgrades == []
+    [body] = ours(github)
+    assert body.count("Untidy.") == bool(number)
+    assert number == 0 or f" and {number - 5} more: Untidy. (`tidy`, {number} findings)" in body
+    assert len(body) < 5_000
+    assert "Untidy." not in github.check_runs[0].sent["output"]["summary"]
+    shown = commands(posted.report, "T", (), {identity(one) for one in equal})
+    assert shown.count("::") == 2
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
@@ -26,20 +26,25 @@ MAX_ANNOTATIONS = 1_000
 """Of one check run: twenty requests, a quarter of what GitHub lets an app write in a minute. The rest is counted."""
 
 
-def check_run(report: Report, downgrades: Sequence[str] = ()) -> CheckRun:
-    """The check run of the reviewed commit: new and open findings as annotations, the gravest `MAX_ANNOTATIONS`."""
+def check_run(report: Report, downgrades: Sequence[str] = (), at_lines: Collection[str] = ()) -> CheckRun:
+    """The check run of the reviewed commit: new and open findings as annotations, the gravest `MAX_ANNOTATIONS`.
+
+    Not those that have a comment at their lines (`at_lines`, identities).
+    """
     deleted = {file.path for file in report.summary.change.files if file.change_type == "deleted"}
-    shown = words.worst_first(report.round.shown, report.summary)
-    made = [each for finding in shown if finding.path not in deleted and (each := annotation(finding, report))]
-    if len(made) > MAX_ANNOTATIONS:
+    shown = [one for one in words.worst_first(report.round.shown, report.summary) if identity(one) not in at_lines]
+    able = [(one, each) for one in shown if one.path not in deleted and (each := annotation(one, report))]
+    made = able[:MAX_ANNOTATIONS]
+    if len(made) < len(able):
         said = f"Of {len(shown):,} findings, {MAX_ANNOTATIONS:,} are annotations: the gravest first."
         downgrades = (*downgrades, said)
+    parts = comment.check_summary(report, downgrades, {*at_lines, *(identity(one) for one, _ in able)})
     return CheckRun(
         title=title(report),
-        summary=fit(comment.blocks(report, downgrades), MAX_TEXT, _missing),
+        summary=fit(parts, MAX_TEXT, _missing),
         text="",
         conclusion=conclusion(report),
-        annotations=tuple(made[:MAX_ANNOTATIONS]),
+        annotations=tuple(each for _, each in made),
     )
 
 
@@ -96,8 +101,8 @@ def _missing(what: str, number: int) -> str:
 FINDING_MARKER = "<!-- vibe-gate:finding "
 """Begins the first line of a comment of ours about a finding; its fingerprint follows."""
 
-MAX_COMMENTS = 50
-"""Comments of one review, the gravest first: more bury a pull request, and all are in the summary comment."""
+MAX_COMMENTS = 10
+"""New findings that get comments at their lines: more bury a pull request, so then all are annotations."""
 
 MAX_LINES = 100
 """Lines that one comment may span; a longer place is marked at its first lines."""
@@ -107,10 +112,10 @@ _FIXED = "**Fixed** at "
 
 
 def review_comments(report: Report, anchors: Anchors) -> tuple[LineComment, ...]:
-    """The new findings that stand at lines of the diff, `MAX_COMMENTS` at most; what somebody let pass is left out."""
+    """The new findings that stand at lines of the diff; what somebody let pass is left out."""
     ordered = words.worst_first(report.round.new, report.summary)
     made = (_comment(finding, report, anchors) for finding in ordered if not words.waiver(finding))
-    return tuple([comment for comment in made if comment is not None][:MAX_COMMENTS])
+    return tuple(comment for comment in made if comment is not None)
 
 
 def finding_of(body: str) -> str:
@@ -172,27 +177,25 @@ OF_EACH = 10
 _COMMANDS = {"failure": "error", "warning": "warning", "notice": "notice"}
 
 
-def commands(report: Report, token: str, downgrades: Sequence[str] = ()) -> str:
-    """A command for the verdict and for each of the gravest findings, then all of them as plain lines.
+def commands(report: Report, token: str, downgrades: Sequence[str] = (), at_lines: Collection[str] = ()) -> str:
+    """A command for the verdict and for the gravest findings that stand nowhere at their lines, then the downgrades.
 
-    `token` is unguessable; between two lines with it the runner obeys nothing.
+    `at_lines`: identities of the others. `token` is unguessable; between two lines with it the runner obeys nothing.
     """
     summary = report.summary
     level = "notice" if summary.exit_code == PASS else "error" if report.blocks else "warning"
     lines = [_command(level, title(report), {"title": "vibe-gate"})]
     left = Counter(dict.fromkeys(_COMMANDS.values(), OF_EACH))
     left[level] -= 1
-    told = words.worst_first(report.round.shown, summary)
-    for finding in told:
+    for finding in words.worst_first(report.round.shown, summary):
         name = _COMMANDS[finding.level]
-        if left[name] > 0 and finding.path:
+        if left[name] > 0 and finding.path and identity(finding) not in at_lines:
             left[name] -= 1
             line, end = (0, 0) if words.is_removed(finding) else (finding.line, finding.end_line)
             shown = {"file": _file(finding.path), "line": str(line or ""), "endLine": str(end or "")}
             shown["title"] = safe(finding.criterion)
             lines.append(_command(name, safe(finding.message), shown))
-    plain = map(words.one_line, told)
-    return "\n".join(lines) + "\n" + stopped("\n".join(safe(line) for line in [*downgrades, *plain]), token)
+    return "\n".join(lines) + "\n" + stopped("\n".join(map(safe, downgrades)), token)
 
 
 def stopped(text: str, token: str) -> str:

@@ -6,7 +6,7 @@ In sight: the verdict, why, what to do next, the findings. Everything else is in
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import get_args
 
 from vibe_gate import __version__
@@ -37,6 +37,9 @@ MAX_POLICY_DIFF = 6_000
 
 MAX_REASONS = 10
 """Reasons why something was not judged."""
+
+MAX_EQUAL = 5
+"""Equal findings whose place is linked."""
 
 MAX_PLACES = 10
 """Places that share a reason or a message and are named one by one; summary.json has all."""
@@ -134,30 +137,37 @@ def _criterion(one: CriterionResult) -> tuple[str, str, str]:
     return code(one.id, 64) + (" (must)" if one.must else ""), outcome, prose(one.reason, 280)
 
 
-def findings(report: Report, *, held: bool = False) -> Iterator[Block]:
-    """The findings of this round, the gravest first, each with its place.
+def findings(report: Report, *, held: bool = False, but: Collection[str] = ()) -> Iterator[Block]:
+    """The findings of this round, the gravest first, each with its place; equal ones as one item.
 
-    `held`: those too that are otherwise only counted.
+    `held`: those too that are otherwise only counted; `but`: without those of these identities.
     """
     told = report.round
     groups = (("New findings", told.new), ("Still open", told.open), ("Held back", told.held if held else ()))
     for title, group in groups:
-        if title == "New findings" and told.number == 1:
-            title = "Findings"
-        for index, finding in enumerate(words.worst_first(group, report.summary)):
-            head = f"#### {title} ({len(group):,})\n\n" if index == 0 else ""
-            rank = 2 if finding.level == "failure" else 3
-            yield Block(head + item(finding, report), rank, "findings")
+        title = "Findings" if title == "New findings" and told.number == 1 else title
+        kept = [finding for finding in group if identity(finding) not in but]
+        alike: dict[object, list[Finding]] = {}
+        for finding in words.worst_first(kept, report.summary):
+            against = words.counterexample(finding, report.summary)
+            back = identity(finding) in told.back
+            alike.setdefault((finding.level, finding.criterion, finding.message, against, back), []).append(finding)
+        for index, equal in enumerate(alike.values()):
+            head = f"#### {title} ({len(kept):,})\n\n" if index == 0 else ""
+            rank = 2 if equal[0].level == "failure" else 3
+            yield Block(head + item(equal, report), rank, "findings", len(equal))
 
 
-def item(finding: Finding, report: Report) -> str:
-    """One finding as an item of a list."""
+def item(equal: Sequence[Finding], report: Report) -> str:
+    """Equal findings as an item of a list: their places, and the fingerprint of a single one."""
+    finding = equal[0]
     back = " (back)" if identity(finding) in report.round.back else ""
-    name = f", {code(finding.fingerprint[: words.SHORT_FINGERPRINT])}" if finding.fingerprint else ""
-    asked = f"({code(finding.criterion, 64)}{name})"
+    name = code(finding.fingerprint[: words.SHORT_FINGERPRINT]) if len(equal) == 1 else counted(len(equal), "finding")
+    asked = f"({code(finding.criterion, 64)}{', ' + name if name else ''})"
     waived = words.waiver(finding)
     said = prose(finding.message.removeprefix(f"{waived} | ")) + (f" Accepted: {prose(waived)}." if waived else "")
-    told = f"- **{finding.level}**{back} {_where(finding, report.links)}: {said} {asked}"
+    places = _first([_where(each, report.links) for each in equal], MAX_EQUAL)
+    told = f"- **{finding.level}**{back} {places}: {said} {asked}"
     against = words.counterexample(finding, report.summary)
     if against:
         told += f"\n  Counterexample: {prose(against, 500)}"
@@ -321,17 +331,21 @@ def state_of(body: str) -> RoundState | None:
 
 def blocks(report: Report, downgrades: Sequence[str], *, held: bool = False) -> list[Block]:
     """All parts of a document in their order; `held`: findings too that are otherwise only counted."""
-    summary, lost = report.summary, f"Not everything was posted ({len(downgrades)})"
-    return [
-        opening(report),
-        *findings(report, held=held),
-        *fixed(report),
-        Block(fold(lost, _list(downgrades)) if downgrades else "", 0),
-        *criteria(summary),
-        *policy(summary),
-        *unreviewed(summary),
-        details(report),
-    ]
+    summary = report.summary
+    said = [*findings(report, held=held), *fixed(report), _lost(downgrades)]
+    facts = [*criteria(summary), *policy(summary), *unreviewed(summary), details(report)]
+    return [opening(report), *said, *facts]
+
+
+def check_summary(report: Report, downgrades: Sequence[str], but: Collection[str]) -> list[Block]:
+    """The parts of a check run's summary: what stands at lines (`but`, identities) and diffs are not said again."""
+    said = [*findings(report, but=but), _lost(downgrades)]
+    return [opening(report), *said, *criteria(report.summary), *unreviewed(report.summary), details(report)]
+
+
+def _lost(downgrades: Sequence[str]) -> Block:
+    title = f"Not everything was posted ({len(downgrades)})"
+    return Block(fold(title, _list(downgrades)) if downgrades else "", 0)
 
 
 def _missing(report: Report, what: str, number: int) -> str:

@@ -142,12 +142,13 @@ class Block:
     """A part of a document that stands or is left out as a whole; its fences and folds are closed.
 
     `rank`: how soon it is left out (0 last). `what`: what it is, in the plural, for the sentence that counts what
-    was left out.
+    was left out; `number` of these it has.
     """
 
     text: str
     rank: int = 0
     what: str = "parts"
+    number: int = 1
 
 
 def fit(blocks: Sequence[Block], limit: int, say: Callable[[str, int], str]) -> str:
@@ -161,7 +162,9 @@ def fit(blocks: Sequence[Block], limit: int, say: Callable[[str, int], str]) -> 
     kept = set(range(len(blocks)))
     if sum(sizes) > limit:
         kept = _kept(blocks, sizes, limit - _NOTE * len({block.what for block in blocks}))
-    missing = Counter(block.what for index, block in enumerate(blocks) if index not in kept)
+    missing: Counter[str] = Counter()
+    for index, block in enumerate(blocks):
+        missing[block.what] += 0 if index in kept else block.number
     said: set[str] = set()
     parts = []
     for index, block in enumerate(blocks):

@@ -56,6 +56,8 @@ class Posted:
     downgrades: list[str] = field(default_factory=list)
     comment_url: str = ""
     check_run_url: str = ""
+    at_lines: frozenset[str] = frozenset()
+    """Identities of findings that have a comment at their lines."""
 
 
 def post(posting: Posting, forge: Forge | None, report: Report) -> Posted:
@@ -83,7 +85,8 @@ class _Telling:
             self._posted.downgrades.append(stale)
         elif number is not None:
             self._read_round(number)
-            if self._posting.review_comments or self._posting.suggestions:
+            told = self._posted.report.round
+            if self._posting.suggestions or (self._posting.review_comments and (told.shown or told.fixed)):
                 self._lines(number)
         if self._posting.check_run:
             self._check()
@@ -149,22 +152,22 @@ class _Telling:
         wanted = [one for one in self._posting.suggestions if one.fingerprint not in said]
         if self._posting.review_comments:
             wanted = [*self._about_findings([one for one in ours if finding_of(one.body)]), *wanted]
-        if not wanted:
-            return
-        try:
-            self._forge.review(number, self._posting.head, tuple(wanted))
-        except ForgeError as error:
-            self._downgrade("The comments at lines were refused, so their findings stand here only", error)
+        if wanted:
+            try:
+                self._forge.review(number, self._posting.head, tuple(wanted))
+            except ForgeError as error:
+                self._downgrade("The comments at lines were refused, so their findings stand here only", error)
+                wanted = []
+        self._posted.at_lines |= {one.fingerprint for one in wanted}
 
     def _about_findings(self, own: list[Comment]) -> list[LineComment]:
         """The new comments; those that stand are marked where their finding is fixed."""
         self._mark_fixed([(one.id, one.body) for one in own])
         said = {finding_of(one.body) for one in own if not is_fixed(one.body)}
+        self._posted.at_lines |= said
         report = self._posted.report
         wanted = [one for one in review_comments(report, report.anchors) if one.fingerprint not in said]
-        if len(wanted) == MAX_COMMENTS < len(report.round.new):
-            self._posted.downgrades.append(f"Only {MAX_COMMENTS} of the new findings got a comment at their lines.")
-        return wanted
+        return wanted if len(wanted) <= MAX_COMMENTS else []
 
     def _mark_fixed(self, own: list[tuple[int, str]]) -> None:
         report = self._posted.report
@@ -183,7 +186,7 @@ class _Telling:
     def _check(self) -> None:
         report = self._posted.report
         name = f"{CHECK_NAME} ({report.name})" if report.name else CHECK_NAME
-        made = check_run(report, tuple(self._posted.downgrades))
+        made = check_run(report, tuple(self._posted.downgrades), self._posted.at_lines)
         address = report.links.run_url if report.links else ""
         try:
             done = self._forge.check_run(self._posting.head, name, made, details_url=address)

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from vibe_gate.domain.change import FileDiff, Hunk
 from vibe_gate.domain.escape import counted
 from vibe_gate.forge import LineComment
-from vibe_gate.report.annotations import MAX_COMMENTS, MAX_LINES
+from vibe_gate.report.annotations import MAX_LINES
 from vibe_gate.report.markdown import fence
 from vibe_gate.report.report import Anchors
+
+MAX_SUGGESTIONS = 50
+"""Of one review: more bury a pull request, and the patch has all."""
 
 MAX_SUGGESTION = 20_000
 """Characters of one suggestion: a third of what a comment may have; nobody looks through more before committing it."""
@@ -30,7 +33,7 @@ class Suggestions:
 
 
 def suggestions(files: tuple[FileDiff, ...], steering: Collection[str], anchors: Anchors, rest: str) -> Suggestions:
-    """A comment for each hunk of text that lies in one hunk of the pull request, `MAX_COMMENTS` at most.
+    """A comment for each hunk of text that lies in one hunk of the pull request, `MAX_SUGGESTIONS` at most.
 
     `files`: what agents changed in the reviewed files. None for a file of `steering` (shown paths), which decides about
     a gate or steers agents: people write those. `rest` says where all of it is, behind "all of it ".
@@ -39,7 +42,7 @@ def suggestions(files: tuple[FileDiff, ...], steering: Collection[str], anchors:
         return Suggestions()
     hunks = [(file, hunk) for file in files for hunk in file.hunks]
     made = [each for file, hunk in hunks if file.shown_path not in steering and (each := _comment(file, hunk, anchors))]
-    made = made[:MAX_COMMENTS]
+    made = made[:MAX_SUGGESTIONS]
     changes = max(len(hunks), len(files))
     said = f"{len(made)} of {counted(changes, 'change')} by agents can be committed as suggested; all of it {rest}."
     if steering:

@@ -36,6 +36,7 @@ from vibe_gate.report.formats import sarif
 from vibe_gate.report.html import page, verdict_page
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Anchors, Links, Report
+from vibe_gate.report.round import identity
 from vibe_gate.report.suggestions import Suggestions, suggestions
 from vibe_gate.review import Review, ReviewRequest, review
 from vibe_gate.store import STORE, Bundles, read_bundle
@@ -247,7 +248,8 @@ def _commands(posted: Posted) -> str:
     """Workflow commands if no check run can show findings at their lines, and each downgrade as a warning."""
     if posted.check_run_url and not posted.downgrades:
         return ""
-    return commands(posted.report, f"vibe-gate-{secrets.token_hex(16)}", tuple(posted.downgrades))
+    shown = map(identity, posted.report.round.shown) if posted.check_run_url else posted.at_lines
+    return commands(posted.report, f"vibe-gate-{secrets.token_hex(16)}", tuple(posted.downgrades), frozenset(shown))
 
 
 def _outputs(job: _Job, posted: Posted, report: Path) -> None:

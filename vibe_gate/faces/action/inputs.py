@@ -61,7 +61,7 @@ class Inputs(BaseModel):
     max_cost_usd: float | None = Field(None, gt=0, allow_inf_nan=False)
     comment: bool = True
     check_run: bool = True
-    review_comments: bool = False
+    review_comments: bool = True
     sarif: Annotated[str, AfterValidator(_file)] = ""
     artifact: Kept = "summary"
 
