@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from vibe_gate.git.libgit2 import Merging
 
 MAX_HUNK_BYTES = 1_000_000  # a binary side above this is for machines: no model and no person reads it line by line
-PAIRS_AT_ONCE = 100  # of trees: their patches are in memory together
 MAX_BYTES_READ_AT_ONCE = 8_000_000  # of contents that are in memory together; a larger one is alone
 
 RENAMES = ("-M", "-l0")
@@ -108,19 +107,15 @@ def compare(objects: Objects, pairs: Sequence[Trees]) -> dict[Trees, Diff]:
     """
     diffs = dict.fromkeys(pairs, Diff())
     differing = [pair for pair in diffs if pair.before != pair.after]
-    for start in range(0, len(differing), PAIRS_AT_ONCE):
-        diffs |= _compare(objects, differing[start : start + PAIRS_AT_ONCE])
-    return diffs
-
-
-def _compare(objects: Objects, pairs: Sequence[Trees]) -> dict[Trees, Diff]:
-    asked = "".join(f"{pair.before} {pair.after}\n" for pair in pairs)
+    if not differing:
+        return diffs
+    asked = "".join(f"{pair.before} {pair.after}\n" for pair in differing)
     done = objects.bare.run(*_DIFF, stdin=asked.encode())
     if done.code:
         raise _failure(done)
     output = _Output(done.out)
     listed: dict[Trees, tuple[list[_Row], bytes]] = {}
-    for pair in pairs:
+    for pair in differing:
         if not output.skip_header(pair):
             raise _failure(done)
         listed[pair] = output.rows(), output.patch()
@@ -128,10 +123,9 @@ def _compare(objects: Objects, pairs: Sequence[Trees]) -> dict[Trees, Diff]:
     hashing = objects.bare.start("patch-id", "--stable", reads=True)
     sizes = objects.sizes(side for rows, _ in listed.values() for row in rows for side in row.blobs)
     ids = dict(line.split()[::-1] for line in finish(hashing, numbered).line.split("\n") if line)
-    return {
-        pair: Diff(_files(objects, rows, patch, sizes), patch, ids.get(f"{at:040x}", ""))
-        for at, (pair, (rows, patch)) in enumerate(listed.items())
-    }
+    for at, (pair, (rows, patch)) in enumerate(listed.items()):
+        diffs[pair] = Diff(_files(objects, rows, patch, sizes), patch, ids.get(f"{at:040x}", ""))
+    return diffs
 
 
 class _Row(NamedTuple):

@@ -24,6 +24,7 @@ from vibe_gate.errors import InfrastructureError, IntegrityError, RevisionError
 from vibe_gate.git.program import Program
 
 _ID_BYTES = 20
+_REMEMBERED = 10_000  # commits: their tree, parents and people are asked for one by one
 _ASKED_AT_ONCE = 64  # ids fit into the pipe, so that git reads them all before anybody reads its answers
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
@@ -62,6 +63,7 @@ class Objects:
         self._git = git
         self._reader: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
+        self._commits: dict[str, Object] = {}
 
     def start(self) -> subprocess.Popen[bytes]:
         """Have git ready to be asked for objects; only the first read would wait for it otherwise."""
@@ -95,9 +97,13 @@ class Objects:
 
     def find(self, revision: str) -> Object | None:
         """What a revision names, by git's own grammar; None if it names nothing. It holds no newline."""
+        if known := self._commits.get(revision.removesuffix("^{commit}")):
+            return known
         with self._lock:
             found = _answer(self._ask([revision]), revision)
-        return found and _checked(found)
+        if found and _checked(found).kind == "commit" and len(self._commits) < _REMEMBERED:
+            self._commits[found.id] = found
+        return found
 
     def read_all(self, names: Sequence[str]) -> dict[str, bytes]:
         """Contents by full id, asked for at once: names and contents must fit into memory. Raises what `read` does."""
