@@ -17,7 +17,7 @@ from vibe_gate.agent import Stop, Turn, TurnEnd, TurnProgress, hold
 from vibe_gate.domain.agent import Agent, Isolation
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import RunContext, repeated
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, listed
 from vibe_gate.domain.event import Earlier
 from vibe_gate.domain.gate import Gate, McpServer
 from vibe_gate.domain.rubric import Rubric
@@ -471,8 +471,7 @@ def _refused(node: str, denials: Sequence[Mapping[str, Any]], folder: Path, reda
         given = denial.get("tool_input") or {}
         about = next((str(given[name]) for name in _TARGETS if given.get(name)), "").removeprefix(f"{folder}/")
         calls.append(f"{denial.get('tool_name')} {redact(about)[:SHOWN_CHARACTERS]}".rstrip())
-    names = list(dict.fromkeys(calls))
-    some = ", ".join(names[:SHOWN_REFUSALS]) + (", …" if len(names) > SHOWN_REFUSALS else "")
+    some = listed(dict.fromkeys(calls), SHOWN_REFUSALS)
     return [f"{node}: {counted(len(calls), 'tool call')} refused: {some}."] if calls else []
 
 

@@ -76,8 +76,7 @@ class HookCaptureStatus(SeedModel):
     def lacks(self) -> str:
         """What was not seen, in a few words for people; "" of a complete capture."""
         every = (*(f"no {event}" for event in self.missing_events), *self.warnings)
-        more = f" and {len(every) - MOST_LACKS} more" if len(every) > MOST_LACKS else ""
-        return "" if self.complete else (", ".join(every[:MOST_LACKS]) or "no reason recorded") + more
+        return "" if self.complete else escape.listed(every, MOST_LACKS) or "no reason recorded"
 
 
 class Redacted(SeedModel):

@@ -14,6 +14,7 @@ from pathlib import Path
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import MATCHES, STORE, Match, Provenance, RunEntry
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.escape import listed
 from vibe_gate.domain.event import Graph
 from vibe_gate.errors import IntegrityError, RevisionError, UsageError
 from vibe_gate.faces.cli.output import now
@@ -113,8 +114,7 @@ def named(root: Path, reference: str | None, environ: Mapping[str, str]) -> Name
         matched = "run id" if whole else "run id prefix"
         return Named(entry, matched, foreign=known.foreign(entry.key, entry.run_id))
     if by_id:
-        some = ", ".join(entry.run_id for entry in by_id[:MAX_CANDIDATES])
-        some += ", ..." if len(by_id) > MAX_CANDIDATES else ""
+        some = listed((entry.run_id for entry in by_id), MAX_CANDIDATES)
         raise UsageError(f'"{paths.quote(reference)}" is ambiguous: {len(by_id)} runs match ({some}).')
     by_key = [entry for entry in found if entry.key == reference]
     if by_key:
