@@ -99,7 +99,8 @@ def test_what_others_wrote_stays_text() -> None:
     assert not document.xpath("//img | //@onerror")
     assert "\u202e" not in shown
     assert "\x1b" not in shown
-    assert json.loads(document.get_element_by_id("data").text)["findings"][0]["message"] == HOSTILE
+    data = json.loads(document.get_element_by_id("data").text)
+    assert data["findings"][0]["message"] == data["files"][0]["path"] == HOSTILE
 
 
 def test_a_judged_criterion_shows_its_question() -> None:

@@ -21,7 +21,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.report import words
 from vibe_gate.report.html import document
 from vibe_gate.report.html.markup import Html, joined, table, tag
-from vibe_gate.report.html.view import View, view
+from vibe_gate.report.html.view import View, verdict_view, view
 from vibe_gate.store import RunResult
 
 _HERE = Path(__file__).parent
@@ -34,7 +34,7 @@ async def page(result: RunResult) -> str:
 
 def verdict_page(summary: Summary) -> str:
     """The page of a verdict alone: without contents, conversations and events."""
-    return _page(View(summary))
+    return _page(verdict_view(summary))
 
 
 @dataclass(frozen=True, slots=True)

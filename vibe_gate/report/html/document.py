@@ -272,7 +272,13 @@ def _name(file: FileView) -> str:
 def _activity(view: View) -> Iterator[Html]:
     yield tag("h2", "Turns of agents and judges")
     if not view.turns:
-        yield tag("p", "No agent and no judge was asked.", class_="none")
+        alone = not view.graph.run_id
+        why = (
+            "This page holds the verdict alone; the bundle has the rest."
+            if alone
+            else "No agent and no judge was asked."
+        )
+        yield tag("p", why, class_="none")
         return
     heads = ("Turn", "Agent", "Model", "Ended", "Tool calls", "Tokens in", "Tokens out", "Cost")
     yield table(heads, (_turn(turn) for turn in view.turns), class_="turns")

@@ -145,6 +145,16 @@ class _Contents:
         return content.sha256, ""
 
 
+def verdict_view(summary: Summary) -> View:
+    """A verdict alone: its files are named, without contents."""
+    why = "This page holds the verdict alone; the bundle has the contents."
+    files = [
+        FileView(each.path, each.old_path, each.change_type, each.added, each.deleted, each.binary, None, None, why, [])
+        for each in summary.change.files[:MAX_FILES]
+    ]
+    return View(summary, files=files)
+
+
 async def view(result: RunResult) -> View:
     """The run of a bundle. StorageError and IntegrityError as of `RunResult`."""
     contents = _Contents()

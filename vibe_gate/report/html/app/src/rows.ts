@@ -134,5 +134,7 @@ export function emphasis(line: string, partner: string): [start: number, end: nu
   while (start < most && line[start] === partner[start]) start++;
   let tail = 0;
   while (tail < most - start && line.at(-1 - tail) === partner.at(-1 - tail)) tail++;
-  return (start + tail) * 3 < most || start + tail === line.length ? null : [start, line.length - tail];
+  // Blanks alone say nothing.
+  const shared = (line.slice(0, start) + line.slice(line.length - tail)).trim().length;
+  return shared * 3 < most || start + tail === line.length ? null : [start, line.length - tail];
 }

@@ -49,7 +49,8 @@ async function* searchables(data: Data): AsyncGenerator<Searchable> {
   }
   for (const row of document.querySelectorAll<HTMLTableRowElement>("tr[data-c]")) {
     const name = row.dataset.c ?? "";
-    yield { group: "Criteria", name, text: row.cells[2]?.textContent ?? "", place: { kind: "criterion", name, vote: 0 } };
+    const said = [row.cells[2]?.firstChild, ...row.querySelectorAll(".vote p, .vote pre")].map((each) => each?.textContent ?? "");
+    yield { group: "Criteria", name, text: said.join(" "), place: { kind: "criterion", name, vote: 0 } };
   }
   for (const [turn, files] of [["", data.files] as const, ...data.turns.map((each) => [each.id, each.files] as const)]) {
     for (const file of files) {

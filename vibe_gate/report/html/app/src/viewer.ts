@@ -208,7 +208,7 @@ export class Viewer {
     return h("div", { class: `pinned finding ${finding.level}` },
       h("p", {}, h("span", { class: "level" }, finding.level), " ",
         finding.criterion ? h("a", { href: placeHash({ kind: "criterion", name: finding.criterion, vote: 0 }) }, finding.criterion) : null, " ",
-        h("a", { href: finding.id, class: "why" }, "why")),
+        h("a", { href: finding.id, class: "why" }, "why"), " ", finding.line ? h("small", {}, `line ${finding.line}`) : null),
       h("p", {}, finding.message));
   }
 }

@@ -43,6 +43,6 @@ test("what differs between two lines is marked if enough of them is the same", (
   assert.deepEqual(emphasis("return total", "return total + tax"), null);
   assert.deepEqual(emphasis("return total + tax", "return total"), [12, 18]);
   assert.deepEqual(emphasis("send(bank, 3)", "send(post, 3)"), [5, 9]);
-  assert.deepEqual(emphasis("aaa", "bbb"), null);
+  assert.deepEqual([emphasis("aaa", "bbb"), emphasis("        try:", "        return x")], [null, null]);
   assert.deepEqual(emphasis("x".repeat(600), "x".repeat(601)), null);
 });
