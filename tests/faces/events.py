@@ -55,7 +55,8 @@ def issue_comment(comment: int, said: str, number: int = 7) -> dict[str, Any]:
     user = {"login": "octocat", "type": "User", "site_admin": True}
     said_by = {"user": user, "author_association": "OWNER"}
     told = {"id": comment, "body": said, **said_by}
-    return {"action": "created", "repository": repository(), "issue": {"number": number}, "comment": told}
+    return {"action": "created", "repository": repository(), "issue": {"number": number, "pull_request": {"url": ""}},
+            "comment": told}  # fmt: skip
 
 
 def runner(folder: Path, name: str, event: object, environ: Mapping[str, str], **more: str) -> dict[str, str]:

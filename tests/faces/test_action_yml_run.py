@@ -16,10 +16,12 @@ import pytest
 from acting import Job, Runner, example, shorten, wheel
 from answers import answers, fails, passes, said
 from contract.github import LoopbackGitHub, loopback_github
+from faces import events
 from faces.jobs import FORBIDDEN
 from repos import RUBRIC, SWALLOWS, Repo, gated
 from wire import KEY, answering
 
+from vibe_gate.report.comment import state_of
 from vibe_gate.sandbox.launcher import landlock_abi
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a workflow is a dozen processes, and act itself
@@ -198,6 +200,24 @@ def test_a_fork_is_never_green_and_its_second_workflow_posts_what_the_first_uplo
         (comment,) = github.comments
         assert "NOT REVIEWED" in comment.body
         assert "claims" in comment.body
+
+
+def test_a_writers_override_in_a_comment_runs_the_gate_again_without_a_checkout_or_a_key(runner, tmp_path, environ):
+    project = proposed(tmp_path, environ, rubric=FORBIDDEN, **{"src/load.py": "# TODO\n"})
+    with loopback_github() as github:
+        github.permissions.update(bob="write")
+        pull_on(github, project)
+        assert reviewed(runner, project, github, "simple.yml").code == 1
+        run = github.add_actions_run(project.head, 1)
+        state = state_of(github.comments[0].body)
+        asked = github.add_comment(7, "bob", f"/vibe-gate override {state.findings[0].fingerprint[:8]} known")
+        for body, again in (("thanks for /vibe-gate", 0), (asked.body, 1)):
+            payload = events.issue_comment(asked.id, body)
+            job = reviewed(runner, project, github, "commands.yml", event="issue_comment", payload=payload)
+            assert (job.code, run.again) == (0, again), job.log
+        assert {use["key"][:23] for use in job.given("restore")} == {"vibe-gate-checks-Linux-"}
+        assert len(job.given("upload-artifact")) == 1  # of the review
+        assert reviewed(runner, project, github, "simple.yml").code == 0
 
 
 def posted(runner: Runner, project: Project, github: LoopbackGitHub) -> Job:
