@@ -21,7 +21,7 @@ from vibe_gate import __version__
 from vibe_gate.checks import CheckResults, conduct, run_checks
 from vibe_gate.checks.conduct import Conduct
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import Change, FileVersion, Side
+from vibe_gate.domain.change import Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Budget, Gate, Waivers
@@ -54,11 +54,13 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """The outcome. `notes` are sentences for people; `summary.exit_code` is the process's; `gate` was in force."""
+    """The outcome. `notes` are sentences for people; `summary.exit_code` is the process's; `gate` was in force;
+    `repairs` are what checks would write, as differences from the reviewed files."""
 
     summary: Summary
     notes: tuple[str, ...] = ()
     gate: Gate | None = None
+    repairs: tuple[FileDiff, ...] = ()
 
 
 async def review(
@@ -214,7 +216,14 @@ async def gate_stage(
         progress("checks", f"{counted(len(change.files), 'file')}, {counted(checked, 'check')}")
         acted = cache(partial(_conduct, subject, repository, run))
         checks = run_checks(
-            subject.rubrics, change, gate.file.policy.block, repository, run, subject.checks_node, acted
+            subject.rubrics,
+            change,
+            gate.file.policy.block,
+            repository,
+            run,
+            subject.checks_node,
+            acted,
+            request.suggest,
         )
         impact = trust.policy_impact(change, gate, run.environ, repository.read)
         waivers = trust.waivers(run.state, gate, run.environ, run.clock().date(), request.accepted)
@@ -252,7 +261,8 @@ def _concluded(judged: GateResult, repository: Repository, run: RunContext) -> R
     expired = judged.waivers.remarks(summary.findings, [file.path for file in change.files])
     told = assemble.notes(run, judged.answers, judged.checks, verdict)
     notes = (*repository.remarks, *told, *expired, captured_note(run), issuer.note)
-    return Review(summary, tuple(run.redactor.text(note) for note in notes if note), judged.subject.gate)
+    said = tuple(run.redactor.text(note) for note in notes if note)
+    return Review(summary, said, judged.subject.gate, judged.checks.repairs)
 
 
 def captured_note(run: RunContext) -> str:

@@ -27,6 +27,7 @@ def ask(
     run_command: Callable[[tuple[str, ...], float, Side], CommandRun] = _no_command,
     redact: Callable[[str], str] = str,
     conduct: Sequence[Conduct] = (),
+    suggest: bool = False,
     **options: object,
 ) -> CheckResult:
     """The check's answer (`only`: the criterion's own paths); what every answer promises is asserted on the way."""
@@ -38,7 +39,7 @@ def ask(
     result = run_check(
         CheckInput(
             change=change(*files), criterion=criterion, read=read, run_command=run_command,
-            policy=policy, redact=redact, conduct=lambda: tuple(conduct),
+            policy=policy, redact=redact, conduct=lambda: tuple(conduct), suggest=suggest,
         )
     )  # fmt: skip
     assert 0 < len(result.reason) <= 280

@@ -543,3 +543,53 @@ def test_what_a_workflows_agents_changed_is_suggested_once_at_its_lines_or_in_th
     assert "1 of 3 changes by agents can be committed as suggested; all of it is made.patch" in made.ours[0]
     assert "Look at CLAUDE.md" in made.ours[0]
     assert Path(made.outputs["artifact-path"], "made.patch").is_file()
+
+
+CHECKED = """\
+schema = 1
+id = "quality"
+[[criterion]]
+id = "plain"
+kind = "check"
+check = "no-invisible-unicode"
+[[criterion]]
+id = "formatted"
+kind = "check"
+command = ["python3", "fmt.py", "--check"]
+options = { fix = "python3 fmt.py" }
+must = true
+"""
+FORMATTER = """\
+import sys
+for name in ("src/a.py", "src/old.py"):
+    text = open(name).read()
+    better = text.replace("=1", " = 1").replace("\\\\n\\\\n\\\\n", "\\\\n\\\\n")
+    if "--check" not in sys.argv:
+        open(name, "w").write(better)
+    elif better != text:
+        sys.exit(f"would reformat {name}")
+"""
+SUGGESTED = re.compile(r"```suggestion\n(.*?)```", re.DOTALL)
+
+
+def test_what_checks_would_write_is_suggested_once_and_is_right_when_committed(tmp_path, environ, github):
+    made = project(tmp_path, environ, github, CHECKED)
+    made.origin.commit("Formatter", **{"fmt.py": FORMATTER, "src/old.py": "y=1\n"})
+    ugly = "x=1\n\n\n\nname = 'a\u200bb'\nz=1\n"
+    head = made.branch("topic", **{"src/a.py": ugly})
+    made.pull(head)
+    for findings in ("true", "true", "false"):
+        assert made.review_pull(head, VIBE_GATE_INPUT_REVIEW_COMMENTS=findings).code == 1
+    comments = github.review_comments
+    assert {one.path for one in comments} == {"src/a.py"}, "the change does not touch the other file"
+    lines = ugly.splitlines(keepends=True)
+    for one in sorted(comments, key=lambda one: -one.line):
+        (text,) = SUGGESTED.findall(one.body)
+        lines[(one.start_line or one.line) - 1 : one.line] = [text]
+    assert "".join(lines) == "x = 1\n\n\nname = 'ab'\nz = 1\n"
+    (about,) = [one for one in comments if "zero-width character" in one.body]
+    assert about.body.count("<!-- vibe-gate:") == 2, "the finding and what is suggested are one comment"
+    fixed = made.push("topic", **{"src/a.py": "".join(lines), "src/old.py": "y = 1\n"})
+    made.pull(fixed)
+    assert made.review_pull(fixed).code == 0
+    assert len(github.review_comments) == len(comments)

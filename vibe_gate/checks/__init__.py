@@ -22,7 +22,7 @@ from vibe_gate.checks.contract import (
     NoOptions,
     not_applicable,
 )
-from vibe_gate.domain.change import Change, Side
+from vibe_gate.domain.change import Change, FileDiff, Side
 from vibe_gate.domain.context import CHECKS_NODE, RunContext
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, Finding, short, whole_change
@@ -97,11 +97,12 @@ _NO_WALL = "Commands ran code of the change without a whole wall around it"
 
 
 class CheckResults(NamedTuple):
-    """Results by (rubric id, criterion id), what they point at, and sentences for people."""
+    """Results by (rubric id, criterion id), what they point at, sentences for people, and what checks would write."""
 
     results: dict[tuple[str, str], CriterionResult]
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
+    repairs: tuple[FileDiff, ...] = ()
 
 
 def run_checks(
@@ -112,13 +113,14 @@ def run_checks(
     run: RunContext,
     node: str = CHECKS_NODE,
     acted: Callable[[], Sequence[conduct.Conduct]] = tuple,
+    suggest: bool = False,
 ) -> CheckResults:
     """Every check of the rubrics; the same question in two rubrics is worked out once.
 
     A check that the deadline leaves no time is an error; one that has begun may end later.
 
     `policy` holds the globs of the gate's block list; `node` is that of the checks in the run's graph.
-    `acted` gives what agents did; it is asked only if a check wants to know.
+    `acted` gives what agents did; it is asked only if a check wants to know. `suggest` as of CheckInput.
     """
     known: dict[str, CheckResult] = {}
     results: dict[tuple[str, str], CriterionResult] = {}
@@ -137,6 +139,7 @@ def run_checks(
                     policy=policy,
                     redact=run.redactor.text,
                     conduct=acted,
+                    suggest=suggest,
                 )
                 known[question] = run_check(input) if run.deadline.left() else _TOO_LATE
             results[rubric.id, criterion.id] = _result(criterion, known[question])
@@ -148,7 +151,8 @@ def run_checks(
     failed = {one.id: one for one in results.values() if one.outcome == "fail" and one.id not in named}
     findings += [whole_change(one) for one in failed.values()]
     pointed_at = {finding.criterion for finding in findings if finding.path}
-    return CheckResults(results, tuple(findings), tuple(commands.notes(results.values(), pointed_at)))
+    repairs = tuple(repair for answer in known.values() for repair in answer.repairs)
+    return CheckResults(results, tuple(findings), tuple(commands.notes(results.values(), pointed_at)), repairs)
 
 
 class _Commands:
@@ -176,11 +180,13 @@ class _Commands:
                 unix_sockets=criterion.options.get("unix_sockets") is True,
             )
             changed, files = tuple(exported.changed()), frozenset(exported.files)
+            own = [name for name in changed if self._change.file(name)]
+            contents = {name: now for name in own if (now := exported.content(name)) is not None}
         output = self._run.redactor.text(ended.output.replace(f"{root}/", ""))
         if ended.lacks:
             self.lacks[ended.lacks] = None
         self._keep(criterion, argv, output, ended.exit_code, side)
-        return CommandRun(ended.exit_code, output, ended.failure, changed, files, ended.dropped)
+        return CommandRun(ended.exit_code, output, ended.failure, changed, files, ended.dropped, contents)
 
     def _keep(self, criterion: Criterion, argv: tuple[str, ...], output: str, code: int | None, side: Side) -> None:
         how = "did not finish" if code is None else f"exit code {code}"

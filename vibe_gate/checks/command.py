@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from pydantic import Field
 
+from vibe_gate.checks import repairs
 from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
     CheckInput,
@@ -35,6 +36,7 @@ from vibe_gate.domain.escape import expression, listed
 from vibe_gate.domain.model import Model
 
 DEFAULT_TIMEOUT_S = 300.0
+_SHELL = frozenset(("&&", "||", ";", "|", ">", ">>", "<", "&"))
 MAX_LINE = 9_999_999
 """What is not a line of any file counts as no line: formats that know JSON's numbers also know 1e999."""
 
@@ -48,7 +50,7 @@ class CommandOptions(Model):
     unix_sockets: bool = Field(default=False, description="whether it may open Unix sockets")
     output: OutputForm = Field(default="auto", description="the form in which it speaks about lines")
     new_only: bool = Field(default=False, description="whether a failure that the tree before has, too, passes")
-    fix: str = Field(default="", description="the command that repairs, shown to people")
+    fix: str = Field(default="", description="the command that repairs: shown, and suggested at a pull request")
 
 
 class Remark(NamedTuple):
@@ -61,6 +63,32 @@ class Remark(NamedTuple):
 
 def command(input: CheckInput, options: CommandOptions, files: Files) -> CheckResult:
     """The command exits with 0 and changes no file. One that could not run or did not finish is an error."""
+    result = _command(input, options, files)
+    if result.outcome != "fail" or not options.fix or not input.suggest:
+        return result
+    return result._replace(repairs=tuple(_fixed(input, options, files)))
+
+
+def _fixed(input: CheckInput, options: CommandOptions, files: Files) -> Iterator[FileDiff]:
+    """What `fix` makes of files of the change in an export of its own; nothing if it needs a shell."""
+    try:
+        argv = tuple(shlex.split(options.fix))
+    except ValueError:
+        return
+    if not argv or _SHELL & set(argv):
+        return
+    contents = input.run_command(argv, options.timeout_s, "after").contents
+    for file in files:
+        after = contents.get(file.path)
+        if file.after is None or after is None:
+            continue
+        text = after.decode("utf-8", "replace")
+        repaired = repairs.of_file(file, input.read(file.after), after)
+        if repaired and input.redact(text) == text:  # a redacted line is not what the program wrote
+            yield repaired
+
+
+def _command(input: CheckInput, options: CommandOptions, files: Files) -> CheckResult:
     argv = input.criterion.command
     if not argv:
         return CheckResult("error", 'The check "command" needs a command = ["program", "argument"].')

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, Field
 
+from vibe_gate.checks import repairs
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.model import Model
@@ -27,7 +29,7 @@ class CommandRun(NamedTuple):
 
     `exit_code` is None if it did not finish, and `failure` says why. `output` is its end, without secrets and without
     the export's own path; `dropped` bytes stood before it. `changed` names the files of the tree that it changed or
-    deleted, `files` all of the tree.
+    deleted, `files` all of the tree; `contents` has what it made of changed files of the change.
     """
 
     exit_code: int | None
@@ -36,6 +38,7 @@ class CommandRun(NamedTuple):
     changed: tuple[str, ...] = ()
     files: Collection[str] = ()
     dropped: int = 0
+    contents: Mapping[str, bytes] = MappingProxyType({})
 
 
 class CheckInput(NamedTuple):
@@ -45,7 +48,7 @@ class CheckInput(NamedTuple):
     `run_command(argv, timeout_s, side)` runs in a fresh export of the tree before or after the change. `policy` holds
     the globs of the gate's block list. `redact` takes secrets out of a text that is going to be cut: what a limit
     leaves of one may not be known as a secret any more. `conduct` gives what agents did, in turns that the gate comes
-    after and in captured sessions that wrote files of the change.
+    after and in captured sessions that wrote files of the change. `suggest`: repairs that cost time are wanted, too.
     """
 
     change: Change
@@ -55,6 +58,7 @@ class CheckInput(NamedTuple):
     policy: tuple[str, ...] = ()
     redact: Callable[[str], str] = str
     conduct: Callable[[], Sequence[Conduct]] = tuple
+    suggest: bool = False
 
     def selected(self, excluded: tuple[str, ...]) -> Files:
         """The changed files that the criterion's `paths` select (all without `paths`), without the excluded ones.
@@ -67,11 +71,12 @@ class CheckInput(NamedTuple):
 
 
 class CheckResult(NamedTuple):
-    """A check's answer. `reason` is one sentence of at most 280 characters."""
+    """A check's answer. `reason` is one sentence of at most 280 characters; `repairs` are what it would write."""
 
     outcome: Outcome
     reason: str
     findings: tuple[Finding, ...] = ()
+    repairs: tuple[FileDiff, ...] = ()
 
 
 class NoOptions(Model):
@@ -130,7 +135,7 @@ def sentence(text: str, redact: Callable[[str], str] = str) -> str:
 class Hit(NamedTuple):
     """What a check objects to: at `line` of the file shown as `path` (0: the file, "": the change).
 
-    A `quote` is evidence. `fingerprint` tells hits apart that read alike.
+    A `quote` is evidence. `fingerprint` tells hits apart that read alike. `repair` is what would be right there.
     """
 
     message: str
@@ -139,6 +144,7 @@ class Hit(NamedTuple):
     quote: str = ""
     side: Side = "after"
     fingerprint: str = ""
+    repair: FileDiff | None = None
 
 
 def answer(
@@ -161,7 +167,7 @@ def failed(input: CheckInput, reason: str, hits: Sequence[Hit]) -> CheckResult:
     if len(findings) == MAX_FINDINGS:
         room = MAX_REASON - len(_CUT)
         said = (said if len(said) <= room else said[: room - 1] + "…") + _CUT
-    return CheckResult("fail", said, findings)
+    return CheckResult("fail", said, findings, tuple(hit.repair for hit in hits[:MAX_FINDINGS] if hit.repair))
 
 
 def _finding(input: CheckInput, hit: Hit) -> Finding:
@@ -200,11 +206,16 @@ class AddedLine(NamedTuple):
     file: FileDiff
     number: int
     text: str
+    content: bytes = b""
 
-    def hit(self, message: str, at: int = 0) -> Hit:
+    def hit(self, message: str, at: int = 0, repair: FileDiff | None = None) -> Hit:
         """What stands here is objected to; the evidence begins at the character `at` if it would be cut off else."""
         text = self.text if at < MAX_SHOWN_QUOTE else self.text[at:]
-        return Hit(message, self.file.shown_path, self.number, text)
+        return Hit(message, self.file.shown_path, self.number, text, repair=repair)
+
+    def repaired(self, text: str | None) -> FileDiff | None:
+        """The file with `text` in this line, or without the line (None); None where that cannot be said."""
+        return repairs.of_line(self.file, self.number, self.content, text)
 
 
 class AddedBlock(NamedTuple):
@@ -233,7 +244,7 @@ def added_lines(files: Iterable[FileDiff]) -> Iterator[AddedLine]:
             number = hunk.new_start
             for line in hunk.lines:
                 if line.origin == "+":
-                    yield AddedLine(file, number, text_of(line.content))
+                    yield AddedLine(file, number, text_of(line.content), line.content)
                 if line.origin != "-":
                     number += 1
 

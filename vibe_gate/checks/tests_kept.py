@@ -14,6 +14,7 @@ from pydantic import Field
 
 from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
+    AddedLine,
     CheckInput,
     CheckResult,
     Excluding,
@@ -68,10 +69,11 @@ _METHOD = (
 METHOD_WITHIN = 8
 """Lines after an annotation in which the method's own line is looked for; other annotations stand between."""
 
+_SCRIPTS = ("js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue")
 # Compiled where they are used (`re` keeps them): a change has files of one or two languages.
 _LANGUAGES: dict[str, tuple[str, ...]] = {
     "py": (_PYTHON,),
-    **dict.fromkeys(("js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue"), (_SCRIPT,)),
+    **dict.fromkeys(_SCRIPTS, (_SCRIPT,)),
     "go": (_GO,),
     "rb": (_RUBY,),
     **dict.fromkeys(("php", "swift", "kt", "scala", "groovy"), (_NAMED,)),
@@ -94,7 +96,7 @@ _OFF_JVM = (
 )
 _OFF: dict[str, str] = {
     "py": _OFF_PYTHON,
-    **dict.fromkeys(("js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue"), _OFF_SCRIPT),
+    **dict.fromkeys(_SCRIPTS, _OFF_SCRIPT),
     **dict.fromkeys(("java", "kt", "kts", "scala", "groovy"), _OFF_JVM),
     "go": r"\b[a-zA-Z]\w{0,20}\.(?:Skip|Skipf|SkipNow)\s*\(|//go:build\s+ignore\b",
     "rs": r"#!?\[\s*ignore\b|#!?\[\s*cfg_attr\s*\([^\n]{0,200}\bignore\b",
@@ -162,6 +164,21 @@ def disabling_marker(path: str, line: str) -> str:
 def is_comment(language: str, line: str) -> bool:
     """Whether the whole line is a comment."""
     return line.lstrip().startswith(_COMMENT.get(language, _C_COMMENT))
+
+
+_SWITCH = r"\A[xf](?=it|test|describe|context|specify)|\.(?:skip|only|fixme)\Z"
+"""What switches a test of JavaScript off, or all others: without it `xit(` is `it(` and `it.skip` is `it`."""
+
+
+def _enabled(line: AddedLine, marker: str) -> FileDiff | None:
+    """The file with the test switched on: without a line that is but the marker, or with the call's plain name."""
+    text = line.text.strip()
+    alone = text.startswith((marker, f"@{marker}")) and text.startswith(("@", "#[", "["))
+    if alone and re.fullmatch(r"@[\w.]+(?:\(.*\))?|#?\[.*\]", text) and text.count("(") == text.count(")"):
+        return line.repaired(None)
+    call = re.sub(_SWITCH, "", marker) if extension(line.file.path) in _SCRIPTS else marker
+    plain = line.text.replace(marker, call, 1)
+    return line.repaired(plain) if call != marker and not disabling_marker(line.file.path, plain) else None
 
 
 MAX_TEST_FILE = 5_000_000
@@ -275,7 +292,7 @@ def no_skipped_tests(input: CheckInput, options: SkipOptions, files: Files) -> C
         return not_applicable("No test file was added or changed.")
     allowed = [re.compile(source) for source in options.allow]
     hits = (
-        line.hit(f"Disables a test ({marker}).")
+        line.hit(f"Disables a test ({marker}).", 0, _enabled(line, marker))
         for line in added_lines(tests)
         if (marker := disabling_marker(line.file.path, line.text[:MAX_SCANNED_LINE]))
         and not any(pattern.search(line.text[:MAX_SCANNED_LINE]) for pattern in allowed)

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from hashlib import sha256
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from typing import NamedTuple
 
 from pydantic import Field, StrictBool
@@ -124,10 +124,16 @@ def no_conflict_markers(input: CheckInput, options: Excluding, files: Files) -> 
     """No line that a merge left behind. `=======` counts only beside another marker: it also underlines headings."""
     lines = [line for line in added_lines(files) if line.text[:7] in {"<<<<<<<", ">>>>>>>", "|||||||", "======="}]
     marked = {line.file.path for line in lines if _MARKER.match(line.text)}
-    hits = (
-        line.hit(f"Conflict marker ({line.text[:7]}) left behind.")
+    found = (
+        line
         for line in lines
         if _MARKER.match(line.text) or (line.file.path in marked and line.text.rstrip() == "=======")
+    )
+    by_file = groupby(found, lambda line: line.file.path)
+    hits = (
+        line.hit(f"Conflict marker ({line.text[:7]}) left behind.", 0, line.repaired(None) if stray else None)
+        for _, group in by_file
+        for line, stray in _strays(list(group))
     )
     return answer(
         input,
@@ -135,6 +141,13 @@ def no_conflict_markers(input: CheckInput, options: Excluding, files: Files) -> 
         "No conflict marker in added lines.",
         lambda n, where: f"{counted(n, 'conflict marker')} in {counted(len(where), 'file')}.",
     )
+
+
+def _strays(markers: list[AddedLine]) -> Iterator[tuple[AddedLine, bool]]:
+    """Each marker of a file, and whether it lost its partners: of a whole conflict only people know the right side."""
+    kinds = "".join(line.text[0] for line in markers)
+    whole = {at for found in re.finditer(r"<\|?=>", kinds) for at in range(*found.span())}
+    return ((line, at not in whole) for at, line in enumerate(markers))
 
 
 def forbidden_pattern(input: CheckInput, options: PatternOptions, files: Files) -> CheckResult:
@@ -163,7 +176,11 @@ def forbidden_pattern(input: CheckInput, options: PatternOptions, files: Files) 
 def no_invisible_unicode(input: CheckInput, options: Excluding, files: Files) -> CheckResult:
     """No character that hides or reorders text, in added lines or in the names of files."""
     hits = (
-        line.hit(f"{'Contains' if line.number else 'The name contains'} {_kinds(found)}.", found[0].position)
+        line.hit(
+            f"{'Contains' if line.number else 'The name contains'} {_kinds(found)}.",
+            found[0].position,
+            line.repaired(_without(line.text, found)),
+        )
         for line in chain(_new_names(files), _text_lines(files))
         if (found := invisible(line.text, file_start=line.number == 1))
     )
@@ -173,6 +190,11 @@ def no_invisible_unicode(input: CheckInput, options: Excluding, files: Files) ->
         "No invisible character in added lines or file names.",
         lambda n, where: f"Invisible characters in {counted(n, 'place')} of {counted(len(where), 'file')}.",
     )
+
+
+def _without(text: str, found: list[Invisible]) -> str:
+    hidden = {each.position for each in found}
+    return "".join(char for position, char in enumerate(text) if position not in hidden)
 
 
 def _new_names(files: tuple[FileDiff, ...]) -> Iterator[AddedLine]:

@@ -43,7 +43,8 @@ class ReviewRequest:
     git hook that asks, whose `[hooks.STAGE]` says whether a judge is asked. `message`: what the commit will say.
     `approval` gives, if the change needs one, whose word lets it pass, or None. `accepted`: findings that people let
     pass at the forge. `settled` says just before a judge would be asked why none has to be, or "". `reuse`: take over a
-    pass that somebody who is listed, and is not the author, signed for exactly this question.
+    pass that somebody who is listed, and is not the author, signed for exactly this question. `suggest`: what
+    checks would write in place of what they object to is wanted, though it takes time.
     """
 
     selection: Selection
@@ -62,6 +63,7 @@ class ReviewRequest:
     message: str = ""
     approval: Callable[[], Waiver | None] | None = None
     accepted: tuple[Waiver, ...] = ()
+    suggest: bool = False
     settled: Callable[[], str] | None = None
     reuse: bool = False
 

@@ -24,6 +24,9 @@ from vibe_gate.git.objects import Objects, Tree
 
 _MAX_TARGET = 4095  # bytes; Linux takes no longer path
 _CHUNK = 1 << 20
+MAX_CONTENT = 1 << 20
+"""Bytes of a file that are read back from an export."""
+
 _PLAIN = ("-c", "core.symlinks=false", "-c", "core.protectHFS=true", "-c", "core.protectNTFS=true")
 """Links are written as files with their target, and no name may be `.git` to any system."""
 
@@ -68,6 +71,18 @@ class Export:
                 if path in left and _on_disk(name, descriptor) == left[path]:
                     del left[path]
         return [paths.decode(path) for path in left]
+
+    def content(self, path: str) -> bytes | None:
+        """What stands at a path now; None for what is no plain file, is behind a link or is over `MAX_CONTENT`."""
+        place = self.root.resolve() / path
+        if place.resolve() != place:
+            return None
+        try:
+            with open(os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+                held = file.read(MAX_CONTENT + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+        except OSError:
+            return None
+        return held if held is None or len(held) <= MAX_CONTENT else None
 
     def _same(self) -> bool:
         left = dict(self._written)

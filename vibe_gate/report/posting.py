@@ -19,7 +19,7 @@ from vibe_gate.report.annotations import MAX_COMMENTS, check_run, finding_of, fi
 from vibe_gate.report.comment import comment, marker, state_of
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import RoundState, answered_by, next_round
-from vibe_gate.report.suggestions import suggestion_of
+from vibe_gate.report.suggestions import merged, suggestion_of
 
 CHECK_NAME = "vibe-gate"
 """Of the check run; the thing to require is the job itself, which fails with it."""
@@ -151,7 +151,7 @@ class _Telling:
         said = {suggestion_of(one.body) for one in ours}
         wanted = [one for one in self._posting.suggestions if one.fingerprint not in said]
         if self._posting.review_comments:
-            wanted = [*self._about_findings([one for one in ours if finding_of(one.body)]), *wanted]
+            wanted = merged(self._about_findings([one for one in ours if finding_of(one.body)]), wanted)
         if wanted:
             try:
                 self._forge.review(number, self._posting.head, tuple(wanted))

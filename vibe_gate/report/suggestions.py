@@ -1,11 +1,14 @@
-"""What a workflow's agents changed, as suggested changes at the lines of a pull request. Pure."""
+"""What checks would write, and what a workflow's agents changed, as suggested changes at the lines of a pull request.
+
+Pure.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from vibe_gate.domain.change import FileDiff, Hunk
 from vibe_gate.domain.escape import counted
@@ -21,7 +24,11 @@ MAX_SUGGESTION = 20_000
 """Characters of one suggestion: a third of what a comment may have; nobody looks through more before committing it."""
 
 _MARKER = "<!-- vibe-gate:suggestion "
-_MARKED = re.compile(_MARKER + r"([0-9a-f]{16}) -->\s")
+_MARKED = re.compile(r"(?:<!-- vibe-gate:finding [0-9a-f]{16} -->\s+)?" + _MARKER + r"([0-9a-f]{16}) -->\s")
+"""At the beginning of a comment, or behind the marker of the finding that it is about."""
+
+BY_AGENT = "An agent changed this. Read it before you commit it."
+BY_CHECK = "A check would write this. Read it before you commit it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +47,39 @@ def suggestions(files: tuple[FileDiff, ...], steering: Collection[str], anchors:
     """
     if not files:
         return Suggestions()
-    hunks = [(file, hunk) for file in files for hunk in file.hunks]
-    made = [each for file, hunk in hunks if file.shown_path not in steering and (each := _comment(file, hunk, anchors))]
-    made = made[:MAX_SUGGESTIONS]
-    changes = max(len(hunks), len(files))
+    made = comments(files, steering, anchors, BY_AGENT)
+    changes = max(sum(len(file.hunks) for file in files), len(files))
     said = f"{len(made)} of {counted(changes, 'change')} by agents can be committed as suggested; all of it {rest}."
     if steering:
         said += f" Look at {', '.join(sorted(steering))} there: affects agents, tests or the gate, so not suggested."
-    return Suggestions(tuple(made), said)
+    return Suggestions(made, said)
+
+
+def comments(
+    files: Iterable[FileDiff], steering: Collection[str], anchors: Anchors, lead: str
+) -> tuple[LineComment, ...]:
+    """A comment for each hunk that fits, each once; `lead` says whose it is. See `suggestions`."""
+    hunks = ((file, hunk) for file in files for hunk in file.hunks if file.shown_path not in steering)
+    made = (_comment(file, hunk, anchors, lead) for file, hunk in hunks)
+    once = {one.fingerprint: one for one in made if one is not None}
+    return tuple(once.values())[:MAX_SUGGESTIONS]
+
+
+def merged(about: Sequence[LineComment], suggested: Sequence[LineComment]) -> list[LineComment]:
+    """Comments about findings and suggestions, as one comment where a suggestion is about the lines of one finding."""
+    told = list(about)
+    for one in suggested:
+        first = one.start_line or one.line
+        near = (each for each in told if (each.path, each.side) == (one.path, one.side))
+        at = [each for each in near if first <= each.line <= one.line]
+        if len(at) != 1 or suggestion_of(at[0].body):
+            told.append(one)
+            continue
+        head, _, said = at[0].body.partition("\n")
+        mark, _, offered = one.body.partition("\n")
+        body = f"{head}\n{mark}\n{said}\n{offered}"
+        told[told.index(at[0])] = replace(one, body=body, fingerprint=at[0].fingerprint)
+    return told
 
 
 def suggestion_of(body: str) -> str:
@@ -56,7 +88,7 @@ def suggestion_of(body: str) -> str:
     return found[1] if found else ""
 
 
-def _comment(file: FileDiff, hunk: Hunk, anchors: Anchors) -> LineComment | None:
+def _comment(file: FileDiff, hunk: Hunk, anchors: Anchors, lead: str) -> LineComment | None:
     """The hunk as a comment; None if it does not fit one."""
     before, after = file.before, file.after
     if before is None or after is None or before.mode != after.mode or file.old_name != file.path:
@@ -70,7 +102,7 @@ def _comment(file: FileDiff, hunk: Hunk, anchors: Anchors) -> LineComment | None
     several = end > start
     return LineComment(
         path=file.path,
-        body=f"{_MARKER}{own} -->\nAn agent changed this. Read it before you commit it.\n\n{block}\n",
+        body=f"{_MARKER}{own} -->\n{lead}\n\n{block}\n",
         line=end,
         side="RIGHT",
         start_line=start if several else None,

@@ -26,18 +26,19 @@ from vibe_gate.faces.action.reporting import report_of_run, touched_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.span import Span, span_of
 from vibe_gate.forge import Forge, open_forge
+from vibe_gate.gate.trust import steering
 from vibe_gate.git import MAX_COMMITS, Credentials, open_repository
 from vibe_gate.receipts.find import SIGNERS
 from vibe_gate.receipts.notes import NOTES
 from vibe_gate.report import terminal, words
-from vibe_gate.report.annotations import commands
+from vibe_gate.report.annotations import MAX_COMMENTS, commands
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import sarif
 from vibe_gate.report.html import page, verdict_page
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Anchors, Links, Report
 from vibe_gate.report.round import identity
-from vibe_gate.report.suggestions import Suggestions, suggestions
+from vibe_gate.report.suggestions import BY_CHECK, Suggestions, comments, suggestions
 from vibe_gate.review import Review, ReviewRequest, review
 from vibe_gate.store import STORE, Bundles, read_bundle
 
@@ -72,6 +73,11 @@ class _Job:
     root: Path
     folder: Path
     sarif: Path | None
+
+    @property
+    def suggests(self) -> bool:
+        """Whether there are lines to comment on, and a token that may."""
+        return self.forge is not None and self.trigger.number is not None and not self.trigger.fork
 
 
 def run(runner: Runner) -> int:
@@ -147,6 +153,7 @@ def _review(job: _Job, approvals: Approvals) -> tuple[Review, WorkflowRun | None
         reuse=True,
         approval=approvals,
         accepted=approvals.overrides(),
+        suggest=job.suggests and job.inputs.review_comments,
     )
     if job.inputs.workflow != "review":
         made = _run(job, request)
@@ -180,11 +187,12 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
         repeat=_repeat(job),
         artifact=job.inputs.artifact != "none" and bundle is not None,
     )
-    told = replace(told, fork=job.trigger.fork, blocks=job.inputs.mode == "block", approvals=remarks)
-    offered = _offered(job, made, told)
+    offered = _offered(job, done, made, told)
     told = replace(
         told,
         notes=tuple(filter(None, [offered.note, *told.notes])),
+        blocks=job.inputs.mode == "block",
+        approvals=remarks,
         fork=job.trigger.fork,
         dependabot=job.runner.environ.get("GITHUB_ACTOR") == DEPENDABOT,
     )
@@ -214,14 +222,18 @@ def _log(job: _Job, posted: Posted, notes: tuple[str, ...]) -> None:
     job.runner.say("\n".join(["", screen, *where, ""]))
 
 
-def _offered(job: _Job, made: WorkflowRun | None, told: Report) -> Suggestions:
-    """What the workflow's agents changed, as far as it fits the pull request's lines."""
+def _offered(job: _Job, done: Review, made: WorkflowRun | None, told: Report) -> Suggestions:
+    """What checks would write, or what the workflow's agents changed, as far as it fits the pull request's lines."""
+    if made is None and job.suggests and job.inputs.review_comments and done.gate is not None:
+        steers = {file.shown_path for file in steering(done.gate, done.repairs)}
+        repairs = comments(done.repairs, steers, told.anchors, BY_CHECK)
+        return Suggestions(repairs if len(repairs) <= MAX_COMMENTS else ())
     if made is None or made.change is None or made.patch is None:
         return Suggestions()
     rest = f"is {made.patch.name} in the artifact" if told.artifact else "is lost (`artifact: none`)"
     # A patch with a secret was redacted: its lines are not what the agent wrote.
     kept = made.patch.read_bytes() if made.patch.is_file() else b""
-    fits = job.forge is not None and job.trigger.number is not None and kept == made.made
+    fits = job.suggests and kept == made.made
     return suggestions(made.change.files, made.steers, told.anchors if fits else Anchors(), rest)
 
 
