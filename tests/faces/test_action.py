@@ -536,8 +536,8 @@ def test_what_a_workflows_agents_changed_is_suggested_once_at_its_lines_or_in_th
         for findings in ("true", "false"):
             more = {"VIBE_GATE_INPUT_WORKFLOW": "fix", "VIBE_GATE_INPUT_REVIEW_COMMENTS": findings}
             assert made.review_pull(head, **given, **more).code == 1
-    finding, comment = made.github.review_comments
-    assert "Matches the forbidden pattern" in finding.body
+    (comment,) = made.github.review_comments
+    assert "Matches the forbidden pattern" in comment.body, "the finding and what is suggested are one comment"
     assert (comment.path, comment.start_line, comment.line) == ("src/a.py", None, 2)
     assert comment.body.endswith("\n```suggestion\n# Done.\n```\n")
     assert "1 of 3 changes by agents can be committed as suggested; all of it is made.patch" in made.ours[0]
@@ -563,7 +563,7 @@ FORMATTER = """\
 import sys
 for name in ("src/a.py", "src/old.py"):
     text = open(name).read()
-    better = text.replace("=1", " = 1").replace("\\\\n\\\\n\\\\n", "\\\\n\\\\n")
+    better = text.replace("=1", " = 1").replace("\\n\\n\\n\\n", "\\n\\n")
     if "--check" not in sys.argv:
         open(name, "w").write(better)
     elif better != text:
@@ -586,7 +586,7 @@ def test_what_checks_would_write_is_suggested_once_and_is_right_when_committed(t
     for one in sorted(comments, key=lambda one: -one.line):
         (text,) = SUGGESTED.findall(one.body)
         lines[(one.start_line or one.line) - 1 : one.line] = [text]
-    assert "".join(lines) == "x = 1\n\n\nname = 'ab'\nz = 1\n"
+    assert "".join(lines) == "x = 1\n\nname = 'ab'\nz = 1\n"
     (about,) = [one for one in comments if "zero-width character" in one.body]
     assert about.body.count("<!-- vibe-gate:") == 2, "the finding and what is suggested are one comment"
     fixed = made.push("topic", **{"src/a.py": "".join(lines), "src/old.py": "y = 1\n"})

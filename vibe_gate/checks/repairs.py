@@ -28,20 +28,26 @@ def of_file(file: FileDiff, before: bytes, after: bytes) -> FileDiff | None:
     old, new = (re.findall(rb"[^\n]*\n|[^\n]+", content) for content in (before, after))
     if max(len(old), len(new)) > MAX_LINES or before == after:
         return None
-    groups = difflib.SequenceMatcher(None, old, new).get_grouped_opcodes(1)
-    return _repaired(file, tuple(_hunk(group, old, new) for group in groups))
+    places = difflib.SequenceMatcher(None, old, new).get_opcodes()
+    return _repaired(file, tuple(_hunk(old, new, *where) for kind, *where in places if kind != "equal"))
 
 
-def _hunk(group: list[tuple[str, int, int, int, int]], old: list[bytes], new: list[bytes]) -> Hunk:
-    lines: list[HunkLine] = []
-    for kind, start, end, new_start, new_end in group:
-        if kind == "equal":
-            lines += [HunkLine(" ", line) for line in old[start:end]]
-        else:
-            lines += [HunkLine("-", line) for line in old[start:end]]
-            lines += [HunkLine("+", line) for line in new[new_start:new_end]]
-    (_, start, _, new_start, _), (_, _, end, _, new_end) = group[0], group[-1]
-    return Hunk(start + 1, end - start, new_start + 1, new_end - new_start, tuple(lines))
+def _hunk(old: list[bytes], new: list[bytes], start: int, end: int, new_start: int, new_end: int) -> Hunk:
+    """The lines that differ, with one line before and after them."""
+    before, after = old[max(start - 1, 0) : start], old[end : end + 1]
+    gone, come = old[start:end], new[new_start:new_end]
+    return Hunk(
+        old_start=start - len(before) + 1,
+        old_lines=len(before) + len(gone) + len(after),
+        new_start=new_start - len(before) + 1,
+        new_lines=len(before) + len(come) + len(after),
+        lines=(
+            *(HunkLine(" ", line) for line in before),
+            *(HunkLine("-", line) for line in gone),
+            *(HunkLine("+", line) for line in come),
+            *(HunkLine(" ", line) for line in after),
+        ),
+    )
 
 
 def _repaired(file: FileDiff, hunks: Iterable[Hunk]) -> FileDiff | None:
