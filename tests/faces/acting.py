@@ -5,8 +5,9 @@ So GitHub's own actions are stand-ins here, a few lines each, and record what th
 copied from the working tree: its steps, its scripts, its lock, the real CLI. What the stand-ins replace:
 
   actions/checkout            act itself: it copies the checkout that the test made (its own rule for this action)
-  actions/cache/restore       brings the environment that `environment()` built, as if an earlier step of the job had
-  actions/cache/save          records
+  actions/cache/restore       brings the environment that `environment()` built, as if an earlier step of the job had;
+                              a file: the newest that was saved
+  actions/cache/save          keeps a file
   actions/upload-artifact     copies the folder to `Job.artifacts`/<name>, hidden files only if it was told to
   actions/download-artifact   copies the artifacts that match `pattern` back
   actions/setup-python        records; must not be needed
@@ -52,7 +53,7 @@ runs:
 
 STAND_INS = {
     "actions/setup-python": ("", "python-version", "update-environment"),
-    "actions/cache": ("restore", "path", "key"),
+    "actions/cache": ("restore", "path", "key", "restore-keys"),
     "actions/cache/save": ("save", "path", "key"),
     "actions/upload-artifact": ("", "name", "path", "include-hidden-files", "if-no-files-found"),
     "actions/download-artifact": ("", "run-id", "github-token", "pattern", "path"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import signing
-from command import vibe_gate
+from command import Done, vibe_gate
 from contract.github import loopback_github
 from faces import events
 from faces.jobs import FORBIDDEN, GATE, Project, project, todos
@@ -132,6 +132,57 @@ def test_an_overloaded_model_is_waited_for_and_one_that_stays_so_is_named_once(t
 
         done = made.review_pull(head, ANTHROPIC_BASE_URL=model.base_url, **keyed)
         assert (done.code, conclusions(made)[-1], len(model.script.requests)) == (0, "success", 5), done.out
+
+
+def test_answers_travel_between_jobs_of_the_same_trees_and_nothing_else_counts_as_one(tmp_path, environ, github):
+    made = project(tmp_path, environ, github, RUBRIC)
+    head = made.branch("topic", **{"src/load.py": SWALLOWS})
+    made.pull(head)
+    cached = tmp_path / "cached"  # what actions/cache carries from job to job
+    asked: list[tuple[int, str]] = []
+    with answering(FAILS, repeat_last=True) as model:
+        given = {"ANTHROPIC_BASE_URL": model.base_url, "VIBE_GATE_ANSWERS": str(cached)}
+
+        def job(
+            head: str, event: str = "pull_request", key: str = KEY, fork: bool = False, again: bool = False
+        ) -> Done:
+            before = len(model.script.requests)
+            about = events.pull_request(made.main(), head, fork=fork)
+            keyed = given | {"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": key}
+            done = made.act(event, about, checkout="" if again else head, **keyed)
+            assert done.code == 1 and "The error is dropped." in made.ours[0], done.out + done.err
+            asked.append((len(model.script.requests) - before, made.outputs.get("answers", "")))
+            return done
+
+        job(head)
+        job(head)  # a re-run
+        job(head, "pull_request_review")  # an approval
+        made.origin.git("commit", "-q", "--allow-empty", "-m", "Elsewhere")
+        made.origin.git("checkout", "-q", "topic")
+        made.origin.git("merge", "-q", "-m", "Update branch", "main")
+        updated = made.origin.git("rev-parse", "topic")
+        made.origin.git("checkout", "-q", "main")
+        made.pull(updated)
+        job(updated)
+        assert asked == [(1, "new"), (0, ""), (0, ""), (0, "")]
+
+        genuine, why = cached.read_bytes(), "they were not made with this job's API key"
+        assert KEY.encode() not in genuine
+        for poison in (genuine.replace(b"fail", b"pass"), b"\xff[]"):
+            cached.write_bytes(poison)
+            asked.clear()
+            job(updated)
+            assert asked == [(1, "new")] and why in made.summary, "asked again, and kept in place of the poison"
+        asked.clear()
+        job(updated, key=KEY[::-1])
+        assert why in made.summary
+        cached.write_bytes(genuine)
+        job(updated, fork=True)
+        job(updated, key="dummy")
+        assert asked == [(1, "new"), (1, ""), (1, "")] and cached.read_bytes() == genuine
+        cached.unlink()
+        job(updated, again=True)
+        assert asked[-1] == (1, "new"), "what stands in the clone could be of another step of the job"
 
 
 def test_three_pushes_say_what_is_fixed_open_new_and_held(made):

@@ -127,20 +127,24 @@ def test_a_pull_request_that_fails_is_told_why_at_its_lines(runner, swallowing):
         assert check.sent["conclusion"] == "failure"
         assert [(one.path, one.line) for one in github.review_comments] == [("src/load.py", 4)]
         assert check.annotations == []
-    assert job.outputs["verdict"] == "fail"
-    assert float(job.outputs["cost-usd"]) > 0
-    assert job.outputs["comment-url"].startswith("http")
-    assert summary_of(job)["run_id"] == job.outputs["run"]
-    assert summary_of(job)["outcome"] == "fail"
-    (uploaded,) = job.given("upload-artifact")
-    assert uploaded["include-hidden-files"] == "true"
-    assert KEY not in job.log
-    assert "\x1b" not in job.log
-    assert "✗ src/load.py:4  " in job.log
-    assert f"    {SWALLOWED}" in job.log
-    assert f"  posted  {job.outputs['comment-url']}" in job.log
-    assert job.given("setup-python") == []
-    assert [use["key"][:22] for use in job.given("restore")] == ["vibe-gate-agent-Linux-"]
+        assert job.outputs["verdict"] == "fail"
+        assert float(job.outputs["cost-usd"]) > 0
+        assert job.outputs["comment-url"].startswith("http")
+        assert summary_of(job)["run_id"] == job.outputs["run"]
+        assert summary_of(job)["outcome"] == "fail"
+        (uploaded,) = job.given("upload-artifact")
+        assert uploaded["include-hidden-files"] == "true"
+        assert KEY not in job.log
+        assert "\x1b" not in job.log
+        assert "✗ src/load.py:4  " in job.log
+        assert f"    {SWALLOWED}" in job.log
+        assert f"  posted  {job.outputs['comment-url']}" in job.log
+        assert job.given("setup-python") == []
+        packages, answers = job.given("restore")
+        assert packages["key"].startswith("vibe-gate-agent-Linux-")
+        assert answers["key"].startswith("vibe-gate-answers-") and answers["key"] == job.given("save")[-1]["key"]
+        again = reviewed(runner, swallowing, github, "simple.yml", model=PASSES)
+        assert (again.code, float(again.outputs["cost-usd"])) == (1, 0), "the first job's answer is not paid again"
 
 
 def test_the_strict_example_comments_at_the_lines_and_hands_sarif_on(runner, swallowing):

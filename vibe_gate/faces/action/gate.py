@@ -18,6 +18,7 @@ from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import PASS, USAGE, GateError, IntegrityError, UsageError
 from vibe_gate.faces import progress
+from vibe_gate.faces.action.answers import TravellingAnswers
 from vibe_gate.faces.action.approval import Approvals
 from vibe_gate.faces.action.commands import obey
 from vibe_gate.faces.action.event import Trigger, read_event
@@ -116,6 +117,7 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> tuple[int, str]:
         if span.head and repository.tree(span.trusted or span.before).read(SIGNERS) is not None:
             repository.fetch_notes(NOTES, credentials)  # a pass that a listed signer shared is not paid for again
         root = repository.root
+        answers = TravellingAnswers(runner, environ, repository.common_dir, fork=trigger.fork)
     sarif_place = _sarif_place(runner, inputs, root)
     if not span.head:
         for note in span.notes:
@@ -127,8 +129,12 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> tuple[int, str]:
     with forges as forge:
         job = _Job(runner, inputs, trigger, forge, credentials, environ, span, root, runner.temp(), sarif_place)
         approvals = Approvals(forge, trigger, partial(_commits, job))
-        done, made = _review(job, approvals)
-        return done.summary.exit_code, _tell(job, done, made, tuple(approvals.notes))
+        refused = answers.bring()
+        try:
+            done, made = _review(job, approvals)
+        finally:
+            answers.keep()
+        return done.summary.exit_code, _tell(job, done, made, tuple(filter(None, [refused, *approvals.notes])))
 
 
 def _commits(job: _Job) -> tuple[Commit, ...]:

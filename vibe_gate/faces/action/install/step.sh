@@ -57,7 +57,7 @@ agents_can_run() {
 digest() {
   local sum=sha256sum
   command -v sha256sum >/dev/null || sum="shasum -a 256"
-  printf '%s\n' "$(<"$here/requirements.txt")" "$(<"$here/requirements-agent.txt")" | $sum | cut -c 1-32
+  printf '%s\n' "$@" | $sum | cut -c 1-32
 }
 
 find_step() {
@@ -82,9 +82,11 @@ find_step() {
   {
     echo "python=$python"
     echo "kind=$kind"
-    echo "key=vibe-gate-$kind-${RUNNER_OS:-unknown}-${RUNNER_ARCH:-unknown}-python$version-$(digest)"
+    echo "key=vibe-gate-$kind-${RUNNER_OS:-unknown}-${RUNNER_ARCH:-unknown}-python$version-$(digest "$(<"$here/requirements.txt")" "$(<"$here/requirements-agent.txt")")"
     echo "place=$RUNNER_TEMP/vibe-gate-$kind"
     echo "wheels=$RUNNER_TEMP/vibe-gate-$kind/wheels"
+    [ $kind != agent ] || echo "answers=$RUNNER_TEMP/vibe-gate-answers"
+    echo "answers-key=vibe-gate-answers-$(digest "${GITHUB_JOB:-}" "${VIBE_GATE_ASKED:-}")-"
   } >>"$GITHUB_OUTPUT"
 }
 
