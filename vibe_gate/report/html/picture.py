@@ -45,9 +45,10 @@ class _Picture:
         self.width = max(self.width, box.right + 1)
         node = self._nodes[box.group[0]]
         height = (len(box.texts) + 1) * DOWN
-        frame = tag("rect", x=_x(box.left), y=_y(top), width=(box.width - 1) * ACROSS, height=height, rx=4)
+        width = (box.width - 1) * ACROSS
+        frame = tag("rect", x=_x(box.left), y=_y(top), width=width, height=height, rx=4)
         texts = [
-            tag("text", text, x=_x(box.middle), y=_y(top + row) + DOWN // 4, text_anchor="middle")
+            tag("text", text, x=_x(box.left) + width // 2, y=_y(top + row) + DOWN // 4, text_anchor="middle")
             for row, text in enumerate(box.texts, start=1)
         ]
         kind = f"node {node.outcome or node.status.lower()}"
