@@ -47,7 +47,7 @@ export class Activity {
     this.#lanes = [{ turn: null, heads: data.events }, ...turns.map((turn) => ({ turn, heads: turn.heads }))];
     this.#all = this.#lanes.flatMap((lane) => lane.heads.map((head) => ({ lane, head, kind: kindOf(head) })));
     this.#all.sort((one, other) => one.head[2] - other.head[2]);
-    this.#failed = new Set(turns.flatMap((turn) => turn.calls.filter((call) => FAILED.has(call.state)).map((call) => call.use)));
+    this.#failed = new Set(turns.flatMap((turn) => turn.calls.filter((call) => call.use && FAILED.has(call.state)).map((call) => call.use)));
     fill(this.#turns, h("option", { value: "" }, "all turns"), ...turns.map((turn) => h("option", { value: turn.id }, turn.id.replace(/^nodes\//, ""))));
     const kinds = new Set(this.#all.map((entry) => entry.kind));
     fill(this.#kind, h("option", { value: "" }, "all kinds"), ...KINDS.filter((kind) => kinds.has(kind)).map((kind) => h("option", { value: kind }, kind)));
@@ -177,6 +177,6 @@ function placeOf({ lane, head }: { lane: Lane; head: Head }): Place {
 function legend(): HTMLElement {
   const names = [["completed", "■"], ["failed", "▨"], ["refused", "▩"], ["unfinished", "□"], ["message", "●"], ["todo", "◆"], ["usage", "▲"], ["hook", "|"]];
   return h("p", { class: "legend" }, ...names.map(([name, shape]) => h("span", { class: `l-${name}` }, `${shape} ${name}`)),
-    h("span", { class: "hint" }, "drag or wheel: zoom and filter · double click: everything"));
+    h("span", { class: "hint" }, "drag or wheel (Ctrl+wheel with many lanes): zoom and filter · double click: everything"));
 }
 

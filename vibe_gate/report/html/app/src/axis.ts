@@ -28,6 +28,7 @@ export class Axis {
   readonly #ruler = h("canvas", { "aria-hidden": "true" });
   readonly #canvas = h("canvas", { tabindex: 0, role: "application",
     "aria-label": "Time axis. Plus and minus zoom, left and right move, 0 shows everything. The list below has the same events." });
+  readonly #box = h("div", { class: "lanes", onscroll: () => this.draw() });
   readonly #probe = h("span", { hidden: true });
   readonly #labels = h("div", { class: "labels" });
   readonly #zero: number;
@@ -59,9 +60,11 @@ export class Axis {
       h("button", { type: "button", onclick: () => onLane(lane), title: lane.turn ? `${lane.turn.id}: ${lane.turn.status}` : "the run's own events" },
         lane.turn ? lane.turn.id.replace(/^nodes\//, "") : "run")));
     host.append(this.#probe, h("div", { class: "ruler" }, h("span", {}, "time since start"), this.#ruler),
-      h("div", { class: "lanes" }, this.#labels, this.#canvas));
+      this.#box);
+    this.#box.append(this.#labels, this.#canvas);
     this.#listen();
-    new ResizeObserver(() => this.draw()).observe(this.#canvas);
+    const sizes = new ResizeObserver(() => this.draw());
+    sizes.observe(this.#box);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   }
 
@@ -90,8 +93,9 @@ export class Axis {
   #listen(): void {
     const canvas = this.#canvas;
     canvas.addEventListener("wheel", (event) => {
-      event.preventDefault();
       const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
+      if (!sideways && !event.ctrlKey && this.#box.scrollHeight > this.#box.clientHeight + 1) return; // the lanes scroll
+      event.preventDefault();
       if (sideways) this.#show(pan(this.#span, Math.sign(event.deltaX || event.deltaY) * 0.1, this.#full));
       else this.#show(zoom(this.#span, this.#time(event.offsetX), event.deltaY > 0 ? 1.25 : 0.8, this.#full));
     }, { passive: false });
@@ -141,15 +145,16 @@ export class Axis {
 
   /** What is drawn at a point: the call there, or the nearest mark. */
   #at(x: number, y: number): { lane: Lane; head: Head; text: string } | null {
-    const lane = this.lanes[Math.floor(y / LANE)];
+    const down = y + this.#box.scrollTop;
+    const lane = this.lanes[Math.floor(down / LANE)];
     if (!lane) return null;
     const rows = this.#stacks.get(lane);
-    const row = Math.floor((y % LANE - 3) / (BAR + 1));
+    const row = Math.floor(((down % LANE) - 3) / (BAR + 1));
     const calls = (lane.turn?.calls ?? []).filter((call, index) =>
       rows?.[index] === row && this.#x(call.start) - 2 <= x && x <= Math.max(this.#x(call.end ?? call.start), this.#x(call.start) + 3) + 2);
     const call = calls[0];
     if (call) {
-      const head = lane.heads.find((each) => each[5] === call.use && each[0] === "sdk") ?? lane.heads.find((each) => each[5] === call.use);
+      const head = lane.heads.find((each) => (call.use ? each[5] === call.use : each[0] === "hook" && each[1] === (call.pre ?? call.post)));
       const time = call.end === null ? "" : `, ${duration(call.end - call.start)}`;
       if (head) return { lane, head, text: `${call.name}: ${call.state}${time}\n${head[7]}` };
     }
@@ -161,12 +166,13 @@ export class Axis {
     return best && { lane, head: best, text: `${best[3]} ${best[4]}\n${best[7]}` };
   }
 
-  /** Draws what the span shows, in the theme's colours. */
+  /** Draws what the span shows of the lanes in sight, in the theme's colours. */
   draw(): void {
     this.#width = this.#canvas.clientWidth;
+    const height = Math.min(this.lanes.length * LANE, this.#box.clientHeight || LANE);
     const colours = this.#colours();
     const ruler = context(this.#ruler, this.#width, RULER);
-    const lanes = context(this.#canvas, this.#width, this.lanes.length * LANE);
+    const lanes = context(this.#canvas, this.#width, height);
     if (!ruler || !lanes) return;
     ruler.fillStyle = colours.dim;
     ruler.font = "11px system-ui, sans-serif";
@@ -176,15 +182,18 @@ export class Axis {
       ruler.fillText(duration(time - this.#zero), x + 3, 13);
       lanes.beginPath();
       lanes.moveTo(x, 0);
-      lanes.lineTo(x, this.lanes.length * LANE);
+      lanes.lineTo(x, height);
       lanes.stroke();
     }
-    this.lanes.forEach((lane, index) => this.#lane(lanes, lane, index * LANE, colours));
+    this.lanes.forEach((lane, index) => {
+      const top = index * LANE - this.#box.scrollTop;
+      if (top > -LANE && top < height) this.#lane(lanes, lane, top, colours);
+    });
     lanes.fillStyle = lanes.strokeStyle = colours.accent;
-    if (this.#cursor !== null) lanes.fillRect(Math.round(this.#x(this.#cursor)), 0, 1, this.lanes.length * LANE);
+    if (this.#cursor !== null) lanes.fillRect(Math.round(this.#x(this.#cursor)), 0, 1, height);
     if (this.#drag) {
       lanes.globalAlpha = 0.2;
-      lanes.fillRect(this.#drag[0], 0, this.#drag[1] - this.#drag[0], this.lanes.length * LANE);
+      lanes.fillRect(this.#drag[0], 0, this.#drag[1] - this.#drag[0], height);
       lanes.globalAlpha = 1;
     }
   }

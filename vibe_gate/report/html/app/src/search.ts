@@ -52,18 +52,17 @@ async function* searchables(data: Data): AsyncGenerator<Searchable> {
     const said = [row.cells[2]?.firstChild, ...row.querySelectorAll(".vote p, .vote pre")].map((each) => each?.textContent ?? "");
     yield { group: "Criteria", name, text: said.join(" "), place: { kind: "criterion", name, vote: 0 } };
   }
-  for (const [turn, files] of [["", data.files] as const, ...data.turns.map((each) => [each.id, each.files] as const)]) {
-    for (const file of files) {
-      yield { group: "Files", name: file.path, text: file.old_path ?? "", place: { kind: "file", turn, path: file.path, line: 0, before: false } };
-    }
+  const files = [{ id: "", files: data.files }, ...data.turns].flatMap((turn) => turn.files.map((file) => ({ turn: turn.id, file })));
+  for (const { turn, file } of files) {
+    yield { group: "Files", name: file.path, text: file.old_path ?? "", place: { kind: "file", turn, path: file.path, line: 0, before: false } };
   }
-  for (const file of data.files) {
+  for (const { turn, file } of files) {
     // Unchanged lines stand on both sides; of the side before only files that are gone are searched.
     const [id, before] = file.after ? [file.after, false] : [file.before, true];
     if (!id) continue;
     const lines = splitLines(await blobText(id));
     for (const [index, text] of lines.entries()) {
-      yield { group: "Contents", name: `${file.path}:${index + 1}`, text, place: { kind: "file", turn: "", path: file.path, line: index + 1, before } };
+      yield { group: "Contents", name: `${file.path}:${index + 1}`, text, place: { kind: "file", turn, path: file.path, line: index + 1, before } };
     }
   }
   const event = (turn: string, name: string, title: string, whole: Whole): Searchable =>

@@ -104,7 +104,8 @@ export class Viewer {
     }
     this.#items = [...whole, ...rows.flatMap((row) => [row, ...(at.get(row) ?? [])])];
     const unseen = this.#remarks.unreviewed.find((each) => !each.line);
-    const reason = unseen ? `Not judged: ${unseen.reason}` : "";
+    const some = this.#remarks.unreviewed.length ? "Lines with a bar beside their number were not judged." : "";
+    const reason = unseen ? `Not judged: ${unseen.reason}` : some;
     const contents = file.why || (rows.length ? "" : "No lines changed.");
     fill(this.#note, [contents, reason].filter(Boolean).join(" "));
     this.#note.hidden = !contents && !reason;
