@@ -36,6 +36,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
+from contract import graphql
 from contract.description import Description
 from contract.operations import NOT_BY_INTEGRATION, Answer, Asked, Operations, Refused
 from contract.state import ActionsRun, Comment, Pull, Review, ReviewComment, anchors_of
@@ -250,7 +251,8 @@ class LoopbackGitHub(Operations):
         try:
             login = self._who(headers, method, parts.path)
             if parts.path == self._graphql:
-                return _reply(self._viewer(login, body))
+                token = headers.get("Authorization", "").partition(" ")[2]
+                return _reply(self._graph(login, token, body))
             if not parts.path.startswith(f"{self._base}/"):
                 raise Refused(404, "Not Found")
             return self._described(login, method, path, query, body)
@@ -267,12 +269,43 @@ class LoopbackGitHub(Operations):
             raise Refused(403, NOT_BY_INTEGRATION, permissions=wanted)
         return self.tokens[token]
 
-    def _viewer(self, login: str, body: bytes) -> Answer:
-        query = "".join(json.loads(body)["query"].split())
-        if query not in {"{viewer{login}}", "query{viewer{login}}"}:
-            self.violations.append(f"GraphQL that is not known here: {query}")
-            return Answer(200, {"errors": [{"message": "Parse error"}]})
-        return Answer(200, {"data": {"viewer": {"login": login}}})
+    def _graph(self, login: str, token: str, body: bytes) -> Answer:
+        asked = json.loads(body)
+        roots = {
+            "Query": {"viewer": {"login": login}, "repository": self._repository_of},
+            "Mutation": {"resolveReviewThread": lambda input: self._resolve(token, input["threadId"])},
+        }
+        try:
+            return Answer(200, {"data": graphql.answer(asked["query"], asked.get("variables") or {}, roots)})
+        except Refused:
+            error = {"type": "FORBIDDEN", "message": NOT_BY_INTEGRATION, "path": ["resolveReviewThread"]}
+            return Answer(200, {"data": {"resolveReviewThread": None}, "errors": [error]})
+        except graphql.Unfit as unfit:
+            self.violations.append(f"GraphQL: {unfit}")
+            return Answer(200, {"errors": [{"message": str(unfit)}]})
+
+    def _repository_of(self, owner: str, name: str) -> Json:
+        if f"{owner}/{name}".lower() != self.repository.lower():
+            return None
+        return {"pullRequest": lambda number: {"reviewThreads": lambda **given: self._threads(number, **given)}}
+
+    def _threads(self, number: int, first: int, after: str | None = None) -> Json:
+        found = [self._review_thread(each) for each in self.review_comments if each.number == number and not each.reply_to]
+        start, end = int(after or 0), int(after or 0) + first
+        page = {"hasNextPage": end < len(found), "endCursor": str(end)}
+        return {"nodes": found[start:end], "pageInfo": page, "totalCount": len(found)}
+
+    def _review_thread(self, comment: ReviewComment) -> Json:
+        inner = {"nodes": [{"databaseId": comment.id, "id": f"C_{comment.id}", "body": comment.body}]}
+        return {"id": f"T_{comment.id}", "isResolved": comment.resolved, "comments": lambda first: inner}
+
+    def _resolve(self, token: str, thread: str) -> Json:
+        if token in self.read_only or "contents=write" in self.lacking:
+            raise Refused(403, NOT_BY_INTEGRATION)
+        comment = next(each for each in self.review_comments if f"T_{each.id}" == thread)
+        comment.resolved = True
+        self.writes += 1
+        return {"thread": self._review_thread(comment)}
 
     def _described(self, login: str, method: str, path: str, query: Mapping[str, str], body: bytes) -> Reply:
         operation = _DESCRIPTION.operation(method, path)

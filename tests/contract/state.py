@@ -101,6 +101,7 @@ class ReviewComment:
     review: int | None
     created: str
     reply_to: int | None = None
+    resolved: bool = False
 
 
 def anchors_of(diff: str) -> dict[tuple[str, str, int], int]:

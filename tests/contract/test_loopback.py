@@ -74,6 +74,26 @@ def test_an_apps_token_is_nobody_at_user_and_itself_to_graphql(github: LoopbackG
     assert viewer == {"data": {"viewer": {"login": ACTIONS}}}
 
 
+@pytest.mark.parametrize(
+    ("query", "variables"),
+    [
+        ("query { viewer { email } }", {}),
+        ("query { viewer }", {}),
+        ("mutation($t: ID!) { resolveReviewThread(input: {thread: $t}) { thread { isResolved } } }", {"t": "T_1"}),
+        ("mutation($t: ID!) { resolveReviewThread(input: {threadId: $t}) { thread { id } } }", {}),
+        ('query { repository(owner: "octo", name: "hello") { pullRequest(number: "7") { reviewThreads(first: 1) '
+         "{ totalCount } } } }", {}),
+        ('query { repository(owner: "octo", name: "hello") { pullRequest(number: 7) { reviewThreads '
+         "{ totalCount } } } }", {}),
+    ],
+)  # fmt: skip
+def test_graphql_that_githubs_schema_does_not_know_is_a_violation(github: LoopbackGitHub, query, variables) -> None:
+    answer = Client(github, github.token)("POST", "/graphql", {"query": query, "variables": variables}).json()
+    assert "errors" in answer
+    assert len(github.violations) == 1
+    github.violations.clear()
+
+
 def test_comments_are_kept_paged_and_changed_by_their_author_alone(github: LoopbackGitHub) -> None:
     ask, ada = Client(github, github.token), Client(github, github.person("ada"))
     for number in range(31):

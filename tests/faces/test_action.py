@@ -209,6 +209,7 @@ def test_three_pushes_say_what_is_fixed_open_new_and_held(made):
     assert "PASS" in made.ours[0].split("\n")[1]
     fixed = [one for one in made.github.review_comments if "**Fixed**" in one.body]
     assert len(fixed) == len(made.github.review_comments) == 4
+    assert all(one.resolved for one in fixed)
     assert conclusions(made) == ["failure", "failure", "success"]
 
 

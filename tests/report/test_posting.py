@@ -117,6 +117,16 @@ def test_each_finding_is_a_comment_at_its_lines_or_an_annotation(github, environ
 
 
 @pytest.mark.slow
+def test_a_token_that_may_not_resolve_threads_marks_fixed_comments_and_complains_of_nothing(github, environ):
+    github.lacking.add("contents=write")
+    say(github, environ, [finding(1)])
+    posted = say(github, environ, [], HEADS[1])
+    assert "**Fixed** at" in github.review_comments[0].body
+    assert not github.review_comments[0].resolved
+    assert posted.downgrades == []
+
+
+@pytest.mark.slow
 def test_more_findings_than_a_check_run_shows_are_counted_and_the_gravest_are_shown(github, environ):
     found = [finding(n, level="warning" if n <= 1_200 else "failure") for n in range(1, 2_401)]
     say(github, environ, found, lines=False)
@@ -146,6 +156,7 @@ def test_rounds_say_what_is_fixed_open_new_and_back(github, environ):
     assert [(one.line, one.fixed) for one in posted.report.round.fixed] == [(1, HEADS[1])]
     bodies = {finding_of(one.body): one.body for one in github.review_comments}
     assert "Fixed" in bodies[f"{1:016x}"]
+    assert [(one.line, one.resolved) for one in github.review_comments] == [(1, True), (2, False), (3, False)]
     assert "Fixed" not in bodies[f"{2:016x}"]
     assert len(github.review_comments) == 3
     before = github.writes

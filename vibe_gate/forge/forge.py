@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Self
@@ -14,7 +14,7 @@ from vibe_gate.domain.escape import show_text
 from vibe_gate.errors import ForgeError, UsageError
 from vibe_gate.forge import shapes
 from vibe_gate.forge.payloads import CheckRun, LineComment
-from vibe_gate.forge.rest import RestClient
+from vibe_gate.forge.rest import MAX_PAGES, RestClient
 from vibe_gate.forge.shapes import (
     BOT,
     ActionsRun,
@@ -24,8 +24,10 @@ from vibe_gate.forge.shapes import (
     Pull,
     PullCommit,
     PullReview,
+    at,
     list_of,
     text_at,
+    text_or_empty,
 )
 
 ANNOTATIONS_PER_REQUEST = 50
@@ -33,7 +35,13 @@ ANNOTATIONS_PER_REQUEST = 50
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*/(?!\.{1,2}\Z)[A-Za-z0-9._-]+\Z")
 _COMMIT = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
-_VIEWER = {"query": "query { viewer { login } }"}
+_VIEWER = "query { viewer { login } }"
+_THREADS = """query($owner: String!, $name: String!, $number: Int!, $after: String) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) { reviewThreads(first: 100, after: $after) {
+    pageInfo { hasNextPage endCursor } nodes { id isResolved comments(first: 1) { nodes { databaseId } } }
+  } } }
+}"""
+_RESOLVE = "mutation($thread: ID!) { resolveReviewThread(input: {threadId: $thread}) { thread { isResolved } } }"
 _REVIEW_BODY = "<!-- vibe-gate -->"  # a review without a vote needs a text
 
 
@@ -92,14 +100,23 @@ class Forge:
 
     def _viewer(self) -> str:
         """An app's own login. REST has no answer for an app's token; GraphQL does."""
-        url = self._rest.api_url
-        graphql = (url.removesuffix("/v3") if url.endswith("/api/v3") else url) + "/graphql"
         try:
-            answer = self._rest.ask(graphql, _VIEWER, "find out whose the token is")
+            answer = self._graphql(_VIEWER, {}, "find out whose the token is")
             login = text_at(answer, "data", "viewer", "login")
         except ForgeError:
             return ""  # a proxy or an old server may refuse GraphQL
         return login if login.endswith(BOT) else ""  # a person may have the name that an app has without its end
+
+    def _graphql(self, query: str, variables: Json, doing: str) -> Json:
+        url = self._rest.api_url
+        address = (url.removesuffix("/v3") if url.endswith("/api/v3") else url) + "/graphql"
+        answer = self._rest.ask(address, {"query": query, "variables": variables}, doing)
+        errors = at(answer, "errors")
+        if isinstance(errors, list) and errors:
+            kind, message = at(errors[0], "type"), text_or_empty(errors[0], "message")
+            status = HTTPStatus.FORBIDDEN if kind == "FORBIDDEN" else HTTPStatus.UNPROCESSABLE_ENTITY
+            raise ForgeError(f"GitHub refused to {doing}: {show_text(message[:200])}.", status)
+        return answer
 
     # What is there
 
@@ -274,6 +291,22 @@ class Forge:
         """Change one of our comments at lines."""
         path, doing = f"{self._root}/pulls/comments/{comment_id:d}", "change a review comment"
         self._rest.again(doing, lambda: self._rest.send("PATCH", path, {"body": body}, doing))
+
+    def resolve(self, number: int, comments: Collection[int]) -> None:
+        """Resolve the threads that begin with these comments at lines; those that are resolved already are left."""
+        doing, after = "resolve the threads of fixed findings", None
+        owner, _, name = self._root.removeprefix("/repos/").partition("/")
+        for _ in range(MAX_PAGES):
+            variables = {"owner": owner, "name": name, "number": number, "after": after}
+            answer = self._graphql(_THREADS, variables, doing)
+            threads = at(answer, "data", "repository", "pullRequest", "reviewThreads")
+            for thread in list_of(at(threads, "nodes")):
+                first = list_of(at(thread, "comments", "nodes"))[:1]
+                if first and at(first[0], "databaseId") in comments and at(thread, "isResolved") is False:
+                    self._graphql(_RESOLVE, {"thread": text_at(thread, "id")}, doing)
+            if at(threads, "pageInfo", "hasNextPage") is not True:
+                return
+            after = text_at(threads, "pageInfo", "endCursor")
 
 
 def _commit(sha: str) -> str:

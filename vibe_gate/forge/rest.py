@@ -110,7 +110,7 @@ class RestClient:
         self._patiently("DELETE", self.api_url + path, None, doing)
 
     def ask(self, url: str, body: Json, doing: str) -> Json:
-        """POST a question to another address of the same host (GraphQL); it changes nothing."""
+        """POST to another address of the same host (GraphQL), again if there was no answer: it must bear that."""
         return self.again(doing, lambda: _json(self._patiently("POST", url, body, doing), doing))
 
     def again(self, doing: str, act: Callable[[], T]) -> T:

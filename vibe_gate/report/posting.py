@@ -151,7 +151,7 @@ class _Telling:
         said = {suggestion_of(one.body) for one in ours}
         wanted = [one for one in self._posting.suggestions if one.fingerprint not in said]
         if self._posting.review_comments:
-            wanted = merged(self._about_findings([one for one in ours if finding_of(one.body)]), wanted)
+            wanted = merged(self._about_findings(number, [one for one in ours if finding_of(one.body)]), wanted)
         if wanted:
             try:
                 self._forge.review(number, self._posting.head, tuple(wanted))
@@ -160,28 +160,32 @@ class _Telling:
                 wanted = []
         self._posted.at_lines |= {one.fingerprint for one in wanted}
 
-    def _about_findings(self, own: list[Comment]) -> list[LineComment]:
+    def _about_findings(self, number: int, own: list[Comment]) -> list[LineComment]:
         """The new comments; those that stand are marked where their finding is fixed."""
-        self._mark_fixed([(one.id, one.body) for one in own])
+        self._mark_fixed(number, own)
         said = {finding_of(one.body) for one in own if not is_fixed(one.body)}
         self._posted.at_lines |= said
         report = self._posted.report
         wanted = [one for one in review_comments(report, report.anchors) if one.fingerprint not in said]
         return wanted if len(wanted) <= MAX_COMMENTS else []
 
-    def _mark_fixed(self, own: list[tuple[int, str]]) -> None:
-        report = self._posted.report
+    def _mark_fixed(self, number: int, own: list[Comment]) -> None:
+        """Let comments whose finding is fixed say so, and resolve their threads."""
+        report, marked = self._posted.report, set()
         fixed = {seen.fingerprint: seen.fixed for seen in report.round.fixed}
-        for id, body in own:
-            commit = fixed.get(finding_of(body))
-            text = fixed_body(body, commit, report.links) if commit else body
-            if text == body:
-                continue
-            try:
-                self._forge.edit_review_comment(id, text)
-            except ForgeError as error:
-                self._downgrade("A comment at a line could not be marked as fixed", error)
-                return
+        try:
+            for one in own:
+                commit = fixed.get(finding_of(one.body))
+                text = fixed_body(one.body, commit, report.links) if commit else one.body
+                if text != one.body:
+                    self._forge.edit_review_comment(one.id, text)
+                    marked.add(one.id)
+            if marked:
+                self._forge.resolve(number, marked)
+        except ForgeError as error:
+            if marked and error.status == HTTPStatus.FORBIDDEN:
+                return  # a token that may write comments may be refused this; their first line says that they are fixed
+            self._downgrade("A comment at a line could not be marked as fixed", error)
 
     def _check(self) -> None:
         report = self._posted.report
