@@ -290,7 +290,9 @@ class LoopbackGitHub(Operations):
         return {"pullRequest": lambda number: {"reviewThreads": lambda **given: self._threads(number, **given)}}
 
     def _threads(self, number: int, first: int, after: str | None = None) -> Json:
-        found = [self._review_thread(each) for each in self.review_comments if each.number == number and not each.reply_to]
+        found = [
+            self._review_thread(each) for each in self.review_comments if each.number == number and not each.reply_to
+        ]
         start, end = int(after or 0), int(after or 0) + first
         page = {"hasNextPage": end < len(found), "endCursor": str(end)}
         return {"nodes": found[start:end], "pageInfo": page, "totalCount": len(found)}
