@@ -51,8 +51,10 @@ def conclusions(made: Project) -> list[str]:
 def test_a_failing_pull_request_gets_comment_check_run_summary_and_outputs(made):
     head = made.branch("topic", **{"src/a.py": todos(1)})
     made.pull(head)
-    done = made.review_pull(head)
+    done = made.review_pull(head, VIBE_GATE_READY="9 s (16 MiB of packages from the cache)")
     assert done.code == 1, done.err
+    times = r"Installed in 9 s \(16 MiB of packages from the cache\)\. Reviewed in [0-9.]+ s\."
+    assert re.fullmatch(times, made.summary.splitlines()[-1])
     assert len(made.ours) == 1
     assert conclusions(made) == ["failure"]
     assert made.github.check_runs[0].sent["head_sha"] == head

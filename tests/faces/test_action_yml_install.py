@@ -119,7 +119,8 @@ def test_a_cached_wheel_with_other_bytes_is_said_and_fetched_anew(built, small, 
     assert done.returncode == 0, done.stderr
     assert "::warning title=vibe-gate::The cached packages are not what the lock names" in done.stdout
     assert cached.read_bytes() == good.read_bytes()
-    assert "fetched=true" in (tmp_path / "outputs").read_text()
+    outputs = (tmp_path / "outputs").read_text()
+    assert "fetched=true" in outputs and re.search(r"^ready=\d+ s \(\d+ MiB of packages fetched\)$", outputs, re.M)
 
 
 def test_no_program_of_the_checkout_is_taken_for_python(ambient, tmp_path):

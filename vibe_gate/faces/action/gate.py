@@ -36,6 +36,7 @@ from vibe_gate.report.annotations import MAX_COMMENTS, commands
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import sarif
 from vibe_gate.report.html import page, verdict_page
+from vibe_gate.report.markdown import prose
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Anchors, Links, Report
 from vibe_gate.report.round import identity
@@ -205,7 +206,7 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
     posted = post(_posting(job, offered), job.forge, told)
     lacking = _keep(job, summary, bundle)
     posted.downgrades += filter(None, [lacking, _write_sarif(job, posted.report)])
-    text = job_summary(posted.report, tuple(posted.downgrades))
+    text = job_summary(posted.report, tuple(posted.downgrades)) + _times(job, summary)
     job.runner.summarize(text)
     _log(job, posted, (*notes, *remarks))
     report = job.folder / "report.md"
@@ -213,6 +214,13 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
         report.write_text(text, encoding="utf-8", errors="replace")
     _outputs(job, posted, report)
     return _commands(posted)
+
+
+def _times(job: _Job, summary: Summary) -> str:
+    """What the job spent its time on, as its summary's last line; the step before says how long it installed."""
+    installed = job.environ.get("VIBE_GATE_READY", "")
+    reviewed = f"Reviewed in {summary.duration_ms / 1000:.1f} s."
+    return f"\n{f'Installed in {prose(installed, 100)}. ' if installed else ''}{reviewed}\n"
 
 
 def _repeat(job: _Job) -> str:

@@ -140,6 +140,7 @@ build_step() {
   use_package
   printf '%s' "$VIBE_GATE_KEY" >"$venv/vibe-gate-ready"
   echo "Ready after $SECONDS s: packages $whence, every hash checked."
+  echo "ready=$SECONDS s ($(du -sm "$wheels" | cut -f 1) MiB of packages $whence)" >>"$GITHUB_OUTPUT"
   [ "$whence" != fetched ] || echo "fetched=true" >>"$GITHUB_OUTPUT"
 }
 
