@@ -16,7 +16,6 @@ from urllib.parse import unquote
 
 from pydantic import Field
 
-from vibe_gate.checks import repairs
 from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
     CheckInput,
@@ -77,6 +76,8 @@ def _fixed(input: CheckInput, options: CommandOptions, files: Files) -> Iterator
         return
     if not argv or _SHELL & set(argv):
         return
+    from vibe_gate.checks import repairs
+
     contents = input.run_command(argv, options.timeout_s, "after").contents
     for file in files:
         after = contents.get(file.path)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, Field
 
-from vibe_gate.checks import repairs
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.model import Model
@@ -215,6 +214,8 @@ class AddedLine(NamedTuple):
 
     def repaired(self, text: str | None) -> FileDiff | None:
         """The file with `text` in this line, or without the line (None); None where that cannot be said."""
+        from vibe_gate.checks import repairs
+
         return repairs.of_line(self.file, self.number, self.content, text)
 
 
