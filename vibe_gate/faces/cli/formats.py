@@ -15,6 +15,7 @@ from vibe_gate.errors import GateError, IntegrityError, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.action.reporting import report_of_run
 from vibe_gate.faces.cli.output import emit
+from vibe_gate.faces.cli.review import STDOUT
 from vibe_gate.git import open_repository
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import gitlab, junit, sarif
@@ -22,8 +23,6 @@ from vibe_gate.report.html import page, verdict_page
 from vibe_gate.report.report import Links, Report
 from vibe_gate.review import Review
 from vibe_gate.store import read_bundle
-
-STDOUT = "-"
 
 FORMATS: dict[str, Callable[[Report, Path | None], str]] = {
     "sarif": lambda report, bundle: sarif(report.summary, report.links),

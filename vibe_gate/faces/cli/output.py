@@ -56,7 +56,12 @@ def emit_result(args: argparse.Namespace, document: Mapping[str, object], lines:
     if args.json:
         emit(json.dumps({"schema": 1, **document}, indent=2) + "\n")
     else:
-        emit("".join(f"{safe(line)}\n" for line in lines))
+        emit_lines(*lines)
+
+
+def emit_lines(*lines: str) -> None:
+    """Write lines to stdout, made safe to print."""
+    emit("".join(f"{safe(line)}\n" for line in lines))
 
 
 def emit_to_runner(text: str) -> None:

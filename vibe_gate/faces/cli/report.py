@@ -12,8 +12,9 @@ from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.bundles.runs import RUN_HELP, bundles_of, own, root_of
 from vibe_gate.faces.cli.dispatch import Command, argument
-from vibe_gate.faces.cli.formats import STDOUT, OutputFile, check, put
+from vibe_gate.faces.cli.formats import OutputFile, check, put
 from vibe_gate.faces.cli.output import complain, emit
+from vibe_gate.faces.cli.review import STDOUT
 from vibe_gate.report.html import page
 from vibe_gate.store import read_bundle
 

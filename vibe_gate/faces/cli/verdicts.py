@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
-from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument, did_you_mean
-from vibe_gate.faces.cli.output import emit, emit_result, now
+from vibe_gate.faces.cli.output import emit_lines, emit_result, now
 from vibe_gate.gate.waive import WaiverAsked, override, overrides, suppress, take_back
 from vibe_gate.receipts.verify import VerifyRequest, verify
 from vibe_gate.report import verified
@@ -60,7 +59,7 @@ def _override(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         if not args.removed:
             raise UsageError("name the finding: vibe-gate override remove FINDING (`vibe-gate override list` has them)")
         gone = take_back(args.removed, start=Path.cwd(), environ=environ)
-        _print(f"{gone} is not overridden any more.", "Review again to see the verdict without it.")
+        emit_lines(f"{gone} is not overridden any more.", "Review again to see the verdict without it.")
         return PASS
     if args.removed:
         raise UsageError(f"'{args.removed}' belongs to nothing: after FINDING comes --reason TEXT")
@@ -70,7 +69,7 @@ def _override(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         raise UsageError("say why the finding is acceptable: vibe-gate override FINDING --reason TEXT")
     ask = WaiverAsked(args.finding, args.reason, args.expires)
     made, what = override(ask, start=Path.cwd(), environ=environ, now=now())
-    _print(
+    emit_lines(
         f"{made.finding} is overridden by {made.by} until {made.expires}: {made.reason}",
         f"  {what}",
         "This holds in this clone only. Review again to see the verdict with it.",
@@ -83,24 +82,20 @@ def _list(environ: Mapping[str, str]) -> int:
     made = overrides(start=Path.cwd(), environ=environ)
     for one in made:
         until = f"until {one.expires}" if one.expires >= today else f"expired {one.expires}"
-        _print(f"{one.finding:<23}  {until:<18}  {one.by}: {one.reason}")
+        emit_lines(f"{one.finding:<23}  {until:<18}  {one.by}: {one.reason}")
     if not made:
-        _print("No overrides in this clone.")
+        emit_lines("No overrides in this clone.")
     return PASS
 
 
 def _suppress(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     ask = WaiverAsked(args.what, args.reason, args.expires)
     rule, path = suppress(ask, start=Path.cwd(), environ=environ, now=now())
-    _print(
+    emit_lines(
         f"{path} now suppresses {rule.name}: {rule.reason}",
         "It takes effect once it is merged, and the change of the file needs approval.",
     )
     return PASS
-
-
-def _print(*lines: str) -> None:
-    emit("".join(f"{safe(line)}\n" for line in lines))
 
 
 OVERRIDE = Command(

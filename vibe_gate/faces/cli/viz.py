@@ -18,7 +18,7 @@ from vibe_gate.domain.event import Graph
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.bundles.runs import RUN_HELP, Named, graph_of, own, root_of
 from vibe_gate.faces.cli.dispatch import Command, argument
-from vibe_gate.faces.cli.output import COLUMNS, emit, is_terminal, takes_colour
+from vibe_gate.faces.cli.output import COLUMNS, emit, emit_result, is_terminal, takes_colour
 from vibe_gate.report import graph as picture
 from vibe_gate.store import RunResult, read_bundle
 
@@ -39,7 +39,10 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     result = read_bundle(bundle)
     if args.watch and result.state == "running":
         result = _watched(bundle, meant, args, environ)
-    emit(_document(result, meant) if args.json else "\n".join(_coloured(_lines(result, meant, args), environ)) + "\n")
+    if args.json:
+        emit_result(args, _document(result, meant), ())
+    else:
+        emit("\n".join(_coloured(_lines(result, meant, args), environ)) + "\n")
     return PASS
 
 
@@ -94,22 +97,15 @@ def _outcome(result: RunResult) -> str:
     return "incomplete (running)" if result.state == "running" else "incomplete"
 
 
-def _document(result: RunResult, meant: Named) -> str:
-    return (
-        json.dumps(
-            {
-                "schema": 1,
-                "run_id": meant.entry.run_id,
-                "key": meant.entry.key,
-                "matched": meant.matched,
-                "state": result.state,
-                "outcome": result.summary.outcome if result.complete else None,
-                "graph": json.loads(result.graph().to_json()),
-            },
-            indent=2,
-        )
-        + "\n"
-    )
+def _document(result: RunResult, meant: Named) -> dict[str, object]:
+    return {
+        "run_id": meant.entry.run_id,
+        "key": meant.entry.key,
+        "matched": meant.matched,
+        "state": result.state,
+        "outcome": result.summary.outcome if result.complete else None,
+        "graph": json.loads(result.graph().to_json()),
+    }
 
 
 def _has_lines() -> bool:

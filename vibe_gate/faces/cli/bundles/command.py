@@ -43,7 +43,7 @@ from vibe_gate.faces.cli.bundles.runs import (
     root_of,
 )
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument, group, whole_number
-from vibe_gate.faces.cli.output import complain, emit, emit_result, is_terminal, now
+from vibe_gate.faces.cli.output import complain, emit, emit_lines, emit_result, is_terminal, now
 from vibe_gate.faces.cli.review import screen
 from vibe_gate.gate.loading import load_gate
 from vibe_gate.gate.trust import trusted_revision
@@ -115,7 +115,7 @@ def _show_log(result: RunResult, node: str) -> int:
         raise UsageError(
             f"'{safe(node)}' is not a node with turns (there are: {', '.join(map(safe, known)) or 'none'})."
         )
-    emit("".join(f"{safe(line)}\n" for line in result.log(node).splitlines()) or "No agent and no judge was asked.\n")
+    emit_lines(*result.log(node).splitlines() or ["No agent and no judge was asked."])
     return PASS
 
 
