@@ -373,6 +373,32 @@ def test_a_dispatch_is_judged_from_the_default_branch_or_the_base_that_is_named(
     assert made.act("workflow_dispatch", events.dispatch(), checkout=more, **named).code == 0
 
 
+def test_a_schedule_or_dispatch_reviews_the_range_or_the_branch_that_is_named(made):
+    first = made.main()
+    made.origin.git("tag", "v1")
+    bad = made.origin.commit("bad", **{"src/a.py": todos(1)})
+    good = made.origin.commit("good", **{"src/a.py": "x = 2\n"})
+    made.branch("develop", **{"src/b.py": todos(1)})
+    around = {"GITHUB_SHA": good, "GITHUB_REF": "refs/heads/main"}
+    said = {  # inputs base and head -> exit code
+        (first, ""): 0, (bad, ""): 0, ("v1", bad): 1, ("", "develop"): 1, ("main", "v1"): 0, (good, ""): 0, ("", ""): 2,
+        ("", "nowhere"): 2,
+    }  # fmt: skip
+    for name, event in (("schedule", {"schedule": "1 2 * * *"}), ("workflow_dispatch", events.dispatch())):
+        made.check_out(good)
+        for (base, head), code in said.items():
+            given = {"VIBE_GATE_INPUT_BASE": base, "VIBE_GATE_INPUT_HEAD": head}
+            done = made.act(name, event, **around, **given)
+            assert done.code == code, (base, head, done.out + done.err)
+    assert "The head nowhere names no branch, tag or commit" in done.out
+    assert conclusions(made) == ["success", "success", "failure", "failure", "success", "success"] * 2
+    assert made.github.check_runs[2].sent["head_sha"] == bad
+    assert made.ours == []
+    made.pull(made.main())
+    assert made.review_pull(made.main(), VIBE_GATE_INPUT_HEAD="v1").code == 2
+    assert "The input head is for workflow_dispatch and schedule" in made.summary
+
+
 def test_a_dispatch_on_the_default_branch_asks_for_a_base(made):
     done = made.act("workflow_dispatch", events.dispatch(), checkout=made.main(), GITHUB_SHA=made.main())
     assert done.code == 2

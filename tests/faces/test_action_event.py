@@ -67,6 +67,13 @@ def test_a_dispatch_is_about_the_commit_of_the_job(read):
         read("workflow_dispatch", events.dispatch())
 
 
+def test_a_schedule_is_about_the_default_branch_and_needs_no_payload(read):
+    around = {"GITHUB_SHA": A, "GITHUB_REF": "refs/heads/trunk"}
+    for event in ({"schedule": "1 2 * * *"}, {"repository": {"full_name": "octo/hello", "default_branch": "main"}}):
+        found = read("schedule", event, **around)
+        assert (found.head, found.repository, found.default_branch) == (A, "octo/hello", "trunk")
+
+
 def test_a_workflow_run_names_the_other_run(read):
     found = read("workflow_run", events.workflow_run(A, origin="eve/hello"))
     assert (found.head, found.run, found.fork, found.origin) == (A, 99, True, "eve/hello")
@@ -76,7 +83,6 @@ def test_a_workflow_run_names_the_other_run(read):
     ("name", "sentence"),
     [
         ("pull_request_target", "runs with the secrets.*Use `on: pull_request`"),
-        ("schedule", "no change to review"),
         ("fork\n::error::x", r"does not run on the event \"fork\\n"),
         ("", "GITHUB_EVENT_NAME is not set"),
     ],

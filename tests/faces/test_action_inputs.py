@@ -20,13 +20,14 @@ def test_nothing_and_empty_are_the_defaults():
 def test_each_input_is_read():
     assert inputs_of(
         given(
-            ANTHROPIC_API_KEY="k", GITHUB_TOKEN="t", BASE="main", RUBRICS="quality, pay  docs", WORKFLOW="review",
-            MODE="warn", MAX_COST_USD="0.5", COMMENT="false", CHECK_RUN="no", REVIEW_COMMENTS="True",
+            ANTHROPIC_API_KEY="k", GITHUB_TOKEN="t", BASE="main", HEAD="v1", RUBRICS="quality, pay  docs",
+            WORKFLOW="review", MODE="warn", MAX_COST_USD="0.5", COMMENT="false", CHECK_RUN="no", REVIEW_COMMENTS="True",
             SARIF="out/x.sarif", ARTIFACT="full", JUDGE="false",
         )
     ) == Inputs(
-        anthropic_api_key="k", github_token="t", base="main", rubrics="quality pay docs", mode="warn", max_cost_usd=0.5,
-        comment=False, check_run=False, review_comments=True, sarif="out/x.sarif", artifact="full", judge=False,
+        anthropic_api_key="k", github_token="t", base="main", head="v1", rubrics="quality pay docs", mode="warn",
+        max_cost_usd=0.5, comment=False, check_run=False, review_comments=True, sarif="out/x.sarif", artifact="full",
+        judge=False,
     )  # fmt: skip
 
 
@@ -50,6 +51,7 @@ def test_a_gate_that_is_narrowed_has_a_name_of_its_own():
         ("RUBRICS", "../x", "rubrics is ../x; write ids of rubrics"),
         ("BASE", "--output=x", "base is --output=x; write one branch, tag or commit."),
         ("BASE", "a\nb", r'base is "a\nb"; write one branch'),
+        ("HEAD", "a..b", "head is a..b; write one branch, tag or commit."),
         ("SARIF", "out/", "sarif is out/; write the path of a file, as results.sarif."),
         ("ARTIFACT", "all", "artifact is all; write summary or full or none."),
         (

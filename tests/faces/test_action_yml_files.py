@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -14,6 +16,7 @@ import pytest
 from acting import EXAMPLES, INSTALL, PINNED, ROOT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from repos import Repo
 
 ACTION = (ROOT / "action.yml").read_text()
 WORKFLOWS = sorted(EXAMPLES.glob("*.yml"))
@@ -130,6 +133,28 @@ def test_another_look_runs_the_gates_job_again_once_it_has_ended(tmp_path):
     assert "-f branch=$(x)&y" in seen[0]
     assert seen[1:3] == ["api repos/octo/hello/actions/runs/99 --jq .status"] * 2
     assert seen[3:] == ["api -X POST repos/octo/hello/actions/runs/99/rerun"]
+
+
+ENDED = [("f", "cancelled"), ("e", None), ("b", "failure"), ("a", "success")]
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+@pytest.mark.parametrize("ended", [ENDED, ENDED[:2]], ids=["a later night", "the first"])
+def test_a_night_begins_where_the_last_one_ended_and_the_first_at_the_newest_commit(tmp_path, environ, ended):
+    repo = Repo(tmp_path / "repo", environ)
+    parent = repo.commit("One", a="1")
+    repo.commit("Two", a="2")
+    text = (EXAMPLES / "nightly.yml").read_text()
+    script = textwrap.dedent(text.split("        run: |\n")[1].split("      - uses")[0])
+    (tmp_path / "gh").write_text('#!/bin/sh\necho "$4 $6" > "$SEEN"\nprintf %s "$RUNS" | jq -r "$8"\n')
+    (tmp_path / "gh").chmod(0o755)
+    runs = {"workflow_runs": [{"head_sha": one * 40, "conclusion": how} for one, how in ended]}
+    around = {"PATH": f"{tmp_path}:{environ['PATH']}", "SEEN": str(tmp_path / "seen"), "RUNS": json.dumps(runs),
+              "GITHUB_REPOSITORY": "octo/hello", "GITHUB_OUTPUT": str(tmp_path / "output"),
+              "GITHUB_WORKFLOW_REF": "octo/hello/.github/workflows/night.yml@refs/heads/main"}  # fmt: skip
+    subprocess.run(["bash", "-e", "-c", script], cwd=repo.path, env=environ | around, check=True)
+    assert (tmp_path / "seen").read_text() == "repos/octo/hello/actions/workflows/night.yml/runs event=schedule\n"
+    assert (tmp_path / "output").read_text() == f"commit={'b' * 40 if ended == ENDED else parent}\n"
 
 
 def test_another_look_without_a_first_one_is_red(tmp_path):

@@ -20,7 +20,7 @@ from vibe_gate.errors import UsageError
 NOBODY = "0" * 40
 """GitHub's commit id for a missing commit."""
 
-Kind = Literal["pull_request", "merge_group", "push", "workflow_dispatch", "workflow_run", "issue_comment"]
+Kind = Literal["pull_request", "merge_group", "push", "workflow_dispatch", "schedule", "workflow_run", "issue_comment"]
 
 CommitId = Annotated[
     str,
@@ -92,6 +92,7 @@ _PLACES: dict[str, dict[str, str]] = {
     },
     "push": {"base": "before", "head": "after", "branch": "ref", "forced": "forced"},
     "workflow_dispatch": {"head": "GITHUB_SHA", "branch": "ref"},
+    "schedule": {"head": "GITHUB_SHA"},
     "workflow_run": {
         "head": "workflow_run.head_sha",
         "branch": "workflow_run.head_branch",
@@ -108,7 +109,6 @@ _REFUSED = {
     "pull_request_target": "it runs with the secrets and the token of the base repository, while commands of the gate "
     "run on the code of whoever opened the pull request. Use `on: pull_request`; for forks, a second workflow "
     "`on: workflow_run` with `vibe-gate post --from-artifact` (docs/github.md)",
-    "schedule": "there is no change to review. Use `workflow_dispatch` with the input `base`",
 }
 
 
@@ -127,7 +127,11 @@ def read_event(environ: Mapping[str, str]) -> Trigger:
         raise UsageError(f"The event file {paths.quote(place)} cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError):
         raise UsageError("The event file is no JSON, so it is not what GitHub writes.") from None
-    trigger = _trigger(name, event | {"GITHUB_SHA": environ.get("GITHUB_SHA")} if isinstance(event, dict) else {})
+    around: dict[str, object] = {"GITHUB_SHA": environ.get("GITHUB_SHA")}
+    if name == "schedule":  # GitHub promises no payload; it always is about the default branch
+        branch = environ.get("GITHUB_REF", "").removeprefix("refs/heads/")
+        around["repository"] = {"full_name": environ.get("GITHUB_REPOSITORY"), "default_branch": branch}
+    trigger = _trigger(name, event | around if isinstance(event, dict) else {})
     expected = environ.get("GITHUB_REPOSITORY", trigger.repository)
     if expected.casefold() != trigger.repository.casefold():
         raise UsageError(

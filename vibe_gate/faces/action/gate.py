@@ -114,7 +114,7 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> tuple[int, str]:
         environ["ANTHROPIC_API_KEY"] = inputs.anthropic_api_key
     credentials = Credentials(runner.server_url, inputs.github_token)
     with open_repository(runner.start, environ) as repository:
-        span = span_of(repository, trigger, inputs.base, credentials)
+        span = span_of(repository, trigger, inputs, credentials)
         if span.head and repository.tree(span.trusted or span.before).read(SIGNERS) is not None:
             repository.fetch_notes(NOTES, credentials)  # a pass that a listed signer shared is not paid for again
         root = repository.root

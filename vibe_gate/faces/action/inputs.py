@@ -53,6 +53,7 @@ class Inputs(BaseModel):
     anthropic_api_key: str = Field("", repr=False)  # a traceback may show the others
     github_token: str = Field("", repr=False)
     base: Annotated[str, AfterValidator(_revision)] = ""
+    head: Annotated[str, AfterValidator(_revision)] = ""
     rubrics: Annotated[tuple[str, ...], BeforeValidator(_ids)] = ()
     workflow: Annotated[str, AfterValidator(_id)] = "review"
     mode: Mode = "block"
@@ -73,6 +74,7 @@ class Inputs(BaseModel):
 
 _REMEDIES = {
     "base": "write one branch, tag or commit",
+    "head": "write one branch, tag or commit",
     "rubrics": "write ids of rubrics (lower-case letters, digits, '.', '_', '-'), by comma or space",
     "workflow": "write the id of a workflow (lower-case letters, digits, '.', '_', '-')",
     "mode": "write block or warn",

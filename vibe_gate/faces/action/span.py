@@ -9,6 +9,7 @@ from functools import cached_property
 from vibe_gate.domain import paths
 from vibe_gate.errors import RevisionError, UsageError
 from vibe_gate.faces.action.event import Trigger
+from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.git import Credentials, Repository
 
 SHORT = 12
@@ -35,11 +36,21 @@ class Span:
     notes: tuple[str, ...] = ()
 
 
-def span_of(repository: Repository, trigger: Trigger, base: str, credentials: Credentials) -> Span:
-    """The commits of an event. `base` is the input of that name, a revision, "" for the event's own.
+BY_HAND = ("workflow_dispatch", "schedule")
+"""Events that are about no change of their own."""
 
-    UsageError if they are not here and cannot be fetched.
+
+def span_of(repository: Repository, trigger: Trigger, inputs: Inputs, credentials: Credentials) -> Span:
+    """The commits of an event, or those between the inputs `base` and `head`, revisions; "" for the event's own.
+
+    UsageError if they are not here and cannot be fetched, or if the event has a head of its own to review.
     """
+    base = inputs.base
+    if inputs.head and trigger.kind not in BY_HAND:
+        raise UsageError(f"The input head is for {' and '.join(BY_HAND)}: what this event brought is reviewed here.")
+    if inputs.head:
+        head = _Checkout(repository, trigger, credentials).named(inputs.head, "head")
+        trigger = trigger.model_copy(update={"head": head})
     if not trigger.head:
         return Span("", "", notes=("The branch was deleted: there is nothing to review.",))
     checkout = _Checkout(repository, trigger, credentials)
@@ -47,7 +58,7 @@ def span_of(repository: Repository, trigger: Trigger, base: str, credentials: Cr
         return checkout.since_parting(checkout.named(base))
     if trigger.kind == "push":
         return _pushed(checkout, trigger)
-    if trigger.kind == "workflow_dispatch":
+    if trigger.kind in BY_HAND:
         if checkout.default() == trigger.head:
             raise UsageError(
                 "This run is on the tip of the default branch: the input `base` must say what to review from."
@@ -120,7 +131,7 @@ class _Checkout:
             )
         return Span(before, right, left, f"{left[:SHORT]}...{right[:SHORT]}", self.repository.remarks)
 
-    def named(self, revision: str) -> str:
+    def named(self, revision: str, what: str = "base") -> str:
         """The commit that an id is, or a branch as the remote has it, or a tag if the remote has no such branch."""
         branch = _BRANCH.match(revision)
         if _COMMIT.match(revision):
@@ -130,7 +141,9 @@ class _Checkout:
         found = ("" if _COMMIT.match(revision) else self._resolved(_remote(revision))) or self._resolved(revision)
         if found:
             return found
-        raise UsageError(f"The base {paths.quote(revision)} names no branch, tag or commit in this checkout. {DEEPER}")
+        raise UsageError(
+            f"The {what} {paths.quote(revision)} names no branch, tag or commit in this checkout. {DEEPER}"
+        )
 
     def default(self) -> str:
         """The tip of the default branch. UsageError if the remote does not say."""
