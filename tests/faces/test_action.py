@@ -159,6 +159,14 @@ def test_answers_travel_between_jobs_of_the_same_trees_and_nothing_else_counts_a
         job(head)
         job(head)  # a re-run
         job(head, "pull_request_review")  # an approval
+        assert conclusions(made) == ["failure"] * 3
+        kept, writes = cached.read_bytes(), github.writes
+        cached.unlink()
+        keyed = given | {"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
+        lost = made.act("pull_request_review", events.pull_request(made.main(), head), checkout=head, **keyed)
+        assert (lost.code, github.writes, len(model.script.requests)) == (3, writes, 1), "nothing asked, nothing said"
+        assert "a review only uses answers that are known" in made.summary
+        cached.write_bytes(kept)
         made.origin.git("commit", "-q", "--allow-empty", "-m", "Elsewhere")
         made.origin.git("checkout", "-q", "topic")
         made.origin.git("merge", "-q", "-m", "Update branch", "main")

@@ -166,7 +166,7 @@ def test_another_look_without_a_first_one_is_red(tmp_path):
 def test_no_job_of_the_gate_is_paid_for_by_reviews_or_passes_by_being_skipped(path: Path):
     text = path.read_text()
     if "uses: vibe-gate/vibe-gate@" in text and "workflow_run:" not in text and "issue_comment:" not in text:
-        assert "pull_request_review" not in text
+        assert "pull_request_review" not in text or not re.search("workflow:|cache:", text)  # these would ask a model
         assert set(re.findall(r"^ {4}if: (.*)", text, re.MULTILINE)) <= {"always()"}
 
 

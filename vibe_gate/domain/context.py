@@ -39,12 +39,13 @@ class ReviewRequest:
 
     `base`: the pull request's, where definitions are read; `definitions` (a revision or "worktree") overrides it.
     `wire`, `cassette`: how the model is reached (None: `VIBE_GATE_WIRE`, `VIBE_GATE_CASSETTE`, else live). `force`:
-    ask again what is answered. `ask_anyway`: ask although a `must` check fails, unless it found a secret. `stage`: the
-    git hook that asks, whose `[hooks.STAGE]` says whether a judge is asked. `message`: what the commit will say.
-    `approval` gives, if the change needs one, whose word lets it pass, or None. `accepted`: findings that people let
-    pass at the forge. `settled` says just before a judge would be asked why none has to be, or "". `reuse`: take over a
-    pass that somebody who is listed, and is not the author, signed for exactly this question. `suggest`: what
-    checks would write in place of what they object to is wanted, though it takes time.
+    ask again what is answered. `answered`: take only answers that are known. `ask_anyway`: ask although a `must` check
+    fails, unless it found a secret. `stage`: the git hook that asks, whose `[hooks.STAGE]` says whether a judge is
+    asked. `message`: what the commit will say. `approval` gives, if the change needs one, whose word lets it pass, or
+    None. `accepted`: findings that people let pass at the forge. `settled` says just before a judge would be asked why
+    none has to be, or "". `reuse`: take over a pass that somebody who is listed, and is not the author, signed for
+    exactly this question. `suggest`: what checks would write in place of what they object to is wanted, though it
+    takes time.
     """
 
     selection: Selection
@@ -59,6 +60,7 @@ class ReviewRequest:
     cassette: Path | None = None
     strict: bool = False
     force: bool = False
+    answered: bool = False
     stage: HookName | None = None
     message: str = ""
     approval: Callable[[], Waiver | None] | None = None

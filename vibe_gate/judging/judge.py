@@ -26,7 +26,7 @@ from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
 from vibe_gate.domain.gate import Budget
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Cost
-from vibe_gate.domain.verdict import NO_KEY
+from vibe_gate.domain.verdict import NO_KEY, NOT_NOW
 from vibe_gate.gateway import Gateway, Upstream, Wire, find_upstream, wire_from
 from vibe_gate.git import Export, Repository
 from vibe_gate.judging.assemble import JudgeResult
@@ -187,6 +187,8 @@ async def judge(context: JudgeContext, tell: Callable[[str], None]) -> JudgeResu
     missing = [question for question in questions if question.key not in known]
     if not missing:
         return _result(questions, known)
+    if request.answered:
+        return replace(_result(questions, known), silence=NOT_NOW)
     upstream = find_upstream(run.environ)
     if upstream is None and wire.mode != "replay":
         count = sum({question.rubric.id: len(question.rubric.judged) for question in missing}.values())

@@ -51,7 +51,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 def opening(report: Report) -> Block:
     """The verdict, why, and what to do next; then what is new in this round."""
     told = [_headline(report), _why(report), _next(report), _waiting(report.summary)]
-    told += [*map(prose, report.approvals), _round_line(report.round)]
+    told += [*map(prose, report.remarks), _round_line(report.round)]
     return Block("\n\n".join(filter(None, told)), 0)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import NO_KEY
+from vibe_gate.domain.verdict import NO_KEY, NOT_NOW
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import words
 from vibe_gate.report.markdown import code
@@ -18,6 +18,10 @@ _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
         re.compile(re.escape(NO_KEY)),
         "add the secret `ANTHROPIC_API_KEY` (*Settings → Secrets and variables → {secrets}*) and pass it as "
         '`anthropic-api-key`, or let checks alone decide with `judge: "false"`. Then re-run this job',
+    ),
+    (
+        re.compile(re.escape(NOT_NOW)),
+        "re-run the job of the newest push, which may ask; a review only uses answers that are known",
     ),
     (
         re.compile(r"[Bb]udget of (\$[0-9.]+)"),

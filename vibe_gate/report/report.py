@@ -151,7 +151,7 @@ class Report:
     `number` the pull request's. `name` tells several gates of one repository apart (a matrix); "" where there is
     one. `review` is the command that repeats the review here, without `vibe-gate review`. `fork`: the pull request is
     a fork's. `dependabot`: Dependabot started the job. `blocks` is False if the job succeeds whatever the verdict
-    (`mode: warn`). `approvals` are sentences about approvals of a change of the gate that do not count.
+    (`mode: warn`). `remarks` are sentences in sight, as about approvals that do not count.
     """
 
     summary: Summary
@@ -167,7 +167,7 @@ class Report:
     fork: bool = False
     dependabot: bool = False
     blocks: bool = True
-    approvals: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def anchors(self) -> Anchors:

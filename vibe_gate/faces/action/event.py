@@ -39,7 +39,7 @@ _QUEUED = re.compile(r"/pr-([1-9][0-9]{0,10})-[^/]*\Z")
 class Trigger(BaseModel):
     """What the job is about. `base` and `head` are commit ids as the event names them, "" if it does not.
 
-    `number`, `author` and `fork` are the pull request's; of a merge group `queued` is
+    `number`, `author` and `fork` are the pull request's; `reviewed`: by a review of it; of a merge group `queued` is
     the number in its ref. `branch` is the pushed or dispatched ref. `run` and `origin`
     belong to a `workflow_run`: the other run, and the repository its head came from. `comment` and `said` are a
     comment's number and text.
@@ -54,6 +54,7 @@ class Trigger(BaseModel):
     head: CommitId = ""
     number: Number | None = None
     author: Login = ""
+    reviewed: bool = False
     branch: Ref = ""
     forced: bool = False
     run: Number | None = None
@@ -141,7 +142,7 @@ def read_event(environ: Mapping[str, str]) -> Trigger:
 
 
 def _trigger(name: str, event: Mapping[str, object]) -> Trigger:
-    values: dict[str, object] = {"kind": name.removesuffix("_review")}
+    values: dict[str, object] = {"kind": name.removesuffix("_review"), "reviewed": name == "pull_request_review"}
     places = _REPOSITORY | _PLACES[name]
     for field, place in places.items():
         value = _at(event, place)

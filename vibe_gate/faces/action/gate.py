@@ -16,6 +16,7 @@ from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import NOT_NOW
 from vibe_gate.errors import PASS, USAGE, GateError, IntegrityError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.action.answers import TravellingAnswers
@@ -155,6 +156,7 @@ def _review(job: _Job, approvals: Approvals) -> tuple[Review, WorkflowRun | None
         rubrics=job.inputs.rubrics,
         judge=job.inputs.judge,
         ask_anyway=job.inputs.ask_anyway,
+        answered=job.trigger.reviewed,
         base=job.span.trusted,
         max_cost_usd=job.inputs.max_cost_usd,
         reuse=True,
@@ -199,11 +201,13 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
         told,
         notes=tuple(filter(None, [offered.note, *told.notes])),
         blocks=job.inputs.mode == "block",
-        approvals=remarks,
+        remarks=remarks,
         fork=job.trigger.fork,
         dependabot=job.runner.environ.get("GITHUB_ACTOR") == DEPENDABOT,
     )
-    posted = post(_posting(job, offered), job.forge, told)
+    unanswered = any(one.reason == NOT_NOW for rubric in summary.rubrics for one in rubric.criteria)
+    # A review of the pull request may look again, but with fewer answers it must not replace what was said.
+    posted = Posted(told) if unanswered else post(_posting(job, offered), job.forge, told)
     lacking = _keep(job, summary, bundle)
     posted.downgrades += filter(None, [lacking, _write_sarif(job, posted.report)])
     text = job_summary(posted.report, tuple(posted.downgrades)) + _times(job, summary)
