@@ -255,11 +255,7 @@ def digests(bundle: Folder) -> dict[str, str]:
 
     Contents under `files/` are named by their hash. OSError.
     """
-    return {
-        entry.name: digest(entry.folder, entry.base)
-        for entry in names.walk(bundle)
-        if entry.is_file and not entry.is_temporary and names.is_vouched(entry.name)
-    }
+    return {entry.name: digest(entry.folder, entry.base) for entry in names.walk(bundle) if entry.is_vouched}
 
 
 def digest(folder: Folder, name: str) -> str:

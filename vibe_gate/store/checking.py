@@ -17,13 +17,13 @@ from vibe_gate.domain.bundles import STORE, Provenance, RunEntry, is_run_id
 from vibe_gate.domain.upkeep import Problem, ProblemKind, ProblemState, Verified
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
-from vibe_gate.store.bundle import broken_seals, digest, parse_events, read_object, read_summary, reason, receipt_fault
+from vibe_gate.store.bundle import digest, parse_events, read_object, read_summary, reason, receipt_fault
 from vibe_gate.store.captures import EVENTS, META, read_meta
 from vibe_gate.store.contents import LARGEST_CONTENT, content_fault
 from vibe_gate.store.folder import TEMPORARY, Folder
-from vibe_gate.store.log import Lock, lines, whole_lines
+from vibe_gate.store.log import lines, whole_lines
 from vibe_gate.store.names import Entry, part_of, walk
-from vibe_gate.store.runs import entries, open_store_folder
+from vibe_gate.store.runs import bare_entries, is_running, open_store_folder
 from vibe_gate.store.turn_summary import TurnSummary
 
 MAX_PROBLEMS = 20_000
@@ -40,7 +40,7 @@ def verify(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None
     try:
         if runs is None:
             found += [*_top(store), *_keys(store), *_captured(store)]
-        for entry in entries(root) if runs is None else runs:
+        for entry in bare_entries(store) if runs is None else runs:
             checked = _checked(store, entry, provenance)
             if checked is not None:
                 count, contents = count + 1, contents + checked.contents
@@ -140,13 +140,13 @@ class Audit:
         self._run_id = run_id
         self._run = f"{key}/{run_id}"
         self._sealed = False
-        self._vouched: dict[str, str] = {}
+        self._vouched: dict[str, str] | None = None  # until the seal was read
         self._there: set[str] = set()
         self._named: set[str] = set()  # contents without suffixes, that events and turns' summaries name
 
     def check(self, bundle: Folder) -> None:
         """Look at the run in `bundle`; a running one is left alone. OSError."""
-        if not bundle.has(names.SUMMARY) and Lock.is_held(bundle):
+        if is_running(bundle):
             self._say("running", "run", "", "it is still running")
             return
         self._sealed = bundle.has(names.SUMMARY)  # asked again: it may have been sealed just now
@@ -155,11 +155,18 @@ class Audit:
         elif names.SUMMARY in bundle.files():
             with self._reading(names.SUMMARY):
                 self._check_seal(bundle)
+        missing = set(self._vouched or ())
         with self._reading(""):
             for entry in walk(bundle):
                 self._there.add(entry.name)
                 with self._reading(entry.name, "log" if entry.part == "log" else "document"):
                     self._check_entry(entry)
+                if self._vouched is not None and entry.is_vouched:
+                    missing.discard(entry.name)
+                    with self._reading(entry.name):
+                        self._check_digest(entry, self._vouched.get(entry.name))
+        for name in sorted(missing):
+            self._say("corrupt", "digest", name, "it is missing")
         if self._sealed:
             self._check_references()
 
@@ -183,12 +190,10 @@ class Audit:
         if not isinstance(vouched, dict):
             raise ValueError("it vouches for no files")
         self._vouched = {name: str(sha256) for name, sha256 in vouched.items()}
-        for name, why in broken_seals(bundle, self._vouched):
-            self._say("corrupt", "digest", name, why)
+        files = {name: sha256 for name, sha256 in self._vouched.items() if name != names.RECEIPT}
         summary = read_summary(document)
         if (summary.run_id, summary.key) != (self._run_id, self._key):
             raise ValueError("it belongs to another run")
-        files = {name: sha256 for name, sha256 in self._vouched.items() if name != names.RECEIPT}
         if names.RECEIPT in bundle.files():
             raw = bundle.read(names.RECEIPT, receipt.MAX_BYTES)
             if why := receipt_fault(raw, document, files):
@@ -197,7 +202,7 @@ class Audit:
     def _check_entry(self, entry: Entry) -> None:
         if entry.is_temporary:
             self._say("untidy", "temporary", entry.name, "unfinished file of a writer that ended")
-        elif not entry.is_file or (entry.part is None and entry.name not in self._vouched):
+        elif not entry.is_file or (entry.part is None and entry.name not in (self._vouched or ())):
             self._say("corrupt", "entry", entry.name, "no bundle has such a file")
         elif entry.part == "content":
             self.contents += 1
@@ -210,6 +215,13 @@ class Audit:
             self._note_references(entry)
         elif entry.part == "log" and (torn := _torn_bytes(entry.folder, entry.base)):
             self._say("untidy", "torn", entry.name, f"its last line is torn: {torn:,} bytes without an end")
+
+    def _check_digest(self, entry: Entry, vouched: str | None) -> None:
+        """Compare a file with the seal. OSError."""
+        if vouched is None:
+            self._say("corrupt", "digest", entry.name, "it was added after sealing")
+        elif digest(entry.folder, entry.base) != vouched:
+            self._say("corrupt", "digest", entry.name, "it was changed after sealing")
 
     def _note_references(self, entry: Entry) -> None:
         """The contents that the run's events or a turn's summary name. OSError, ValueError: neither can be read."""

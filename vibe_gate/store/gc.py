@@ -28,7 +28,7 @@ from vibe_gate.store.captures import MAX_AGE, read_meta
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock
 from vibe_gate.store.recorder import require_untracked
-from vibe_gate.store.runs import entries, is_kept, open_store_folder
+from vibe_gate.store.runs import bare_entries, is_kept, is_running, open_store_folder
 
 MB = 1_000_000
 
@@ -89,7 +89,7 @@ def clean(
         with _alone(store):
             if not dry_run:
                 _empty_trash(store)
-            plan = _planned(store, root, rules, now, provenance or Provenance(now))
+            plan = _planned(store, rules, now, provenance or Provenance(now))
             return _carried_out(store, plan, dry_run)
     except OSError as error:
         raise StorageError(f"{STORE} cannot be cleaned: {error.strerror}.") from error
@@ -105,24 +105,23 @@ def _alone(store: Folder) -> Iterator[None]:
         fcntl.flock(store.fileno(), fcntl.LOCK_UN)
 
 
-def _planned(store: Folder, root: Path, rules: Retention, now: datetime, known: Provenance) -> _Plan:
+def _planned(store: Folder, rules: Retention, now: datetime, known: Provenance) -> _Plan:
     plan = _Plan()
     oldest = timedelta(days=min(rules.max_age_days, _FOR_EVER))
     disk = os.statvfs(store.fileno())
     free = disk.f_bavail * disk.f_frsize
-    for entry in reversed(entries(root)):
+    for entry in reversed(bare_entries(store)):
         began = names.recorded_at(entry.run_id)
         if began is None:
             plan.errors.append(f"{entry.run_id}: its id holds no date, so its age is not known")
             continue
         pressed = free < rules.min_free_disk_mb * MB and now - began > FRESH
-        if entry.state == "running" or not (now - began > oldest or pressed):
-            continue
-        if known.foreign(entry.key, entry.run_id):
+        if not (now - began > oldest or pressed) or known.foreign(entry.key, entry.run_id):
             continue
         with _noting(plan, entry.run_id):
-            if not is_kept(store, entry):
-                size = store.folder(entry.key).size(entry.run_id)
+            key = store.folder(entry.key)
+            if not is_kept(store, entry) and not is_running(key.folder(entry.run_id)):
+                size = key.size(entry.run_id)
                 plan.runs.append((entry, size))
                 free += size
     # By then every run that may name the session is too old as well.
@@ -212,8 +211,8 @@ def usage(root: Path) -> StoreUsage:
     store = open_store_folder(root)
     if store is None:
         return StoreUsage((), {}, 0)
-    runs = Counter(entry.key for entry in entries(root))
     try:
+        runs = Counter(entry.key for entry in bare_entries(store))
         keys = [KeyUsage(key, number, store.size(key)) for key, number in runs.items()]
         own = [name for name in store.folders() if name in names.OWN_FOLDERS]
         besides = {name: size for name in own if (size := store.size(name))}

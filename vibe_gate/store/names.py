@@ -145,11 +145,6 @@ def part_of(name: str) -> Part | None:
     return _TURN_FILES.get(base) if _TURN.fullmatch(folder) else None
 
 
-def is_vouched(name: str) -> bool:
-    """Whether a summary has the digest of the file `name`, relative to its run's folder."""
-    return name in VOUCHED or is_turn(name.rpartition("/")[0])
-
-
 class Entry(NamedTuple):
     """One name below a bundle's folder. `folder` is open and holds it as `base`."""
 
@@ -167,6 +162,12 @@ class Entry(NamedTuple):
     def is_temporary(self) -> bool:
         """Whether it is an unfinished file."""
         return self.base.startswith(TEMPORARY)
+
+    @property
+    def is_vouched(self) -> bool:
+        """Whether it is a file whose digest the run's summary has."""
+        own = self.name in VOUCHED or is_turn(self.name.rpartition("/")[0])
+        return own and self.is_file and not self.is_temporary
 
     @property
     def part(self) -> Part | None:

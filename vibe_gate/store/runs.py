@@ -239,6 +239,20 @@ def entries(root: Path, index: RunIndex | None = None, limit: int | None = None)
         raise _unreadable(error) from error
 
 
+def bare_entries(store: Folder) -> list[RunEntry]:
+    """Every run of the store, the newest first, by its folders' names alone: nothing is read. OSError."""
+    found = []
+    for key in filter(names.is_key, store.folders()):
+        with suppress(FileNotFoundError, NotADirectoryError):  # cleaned away meanwhile
+            found += [RunEntry(run_id, key, "corrupt") for run_id in store.folder(key).folders() if is_run_id(run_id)]
+    return sorted(found, reverse=True)
+
+
+def is_running(bundle: Folder) -> bool:
+    """Whether the run in this folder has no verdict yet, and a living writer. OSError."""
+    return not bundle.has(names.SUMMARY) and Lock.is_held(bundle)
+
+
 def _looked_at(store: Folder, index: RunIndex | None, limit: int | None) -> list[RunEntry]:
     """The newest runs, among others.
 
