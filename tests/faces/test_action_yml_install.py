@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,10 +53,15 @@ def claude_of(python: Path, environ: dict[str, str]) -> str:
     return next(point["what"] for point in json.loads(done.stdout)["points"] if point["name"] == "claude")
 
 
+def pip_for(python: Path) -> list[str | Path]:
+    """The tests' own pip, at work in another environment: the Action's has none."""
+    return [sys.executable, "-I", "-m", "pip", "--python", python]
+
+
 def test_the_lock_for_checks_installs_whole_with_every_hash_checked_and_doctor_says_what_it_lacks(built, ambient):
     assert "packages fetched, every hash checked" in (built / "vibe-gate-checks" / "said").read_text()
     python = built / "vibe-gate-checks" / "venv" / "bin" / "python"
-    check = subprocess.run([python, "-I", "-m", "pip", "check"], capture_output=True, text=True, env=ambient)
+    check = subprocess.run([*pip_for(python), "check"], capture_output=True, text=True, env=ambient)
     assert (check.returncode, check.stdout) == (0, "No broken requirements found.\n")
     assert claude_of(python, ambient).startswith("claude-agent-sdk is not installed")
 
@@ -63,8 +69,8 @@ def test_the_lock_for_checks_installs_whole_with_every_hash_checked_and_doctor_s
 def test_the_lock_for_agents_names_packages_that_the_index_has_with_these_hashes(built, ambient):
     """Nothing is unpacked: it is the program of Claude Code above all, and the environment of the tests has one."""
     python = built / "vibe-gate-checks" / "venv" / "bin" / "python"
-    command = "-I -m pip install --dry-run --require-hashes --only-binary :all: --no-deps --requirement"
-    argv = [python, *command.split(), INSTALL / "requirements-agent.txt"]
+    command = "install --dry-run --require-hashes --only-binary :all: --no-deps --requirement"
+    argv = [*pip_for(python), *command.split(), INSTALL / "requirements-agent.txt"]
     done = subprocess.run(argv, capture_output=True, text=True, env=ambient)
     assert "Would install" in done.stdout and " claude-agent-sdk-" in done.stdout, done.stderr
 
@@ -87,7 +93,7 @@ def test_the_small_installation_of_the_docs_has_no_bundled_program_and_judges_wi
     (packages,) = (venv / "lib").glob("python3.*/site-packages")
     (packages / "vibe-gate.pth").unlink()
     python = venv / "bin" / "python"
-    pip = [python, "-I", "-m", "pip", "-q", *command.split(), ROOT]
+    pip = [*pip_for(python), "-q", *command.split(), ROOT]
     subprocess.run(pip, check=True, env=ambient, cwd=tmp_path)
     assert (packages / "vibe_gate").is_dir()
     assert not (packages / "claude_agent_sdk" / "_bundled" / "claude").exists()

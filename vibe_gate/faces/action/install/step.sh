@@ -93,8 +93,19 @@ find_step() {
 # Nothing of a cache is believed: every wheel, cached or fetched, is installed only if its SHA-256 stands in the locks,
 # which come with the Action itself, at the commit the workflow names.
 locked() {
-  "$venv/bin/python" -I -m pip "$1" --quiet --disable-pip-version-check --no-input --require-hashes \
+  "${pip[@]}" "$1" --quiet --disable-pip-version-check --no-input --require-hashes \
     --only-binary :all: --no-deps "${locks[@]}" "${@:2}" </dev/null
+}
+
+# A pip of its own in the environment costs half of the installation; the interpreter's works there from version 22.3 on.
+make_environment() {
+  if "$VIBE_GATE_PYTHON" -I -c 'import sys, pip; sys.exit(int(pip.__version__.split(".")[0]) < 23)' 2>/dev/null; then
+    "$VIBE_GATE_PYTHON" -I -m venv --clear --without-pip "$venv"
+    unset "${!PYTHON@}"  # it starts the environment's interpreter, without -I
+    pip=("$VIBE_GATE_PYTHON" -I -m pip --python "$venv/bin/python")
+  else
+    "$VIBE_GATE_PYTHON" -I -m venv --clear "$venv"
+  fi
 }
 
 # Compiling all of it takes longer than compiling what a run imports. Isolated: whatever pip's configuration adds has its
@@ -128,7 +139,8 @@ build_step() {
     echo "The environment of an earlier step of this job is used again."
     return
   fi
-  "$VIBE_GATE_PYTHON" -I -m venv --clear "$venv"
+  local pip=("$venv/bin/python" -I -m pip)
+  make_environment
   if ! install_cached; then
     whence=fetched
     rm -rf "$wheels"
