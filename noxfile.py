@@ -85,6 +85,20 @@ def lock(session: nox.Session) -> None:
     session.run(*compile_, "pyproject.toml", *(f"--no-emit-package={name}" for name in locked), "--output-file", agent)
 
 
+@nox.session(python=False)
+def pin(session: nox.Session) -> None:
+    """Name this project's own commit in the examples and the README: `nox -s pin -- v0.1.0`, once the tag is there.
+
+    A second argument is the revision before there is one: `nox -s pin -- v0.1.0 HEAD`.
+    """
+    version, revision = (*session.posargs, *session.posargs)[:2]
+    asked = ("git", "rev-parse", "--verify", f"{revision}^{{commit}}")
+    commit = (session.run(*asked, external=True, silent=True) or "").strip()
+    for page in [*Path("examples/workflows").glob("*.yml"), Path("README.md")]:
+        named = re.sub(r"(vibe-gate/vibe-gate)@[0-9a-f]{40} # v\S+", rf"\1@{commit} # {version}", page.read_text())
+        page.write_text(named)
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
     """Every benchmark; figures are ratios against a named peer in the same run."""

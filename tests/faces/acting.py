@@ -32,9 +32,11 @@ from repos import Repo
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALL = ROOT / "vibe_gate" / "faces" / "action" / "install"
+REPOSITORY = "vibe-gate/vibe-gate"
 EXAMPLES = ROOT / "examples" / "workflows"
-OURS = "vibe-gate/vibe-gate@v0.1.0"
 PINNED = re.compile(r"uses: ([\w.-]+/[\w.-]+)((?:/[\w.-]+)*)@([0-9a-f]{40}) # v\d+\.\d+\.\d+")
+OURS = "@".join(next(one for one in PINNED.findall((EXAMPLES / "simple.yml").read_text()) if one[0] == REPOSITORY)[::2])
+"""This project's own action, as the examples name it."""
 
 SAY = """\
 name: stand-in
@@ -210,6 +212,8 @@ class Runner:
         found = {OURS: self.action}
         for text in (workflow.read_text(), (self.action / "action.yml").read_text()):
             for repository, folder, commit in PINNED.findall(text):
+                if repository == REPOSITORY:
+                    continue
                 found[f"{repository}@{commit}"] = self._stand_in(repository, folder)
         return found
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acting import Job, Runner, example, shorten, wheel
+from acting import OURS, Job, Runner, example, shorten, wheel
 from answers import answers, fails, passes, said
 from contract.github import LoopbackGitHub, loopback_github
 from faces import events
@@ -272,7 +272,7 @@ def test_nothing_of_the_checkout_runs_in_the_gate(runner, tmp_path, environ):
         "on: pull_request\npermissions: {}\njobs:\n  gate:\n    runs-on: ubuntu-latest\n    steps:\n"
         f"{CHECKOUT}"
         '      - run: echo "$GITHUB_WORKSPACE/bin" >> "$GITHUB_PATH"\n'
-        "      - uses: vibe-gate/vibe-gate@v0.1.0\n"
+        f"      - uses: {OURS}\n"
         "        env: {PYTHONPATH: ., PYTHONHOME: bin, PYTHONSTARTUP: pip.conf}\n        with:\n"
         "          anthropic-api-key: ${{ secrets.ANTHROPIC_API_KEY }}\n"
     )
