@@ -289,5 +289,7 @@ def test_a_tree_that_a_later_review_stopped_is_not_answered_for_any_more(here):
     here.git("reset", "-q", "--soft", "HEAD~1")
     passed = here.path / ".git" / "vibe-gate" / "passed"
     assert here.git("write-tree") in passed.read_text()
-    here.run("vibe-gate", "hook", "manual")
+    here.write(a="<<<<<<< a\n=======\n>>>>>>> b\n")
+    here.git("add", "a")
+    assert here.run("vibe-gate", "hook", "pre-commit").code == 1
     assert not passed.exists()

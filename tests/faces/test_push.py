@@ -225,7 +225,7 @@ def test_no_variable_chooses_a_laxer_rule(judging, variable):
     gate = judging.path / ".vibe-gate" / "gate.toml"
     gate.write_text(
         GATE + '[hooks.pre-commit]\njudge = "always"\n[hooks.pre-merge-commit]\njudge = "never"\n'
-        '[hooks.manual]\njudge = "never"\n[hooks.commit-msg]\njudge = "never"\n'
+        '[hooks.commit-msg]\njudge = "never"\n'
     )
     judging.git("commit", "-q", "-a", "--no-verify", "-m", "gate")
     judging.write(b="x\n")

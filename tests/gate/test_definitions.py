@@ -235,7 +235,7 @@ def test_the_effective_gate_parses_back_to_the_same_demands(gate: Gate | None) -
     hooks, agents, _ = tables.pop("hooks"), tables.pop("agents", {}), tables.pop("workflows", {})
     assert set(agents) == {agent.id for agent in gate.agents}
     assert GateFile.model_validate(tables) == gate.file
-    assert set(hooks) == {"pre-commit", "pre-merge-commit", "pre-push", "commit-msg", "manual"}
+    assert set(hooks) == {"pre-commit", "pre-merge-commit", "pre-push", "commit-msg"}
     for rubric in gate.rubrics:
         again = Rubric.model_validate(rubrics[rubric.id])
         assert again.model == gate.file.model.default

@@ -73,7 +73,7 @@ POLICY_WARN = ("CLAUDE.md", "AGENTS.md", "**/.claude", "**/.claude/**", "**/.mcp
 """Changes here can steer agents, diffs or test runs: a warning finding, at any depth. `.claude` may be a link."""
 
 JudgeWhen = Literal["always", "agent-authored", "never"]
-HookName = Literal["pre-commit", "pre-merge-commit", "pre-push", "commit-msg", "manual"]
+HookName = Literal["pre-commit", "pre-merge-commit", "pre-push", "commit-msg"]
 
 
 class Scope(Model):

@@ -102,7 +102,7 @@ reached no verdict. `bypassed`: a commit appeared whose tree no hook let through
 `commit`."""
 
 RecordStage = Literal[
-    "pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "manual", "post-commit", "post-rewrite",
+    "pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite",
     "reference-transaction",
 ]  # fmt: skip
 

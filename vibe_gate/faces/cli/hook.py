@@ -13,7 +13,7 @@ from vibe_gate.faces.cli.dispatch import Command, argument, bug
 from vibe_gate.faces.cli.output import ASCII, emit, is_terminal, now
 from vibe_gate.faces.git_hook.call import Hook, not_reviewed
 
-STAGES = ("pre-commit", "pre-merge-commit", "manual", "commit-msg", "pre-push", "post-commit", "post-rewrite",
+STAGES = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite",
           "reference-transaction")  # fmt: skip
 
 

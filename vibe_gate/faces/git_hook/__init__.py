@@ -1,7 +1,7 @@
 """The face that git calls: `vibe-gate hook STAGE`, and the scripts that `vibe-gate install git` writes.
 
 call.py        one call by git: its environment and arguments, and what a verdict does to git
-reviewing.py   pre-commit, pre-merge-commit, manual, pre-push: review a change, report the result, record it
+reviewing.py   pre-commit, pre-merge-commit, pre-push: review a change, report the result, record it
 message.py     commit-msg: review again if the message names an agent
 record.py      post-commit, post-rewrite, reference-transaction: which commits no hook let through
 install.py     the hooks as sh, beside those of other tools, and away again

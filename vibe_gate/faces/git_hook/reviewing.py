@@ -1,4 +1,4 @@
-"""Review a change, report the result, and record it: pre-commit, pre-merge-commit, manual; pre-push.
+"""Review a change, report the result, and record it: pre-commit, pre-merge-commit; pre-push.
 
 pre-push reviews the commits that each pushed ref brings as one change; never the working tree, and no commit that a
 remote has already, or that is older than the gate.
@@ -95,7 +95,7 @@ def review_change(
         what = effect(done.summary.exit_code, rule, hook.environ, strict=hook.strict, stage=hook.stage)
         if not done.summary.run_id:
             # Git names an index to its hooks: without one this is `pre-commit run --all-files` or the like.
-            by_hand = hook.stage in ("pre-commit", "manual") and "GIT_INDEX_FILE" not in hook.environ
+            by_hand = hook.stage == "pre-commit" and "GIT_INDEX_FILE" not in hook.environ
             if by_hand and selection.kind == "staged":
                 hook.say(NOTHING_STAGED)
         else:
