@@ -2,12 +2,13 @@
 
 import { Axis, type Lane } from "./axis";
 import { wholeEvents } from "./blobs";
-import { type Data, eventName, type Head, type Whole } from "./data";
-import { fill, h } from "./dom";
+import { type Data, eventName, type Head, turnName, type Whole } from "./data";
+import { choices, fill, h } from "./dom";
 import { eventView, kindOf, parts, turnView } from "./event";
 import { type Place, placeHash } from "./hash";
 import { List } from "./list";
 import { duration, type Span } from "./scale";
+import { counted } from "./visible";
 
 interface Entry {
   lane: Lane;
@@ -28,11 +29,12 @@ export class Activity {
   readonly #list: List;
   readonly #rows = h("div", { class: "events", tabindex: 0, role: "group", "aria-label": "Events" });
   readonly #detail = h("div", { class: "detail", tabindex: 0, role: "region", "aria-label": "Event" });
-  readonly #turns = h("select", { "aria-label": "Turn", onchange: () => this.#chose() });
-  readonly #kind = h("select", { "aria-label": "Kind of event", onchange: () => this.#fill() });
-  readonly #text = h("input", { type: "search", placeholder: "Filter events", "aria-label": "Filter events", oninput: () => this.#fill() });
+  readonly #turns: HTMLSelectElement;
+  readonly #kind: HTMLSelectElement;
+  readonly #text = h("input", { type: "search", placeholder: "Filter events", "aria-label": "Filter events",
+    oninput: () => this.#fill() });
   readonly #failures = h("input", { type: "checkbox", onchange: () => this.#fill() });
-  readonly #view = h("button", { type: "button", "aria-pressed": "false", onclick: () => this.#toggle() }, "Conversation");
+  readonly #view = h("button", { type: "button", onclick: () => this.#toggle() }, "Conversation");
   readonly #count = h("span", { class: "count" });
   #wholes: ReadonlyMap<string, Whole> = new Map();
   readonly #turnTable: HTMLElement | undefined;
@@ -42,22 +44,32 @@ export class Activity {
   #talk = false;
   #wanted: Place | null = null;
 
-  constructor(section: HTMLElement, private readonly data: Data, private readonly go: (place: Place, replace?: boolean) => void) {
+  constructor(
+    section: HTMLElement,
+    private readonly data: Data,
+    private readonly go: (place: Place, replace?: boolean) => void,
+  ) {
     const turns = data.turns.toSorted((one, other) => one.started - other.started);
     this.#lanes = [{ turn: null, heads: data.events }, ...turns.map((turn) => ({ turn, heads: turn.heads }))];
     this.#all = this.#lanes.flatMap((lane) => lane.heads.map((head) => ({ lane, head, kind: kindOf(head) })));
     this.#all.sort((one, other) => one.head[2] - other.head[2]);
-    this.#failed = new Set(turns.flatMap((turn) => turn.calls.filter((call) => call.use && FAILED.has(call.state)).map((call) => call.use)));
-    fill(this.#turns, h("option", { value: "" }, "all turns"), ...turns.map((turn) => h("option", { value: turn.id }, turn.id.replace(/^nodes\//, ""))));
+    const calls = turns.flatMap((turn) => turn.calls);
+    this.#failed = new Set(calls.filter((call) => call.use && FAILED.has(call.state)).map((call) => call.use));
     const kinds = new Set(this.#all.map((entry) => entry.kind));
-    fill(this.#kind, h("option", { value: "" }, "all kinds"), ...KINDS.filter((kind) => kinds.has(kind)).map((kind) => h("option", { value: kind }, kind)));
+    this.#turns = choices("Turn", "all turns", turns.map((turn) => [turn.id, turnName(turn)]), () => this.#chose());
+    const named = KINDS.filter((kind) => kinds.has(kind)).map((kind) => [kind, kind] as const);
+    this.#kind = choices("Kind of event", "all kinds", named, () => this.#fill());
     const axis = h("div", { class: "axis" });
     section.append(h("div", { class: "app activity" }, axis, legend(),
-      h("div", { class: "bar" }, this.#turns, this.#kind, h("label", {}, this.#failures, " failed only"), this.#text, this.#view, this.#count),
+      h("div", { class: "bar" }, this.#turns, this.#kind, h("label", {}, this.#failures, " failed only"), this.#text,
+        this.#view, this.#count),
       h("div", { class: "panes" }, this.#rows, this.#detail)));
     this.#list = new List(this.#rows, (index) => (this.#talk ? this.#said(index) : this.#row(index)));
-    this.#axis = new Axis(axis, this.#lanes, (span) => this.#zoomed(span), (lane, head) => this.go(placeOf({ lane, head })),
-      (lane) => (lane.turn ? this.go({ kind: "event", turn: lane.turn.id, event: "" }) : this.#everything()));
+    this.#axis = new Axis(axis, this.#lanes, {
+      span: (span) => this.#zoomed(span),
+      event: (lane, head) => this.go(placeOf({ lane, head })),
+      lane: (lane) => (lane.turn ? this.go({ kind: "event", turn: lane.turn.id, event: "" }) : this.#everything()),
+    });
     this.#turnTable = section.querySelector(".turns")?.cloneNode(true) as HTMLElement | undefined;
     fill(this.#detail, this.#turnTable);
     this.#fill();
@@ -132,16 +144,16 @@ export class Activity {
 
   /** Fills the list with what the filters leave. */
   #fill(): void {
-    const [turn, kind, text, failed] = [this.#turns.value, this.#kind.value, this.#text.value.toLowerCase(), this.#failures.checked];
-    const span = this.#span;
+    const [turn, kind, text] = [this.#turns.value, this.#kind.value, this.#text.value.toLowerCase()];
+    const [failed, span] = [this.#failures.checked, this.#span];
     this.#shown = this.#all.filter(({ lane, head, kind: own }) =>
       (!turn || lane.turn?.id === turn) && (!kind || own === kind) && (!this.#talk || SAID.has(own)) &&
       (!failed || this.#failed.has(head[5])) && (!span || (head[2] >= span.from && head[2] <= span.to)) &&
       (!text || `${head[3]} ${head[4]} ${head[6]} ${head[7]}`.toLowerCase().includes(text)));
     this.#view.setAttribute("aria-pressed", String(this.#talk));
     this.#rows.classList.toggle("talk", this.#talk);
-    const total = this.#all.length;
-    fill(this.#count, this.#shown.length === total ? `${total.toLocaleString("en")} events` : `${this.#shown.length.toLocaleString("en")} of ${total.toLocaleString("en")} events`);
+    const [some, all] = [this.#shown.length, this.#all.length];
+    fill(this.#count, `${some < all ? `${counted(some)} of ` : ""}${counted(all)} events`);
     this.#list.reset(this.#shown.length, () => (this.#talk ? 80 : ROW));
     const at = this.#selected ? this.#shown.indexOf(this.#selected) : -1;
     if (at >= 0) this.#list.reveal(at);
@@ -152,19 +164,24 @@ export class Activity {
     const { lane, head, kind } = entry;
     const failed = this.#failed.has(head[5]);
     const name = kind === head[3] || head[3] === "message" ? head[4] : `${head[3]} ${head[4]}`;
-    return h("a", { class: `event${failed ? " failed" : ""}`, href: placeHash(placeOf(entry)), "aria-current": entry === this.#selected ? "true" : undefined },
+    return h("a", { class: `event${failed ? " failed" : ""}`, href: placeHash(placeOf(entry)), ...this.#current(entry) },
       h("span", { class: "at" }, `+${duration(head[2] - this.#axis.zero)}`),
       h("span", { class: `kind k-${kind}` }, kind), h("span", { class: "tool" }, failed ? "✗ " : "", name),
       h("span", { class: "text" }, head[7].startsWith(head[4]) ? head[7].slice(head[4].length) : head[7]),
-      this.#turns.value ? null : h("span", { class: "of" }, lane.turn ? lane.turn.id.replace(/^nodes\//, "") : head[6]));
+      this.#turns.value ? null : h("span", { class: "of" }, lane.turn ? turnName(lane.turn) : head[6]));
+  }
+
+  #current(entry: Entry): { "aria-current"?: string } {
+    return entry === this.#selected ? { "aria-current": "true" } : {};
   }
 
   #said(index: number): HTMLElement {
     const entry = this.#shown[index]!;
     const whole = this.#wholes.get(eventName(entry.head));
     const failed = entry.kind === "result" && this.#failed.has(entry.head[5]);
-    return h("div", { class: `spoken k-${entry.kind}${failed ? " failed" : ""}`, "aria-current": entry === this.#selected ? "true" : undefined },
-      h("p", { class: "who" }, h("a", { href: placeHash(placeOf(entry)) }, `${entry.kind}${entry.head[4] ? ` · ${entry.head[4]}` : ""}`),
+    const who = `${entry.kind}${entry.head[4] ? ` · ${entry.head[4]}` : ""}`;
+    return h("div", { class: `spoken k-${entry.kind}${failed ? " failed" : ""}`, ...this.#current(entry) },
+      h("p", { class: "who" }, h("a", { href: placeHash(placeOf(entry)) }, who),
         h("span", { class: "at" }, `+${duration(entry.head[2] - this.#axis.zero)}`)),
       ...(whole && entry.kind !== "todo" ? parts(whole) : [h("p", {}, entry.head[7])]));
   }
@@ -175,7 +192,10 @@ function placeOf({ lane, head }: { lane: Lane; head: Head }): Place {
 }
 
 function legend(): HTMLElement {
-  const names = [["completed", "■"], ["failed", "▨"], ["refused", "▩"], ["unfinished", "□"], ["message", "●"], ["todo", "◆"], ["usage", "▲"], ["hook", "|"]];
+  const names = [
+    ["completed", "■"], ["failed", "▨"], ["refused", "▩"], ["unfinished", "□"],
+    ["message", "●"], ["todo", "◆"], ["usage", "▲"], ["hook", "|"],
+  ];
   return h("p", { class: "legend" }, ...names.map(([name, shape]) => h("span", { class: `l-${name}` }, `${shape} ${name}`)),
     h("span", { class: "hint" }, "drag or wheel (Ctrl+wheel with many lanes): zoom and filter · double click: everything"));
 }

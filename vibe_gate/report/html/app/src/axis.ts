@@ -1,12 +1,19 @@
 // One time axis for the run: a lane for the run and one for each turn, with calls as bars and the rest as marks.
 
-import type { Call, Head, Turn } from "./data";
+import { type Call, type Head, type Turn, turnName } from "./data";
 import { fill, h } from "./dom";
 import { duration, pan, type Span, stack, ticks, within, zoom } from "./scale";
 
 export interface Lane {
   turn: Turn | null;
   heads: readonly Head[];
+}
+
+/** Who is told of what the person chose on the axis; a span of null is everything. */
+export interface Chosen {
+  span: (span: Span | null) => void;
+  event: (lane: Lane, head: Head) => void;
+  lane: (lane: Lane) => void;
 }
 
 const LANE = 26;
@@ -39,16 +46,13 @@ export class Axis {
   #drag: [from: number, to: number] | null = null;
   #cursor: number | null = null;
 
-  /** `onSpan` is told what part is shown; `onPick` which event of which lane was clicked. */
   constructor(
     host: HTMLElement,
     private readonly lanes: readonly Lane[],
-    private readonly onSpan: (span: Span | null) => void,
-    private readonly onPick: (lane: Lane, head: Head) => void,
-    onLane: (lane: Lane) => void,
+    private readonly chosen: Chosen,
   ) {
-    const times = lanes.flatMap((lane) => [
-      ...lane.heads.map((head) => head[2]), ...(lane.turn?.calls ?? []).map((call) => call.end ?? call.start), lane.turn?.ended ?? 0,
+    const times = lanes.flatMap(({ heads, turn }) => [
+      ...heads.map((head) => head[2]), ...(turn?.calls ?? []).map((call) => call.end ?? call.start), turn?.ended ?? 0,
     ]).filter(Boolean);
     const [first, last] = times.reduce(([low, high], at) => [Math.min(low, at), Math.max(high, at)], [Infinity, 0]);
     this.#zero = Number.isFinite(first) ? first : 0;
@@ -57,8 +61,8 @@ export class Axis {
     this.#span = this.#full;
     for (const lane of lanes) if (lane.turn) this.#stacks.set(lane, stack(lane.turn.calls, ROWS));
     fill(this.#labels, ...lanes.map((lane) =>
-      h("button", { type: "button", onclick: () => onLane(lane), title: lane.turn ? `${lane.turn.id}: ${lane.turn.status}` : "the run's own events" },
-        lane.turn ? lane.turn.id.replace(/^nodes\//, "") : "run")));
+      h("button", { type: "button", onclick: () => chosen.lane(lane), title: lane.turn?.status },
+        lane.turn ? turnName(lane.turn) : "run")));
     host.append(this.#probe, h("div", { class: "ruler" }, h("span", {}, "time since start"), this.#ruler),
       this.#box);
     this.#box.append(this.#labels, this.#canvas);
@@ -75,7 +79,8 @@ export class Axis {
   /** Marks a time, and moves it into sight; null: none. */
   mark(at: number | null): void {
     this.#cursor = at;
-    if (at !== null && (at < this.#span.from || at > this.#span.to)) this.#show(pan(this.#span, (at - this.#span.from) / (this.#span.to - this.#span.from) - 0.5, this.#full));
+    const part = at === null ? 0.5 : (at - this.#span.from) / (this.#span.to - this.#span.from);
+    if (part < 0 || part > 1) this.#show(pan(this.#span, part - 0.5, this.#full));
     else this.draw();
   }
 
@@ -86,7 +91,7 @@ export class Axis {
   #show(span: Span): void {
     this.#span = span;
     const everything = span.to - span.from >= (this.#full.to - this.#full.from) * 0.999;
-    this.onSpan(everything ? null : span);
+    this.chosen.span(everything ? null : span);
     this.draw();
   }
 
@@ -114,7 +119,7 @@ export class Axis {
       this.#drag = null;
       const hit = this.#at(event.offsetX, event.offsetY);
       if (to - from > 4) this.#show(within({ from: this.#time(from), to: this.#time(to) }, this.#full));
-      else if (hit) this.onPick(hit.lane, hit.head);
+      else if (hit) this.chosen.event(hit.lane, hit.head);
       else this.draw();
     });
     canvas.addEventListener("dblclick", () => this.reset());
@@ -150,11 +155,11 @@ export class Axis {
     if (!lane) return null;
     const rows = this.#stacks.get(lane);
     const row = Math.floor(((down % LANE) - 3) / (BAR + 1));
-    const calls = (lane.turn?.calls ?? []).filter((call, index) =>
-      rows?.[index] === row && this.#x(call.start) - 2 <= x && x <= Math.max(this.#x(call.end ?? call.start), this.#x(call.start) + 3) + 2);
-    const call = calls[0];
+    const call = lane.turn?.calls.find(({ start, end }, index) =>
+      rows?.[index] === row && this.#x(start) - 2 <= x && x <= Math.max(this.#x(end ?? start), this.#x(start) + 3) + 2);
     if (call) {
-      const head = lane.heads.find((each) => (call.use ? each[5] === call.use : each[0] === "hook" && each[1] === (call.pre ?? call.post)));
+      const hook = call.pre ?? call.post;
+      const head = lane.heads.find((each) => (call.use ? each[5] === call.use : each[0] === "hook" && each[1] === hook));
       const time = call.end === null ? "" : `, ${duration(call.end - call.start)}`;
       if (head) return { lane, head, text: `${call.name}: ${call.state}${time}\n${head[7]}` };
     }

@@ -1,7 +1,7 @@
 // The tab with the changed files: of the reviewed change, and of each agent's turn.
 
-import type { Data, FileEntry } from "./data";
-import { fill, h } from "./dom";
+import { type Data, type FileEntry, turnName } from "./data";
+import { choices, fill, h } from "./dom";
 import { type Place, placeHash } from "./hash";
 import { List } from "./list";
 import { Viewer } from "./viewer";
@@ -11,8 +11,9 @@ type FilePlace = Extract<Place, { kind: "file" }>;
 const ROW = 28;
 
 export class Changes {
-  readonly #filter = h("input", { type: "search", placeholder: "Filter files", "aria-label": "Filter files", oninput: () => this.#list() });
-  readonly #of = h("select", { "aria-label": "Whose changes", onchange: () => this.#choose() });
+  readonly #filter = h("input", { type: "search", placeholder: "Filter files", "aria-label": "Filter files",
+    oninput: () => this.#list() });
+  readonly #of: HTMLSelectElement;
   readonly #count = h("span", { class: "count" });
   readonly #layout = h("button", { type: "button", onclick: () => this.toggleLayout() });
   readonly #rows: List;
@@ -29,8 +30,8 @@ export class Changes {
     this.#rows = new List(rows, (index) => this.#row(this.#files[index]!));
     this.#viewer = new Viewer(pane, innerWidth > 1500);
     const changed = data.turns.filter((turn) => turn.files.length);
-    fill(this.#of, h("option", { value: "" }, "the reviewed change"),
-      ...changed.map((turn) => h("option", { value: turn.id }, `${turn.id.replace(/^nodes\//, "")} (${turn.files.length})`)));
+    const names = changed.map((turn) => [turn.id, `${turnName(turn)} (${turn.files.length})`] as const);
+    this.#of = choices("Whose changes", "the reviewed change", names, () => this.#choose());
     if (changed.length) side.prepend(this.#of);
     pane.querySelector("header")?.append(this.#layout);
     this.#nameLayout();
@@ -78,7 +79,9 @@ export class Changes {
   }
 
   #findings(file: FileEntry): Data["findings"] {
-    return this.#turn ? [] : this.data.findings.filter((each) => each.path === file.path || (each.side === "before" && each.path === file.old_path));
+    if (this.#turn) return [];
+    const { path, old_path } = file;
+    return this.data.findings.filter((each) => each.path === path || (each.side === "before" && each.path === old_path));
   }
 
   #choose(): void {
@@ -101,8 +104,8 @@ export class Changes {
     const name = file.path.lastIndexOf("/") + 1;
     const count = this.#findings(file).length;
     return h("a", {
-      class: "file", href: placeHash({ kind: "file", turn: this.#turn, path: file.path, line: 0, before: false }),
-      title: file.path, "aria-current": file === this.#open ? "true" : undefined,
+      class: "file", title: file.path, "aria-current": file === this.#open ? "true" : undefined,
+      href: placeHash({ kind: "file", turn: this.#turn, path: file.path, line: 0, before: false }),
     },
       h("span", { class: "folder" }, file.path.slice(0, name)), h("span", { class: "name" }, file.path.slice(name)),
       count ? h("span", { class: "badge fail", title: `${count} finding${count > 1 ? "s" : ""}` }, count) : null,

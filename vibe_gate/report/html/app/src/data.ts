@@ -101,6 +101,11 @@ export function eventName(head: Head): string {
   return `${head[0]}-${head[1]}`;
 }
 
+/** What people call a turn: "judge-quality/turn-001". */
+export function turnName(turn: Turn): string {
+  return turn.id.replace(/^nodes\//, "");
+}
+
 export function readData(): Data {
   return JSON.parse(document.getElementById("data")?.textContent ?? "null") as Data;
 }

@@ -1,6 +1,6 @@
 // Elements from code. Text goes in as text nodes and attribute values only; nothing here, or anywhere, takes markup.
 
-import { visible } from "./visible";
+import { counted, visible } from "./visible";
 
 export type Child = Node | string | number | null | undefined | false;
 type Value = string | number | boolean | undefined | ((event: never) => void);
@@ -34,6 +34,18 @@ export function fill(element: Element, ...children: Child[]): void {
   element.replaceChildren(...nodes(children));
 }
 
+/** Names with their values; those without a value are left out. */
+export function facts(pairs: readonly (readonly [name: string, value: Child])[], name = "facts"): HTMLElement {
+  const shown = pairs.filter(([, value]) => value);
+  return h("dl", { class: name }, ...shown.map(([term, value]) => h("div", {}, h("dt", {}, term), h("dd", {}, value))));
+}
+
+/** A list of choices; the first stands for all. */
+export function choices(label: string, all: string, rest: readonly (readonly [value: string, text: string])[], onchange: () => void): HTMLSelectElement {
+  const options = [["", all] as const, ...rest].map(([value, text]) => h("option", { value }, text));
+  return h("select", { "aria-label": label, onchange }, ...options);
+}
+
 const CUT = 6_000;
 
 /** Text of any length: the beginning, and a button for the rest. */
@@ -42,6 +54,6 @@ export function longText(text: string, name = ""): HTMLElement {
   const block = h("pre", { class: name, tabindex: 0 }, clean.slice(0, CUT));
   if (clean.length <= CUT) return block;
   const more = h("button", { type: "button", class: "more", onclick: () => (fill(block, clean), more.remove()) },
-    `show all ${clean.length.toLocaleString("en")} characters`);
+    `show all ${counted(clean.length)} characters`);
   return h("div", {}, block, more);
 }

@@ -1,9 +1,9 @@
 // Keys of the page, and the dialog that lists them.
 
-import { h } from "./dom";
+import { facts, h } from "./dom";
 
 export interface Key {
-  keys: string[];
+  key: string;
   does: string;
   run: () => void;
 }
@@ -11,8 +11,8 @@ export interface Key {
 /** Listens for keys; returns what opens the list of them. */
 export function listen(keys: readonly Key[]): () => void {
   const close = h("button", { type: "button" }, "Close");
-  const dialog = h("dialog", { "aria-label": "Keys" }, h("h2", {}, "Keys"),
-    h("dl", { class: "keys" }, ...keys.map((key) => h("div", {}, h("dt", {}, ...key.keys.map((name) => h("kbd", {}, name))), h("dd", {}, key.does)))), close);
+  const list = facts(keys.map(({ key, does }) => [key, does]), "keys");
+  const dialog = h("dialog", { "aria-label": "Keys" }, h("h2", {}, "Keys"), list, close);
   document.body.append(dialog);
   close.addEventListener("click", () => dialog.close());
   const open = (): void => dialog.showModal();
@@ -24,9 +24,9 @@ export function listen(keys: readonly Key[]): () => void {
     if (isTyping) return;
     if (event.key === "?") open();
     else {
-      const key = keys.find((each) => each.keys.includes(event.key));
-      if (!key) return;
-      key.run();
+      const pressed = keys.find((each) => each.key === event.key);
+      if (!pressed) return;
+      pressed.run();
     }
     event.preventDefault();
   });

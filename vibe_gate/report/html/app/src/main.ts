@@ -18,12 +18,9 @@ let activity: Activity | null = null;
 /** Goes to a place; `replace` without a step of the history. */
 function go(place: Place, replace = false): void {
   const hash = placeHash(place);
-  if (hash === location.hash) return show();
-  if (!replace) location.hash = hash;
-  else {
-    history.replaceState(null, "", hash);
-    show();
-  }
+  // Setting `location.hash` would show the place a moment later, after the next key.
+  if (hash !== location.hash) history[replace ? "replaceState" : "pushState"](null, "", hash);
+  show();
 }
 
 /** Shows what the address names. */
@@ -35,7 +32,7 @@ function show(): void {
       select("changes");
       return openChanges()?.show(place);
     case "event": {
-      const arrived = document.body.dataset.tab !== "activity";
+      const arrived = shownTab() !== "activity";
       select("activity");
       return void openActivity()?.show(place, arrived);
     }
@@ -68,8 +65,12 @@ function showElement(element: HTMLElement | null): void {
   element.scrollIntoView({ block: "center" });
 }
 
+function shownTab(): string {
+  return document.body.dataset.tab ?? "";
+}
+
 function select(id: string): void {
-  if (document.body.dataset.tab !== id) scrollTo(0, 0);
+  if (shownTab() !== id) scrollTo(0, 0);
   document.body.dataset.tab = id;
   for (const section of sections) section.hidden = section.id !== id;
   tabs.forEach((tab, index) => {
@@ -92,7 +93,7 @@ function openActivity(): Activity | null {
 
 /** Goes to the next finding, in the tab that is open, or to the next event. */
 function step(by: 1 | -1): void {
-  const tab = document.body.dataset.tab;
+  const tab = shownTab();
   if (tab === "activity") return openActivity()?.step(by);
   const order = [...document.querySelectorAll<HTMLElement>("#verdict .finding")].map((element) => element.id);
   const place = parsePlace(location.hash);
@@ -124,12 +125,13 @@ document.documentElement.classList.add("live");
 tools?.append(h("nav", { "aria-label": "Parts of the report" }, ...tabs));
 const field = searchField(data, go);
 const keys = listen([
-  ...sections.map((section, index) => ({ keys: [`${index + 1}`], does: section.dataset.tab ?? "", run: () => go({ kind: "element", id: section.id }) })),
-  { keys: ["/"], does: "search everything", run: () => field.focus() },
-  { keys: ["j"], does: "next finding or event", run: () => step(1) },
-  { keys: ["k"], does: "previous finding or event", run: () => step(-1) },
-  { keys: ["u"], does: "unified or side by side", run: () => document.body.dataset.tab === "changes" && changes?.toggleLayout() },
-  { keys: ["Escape"], does: "leave a field or a dialog", run: () => (document.activeElement as HTMLElement | null)?.blur() },
+  ...sections.map(({ id, dataset }, index) =>
+    ({ key: `${index + 1}`, does: dataset.tab ?? "", run: () => go({ kind: "element", id }) })),
+  { key: "/", does: "search everything", run: () => field.focus() },
+  { key: "j", does: "next finding or event", run: () => step(1) },
+  { key: "k", does: "previous finding or event", run: () => step(-1) },
+  { key: "u", does: "unified or side by side", run: () => shownTab() === "changes" && changes?.toggleLayout() },
+  { key: "Escape", does: "leave a field or a dialog", run: () => (document.activeElement as HTMLElement | null)?.blur() },
 ]);
 tools?.append(themeButton(), h("button", { type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: keys }, "?"));
 addEventListener("hashchange", show);

@@ -1,7 +1,7 @@
 // Search over everything the page holds, in slices, so that typing never waits.
 
 import { blobText, wholeEvents } from "./blobs";
-import { type Data, eventName, type Whole } from "./data";
+import { type Data, eventName, turnName, type Whole } from "./data";
 import { fill, h } from "./dom";
 import type { Place } from "./hash";
 import { splitLines } from "./rows";
@@ -32,7 +32,8 @@ export function match(item: Searchable, query: string): Hit | null {
   const inName = at < 0 && item.name.toLowerCase().includes(query);
   if (at < 0 && !inName) return null;
   const from = Math.max(0, at - 40);
-  return { group: item.group, name: item.name, excerpt: (from ? "…" : "") + short(item.text.slice(from, from + 200), 160), place: item.place };
+  const excerpt = (from ? "…" : "") + short(item.text.slice(from, from + 200), 160);
+  return { group: item.group, name: item.name, excerpt, place: item.place };
 }
 
 /** All strings of a value, as lines. */
@@ -44,25 +45,28 @@ export function strings(value: unknown): string {
 
 /** What can be found, cheapest first; contents are inflated as they are reached. */
 async function* searchables(data: Data): AsyncGenerator<Searchable> {
-  for (const finding of data.findings) {
-    yield { group: "Findings", name: `${finding.path}:${finding.line}`, text: `${finding.message} ${finding.criterion}`, place: { kind: "element", id: finding.id } };
+  for (const { id, path, line, message, criterion } of data.findings) {
+    yield { group: "Findings", name: `${path}:${line}`, text: `${message} ${criterion}`, place: { kind: "element", id } };
   }
   for (const row of document.querySelectorAll<HTMLTableRowElement>("tr[data-c]")) {
     const name = row.dataset.c ?? "";
-    const said = [row.cells[2]?.firstChild, ...row.querySelectorAll(".vote p, .vote pre")].map((each) => each?.textContent ?? "");
-    yield { group: "Criteria", name, text: said.join(" "), place: { kind: "criterion", name, vote: 0 } };
+    const said = [row.cells[2]?.firstChild, ...row.querySelectorAll(".vote p, .vote pre")];
+    const text = said.map((each) => each?.textContent ?? "").join(" ");
+    yield { group: "Criteria", name, text, place: { kind: "criterion", name, vote: 0 } };
   }
-  const files = [{ id: "", files: data.files }, ...data.turns].flatMap((turn) => turn.files.map((file) => ({ turn: turn.id, file })));
-  for (const { turn, file } of files) {
-    yield { group: "Files", name: file.path, text: file.old_path ?? "", place: { kind: "file", turn, path: file.path, line: 0, before: false } };
+  const sources = [{ id: "", files: data.files }, ...data.turns];
+  const files = sources.flatMap(({ id, files }) => files.map((file) => ({ turn: id, file, path: file.path })));
+  for (const { turn, file, path } of files) {
+    yield { group: "Files", name: path, text: file.old_path ?? "", place: { kind: "file", turn, path, line: 0, before: false } };
   }
-  for (const { turn, file } of files) {
+  for (const { turn, file, path } of files) {
     // Unchanged lines stand on both sides; of the side before only files that are gone are searched.
     const [id, before] = file.after ? [file.after, false] : [file.before, true];
     if (!id) continue;
     const lines = splitLines(await blobText(id));
     for (const [index, text] of lines.entries()) {
-      yield { group: "Contents", name: `${file.path}:${index + 1}`, text, place: { kind: "file", turn, path: file.path, line: index + 1, before } };
+      const line = index + 1;
+      yield { group: "Contents", name: `${path}:${line}`, text, place: { kind: "file", turn, path, line, before } };
     }
   }
   const event = (turn: string, name: string, title: string, whole: Whole): Searchable =>
@@ -72,13 +76,18 @@ async function* searchables(data: Data): AsyncGenerator<Searchable> {
     const wholes = await wholeEvents(turn);
     for (const head of turn.heads) {
       const whole = head[0] !== "hook" && wholes.get(eventName(head));
-      if (whole) yield event(turn.id, eventName(head), `${head[4] || head[3]} · ${turn.id.replace(/^nodes\//, "")}`, whole);
+      if (whole) yield event(turn.id, eventName(head), `${head[4] || head[3]} · ${turnName(turn)}`, whole);
     }
   }
 }
 
 /** Hits by group as they are found; `stale` ends the search. */
-export async function search(items: AsyncIterable<Searchable>, query: string, stale: () => boolean, tell: (hits: readonly Hit[], done: boolean) => void): Promise<void> {
+export async function search(
+  items: AsyncIterable<Searchable>,
+  query: string,
+  stale: () => boolean,
+  tell: (hits: readonly Hit[], done: boolean) => void,
+): Promise<void> {
   const counts = new Map<string, number>();
   const hits: Hit[] = [];
   let since = performance.now();
@@ -103,8 +112,10 @@ export function searchField(data: Data, go: (place: Place) => void): HTMLInputEl
   const list = h("div", { class: "hits", id: "hits", role: "listbox", "aria-label": "Search results" });
   const state = h("p", { class: "none", role: "status" });
   const panel = h("div", { class: "found", hidden: true }, list, state);
-  const field = h("input", { type: "search", id: "search", placeholder: "Search everything  ( / )", "aria-label": "Search everything", role: "combobox",
-    "aria-expanded": "false", "aria-controls": "hits", autocomplete: "off" });
+  const field = h("input", {
+    type: "search", id: "search", placeholder: "Search everything  ( / )", "aria-label": "Search everything",
+    role: "combobox", "aria-expanded": "false", "aria-controls": "hits", autocomplete: "off",
+  });
   let [run, chosen, hits] = [0, 0, [] as readonly Hit[]];
 
   const show = (open: boolean): void => {
@@ -131,9 +142,10 @@ export function searchField(data: Data, go: (place: Place) => void): HTMLInputEl
       hits = [...groups.values()].flat();
       let number = 0;
       fill(list, ...[...groups].map(([group, some]) => h("div", { role: "group", "aria-label": group },
-        h("p", { class: "group", "aria-hidden": "true" }, group, some.length === MOST_OF_A_GROUP ? ` (the first ${MOST_OF_A_GROUP})` : ""),
-        ...some.map((hit) => h("div", { role: "option", id: `hit-${number++}`, onmousedown: (event: Event) => (event.preventDefault(), open(hit)) },
-          h("b", {}, hit.name), h("span", {}, hit.excerpt))))));
+        h("p", { class: "group", "aria-hidden": "true" }, group, some.length === MOST_OF_A_GROUP ? " (the first ones)" : ""),
+        ...some.map((hit) => h("div", {
+          role: "option", id: `hit-${number++}`, onmousedown: (event: Event) => (event.preventDefault(), open(hit)),
+        }, h("b", {}, hit.name), h("span", {}, hit.excerpt))))));
       choose(chosen);
     }
     fill(state, done ? (made.length ? "" : "Nothing found.") : "Searching…");

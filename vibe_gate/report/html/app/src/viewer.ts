@@ -7,7 +7,7 @@ import { placeHash } from "./hash";
 import { cutTokens, highlight, type Token } from "./highlight";
 import { List } from "./list";
 import { diffRows, emphasis, type Range, type Row, rowOf, splitLines } from "./rows";
-import { visible } from "./visible";
+import { counted, visible } from "./visible";
 
 /** What belongs to the lines of a file of the reviewed change. */
 export interface Remarks {
@@ -155,8 +155,8 @@ export class Viewer {
     }
     const sign = kind === "del" ? "−" : kind === "add" ? "+" : "";
     const code = kind === "del" ? this.#code(old, true, now) : this.#code(now, false, kind === "add" ? old : 0);
-    return h("div", { class: name }, this.#number(kind === "add" ? 0 : old, true), this.#number(kind === "del" ? 0 : now, false),
-      h("span", { class: "sign" }, sign), code);
+    return h("div", { class: name }, this.#number(kind === "add" ? 0 : old, true),
+      this.#number(kind === "del" ? 0 : now, false), h("span", { class: "sign" }, sign), code);
   }
 
   #half(line: number, before: boolean, changed: boolean, partner: number, name: string): HTMLElement[] {
@@ -168,9 +168,9 @@ export class Viewer {
   #number(line: number, before: boolean): HTMLElement {
     if (!line || !this.#file) return h("span", { class: "number" });
     const place = placeHash({ kind: "file", turn: this.#turn, path: this.#file.path, line, before });
-    const unseen = !before && this.#remarks.unreviewed.find((each) => each.line <= line && line <= (each.end_line || each.line));
-    return h("a", { class: `number${unseen ? " unseen" : ""}`, href: place, tabindex: -1,
-      title: unseen ? `Not judged: ${unseen.reason}` : undefined }, line);
+    const unseen = !before && this.#remarks.unreviewed.find((each) => each.line <= line && line <= Math.max(each.line, each.end_line));
+    const title = unseen ? `Not judged: ${unseen.reason}` : undefined;
+    return h("a", { class: `number${unseen ? " unseen" : ""}`, href: place, tabindex: -1, title }, line);
   }
 
   /** The code of a line; what differs from its partner of the other side is marked. */
@@ -188,7 +188,7 @@ export class Viewer {
       : spans(0, Math.min(text.length, LONGEST))));
     if (cut) {
       code.append(h("button", { type: "button", class: "more",
-        onclick: () => (code.textContent = visible(text)) }, `show all ${text.length.toLocaleString("en")} characters`));
+        onclick: () => (code.textContent = visible(text)) }, `show all ${counted(text.length)} characters`));
     }
     if (line === own.lines.length && own.endsOpen) code.append(h("small", { class: "none" }, " no newline at the end"));
     return code;
@@ -202,19 +202,22 @@ export class Viewer {
       this.#layOut();
       this.#list.host.scrollTop = at;
     };
-    return h("div", { class: "fold" }, h("button", { type: "button", onclick: open }, `⋯ ${row.count.toLocaleString("en")} unchanged lines`));
+    const text = `⋯ ${counted(row.count)} unchanged lines`;
+    return h("div", { class: "fold" }, h("button", { type: "button", onclick: open }, text));
   }
 
   #finding(finding: Finding): HTMLElement {
-    return h("div", { class: `pinned finding ${finding.level}` },
-      h("p", {}, h("span", { class: "level" }, finding.level), " ",
-        finding.criterion ? h("a", { href: placeHash({ kind: "criterion", name: finding.criterion, vote: 0 }) }, finding.criterion) : null, " ",
-        h("a", { href: finding.id, class: "why" }, "why"), " ", finding.line ? h("small", {}, `line ${finding.line}`) : null),
-      h("p", {}, finding.message));
+    const { id, level, criterion, line, message } = finding;
+    return h("div", { class: `pinned finding ${level}` },
+      h("p", {}, h("span", { class: "level" }, level), " ",
+        criterion ? h("a", { href: placeHash({ kind: "criterion", name: criterion, vote: 0 }) }, criterion) : null, " ",
+        h("a", { href: id, class: "why" }, "why"), " ", line ? h("small", {}, `line ${line}`) : null),
+      h("p", {}, message));
   }
 }
 
 function side(text: string): Side {
   const lines = splitLines(text);
-  return { lines: lines.map((line) => line.replace(/\r$/, "")), tokens: null, endsOpen: text !== "" && !text.endsWith("\n") };
+  const endsOpen = text !== "" && !text.endsWith("\n");
+  return { lines: lines.map((line) => line.replace(/\r$/, "")), tokens: null, endsOpen };
 }

@@ -19,3 +19,8 @@ export function short(text: string, most = 200): string {
   const line = text.replace(/\s+/g, " ");
   return line.length > most ? `${line.slice(0, most - 1)}…` : line;
 }
+
+/** A number with its thousands apart. */
+export function counted(number: number): string {
+  return number.toLocaleString("en");
+}
